@@ -1,0 +1,5 @@
+"""`python -m hotlap`."""
+
+from hotlap.cli.main import main
+
+main()

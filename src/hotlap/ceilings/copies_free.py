@@ -1,0 +1,18 @@
+"""What if the copies to the device were free?"""
+
+from hotlap.core.move import Wrap
+from hotlap.core.numerics import Numerics
+from hotlap.core.technique import Group, How, Need, Symptom, Technique
+
+technique = Technique(
+    title="if copies were free",
+    group=Group.MOVING,
+    numerics=Numerics.TRAINING,
+    how=(How.MOVE,),
+    why="A tensor of the same shape that is on the device already stands in for each copy.",
+    changes="The model sees the same data again and again; only the time means anything.",
+    avoid="It is a measurement, never a setting.",
+    needs=(Need("cuda", "the model is not on a CUDA device"),),
+    moves=(Wrap("tensor", "hotlap.seam.ceiling:copies_free"),),
+    symptom=Symptom(("copy",), "copying to the device", "copy"),
+)

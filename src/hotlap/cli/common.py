@@ -1,0 +1,93 @@
+"""What the verbs share: options, exit codes, the working folder, the console."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hotlap.core.errors import HotlapError, NotReachedError, TrialFailedError, UsageError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+FOLDER = Path(".hotlap")
+
+OK, NEGATIVE, USAGE, NOT_REACHED, FAILED, INTERRUPTED = 0, 1, 2, 3, 4, 130
+_CODES = {UsageError: USAGE, NotReachedError: NOT_REACHED, TrialFailedError: FAILED}
+
+
+def exit_code(error: HotlapError) -> int:
+    """The exit code that stands for an error."""
+    return next((code for kind, code in _CODES.items() if isinstance(error, kind)), FAILED)
+
+
+COMMAND = {"ignore_unknown_options": True, "allow_interspersed_args": False}
+
+
+def command_argument(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`CMD...`: everything after hotlap's own options, as typed."""
+    return click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="CMD...")(function)
+
+
+def common(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Options of every verb that runs the user's command."""
+    for option in (
+        click.option("--json", "as_json", is_flag=True, help="Print one JSON document."),
+        click.option("-q", "--quiet", is_flag=True, help="Print the outcome alone."),
+        click.option("--patience", default=120.0, show_default=True, metavar="SECONDS",
+                     help="How long to wait for the first training step."),
+    ):  # fmt: skip
+        function = option(function)
+    return function
+
+
+def console(*, err: bool = False) -> "Console":
+    """A rich console; NO_COLOR and pipes are respected by rich itself."""
+    from rich.console import Console
+
+    return Console(stderr=err, highlight=False, soft_wrap=False)
+
+
+def folder() -> Path:
+    """`.hotlap/` in the working directory, kept out of version control."""
+    try:
+        FOLDER.mkdir(exist_ok=True)
+        ignore = FOLDER / ".gitignore"
+        if not ignore.exists():
+            ignore.write_text("*\n")
+    except OSError as error:
+        raise UsageError(f"cannot write to {FOLDER.resolve()}: {error.strerror}") from None
+    return FOLDER.resolve()
+
+
+def stdin_copy(where: Path) -> Path | None:
+    """A copy of what is piped in, for every trial to read from its start; None at a terminal."""
+    if sys.stdin is None or sys.stdin.closed or sys.stdin.isatty():
+        return None
+    import os
+    import stat
+
+    kind = os.fstat(sys.stdin.fileno()).st_mode
+    if not (stat.S_ISFIFO(kind) or stat.S_ISREG(kind)):
+        return None
+    target = where / "stdin"
+    target.write_bytes(sys.stdin.buffer.read())
+    return target
+
+
+def print_json(document: Any) -> None:
+    """One JSON document on stdout; infinities as null."""
+    click.echo(json.dumps(_plain(document), indent=2))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if value == value and abs(value) != float("inf") else None
+    if isinstance(value, dict):
+        return {str(key): _plain(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    return value

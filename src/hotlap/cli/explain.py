@@ -1,0 +1,27 @@
+"""`hotlap explain`."""
+
+import click
+
+from hotlap.cli.common import console, print_json
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.argument("technique", required=False)
+def explain(as_json: bool, technique: str | None) -> None:
+    """Say what a technique does, when it pays and what it may change; without ID, list all."""
+    from hotlap.core.registry import technique as find
+    from hotlap.core.registry import techniques
+
+    found = [find(technique)] if technique else list(techniques().values())
+    if as_json:
+        from dataclasses import asdict
+
+        print_json([asdict(record) for record in found])
+        return
+    from hotlap.report import explain_text
+
+    if technique:
+        explain_text.show_one(console(), found[0])
+    else:
+        explain_text.show_all(console(), found)

@@ -1,0 +1,69 @@
+"""`hotlap`: the group of verbs, loaded one by one so that help needs none of them."""
+
+import importlib
+import sys
+from typing import Any
+
+import click
+
+from hotlap import __version__
+
+VERBS = {
+    "profile": "Where each step's time and memory go, and what to change.",
+    "tune": "Race every technique that applies; write down what to keep.",
+    "run": "Run a command with the recipe applied.",
+    "race": "Which of two commands steps faster.",
+    "explain": "The catalogue of techniques.",
+    "machine": "This machine and its measured peaks.",
+}
+
+
+class Verbs(click.Group):
+    """Imports a verb's module when it is used; its one-line help stands here."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Every verb, in the order of use."""
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        """Load one verb."""
+        if name not in VERBS:
+            return None
+        module = importlib.import_module(f"hotlap.cli.{name}")
+        command: click.Command = getattr(module, name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the verbs without importing them."""
+        with formatter.section("Verbs"):
+            formatter.write_dl(list(VERBS.items()))
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        """Find the verb; a script given without one gets a hint."""
+        if args and args[0] not in VERBS and args[0].endswith((".py", "python", "python3")):
+            ctx.fail(f"which verb? For example: hotlap profile {' '.join(args)}")
+        return super().resolve_command(ctx, args)
+
+
+@click.command(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="hotlap")
+def hotlap() -> None:
+    """Put your PyTorch training on the clock.
+
+    Every verb takes the command as you type it: `hotlap tune python train.py --lr 0.1`.
+    """
+
+
+def main() -> None:
+    """Enter hotlap; errors meant for the user become one line and an exit code."""
+    from hotlap.core.errors import HotlapError
+
+    try:
+        hotlap(auto_envvar_prefix="HOTLAP", standalone_mode=True)
+    except HotlapError as error:
+        from hotlap.cli.common import exit_code
+
+        click.echo(f"hotlap: {error}", err=True)
+        if error.hint:
+            click.echo(f"        {error.hint}", err=True)
+        sys.exit(exit_code(error))

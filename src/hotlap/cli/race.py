@@ -1,0 +1,76 @@
+"""`hotlap race`."""
+
+import click
+
+from hotlap.cli.common import COMMAND, NEGATIVE, common, console, folder, print_json, stdin_copy
+from hotlap.core.errors import UsageError
+
+
+class TwoCommands(click.Command):
+    """Keeps the `--` that parts the two commands, which click would swallow."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take the second command aside before click sees the rest."""
+        if args.count("--") > 1:
+            raise UsageError(
+                "there is more than one `--`",
+                "quote the commands: hotlap race 'CMD_A' -- 'CMD_B'",
+            )
+        cut = args.index("--") if "--" in args else len(args)
+        ctx.meta["second"] = tuple(args[cut + 1 :])
+        return super().parse_args(ctx, args[:cut])
+
+
+@click.command(cls=TwoCommands, context_settings=COMMAND)
+@click.option("--max-slowdown", type=float, metavar="RATIO",
+              help="Exit with 1 when B is shown to be slower than RATIO times A, such as 1.05.")
+@click.option("--seconds", default=60.0, show_default=True, help="Longest time to race.")
+@click.option("--min-effect", default=0.02, show_default=True,
+              help="Smallest difference worth having, as a share.")
+@click.option("--precision", type=float, help="Race on until the interval is this narrow (0.01: 1 %).")
+@click.option("--seed", default=0, show_default=True, help="Seed where a script sets none.")
+@common
+@click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="CMD_A... -- CMD_B...")
+@click.pass_context
+def race(ctx: click.Context, max_slowdown: float | None, seconds: float, min_effect: float,
+         precision: float | None, seed: int, patience: float, quiet: bool, as_json: bool,
+         command: tuple[str, ...]) -> None:  # fmt: skip
+    """Race CMD_A against CMD_B in lockstep: both see the same weather."""
+    from hotlap.core.spec import Mode
+    from hotlap.report import race_text
+    from hotlap.trial.command import normalise
+    from hotlap.trial.launch import Setting
+    from hotlap.trial.race import Rules
+    from hotlap.trial.race import race as run_race
+    from hotlap.trial.side import Side
+
+    if not ctx.meta["second"]:
+        raise UsageError("two commands are needed", "hotlap race CMD_A... -- CMD_B...")
+    here = folder()
+    pipe = stdin_copy(here)
+    sides = [
+        Side(
+            Setting(
+                normalise(words), Mode.RACE, seed=seed, scratch=here / "scratch", stdin=pipe,
+                output=here / f"race-{letter}.log",
+            ),
+            patience,
+        )
+        for letter, words in zip("ab", (command, ctx.meta["second"]), strict=True)
+    ]  # fmt: skip
+    threshold = None if max_slowdown is None else 1.0 / max_slowdown
+    rules = Rules(min_effect, seconds=seconds, precision=precision, threshold=threshold)
+    out = console(err=True)
+    try:
+        with race_text.live(out, enabled=not (quiet or as_json)) as on_pair:
+            result = run_race(sides[0], sides[1], rules, on_pair)
+    finally:
+        for side in sides:
+            side.close()
+    commands = [side.setting.command for side in sides]
+    if as_json:
+        print_json(race_text.document(result, commands))
+    else:
+        race_text.show(console(), result, commands)
+    if threshold is not None and result.estimate.high < threshold:
+        ctx.exit(NEGATIVE)

@@ -1,0 +1,130 @@
+"""`hotlap tune`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from hotlap.cli.common import (
+    COMMAND,
+    INTERRUPTED,
+    NEGATIVE,
+    command_argument,
+    common,
+    console,
+    folder,
+    print_json,
+    stdin_copy,
+)
+from hotlap.core.errors import UsageError
+from hotlap.core.numerics import UNASKED, Numerics
+
+if TYPE_CHECKING:
+    from hotlap.tune.result import TuneResult
+    from hotlap.tune.search import Orders
+
+
+def _seconds(_: click.Context, __: click.Parameter, text: str) -> float:
+    units = {"s": 1.0, "m": 60.0, "h": 3600.0}
+    number, unit = (text[:-1], text[-1]) if text[-1:] in units else (text, "s")
+    try:
+        return float(number) * units[unit]
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is no time span; try 90s, 5m or 1h") from None
+
+
+def _names(_: click.Context, __: click.Parameter, text: str) -> tuple[str, ...]:
+    return tuple(filter(None, (part.strip() for part in text.split(","))))
+
+
+def _allowed(_: click.Context, __: click.Parameter, text: str) -> frozenset[Numerics]:
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    unknown = [part for part in parts if part not in list(Numerics)]
+    if unknown:
+        raise click.BadParameter(f"{unknown[0]!r} is none of {', '.join(Numerics)}")
+    return frozenset(Numerics(part) for part in parts) | {Numerics.EXACT}
+
+
+@click.command(context_settings=COMMAND)
+@click.option("--budget", default="5m", show_default=True, callback=_seconds,
+              help="How long the whole tune may take, such as 90s or 10m.")
+@click.option("--only", default="", callback=_names, help="Race these techniques alone (a,b,c).")
+@click.option("--skip", default="", callback=_names, help="Leave these techniques out.")
+@click.option("--allow", default=",".join(n for n in Numerics if n in UNASKED), show_default=True,
+              callback=_allowed, help="Numerics classes that may be raced.")
+@click.option("--fit-memory", is_flag=True, help="Race what saves memory, too.")
+@click.option("--min-effect", default=0.02, show_default=True, help="Smallest gain worth keeping.")
+@click.option("--seed", default=0, show_default=True, help="Seed where the script sets none.")
+@click.option("--recipe", type=click.Path(path_type=Path), default=Path("hotlap.toml"),
+              show_default=True, help="Where to write the recipe.")
+@click.option("-v", "--verbose", is_flag=True, help="Say of every technique why it was not raced.")
+@common
+@command_argument
+@click.pass_context
+def tune(ctx: click.Context, as_json: bool, quiet: bool, verbose: bool, recipe: Path,
+         command: tuple[str, ...], **options: object) -> None:  # fmt: skip
+    """Race every technique that applies to CMD; prove speed and parity; write the recipe."""
+    from hotlap.core.machine import detect
+    from hotlap.report import tune_html, tune_text
+    from hotlap.tune.recipe import recipe_of
+    from hotlap.tune.search import Tuner
+
+    orders = _orders(command, options)
+    here, out, machine = folder(), console(err=as_json), detect()
+    follow = tune_text.Follow(out, orders.seconds, verbose=not quiet and not as_json)
+    with follow.showing():
+        follow.stage("looking at the script")
+        tuner = Tuner(orders, _looked_at(orders), machine, follow)
+        result = tuner.run()
+    written = recipe_of(result, tuner.chosen, machine)
+    worth = bool(result.kept) and (result.confirmed or result.interrupted)
+    if worth:
+        written.write(recipe)
+    tune_html.write(here / "report.html", result, written)
+    if as_json:
+        print_json(tune_text.document(result))
+    else:
+        tune_text.show(out, result, everything=verbose)
+        _say_what_is_next(result, recipe, here, worth=worth)
+    ctx.exit(INTERRUPTED if result.interrupted else 0 if worth or not result.kept else NEGATIVE)
+
+
+def _orders(command: tuple[str, ...], options: dict[str, object]) -> "Orders":
+    from hotlap.core.spec import Mode
+    from hotlap.trial.command import normalise
+    from hotlap.trial.launch import Setting
+    from hotlap.tune.candidates import Wanted
+    from hotlap.tune.search import MEMORY_SAVERS, Orders, known
+
+    here = folder()
+    parts = normalise(command)
+    log = here / "trials.log"
+    log.unlink(missing_ok=True)
+    seed = options["seed"]
+    setting = Setting(parts, Mode.RACE, seed=seed, scratch=here / "scratch",  # type: ignore[arg-type]
+                      stdin=stdin_copy(here), output=log)  # fmt: skip
+    wanted = Wanted(
+        options["allow"],  # type: ignore[arg-type]
+        known(options["only"]),  # type: ignore[arg-type]
+        known(options["skip"]),  # type: ignore[arg-type]
+        MEMORY_SAVERS if options["fit_memory"] else (),
+    )
+    return Orders(setting, wanted, options["budget"], options["min_effect"], options["patience"])  # type: ignore[arg-type]
+
+
+def _looked_at(orders: "Orders") -> "Script":  # type: ignore[name-defined]  # noqa: F821
+    from hotlap.profile.collect import collect
+    from hotlap.tune.candidates import Script
+
+    profile = collect(orders.setting, steps=200, seconds=6.0, patience=orders.patience)
+    if profile is None:
+        raise UsageError("the script ended before it could be looked at")
+    return Script(dict(profile.facts), profile.shares)
+
+
+def _say_what_is_next(result: "TuneResult", recipe: Path, here: Path, *, worth: bool) -> None:
+    from hotlap.trial.command import shown
+
+    if worth:
+        click.echo(f"\nwritten to {recipe}; use it: hotlap run {shown(result.command)}")
+    click.echo(f"report: {here / 'report.html'}")

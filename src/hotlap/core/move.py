@@ -1,0 +1,85 @@
+"""Moves: the declared changes a technique is made of.
+
+A move is data. The launcher applies it at run time (`hotlap.seam.moves`), the patcher writes it
+into source, the linter recognises where it is missing, the docs render it.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A value chosen by racing.
+
+    `values` is the tuple of candidates, or the name of a function in `hotlap.core.choices` that
+    gives them for this machine.
+    """
+
+    name: str
+    values: tuple[Any, ...] | str
+
+
+@dataclass(frozen=True)
+class Keyword:
+    """Pass `name=value` to `targets` where the caller gave nothing, or one of `over`.
+
+    `absent=False` leaves calls alone that do not name the argument. `unless` lists (argument,
+    value) pairs that keep a call as it is. `when` names a predicate `module:function` on the bound
+    arguments, for what only the running program can tell.
+    """
+
+    targets: tuple[str, ...]
+    name: str
+    value: Any
+    over: tuple[Any, ...] = (None,)
+    absent: bool = True
+    unless: tuple[tuple[str, Any], ...] = ()
+    when: str = ""
+
+
+@dataclass(frozen=True)
+class Flag:
+    """Set a global attribute, such as `torch.backends.cudnn.benchmark`."""
+
+    target: str
+    value: Any
+
+
+@dataclass(frozen=True)
+class Env:
+    """Set an environment variable before the process starts."""
+
+    name: str
+    value: Any
+
+
+@dataclass(frozen=True)
+class Call:
+    """Call a torch setter once; `getter` reads the value that undo puts back."""
+
+    target: str
+    value: Any
+    getter: str
+
+
+@dataclass(frozen=True)
+class Wrap:
+    """Code is needed: `function` (`module:name`) enters as a context manager.
+
+    `boundary` names the place in the loop it wraps: loader, root call, backward, step, tensor.
+    `value` is the choice the function reads from its context, if it leaves one open.
+    """
+
+    boundary: str
+    function: str
+    value: Any = None
+
+
+Move = Keyword | Flag | Env | Call | Wrap
+
+
+def choice_of(move: Move) -> Choice | None:
+    """Return the choice a move leaves open, if any."""
+    value = getattr(move, "value", None)
+    return value if isinstance(value, Choice) else None

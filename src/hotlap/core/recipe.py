@@ -1,0 +1,171 @@
+"""The recipe: the techniques a tune kept, with what was measured and on what.
+
+Stored as `hotlap.toml`. A recipe is stale when the machine, torch or the script changed since.
+"""
+
+import hashlib
+import importlib.metadata
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+from hotlap import __version__
+from hotlap.core.errors import UsageError
+from hotlap.core.machine import Machine
+from hotlap.core.registry import technique
+
+NAME = "hotlap.toml"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """One technique of the recipe; its ratio is over the script with those before it on."""
+
+    values: dict[str, Any] = field(default_factory=dict)
+    ratio: float = 1.0
+    interval: tuple[float, float] = (1.0, 1.0)
+    memory: float = 1.0
+    parity: str = ""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What the whole recipe was measured on, and what came out."""
+
+    command: str = ""
+    ratio: float = 1.0
+    interval: tuple[float, float] = (1.0, 1.0)
+    pairs: int = 0
+    parity: str = ""
+    confirmed: bool = False
+    date: str = ""
+    hotlap: str = __version__
+    torch: str = ""
+    machine: str = ""
+    fingerprint: str = ""
+    script: str = ""
+    script_hash: str = ""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Techniques by id, in the order they were kept."""
+
+    techniques: dict[str, Kept] = field(default_factory=dict)
+    measured: Measured = field(default_factory=Measured)
+
+    @property
+    def values(self) -> dict[str, dict[str, Any]]:
+        """The techniques with their values, as a trial takes them."""
+        return {name: dict(kept.values) for name, kept in self.techniques.items()}
+
+    def write(self, path: Path) -> None:
+        """Write it as TOML, in one piece or not at all."""
+        body = {
+            "measured": _tidy(asdict(self.measured)),
+            "techniques": {
+                name: {**kept.values, **_tidy(_figures(kept))}
+                for name, kept in self.techniques.items()
+            },
+        }
+        partial = path.with_name(path.name + ".partial")
+        partial.write_text(HEADER + tomli_w.dumps(body))
+        partial.replace(path)
+
+    @staticmethod
+    def read(path: Path) -> "Recipe":
+        """Read it.
+
+        Raises:
+            UsageError: no such file, not TOML, an unknown technique or a missing value.
+        """
+        raw = _parsed(path)
+        kept = {name: _kept(path, name, entry) for name, entry in raw["techniques"].items()}
+        known = Measured.__dataclass_fields__
+        measured = {k: v for k, v in raw.get("measured", {}).items() if k in known}
+        return Recipe(kept, Measured(**{k: _tuple(v) for k, v in measured.items()}))
+
+    def stale(self, machine: Machine, torch: str, command: Sequence[str]) -> list[str]:
+        """What has changed since it was measured; empty when nothing has."""
+        then, reasons = self.measured, []
+        if then.fingerprint and then.fingerprint != machine.fingerprint:
+            reasons.append(f"it was measured on another machine ({then.machine})")
+        if then.torch and torch and then.torch != torch:
+            reasons.append(f"torch was {then.torch} and is {torch}")
+        name, now = script_of(command)
+        if then.script_hash and then.script == name and then.script_hash != now:
+            reasons.append(f"{name} has changed")
+        return reasons
+
+
+HEADER = """\
+# Written by `hotlap tune`; applied by `hotlap run`. Ratios are plain time over tuned time.
+# A technique can be taken out by deleting its table, and its values can be changed by hand.
+
+"""
+_FIGURES = ("ratio", "interval", "memory", "parity")
+
+
+def _figures(kept: Kept) -> dict[str, Any]:
+    return {name: getattr(kept, name) for name in _FIGURES}
+
+
+def _tidy(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _rounded(value) for name, value in fields.items() if value != ""}
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, float):
+        return round(value, 4)
+    return [_rounded(v) for v in value] if isinstance(value, tuple) else value
+
+
+def _tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _parsed(path: Path) -> dict[str, Any]:
+    try:
+        raw = tomllib.loads(path.read_text())
+    except FileNotFoundError:
+        hint = "`hotlap tune CMD...` writes one; --recipe names another"
+        raise UsageError(f"there is no recipe at {path}", hint) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} is not a recipe: {error}") from None
+    if not isinstance(raw.setdefault("techniques", {}), dict):
+        raise UsageError(f"{path} is not a recipe: `techniques` must be tables")
+    return raw
+
+
+def _kept(path: Path, name: str, entry: Any) -> Kept:
+    if not isinstance(entry, dict):
+        raise UsageError(f"{path}: techniques.{name} must be a table, as [techniques.{name}]")
+    record = technique(name)
+    values = {k: v for k, v in entry.items() if k not in _FIGURES}
+    wanted = {choice.name for choice in record.choices}
+    if set(values) != wanted:
+        missing = ", ".join(sorted(wanted ^ set(values)))
+        raise UsageError(f"{path}: techniques.{name} has the wrong values ({missing})")
+    figures = {k: _tuple(entry[k]) for k in _FIGURES if k in entry}
+    return Kept(values, **figures)
+
+
+def script_of(command: Sequence[str]) -> tuple[str, str]:
+    """The first file of Python or shell that the command names, and a hash of its text."""
+    for word in command[:6]:
+        path = Path(word)
+        if path.suffix in {".py", ".sh"} and path.is_file():
+            return path.name, hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+    return "", ""
+
+
+def torch_version() -> str:
+    """The torch installed beside hotlap, found without importing it; empty if there is none."""
+    try:
+        return importlib.metadata.version("torch")
+    except importlib.metadata.PackageNotFoundError:
+        return ""

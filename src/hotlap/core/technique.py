@@ -1,0 +1,111 @@
+"""A technique: one way to train faster or smaller, as a frozen record."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from hotlap.core.move import Choice, Move, choice_of
+from hotlap.core.numerics import Numerics
+
+
+class Group(StrEnum):
+    """The part of training a technique works on, in the catalogue's order."""
+
+    FEEDING = "feeding"
+    MOVING = "moving"
+    COMPUTING = "computing"
+    STEPPING = "stepping"
+    REMEMBERING = "remembering"
+    CHECKING = "checking"
+    SCALING = "scaling"
+
+
+class How(StrEnum):
+    """How a technique reaches a script."""
+
+    MOVE = "move"
+    ADVICE = "advice"
+    PART = "part"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What an article or paper says, on its own hardware; never shown as our result."""
+
+    text: str
+    source: str
+
+
+@dataclass(frozen=True)
+class Need:
+    """A fact about the script that must hold; a leading `!` means it must not."""
+
+    fact: str
+    reason: str
+
+    def holds(self, facts: dict[str, object]) -> bool:
+        """Whether the facts of a profiled run meet this need."""
+        name = self.fact.removeprefix("!")
+        return bool(facts.get(name)) is not self.fact.startswith("!")
+
+
+@dataclass(frozen=True)
+class Symptom:
+    """What a profile shows where the technique would help.
+
+    `phases` are the phases of the step it can shorten; `gives` the largest share of them it can
+    take away (1.0: all). `place` names the source place to point at. `says` is the finding's line.
+    """
+
+    phases: tuple[str, ...]
+    says: str
+    place: str
+    gives: float = 1.0
+
+
+@dataclass(frozen=True)
+class Example:
+    """Source before and after the technique; `after=None` means: leave this alone."""
+
+    before: str
+    after: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Technique:
+    """One record of the catalogue. The registry fills `id` in from the file name.
+
+    `joins` names techniques that are switched on with it where the script lacks what they give.
+    `grants` are the facts that hold once it is on. `layout_sensitive`: losses may depend on which
+    process draws the random numbers. `whole_epochs`: its gain begins after the first epoch.
+    `on_request`: raced only when the user asks, or when memory runs out.
+    """
+
+    title: str
+    group: Group
+    numerics: Numerics
+    how: tuple[How, ...]
+    why: str
+    changes: str
+    avoid: str
+    claims: tuple[Claim, ...] = ()
+    needs: tuple[Need, ...] = ()
+    conflicts: tuple[str, ...] = ()
+    joins: tuple[str, ...] = ()
+    moves: tuple[Move, ...] = ()
+    symptom: Symptom | None = None
+    examples: tuple[Example, ...] = ()
+    layout_sensitive: bool = False
+    whole_epochs: bool = False
+    on_request: bool = False
+    grants: tuple[tuple[str, object], ...] = ()
+    id: str = ""
+
+    @property
+    def choices(self) -> tuple[Choice, ...]:
+        """The choices that its moves leave to the race."""
+        found = (choice_of(move) for move in self.moves)
+        return tuple(choice for choice in found if choice is not None)
+
+    def missing(self, facts: dict[str, object]) -> str:
+        """Why it does not apply to a script with these facts; empty when it does."""
+        return next((need.reason for need in self.needs if not need.holds(facts)), "")

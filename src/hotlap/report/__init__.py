@@ -1,0 +1,1 @@
+"""What hotlap shows: terminal, HTML, JSON."""

@@ -1,0 +1,86 @@
+"""How the catalogue looks in the terminal."""
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.syntax import Syntax
+from rich.table import Table
+
+from hotlap.core.move import Call, Choice, Env, Flag, Keyword, Move, Wrap
+from hotlap.core.technique import Example, Technique
+
+
+def show_all(out: Console, records: list[Technique]) -> None:
+    """One line a technique, by group."""
+    drawn = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("technique", "what", "numerics", "how"):
+        drawn.add_column(title, no_wrap=title == "technique")
+    group = ""
+    for record in records:
+        if record.group != group:
+            group = record.group
+            drawn.add_row(f"[bold]{group}[/]")
+        drawn.add_row(f"  {record.id}", record.title, record.numerics, ", ".join(record.how))
+    out.print(drawn)
+    out.print("\n`hotlap explain ID` says more of one", style="dim")
+
+
+def show_one(out: Console, record: Technique) -> None:
+    """One technique, whole."""
+    out.print(f"[bold]{record.id}[/]: {record.title}")
+    out.print(f"{record.group}, numerics: {record.numerics}\n", style="dim")
+    texts = {
+        "Why it is faster": record.why,
+        "What it may change": record.changes,
+        "Leave it off when": record.avoid,
+    }
+    for title, text in texts.items():
+        _section(out, title, text)
+    for claim in record.claims:
+        _section(out, "Claimed elsewhere (not measured here)", f"{claim.text} ({claim.source})")
+    if record.needs:
+        _section(out, "Not raced when", "; ".join(need.reason for need in record.needs))
+    if record.conflicts:
+        _section(out, "Excludes", ", ".join(record.conflicts))
+    if record.moves:
+        _section(out, "What hotlap changes", "\n".join(describe(move) for move in record.moves))
+    for example in record.examples:
+        _example(out, example)
+
+
+def _section(out: Console, title: str, text: str) -> None:
+    out.print(f"[bold]{title}[/]")
+    out.print(Padding(text, (0, 0, 1, 2)))
+
+
+def _example(out: Console, example: Example) -> None:
+    out.print("[bold]Before[/]" if example.after is not None else "[bold]Left alone[/]")
+    out.print(Padding(_code(example.before), (0, 0, 1, 2)))
+    if example.after is not None:
+        out.print("[bold]After[/]")
+        out.print(Padding(_code(example.after), (0, 0, 1, 2)))
+
+
+def _code(source: str) -> Syntax:
+    return Syntax(source.strip("\n"), "python", theme="ansi_dark", background_color="default")
+
+
+def describe(move: Move) -> str:
+    """One line that says what a move does."""
+    match move:
+        case Keyword():
+            names = ", ".join(target.rpartition(".")[2] for target in move.targets)
+            return f"{names}(..., {move.name}={_value(move.value)})"
+        case Flag():
+            return f"{move.target} = {_value(move.value)}"
+        case Env():
+            return f"environment: {move.name}={_value(move.value)}"
+        case Call():
+            return f"{move.target}({_value(move.value)})"
+        case Wrap():
+            return f"around the {move.boundary}: {move.function.partition(':')[2]}"
+
+
+def _value(value: object) -> str:
+    if isinstance(value, Choice):
+        return f"<{value.name}: raced>"
+    return repr(value)

@@ -1,0 +1,62 @@
+"""How a race looks in the terminal and as JSON."""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from hotlap.report.words import duration, interval, ratio, verdict
+from hotlap.trial.command import shown
+from hotlap.trial.race import Race
+from hotlap.trial.stats import Estimate
+
+
+@contextmanager
+def live(out: Console, *, enabled: bool) -> Iterator[Callable[[Estimate], None]]:
+    """One line that follows the race; nothing when off or not at a terminal."""
+    if not (enabled and out.is_terminal):
+        yield lambda _: None
+        return
+    with out.status("settling both commands") as status:
+        yield lambda e: status.update(f"B over A {ratio(e.ratio)} {interval(e)} {e.pairs} pairs")
+
+
+def show(out: Console, race: Race, commands: Sequence[Sequence[str]]) -> None:
+    """The outcome, on a console."""
+    table = Table(box=None, pad_edge=False, show_header=True)
+    for title in ("", "time a step", "command"):
+        table.add_column(title, justify="right" if title == "time a step" else "left")
+    for letter, step, command in zip("AB", (race.a_step, race.b_step), commands, strict=True):
+        table.add_row(letter, duration(step), shown(command))
+    out.print(table)
+    e = race.estimate
+    out.print(f"\n[bold]{verdict(e, race.verdict)}[/]")
+    out.print(
+        f"speed B over A {ratio(e.ratio)} {interval(e)} "
+        f"({e.level:.0%} interval, {e.pairs} pairs, {UNITS[race.unit]})",
+    )
+    out.print(f"CPU time A over B {race.cpu:.2f}, peak memory A over B {race.memory:.2f}", style="dim")
+    if not race.lockstep:
+        out.print("memory did not allow both at once: blocks ran one after the other", style="dim")
+    if math.isfinite(race.break_even) and race.break_even > 1:
+        out.print(f"B's longer start is earned back after {race.break_even:.0f} steps", style="dim")
+
+
+UNITS = {
+    "epoch": "whole epochs timed",
+    "step": "plain steps timed: epoch starts, evaluations and checkpoints left out",
+}
+
+
+def document(race: Race, commands: Sequence[Sequence[str]]) -> dict[str, Any]:
+    """The outcome as plain data."""
+    return {
+        "commands": [list(command) for command in commands],
+        **asdict(race),
+        "verdict": str(race.verdict),
+        "break_even": race.break_even,
+    }

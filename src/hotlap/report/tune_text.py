@@ -1,0 +1,174 @@
+"""How a tune looks in the terminal: live while it runs, a table at its end, and as JSON."""
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
+
+from hotlap.report.words import duration, interval, named, ratio
+from hotlap.trial.race import Race
+from hotlap.trial.stats import Estimate
+from hotlap.tune.result import Outcome, Status, TuneResult
+
+STYLES = {
+    Status.KEPT: "bold green",
+    Status.BROKE_PARITY: "red",
+    Status.CRASHED: "red",
+    Status.NO_GAIN: "yellow",
+}
+
+
+class Follow:
+    """Follows a search: a growing table and the candidate that is racing now."""
+
+    def __init__(self, out: Console, seconds: float, *, verbose: bool) -> None:
+        self._out = out
+        self._end = time.monotonic() + seconds
+        self._verbose = verbose
+        self._rows: list[Outcome] = []
+        self._now = "starting"
+        self._estimate: Estimate | None = None
+        self._live: Live | None = None
+        self._spinner = Spinner("dots")
+
+    @contextmanager
+    def showing(self) -> Iterator["Follow"]:
+        """Draw while the search runs; plain lines where there is no terminal."""
+        if not (self._verbose and self._out.is_terminal):
+            yield self
+            return
+        with Live(
+            get_renderable=self._draw, console=self._out, refresh_per_second=4, transient=True
+        ) as self._live:
+            yield self
+
+    def stage(self, text: str) -> None:
+        """A new stage began."""
+        self._now, self._estimate = text, None
+        if self._verbose and self._live is None:
+            self._out.print(f"hotlap: {text}")
+
+    def racing(self, name: str, values: Mapping[str, Any]) -> None:
+        """A candidate is being started."""
+        self._now, self._estimate = named(name, values), None
+
+    def pair(self, estimate: Estimate) -> None:
+        """One more pair of blocks was run."""
+        self._estimate = estimate
+
+    def row(self, outcome: Outcome) -> None:
+        """A technique's fate is known."""
+        if outcome.race is None and outcome.status is not Status.CRASHED:
+            return
+        self._rows.append(outcome)
+        if self._verbose and self._live is None:
+            self._out.print("hotlap: " + " ".join(_cells(outcome)))
+
+    def _draw(self) -> RenderableType:
+        left = max(0.0, self._end - time.monotonic())
+        line = f"{self._now}"
+        if self._estimate is not None:
+            e = self._estimate
+            line += f"  {ratio(e.ratio)} {interval(e)} after {e.pairs} pairs"
+        self._spinner.update(text=Text(f"{line}  ({duration(left)} left)"))
+        return Group(table(self._rows), self._spinner) if self._rows else self._spinner
+
+
+def table(rows: list[Outcome]) -> Table:
+    """The rows as a table."""
+    drawn = Table(box=None, pad_edge=False, header_style="bold")
+    drawn.add_column("technique", no_wrap=True)
+    for title in ("speed", "95 % interval", "memory"):
+        drawn.add_column(title, justify="right", no_wrap=True)
+    drawn.add_column("")
+    for row in rows:
+        drawn.add_row(*_cells(row), style=STYLES.get(row.status, "dim"))
+    return drawn
+
+
+def _cells(row: Outcome) -> tuple[str, str, str, str, str]:
+    name = named(row.technique, row.values)
+    if row.joined:
+        name += f" + {', '.join(row.joined)}"
+    why = f"{row.status}: {row.reason}" if row.reason else str(row.status)
+    if row.race is None:
+        return name, "", "", "", why
+    if row.race.b_warmup - row.race.a_warmup > 2 and row.status is Status.KEPT:
+        extra = row.race.b_warmup - row.race.a_warmup
+        why += f"; starts {duration(extra)} later, earned back in {row.race.break_even:.0f} steps"
+    e = row.race.estimate
+    return name, ratio(e.ratio), interval(e), ratio(row.race.memory), why
+
+
+def show(out: Console, result: TuneResult, *, everything: bool) -> None:
+    """The outcome of a tune, on a console."""
+    raced = [row for row in result.outcomes if row.race or row.status is Status.CRASHED]
+    _show_floor(out, result)
+    if raced:
+        out.print(table(raced))
+        out.print("each over the script with the kept ones above it\n", style="dim")
+    others = [row for row in result.outcomes if row not in raced]
+    if everything and others:
+        out.print(table(others))
+    elif others:
+        counts = {s: sum(row.status is s for row in others) for s in Status}
+        words = ", ".join(f"{n} {s}" for s, n in counts.items() if n)
+        out.print(f"not raced: {words} (--verbose says why)", style="dim")
+    for note in result.notes:
+        out.print(f"note: {note}")
+    _show_final(out, result)
+
+
+def _show_floor(out: Console, result: TuneResult) -> None:
+    if result.floor is not None:
+        e = result.floor.estimate
+        same = "repeats exactly" if result.deterministic else "is not deterministic by itself"
+        out.print(
+            f"the script against itself: {ratio(e.ratio)} {interval(e)}; a run {same}", style="dim"
+        )
+    for ceiling in result.ceilings:
+        e = ceiling.estimate  # type: ignore[assignment]
+        words = f"{ratio(e.ratio)} {interval(e)}" if e else f"not known: {ceiling.reason}"
+        out.print(f"{ceiling.title}: {words}", style="dim")
+    out.print()
+
+
+def _show_final(out: Console, result: TuneResult) -> None:
+    if result.interrupted:
+        out.print("interrupted: what is kept so far has not been raced as a whole", style="yellow")
+        return
+    if result.final is None:
+        out.print("[bold]nothing that was raced makes this script faster on this machine[/]")
+        return
+    assert result.final_parity is not None
+    e = result.final.estimate
+    out.print(
+        f"\n[bold]{ratio(e.ratio)} {interval(e)}[/] faster with the whole recipe: "
+        f"{duration(result.final.a_step)} a step became {duration(result.final.b_step)} "
+        f"({e.pairs} pairs)"
+    )
+    memory = result.final.memory
+    out.print(f"peak memory {ratio(1 / memory)} of the plain script's; {result.final_parity.reason}")
+    if not result.final_parity.kept:
+        out.print("the whole recipe broke parity and was not written", style="bold red")
+
+
+def document(result: TuneResult) -> dict[str, Any]:
+    """The outcome as plain data."""
+    return {
+        **asdict(result),
+        "outcomes": [asdict(row) for row in result.outcomes],
+        "confirmed": result.confirmed,
+        "final_steps": _steps(result.final),
+    }
+
+
+def _steps(final: Race | None) -> dict[str, float] | None:
+    return None if final is None else {"plain": final.a_step, "tuned": final.b_step}

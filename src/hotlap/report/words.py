@@ -1,0 +1,46 @@
+"""Small wordings used everywhere."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from hotlap.trial.stats import Estimate, Verdict
+
+
+def named(technique: str, values: Mapping[str, Any]) -> str:
+    """A technique with its values: `loader_workers(2)`."""
+    inside = ", ".join(str(value) for value in values.values())
+    return f"{technique}({inside})" if inside else technique
+
+
+def ratio(value: float) -> str:
+    """A speed ratio, as `1.27x`."""
+    return "-" if not math.isfinite(value) else f"{value:.2f}x"
+
+
+def interval(estimate: Estimate) -> str:
+    """The confidence interval, as `[1.21, 1.33]`."""
+    high = "inf" if math.isinf(estimate.high) else f"{estimate.high:.2f}"
+    return f"[{estimate.low:.2f}, {high}]"
+
+
+def duration(seconds: float) -> str:
+    """A time span for reading: `420 us`, `14.2 ms`, `3.1 s`, `2 min 5 s`."""
+    if seconds < 1e-3:
+        return f"{seconds * 1e6:.0f} us"
+    if seconds < 1:
+        return f"{seconds * 1e3:.1f} ms"
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    return f"{int(seconds // 60)} min {int(seconds % 60)} s"
+
+
+def verdict(estimate: Estimate, found: Verdict) -> str:
+    """The verdict of a race of A and B, in words."""
+    if found is Verdict.FASTER:
+        return f"B is faster: {ratio(estimate.ratio)}"
+    if found is Verdict.SLOWER:
+        return f"B is slower: {ratio(1 / estimate.ratio)} the time"
+    if found is Verdict.SAME:
+        return "no difference worth having"
+    return "undecided: the difference, if there is one, is too small for the time raced"

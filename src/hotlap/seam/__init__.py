@@ -1,0 +1,1 @@
+"""The few places where torch is touched, inside the user's process."""

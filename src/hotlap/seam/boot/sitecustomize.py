@@ -1,0 +1,55 @@
+"""Reaches every Python process below a hotlap command; then hands over to the user's own.
+
+Python imports `sitecustomize` at start from the first folder of its path that has one. hotlap puts
+this folder first on PYTHONPATH, so launchers, `-m`, spawned ranks and loader workers are covered by
+one mechanism. Only `python -I`, `-E` and `-S` stay out of reach.
+"""
+
+import os
+import sys
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def _load_hotlap():
+    """Load the hotlap that launched this process, whatever else this Python has installed."""
+    import importlib.util
+
+    folder = os.path.dirname(os.path.dirname(_HERE))
+    spec = importlib.util.spec_from_file_location(
+        "hotlap", os.path.join(folder, "__init__.py"), submodule_search_locations=[folder]
+    )
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["hotlap"] = module
+    spec.loader.exec_module(module)
+
+
+def _boot():
+    if "HOTLAP_SPEC" not in os.environ:
+        return
+    if "hotlap" not in sys.modules:
+        _load_hotlap()
+    from hotlap.seam.session import boot
+
+    boot(os.environ["HOTLAP_SPEC"])
+
+
+def _hand_over():
+    """Import the sitecustomize that this one hides, if there is one."""
+    sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != _HERE]
+    ours = sys.modules.pop(__name__, None)
+    try:
+        __import__(__name__)
+    except ModuleNotFoundError as error:
+        if error.name != __name__:
+            raise
+    finally:
+        if ours is not None:
+            sys.modules.setdefault(__name__, ours)
+
+
+try:
+    _boot()
+except Exception as error:  # the user's program must start whatever happens here
+    print(f"hotlap: could not start inside this process: {error!r}", file=sys.stderr)
+_hand_over()

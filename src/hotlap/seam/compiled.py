@@ -1,0 +1,73 @@
+"""torch.compile on the root's call."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import torch
+from torch.nn import Module
+
+from hotlap.seam.moves import Context
+from hotlap.seam.order import Order
+from hotlap.seam.patch import assigned, load
+from hotlap.seam.roots import CallModule, has_parameters
+
+
+@contextmanager
+def compiled(context: Context) -> Iterator[None]:
+    """Compile models in the chosen `mode`."""
+    with _compiling(context, context.values["mode"]):
+        yield
+
+
+@contextmanager
+def graphed(context: Context) -> Iterator[None]:
+    """Compile models into CUDA graphs; outputs are copied out of the graph's own memory."""
+    mapped = load("hotlap.data.nested:mapped")
+
+    def own(tensor: torch.Tensor) -> torch.Tensor:
+        return tensor.clone() if tensor.is_cuda else tensor
+
+    with _compiling(context, "reduce-overhead", lambda outputs: mapped(outputs, own)):
+        yield
+
+
+@contextmanager
+def _compiling(context: Context, mode: str, after: Any = None) -> Iterator[None]:
+    with ExitStack() as undo:
+
+        def maker(root: Module, inner: CallModule) -> CallModule | None:
+            if not has_parameters(root):
+                return None
+            if _is_compiled(root):
+                context.inert("the model is already compiled")
+                return None
+            _keep_random_numbers(undo)
+            return _first_told(torch.compile(inner, mode=mode), context, root, after)
+
+        context.seams.roots.add(Order.COMPILE, maker)
+        yield
+
+
+def _first_told(fast: CallModule, context: Context, root: Module, after: Any) -> CallModule:
+    """Say that it held once a call has come back from the compiled code."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        outputs = fast(*args, **kwargs)
+        context.held(type(root).__name__)
+        return outputs if after is None else after(outputs)
+
+    return call
+
+
+def _is_compiled(root: Module) -> bool:
+    kinds = (torch._dynamo.OptimizedModule,)
+    return any(isinstance(m, kinds) or m._compiled_call_impl is not None for m in root.modules())
+
+
+def _keep_random_numbers(undo: ExitStack) -> None:
+    """Let dropout draw what it would draw uncompiled, so that losses can be compared."""
+    import torch._inductor.config as inductor
+
+    if not inductor.fallback_random:
+        undo.enter_context(assigned(inductor, "fallback_random", True))

@@ -1,0 +1,36 @@
+"""Debugging aids left on."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from hotlap.seam.moves import Context
+from hotlap.seam.patch import replaced
+from hotlap.seam.where import place
+
+
+@contextmanager
+def anomaly_off(context: Context) -> Iterator[None]:
+    """Let nothing switch anomaly detection on; on exit it is as the script last asked for."""
+    asked = [(torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled())]
+    if asked[0][0]:
+        context.held()
+
+    def make(original: Any) -> Any:
+        original(False, asked[0][1])
+
+        def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
+            asked[0] = (enabled, check_nan)
+            if enabled:
+                context.held(place())
+            original(False, check_nan)
+
+        return set_anomaly_enabled
+
+    try:
+        with replaced(torch, "set_anomaly_enabled", make):
+            yield
+    finally:
+        torch.set_anomaly_enabled(*asked[0])

@@ -1,0 +1,37 @@
+"""Evaluation without gradients."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch.nn import Module
+
+from hotlap.seam.moves import Context
+from hotlap.seam.order import Order
+from hotlap.seam.patch import load
+from hotlap.seam.roots import CallModule, has_parameters
+
+
+@contextmanager
+def no_grad_eval(context: Context) -> Iterator[None]:
+    """Run models in eval mode under no_grad, unless an input asks for its own gradient."""
+    tensors = load("hotlap.data.nested:tensors")
+
+    def maker(root: Module, inner: CallModule) -> CallModule | None:
+        if not has_parameters(root):
+            return None
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if root.training or not torch.is_grad_enabled():
+                return inner(*args, **kwargs)
+            if any(tensor.requires_grad for tensor in tensors((args, kwargs))):
+                return inner(*args, **kwargs)
+            context.held(type(root).__name__)
+            with torch.no_grad():
+                return inner(*args, **kwargs)
+
+        return call
+
+    context.seams.roots.add(Order.GRAD_MODE, maker)
+    yield

@@ -1,0 +1,81 @@
+"""Race mode: run a block of steps, report it, wait for the word to go on.
+
+Blocks are timed here, from the word to the last step's end, so that neither the waiting nor the
+messages count. A step in which an epoch began, an evaluation ran or a file was saved is *special*:
+its time is told apart, so that blocks can be compared that do not hold the same number of them.
+"""
+
+import resource
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from hotlap.seam.wire import Wire
+
+
+class Gate:
+    """Stops the training process at the end of each block."""
+
+    def __init__(self, wire: Wire, first: int, details: Callable[[], dict[str, Any]]) -> None:
+        self._wire = wire
+        self._details = details
+        self._left = first
+        self._steps = first
+        self._count = 0
+        self._marks: set[str] = set()
+        self._special: list[tuple[int, str, float]] = []
+        self._begin = self._last = time.perf_counter()
+        self._cpu = time.process_time()
+
+    def mark(self, kind: str) -> None:
+        """Something other than a plain step happens: `epoch`, `eval` or `save`."""
+        self._marks.add(kind)
+
+    def step(self) -> None:
+        """One step is over; at the end of the block report and wait."""
+        self._count += 1
+        self._left -= 1
+        if self._marks:
+            self._note()
+        elif not self._left:
+            _synchronise()
+        self._last = time.perf_counter()
+        if not self._left:
+            self._report(self._last - self._begin)
+
+    def _note(self) -> None:
+        _synchronise()
+        kinds = "+".join(sorted(self._marks))
+        self._special.append((self._count, kinds, time.perf_counter() - self._last))
+        self._marks.clear()
+
+    def _report(self, wall: float) -> None:
+        self._wire.send(
+            "block",
+            steps=self._steps,
+            at=self._count,
+            wall=wall,
+            cpu=time.process_time() - self._cpu,
+            special=self._special,
+            **memory(),
+            **self._details(),
+        )
+        self._special = []
+        order = self._wire.receive()
+        self._steps = self._left = order["go"] if order else 1 << 60
+        self._cpu = time.process_time()
+        self._begin = self._last = time.perf_counter()
+
+
+def _synchronise() -> None:
+    if torch.cuda.is_initialized():
+        torch.cuda.synchronize()
+
+
+def memory() -> dict[str, int]:
+    """Peak memory of this process in bytes: resident, and of the accelerator."""
+    resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    cuda = torch.cuda.max_memory_allocated() if torch.cuda.is_initialized() else 0
+    return {"resident": resident, "cuda": cuda}

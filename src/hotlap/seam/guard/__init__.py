@@ -1,0 +1,81 @@
+"""Keeps a trial's hands off the user's files: a copy-on-write view at the level of Python.
+
+What the script writes goes to a mirror of the tree below the trial's scratch folder, and
+what it reads is looked for there first. All state is on disk, so that all processes of a
+trial see the same. Only the standard library is used here.
+
+Not covered: programs that are not Python, native code that opens paths itself and is not in
+`native_table`, and `_io` or `posix` called directly. The witness names what these change.
+"""
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from types import TracebackType
+
+from hotlap.seam.guard.audit import slipped, witnessing
+from hotlap.seam.guard.natives import natives
+from hotlap.seam.guard.overlay import Overlay
+from hotlap.seam.guard.patches import patched
+from hotlap.seam.guard.roots import Roots, default_keep
+from hotlap.seam.guard.trackers import tracker_environment
+
+__all__ = ["Guard", "default_keep", "install", "slipped", "tracker_environment"]
+
+
+class Guard:
+    """An installed guard; `undo`, or leaving it as a context, takes it away."""
+
+    def __init__(self, overlay: Overlay, undo: ExitStack) -> None:
+        self.overlay = overlay
+        self._undo = undo
+
+    def undo(self) -> None:
+        """Put every function back."""
+        self._undo.close()
+
+    def __enter__(self) -> "Guard":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.undo()
+
+
+def install(
+    scratch: str | os.PathLike[str],
+    keep: Iterable[str | os.PathLike[str]] | None = None,
+    cover: Iterable[str | os.PathLike[str]] = (),
+) -> Guard:
+    """Redirect writes outside of the kept roots into `scratch`, for this whole process.
+
+    `keep` are folders that are written for real (`default_keep()` if None); `cover` are
+    folders guarded although they lie below a kept one, such as a project in the temp dir.
+    The longest root that holds a path decides.
+    """
+    folder = os.path.realpath(scratch)
+    os.makedirs(folder, exist_ok=True)  # noqa: PTH103
+    kept = default_keep() if keep is None else [os.fspath(root) for root in keep]
+    roots = Roots((*kept, folder), [os.fspath(root) for root in cover])
+    overlay = Overlay(folder, roots)
+    with ExitStack() as undo:
+        undo.enter_context(witnessing(folder, roots))
+        undo.enter_context(patched(overlay))
+        undo.enter_context(natives(overlay))
+        undo.enter_context(_no_bytecode())
+        return Guard(overlay, undo.pop_all())
+
+
+@contextmanager
+def _no_bytecode() -> Iterator[None]:
+    before = sys.dont_write_bytecode
+    sys.dont_write_bytecode = True
+    try:
+        yield
+    finally:
+        sys.dont_write_bytecode = before

@@ -1,0 +1,169 @@
+"""Where a path of the user's script really lies: in the mirror, or where it always was.
+
+The mirror is a folder below the scratch with the same paths in it. What lies in the mirror
+hides what lies at the same path outside; folders that exist on both sides are one folder.
+Everything here calls `posix` itself, which is never patched.
+"""
+
+import os
+import posix
+import stat
+from typing import Any, NamedTuple
+
+from hotlap.seam.guard.journal import Journal
+from hotlap.seam.guard.roots import Roots
+from hotlap.seam.guard.walk import is_link, look, walk
+
+_NOT_NAMES = frozenset({"", ".", ".."})
+
+
+class Place(NamedTuple):
+    """One folder, as the script names it, that is not simply left to the kernel."""
+
+    path: str
+    clean: bool
+    mirrored: bool
+    hidden: bool
+    straight: bool
+
+
+class Overlay:
+    """The view that all processes of one trial share."""
+
+    def __init__(self, scratch: str, roots: Roots) -> None:
+        self.mirror = f"{scratch}/tree"
+        self.waiting = f"{scratch}/waiting"
+        self.roots = roots
+        for folder in (self.mirror, self.waiting):
+            os.makedirs(folder, exist_ok=True)  # noqa: PTH103
+        self.journal = Journal(scratch)
+        self._places: dict[str, Place | None] = {}
+        self.sync()
+
+    def read(self, path: Any, follow: bool = True) -> Any:
+        """Where to look for `path`: the same object if nothing there ever changed."""
+        if type(path) is not str:
+            return self._read_other(path, follow)
+        if self.journal.counter[:8] != self.journal.seen:
+            self.sync()
+        cut = path.rfind("/") + 1
+        head = path[:cut]
+        places = self._places
+        try:
+            place = places[head]
+        except KeyError:
+            place = places[head] = self._place(head)
+        if place is None:
+            return path
+        if place.clean and path[cut:] not in _NOT_NAMES and not (follow and is_link(path)):
+            return path
+        return self._find(place, path, path[cut:], follow)
+
+    def canonical(self, path: str, follow: bool = True) -> str:
+        """Return the absolute path without links or dots, as the script sees the tree.
+
+        Raises OSError (ELOOP) when links lead in a circle.
+        """
+        return self.walk(path, follow)[0]
+
+    def walk(self, path: str, follow: bool = True) -> tuple[str, bool]:
+        """Return the canonical path, and whether the kernel finds it by the given name too."""
+        if self.journal.counter[:8] != self.journal.seen:
+            self.sync()
+        return walk(self, path, follow)
+
+    def where(self, path: str) -> str:
+        """Return the real place of a canonical path; where nothing is, one that is not there."""
+        mirrored = self.mirror + path
+        if look(mirrored) is not None or self.journal.hides(path):
+            return mirrored
+        return path
+
+    def own(self, path: str) -> os.stat_result | None:
+        """Return the user's own entry at a canonical path, if the script can still see it."""
+        return None if self.journal.hides(path) else look(path)
+
+    def outside(self, real: str) -> str:
+        """Return the path as the script knows it, of a real one that may lie in the mirror."""
+        if real == self.mirror:
+            return "/"
+        inside = real.startswith(self.mirror + "/")
+        return real[len(self.mirror) :] if inside else real
+
+    def changed(self, path: str) -> bool:
+        """Whether the folder at a canonical path has entries added or removed."""
+        if look(self.mirror + path) is not None:
+            return True
+        return path in self.journal.thinned or self.journal.hides(path)
+
+    def forget(self) -> None:
+        """Drop what was remembered by relative name: the working directory changed."""
+        self._places = {}
+
+    def cwd(self) -> str:
+        """Return the working directory as the script knows it."""
+        return self.outside(posix.getcwd())
+
+    def below(self, fd: int | None, path: Any) -> Any:
+        """Return the path that `path` with `dir_fd=fd` means."""
+        if fd is None:
+            return path
+        text = os.fsdecode(path)
+        return text if text.startswith("/") else f"{self.behind(fd)}/{text}"
+
+    def behind(self, fd: int) -> str:
+        """Return the path that an open descriptor was opened by."""
+        return self.outside(posix.readlink(f"/proc/self/fd/{fd}"))
+
+    def sync(self) -> None:
+        """Take in what processes of the trial changed since the last look."""
+        self.journal.refresh()
+        self._places = {}
+
+    def _read_other(self, path: Any, follow: bool) -> Any:
+        if isinstance(path, int):
+            return path
+        given = os.fspath(path)
+        text = os.fsdecode(given) if isinstance(given, bytes) else str.__str__(given)
+        found = self.read(text, follow)
+        if found == text:
+            return path
+        return os.fsencode(found) if isinstance(given, bytes) else found
+
+    def _find(self, place: Place, path: str, name: str, follow: bool) -> str:
+        if name in _NOT_NAMES:
+            return self._search(path, follow)
+        real, entry = self._entry(place, path, name)
+        if follow and entry is not None and stat.S_ISLNK(entry.st_mode):
+            return self._search(path, follow)
+        return real
+
+    def _entry(self, place: Place, path: str, name: str) -> tuple[str, os.stat_result | None]:
+        full = f"{place.path}/{name}"
+        mirrored = self.mirror + full
+        if place.mirrored and (entry := look(mirrored)) is not None:
+            return mirrored, entry
+        if place.hidden or self.journal.hides(full):
+            return mirrored, None
+        real = path if place.straight else full
+        return real, look(real)
+
+    def _search(self, path: str, follow: bool) -> str:
+        target, straight = self.walk(path, follow)
+        real = self.where(target)
+        if real == target and straight:
+            return path
+        return f"{real}/" if path.endswith("/") and real != "/" else real
+
+    def _place(self, head: str) -> Place | None:
+        displaced = not head.startswith("/") and posix.getcwd().startswith(self.mirror)
+        if self.journal.empty and not displaced:
+            return None
+        path, straight = self.walk(head or ".")
+        straight = straight and not displaced
+        if straight and self.roots.kept(path):
+            return None
+        mirrored = look(self.mirror + path) is not None
+        hidden = self.journal.hides(path)
+        clean = straight and not (mirrored or hidden or path in self.journal.thinned)
+        return Place(path.rstrip("/"), clean, mirrored, hidden, straight)

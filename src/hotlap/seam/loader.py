@@ -1,0 +1,80 @@
+"""DataLoader: which loaders may change, and samples kept in RAM behind the user's dataset."""
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch.utils.data import IterableDataset, get_worker_info
+from torch.utils.data._utils.fetch import _MapDatasetFetcher
+
+from hotlap.core.machine import available_memory
+from hotlap.seam.moves import Context
+from hotlap.seam.patch import load, replaced
+
+DATASETS = 4
+
+
+def may_have_workers(arguments: dict[str, Any]) -> bool:
+    """Whether worker processes can serve this loader: a map-style dataset without CUDA tensors."""
+    dataset = arguments.get("dataset")
+    if isinstance(dataset, IterableDataset) or not hasattr(dataset, "__getitem__"):
+        return False
+    values = [*getattr(dataset, "__dict__", {}).values(), *getattr(dataset, "tensors", ())]
+    return not any(isinstance(value, torch.Tensor) and value.is_cuda for value in values)
+
+
+def may_pin(_: dict[str, Any]) -> bool:
+    """Whether there is a device that copies from pinned memory."""
+    return torch.cuda.is_available()
+
+
+@contextmanager
+def cached_dataset(context: Context) -> Iterator[None]:
+    """Let loaders without workers read through a cache; `loader.dataset` stays the user's."""
+    caches = _Caches(context)
+
+    def make(original: Any) -> Any:
+        def __init__(fetcher: Any, dataset: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
+            original(fetcher, caches.around(dataset), *args, **kwargs)
+
+        return __init__
+
+    with replaced(_MapDatasetFetcher, "__init__", make):
+        try:
+            yield
+        finally:
+            caches.clear()
+
+
+class _Caches:
+    """One cache for each dataset, of the few datasets that were used last."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._make = load("hotlap.data.cached:CachedDataset")
+        self._known: OrderedDict[int, Any] = OrderedDict()
+
+    def around(self, dataset: Any) -> Any:
+        if get_worker_info() is not None:
+            self._context.inert("worker processes load the data; each would need its own cache")
+            return dataset
+        if isinstance(dataset, self._make):
+            return dataset
+        cache = self._known.get(id(dataset)) or self._new(dataset)
+        self._known.move_to_end(id(dataset))
+        cache.renew()
+        return cache
+
+    def clear(self) -> None:
+        self._known.clear()
+
+    def _new(self, dataset: Any) -> Any:
+        limit = available_memory() // 2
+        cache = self._make(dataset, ram_limit=limit, whole=True, told=self._context.inert)
+        self._known[id(dataset)] = cache
+        while len(self._known) > DATASETS:
+            self._known.popitem(last=False)
+        self._context.held(type(dataset).__name__)
+        return cache

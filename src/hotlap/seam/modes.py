@@ -1,0 +1,112 @@
+"""What a process does in each mode of a trial, besides the techniques."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.optim.optimizer import Optimizer
+from torch.utils.data import DataLoader
+
+from hotlap.core.spec import Mode
+from hotlap.seam.gate import Gate
+from hotlap.seam.losses import Losses
+from hotlap.seam.patch import replaced
+from hotlap.seam.steps import Cycle, step_hooks
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from hotlap.seam.session import Session
+
+OUTERMOST = 0
+
+
+def part(session: "Session") -> "AbstractContextManager[None]":
+    """The mode's part for this process."""
+    if session.spec.mode is Mode.RACE:
+        return _race(session)
+    if session.spec.mode is Mode.PROFILE:
+        from hotlap.seam.probe import probing
+
+        return probing(session)
+    return _run(session)
+
+
+@contextmanager
+def _run(session: "Session") -> Iterator[None]:
+    """Only the techniques; the first step is told of, because it shows what took hold."""
+    told: list[bool] = []
+
+    def after(_: Optimizer) -> None:
+        session.roots.step()
+        if not told:
+            told.append(True)
+            session.stepped()
+
+    with step_hooks(None, after), _epochs(session.roots.look):
+        yield
+
+
+@contextmanager
+def _race(session: "Session") -> Iterator[None]:
+    """Blocks, losses, and the marks of special steps."""
+    cycle, losses = Cycle(), Losses()
+    gate = Gate(
+        session.wire,
+        session.spec.options.get("first", 1),
+        lambda: {"losses": losses.take(), **session.standing()},
+    )
+
+    def after(optimizer: Optimizer) -> None:
+        if cycle.turn(optimizer):
+            losses.step()
+            session.roots.step()
+            gate.step()
+
+    def epoch() -> None:
+        session.roots.look()
+        gate.mark("epoch")
+
+    def evaluation(root: torch.nn.Module, inner: Any) -> Any:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if not root.training or not torch.is_grad_enabled():
+                gate.mark("eval")
+            return inner(*args, **kwargs)
+
+        return call
+
+    session.roots.add(OUTERMOST, evaluation)
+    with (
+        losses.recording(lambda: session.wire.send("backward")),
+        step_hooks(None, after),
+        _epochs(epoch),
+        _saves(lambda: gate.mark("save")),
+    ):
+        yield
+
+
+@contextmanager
+def _epochs(begin: Any) -> Iterator[None]:
+    def make(original: Any) -> Any:
+        def __iter__(loader: Any) -> Any:  # noqa: N807
+            begin()
+            return original(loader)
+
+        return __iter__
+
+    with replaced(DataLoader, "__iter__", make):
+        yield
+
+
+@contextmanager
+def _saves(saved: Any) -> Iterator[None]:
+    def make(original: Any) -> Any:
+        def save(*args: Any, **kwargs: Any) -> Any:
+            saved()
+            return original(*args, **kwargs)
+
+        return save
+
+    with replaced(torch, "save", make):
+        yield

@@ -1,0 +1,160 @@
+"""Applies moves inside the user's process. Each is a context manager: its undo stands beside it."""
+
+import inspect
+import os
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import wraps
+from typing import Any
+
+from hotlap.core.move import Call, Choice, Env, Flag, Keyword, Move, Wrap
+from hotlap.seam.patch import assigned, load, replaced, resolve
+
+Held = Callable[[str], None]
+
+
+class Context:
+    """What a move may use: the values chosen, the process's seams, and the word that it held."""
+
+    def __init__(self, name: str, values: dict[str, Any], seams: Any) -> None:
+        self.name = name
+        self.values = values
+        self.seams = seams
+
+    def value(self, raw: Any) -> Any:
+        """The value of a move: as declared, or as chosen by the race."""
+        return self.values[raw.name] if isinstance(raw, Choice) else raw
+
+    def held(self, note: str = "") -> None:
+        """The technique took hold here."""
+        self.seams.held(self.name, note)
+
+    def inert(self, reason: str) -> None:
+        """The technique cannot work here, and why."""
+        self.seams.inert(self.name, reason)
+
+
+def applied(move: Move, context: Context) -> AbstractContextManager[None]:
+    """Apply one move for as long as the returned context is open."""
+    return _APPLY[type(move)](move, context)
+
+
+@contextmanager
+def _keyword(move: Keyword, context: Context) -> Iterator[None]:
+    from contextlib import ExitStack
+
+    with ExitStack() as stack:
+        for target in move.targets:
+            owner, name = resolve(target)
+            if isinstance(getattr(owner, name), type):
+                owner, name = getattr(owner, name), "__init__"
+            stack.enter_context(replaced(owner, name, lambda f: _with_keyword(f, move, context)))
+        yield
+
+
+def _with_keyword(function: Any, move: Keyword, context: Context) -> Any:
+    signature = inspect.signature(function)
+    position = list(signature.parameters).index(move.name)
+    value = context.value(move.value)
+    allowed = load(move.when) if move.when else None
+
+    def current(args: tuple[Any, ...], kwargs: dict[str, Any], name: str, at: int) -> Any:
+        if name in kwargs:
+            return kwargs[name]
+        return args[at] if len(args) > at else _ABSENT
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        now = current(args, kwargs, move.name, position)
+        wanted = move.absent if now is _ABSENT else any(now is v or now == v for v in move.over)
+        if wanted and _free(signature, move, args, kwargs, allowed):
+            args, kwargs = _put(args, kwargs, move.name, position, value)
+            context.held()
+        return function(*args, **kwargs)
+
+    return call
+
+
+_ABSENT = object()
+
+
+def _free(
+    signature: inspect.Signature,
+    move: Keyword,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    allowed: Any,
+) -> bool:
+    """Whether nothing in this call forbids the keyword."""
+    if not move.unless and allowed is None:
+        return True
+    try:
+        bound = signature.bind_partial(*args, **kwargs)
+    except TypeError:
+        return False
+    bound.apply_defaults()
+    if any(bound.arguments.get(name) == value for name, value in move.unless):
+        return False
+    return allowed is None or bool(allowed(bound.arguments))
+
+
+def _put(
+    args: tuple[Any, ...], kwargs: dict[str, Any], name: str, position: int, value: Any
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    if len(args) > position:
+        return (*args[:position], value, *args[position + 1 :]), kwargs
+    return args, {**kwargs, name: value}
+
+
+@contextmanager
+def _flag(move: Flag, context: Context) -> Iterator[None]:
+    owner, name = resolve(move.target)
+    with assigned(owner, name, context.value(move.value)):
+        context.held()
+        yield
+
+
+@contextmanager
+def _env(move: Env, context: Context) -> Iterator[None]:
+    """The launcher set it before the process began; here only the witness."""
+    if os.environ.get(move.name) == str(context.value(move.value)):
+        context.held()
+    else:
+        context.inert(f"{move.name} was set to something else on the way")
+    yield
+
+
+@contextmanager
+def _call(move: Call, context: Context) -> Iterator[None]:
+    owner, name = resolve(move.target)
+    get_owner, get_name = resolve(move.getter)
+    before = getattr(get_owner, get_name)()
+    getattr(owner, name)(context.value(move.value))
+    context.held()
+    try:
+        yield
+    finally:
+        getattr(owner, name)(before)
+
+
+def _wrap(move: Wrap, context: Context) -> AbstractContextManager[None]:
+    return load(move.function)(context)  # type: ignore[no-any-return]
+
+
+_APPLY: dict[type, Callable[[Any, Context], AbstractContextManager[None]]] = {
+    Keyword: _keyword,
+    Flag: _flag,
+    Env: _env,
+    Call: _call,
+    Wrap: _wrap,
+}
+
+
+def environment(moves: tuple[Move, ...], values: dict[str, Any]) -> dict[str, str]:
+    """The variables that the launcher must set before the process begins."""
+    found = {}
+    for move in moves:
+        if isinstance(move, Env):
+            raw = move.value
+            found[move.name] = str(values[raw.name] if isinstance(raw, Choice) else raw)
+    return found

@@ -1,0 +1,166 @@
+"""The boundaries of a training loop: each patch marks where a phase begins and ends.
+
+A boundary that lies inside another (a copy in the data set, a forward in a transform) belongs to
+the outer one. In other threads than the training's everything passes straight through.
+"""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from threading import get_ident
+from typing import Any
+
+import torch
+from torch.optim.optimizer import Optimizer
+
+from hotlap.seam.patch import replaced
+from hotlap.seam.probe.feeding import feeding
+from hotlap.seam.probe.forwards import forwards
+from hotlap.seam.probe.phases import COPY, OPEN, OPTIMIZER, SAVING
+from hotlap.seam.probe.recorder import Recorder
+from hotlap.seam.steps import step_hooks
+
+COPIES = ("to", "cuda", "cpu", "double", "float", "half", "bfloat16")
+ZEROING = (Optimizer, torch.nn.Module)
+
+
+@contextmanager
+def boundaries(rec: Recorder) -> Iterator[None]:
+    """Mark every boundary on the recorder's timeline."""
+    rec.session.roots.add(0, forwards(rec))
+    with ExitStack() as stack:
+        stack.enter_context(feeding(rec))
+        for name in COPIES:
+            stack.enter_context(_copies(rec, name))
+        stack.enter_context(_backward(rec, torch.Tensor))
+        stack.enter_context(_backward(rec, torch.autograd))
+        stack.enter_context(_optimizers(rec))
+        for owner in ZEROING:
+            stack.enter_context(_zeroing(rec, owner))
+        stack.enter_context(_saving(rec))
+        yield
+
+
+def _copies(rec: Recorder, name: str) -> Any:
+    line, facts = rec.timeline, rec.facts
+
+    def make(original: Any) -> Any:
+        def copy(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+            back = line.now
+            if not OPEN[back] or get_ident() != rec.thread:
+                after = original(tensor, *args, **kwargs)
+                if after is not tensor and "copies" not in facts.settled:
+                    _note_copy(rec, tensor, after, args, kwargs)
+                return after
+            line.mark(COPY)
+            try:
+                after = original(tensor, *args, **kwargs)
+            except BaseException:
+                line.mark(back)
+                raise
+            if after is tensor:
+                line.unmark(back)
+                return after
+            if "copies" not in facts.settled:
+                facts.point("copy")
+                _note_copy(rec, tensor, after, args, kwargs)
+            line.mark(back)
+            return after
+
+        return copy
+
+    return replaced(torch.Tensor, name, make)
+
+
+def _note_copy(rec: Recorder, before: Any, after: Any, args: Any, kwargs: Any) -> None:
+    waits = not kwargs.get("non_blocking") and not any(a is True for a in args)
+    rec.facts.copied(before, after, waits=waits)
+
+
+def _backward(rec: Recorder, owner: Any) -> Any:
+    line, facts = rec.timeline, rec.facts
+
+    def make(original: Any) -> Any:
+        def backward(*args: Any, **kwargs: Any) -> Any:
+            if not (OPEN[line.now] or line.now == OPTIMIZER) or get_ident() != rec.thread:
+                return original(*args, **kwargs)
+            if "backward" not in facts.settled:
+                facts.point("backward")
+                rec.session.wire.send("backward")
+            if line.begin_backward():
+                facts.note("eval_trained")
+            try:
+                return original(*args, **kwargs)
+            finally:
+                line.mark(line.base)
+
+        return backward
+
+    return replaced(owner, "backward", make)
+
+
+@contextmanager
+def _optimizers(rec: Recorder) -> Iterator[None]:
+    line, facts = rec.timeline, rec.facts
+
+    def before(_: Optimizer) -> None:
+        rec.first_step()
+        if line.now != OPTIMIZER and get_ident() == rec.thread:
+            line.begin_optimizer()
+            facts.point("step")
+
+    def after(optimizer: Optimizer) -> None:
+        if get_ident() == rec.thread:
+            line.end_optimizer()
+            rec.turned(optimizer)
+
+    def make(original: Any) -> Any:
+        def __init__(optimizer: Optimizer, *args: Any, **kwargs: Any) -> None:  # noqa: N807
+            facts.point("optimizer")
+            original(optimizer, *args, **kwargs)
+
+        return __init__
+
+    with step_hooks(before, after), replaced(Optimizer, "__init__", make):
+        yield
+
+
+def _zeroing(rec: Recorder, owner: Any) -> Any:
+    line, facts = rec.timeline, rec.facts
+
+    def make(original: Any) -> Any:
+        def zero_grad(owner: Any, *args: Any, **kwargs: Any) -> None:
+            back = line.now
+            if not OPEN[back] or get_ident() != rec.thread:
+                return original(owner, *args, **kwargs)
+            facts.point("zero_grad")
+            if not kwargs.get("set_to_none", True) or (args and not args[0]):
+                facts.note("zero_grad_false")
+            line.mark(OPTIMIZER)
+            try:
+                return original(owner, *args, **kwargs)
+            finally:
+                line.mark(back)
+
+        return zero_grad
+
+    return replaced(owner, "zero_grad", make)
+
+
+def _saving(rec: Recorder) -> Any:
+    line, facts = rec.timeline, rec.facts
+
+    def make(original: Any) -> Any:
+        def save(*args: Any, **kwargs: Any) -> Any:
+            back = line.now
+            if not OPEN[back] or get_ident() != rec.thread:
+                return original(*args, **kwargs)
+            facts.point("save")
+            line.mark(SAVING)
+            try:
+                return original(*args, **kwargs)
+            finally:
+                line.mark(back)
+
+        return save
+
+    return replaced(torch, "save", make)

@@ -1,0 +1,95 @@
+"""Which marks of a step belong to an evaluation, and which only looked like it.
+
+A forward without gradients or in evaluation mode is the sign. But a frozen teacher, a momentum
+encoder or a model that trains in evaluation mode gives it too: in those, a training forward or a
+backward pass follows on the same batch. So a sign only counts once another batch is asked for or,
+in loops without a DataLoader, once the same module is called again.
+"""
+
+from hotlap.seam.probe.phases import LOADER, Range
+
+
+class Evaluations:
+    """Follows one step; indices point into the timeline's marks."""
+
+    def __init__(self, codes: list[int]) -> None:
+        self._codes = codes
+        self._ranges: list[Range] = []
+        self._batch = -1
+        self._fresh = False
+        self._loaders = False
+        self._training = False
+        self._start_over()
+
+    def _start_over(self) -> None:
+        self._from = -1
+        self._to = -1
+        self._before = -1
+        self._root = 0
+        self.going_on = False
+
+    @property
+    def pending(self) -> bool:
+        """Whether there was a sign that neither counts nor has been dropped yet."""
+        return self._from >= 0 and not self.going_on
+
+    def asked(self, code: int) -> None:
+        """A batch is asked for or a loader started (`code`); its mark comes next."""
+        self._loaders = True
+        self._training = False
+        if self.pending:
+            self.going_on = True
+        if code == LOADER or not self._fresh:
+            self._batch = len(self._codes)
+        self._fresh = code == LOADER
+
+    def exhausted(self) -> None:
+        """The loader that was asked has no more; it was the evaluation's, if one is going on."""
+        if self.going_on:
+            self._to = len(self._codes)
+            self._close()
+
+    def forward(self, root: int) -> None:
+        """An evaluation-like forward of the module `root` begins; its mark comes next."""
+        if self._training:  # a teacher that looks at the batch its student was given
+            return
+        if self._from < 0:
+            self._from = len(self._codes) if self._batch < 0 else self._batch
+            self._root = root
+        elif not self._loaders and root == self._root:
+            self.going_on = True
+        self._before = self._to
+
+    def reached(self) -> None:
+        """That forward is over; its closing mark has been made."""
+        if self._from >= 0:
+            self._to = len(self._codes) - 1
+
+    def training(self) -> None:
+        """A training forward begins: what was only a sign is none."""
+        self._close()
+        self._batch = -1
+        self._training = True
+
+    def backward(self) -> bool:
+        """A backward begins: the latest evaluation-like forward was training. True if so."""
+        trains = self._from >= 0
+        if trains:
+            self._to = self._before
+            self._close()
+        self._batch = -1
+        self._training = False
+        return trains
+
+    def _close(self) -> None:
+        if self.going_on and self._to > self._from:
+            self._ranges.append((self._from, self._to))
+        self._start_over()
+
+    def close(self) -> list[Range]:
+        """The step is over: its evaluations."""
+        self._close()
+        found, self._ranges = self._ranges, []
+        self._batch = -1
+        self._fresh = self._training = False
+        return found

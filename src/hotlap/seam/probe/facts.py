@@ -1,0 +1,114 @@
+"""Facts about the script, as the techniques' `needs` ask for them, and the places to point at.
+
+Facts are gathered where they first show; the hot path only pays for looking into a set.
+"""
+
+from typing import Any
+
+import torch
+
+from hotlap.seam.where import place
+
+TRIES = 16
+
+
+class Facts:
+    """`values` are the facts, `places` maps a kind of place to `file:line`."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, Any] = {}
+        self.places: dict[str, str] = {}
+        self._tries: dict[str, int] = {}
+        self.settled: set[str] = set()
+
+    def note(self, name: str, value: Any = True) -> None:
+        """A fact was seen; a true one is not taken back."""
+        if value or name not in self.values:
+            self.values[name] = value
+
+    def point(self, kind: str) -> None:
+        """Remember the user's line that led here as the place of `kind`, the first time."""
+        if kind in self.settled:
+            return
+        found = place()
+        tries = self._tries[kind] = self._tries.get(kind, 0) + 1
+        if found:
+            self.places[kind] = found
+        if found or tries >= TRIES:
+            self.settled.add(kind)
+
+    def copied(self, before: torch.Tensor, after: torch.Tensor, *, waits: bool) -> None:
+        """A tensor was copied or converted; looks at the first ones only."""
+        seen = self._tries["copies"] = self._tries.get("copies", 0) + 1
+        if seen >= 256:
+            self.settled.add("copies")
+        if after.dtype == torch.float64 and before.dtype != torch.float64:
+            self.note("float64_copies")
+            self.point("float64")
+        if after.is_cuda and not before.is_cuda:
+            self.note("h2d_blocking", waits)
+            self.note("pinned" if before.is_pinned() else "pageable")
+            self.point("h2d")
+
+
+def loader_facts(loaders: list[Any]) -> dict[str, Any]:
+    """What the script's DataLoaders are like; those that were iterated."""
+    workers = [loader.num_workers for loader in loaders]
+    transient = any(ld.num_workers and not ld.persistent_workers for ld in loaders)
+    return {
+        "loaders": len(loaders),
+        "loader_serial": any(not count for count in workers),
+        "loader_workers": max(workers, default=0),
+        "loader_not_persistent": transient,
+        "map_style": any(_map_style(loader) for loader in loaders),
+        "loader_pinned": any(loader.pin_memory for loader in loaders),
+    }
+
+
+def _map_style(loader: Any) -> bool:
+    return not isinstance(loader.dataset, torch.utils.data.IterableDataset)
+
+
+def global_facts() -> dict[str, Any]:
+    """Torch's own settings at the moment."""
+    cudnn: Any = torch.backends.cudnn
+    return {
+        "fp32_matmul_full": _matmul_full(),
+        "anomaly": torch.is_anomaly_enabled(),
+        "autograd_profiler": torch.autograd._profiler_enabled(),  # type: ignore[attr-defined]
+        "cudnn_benchmark_on": bool(cudnn.benchmark),
+        "cudnn_deterministic": bool(cudnn.deterministic),
+        "distributed": torch.distributed.is_available() and torch.distributed.is_initialized(),
+        "threads": torch.get_num_threads(),
+        "interop_threads": torch.get_num_interop_threads(),
+        "compiler": _compiler(),
+    }
+
+
+def _matmul_full() -> bool:
+    try:
+        return torch.get_float32_matmul_precision() == "highest"
+    except RuntimeError:  # the script mixes torch's old and new settings
+        return False
+
+
+def _compiler() -> bool:
+    """Whether torch.compile would find what it needs to generate code."""
+    import importlib.util
+    import os
+    import shutil
+
+    if torch.cuda.is_available():
+        return importlib.util.find_spec("triton") is not None
+    names = (os.environ.get("CXX", ""), "g++", "c++", "clang++")
+    return any(name and shutil.which(name) for name in names)
+
+
+def optimizer_facts(optimizers: list[Any]) -> dict[str, Any]:
+    """Whether the optimizers run their fused implementation, where they have one."""
+    able = [o for o in optimizers if "fused" in o.defaults]
+    return {
+        "optimizer_unfused": any(not g.get("fused") for o in able for g in o.param_groups),
+        "optimizers": len(optimizers),
+        "optimizer_names": sorted({type(o).__name__ for o in optimizers}),
+    }

@@ -1,0 +1,113 @@
+"""The boundary around outermost module calls: training forwards, losses, evaluations."""
+
+from collections.abc import Callable
+from threading import get_ident
+from typing import Any
+
+import torch
+from torch.nn import Module
+
+from hotlap.seam.probe.models import autocast_dtype, batch_of, first_tensor, model_facts
+from hotlap.seam.probe.phases import CHECKING, FORWARD, LOSS, OPEN, OPTIMIZER
+from hotlap.seam.probe.recorder import Recorder
+from hotlap.seam.roots import CallModule, has_parameters
+
+
+def forwards(rec: Recorder) -> Callable[[Module, CallModule], CallModule]:
+    """The maker of the wrapper that every root gets."""
+
+    def maker(root: Module, inner: CallModule) -> CallModule:
+        make = _model if has_parameters(root) else _criterion
+        return make(rec, root, inner)
+
+    return maker
+
+
+def _passes(rec: Recorder) -> bool:
+    now = rec.timeline.now
+    return not (OPEN[now] or now == OPTIMIZER) or get_ident() != rec.thread
+
+
+def _criterion(rec: Recorder, _: Module, inner: CallModule) -> CallModule:
+    """A loss module: part of the forward pass, or of the evaluation that is going on."""
+    line = rec.timeline
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if _passes(rec) or line.now == CHECKING:
+            return inner(*args, **kwargs)
+        line.mark(FORWARD)
+        try:
+            return inner(*args, **kwargs)
+        finally:
+            line.mark(LOSS)
+
+    return call
+
+
+def _model(rec: Recorder, root: Module, inner: CallModule) -> CallModule:
+    line = rec.timeline
+    known = _Known(rec, root)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if _passes(rec):
+            return inner(*args, **kwargs)
+        if not root.training or not torch.is_grad_enabled():
+            return _evaluation(rec, root, inner, args, kwargs)
+        known.called(args, kwargs)
+        line.begin_forward()
+        try:
+            return inner(*args, **kwargs)
+        finally:
+            line.end_forward()
+
+    return call
+
+
+def _evaluation(
+    rec: Recorder, root: Module, inner: CallModule, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    line, facts = rec.timeline, rec.facts
+    line.begin_evaluation(id(root))
+    if line.evaluations.pending or line.evaluations.going_on:
+        facts.point("evaluation")
+        if torch.is_grad_enabled():
+            facts.note("eval_with_grad")
+    try:
+        return inner(*args, **kwargs)
+    finally:
+        line.end_evaluation()
+
+
+class _Known:
+    """What a model's training calls tell: facts at the first, samples at all of the main one's."""
+
+    def __init__(self, rec: Recorder, root: Module) -> None:
+        self._rec = rec
+        self._root = root
+        self._new = True
+        self._compiled = model_facts(root, None)["compiled"]
+
+    def called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """A training call is about to begin."""
+        rec = self._rec
+        if self._new:
+            self._new = False
+            self._first(args, kwargs)
+        if rec.root is self._root:
+            samples, tokens = batch_of(args, kwargs)
+            rec.samples += samples
+            rec.tokens += tokens
+            rec.training_loader = rec.feeding
+
+    def _first(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        rec, tensor = self._rec, first_tensor((*args, *kwargs.values()))
+        found = {**model_facts(self._root, tensor), "compiled": self._compiled}
+        device = "cuda" if found["cuda"] else "cpu"
+        found["autocast_on"] = autocast_dtype(device)
+        if rec.root is None:
+            rec.root = self._root
+            rec.facts.values["dtype"] = found["dtype"]
+        for name, value in found.items():
+            if name != "dtype":
+                rec.facts.note(name, value)
+        rec.facts.point("model")

@@ -1,0 +1,93 @@
+"""What the modules that the script calls are like, and how many samples a call was given."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch.nn import Module
+
+CONVOLUTIONS = (torch.nn.Conv2d, torch.nn.ConvTranspose2d)
+
+
+def first_tensor(values: Iterable[Any], depth: int = 2) -> torch.Tensor | None:
+    """The first tensor with a batch dimension among arguments, looking into containers."""
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            if value.dim():
+                return value
+        elif depth and isinstance(value, (list, tuple, dict)):
+            inner = value.values() if isinstance(value, dict) else value
+            found = first_tensor(inner, depth - 1)
+            if found is not None:
+                return found
+    return None
+
+
+def batch_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[int, int]:
+    """Samples and tokens a call was given; tokens only where the input is integer and 2-D."""
+    tensor = first_tensor((*args, *kwargs.values()))
+    if tensor is None:
+        return 0, 0
+    tokens = tensor.dim() == 2 and not tensor.is_floating_point() and not tensor.is_complex()
+    return tensor.shape[0], tensor.numel() if tokens else 0
+
+
+def model_facts(root: Module, tensor: torch.Tensor | None) -> dict[str, Any]:
+    """Facts about a model and the input of its first training call."""
+    kinds = {p.dtype for p in root.parameters()}
+    weights = [m.weight for m in root.modules() if isinstance(m, CONVOLUTIONS)]
+    images = tensor is not None and tensor.dim() == 4
+    return {
+        "model": True,
+        "cuda": any(p.is_cuda for p in root.parameters()),
+        "conv4d": bool(weights) and images,
+        "channels_last_on": any(map(_channels_last, weights)) or _channels_last(tensor),
+        "float32_model": torch.float32 in kinds,
+        "float64_model": torch.float64 in kinds,
+        "float64_input": tensor is not None and tensor.dtype == torch.float64,
+        "data_parallel": isinstance(root, torch.nn.DataParallel),
+        "compiled": is_compiled(root),
+        "dtype": _main_dtype(root),
+    }
+
+
+def _channels_last(tensor: torch.Tensor | None) -> bool:
+    """Whether a 4-D tensor lies in channels-last order and not in the default one as well."""
+    return (
+        tensor is not None
+        and tensor.dim() == 4
+        and tensor.is_contiguous(memory_format=torch.channels_last)
+        and not tensor.is_contiguous()
+    )
+
+
+def _main_dtype(root: Module) -> str:
+    """The dtype that most parameters have, as torch writes it without its prefix."""
+    sizes: dict[torch.dtype, int] = {}
+    for parameter in root.parameters():
+        sizes[parameter.dtype] = sizes.get(parameter.dtype, 0) + parameter.numel()
+    main = max(sizes, key=lambda kind: sizes[kind], default=torch.float32)
+    return str(main).removeprefix("torch.")
+
+
+def is_compiled(root: Module) -> bool:
+    """Whether torch.compile made this module, or its call."""
+    if hasattr(root, "_orig_mod") or hasattr(root, "_torchdynamo_orig_callable"):
+        return True
+    slot = root.__dict__.get("_compiled_call_impl")
+    return slot is not None and not getattr(slot, "hotlap_root", False)
+
+
+def anything_compiled() -> bool:
+    """Whether Dynamo compiled anything in this process so far."""
+    import sys
+
+    dynamo: Any = sys.modules.get("torch._dynamo.utils")
+    return bool(dynamo and dynamo.counters["stats"].get("unique_graphs"))
+
+
+def autocast_dtype(device: str) -> str:
+    """The dtype autocast uses on `device` at the moment; empty when it is off."""
+    if not torch.is_autocast_enabled(device):
+        return ""
+    return str(torch.get_autocast_dtype(device)).removeprefix("torch.")

@@ -1,0 +1,116 @@
+"""Counts the steps of a profiled run: warm-up, diagnostic steps, timed steps, the end."""
+
+import os
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.optim.optimizer import Optimizer
+
+from hotlap.seam.probe.diagnostics import Diagnostics
+from hotlap.seam.probe.facts import Facts
+from hotlap.seam.probe.phases import name_of
+from hotlap.seam.probe.sampler import Sampler
+from hotlap.seam.probe.tally import Tally
+from hotlap.seam.probe.timeline import Timeline
+from hotlap.seam.steps import Cycle
+
+if TYPE_CHECKING:
+    from hotlap.seam.session import Session
+
+NOBODY = -1
+WARMUP = 5
+
+
+class Recorder:
+    """What is known of the run so far. Only the thread `thread` is followed."""
+
+    def __init__(self, session: "Session", timeline: Timeline) -> None:
+        options = session.spec.options
+        self.session = session
+        self.timeline = timeline
+        self.thread = threading.main_thread().ident or NOBODY
+        self.facts = Facts()
+        self.tally = Tally()
+        self.warm = Tally()
+        self.sampler = Sampler(lambda: self.thread, self.phase)
+        self.diagnostics = Diagnostics(self)
+        self.warmup = int(options.get("warmup", WARMUP))
+        self.wanted = int(options.get("steps") or 0)
+        self.root: torch.nn.Module | None = None
+        self.loaders: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+        self.feeding: Callable[[], Any] | None = None
+        self.training_loader: Callable[[], Any] | None = None
+        self.optimizers: weakref.WeakSet[Optimizer] = weakref.WeakSet()
+        self.samples = self.tokens = self.steps = 0
+        self.cpu = self.wall = 0.0
+        self.finish: Callable[[str], None] = lambda _: None
+        self._pid = os.getpid()
+        self._cycle = Cycle()
+        self._begun = False
+        self._began = (0.0, 0.0)
+
+    def phase(self) -> str:
+        """The phase the training thread is in."""
+        line = self.timeline
+        return name_of(line.now, evaluating=line.evaluations.going_on)
+
+    def mine(self) -> bool:
+        """Whether this is still the process that the recorder was made in."""
+        return os.getpid() == self._pid
+
+    def leave_alone(self) -> None:
+        """From now on every boundary passes straight through."""
+        self.thread = NOBODY
+
+    def first_step(self) -> None:
+        """The first optimizer step begins: its thread is the one to follow."""
+        if not self._begun:
+            self._begun = True
+            self.thread = threading.get_ident()
+
+    def turned(self, optimizer: Optimizer) -> None:
+        """An optimizer step is over."""
+        self.optimizers.add(optimizer)
+        if self._cycle.turn(optimizer):
+            row = self.timeline.close()
+            self.session.roots.step()
+            self._count(row)
+            self.timeline.reopen()
+
+    def _count(self, row: list[float]) -> None:
+        self.steps += 1
+        if self.steps == 1:
+            self.session.stepped()
+        if self.steps <= self.warmup:
+            self.warm.add(row)
+            self._restart()
+        elif self.diagnostics.busy():
+            self.diagnostics.step(evaluated=bool(self.timeline.evaluated))
+            self._restart()
+        else:
+            self._timed(row)
+
+    def _timed(self, row: list[float]) -> None:
+        if not self.tally.steps:
+            self.sampler.timing = True
+        self.tally.add(row)
+        if self.tally.steps == self.wanted:
+            self.finish("steps")
+
+    def _restart(self) -> None:
+        """Nothing so far counts: samples, CPU time."""
+        self.samples = self.tokens = 0
+        self._began = (time.process_time(), time.perf_counter())
+
+    def clock(self) -> dict[str, float]:
+        """CPU and wall seconds since the first timed step began."""
+        cpu, wall = self._began
+        return {"cpu": time.process_time() - cpu, "wall": time.perf_counter() - wall}
+
+    def measured(self) -> Tally:
+        """The timed steps; those of the warm-up where the run was too short for others."""
+        return self.tally if self.tally.steps else self.warm

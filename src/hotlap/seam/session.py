@@ -1,0 +1,104 @@
+"""One process of a trial: reads its orders, waits for torch, applies techniques, takes its part.
+
+A process that never imports torch only has the guard on its writes. One that imports torch but
+never steps an optimizer (a launcher, a loader worker) has patches that nothing calls.
+"""
+
+import atexit
+import os
+import random
+import sys
+from contextlib import ExitStack
+from typing import Any
+
+from hotlap.core.spec import Mode, Spec
+from hotlap.seam.hook import when_imported
+from hotlap.seam.wire import Wire
+
+
+def boot(path: str) -> None:
+    """Called by sitecustomize in every Python process of a trial."""
+    spec = Spec.read(path)
+    if spec.scratch:
+        from hotlap.seam.guard import install
+
+        install(scratch=spec.scratch, keep=spec.keep)
+    when_imported("torch", lambda _: start(spec))
+
+
+def start(spec: Spec) -> None:
+    """Torch is there: apply the techniques and begin the mode's part, for the process's life."""
+    session = Session(spec)
+    try:
+        session.enter()
+    except Exception as error:
+        session.wire.send("broken", error=repr(error))
+        session.undo.close()
+        print(f"hotlap: could not take part in this process: {error!r}", file=sys.stderr)
+        return
+    atexit.register(session.leave)  # which also keeps the session, and its undo, alive
+
+
+class Session:
+    """The seams of one process and what took hold in it."""
+
+    def __init__(self, spec: Spec) -> None:
+        self.spec = spec
+        self.wire = Wire(spec.control)
+        self.holds: dict[str, list[str]] = {}
+        self.inerts: dict[str, str] = {}
+        self.undo = ExitStack()
+        self._told = False
+        from hotlap.seam.roots import Roots
+
+        self.roots = Roots()
+
+    def enter(self) -> None:
+        """Seed, apply the techniques, begin the mode's part."""
+        from hotlap.core.registry import technique
+        from hotlap.seam.modes import part
+        from hotlap.seam.moves import Context, applied
+
+        _seed(self.spec.seed)
+        for name, values in self.spec.techniques.items():
+            for move in technique(name).moves:
+                self.undo.enter_context(applied(move, Context(name, values, self)))
+        self.undo.enter_context(part(self))
+        self.undo.enter_context(self.roots.watching())
+        self.wire.send("torch")
+
+    def held(self, name: str, note: str = "") -> None:
+        """A technique took hold; remember where, a few times."""
+        notes = self.holds.setdefault(name, [])
+        if note and len(notes) < 8 and note not in notes:
+            notes.append(note)
+
+    def inert(self, name: str, reason: str) -> None:
+        """A technique found that it cannot work here."""
+        self.inerts.setdefault(name, reason)
+
+    def standing(self) -> dict[str, Any]:
+        """What each technique has come to, for the parent."""
+        return {"held": self.holds, "inert": self.inerts}
+
+    def stepped(self) -> None:
+        """The first step is over: in run mode, tell the parent what took hold."""
+        self._told = True
+        self.wire.send("step", **self.standing())
+
+    def leave(self) -> None:
+        """The process ends: tell what took hold in the meantime."""
+        if self._told and self.spec.mode is Mode.RUN:
+            self.wire.send("end", **self.standing())
+
+
+def _seed(seed: int | None) -> None:
+    """Seed what the script may not seed itself; its own seeds come later and win."""
+    if seed is None:
+        return
+    import torch
+
+    torch.manual_seed(seed)
+    random.seed(seed)
+    os.environ.setdefault("PL_GLOBAL_SEED", str(seed))
+    when_imported("numpy", lambda numpy: numpy.random.seed(seed % 2**32))

@@ -1,0 +1,91 @@
+"""What a step is: one cycle of the optimizers.
+
+One optimizer: each of its steps. Several (a GAN, sparse and dense parameters): the shortest period
+in which their order repeats. Seen through torch's own global optimizer hooks, so that Lightning,
+Accelerate and closures are covered; a step that a GradScaler skipped counts as well.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch.optim.optimizer import (
+    Optimizer,
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+)
+
+from hotlap.seam.patch import replaced
+
+MEMORY = 64
+
+
+class Cycle:
+    """Recognises the period in which optimizers take turns."""
+
+    def __init__(self) -> None:
+        self.period = 1
+        self._ids: dict[int, int] = {}
+        self._history: list[int] = []
+        self._since = 0
+
+    def turn(self, optimizer: object) -> bool:
+        """Note one optimizer step; True when it ends a cycle."""
+        self._remember(self._ids.setdefault(id(optimizer), len(self._ids)))
+        self._since += 1
+        if self._since < self.period:
+            return False
+        self._since = 0
+        return True
+
+    def _remember(self, index: int) -> None:
+        if len(self._history) >= MEMORY:
+            return
+        self._history.append(index)
+        found = _period(self._history)
+        if found and found != self.period:
+            self.period = found
+            self._since = found - 1
+
+
+def _period(history: list[int]) -> int:
+    """The shortest period that the whole end of the history repeats at least twice; 0 if none."""
+    for period in range(1, len(history) // 2 + 1):
+        tail = history[-2 * period :]
+        if tail[:period] == tail[period:] and len(set(tail)) == len(set(history)):
+            return period
+    return 0
+
+
+Listener = Callable[[Optimizer], None]
+
+
+@contextmanager
+def step_hooks(before: Listener | None, after: Listener) -> Iterator[None]:
+    """Call `before(optimizer)` and `after(optimizer)` around every optimizer step."""
+    stepped = [False]
+
+    def done(optimizer: Optimizer, *_: Any) -> None:
+        stepped[0] = True
+        after(optimizer)
+
+    def make(original: Any) -> Any:
+        def step(self: Any, optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:
+            stepped[0] = False
+            result = original(self, optimizer, *args, **kwargs)
+            if not stepped[0]:  # infinities: the scaler left this step out
+                after(optimizer)
+            return result
+
+        return step
+
+    handles = [register_optimizer_step_post_hook(done)]
+    if before is not None:
+        handles.append(register_optimizer_step_pre_hook(lambda opt, *_: before(opt)))
+    try:
+        with replaced(torch.amp.GradScaler, "step", make):
+            yield
+    finally:
+        for handle in handles:
+            handle.remove()

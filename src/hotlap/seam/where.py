@@ -1,0 +1,53 @@
+"""Which line of the user's own code is responsible for a call."""
+
+import os
+import site
+import sys
+import sysconfig
+from types import CodeType, FrameType
+
+_LIBRARIES = tuple(
+    {
+        os.path.realpath(folder) + os.sep
+        for folder in (
+            *site.getsitepackages(),
+            site.getusersitepackages(),
+            sysconfig.get_paths()["stdlib"],
+            os.path.dirname(os.path.dirname(os.path.abspath(__file__))),
+        )
+    }
+)
+_known: dict[CodeType, bool] = {}
+
+
+def is_users(code: CodeType) -> bool:
+    """Whether code was written by the user: not installed, not built in, not ours."""
+    verdict = _known.get(code)
+    if verdict is None:
+        name = code.co_filename
+        inside = os.path.realpath(name).startswith(_LIBRARIES)
+        verdict = _known[code] = not (name.startswith("<") or inside)
+    return verdict
+
+
+def users_frame(frame: FrameType | None) -> FrameType | None:
+    """The innermost frame of the user's code at or above `frame`."""
+    while frame is not None and not is_users(frame.f_code):
+        frame = frame.f_back
+    return frame
+
+
+def place(frame: FrameType | None = None) -> str:
+    """`path/from/cwd.py:line` of the user's line that led here; empty if there is none."""
+    found = users_frame(frame or sys._getframe(1))
+    return "" if found is None else f"{short(found.f_code.co_filename)}:{found.f_lineno}"
+
+
+def short(path: str) -> str:
+    """The path as the user would type it: relative to the working directory when below it."""
+    full = os.path.abspath(path)
+    try:
+        relative = os.path.relpath(full)
+    except ValueError:
+        return full
+    return full if relative.startswith("..") else relative

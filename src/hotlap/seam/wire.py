@@ -1,0 +1,56 @@
+"""The child's end of the control channel: JSON lines over a Unix socket.
+
+Not the program's stdin or stdout, so that these stay the user's. A process that was forked opens a
+connection of its own.
+"""
+
+import json
+import os
+import socket
+import sys
+from typing import Any
+
+
+class Wire:
+    """A connection to the parent, opened at the first message."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self._socket: socket.socket | None = None
+        self._reader: Any = None
+        self._pid = 0
+
+    def send(self, kind: str, **fields: Any) -> None:
+        """Send one message; a parent that is gone is no error of the user's program."""
+        line = json.dumps({"type": kind, **fields}).encode() + b"\n"
+        try:
+            self._connection().sendall(line)
+        except OSError:
+            self._socket = None
+
+    def receive(self) -> dict[str, Any] | None:
+        """Wait for one order; None when the parent is gone."""
+        if self._socket is None:
+            return None
+        try:
+            line = self._reader.readline()
+        except OSError:
+            return None
+        return json.loads(line) if line else None
+
+    def _connection(self) -> socket.socket:
+        if self._socket is None or self._pid != os.getpid():
+            self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            self._socket.connect(self.address)
+            self._reader = self._socket.makefile("rb")
+            self._pid = os.getpid()
+            hello = {"type": "hello", "pid": self._pid, "argv": sys.argv, **_rank()}
+            self._socket.sendall(json.dumps(hello).encode() + b"\n")
+        return self._socket
+
+
+def _rank() -> dict[str, int]:
+    return {
+        "rank": int(os.environ.get("RANK", "0")),
+        "world": int(os.environ.get("WORLD_SIZE", "1")),
+    }

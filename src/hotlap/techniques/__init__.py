@@ -1,0 +1,1 @@
+"""One file a technique; the file name is its id. Data only."""

@@ -1,0 +1,48 @@
+"""Activation checkpointing: recompute in backward instead of keeping."""
+
+from hotlap.core.move import Wrap
+from hotlap.core.numerics import Numerics
+from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
+
+technique = Technique(
+    title="Recompute activations in backward",
+    group=Group.REMEMBERING,
+    numerics=Numerics.EXACT,
+    how=(How.MOVE, How.PART),
+    why=(
+        "Between forward and backward every activation is kept. A checkpointed block keeps only "
+        "its inputs and computes the rest again: less memory, which a larger batch or model can "
+        "use, for about a third more computation."
+    ),
+    changes=(
+        "Nothing: random numbers are replayed, and the running statistics of batch normalisation "
+        "are not updated a second time."
+    ),
+    avoid=(
+        "Leave it off when memory is not the limit: by itself it makes the step slower. Blocks "
+        "that count their calls or keep other state would do so twice."
+    ),
+    claims=(
+        Claim(
+            "ViT-Huge 48 -> 24 GB and 14 -> 3.5 days, with the six techniques together",
+            "A2: 'six techniques' article",
+        ),
+    ),
+    needs=(Need("model", "no module with parameters is called"),),
+    conflicts=("cuda_graphs", "fused_pointwise"),
+    moves=(Wrap("root call", "hotlap.seam.checkpointing:activation_checkpoint"),),
+    symptom=Symptom(
+        phases=("memory",),
+        says="activations take most of the memory",
+        place="model",
+        gives=0.6,
+    ),
+    examples=(
+        Example(
+            "for block in self.blocks:\n    x = block(x)\n",
+            "for block in self.blocks:\n    x = checkpoint(block, x, use_reentrant=False)\n",
+        ),
+        Example("for block in self.blocks:\n    x = checkpoint(block, x, use_reentrant=False)\n"),
+    ),
+    on_request=True,
+)

@@ -1,0 +1,49 @@
+"""Cached dataset: decoded samples stay in RAM."""
+
+from hotlap.core.move import Wrap
+from hotlap.core.numerics import Numerics
+from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
+
+technique = Technique(
+    title="Keep decoded samples in RAM",
+    group=Group.FEEDING,
+    numerics=Numerics.EXACT,
+    how=(How.MOVE, How.PART),
+    why=(
+        "Every epoch reads, decodes and transforms the same samples again. Kept in RAM, they cost "
+        "this once."
+    ),
+    changes=(
+        "Nothing: it is refused when two reads of a sample differ, when a read draws random "
+        "numbers, or when the samples would not fit into half of the free memory."
+    ),
+    avoid=(
+        "Leave it off when samples are augmented at random, when each is read only once, and with "
+        "worker processes: each would fill a cache of its own and lose it at the epoch's end. "
+        "It is therefore raced against loader_workers, not together with it."
+    ),
+    claims=(
+        Claim("named without a figure", "A2: 'six techniques' article"),
+        Claim("named without a figure", "A3: data-loading article"),
+    ),
+    needs=(
+        Need("map_style", "the dataset is iterable: its samples have no index to keep them by"),
+        Need("loader_serial", "worker processes load the data; each would need its own cache"),
+    ),
+    conflicts=("loader_workers",),
+    moves=(Wrap("loader", "hotlap.seam.loader:cached_dataset"),),
+    symptom=Symptom(
+        phases=("data",),
+        says="the same samples are decoded and transformed again in every epoch",
+        place="dataset",
+    ),
+    examples=(
+        Example(
+            "loader = DataLoader(train_set, batch_size=64, shuffle=True)\n",
+            "loader = DataLoader(CachedDataset(train_set), batch_size=64, shuffle=True)\n",
+        ),
+        Example("loader = DataLoader(CachedDataset(train_set), batch_size=64)\n"),
+        Example("loader = DataLoader(train_set, batch_size=64, num_workers=8)\n"),
+    ),
+    whole_epochs=True,
+)

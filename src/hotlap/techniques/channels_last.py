@@ -1,0 +1,47 @@
+"""Channels last: NHWC memory format for convolutional nets."""
+
+from hotlap.core.move import Wrap
+from hotlap.core.numerics import Numerics
+from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
+
+technique = Technique(
+    title="Store images and filters channels last",
+    group=Group.COMPUTING,
+    numerics=Numerics.ROUNDING,
+    how=(How.MOVE,),
+    why=(
+        "Convolution kernels on tensor cores and in oneDNN work on NHWC data. In NCHW each "
+        "convolution transposes its input and output."
+    ),
+    changes=(
+        "Shapes stay NCHW, only strides change; kernels may sum in another order. 4-D outputs "
+        "are handed back in the default format."
+    ),
+    avoid=(
+        "Leave it off when the forward calls .view() on 4-D activations (it fails; .reshape() or "
+        ".flatten() work), for nets without 4-D weights, and after wrapping in DDP: convert the "
+        "model first."
+    ),
+    claims=(Claim("8 % to 35 % with fp16", "A0: '18 tips' article, 2022"),),
+    needs=(
+        Need("conv4d", "the model has no 4-D weights"),
+        Need("!channels_last_on", "the model is already channels last"),
+    ),
+    moves=(Wrap("root call", "hotlap.seam.layout:channels_last"),),
+    symptom=Symptom(
+        phases=("forward", "backward"),
+        says="convolutions run on NCHW data",
+        place="model",
+        gives=0.4,
+    ),
+    examples=(
+        Example(
+            "model = Net().to(device)\nfor images, labels in loader:\n"
+            "    outputs = model(images)\n",
+            "model = Net().to(device).to(memory_format=torch.channels_last)\n"
+            "for images, labels in loader:\n"
+            "    outputs = model(images.contiguous(memory_format=torch.channels_last))\n",
+        ),
+        Example("model = Net().to(memory_format=torch.channels_last)\n"),
+    ),
+)

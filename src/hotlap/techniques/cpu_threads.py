@@ -1,0 +1,37 @@
+"""CPU threads within an operation."""
+
+from hotlap.core.move import Call, Choice
+from hotlap.core.numerics import Numerics
+from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
+
+technique = Technique(
+    title="Set the number of CPU threads",
+    group=Group.COMPUTING,
+    numerics=Numerics.ROUNDING,
+    how=(How.MOVE,),
+    why=(
+        "torch uses a thread for each physical core. Small operations spend longer waking threads "
+        "than computing, hardware threads share one core's units, and threads fight loader "
+        "workers for the same cores."
+    ),
+    changes="Sums are split among another number of threads, so they round differently.",
+    avoid="Leave it off when the machine is shared and its load changes.",
+    claims=(Claim("goes beyond the articles", "PyTorch documentation, CPU threading"),),
+    needs=(Need("model", "no module with parameters is called"),),
+    moves=(
+        Call("torch.set_num_threads", Choice("threads", "thread_counts"), "torch.get_num_threads"),
+    ),
+    symptom=Symptom(
+        phases=("forward", "backward", "optimizer"),
+        says="the number of CPU threads does not suit the size of the operations",
+        place="model",
+        gives=0.5,
+    ),
+    examples=(
+        Example(
+            "import torch\n\nmodel = Net()\n",
+            "import torch\n\ntorch.set_num_threads(2)\nmodel = Net()\n",
+        ),
+        Example("import torch\n\ntorch.set_num_threads(1)\n"),
+    ),
+)

@@ -1,0 +1,46 @@
+"""CUDA graphs: many kernels, one launch."""
+
+from hotlap.core.move import Wrap
+from hotlap.core.numerics import Numerics
+from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
+
+technique = Technique(
+    title="Replay the model as a CUDA graph",
+    group=Group.COMPUTING,
+    numerics=Numerics.ROUNDING,
+    how=(How.MOVE,),
+    why=(
+        "Small kernels end sooner than Python can launch the next. A recorded graph launches all "
+        "of them at once (torch.compile with mode='reduce-overhead')."
+    ),
+    changes=(
+        "As fused_pointwise. The graph keeps its memory for itself, and outputs are copied out of "
+        "it so that the script may keep them."
+    ),
+    avoid=(
+        "Leave it off when kernels are long (nothing is saved), when shapes change, when memory "
+        "is tight, or when the model copies to the CPU in its forward."
+    ),
+    claims=(Claim("goes beyond the articles", "PyTorch documentation, torch.compile"),),
+    needs=(
+        Need("cuda", "the model is not on a CUDA device"),
+        Need("model", "no module with parameters is called"),
+        Need("compiler", "inductor lacks Triton"),
+        Need("!compiled", "the model is already compiled"),
+    ),
+    conflicts=("activation_checkpoint", "fused_pointwise"),
+    moves=(Wrap("root call", "hotlap.seam.compiled:graphed"),),
+    symptom=Symptom(
+        phases=("forward", "backward"),
+        says="the GPU waits for kernel launches",
+        place="model",
+        gives=0.8,
+    ),
+    examples=(
+        Example(
+            "model = Net().cuda()\n",
+            'model = torch.compile(Net().cuda(), mode="reduce-overhead")\n',
+        ),
+        Example('model = torch.compile(Net().cuda(), mode="max-autotune")\n'),
+    ),
+)

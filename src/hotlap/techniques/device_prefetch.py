@@ -1,0 +1,47 @@
+"""Device prefetch: the next batch is copied while this one computes."""
+
+from hotlap.core.move import Wrap
+from hotlap.core.numerics import Numerics
+from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
+
+technique = Technique(
+    title="Copy the next batch while this one computes",
+    group=Group.FEEDING,
+    numerics=Numerics.EXACT,
+    how=(How.MOVE, How.PART),
+    why=(
+        "A copy on the stream of the kernels runs between them. On a stream of its own the copy "
+        "of the next batch overlaps with the computation of this one."
+    ),
+    changes=(
+        "The tensors that the script moves to the GPU arrive there already; the script's own "
+        "copies find nothing left to do. One more batch lies in GPU memory."
+    ),
+    avoid=(
+        "Leave it off when the script works on a batch on the CPU before it moves it, or when "
+        "copies are a small share of the step."
+    ),
+    claims=(Claim("apex's data_prefetcher, without a figure", "A3: data-loading article"),),
+    needs=(
+        Need("cuda", "the model is not on a CUDA device"),
+        Need("loaders", "no DataLoader is iterated"),
+    ),
+    joins=("pinned_memory",),
+    moves=(Wrap("loader", "hotlap.seam.prefetch:device_prefetch"),),
+    symptom=Symptom(
+        phases=("copy",),
+        says="copies to the GPU run between the kernels, not beside them",
+        place="copy",
+    ),
+    examples=(
+        Example(
+            "for images, labels in loader:\n"
+            "    loss = criterion(model(images.to(device)), labels.to(device))\n",
+            "for images, labels in DevicePrefetcher(loader, device):\n"
+            "    loss = criterion(model(images.to(device)), labels.to(device))\n",
+        ),
+        Example(
+            "for images, labels in loader:\n    loss = criterion(model(images), labels)\n",
+        ),
+    ),
+)

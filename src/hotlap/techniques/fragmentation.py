@@ -1,0 +1,41 @@
+"""Fragmentation: GPU memory that is reserved but cannot be used."""
+
+from hotlap.core.move import Env
+from hotlap.core.numerics import Numerics
+from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
+
+technique = Technique(
+    title="Let GPU memory segments grow",
+    group=Group.REMEMBERING,
+    numerics=Numerics.EXACT,
+    how=(How.MOVE, How.ADVICE),
+    why=(
+        "Where tensor sizes vary, the allocator's fixed segments break into holes: memory is "
+        "reserved that no tensor fits. Expandable segments grow instead. Calling empty_cache() in "
+        "the loop fights the same holes, but waits for the GPU and allocates anew every time."
+    ),
+    changes="Nothing but where tensors lie in GPU memory.",
+    avoid=(
+        "Leave it off when CUDA tensors are shared between processes, and where the allocator is "
+        "configured already."
+    ),
+    claims=(Claim("named without a figure", "A2: 'six techniques' article"),),
+    needs=(
+        Need("cuda", "the model is not on a CUDA device"),
+        Need("!alloc_conf", "the environment already configures the CUDA allocator"),
+    ),
+    moves=(Env("PYTORCH_ALLOC_CONF", "expandable_segments:True"),),
+    symptom=Symptom(
+        phases=("memory",),
+        says="much more GPU memory is reserved than allocated",
+        place="allocator",
+        gives=0.5,
+    ),
+    examples=(
+        Example(
+            "for batch in loader:\n    step(batch)\n    torch.cuda.empty_cache()\n",
+            "for batch in loader:\n    step(batch)\n",
+        ),
+        Example("train(model)\ntorch.cuda.empty_cache()\nevaluate(model)\n"),
+    ),
+)

@@ -1,0 +1,59 @@
+"""Mixed precision: matrix products in 16 bits under autocast."""
+
+from hotlap.core.move import Choice, Wrap
+from hotlap.core.numerics import Numerics
+from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
+
+technique = Technique(
+    title="Compute in 16 bits under autocast",
+    group=Group.COMPUTING,
+    numerics=Numerics.PRECISION,
+    how=(How.MOVE, How.PART),
+    why=(
+        "Tensor cores (on CPUs: AMX and AVX-512 BF16) multiply 16-bit matrices several times "
+        "faster than float32, and activations take half the memory and bandwidth. Weights, "
+        "gradients, reductions and the optimizer stay in float32."
+    ),
+    changes=(
+        "bfloat16 keeps float32's range with 8 bits of precision. float16 has 11 bits but a small "
+        "range: the loss is scaled by a GradScaler, gradients are unscaled before clipping, and "
+        "steps with infinities are skipped. The model's outputs are returned as float32."
+    ),
+    avoid=(
+        "Leave it off for models that are not dominated by matrix products or convolutions, on "
+        "hardware without 16-bit units, where the script casts by hand, and for float16 where it "
+        "reads or edits gradients itself: it would see them scaled."
+    ),
+    claims=(
+        Claim("2x typical, up to 5.5x", "A4: '17 tips' article"),
+        Claim("2.75x and -37 % memory on BERT", "A0: '18 tips' article, 2022"),
+        Claim("ResNet-50 58 h -> 21 h, top-1 76.2 -> 76.1", "A2: 'six techniques' article"),
+        Claim(
+            "MNIST epoch 14.73 -> 14.21 s, but 10.01 -> 11.97 s on a T4",
+            "A1: NVIDIA tuning-guide walk-through",
+        ),
+    ),
+    needs=(
+        Need("model", "no module with parameters is called"),
+        Need("float32_model", "the model's parameters are not float32"),
+        Need("!autocast_on", "autocast is already on"),
+        Need("!scaler_on", "the script scales its loss already"),
+    ),
+    moves=(
+        Wrap("root call", "hotlap.seam.precision:autocast", Choice("dtype", "autocast_dtypes")),
+        Wrap("backward", "hotlap.seam.scaler:loss_scaling"),
+    ),
+    symptom=Symptom(
+        phases=("forward", "backward"),
+        says="matrix products and convolutions run in float32",
+        place="model",
+        gives=0.6,
+    ),
+    examples=(
+        Example(
+            "outputs = model(images)\n",
+            'with torch.autocast("cuda", dtype=torch.bfloat16):\n    outputs = model(images)\n',
+        ),
+        Example('with torch.autocast("cuda"):\n    outputs = model(images)\n'),
+    ),
+)

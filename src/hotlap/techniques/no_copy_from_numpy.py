@@ -1,0 +1,45 @@
+"""Tensors from NumPy arrays without a copy."""
+
+from hotlap.core.move import Wrap
+from hotlap.core.numerics import Numerics
+from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
+
+technique = Technique(
+    title="Make tensors from NumPy arrays without a copy",
+    group=Group.MOVING,
+    numerics=Numerics.EXACT,
+    how=(How.MOVE,),
+    why=(
+        "torch.tensor(array) copies the array; torch.from_numpy shares its memory. A list of "
+        "arrays is worse: torch.tensor reads it number by number, where np.stack copies blocks."
+    ),
+    changes=(
+        "Same values, shape and dtype. A shared array and its tensor change together, so at run "
+        "time memory is shared only where the array provably has no other user afterwards."
+    ),
+    avoid=(
+        "Leave the copy in place when the array is written to later, or when in-place operations "
+        "on the tensor must not reach the array."
+    ),
+    claims=(
+        Claim("named without a figure", "A0: '18 tips' article, 2022"),
+        Claim("named without a figure", "A4: '17 tips' article"),
+    ),
+    needs=(Need("tensor_from_numpy", "torch.tensor is never called on a NumPy array"),),
+    moves=(Wrap("tensor", "hotlap.seam.tensor:no_copy_from_numpy"),),
+    symptom=Symptom(
+        phases=("data", "rest"),
+        says="torch.tensor copies NumPy arrays",
+        place="tensor",
+        gives=0.5,
+    ),
+    examples=(
+        Example("x = torch.tensor(np.stack(rows))\n", "x = torch.from_numpy(np.stack(rows))\n"),
+        Example(
+            "x = torch.tensor(np.asarray(rows), dtype=torch.float32)\n",
+            "x = torch.as_tensor(np.asarray(rows), dtype=torch.float32)\n",
+        ),
+        Example("x = torch.tensor([1.0, 2.0])\n"),
+        Example("x = torch.tensor(self.buffer)\nself.buffer[:] = 0\n"),
+    ),
+)

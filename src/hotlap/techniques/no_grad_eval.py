@@ -1,0 +1,54 @@
+"""Evaluation without gradients."""
+
+from hotlap.core.move import Wrap
+from hotlap.core.numerics import Numerics
+from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
+
+technique = Technique(
+    title="Evaluate without recording gradients",
+    group=Group.CHECKING,
+    numerics=Numerics.EXACT,
+    how=(How.MOVE,),
+    why=(
+        "With gradients on, an evaluation forward records a graph and keeps every activation, "
+        "only to throw them away."
+    ),
+    changes=(
+        "Outputs of a model in eval mode have no graph. Training is untouched; some modules "
+        "(nn.TransformerEncoder) take a fast path in evaluation that rounds differently."
+    ),
+    avoid=(
+        "Leave it off when a loss computed in eval mode is back-propagated: frozen batch "
+        "normalisation, adversarial examples, saliency maps."
+    ),
+    claims=(
+        Claim("named without a figure", "A0: '18 tips' article, 2022"),
+        Claim("named without a figure", "A4: '17 tips' article"),
+    ),
+    needs=(
+        Need("eval_with_grad", "no evaluation runs with gradients on"),
+        Need("!eval_trained", "the script back-propagates through a model in eval mode"),
+    ),
+    moves=(Wrap("root call", "hotlap.seam.evaluation:no_grad_eval"),),
+    symptom=Symptom(
+        phases=("evaluation",),
+        says="the evaluation records gradients that nobody uses",
+        place="evaluation",
+        gives=0.4,
+    ),
+    examples=(
+        Example(
+            "def validate(model, loader):\n"
+            "    model.eval()\n"
+            "    return sum(accuracy(model(x), y) for x, y in loader)\n",
+            "@torch.no_grad()\n"
+            "def validate(model, loader):\n"
+            "    model.eval()\n"
+            "    return sum(accuracy(model(x), y) for x, y in loader)\n",
+        ),
+        Example(
+            "def attack(model, x, y):\n    model.eval()\n    criterion(model(x), y).backward()\n",
+        ),
+        Example("@torch.no_grad()\ndef validate(model, x):\n    model.eval()\n    model(x)\n"),
+    ),
+)

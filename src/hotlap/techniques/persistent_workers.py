@@ -1,0 +1,56 @@
+"""Persistent workers: keep loader workers alive between epochs."""
+
+from hotlap.core.move import Keyword
+from hotlap.core.numerics import Numerics
+from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
+
+technique = Technique(
+    title="Keep loader workers alive between epochs",
+    group=Group.FEEDING,
+    numerics=Numerics.EXACT,
+    how=(How.MOVE,),
+    why=(
+        "A DataLoader starts its workers anew at each epoch: processes are forked or spawned, the "
+        "dataset is copied or pickled, and the first batch waits for all of it."
+    ),
+    changes=(
+        "Nothing, as long as samples draw no random numbers. Workers keep their copy of the "
+        "dataset: what the training process changes in it between epochs no longer reaches them."
+    ),
+    avoid=(
+        "Leave it off when the dataset is changed between epochs (set_epoch on the dataset, "
+        "growing image sizes) or when idle workers of several loaders would fill the memory."
+    ),
+    claims=(Claim("named without a figure", "A2: 'six techniques' article"),),
+    needs=(
+        Need("loaders", "no DataLoader is iterated"),
+        Need("!loader_persistent", "its workers already stay alive between epochs"),
+    ),
+    joins=("loader_workers",),
+    moves=(
+        Keyword(
+            ("torch.utils.data.DataLoader",),
+            "persistent_workers",
+            True,
+            over=(False,),
+            unless=(("num_workers", 0),),
+        ),
+    ),
+    symptom=Symptom(
+        phases=("data",),
+        says="each epoch starts its loader workers anew",
+        place="loader",
+        gives=0.5,
+    ),
+    examples=(
+        Example(
+            "loader = DataLoader(train_set, batch_size=64, num_workers=4)\n",
+            "loader = DataLoader(train_set, batch_size=64, num_workers=4, "
+            "persistent_workers=True)\n",
+        ),
+        Example("loader = DataLoader(train_set, batch_size=64)\n"),
+        Example("loader = DataLoader(train_set, num_workers=0)\n"),
+    ),
+    layout_sensitive=True,
+    whole_epochs=True,
+)

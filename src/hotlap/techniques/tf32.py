@@ -1,0 +1,48 @@
+"""TF32: float32 matrix products on tensor cores."""
+
+from hotlap.core.move import Call
+from hotlap.core.numerics import Numerics
+from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
+
+technique = Technique(
+    title="Multiply float32 matrices in TF32",
+    group=Group.COMPUTING,
+    numerics=Numerics.PRECISION,
+    how=(How.MOVE,),
+    why=(
+        "From Ampere on, tensor cores can multiply float32 matrices with their mantissas cut to "
+        "10 bits, several times faster than full float32. torch leaves this off for matrix "
+        "products (for convolutions it is on)."
+    ),
+    changes="Products of float32 matrices keep about 3 decimal digits; sums stay in float32.",
+    avoid=(
+        "Leave it off when a result depends on the low bits of a product: matrix inverses, "
+        "distances between near points, scientific computing."
+    ),
+    claims=(Claim("goes beyond the articles", "PyTorch documentation, CUDA semantics"),),
+    needs=(
+        Need("cuda", "the model is not on a CUDA device"),
+        Need("fp32_matmul_full", "the float32 matmul precision is already lowered"),
+        Need("float32_model", "the model's parameters are not float32"),
+    ),
+    moves=(
+        Call(
+            "torch.set_float32_matmul_precision",
+            "high",
+            "torch.get_float32_matmul_precision",
+        ),
+    ),
+    symptom=Symptom(
+        phases=("forward", "backward"),
+        says="float32 matrix products run without tensor cores",
+        place="model",
+        gives=0.6,
+    ),
+    examples=(
+        Example(
+            "import torch\n\nmodel = Net().cuda()\n",
+            'import torch\n\ntorch.set_float32_matmul_precision("high")\nmodel = Net().cuda()\n',
+        ),
+        Example('import torch\n\ntorch.set_float32_matmul_precision("medium")\n'),
+    ),
+)

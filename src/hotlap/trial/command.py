@@ -1,0 +1,35 @@
+"""The user's command, as they typed it."""
+
+import shlex
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from hotlap.core.errors import UsageError
+
+
+def normalise(words: Sequence[str]) -> tuple[str, ...]:
+    """Turn what was typed into what is run.
+
+    `train.py` means `python train.py` unless it is executable itself; one quoted string is split
+    as a shell would.
+
+    Raises:
+        UsageError: nothing was given, or the program is not there.
+    """
+    parts = tuple(words)
+    if len(parts) == 1 and " " in parts[0].strip():
+        parts = tuple(shlex.split(parts[0]))
+    if not parts:
+        raise UsageError("no command was given", "for example: hotlap tune python train.py")
+    if parts[0].endswith(".py") and Path(parts[0]).is_file():
+        return (sys.executable, *parts)
+    if shutil.which(parts[0]) is None:
+        raise UsageError(f"{parts[0]}: no such command", "give it as you would type it in a shell")
+    return parts
+
+
+def shown(command: Sequence[str]) -> str:
+    """The command on one line, with this Python written as `python`."""
+    return shlex.join("python" if word == sys.executable else word for word in command)

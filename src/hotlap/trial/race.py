@@ -1,0 +1,178 @@
+"""The lockstep race: A runs a block while B is stopped, then B while A is stopped.
+
+Both see the same weather, so that the ratio of each pair of blocks says what the clock alone
+cannot. The order alternates; a sequential test says when to stop.
+"""
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from hotlap.core.errors import TrialFailedError
+from hotlap.core.machine import available_memory
+from hotlap.trial.side import BLOCK, LONGEST_BLOCK, Side
+from hotlap.trial.stats import Estimate, PairedTest, Verdict
+from hotlap.trial.trial import Block
+
+
+@dataclass(frozen=True)
+class Race:
+    """The outcome. Ratios are A over B: above 1, B is faster, or smaller.
+
+    `unit` says what was timed: `epoch` (whole epochs with all that is in them) or `step` (plain
+    steps; epoch starts, evaluations and checkpoints left out). `lockstep` is False where memory
+    did not allow two live processes. `cpu` compares CPU time a step, a witness of contention.
+    """
+
+    estimate: Estimate
+    verdict: Verdict
+    unit: str
+    lockstep: bool
+    a_step: float
+    b_step: float
+    cpu: float
+    memory: float
+    a_warmup: float
+    b_warmup: float
+    seconds: float
+
+    @property
+    def break_even(self) -> float:
+        """Steps after which B's longer warm-up is earned back; infinite if it never is."""
+        extra, gain = self.b_warmup - self.a_warmup, self.a_step - self.b_step
+        return max(0.0, extra) / gain if gain > 0 else math.inf
+
+
+@dataclass(frozen=True)
+class Rules:
+    """When a race may stop.
+
+    `precision` asks for a half-width of the log interval; `seconds` bounds the racing itself;
+    `until_gain` stops as soon as a gain worth having is excluded; `threshold` races on until the
+    interval lies wholly on one side of that ratio.
+    """
+
+    min_effect: float = 0.02
+    alpha: float = 0.05
+    candidates: int = 1
+    precision: float | None = None
+    seconds: float = 30.0
+    until_gain: bool = False
+    threshold: float | None = None
+    max_pairs: int = 400
+
+
+OnPair = Callable[[Estimate], None]
+
+
+def race(a: Side, b: Side, rules: Rules, on_pair: OnPair = lambda _: None) -> Race:
+    """Race B against A. Both may be live already, and both stay live.
+
+    Raises:
+        TrialFailedError: one of the two failed; its last words are the message.
+    """
+    begin = time.monotonic()
+    together = _settle_both(a, b)
+    runner = _Runner(a, b, together)
+    test = PairedTest(rules.min_effect, rules.alpha, rules.candidates)
+    deadline = time.monotonic() + rules.seconds
+    while runner.pairs < rules.max_pairs:
+        runner.pair(test)
+        on_pair(test.estimate())
+        if _enough(test, rules) or time.monotonic() > deadline:
+            break
+    return runner.outcome(test, time.monotonic() - begin)
+
+
+def _enough(test: PairedTest, rules: Rules) -> bool:
+    if rules.until_gain and test.no_gain():
+        return True
+    if rules.threshold is not None:
+        now = test.estimate()
+        return not now.low <= rules.threshold <= now.high
+    return test.settled(rules.precision)
+
+
+def _settle_both(a: Side, b: Side) -> bool:
+    """Make both live; False when memory only allows one at a time."""
+    a.ready()
+    if not a.peak or a.peak < 0.9 * available_memory():
+        try:
+            b.ready()
+        except TrialFailedError as error:
+            b.close()
+            if not out_of_memory(str(error)):
+                raise
+        else:
+            return True
+    a.close()
+    b.ready()
+    return False
+
+
+def out_of_memory(words: str) -> bool:
+    """Whether a program's last words say that it ran out of memory."""
+    low = words.lower()
+    return any(sign in low for sign in ("out of memory", "memoryerror", "exit code -9", "bad_alloc"))
+
+
+class _Runner:
+    """Runs pairs and adds them up."""
+
+    def __init__(self, a: Side, b: Side, together: bool) -> None:
+        self.a, self.b, self.together = a, b, together
+        self.pairs = 0
+        self.unit, self.steps = self._unit()
+        self._a: list[Block] = []
+        self._b: list[Block] = []
+
+    def _unit(self) -> tuple[str, int]:
+        a, b = self.a.ready_pace(), self.b.ready_pace()
+        if a.epoch and a.epoch == b.epoch and max(a.epoch_seconds, b.epoch_seconds) < LONGEST_BLOCK:
+            shorter = min(a.epoch_seconds, b.epoch_seconds)
+            return "epoch", a.epoch * max(1, math.ceil(BLOCK / shorter))
+        return "step", max(1, math.ceil(BLOCK / min(a.step, b.step)))
+
+    def pair(self, test: PairedTest) -> None:
+        """Run one pair of blocks; the order turns with each."""
+        a_first = self.pairs % 2 == 0
+        sides = (self.a, self.b) if a_first else (self.b, self.a)
+        blocks = {id(side): self._block(side) for side in sides}
+        a, b = blocks[id(self.a)], blocks[id(self.b)]
+        self._a.append(a)
+        self._b.append(b)
+        self.pairs += 1
+        test.add(self._time(a), self._time(b), a_first=a_first)
+
+    def _block(self, side: Side) -> Block:
+        if not self.together:
+            (self.b if side is self.a else self.a).close()
+        return side.block(self.steps)
+
+    def _time(self, block: Block) -> float:
+        return block.step if self.unit == "epoch" else block.plain_step
+
+    def outcome(self, test: PairedTest, seconds: float) -> Race:
+        """Everything the pairs have shown."""
+        a_steps, b_steps = sum(x.steps for x in self._a), sum(x.steps for x in self._b)
+        a_pace, b_pace = self.a.ready_pace(), self.b.ready_pace()
+        return Race(
+            estimate=test.estimate(),
+            verdict=test.verdict(),
+            unit=self.unit,
+            lockstep=self.together,
+            a_step=_middle([self._time(x) for x in self._a]),
+            b_step=_middle([self._time(x) for x in self._b]),
+            cpu=(sum(x.cpu for x in self._a) / a_steps)
+            / max(sum(x.cpu for x in self._b) / b_steps, 1e-9),
+            memory=self.a.peak / self.b.peak if self.b.peak else 1.0,
+            a_warmup=a_pace.warmup,
+            b_warmup=b_pace.warmup,
+            seconds=seconds,
+        )
+
+
+def _middle(values: list[float]) -> float:
+    ranked = sorted(values)
+    return ranked[len(ranked) // 2]

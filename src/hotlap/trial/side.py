@@ -1,0 +1,147 @@
+"""One side of a race: a command that is always ready to run another block of steps."""
+
+import math
+import time
+from dataclasses import dataclass, field
+from statistics import median
+
+from hotlap.core.errors import TrialFailedError
+from hotlap.trial.launch import Setting
+from hotlap.trial.trial import PATIENCE, Block, Ended, Trial
+
+BLOCK = 0.3
+LONGEST_BLOCK = 4.0
+LOOK = 4.0
+STEADY = 0.25
+SETTLE_BLOCKS = 40
+
+
+@dataclass(frozen=True)
+class Pace:
+    """What the settling of a trial showed.
+
+    `step` is the seconds of a plain step, `epoch` the steps from one epoch's start to the next
+    (0: not seen), `warmup` the seconds from the first step until the pace was steady beyond what
+    the same steps take afterwards: what compiling and the like cost once.
+    """
+
+    step: float
+    epoch: int
+    epoch_seconds: float
+    warmup: float
+
+
+@dataclass
+class Side:
+    """Launches its command, settles it, and launches it again whenever it comes to its end."""
+
+    setting: Setting
+    patience: float = PATIENCE
+    whole_epoch: bool = False
+    trial: Trial | None = None
+    pace: Pace | None = None
+    launches: int = 0
+    losses: list[float] = field(default_factory=list)
+    peak: int = 0
+
+    def ready(self) -> Pace:
+        """Bring it to a steady pace if it is not live yet; afterwards it stands paused."""
+        if self.trial is None:
+            self.trial = Trial(self.setting, self.patience)
+            self.launches += 1
+            self.pace = settle(self.trial, whole_epoch=self.whole_epoch)
+            self._note()
+            self.trial.pause()
+        assert self.pace is not None
+        return self.pace
+
+    def ready_pace(self) -> Pace:
+        """The pace of its last settling, live or not."""
+        return self.pace or self.ready()
+
+    def block(self, steps: int) -> Block:
+        """Run one block of steps, from a fresh start of the command if it has ended.
+
+        Raises:
+            TrialFailedError: the command failed, or is too short for a block.
+        """
+        for _ in range(2):
+            self.ready()
+            assert self.trial is not None
+            try:
+                block = self.trial.run(steps)
+            except Ended:
+                self.close()
+                continue
+            self.trial.pause()
+            self._note()
+            return block
+        raise TrialFailedError(
+            f"the program ends before {steps} steps have been timed; let it train longer"
+        )
+
+    def _note(self) -> None:
+        assert self.trial is not None
+        if len(self.trial.losses) > len(self.losses):
+            self.losses = list(self.trial.losses)
+        self.peak = max(self.peak, *(b.cuda or b.resident for b in self.trial.blocks[-3:]))
+
+    def close(self) -> None:
+        """End what is live."""
+        if self.trial is not None:
+            self.trial.close()
+            self.trial = None
+
+
+def settle(trial: Trial, *, whole_epoch: bool = False) -> Pace:
+    """Run a fresh trial until its pace is steady and, if that is soon, an epoch has passed.
+
+    With `whole_epoch` the first epoch is always run through: what it fills (a cache) counts as
+    warm-up. Steady means: the last two blocks of at least 50 ms agree within a quarter.
+    """
+    begin = time.monotonic()
+    blocks = [trial.first()]
+    steps = 1
+    for _ in range(SETTLE_BLOCKS if not whole_epoch else 1 << 30):
+        blocks.append(trial.run(steps))
+        if _steady(blocks) and _looked(blocks, begin, whole_epoch=whole_epoch):
+            break
+        last = blocks[-1].wall
+        steps = min(4 * steps, max(1, math.ceil(steps * BLOCK / max(last, 1e-6))))
+    return _pace(blocks)
+
+
+def _steady(blocks: list[Block]) -> bool:
+    timed = [block for block in blocks[-3:] if block.wall > 0.05]
+    if len(timed) < 2:
+        return False
+    before, now = timed[-2].plain_step, timed[-1].plain_step
+    return abs(math.log(max(before, 1e-9) / max(now, 1e-9))) < STEADY
+
+
+def _looked(blocks: list[Block], begin: float, *, whole_epoch: bool) -> bool:
+    if epoch_length(blocks):
+        return True
+    return not whole_epoch and time.monotonic() - begin > LOOK
+
+
+def _epoch_starts(blocks: list[Block]) -> list[int]:
+    return [at for block in blocks for at, kinds, _ in block.special if "epoch" in kinds]
+
+
+def epoch_length(blocks: list[Block]) -> int:
+    """Steps from one epoch's start to the next; 0 while two have not been seen."""
+    starts = _epoch_starts(blocks)
+    return starts[-1] - starts[-2] if len(starts) > 1 else 0
+
+
+def _pace(blocks: list[Block]) -> Pace:
+    step = median(block.plain_step for block in blocks[-2:])
+    epoch = epoch_length(blocks)
+    seconds = 0.0
+    if epoch:
+        special = [s for block in blocks for at, _, s in block.special if at > 1]
+        seconds = (epoch - 1) * step + max(special, default=step)
+    spent = sum(block.wall for block in blocks)
+    steps = sum(block.steps for block in blocks)
+    return Pace(step, epoch, seconds, max(0.0, spent - steps * step))

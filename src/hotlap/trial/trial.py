@@ -1,0 +1,211 @@
+"""A trial in race mode: the user's command, run block by block."""
+
+import contextlib
+import queue
+import shutil
+import signal
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from hotlap.core.errors import HotlapError, NotReachedError, TrialFailedError
+from hotlap.trial.channel import Channel, Message
+from hotlap.trial.launch import Launched, Setting
+
+PATIENCE = 120.0
+
+
+@dataclass(frozen=True)
+class Block:
+    """A block of steps: times in seconds, memory in bytes.
+
+    `special` lists (step, kinds, seconds) for each step in which an epoch began, an evaluation ran
+    or a file was saved. `cpu` is the CPU time of all of the trial's processes.
+    """
+
+    steps: int
+    at: int
+    wall: float
+    cpu: float
+    special: tuple[tuple[int, str, float], ...]
+    resident: int
+    cuda: int
+
+    @property
+    def plain_step(self) -> float:
+        """Seconds for a step that is not special; for any step when all are."""
+        plain = self.steps - len(self.special)
+        if not plain:
+            return self.wall / self.steps
+        return (self.wall - sum(seconds for *_, seconds in self.special)) / plain
+
+    @property
+    def step(self) -> float:
+        """Seconds a step, special ones included."""
+        return self.wall / self.steps
+
+
+class Ended(HotlapError):  # noqa: N818
+    """The user's program came to its end by itself."""
+
+
+class Trial:
+    """One run of the command, from its start to its end."""
+
+    def __init__(self, setting: Setting, patience: float = PATIENCE) -> None:
+        self.setting = setting
+        self.patience = patience
+        self.losses: list[float] = []
+        self.held: dict[str, list[str]] = {}
+        self.inert: dict[str, str] = {}
+        self.blocks: list[Block] = []
+        self._seen: set[str] = set()
+        self._waiting: list[Message] = []
+        self._cpu = 0.0
+        self.folder = Path(tempfile.mkdtemp(prefix="hotlap-"))
+        self.channel = Channel(self.folder)
+        self.launched = Launched(setting, self.channel.address, self.folder)
+
+    def first(self) -> Block:
+        """Wait for the first block, which the program runs unasked.
+
+        Raises:
+            NotReachedError: no step within `patience` seconds, or a process that was not reached.
+            TrialFailedError: the program failed before.
+        """
+        return self._block(time.monotonic() + self.patience)
+
+    def run(self, steps: int) -> Block:
+        """Run one block.
+
+        Raises:
+            Ended: the program ended before the block did, with exit code 0.
+            TrialFailedError: it failed.
+        """
+        self.resume()
+        self._cpu = self._tree_cpu()
+        for message in self._waiting:
+            message.peer.send(go=steps)
+        return self._block(None)
+
+    def _block(self, deadline: float | None) -> Block:
+        reports = self._reports(deadline)
+        self._waiting = reports
+        lead = min(reports, key=lambda m: m.peer.rank)
+        fields = lead.fields
+        self.losses += fields["losses"]
+        self.held, self.inert = fields["held"], fields["inert"]
+        block = Block(
+            steps=fields["steps"],
+            at=fields["at"],
+            wall=max(r.fields["wall"] for r in reports),
+            cpu=max(self._tree_cpu() - self._cpu, fields["cpu"]),
+            special=tuple((at, kinds, seconds) for at, kinds, seconds in fields["special"]),
+            resident=self._others_memory() + sum(r.fields["resident"] for r in reports),
+            cuda=sum(r.fields["cuda"] for r in reports),
+        )
+        self.blocks.append(block)
+        return block
+
+    def _reports(self, deadline: float | None) -> list[Message]:
+        reports: list[Message] = []
+        while not reports or len(reports) < reports[0].peer.world:
+            message = self._next(deadline)
+            self._seen.add(message.type)
+            if message.type == "block":
+                reports.append(message)
+            elif message.type == "broken":
+                raise TrialFailedError(f"a technique could not start: {message.fields['error']}")
+        return reports
+
+    def _next(self, deadline: float | None) -> Message:
+        while True:
+            try:
+                return self.channel.messages.get(timeout=0.05)
+            except queue.Empty:
+                pass
+            if self.launched.exit_code() is not None and self.channel.messages.empty():
+                raise self._over()
+            if deadline is not None and time.monotonic() > deadline:
+                raise self._not_reached(f"within {self.patience:.0f} s")
+
+    def _over(self) -> HotlapError:
+        code = self.launched.exit_code() or 0
+        if code:
+            return TrialFailedError(self.last_words() or f"it ended with exit code {code}")
+        if not self.blocks:
+            return self._not_reached("before the program ended")
+        return Ended("the program came to its end")
+
+    def _not_reached(self, when: str) -> NotReachedError:
+        if "hello" not in self._seen:
+            what = "no Python process with torch was seen"
+            hint = "`python -I`, `-E`, `-S` and cleared environments keep hotlap out"
+        elif "backward" not in self._seen:
+            what = "torch was imported, but no backward pass was seen"
+            hint = "is this the training command? --patience gives it more time"
+        else:
+            what = "a backward pass was seen, but no step of a torch optimizer"
+            hint = "hotlap counts steps of torch.optim.Optimizer; --patience gives it more time"
+        return NotReachedError(f"no training step {when}: {what}", hint)
+
+    def last_words(self) -> str:
+        """The last line the program wrote, if its output was kept."""
+        output = self.setting.output
+        if output is None or not output.exists():
+            return ""
+        lines = output.read_text(errors="replace").strip().splitlines()
+        return next((line.strip() for line in reversed(lines) if line.strip()), "")
+
+    def processes(self) -> list[psutil.Process]:
+        """Every live process of the trial, the warden left out."""
+        try:
+            return psutil.Process(self.launched.warden).children(recursive=True)
+        except psutil.Error:
+            return []
+
+    def pause(self) -> None:
+        """Stop every process of the trial where it stands."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let every process of the trial go on."""
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
+        for process in self.processes():
+            with contextlib.suppress(psutil.Error):
+                process.send_signal(number)
+
+    def _tree_cpu(self) -> float:
+        total = 0.0
+        for process in self.processes():
+            with contextlib.suppress(psutil.Error):
+                total += sum(process.cpu_times()[:4])
+        return total
+
+    def _others_memory(self) -> int:
+        """Unique memory of the processes besides the reporting ones: loader workers, launchers."""
+        steppers = {m.peer.hello.get("pid") for m in self._waiting}
+        total = 0
+        for process in self.processes():
+            if process.pid not in steppers:
+                with contextlib.suppress(psutil.Error):
+                    total += process.memory_full_info().uss
+        return total
+
+    def close(self) -> None:
+        """End the trial and remove what it left."""
+        self.launched.end()
+        self.channel.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def __enter__(self) -> "Trial":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()

@@ -1,0 +1,137 @@
+"""Stands between hotlap and a trial, so that nothing of a trial outlives it.
+
+Run as a script: `warden.py LAUNCH_FILE LIFE_FD REPORT_FD`. It starts the command, adopts every
+process the command leaves behind (it is a subreaper), reports the exit code on REPORT_FD, and
+kills whatever is left when the command ends or when LIFE_FD closes, which happens however the
+parent dies.
+"""
+
+import contextlib
+import ctypes
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+
+PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
+TIDIERS = ("resource_tracker", "torch_shm_manager")
+GRACE = 0.3
+
+
+def main(launch_file: str, life: int, report: int) -> None:
+    """Run one trial to its end."""
+    launch = json.loads(Path(launch_file).read_text())
+    _prctl(PR_SET_CHILD_SUBREAPER)
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        signal.signal(getattr(signal, name), signal.SIG_IGN)
+    child = _start(launch)
+    if child is None:
+        os.write(report, b"127")
+        return
+    code = _wait(child, life)
+    names = kill_tree(os.getpid())
+    _sweep_shared_memory({*names, child.pid})
+    if code is None:
+        for folder in launch["tidy"]:
+            shutil.rmtree(folder, ignore_errors=True)
+        return
+    with contextlib.suppress(OSError):
+        os.write(report, str(code).encode())
+
+
+def _start(launch: dict[str, object]) -> "subprocess.Popen[bytes] | None":
+    try:
+        return subprocess.Popen(  # the command is the user's own
+            launch["command"],  # type: ignore[call-overload]
+            env=launch["env"],
+            cwd=launch["cwd"],
+            start_new_session=bool(launch["separate"]),
+            preexec_fn=_as_child,
+        )
+    except OSError as error:
+        print(f"hotlap: cannot start {launch['command']}: {error}", file=sys.stderr)
+        return None
+
+
+def _as_child() -> None:
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        signal.signal(getattr(signal, name), signal.SIG_DFL)
+    _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _prctl(option: int, value: int = 1) -> None:
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+
+
+def _wait(child: "subprocess.Popen[bytes]", life: int) -> int | None:
+    """The exit code; None when the parent is gone."""
+    exited = os.pidfd_open(child.pid)
+    ready, _, _ = select.select([exited, life], [], [])
+    return None if exited not in ready else child.wait()
+
+
+def kill_tree(root: int) -> set[int]:
+    """Kill everything below `root`, those that tidy up shared memory last; return their pids."""
+    killed: set[int] = set()
+    deadline = time.monotonic() + GRACE
+    for _ in range(100):
+        below = _below(root)
+        if not below:
+            break
+        late = time.monotonic() > deadline
+        for process in below:
+            tidier = _is_tidier(process)
+            with contextlib.suppress(psutil.Error):
+                process.send_signal(signal.SIGCONT if tidier and not late else signal.SIGKILL)
+            killed.add(process.pid)
+        _reap()
+        time.sleep(0.02)
+    return killed
+
+
+def _below(root: int) -> list[psutil.Process]:
+    found = psutil.Process(root).children(recursive=True)
+    return [p for p in found if p.is_running() and _status(p) != psutil.STATUS_ZOMBIE]
+
+
+def _status(process: psutil.Process) -> str:
+    try:
+        return str(process.status())
+    except psutil.Error:
+        return str(psutil.STATUS_ZOMBIE)
+
+
+def _is_tidier(process: psutil.Process) -> bool:
+    try:
+        line = " ".join(process.cmdline())
+    except psutil.Error:
+        return False
+    return any(name in line for name in TIDIERS)
+
+
+def _reap() -> None:
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def _sweep_shared_memory(pids: set[int]) -> None:
+    """Remove the tensors' shared-memory files that killed workers could not remove."""
+    for path in Path("/dev/shm").glob("torch_*"):
+        parts = path.name.split("_")
+        if len(parts) > 1 and parts[1].isdigit() and int(parts[1]) in pids:
+            with contextlib.suppress(OSError):
+                path.unlink()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))

@@ -1,0 +1,1 @@
+"""The search: which techniques make this script faster, proved one by one."""

@@ -1,0 +1,79 @@
+"""What a tune found out, row by row."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from hotlap.core.recipe import Kept
+from hotlap.trial.parity import Parity
+from hotlap.trial.race import Race
+from hotlap.trial.stats import Estimate
+
+
+class Status(StrEnum):
+    """What became of a technique."""
+
+    KEPT = "kept"
+    NO_GAIN = "no gain"
+    BROKE_PARITY = "broke parity"
+    CRASHED = "crashed"
+    NOT_APPLICABLE = "not applicable"
+    NOT_ALLOWED = "not allowed"
+    NOT_RACED = "not raced"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One row of the table: a technique with the values raced, and why it was kept or not."""
+
+    technique: str
+    status: Status
+    reason: str = ""
+    values: dict[str, Any] = field(default_factory=dict)
+    race: Race | None = None
+    parity: Parity | None = None
+    joined: tuple[str, ...] = ()
+
+    def kept(self) -> Kept:
+        """The row as the recipe stores it."""
+        assert self.race is not None
+        assert self.parity is not None
+        e = self.race.estimate
+        return Kept(self.values, e.ratio, (e.low, e.high), self.race.memory, self.parity.rule)
+
+
+@dataclass(frozen=True)
+class Ceiling:
+    """A what-if race: what a whole group of techniques can give at most."""
+
+    name: str
+    title: str
+    estimate: Estimate | None
+    reason: str = ""
+
+
+@dataclass
+class TuneResult:
+    """Everything a tune learned; partial when it was interrupted."""
+
+    command: tuple[str, ...]
+    floor: Race | None = None
+    deterministic: bool | None = None
+    ceilings: list[Ceiling] = field(default_factory=list)
+    outcomes: list[Outcome] = field(default_factory=list)
+    final: Race | None = None
+    final_parity: Parity | None = None
+    interrupted: bool = False
+    seconds: float = 0.0
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def kept(self) -> list[Outcome]:
+        """The techniques kept, in the order they were."""
+        return [row for row in self.outcomes if row.status is Status.KEPT]
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether the whole recipe was raced against the plain script and kept parity."""
+        return self.final is not None and self.final_parity is not None and self.final_parity.kept

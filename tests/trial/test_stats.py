@@ -1,0 +1,237 @@
+import math
+from collections.abc import Callable, Iterable
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hotlap.trial.stats import PRIOR, PairedTest, Verdict, half_width
+
+RACES, PAIRS, ALPHA = 1000, 60, 0.05
+SIMULATION_ERROR = 3 * math.sqrt(ALPHA * (1 - ALPHA) / RACES)
+
+# Block times [race, pair, first or second block], both sides equally fast.
+Noise = Callable[[np.random.Generator], np.ndarray]
+
+
+def normal(rng: np.random.Generator) -> np.ndarray:
+    return np.exp(rng.normal(0, 0.04, (RACES, PAIRS, 2)))
+
+
+def student_t3(rng: np.random.Generator) -> np.ndarray:
+    return np.exp(0.03 * rng.standard_t(3, (RACES, PAIRS, 2)))
+
+
+def bursty(rng: np.random.Generator) -> np.ndarray:
+    """Another process comes (each 17 blocks or so), slows by 1.3 to 4 times, goes (after 5)."""
+    slots = 10
+    load = np.zeros((RACES, PAIRS * 2 * slots))
+    level = np.zeros(RACES)
+    for slot in range(load.shape[1]):
+        chance = rng.random(RACES)
+        comes, stays = (level == 0) & (chance < 0.006), (level > 0) & (chance > 0.02)
+        level = np.where(comes, rng.uniform(0.3, 3, RACES), np.where(stays, level, 0))
+        load[:, slot] = level
+    weather = (1 + load).reshape(RACES, PAIRS, 2, slots).mean(axis=3)
+    return np.asarray(weather * np.exp(rng.normal(0, 0.01, weather.shape)))
+
+
+def drifting(rng: np.random.Generator) -> np.ndarray:
+    """The machine slows down by 2 % a block, far more than the noise."""
+    return np.asarray(normal(rng) ** 0.1 * np.exp(0.02 * np.arange(PAIRS * 2).reshape(PAIRS, 2)))
+
+
+def race(test: PairedTest, blocks: np.ndarray, b_cost: float = 1.0) -> Iterable[PairedTest]:
+    """Feed one race's blocks, order alternating; yields at each new unit, where one may peek."""
+    for pair, (first, second) in enumerate(blocks.tolist()):
+        a_first = pair % 2 == 0
+        a, b = (first, second) if a_first else (second, first)
+        test.add(a, b * b_cost, a_first)
+        if pair % 2:
+            yield test
+
+
+def filled(pairs: Iterable[tuple[float, float]], **options: float) -> PairedTest:
+    test = PairedTest(**options)  # type: ignore[arg-type]
+    for index, (a, b) in enumerate(pairs):
+        test.add(a, b, a_first=index % 2 == 0)
+    return test
+
+
+def test_half_width_is_the_inverse_of_the_martingale() -> None:
+    def martingale(units: np.ndarray, mean: float) -> float:
+        n, shifted = len(units), units - mean
+        share = float(shifted.sum() ** 2 / ((n + PRIOR) * (shifted**2).sum()))
+        return math.sqrt(PRIOR / (n + PRIOR)) * (1 - share) ** (-n / 2)
+
+    def inverted(units: np.ndarray) -> float:
+        near, far = 0.0, 1e6
+        for _ in range(200):
+            middle = (near + far) / 2
+            inside = martingale(units, units.mean() + middle) < 1 / ALPHA
+            near, far = (middle, far) if inside else (near, middle)
+        return near
+
+    rng = np.random.default_rng(0)
+    for n in (4, 5, 8, 17, 60):
+        units = rng.normal(0.1, 0.05, n)
+        variation = float(((units - units.mean()) ** 2).sum())
+        assert half_width(n, variation, ALPHA) == pytest.approx(inverted(units), rel=1e-6)
+
+
+@pytest.mark.parametrize(("n", "alpha"), [(1, 0.05), (3, 0.05), (4, 0.005)])
+def test_half_width_is_infinite_with_too_few_units(n: int, alpha: float) -> None:
+    assert half_width(n, 1.0, alpha) == math.inf
+
+
+@pytest.mark.parametrize("noise", [normal, student_t3, bursty, drifting])
+def test_error_holds_under_peeking(noise: Noise) -> None:
+    """No effect is too small to be called here, so this counts any exclusion of equality."""
+    blocks = noise(np.random.default_rng(1))
+    calls = {Verdict.FASTER, Verdict.SLOWER}
+    wrong = sum(
+        any(test.verdict() in calls for test in race(PairedTest(min_effect=1e-9), one))
+        for one in blocks
+    )
+    assert wrong / RACES <= ALPHA + SIMULATION_ERROR
+
+
+def test_error_is_shared_by_the_candidates() -> None:
+    blocks = normal(np.random.default_rng(2))[:500]
+    wrong = sum(
+        any(
+            test.verdict() is not Verdict.UNDECIDED
+            for test in race(PairedTest(min_effect=1e-9, candidates=10), one)
+        )
+        for one in blocks
+    )
+    assert wrong / len(blocks) <= 0.005 + 3 * math.sqrt(0.005 / len(blocks))
+
+
+@pytest.mark.parametrize("sd", [0.05, 0.08])
+@pytest.mark.parametrize(("b_cost", "verdict"), [(1.1, Verdict.SLOWER), (1 / 1.1, Verdict.FASTER)])
+def test_ten_percent_is_found_within_40_pairs(sd: float, b_cost: float, verdict: Verdict) -> None:
+    rng = np.random.default_rng(3)
+    races = np.exp(rng.normal(0, sd / math.sqrt(2), (300, 40, 2)))
+    found = sum(
+        any(test.verdict() is verdict for test in race(PairedTest(), one, b_cost)) for one in races
+    )
+    assert found >= 0.95 * len(races)
+
+
+def test_ten_percent_is_found_through_bursts() -> None:
+    races = bursty(np.random.default_rng(4))[:300, :40]
+    found = sum(
+        any(test.verdict() is Verdict.SLOWER for test in race(PairedTest(), one, 1.1))
+        for one in races
+    )
+    assert found >= 0.95 * len(races)
+
+
+def test_one_wild_pair_does_not_drag_the_estimate() -> None:
+    rng = np.random.default_rng(5)
+    pairs = [(1.1 * math.exp(rng.normal(0, 0.01)), 1.0) for _ in range(20)]
+    pairs[7] = (1.1, 40.0)
+    assert filled(pairs).estimate().ratio == pytest.approx(1.1, rel=0.01)
+    assert filled(pairs).verdict() is Verdict.FASTER
+
+
+def test_identical_times_are_the_same() -> None:
+    assert filled([(1.0, 1.0)] * 6).verdict() is Verdict.UNDECIDED
+    test = filled([(1.0, 1.0)] * 8)
+    now = test.estimate()
+    assert (now.ratio, now.low, now.high, now.pairs, now.level) == (1, 1, 1, 8, 0.95)
+    assert test.verdict() is Verdict.SAME
+    assert test.no_gain()
+    assert test.settled(precision=0.001)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 7])
+def test_too_few_pairs_are_undecided(count: int) -> None:
+    test = filled([(2.0, 1.0)] * count)
+    now = test.estimate()
+    assert (now.low, now.high, now.pairs) == (0.0, math.inf, count - count % 2)
+    assert now.ratio == pytest.approx(2.0) if count >= 2 else math.isnan(now.ratio)
+    assert test.verdict() is Verdict.UNDECIDED
+    assert not test.no_gain()
+    assert not test.settled()
+
+
+@pytest.mark.parametrize(
+    ("ratio", "wobble", "verdict", "no_gain"),
+    [
+        (1.10, 0.005, Verdict.FASTER, False),
+        (0.90, 0.005, Verdict.SLOWER, True),
+        (1.00, 0.005, Verdict.SAME, True),
+        (1.01, 0.002, Verdict.SAME, True),  # faster for sure, yet by less than counts
+        (1.019, 0.010, Verdict.UNDECIDED, False),  # faster, but not yet by how much
+        (0.985, 0.010, Verdict.UNDECIDED, True),  # not faster, that much is known
+        (1.00, 0.100, Verdict.UNDECIDED, False),
+    ],
+)
+def test_verdict(ratio: float, wobble: float, verdict: Verdict, no_gain: bool) -> None:
+    up, down = ratio * math.exp(wobble), ratio * math.exp(-wobble)
+    test = filled([(up, 1.0), (up, 1.0), (down, 1.0), (down, 1.0)] * 4)
+    assert test.verdict() is verdict
+    assert test.no_gain() is no_gain
+    assert test.settled() is (verdict is not Verdict.UNDECIDED)
+
+
+def test_settled_waits_for_precision() -> None:
+    test = filled([(1.50, 1.0), (1.50, 1.0), (1.40, 1.0), (1.40, 1.0)] * 4)
+    now = test.estimate()
+    half = math.log(now.high / now.low) / 2
+    assert test.settled()
+    assert test.settled(precision=half * 1.01)
+    assert not test.settled(precision=half * 0.99)
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, math.inf, math.nan])
+def test_times_must_be_positive_and_finite(bad: float) -> None:
+    with pytest.raises(ValueError, match="block time of A"):
+        PairedTest().add(bad, 1.0, a_first=True)
+    with pytest.raises(ValueError, match="block time of B"):
+        PairedTest().add(1.0, bad, a_first=True)
+
+
+def test_order_must_alternate() -> None:
+    test = PairedTest()
+    test.add(1.0, 1.0, a_first=True)
+    with pytest.raises(ValueError, match="alternate"):
+        test.add(1.0, 1.0, a_first=True)
+    test.add(1.0, 1.0, a_first=False)
+    test.add(1.0, 1.0, a_first=False)  # a new unit may begin with either order
+    assert test.estimate().pairs == 2
+
+
+@pytest.mark.parametrize(
+    "options", [{"min_effect": 0}, {"alpha": 0}, {"alpha": 1}, {"candidates": 0}]
+)
+def test_options_are_checked(options: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match=next(iter(options))):
+        PairedTest(**options)  # type: ignore[arg-type]
+
+
+times = st.floats(1e-3, 1e3)
+races = st.lists(st.tuples(times, times), min_size=2, max_size=30)
+
+
+@given(races)
+def test_swapping_the_sides_inverts_the_interval(pairs: list[tuple[float, float]]) -> None:
+    now = filled(pairs).estimate()
+    swapped = filled([(b, a) for a, b in pairs]).estimate()
+    for ours, theirs in ((now.ratio, swapped.ratio), (now.low, swapped.high)):
+        assert _log(ours) == pytest.approx(-_log(theirs), rel=1e-6, abs=1e-6)
+
+
+@given(races, st.floats(1e-3, 1e3))
+def test_the_unit_of_time_does_not_matter(pairs: list[tuple[float, float]], scale: float) -> None:
+    now = filled(pairs).estimate()
+    scaled = filled([(a * scale, b * scale) for a, b in pairs]).estimate()
+    for ours, theirs in ((now.ratio, scaled.ratio), (now.low, scaled.low), (now.high, scaled.high)):
+        assert _log(ours) == pytest.approx(_log(theirs), rel=1e-6, abs=1e-6)
+
+
+def _log(value: float) -> float:
+    return math.log(value) if value > 0 else -math.inf
