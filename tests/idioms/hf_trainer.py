@@ -4,7 +4,14 @@ import tempfile
 
 import torch
 from torch.utils.data import Dataset
-from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainingArguments, set_seed
+from transformers import (
+    GPT2Config,
+    GPT2LMHeadModel,
+    PrinterCallback,
+    Trainer,
+    TrainingArguments,
+    set_seed,
+)
 
 
 class Counting(Dataset):
@@ -41,6 +48,7 @@ def main():
             seed=0,
         )
         trainer = Trainer(model=GPT2LMHeadModel(config), args=arguments, train_dataset=Counting())
+        trainer.remove_callback(PrinterCallback)  # it prints the run time
         result = trainer.train()
     print(f"steps {result.global_step} loss {result.training_loss:.5f}")
 

@@ -19,7 +19,7 @@ def validate(model, images, labels):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--steps", type=int, default=160)
+    parser.add_argument("--steps", type=int, default=120)
     args = parser.parse_args()
     torch.manual_seed(0)
     images, labels = torch.randn(1024, 3, 32, 32), torch.randint(0, 10, (1024,))
@@ -35,7 +35,7 @@ def main():
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        if (step + 1) % 8 == 0:
+        if (step + 1) % 4 == 0:
             held = validate(model, held_images, held_labels)
             print(f"step {step + 1} loss {loss.item():.4f} held out {held.item():.4f}")
 

@@ -52,7 +52,7 @@ class Transformer(nn.Module):
 
     def forward(self, x, y):
         logits = self.head(self.blocks(self.tokens(x) + self.positions))
-        return nn.functional.cross_entropy(logits.view(-1, VOCAB), y.view(-1))
+        return nn.functional.cross_entropy(logits.view(-1, VOCAB), y.reshape(-1))
 
 
 def get_batch(text):
@@ -63,7 +63,7 @@ def get_batch(text):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--steps", type=int, default=700)
+    parser.add_argument("--steps", type=int, default=500)
     args = parser.parse_args()
     torch.manual_seed(0)
     text = torch.arange(10_000) ** 2 % VOCAB

@@ -4,7 +4,7 @@ from functools import cache, partial
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hotlap.core.numerics import Numerics
@@ -272,7 +272,9 @@ def test_training_is_one_sided_and_says_what_it_holds() -> None:
     assert compare(reference, better, Numerics.TRAINING, QUIET).kept
     back = compare(better, train(lr=0.05), Numerics.TRAINING, QUIET)
     assert not back.kept
-    assert back.reason.startswith("training changes: has to end at most 10% of the")
+    assert back.reason.startswith(
+        "training changes: may end higher by 10% of the reference's fall, 3% of"
+    )
 
 
 def test_noise_of_a_deterministic_script() -> None:
@@ -294,6 +296,7 @@ def test_noise_of_others() -> None:
 losses_of_any_size = st.lists(st.floats(allow_nan=True, allow_infinity=True), max_size=70)
 
 
+@settings(deadline=None, max_examples=50)
 @given(losses_of_any_size, losses_of_any_size, st.sampled_from(Numerics), st.booleans())
 def test_any_losses_get_an_answer(
     reference: list[float], candidate: list[float], numerics: Numerics, layout: bool
@@ -307,6 +310,7 @@ def test_any_losses_get_an_answer(
         assert parity.reason
 
 
+@settings(deadline=None, max_examples=50)
 @given(st.lists(st.floats(-1e6, 1e6), min_size=3, max_size=70), st.sampled_from(Numerics))
 def test_a_run_agrees_with_itself(losses: list[float], numerics: Numerics) -> None:
     assert compare(losses, losses, numerics, noise(losses, losses)).kept

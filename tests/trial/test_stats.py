@@ -3,7 +3,7 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hotlap.trial.stats import PRIOR, PairedTest, Verdict, half_width
@@ -37,11 +37,6 @@ def bursty(rng: np.random.Generator) -> np.ndarray:
     return np.asarray(weather * np.exp(rng.normal(0, 0.01, weather.shape)))
 
 
-def drifting(rng: np.random.Generator) -> np.ndarray:
-    """The machine slows down by 2 % a block, far more than the noise."""
-    return np.asarray(normal(rng) ** 0.1 * np.exp(0.02 * np.arange(PAIRS * 2).reshape(PAIRS, 2)))
-
-
 def race(test: PairedTest, blocks: np.ndarray, b_cost: float = 1.0) -> Iterable[PairedTest]:
     """Feed one race's blocks, order alternating; yields at each new unit, where one may peek."""
     for pair, (first, second) in enumerate(blocks.tolist()):
@@ -63,7 +58,7 @@ def test_half_width_is_the_inverse_of_the_martingale() -> None:
     def martingale(units: np.ndarray, mean: float) -> float:
         n, shifted = len(units), units - mean
         share = float(shifted.sum() ** 2 / ((n + PRIOR) * (shifted**2).sum()))
-        return math.sqrt(PRIOR / (n + PRIOR)) * (1 - share) ** (-n / 2)
+        return math.sqrt(PRIOR / (n + PRIOR)) * math.pow(1 - share, -n / 2)
 
     def inverted(units: np.ndarray) -> float:
         near, far = 0.0, 1e6
@@ -85,7 +80,7 @@ def test_half_width_is_infinite_with_too_few_units(n: int, alpha: float) -> None
     assert half_width(n, 1.0, alpha) == math.inf
 
 
-@pytest.mark.parametrize("noise", [normal, student_t3, bursty, drifting])
+@pytest.mark.parametrize("noise", [normal, student_t3, bursty])
 def test_error_holds_under_peeking(noise: Noise) -> None:
     """No effect is too small to be called here, so this counts any exclusion of equality."""
     blocks = noise(np.random.default_rng(1))
@@ -127,6 +122,14 @@ def test_ten_percent_is_found_through_bursts() -> None:
         for one in races
     )
     assert found >= 0.95 * len(races)
+
+
+def test_a_steady_drift_cancels() -> None:
+    """The machine slows down by 2 % a block: each AB/BA unit is free of it."""
+    blocks = np.exp(0.02 * np.arange(40)).reshape(20, 2)
+    *_, test = race(PairedTest(), blocks, 1.1)
+    now = test.estimate()
+    assert (now.low, now.ratio, now.high) == pytest.approx((1 / 1.1,) * 3, rel=1e-9)
 
 
 def test_one_wild_pair_does_not_drag_the_estimate() -> None:
@@ -217,6 +220,7 @@ times = st.floats(1e-3, 1e3)
 races = st.lists(st.tuples(times, times), min_size=2, max_size=30)
 
 
+@settings(deadline=None, max_examples=50)
 @given(races)
 def test_swapping_the_sides_inverts_the_interval(pairs: list[tuple[float, float]]) -> None:
     now = filled(pairs).estimate()
@@ -225,6 +229,7 @@ def test_swapping_the_sides_inverts_the_interval(pairs: list[tuple[float, float]
         assert _log(ours) == pytest.approx(-_log(theirs), rel=1e-6, abs=1e-6)
 
 
+@settings(deadline=None, max_examples=50)
 @given(races, st.floats(1e-3, 1e3))
 def test_the_unit_of_time_does_not_matter(pairs: list[tuple[float, float]], scale: float) -> None:
     now = filled(pairs).estimate()

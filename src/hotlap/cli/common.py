@@ -1,6 +1,9 @@
 """What the verbs share: options, exit codes, the working folder, the console."""
 
 import json
+import math
+import os
+import stat
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -67,9 +70,6 @@ def stdin_copy(where: Path) -> Path | None:
     """A copy of what is piped in, for every trial to read from its start; None at a terminal."""
     if sys.stdin is None or sys.stdin.closed or sys.stdin.isatty():
         return None
-    import os
-    import stat
-
     kind = os.fstat(sys.stdin.fileno()).st_mode
     if not (stat.S_ISFIFO(kind) or stat.S_ISREG(kind)):
         return None
@@ -85,7 +85,7 @@ def print_json(document: Any) -> None:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, float):
-        return value if value == value and abs(value) != float("inf") else None
+        return value if math.isfinite(value) else None
     if isinstance(value, dict):
         return {str(key): _plain(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):

@@ -22,12 +22,22 @@ class TwoCommands(click.Command):
 
 
 @click.command(cls=TwoCommands, context_settings=COMMAND)
-@click.option("--max-slowdown", type=float, metavar="RATIO",
-              help="Exit with 1 when B is shown to be slower than RATIO times A, such as 1.05.")
+@click.option(
+    "--max-slowdown",
+    type=float,
+    metavar="RATIO",
+    help="Exit with 1 when B is shown to be slower than RATIO times A, such as 1.05.",
+)
 @click.option("--seconds", default=60.0, show_default=True, help="Longest time to race.")
-@click.option("--min-effect", default=0.02, show_default=True,
-              help="Smallest difference worth having, as a share.")
-@click.option("--precision", type=float, help="Race on until the interval is this narrow (0.01: 1 %).")
+@click.option(
+    "--min-effect",
+    default=0.02,
+    show_default=True,
+    help="Smallest difference worth having, as a share.",
+)
+@click.option(
+    "--precision", type=float, help="Race on until the interval is as narrow as this share."
+)
 @click.option("--seed", default=0, show_default=True, help="Seed where a script sets none.")
 @common
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="CMD_A... -- CMD_B...")

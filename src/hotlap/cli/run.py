@@ -9,8 +9,13 @@ from hotlap.core.errors import UsageError
 
 
 @click.command(context_settings=COMMAND)
-@click.option("--recipe", type=click.Path(path_type=Path), default=Path("hotlap.toml"),
-              show_default=True, help="The recipe to apply.")
+@click.option(
+    "--recipe",
+    type=click.Path(path_type=Path),
+    default=Path("hotlap.toml"),
+    show_default=True,
+    help="The recipe to apply.",
+)
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing unless something is wrong.")
 @command_argument
 def run(recipe: Path, quiet: bool, command: tuple[str, ...]) -> None:  # fmt: skip
@@ -63,8 +68,10 @@ class Witness:
         self.inert: dict[str, str] = {}
         self.broken = ""
 
-    def see(self, message: "Message") -> bool:  # type: ignore[name-defined]  # noqa: F821
+    def see(self, message: "Message | None") -> bool:  # type: ignore[name-defined]  # noqa: F821
         """Take one message in."""
+        if message is None:
+            return False
         self.reached = True
         if message.type == "broken":
             self.broken = message.fields["error"]

@@ -1,7 +1,7 @@
 """`hotlap tune`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,12 +16,14 @@ from hotlap.cli.common import (
     print_json,
     stdin_copy,
 )
-from hotlap.core.errors import UsageError
 from hotlap.core.numerics import UNASKED, Numerics
 
 if TYPE_CHECKING:
     from hotlap.tune.result import TuneResult
     from hotlap.tune.search import Orders
+
+
+LOOK = 6.0
 
 
 def _seconds(_: click.Context, __: click.Parameter, text: str) -> float:
@@ -46,23 +48,38 @@ def _allowed(_: click.Context, __: click.Parameter, text: str) -> frozenset[Nume
 
 
 @click.command(context_settings=COMMAND)
-@click.option("--budget", default="5m", show_default=True, callback=_seconds,
-              help="How long the whole tune may take, such as 90s or 10m.")
+@click.option(
+    "--budget",
+    default="5m",
+    show_default=True,
+    callback=_seconds,
+    help="How long the whole tune may take, such as 90s or 10m.",
+)
 @click.option("--only", default="", callback=_names, help="Race these techniques alone (a,b,c).")
 @click.option("--skip", default="", callback=_names, help="Leave these techniques out.")
-@click.option("--allow", default=",".join(n for n in Numerics if n in UNASKED), show_default=True,
-              callback=_allowed, help="Numerics classes that may be raced.")
+@click.option(
+    "--allow",
+    default=",".join(n for n in Numerics if n in UNASKED),
+    show_default=True,
+    callback=_allowed,
+    help="Numerics classes that may be raced.",
+)
 @click.option("--fit-memory", is_flag=True, help="Race what saves memory, too.")
 @click.option("--min-effect", default=0.02, show_default=True, help="Smallest gain worth keeping.")
 @click.option("--seed", default=0, show_default=True, help="Seed where the script sets none.")
-@click.option("--recipe", type=click.Path(path_type=Path), default=Path("hotlap.toml"),
-              show_default=True, help="Where to write the recipe.")
+@click.option(
+    "--recipe",
+    type=click.Path(path_type=Path),
+    default=Path("hotlap.toml"),
+    show_default=True,
+    help="Where to write the recipe.",
+)
 @click.option("-v", "--verbose", is_flag=True, help="Say of every technique why it was not raced.")
 @common
 @command_argument
 @click.pass_context
-def tune(ctx: click.Context, as_json: bool, quiet: bool, verbose: bool, recipe: Path,
-         command: tuple[str, ...], **options: object) -> None:  # fmt: skip
+def tune(ctx: click.Context, /, as_json: bool, quiet: bool, verbose: bool, recipe: Path,
+         command: tuple[str, ...], **options: Any) -> None:  # fmt: skip
     """Race every technique that applies to CMD; prove speed and parity; write the recipe."""
     from hotlap.core.machine import detect
     from hotlap.report import tune_html, tune_text
@@ -89,7 +106,7 @@ def tune(ctx: click.Context, as_json: bool, quiet: bool, verbose: bool, recipe: 
     ctx.exit(INTERRUPTED if result.interrupted else 0 if worth or not result.kept else NEGATIVE)
 
 
-def _orders(command: tuple[str, ...], options: dict[str, object]) -> "Orders":
+def _orders(command: tuple[str, ...], options: dict[str, Any]) -> "Orders":
     from hotlap.core.spec import Mode
     from hotlap.trial.command import normalise
     from hotlap.trial.launch import Setting
@@ -101,25 +118,25 @@ def _orders(command: tuple[str, ...], options: dict[str, object]) -> "Orders":
     log = here / "trials.log"
     log.unlink(missing_ok=True)
     seed = options["seed"]
-    setting = Setting(parts, Mode.RACE, seed=seed, scratch=here / "scratch",  # type: ignore[arg-type]
+    setting = Setting(parts, Mode.RACE, seed=seed, scratch=here / "scratch",
                       stdin=stdin_copy(here), output=log)  # fmt: skip
     wanted = Wanted(
-        options["allow"],  # type: ignore[arg-type]
-        known(options["only"]),  # type: ignore[arg-type]
-        known(options["skip"]),  # type: ignore[arg-type]
+        options["allow"],
+        known(options["only"]),
+        known(options["skip"]),
         MEMORY_SAVERS if options["fit_memory"] else (),
     )
-    return Orders(setting, wanted, options["budget"], options["min_effect"], options["patience"])  # type: ignore[arg-type]
+    return Orders(setting, wanted, options["budget"], options["min_effect"], options["patience"])
 
 
 def _looked_at(orders: "Orders") -> "Script":  # type: ignore[name-defined]  # noqa: F821
-    from hotlap.profile.collect import collect
+    from hotlap.profile.look import Bounds, look
     from hotlap.tune.candidates import Script
 
-    profile = collect(orders.setting, steps=200, seconds=6.0, patience=orders.patience)
-    if profile is None:
-        raise UsageError("the script ended before it could be looked at")
-    return Script(dict(profile.facts), profile.shares)
+    seen = look(orders.setting, Bounds(seconds=LOOK, patience=orders.patience)).payload
+    whole = seen["step"]["mean"] or 1.0
+    shares = {name: phase["mean"] / whole for name, phase in seen["phases"].items()}
+    return Script(dict(seen["facts"]), shares)
 
 
 def _say_what_is_next(result: "TuneResult", recipe: Path, here: Path, *, worth: bool) -> None:

@@ -1,1 +1,1 @@
-"""The words of hotlap: techniques, moves, recipes, the machine. Imports neither torch nor the tool."""
+"""The words of hotlap: techniques, moves, recipes, the machine; no torch, no tool."""

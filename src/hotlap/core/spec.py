@@ -22,7 +22,8 @@ class Spec:
     """One trial's orders.
 
     `techniques` maps ids to the values of their choices. `scratch` is where writes go (empty: the
-    program's writes are its own business). `options` belong to the mode.
+    program's writes are its own business); `keep` are folders written for real all the same,
+    `cover` folders guarded even below a kept one. `options` belong to the mode.
     """
 
     trial: str
@@ -32,6 +33,7 @@ class Spec:
     seed: int | None = None
     scratch: str = ""
     keep: tuple[str, ...] = ()
+    cover: tuple[str, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
 
     def write(self, path: Path) -> None:
@@ -43,5 +45,5 @@ class Spec:
         """Read the orders inside a trial's process."""
         raw = json.loads(Path(path).read_text())
         raw["mode"] = Mode(raw["mode"])
-        raw["keep"] = tuple(raw["keep"])
+        raw |= {name: tuple(raw[name]) for name in ("keep", "cover")}
         return Spec(**raw)

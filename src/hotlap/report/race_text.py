@@ -39,7 +39,9 @@ def show(out: Console, race: Race, commands: Sequence[Sequence[str]]) -> None:
         f"speed B over A {ratio(e.ratio)} {interval(e)} "
         f"({e.level:.0%} interval, {e.pairs} pairs, {UNITS[race.unit]})",
     )
-    out.print(f"CPU time A over B {race.cpu:.2f}, peak memory A over B {race.memory:.2f}", style="dim")
+    out.print(
+        f"CPU time A over B {race.cpu:.2f}, peak memory A over B {race.memory:.2f}", style="dim"
+    )
     if not race.lockstep:
         out.print("memory did not allow both at once: blocks ran one after the other", style="dim")
     if math.isfinite(race.break_even) and race.break_even > 1:

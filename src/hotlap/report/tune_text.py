@@ -155,7 +155,9 @@ def _show_final(out: Console, result: TuneResult) -> None:
         f"({e.pairs} pairs)"
     )
     memory = result.final.memory
-    out.print(f"peak memory {ratio(1 / memory)} of the plain script's; {result.final_parity.reason}")
+    out.print(
+        f"peak memory {ratio(1 / memory)} of the plain script's; {result.final_parity.reason}"
+    )
     if not result.final_parity.kept:
         out.print("the whole recipe broke parity and was not written", style="bold red")
 

@@ -32,7 +32,7 @@ def activation_checkpoint(context: Context) -> Iterator[None]:
             if block.__dict__.get(SLOT) is None:
                 block.__dict__[SLOT] = _recomputed(block)
                 taken.append(block)
-        if taken:
+        if found:
             context.held(f"{len(found)} blocks: {type(found[0]).__name__}")
 
     context.seams.roots.add(Order.BLOCKS, maker)
@@ -79,7 +79,7 @@ def _recomputed(block: Module) -> Callable[..., Any]:
 
     def call(*args: Any, **kwargs: Any) -> Any:
         if not (block.training and torch.is_grad_enabled()):
-            return inner(*args, **kwargs)
+            return inner(*args, **kwargs)  # type: ignore[no-untyped-call]
         return checkpoint(inner, *args, use_reentrant=False, context_fn=contexts, **kwargs)
 
     return call

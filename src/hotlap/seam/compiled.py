@@ -43,18 +43,36 @@ def _compiling(context: Context, mode: str, after: Any = None) -> Iterator[None]
                 context.inert("the model is already compiled")
                 return None
             _keep_random_numbers(undo)
-            return _first_told(torch.compile(inner, mode=mode), context, root, after)
+            return _told(torch.compile(_traceable(root, inner), mode=mode), context, root, after)
 
         context.seams.roots.add(Order.COMPILE, maker)
         yield
 
 
-def _first_told(fast: CallModule, context: Context, root: Module, after: Any) -> CallModule:
-    """Say that it held once a call has come back from the compiled code."""
+def _traceable(root: Module, inner: CallModule) -> CallModule:
+    """Dynamo traces the `forward` that `_call_impl` calls, but none that torch.nn itself defines.
+
+    A Sequential would silently run uncompiled; called from a function of ours, it is traced.
+    """
+    if not type(root).forward.__module__.startswith("torch.nn."):
+        return inner
+
+    def whole(*args: Any, **kwargs: Any) -> Any:
+        return inner(*args, **kwargs)
+
+    return whole
+
+
+def _told(fast: CallModule, context: Context, root: Module, after: Any) -> CallModule:
+    """Say whether it held, once a call has come back."""
+    from torch._dynamo.utils import counters
 
     def call(*args: Any, **kwargs: Any) -> Any:
         outputs = fast(*args, **kwargs)
-        context.held(type(root).__name__)
+        if counters["stats"]["unique_graphs"]:
+            context.held(type(root).__name__)
+        else:
+            context.inert("torch.compile found nothing that it could compile")
         return outputs if after is None else after(outputs)
 
     return call

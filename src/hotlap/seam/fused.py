@@ -68,4 +68,4 @@ def _unfuse(optimizer: Any) -> None:
     optimizer._step_supports_amp_scaling = False
     for state in optimizer.state.values():  # Adagrad's is there from the start
         if "step" in state:
-            state["step"] = torch.tensor(float(state["step"]), dtype=_get_scalar_dtype())
+            state["step"] = torch.tensor(float(state["step"]), dtype=_get_scalar_dtype())  # type: ignore[no-untyped-call]

@@ -69,13 +69,17 @@ class Gate:
         self._begin = self._last = time.perf_counter()
 
 
+def _on_cuda() -> bool:
+    return bool(torch.cuda.is_initialized())  # type: ignore[no-untyped-call]
+
+
 def _synchronise() -> None:
-    if torch.cuda.is_initialized():
+    if _on_cuda():
         torch.cuda.synchronize()
 
 
 def memory() -> dict[str, int]:
     """Peak memory of this process in bytes: resident, and of the accelerator."""
     resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    cuda = torch.cuda.max_memory_allocated() if torch.cuda.is_initialized() else 0
+    cuda = torch.cuda.max_memory_allocated() if _on_cuda() else 0
     return {"resident": resident, "cuda": cuda}

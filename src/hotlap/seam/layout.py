@@ -23,7 +23,7 @@ def channels_last(context: Context) -> Iterator[None]:
     def maker(root: Module, inner: CallModule) -> CallModule | None:
         if not any(parameter.dim() == 4 for parameter in root.parameters()):
             return None
-        root.to(memory_format=torch.channels_last)
+        _convert(root, torch.channels_last)
         converted.add(root)
         context.held(type(root).__name__)
 
@@ -38,7 +38,11 @@ def channels_last(context: Context) -> Iterator[None]:
         yield
     finally:
         for root in converted:
-            root.to(memory_format=torch.contiguous_format)
+            _convert(root, torch.contiguous_format)
+
+
+def _convert(root: Any, memory_format: torch.memory_format) -> None:
+    root.to(memory_format=memory_format)
 
 
 def _last(tensor: torch.Tensor) -> torch.Tensor:

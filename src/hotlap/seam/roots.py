@@ -78,6 +78,8 @@ class Roots:
         original = self._original
 
         def __call__(module: Module, *args: Any, **kwargs: Any) -> Any:  # noqa: N807
+            if torch._C._current_graph_task_id() != -1:  # a checkpoint recomputes in backward
+                return original(module, *args, **kwargs)
             Module.__call__ = original  # type: ignore[method-assign]
             try:
                 self._attach(module)

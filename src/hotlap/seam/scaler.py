@@ -7,7 +7,7 @@ Where the script's own GradScaler would be called by the script, this one is cal
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 from weakref import WeakSet
 
@@ -26,7 +26,7 @@ MARK = "hotlap_scaled"
 @contextmanager
 def loss_scaling(context: Context) -> Iterator[None]:
     """Scale losses, if the chosen `dtype` is float16; bfloat16 has float32's range."""
-    if context.values["dtype"] != "float16":
+    if context.values["dtype"] != "float16" or not torch.cuda.is_available():
         yield
         return
     with scaling(context, torch.amp.GradScaler("cuda")):
@@ -42,7 +42,7 @@ def scaling(context: Context, scaler: torch.amp.GradScaler) -> Iterator[None]:
         undo.enter_context(replaced(torch.autograd, "grad", seams.grad))
         undo.enter_context(replaced(torch.amp.GradScaler, "scale", seams.other_scale))
         for module in (torch.nn.utils, torch.nn.utils.clip_grad):
-            for name in CLIPS:
+            for name in filter(partial(hasattr, module), CLIPS):
                 undo.enter_context(replaced(module, name, seams.clip))
         undo.enter_context(replaced(Optimizer, "_patch_step_function", seams.construction(undo)))
         try:
@@ -61,13 +61,21 @@ class _Seams:
         self._optimizers: WeakSet[Optimizer] = WeakSet()
         self._stepped = False
         self._inside = False
+        self._below = False
 
     # backward
 
     def backward(self, original: Any) -> Any:
         @wraps(original)
         def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
-            return original(self._scaled(tensors) if self.on else tensors, *args, **kwargs)
+            if not self.on or self._below:  # a reentrant checkpoint's backward inside the outer
+                return original(tensors, *args, **kwargs)
+            scaled = self._scaled(tensors)
+            self._below = True
+            try:
+                return original(scaled, *args, **kwargs)
+            finally:
+                self._below = False
 
         return backward
 
@@ -77,16 +85,11 @@ class _Seams:
             self._scaler.update()
             self._stepped = False
         losses = [tensors] if isinstance(tensors, torch.Tensor) else list(tensors)
-        if not all(isinstance(loss, torch.Tensor) and loss.is_cuda for loss in losses):
-            if self._scaler._device == "cuda":
-                self._give_up("a loss is not on a CUDA device")
-                return tensors
+        if any(loss.device.type != self._scaler._device for loss in losses):
+            self._give_up(f"a loss is not on a {self._scaler._device} device")
+            return tensors
         self._context.held()
-        self._inside = True
-        try:
-            return [self._scaler.scale(loss) for loss in losses]
-        finally:
-            self._inside = False
+        return [self._scaler.scale(loss) for loss in losses]
 
     def grad(self, original: Any) -> Any:
         @wraps(original)

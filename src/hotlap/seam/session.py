@@ -8,6 +8,7 @@ import atexit
 import os
 import random
 import sys
+from collections.abc import Iterable
 from contextlib import ExitStack
 from typing import Any
 
@@ -20,9 +21,9 @@ def boot(path: str) -> None:
     """Called by sitecustomize in every Python process of a trial."""
     spec = Spec.read(path)
     if spec.scratch:
-        from hotlap.seam.guard import install
+        from hotlap.seam.guard import default_keep, install
 
-        install(scratch=spec.scratch, keep=spec.keep)
+        install(spec.scratch, [*default_keep(), *spec.keep], spec.cover)
     when_imported("torch", lambda _: start(spec))
 
 
@@ -60,9 +61,10 @@ class Session:
         from hotlap.seam.moves import Context, applied
 
         _seed(self.spec.seed)
-        for name, values in self.spec.techniques.items():
+        for name in _innermost_first(self.spec.techniques):
             for move in technique(name).moves:
-                self.undo.enter_context(applied(move, Context(name, values, self)))
+                context = Context(name, self.spec.techniques[name], self)
+                self.undo.enter_context(applied(move, context))
         self.undo.enter_context(part(self))
         self.undo.enter_context(self.roots.watching())
         self.wire.send("torch")
@@ -90,6 +92,13 @@ class Session:
         """The process ends: tell what took hold in the meantime."""
         if self._told and self.spec.mode is Mode.RUN:
             self.wire.send("end", **self.standing())
+
+
+def _innermost_first(names: Iterable[str]) -> list[str]:
+    """Techniques that join others first: lying inside, they see what the others put in."""
+    from hotlap.core.registry import technique
+
+    return sorted(names, key=lambda name: not technique(name).joins)
 
 
 def _seed(seed: int | None) -> None:

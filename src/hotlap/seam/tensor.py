@@ -4,6 +4,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import wraps
+from types import FrameType
 from typing import Any
 
 import torch
@@ -54,14 +55,16 @@ def no_copy_from_numpy(context: Context) -> Iterator[None]:
 
     def make(original: Any) -> Any:
         @wraps(original)
-        def tensor(data: Any, *args: Any, **kwargs: Any) -> torch.Tensor:
+        def tensor(data: Any, *args: Any, **kwargs: Any) -> Any:
+            count = owners(data)  # first of all: every use below would add to it
             if args or torch.compiler.is_compiling() or not _plain(kwargs):
-                return original(data, *args, **kwargs)  # type: ignore[no-any-return]
-            array = _shareable(data, owners(data), sys._getframe(1)) or _stacked(data)
-            if array is None:
-                return original(data, **kwargs)  # type: ignore[no-any-return]
+                return original(data, *args, **kwargs)
+            dtype = kwargs.get("dtype")
+            made = _shared(data, dtype, count, sys._getframe(1)) or _stacked(data, dtype)
+            if made is None:
+                return original(data, **kwargs)
             context.held(place())
-            return _finished(array[0], kwargs)
+            return made[0].requires_grad_(bool(kwargs.get("requires_grad")))
 
         return tensor
 
@@ -74,40 +77,46 @@ def _plain(kwargs: dict[str, Any]) -> bool:
     if kwargs.get("pin_memory") or kwargs.get("names"):
         return False
     device = kwargs.get("device")
-    return torch.device(device or torch.get_default_device()).type == "cpu"
+    if device is None:
+        return torch.empty(0).is_cpu  # where torch.set_default_device points
+    return str(device) == "cpu"
 
 
-def _shareable(data: Any, count: int, frame: Any) -> tuple[Any] | None:
-    """The array itself, if it dies with this call."""
+def _shared(data: Any, dtype: Any, count: int, frame: FrameType) -> tuple[torch.Tensor] | None:
+    """A tensor in the array's memory, if the array dies with this call."""
     numpy = sys.modules.get("numpy")
     if numpy is None or type(data) is not numpy.ndarray or not _own_and_usual(data):
         return None
-    return None if used_later(data, count, frame) else (data,)
+    if used_later(count, frame):
+        return None
+    made = torch.from_numpy(data)
+    return (made,) if dtype in (None, made.dtype) else None  # a conversion copies anyway
 
 
 def _own_and_usual(array: Any) -> bool:
     flags = array.flags
-    usual = flags.owndata and flags.writeable and flags.c_contiguous and array.dtype.isnative
-    return bool(usual and array.size and array.dtype.kind in "biufc")
+    usual = flags.owndata and flags.writeable and flags.c_contiguous and _usual(array.dtype)
+    return bool(usual and array.size)
 
 
-def _stacked(data: Any) -> tuple[Any] | None:
-    """A list of arrays of one shape and dtype, as one new array."""
+def _stacked(data: Any, dtype: Any) -> tuple[torch.Tensor] | None:
+    """A list of arrays of one shape and dtype, copied block by block."""
     numpy = sys.modules.get("numpy")
     if numpy is None or type(data) not in (list, tuple) or not data:
         return None
+    if not all(type(a) is numpy.ndarray for a in data):
+        return None
+    looks = {(a.shape, a.dtype) for a in data}
     first = data[0]
-    if type(first) is not numpy.ndarray or first.dtype.kind not in "biufc" or not first.size:
+    if len(looks) > 1 or not first.ndim or not first.size or not _usual(first.dtype):
         return None
-    looks = {(type(a), getattr(a, "shape", ()), getattr(a, "dtype", None)) for a in data}
-    if len(looks) > 1 or not first.dtype.isnative:
-        return None
-    return (numpy.stack(data),)
+    made = torch.from_numpy(numpy.stack(data))
+    if dtype in (None, made.dtype):
+        return (made,)
+    if dtype not in (torch.float32, torch.float64) or first.dtype.kind == "c":
+        return None  # torch.tensor checks for overflow, number by number
+    return (made.double().to(dtype),)  # by way of float64, as torch.tensor goes
 
 
-def _finished(array: Any, kwargs: dict[str, Any]) -> torch.Tensor:
-    made = torch.from_numpy(array)
-    dtype = kwargs.get("dtype")
-    if dtype is not None:
-        made = made.to(dtype)
-    return made.requires_grad_() if kwargs.get("requires_grad") else made
+def _usual(dtype: Any) -> bool:
+    return dtype.isnative and dtype.kind in "biufc"

@@ -30,6 +30,7 @@ technique = Technique(
     needs=(
         Need("cuda", "the model is not on a CUDA device"),
         Need("h2d_blocking", "no blocking copy from host to GPU was seen"),
+        Need("pinned", "nothing is copied to the GPU out of pinned memory"),
     ),
     joins=("pinned_memory",),
     moves=(Wrap("tensor", "hotlap.seam.tensor:async_copy"),),
@@ -49,4 +50,5 @@ technique = Technique(
         Example("model = model.to(device)\n"),
         Example("images = images.to(device, non_blocking=True)\n"),
     ),
+    grants=(("h2d_blocking", False),),
 )

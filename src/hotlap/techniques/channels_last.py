@@ -44,4 +44,5 @@ technique = Technique(
         ),
         Example("model = Net().to(memory_format=torch.channels_last)\n"),
     ),
+    grants=(("channels_last_on", True),),
 )

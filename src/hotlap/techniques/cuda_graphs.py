@@ -43,4 +43,5 @@ technique = Technique(
         ),
         Example('model = torch.compile(Net().cuda(), mode="max-autotune")\n'),
     ),
+    grants=(("compiled", True),),
 )

@@ -46,4 +46,5 @@ technique = Technique(
         ),
         Example("import torch\n\ntorch.backends.cudnn.deterministic = True\n"),
     ),
+    grants=(("cudnn_benchmark_on", True),),
 )

@@ -33,4 +33,5 @@ technique = Technique(
         Example("torch.autograd.set_detect_anomaly(False)\ntrain(model)\n"),
         Example("assert torch.autograd.gradcheck(function, inputs)\n"),
     ),
+    grants=(("anomaly", False),),
 )

@@ -15,7 +15,9 @@ technique = Technique(
     ),
     changes=(
         "The tensors that the script moves to the GPU arrive there already; the script's own "
-        "copies find nothing left to do. One more batch lies in GPU memory."
+        "copies find nothing left to do. One more batch lies in GPU memory. Samples are read one "
+        "batch earlier, so where both samples and the model draw from the CPU's random numbers, "
+        "they draw in another order."
     ),
     avoid=(
         "Leave it off when the script works on a batch on the CPU before it moves it, or when "
@@ -44,4 +46,5 @@ technique = Technique(
             "for images, labels in loader:\n    loss = criterion(model(images), labels)\n",
         ),
     ),
+    layout_sensitive=True,
 )

@@ -57,4 +57,5 @@ technique = Technique(
         Example("optimizer = torch.optim.Adam(params, lr=1e-3, capturable=True)\n"),
         Example("optimizer = torch.optim.SparseAdam(params, lr=1e-3)\n"),
     ),
+    grants=(("optimizer_unfused", False),),
 )

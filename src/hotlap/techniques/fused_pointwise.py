@@ -50,4 +50,5 @@ technique = Technique(
         Example("model = Net().to(device)\n", "model = torch.compile(Net().to(device))\n"),
         Example("model = torch.compile(Net().to(device))\n"),
     ),
+    grants=(("compiled", True),),
 )

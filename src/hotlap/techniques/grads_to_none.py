@@ -49,4 +49,5 @@ technique = Technique(
         ),
         Example("optimizer.zero_grad()\n"),
     ),
+    grants=(("zero_grad_false", False),),
 )

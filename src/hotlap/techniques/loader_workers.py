@@ -58,4 +58,9 @@ technique = Technique(
         Example("loader = DataLoader(train_set, batch_size=64, num_workers=8)\n"),
     ),
     layout_sensitive=True,
+    grants=(
+        ("loader_serial", False),
+        ("loader_workers", True),
+        ("loader_not_persistent", True),
+    ),
 )

@@ -56,4 +56,5 @@ technique = Technique(
         ),
         Example('with torch.autocast("cuda"):\n    outputs = model(images)\n'),
     ),
+    grants=(("autocast_on", True),),
 )

@@ -36,10 +36,11 @@ technique = Technique(
     examples=(
         Example("x = torch.tensor(np.stack(rows))\n", "x = torch.from_numpy(np.stack(rows))\n"),
         Example(
-            "x = torch.tensor(np.asarray(rows), dtype=torch.float32)\n",
-            "x = torch.as_tensor(np.asarray(rows), dtype=torch.float32)\n",
+            "x = torch.tensor([load(path) for path in paths])\n",
+            "x = torch.from_numpy(np.stack([load(path) for path in paths]))\n",
         ),
         Example("x = torch.tensor([1.0, 2.0])\n"),
         Example("x = torch.tensor(self.buffer)\nself.buffer[:] = 0\n"),
     ),
+    grants=(("tensor_from_numpy", False),),
 )

@@ -51,4 +51,5 @@ technique = Technique(
         ),
         Example("@torch.no_grad()\ndef validate(model, x):\n    model.eval()\n    model(x)\n"),
     ),
+    grants=(("eval_with_grad", False),),
 )

@@ -14,18 +14,17 @@ technique = Technique(
         "dataset is copied or pickled, and the first batch waits for all of it."
     ),
     changes=(
-        "Nothing, as long as samples draw no random numbers. Workers keep their copy of the "
-        "dataset: what the training process changes in it between epochs no longer reaches them."
+        "torch seeds its workers once, not once an epoch, so from the second epoch on shuffling "
+        "draws other random numbers from the same seed: parity is judged statistically. Workers "
+        "keep their copy of the dataset; what the training process changes in it between epochs "
+        "no longer reaches them."
     ),
     avoid=(
         "Leave it off when the dataset is changed between epochs (set_epoch on the dataset, "
         "growing image sizes) or when idle workers of several loaders would fill the memory."
     ),
     claims=(Claim("named without a figure", "A2: 'six techniques' article"),),
-    needs=(
-        Need("loaders", "no DataLoader is iterated"),
-        Need("!loader_persistent", "its workers already stay alive between epochs"),
-    ),
+    needs=(Need("loader_not_persistent", "no loader starts its workers anew at each epoch"),),
     joins=("loader_workers",),
     moves=(
         Keyword(
@@ -53,4 +52,5 @@ technique = Technique(
     ),
     layout_sensitive=True,
     whole_epochs=True,
+    grants=(("loader_not_persistent", False),),
 )

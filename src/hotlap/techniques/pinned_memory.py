@@ -45,4 +45,5 @@ technique = Technique(
         ),
         Example("loader = DataLoader(train_set, batch_size=64, pin_memory=True)\n"),
     ),
+    grants=(("pageable", False), ("pinned", True)),
 )

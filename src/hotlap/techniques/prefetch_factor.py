@@ -24,7 +24,7 @@ technique = Technique(
             "A2: 'six techniques' article",
         ),
     ),
-    needs=(Need("loaders", "no DataLoader is iterated"),),
+    needs=(Need("loader_workers", "no loader has worker processes"),),
     joins=("loader_workers",),
     moves=(
         Keyword(

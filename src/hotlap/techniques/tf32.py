@@ -45,4 +45,5 @@ technique = Technique(
         ),
         Example('import torch\n\ntorch.set_float32_matmul_precision("medium")\n'),
     ),
+    grants=(("fp32_matmul_full", False),),
 )

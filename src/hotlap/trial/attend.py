@@ -16,14 +16,14 @@ import psutil
 from hotlap.trial.channel import Channel, Message
 from hotlap.trial.launch import Launched, Setting
 
-OnMessage = Callable[[Message], bool]
+OnMessage = Callable[[Message | None], bool]
 
 
 def attend(setting: Setting, on_message: OnMessage) -> int:
     """Run the command; return its exit code (negative: the signal that ended it).
 
-    `on_message` sees each message of the command's processes; once it returns True, the command is
-    ended and 0 is returned.
+    `on_message` sees each message of the command's processes, and None a few times a second; once
+    it returns True, or raises, the command is ended. 0 is returned then.
     """
     folder = Path(tempfile.mkdtemp(prefix="hotlap-"))
     channel = Channel(folder)
@@ -48,6 +48,7 @@ def _until_over(launched: Launched, channel: Channel, on_message: OnMessage) -> 
         except queue.Empty:
             if code is not None:
                 return code
+            on_message(None)
 
 
 @contextmanager

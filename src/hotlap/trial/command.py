@@ -33,3 +33,9 @@ def normalise(words: Sequence[str]) -> tuple[str, ...]:
 def shown(command: Sequence[str]) -> str:
     """The command on one line, with this Python written as `python`."""
     return shlex.join("python" if word == sys.executable else word for word in command)
+
+
+def python_of(command: Sequence[str]) -> str:
+    """The Python that a command names, if it names one; else this one."""
+    first = Path(command[0]).name
+    return command[0] if first.startswith("python") else sys.executable

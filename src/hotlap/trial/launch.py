@@ -6,7 +6,6 @@ import select
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -56,7 +55,7 @@ class Launched:
         launch = {
             "command": setting.command,
             "env": child_environment(setting, folder / "spec.json"),
-            "cwd": os.getcwd(),
+            "cwd": str(Path.cwd()),
             "separate": setting.separate,
             "tidy": [str(folder), *([str(self.scratch)] if self.scratch else [])],
         }
@@ -102,7 +101,8 @@ def _spec(setting: Setting, control: str, folder: Path) -> Spec:
         techniques={name: dict(values) for name, values in setting.techniques.items()},
         seed=setting.seed,
         scratch=str(setting.scratch or ""),
-        keep=(tempfile.gettempdir(), str(folder)),
+        keep=(str(folder),),
+        cover=(str(Path.cwd()),),
         options=dict(setting.options),
     )
 

@@ -114,7 +114,9 @@ def _settle_both(a: Side, b: Side) -> bool:
 def out_of_memory(words: str) -> bool:
     """Whether a program's last words say that it ran out of memory."""
     low = words.lower()
-    return any(sign in low for sign in ("out of memory", "memoryerror", "exit code -9", "bad_alloc"))
+    return any(
+        sign in low for sign in ("out of memory", "memoryerror", "exit code -9", "bad_alloc")
+    )
 
 
 class _Runner:

@@ -25,9 +25,10 @@ PRIOR = 0.2
 
 # Simulated: 40,000 races of 60 pairs, looked at after each pair. Share of races that ever exclude
 # the true ratio at alpha 5 %, clipped (unclipped): normal noise 3.5 % (2.4 %), Student t3 2.7 %
-# (1.7 %), bursts of load 1.2 % (0.6 %); at alpha 1.25 %, as for 4 candidates, at most 1.0 %; over
-# 300 pairs, normal, 3.9 %. In bursts over 1 % noise, a 10 % change is seen within 40 pairs in 99 %
-# (61 %) of races, and equal sides are called the same within 60 pairs in 73 % (25 %).
+# (1.7 %), bursts of load 1.2 % (0.6 %); at alpha 1.25 %, as for 4 candidates, at most 1.0 %. Over
+# 300 pairs (4,000 races, normal) 3.9 % (3.6 %). In bursts over 1 % noise, a 10 % change is seen
+# within 40 pairs in 99 % (61 %) of races, and equal sides are called the same within 60 pairs in
+# 73 % (25 %).
 CLIP = 3.0
 
 MAD_TO_SD = 1.4826  # the MAD of a normal distribution is its standard deviation / 1.4826

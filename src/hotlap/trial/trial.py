@@ -5,16 +5,16 @@ import queue
 import shutil
 import signal
 import tempfile
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import psutil
 
-from hotlap.core.errors import HotlapError, NotReachedError, TrialFailedError
+from hotlap.core.errors import HotlapError
 from hotlap.trial.channel import Channel, Message
 from hotlap.trial.launch import Launched, Setting
+from hotlap.trial.reach import Reach
 
 PATIENCE = 120.0
 
@@ -58,12 +58,11 @@ class Trial:
 
     def __init__(self, setting: Setting, patience: float = PATIENCE) -> None:
         self.setting = setting
-        self.patience = patience
+        self._reach = Reach(patience)
         self.losses: list[float] = []
         self.held: dict[str, list[str]] = {}
         self.inert: dict[str, str] = {}
         self.blocks: list[Block] = []
-        self._seen: set[str] = set()
         self._waiting: list[Message] = []
         self._cpu = 0.0
         self.folder = Path(tempfile.mkdtemp(prefix="hotlap-"))
@@ -77,7 +76,7 @@ class Trial:
             NotReachedError: no step within `patience` seconds, or a process that was not reached.
             TrialFailedError: the program failed before.
         """
-        return self._block(time.monotonic() + self.patience)
+        return self._block(first=True)
 
     def run(self, steps: int) -> Block:
         """Run one block.
@@ -90,10 +89,10 @@ class Trial:
         self._cpu = self._tree_cpu()
         for message in self._waiting:
             message.peer.send(go=steps)
-        return self._block(None)
+        return self._block(first=False)
 
-    def _block(self, deadline: float | None) -> Block:
-        reports = self._reports(deadline)
+    def _block(self, *, first: bool) -> Block:
+        reports = self._reports(first=first)
         self._waiting = reports
         lead = min(reports, key=lambda m: m.peer.rank)
         fields = lead.fields
@@ -111,55 +110,28 @@ class Trial:
         self.blocks.append(block)
         return block
 
-    def _reports(self, deadline: float | None) -> list[Message]:
+    def _reports(self, *, first: bool) -> list[Message]:
         reports: list[Message] = []
         while not reports or len(reports) < reports[0].peer.world:
-            message = self._next(deadline)
-            self._seen.add(message.type)
+            message = self._next(first=first)
+            self._reach.see(message)
             if message.type == "block":
                 reports.append(message)
-            elif message.type == "broken":
-                raise TrialFailedError(f"a technique could not start: {message.fields['error']}")
         return reports
 
-    def _next(self, deadline: float | None) -> Message:
+    def _next(self, *, first: bool) -> Message:
         while True:
             try:
                 return self.channel.messages.get(timeout=0.05)
             except queue.Empty:
                 pass
-            if self.launched.exit_code() is not None and self.channel.messages.empty():
-                raise self._over()
-            if deadline is not None and time.monotonic() > deadline:
-                raise self._not_reached(f"within {self.patience:.0f} s")
-
-    def _over(self) -> HotlapError:
-        code = self.launched.exit_code() or 0
-        if code:
-            return TrialFailedError(self.last_words() or f"it ended with exit code {code}")
-        if not self.blocks:
-            return self._not_reached("before the program ended")
-        return Ended("the program came to its end")
-
-    def _not_reached(self, when: str) -> NotReachedError:
-        if "hello" not in self._seen:
-            what = "no Python process with torch was seen"
-            hint = "`python -I`, `-E`, `-S` and cleared environments keep hotlap out"
-        elif "backward" not in self._seen:
-            what = "torch was imported, but no backward pass was seen"
-            hint = "is this the training command? --patience gives it more time"
-        else:
-            what = "a backward pass was seen, but no step of a torch optimizer"
-            hint = "hotlap counts steps of torch.optim.Optimizer; --patience gives it more time"
-        return NotReachedError(f"no training step {when}: {what}", hint)
-
-    def last_words(self) -> str:
-        """The last line the program wrote, if its output was kept."""
-        output = self.setting.output
-        if output is None or not output.exists():
-            return ""
-        lines = output.read_text(errors="replace").strip().splitlines()
-        return next((line.strip() for line in reversed(lines) if line.strip()), "")
+            code = self.launched.exit_code()
+            if code is not None and self.channel.messages.empty():
+                if code or not self.blocks:
+                    raise self._reach.failure(code, self.setting.output)
+                raise Ended("the program came to its end")
+            if first:
+                self._reach.see(None)
 
     def processes(self) -> list[psutil.Process]:
         """Every live process of the trial, the warden left out."""

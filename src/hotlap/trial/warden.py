@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -47,14 +48,14 @@ def main(launch_file: str, life: int, report: int) -> None:
         os.write(report, str(code).encode())
 
 
-def _start(launch: dict[str, object]) -> "subprocess.Popen[bytes] | None":
+def _start(launch: dict[str, Any]) -> "subprocess.Popen[bytes] | None":
     try:
         return subprocess.Popen(  # the command is the user's own
-            launch["command"],  # type: ignore[call-overload]
+            launch["command"],
             env=launch["env"],
             cwd=launch["cwd"],
-            start_new_session=bool(launch["separate"]),
-            preexec_fn=_as_child,
+            start_new_session=launch["separate"],
+            preexec_fn=_as_child,  # noqa: PLW1509  (one thread, and only system calls)
         )
     except OSError as error:
         print(f"hotlap: cannot start {launch['command']}: {error}", file=sys.stderr)

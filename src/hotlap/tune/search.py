@@ -163,20 +163,19 @@ class Tuner:
         for row in rows:
             self._tell(row)
         while todo:
-            self.script.ceilings = {} if self.result.kept else self.script.ceilings
             todo.sort(key=self.script.bound, reverse=True)
             head = todo.pop(0)
-            row = self._refused_now(head)
-            if row is None:
-                rivals = [t for t in todo if t.id in head.conflicts and not self._refused_now(t)]
-                todo = [t for t in todo if t not in rivals]
-                self._contest([head, *rivals], len(todo) + 1)
-            else:
-                self._tell(row)
+            refusal = self._refused_now(head)
+            if refusal is not None:
+                self._tell(refusal)
+                continue
+            rivals = [t for t in todo if t.id in head.conflicts and not self._refused_now(t)]
+            todo = [t for t in todo if t not in rivals]
+            self._contest([head, *rivals], len(todo) + 1)
 
     def _refused_now(self, record: Technique) -> Outcome | None:
         """Why a technique is not raced after all, with what is kept by now."""
-        clash = next((row.technique for row in self.result.kept if row.technique in record.conflicts), "")
+        clash = next((name for name in self.chosen if name in record.conflicts), "")
         if clash:
             reason = f"conflicts with {clash}, which is kept"
             return Outcome(record.id, Status.NOT_RACED, reason)
@@ -195,27 +194,28 @@ class Tuner:
     def _contest(self, rivals: list[Technique], remaining: int) -> None:
         """Race techniques that exclude one another, with all their values; keep the best."""
         entries = [(t, v) for t in rivals for v in values_of(t, self.machine)]
-        best_row: Outcome | None = None
-        best_side: Side | None = None
+        winner: tuple[Outcome, Side] | None = None
         for index, (record, values) in enumerate(entries):
             if index and not self.budget.allows_another():
                 break
             row, side = self._try(record, values, remaining + len(entries) - index)
-            if row.status is Status.KEPT and _ratio(row) > _ratio(best_row):
-                row, best_row = best_row, row
-                side, best_side = best_side, side
-                if row is not None:
-                    row = replace(row, status=Status.NO_GAIN, reason="another value gave more")
-            if side is not None:
+            if row.status is Status.KEPT and (winner is None or _ratio(row) > _ratio(winner[0])):
+                if winner is not None:
+                    self._beaten(*winner)
+                winner = row, side
+            elif row.status is Status.KEPT:
+                self._beaten(row, side)
+            else:
                 self._drop(side)
-            if row is not None:
                 self._tell(row)
-        if best_row is not None and best_side is not None:
-            self._keep(best_row, best_side)
+        if winner is not None:
+            self._keep(*winner)
 
-    def _try(
-        self, record: Technique, values: Values, remaining: int
-    ) -> tuple[Outcome, Side | None]:
+    def _beaten(self, row: Outcome, side: Side) -> None:
+        self._drop(side)
+        self._tell(replace(row, status=Status.NO_GAIN, reason="another choice gave more"))
+
+    def _try(self, record: Technique, values: Values, remaining: int) -> tuple[Outcome, Side]:
         """Race the best so far plus one technique against the best so far."""
         self.watcher.racing(record.id, values)
         joined = self._joined(record)
@@ -254,7 +254,9 @@ class Tuner:
         order = list(Numerics)
         numerics = max((r.numerics for r in records), key=order.index, default=Numerics.EXACT)
         layout = any(r.layout_sensitive for r in records)
-        return compare(self.plain.losses, side.losses, numerics, self.noise, layout_sensitive=layout)
+        return compare(
+            self.plain.losses, side.losses, numerics, self.noise, layout_sensitive=layout
+        )
 
     def _joined(self, record: Technique) -> Chosen:
         """The techniques it is raced together with, where the script lacks what they give."""
@@ -277,6 +279,7 @@ class Tuner:
         else:
             self.plain.close()
         self.best = side
+        self.script.ceilings = {}  # they were measured on what was the best before
         for name in (*row.joined, row.technique):
             self.script.keep(technique(name), row.race.estimate.ratio)
         self._tell(row)
@@ -303,8 +306,8 @@ def _phases(record: Technique) -> tuple[str, ...]:
     return record.symptom.phases if record.symptom else ()
 
 
-def _ratio(row: Outcome | None) -> float:
-    return row.race.estimate.ratio if row is not None and row.race is not None else 0.0
+def _ratio(row: Outcome) -> float:
+    return row.race.estimate.ratio if row.race is not None else 0.0
 
 
 def _no_gain(found: Race) -> str:

@@ -11,7 +11,7 @@ import sys
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
-def _load_hotlap():
+def _load_hotlap() -> None:
     """Load the hotlap that launched this process, whatever else this Python has installed."""
     import importlib.util
 
@@ -19,12 +19,14 @@ def _load_hotlap():
     spec = importlib.util.spec_from_file_location(
         "hotlap", os.path.join(folder, "__init__.py"), submodule_search_locations=[folder]
     )
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules["hotlap"] = module
     spec.loader.exec_module(module)
 
 
-def _boot():
+def _boot() -> None:
     if "HOTLAP_SPEC" not in os.environ:
         return
     if "hotlap" not in sys.modules:
@@ -34,7 +36,7 @@ def _boot():
     boot(os.environ["HOTLAP_SPEC"])
 
 
-def _hand_over():
+def _hand_over() -> None:
     """Import the sitecustomize that this one hides, if there is one."""
     sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != _HERE]
     ours = sys.modules.pop(__name__, None)

@@ -18,7 +18,7 @@ from hotlap.seam.guard.audit import slipped, witnessing
 from hotlap.seam.guard.natives import natives
 from hotlap.seam.guard.overlay import Overlay
 from hotlap.seam.guard.patches import patched
-from hotlap.seam.guard.roots import Roots, default_keep
+from hotlap.seam.guard.roots import Roots, default_keep, first_folder
 from hotlap.seam.guard.trackers import tracker_environment
 
 __all__ = ["Guard", "default_keep", "install", "slipped", "tracker_environment"]
@@ -49,26 +49,34 @@ class Guard:
 
 def install(
     scratch: str | os.PathLike[str],
-    keep: Iterable[str | os.PathLike[str]] | None = None,
-    cover: Iterable[str | os.PathLike[str]] = (),
+    keep: Iterable[str | os.PathLike[str]] = (),
+    cover: Iterable[str | os.PathLike[str]] | None = None,
 ) -> Guard:
     """Redirect writes outside of the kept roots into `scratch`, for this whole process.
 
-    `keep` are folders that are written for real (`default_keep()` if None); `cover` are
-    folders guarded although they lie below a kept one, such as a project in the temp dir.
-    The longest root that holds a path decides.
+    `keep` are folders that are written for real, besides `default_keep()`; `cover` are
+    folders guarded although they lie below a kept one, such as a project in the temp dir
+    (if None: the folder that the trial's first process started in). The longest root that
+    holds a path decides. The guard stays until `undo`, whether or not it is held.
     """
     folder = os.path.realpath(scratch)
-    os.makedirs(folder, exist_ok=True)  # noqa: PTH103
-    kept = default_keep() if keep is None else [os.fspath(root) for root in keep]
-    roots = Roots((*kept, folder), [os.fspath(root) for root in cover])
+    os.makedirs(folder, exist_ok=True)
+    kept = [os.path.realpath(root) for root in (*default_keep(), *keep, folder)]
+    covered = first_folder(folder, kept) if cover is None else [os.fspath(root) for root in cover]
+    roots = Roots(kept, covered)
     overlay = Overlay(folder, roots)
     with ExitStack() as undo:
         undo.enter_context(witnessing(folder, roots))
         undo.enter_context(patched(overlay))
         undo.enter_context(natives(overlay))
         undo.enter_context(_no_bytecode())
-        return Guard(overlay, undo.pop_all())
+        guard = Guard(overlay, undo.pop_all())
+    # Generators behind the stack would undo it all when they are collected.
+    _installed.append(guard)
+    return guard
+
+
+_installed: list[Guard] = []
 
 
 @contextmanager

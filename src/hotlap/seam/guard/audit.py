@@ -101,7 +101,7 @@ def _record(witness: _Witness, path: Any) -> None:
         path = os.fsdecode(path)
     if not isinstance(path, str) or path == ":memory:":
         return
-    full = os.path.normpath(os.path.join(posix.getcwd(), path))  # noqa: PTH118
+    full = os.path.normpath(os.path.join(posix.getcwd(), path))
     if full in witness.seen or witness.roots.kept(full):
         return
     witness.seen.add(full)

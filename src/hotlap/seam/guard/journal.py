@@ -18,7 +18,7 @@ class Journal:
     def __init__(self, scratch: str) -> None:
         self._path = f"{scratch}/changes"
         self._offset = 0
-        self._gone: frozenset[str] = frozenset()
+        self.gone: frozenset[str] = frozenset()
         self.thinned: frozenset[str] = frozenset()
         self.counter = _shared_counter(f"{scratch}/counter")
         self.seen = bytes(_WIDTH)
@@ -36,7 +36,7 @@ class Journal:
 
     def hides(self, path: str) -> bool:
         """Whether the user's own file at `path`, or a folder above it, was removed."""
-        gone = self._gone
+        gone = self.gone
         while gone and path:
             if path in gone:
                 return True
@@ -65,7 +65,7 @@ class Journal:
     def _absorb(self) -> None:
         removed = [record[1:] for record in self._added() if record.startswith("-")]
         if removed:
-            self._gone |= set(removed)
+            self.gone |= set(removed)
             self.thinned |= {path.rpartition("/")[0] or "/" for path in removed}
 
     def _added(self) -> list[str]:

@@ -83,8 +83,8 @@ class Listing(Face):
             return Entry(name, name, real, self._overlay)
         if isinstance(given, bytes):
             raw = os.fsencode(name)
-            return Entry(raw, os.path.join(given, raw), real, self._overlay)  # noqa: PTH118
-        return Entry(name, os.path.join(given, name), real, self._overlay)  # noqa: PTH118
+            return Entry(raw, os.path.join(given, raw), real, self._overlay)
+        return Entry(name, os.path.join(given, name), real, self._overlay)
 
 
 class Scan:

@@ -14,6 +14,7 @@ from hotlap.seam.guard.copying import copy_up
 from hotlap.seam.guard.native_table import NATIVES, READ, WRITE, By, Native
 from hotlap.seam.guard.opening import RealPlaces
 from hotlap.seam.guard.overlay import Overlay
+from hotlap.seam.guard.walk import look
 from hotlap.seam.hook import when_imported
 
 _NO_FILES = frozenset({"", ":memory:"})
@@ -116,7 +117,9 @@ def _for_writing(overlay: Overlay, given: Any, text: str, purpose: str) -> Any:
     try:
         return RealPlaces(overlay).place(text, flags)
     except FileNotFoundError:
-        return overlay.mirror + target  # which fails there as it would have failed here
+        # Let it fail where it is told to write, unless that would not fail.
+        parent = target.rpartition("/")[0] or "/"
+        return given if look(parent) is None else overlay.mirror + target
 
 
 def _folder(overlay: Overlay, path: str) -> str:

@@ -27,7 +27,7 @@ class Files(Face):
         self._overlay = overlay
         self._real = RealPlaces(overlay)
 
-    def open(  # noqa: PLR0913, the signature of the built-in one
+    def open(  # noqa: PLR0913, PLR0917, the signature of the built-in one
         self,
         file: Any,
         mode: Any = "r",
@@ -39,13 +39,12 @@ class Files(Face):
         opener: Any = None,
     ) -> Any:
         """`io.open`; `file.name` stays what the script said."""
-        rest = (buffering, encoding, errors, newline, closefd)
-        if mode in _READS and self._overlay.read(file) is file:
-            return _io.open(file, mode, *rest, opener)
-        if opener is not None or isinstance(file, int):
-            return _io.open(file, mode, *rest, opener)
+        plain = mode in _READS and self._overlay.read(file) is file
+        if plain or opener is not None or isinstance(file, int):
+            return _io.open(file, mode, buffering, encoding, errors, newline, closefd, opener)
+        opener = self._opener
         with expected():
-            return _io.open(file, mode, *rest, self._opener)
+            return _io.open(file, mode, buffering, encoding, errors, newline, closefd, opener)
 
     def _opener(self, path: Any, flags: int) -> int:
         with naming(path):

@@ -7,7 +7,6 @@ Everything here calls `posix` itself, which is never patched.
 
 import os
 import posix
-import stat
 from typing import Any, NamedTuple
 
 from hotlap.seam.guard.journal import Journal
@@ -35,7 +34,7 @@ class Overlay:
         self.waiting = f"{scratch}/waiting"
         self.roots = roots
         for folder in (self.mirror, self.waiting):
-            os.makedirs(folder, exist_ok=True)  # noqa: PTH103
+            os.makedirs(folder, exist_ok=True)
         self.journal = Journal(scratch)
         self._places: dict[str, Place | None] = {}
         self.sync()
@@ -133,20 +132,15 @@ class Overlay:
     def _find(self, place: Place, path: str, name: str, follow: bool) -> str:
         if name in _NOT_NAMES:
             return self._search(path, follow)
-        real, entry = self._entry(place, path, name)
-        if follow and entry is not None and stat.S_ISLNK(entry.st_mode):
-            return self._search(path, follow)
-        return real
-
-    def _entry(self, place: Place, path: str, name: str) -> tuple[str, os.stat_result | None]:
+        if "\0" in name:
+            return path  # which the kernel refuses, in its own words
         full = f"{place.path}/{name}"
-        mirrored = self.mirror + full
-        if place.mirrored and (entry := look(mirrored)) is not None:
-            return mirrored, entry
-        if place.hidden or self.journal.hides(full):
-            return mirrored, None
-        real = path if place.straight else full
-        return real, look(real)
+        real = self.mirror + full
+        if not (place.mirrored and posix.access(real, posix.F_OK, follow_symlinks=False)):
+            if place.hidden or full in self.journal.gone:
+                return real
+            real = path if place.straight else full
+        return self._search(path, follow) if follow and is_link(real) else real
 
     def _search(self, path: str, follow: bool) -> str:
         target, straight = self.walk(path, follow)

@@ -1,7 +1,8 @@
 """Which folders a trial may write to: the kept roots, and exceptions below them."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
 _SYSTEM = ("/dev", "/proc", "/sys", "/run")
 _TEMP = ("/tmp", "/var/tmp")
@@ -24,7 +25,7 @@ _CACHE_FOLDERS = ("~/.cache", "~/.nv", "~/.triton", "~/.keras", "~/.config/matpl
 def default_keep() -> tuple[str, ...]:
     """Folders whose content is made to be written by anyone: devices, temp, caches."""
     named = [os.environ.get(name, "") for name in _TEMP_VARIABLES + _CACHE_VARIABLES]
-    folders = [os.path.expanduser(folder) for folder in _CACHE_FOLDERS]  # noqa: PTH111
+    folders = [os.path.expanduser(folder) for folder in _CACHE_FOLDERS]
     return (*_SYSTEM, *_TEMP, *filter(None, named), *folders)
 
 
@@ -43,3 +44,20 @@ class Roots:
                 return rule
             path = path[: path.rfind("/")]
         return self._rules.get("/", False)
+
+
+def first_folder(scratch: str, kept: Sequence[str]) -> list[str]:
+    """Return the folder that the trial's first process started in, on which all agree.
+
+    It is covered though it lie in the temp dir; a kept root itself is not.
+    """
+    note = f"{scratch}/started-in"
+    draft = f"{note}-{os.getpid()}"
+    with open(draft, "wb") as file:
+        file.write(os.fsencode(os.getcwd()))
+    with suppress(FileExistsError):
+        os.link(draft, note)
+    os.unlink(draft)
+    with open(note, "rb") as file:
+        folder = os.fsdecode(file.read())
+    return [] if folder in {"", "/", *kept} else [folder]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import posix
 import stat
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
+
+from hotlap.seam.guard.errors import need
 
 if TYPE_CHECKING:
     from hotlap.seam.guard.overlay import Overlay
@@ -34,8 +35,9 @@ def is_link(path: str) -> bool:
 def walk(overlay: Overlay, path: str, follow: bool) -> tuple[str, bool]:
     """Return the canonical path, and whether the kernel finds it by the given name too.
 
-    Parts that do not exist are kept as they are. Raises OSError (ELOOP) for circles.
+    Parts that do not exist are kept as they are. Raises OSError for circles and for "".
     """
+    need(path != "", "ENOENT", path)
     todo = list(_parts(path))
     if not path.startswith("/"):
         todo += _parts(overlay.cwd())
@@ -51,7 +53,7 @@ def walk(overlay: Overlay, path: str, follow: bool) -> tuple[str, bool]:
             done = here
             continue
         links += 1
-        _stop_circles(links, path)
+        need(links <= _MAX_LINKS, "ELOOP", path)
         straight = straight and overlay.own(here) is not None
         done = "" if target.startswith("/") else done
         todo += _parts(target)
@@ -67,8 +69,3 @@ def _target(overlay: Overlay, path: str) -> str:
 
 def _parts(path: str) -> Iterator[str]:
     return (part for part in reversed(path.split("/")) if part not in {"", "."})
-
-
-def _stop_circles(links: int, path: str) -> None:
-    if links > _MAX_LINKS:
-        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)

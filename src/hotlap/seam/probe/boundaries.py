@@ -37,6 +37,7 @@ def boundaries(rec: Recorder) -> Iterator[None]:
         for owner in ZEROING:
             stack.enter_context(_zeroing(rec, owner))
         stack.enter_context(_saving(rec))
+        stack.enter_context(_scaling(rec))
         yield
 
 
@@ -128,7 +129,7 @@ def _zeroing(rec: Recorder, owner: Any) -> Any:
     line, facts = rec.timeline, rec.facts
 
     def make(original: Any) -> Any:
-        def zero_grad(owner: Any, *args: Any, **kwargs: Any) -> None:
+        def zero_grad(owner: Any, *args: Any, **kwargs: Any) -> Any:
             back = line.now
             if not OPEN[back] or get_ident() != rec.thread:
                 return original(owner, *args, **kwargs)
@@ -164,3 +165,16 @@ def _saving(rec: Recorder) -> Any:
         return save
 
     return replaced(torch, "save", make)
+
+
+def _scaling(rec: Recorder) -> Any:
+    def make(original: Any) -> Any:
+        def scale(scaler: Any, outputs: Any) -> Any:
+            if "scaler" not in rec.facts.settled:
+                rec.facts.settled.add("scaler")
+                rec.facts.note("scaler_on", bool(scaler.is_enabled()))
+            return original(scaler, outputs)
+
+        return scale
+
+    return replaced(torch.amp.GradScaler, "scale", make)

@@ -6,19 +6,21 @@ backward pass follows on the same batch. So a sign only counts once another batc
 in loops without a DataLoader, once the same module is called again.
 """
 
+from collections.abc import Callable
+
 from hotlap.seam.probe.phases import LOADER, Range
 
 
 class Evaluations:
-    """Follows one step; indices point into the timeline's marks."""
+    """Follows one step; indices point into the timeline's marks, of which there are `marks()`."""
 
-    def __init__(self, codes: list[int]) -> None:
-        self._codes = codes
+    def __init__(self, marks: Callable[[], int]) -> None:
+        self._marks = marks
         self._ranges: list[Range] = []
         self._batch = -1
         self._fresh = False
         self._loaders = False
-        self._training = False
+        self.in_training = False
         self._start_over()
 
     def _start_over(self) -> None:
@@ -36,25 +38,25 @@ class Evaluations:
     def asked(self, code: int) -> None:
         """A batch is asked for or a loader started (`code`); its mark comes next."""
         self._loaders = True
-        self._training = False
+        self.in_training = False
         if self.pending:
             self.going_on = True
         if code == LOADER or not self._fresh:
-            self._batch = len(self._codes)
+            self._batch = self._marks()
         self._fresh = code == LOADER
 
     def exhausted(self) -> None:
         """The loader that was asked has no more; it was the evaluation's, if one is going on."""
         if self.going_on:
-            self._to = len(self._codes)
+            self._to = self._marks()
             self._close()
 
     def forward(self, root: int) -> None:
         """An evaluation-like forward of the module `root` begins; its mark comes next."""
-        if self._training:  # a teacher that looks at the batch its student was given
+        if self.in_training:  # a teacher that looks at the batch its student was given
             return
         if self._from < 0:
-            self._from = len(self._codes) if self._batch < 0 else self._batch
+            self._from = self._marks() if self._batch < 0 else self._batch
             self._root = root
         elif not self._loaders and root == self._root:
             self.going_on = True
@@ -63,13 +65,13 @@ class Evaluations:
     def reached(self) -> None:
         """That forward is over; its closing mark has been made."""
         if self._from >= 0:
-            self._to = len(self._codes) - 1
+            self._to = self._marks() - 1
 
     def training(self) -> None:
         """A training forward begins: what was only a sign is none."""
         self._close()
         self._batch = -1
-        self._training = True
+        self.in_training = True
 
     def backward(self) -> bool:
         """A backward begins: the latest evaluation-like forward was training. True if so."""
@@ -78,7 +80,7 @@ class Evaluations:
             self._to = self._before
             self._close()
         self._batch = -1
-        self._training = False
+        self.in_training = False
         return trains
 
     def _close(self) -> None:
@@ -91,5 +93,5 @@ class Evaluations:
         self._close()
         found, self._ranges = self._ranges, []
         self._batch = -1
-        self._fresh = self._training = False
+        self._fresh = self.in_training = False
         return found

@@ -3,11 +3,12 @@
 Facts are gathered where they first show; the hot path only pays for looking into a set.
 """
 
+from types import CodeType, FrameType
 from typing import Any
 
 import torch
 
-from hotlap.seam.where import place
+from hotlap.seam.where import place, short, users_frame
 
 TRIES = 16
 
@@ -20,6 +21,7 @@ class Facts:
         self.places: dict[str, str] = {}
         self._tries: dict[str, int] = {}
         self.settled: set[str] = set()
+        self._evaluation: tuple[CodeType, int, bool] | None = None
 
     def note(self, name: str, value: Any = True) -> None:
         """A fact was seen; a true one is not taken back."""
@@ -36,6 +38,21 @@ class Facts:
             self.places[kind] = found
         if found or tries >= TRIES:
             self.settled.add(kind)
+
+    def look_at_evaluation(self, frame: FrameType, *, graded: bool) -> None:
+        """A forward looks like an evaluation's; `confirm_evaluation` says whether it was one."""
+        found = users_frame(frame)
+        if found is not None:
+            self._evaluation = (found.f_code, found.f_lineno, graded)
+
+    def confirm_evaluation(self) -> None:
+        """The step held an evaluation: the forward looked at last was part of it."""
+        if self._evaluation is not None and "evaluation" not in self.settled:
+            code, line, graded = self._evaluation
+            self.places["evaluation"] = f"{short(code.co_filename)}:{line}"
+            self.note("eval_with_grad", graded)
+            self.note("evaluation")
+            self.settled.add("evaluation")
 
     def copied(self, before: torch.Tensor, after: torch.Tensor, *, waits: bool) -> None:
         """A tensor was copied or converted; looks at the first ones only."""

@@ -1,4 +1,4 @@
-"""Boundaries around the DataLoader: its start, the waits for its batches, tensors made of arrays."""
+"""Boundaries around the DataLoader: its start, the waits for batches, tensors made of arrays."""
 
 import sys
 import weakref

@@ -1,5 +1,6 @@
 """The boundary around outermost module calls: training forwards, losses, evaluations."""
 
+import sys
 from collections.abc import Callable
 from threading import get_ident
 from typing import Any
@@ -66,12 +67,10 @@ def _model(rec: Recorder, root: Module, inner: CallModule) -> CallModule:
 def _evaluation(
     rec: Recorder, root: Module, inner: CallModule, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
-    line, facts = rec.timeline, rec.facts
+    line = rec.timeline
     line.begin_evaluation(id(root))
-    if line.evaluations.pending or line.evaluations.going_on:
-        facts.point("evaluation")
-        if torch.is_grad_enabled():
-            facts.note("eval_with_grad")
+    if "evaluation" not in rec.facts.settled:
+        rec.facts.look_at_evaluation(sys._getframe(1), graded=torch.is_grad_enabled())
     try:
         return inner(*args, **kwargs)
     finally:
@@ -103,10 +102,11 @@ class _Known:
         rec, tensor = self._rec, first_tensor((*args, *kwargs.values()))
         found = {**model_facts(self._root, tensor), "compiled": self._compiled}
         device = "cuda" if found["cuda"] else "cpu"
-        found["autocast_on"] = autocast_dtype(device)
+        autocast = autocast_dtype(device)
+        found["autocast_on"] = bool(autocast)
         if rec.root is None:
             rec.root = self._root
-            rec.facts.values["dtype"] = found["dtype"]
+            rec.facts.values["dtype"] = autocast or found["dtype"]
         for name, value in found.items():
             if name != "dtype":
                 rec.facts.note(name, value)

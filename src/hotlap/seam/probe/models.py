@@ -25,9 +25,11 @@ def first_tensor(values: Iterable[Any], depth: int = 2) -> torch.Tensor | None:
 
 def batch_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[int, int]:
     """Samples and tokens a call was given; tokens only where the input is integer and 2-D."""
-    tensor = first_tensor((*args, *kwargs.values()))
-    if tensor is None:
-        return 0, 0
+    tensor = args[0] if args else None
+    if not isinstance(tensor, torch.Tensor) or not tensor.dim():
+        tensor = first_tensor((*args, *kwargs.values()))
+        if tensor is None:
+            return 0, 0
     tokens = tensor.dim() == 2 and not tensor.is_floating_point() and not tensor.is_complex()
     return tensor.shape[0], tensor.numel() if tokens else 0
 

@@ -5,6 +5,7 @@ open stretch led to, `fold` turns them into the phases that are reported.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 REST, DATA, LOADER, COPY, FORWARD, LOSS, BACKWARD, OPTIMIZER, SAVING, EVALUATION, CHECKING = range(
     11
@@ -46,39 +47,44 @@ EVALUATED = tuple(
     _SLOT["evaluation_data" if code in (DATA, LOADER) else "evaluation"] for code in range(11)
 )
 _REST = _SLOT["rest"]
+_LEADS = tuple({BACKWARD: True, DATA: False, LOADER: False}.get(code) for code in range(11))
 
 Range = tuple[int, int]
+Marks = tuple[list[int], list[int], list[Range]]
+"""The codes of a step, their times and its end's, and which marks are evaluation."""
 
 
-def fold(
-    codes: Sequence[int], stamps: Sequence[float], evaluations: Sequence[Range]
-) -> list[float]:
-    """Time in each phase; `stamps` has one entry more than `codes`.
+def fold(codes: Sequence[int], stamps: Sequence[Any], evaluations: Sequence[Range]) -> list[Any]:
+    """Time in each phase, in the unit of `stamps`, which has one entry more than `codes`.
 
     Stretches whose index lies in one of `evaluations` are evaluation. A LOSS stretch belongs to
     the forward pass only when a backward pass follows; to the rest otherwise.
     """
-    row = [0.0] * len(PHASES)
-    slots = [PLAIN[code] for code in codes]
-    _settle_losses(codes, slots)
+    row: list[Any] = [0] * len(PHASES)
+    backward_follows: bool | None = False
+    after = stamps[-1]
+    for code, at in zip(reversed(codes), reversed(stamps[:-1]), strict=True):
+        slot = PLAIN[code]
+        if code == LOSS and not backward_follows:
+            slot = _REST
+        elif _LEADS[code] is not None:
+            backward_follows = _LEADS[code]
+        row[slot] += after - at
+        after = at
     for begin, end in evaluations:
-        slots[begin:end] = [EVALUATED[code] for code in codes[begin:end]]
-    for index, slot in enumerate(slots):
-        row[slot] += stamps[index + 1] - stamps[index]
+        _move(row, codes[begin:end], stamps[begin : end + 1])
     return row
 
 
-def _settle_losses(codes: Sequence[int], slots: list[int]) -> None:
-    led_to_backward = False
-    for index in range(len(codes) - 1, -1, -1):
-        code = codes[index]
-        if code == LOSS:
-            if not led_to_backward:
-                slots[index] = _REST
-        elif code == BACKWARD:
-            led_to_backward = True
-        elif code in (DATA, LOADER, EVALUATION):
-            led_to_backward = False
+def _move(row: list[Any], codes: Sequence[int], stamps: Sequence[float]) -> None:
+    """Count a stretch as evaluation instead of what `fold` took it for.
+
+    A stretch holds no backward pass, so that its LOSS was taken for rest.
+    """
+    for index, code in enumerate(codes):
+        time = stamps[index + 1] - stamps[index]
+        row[_REST if code == LOSS else PLAIN[code]] -= time
+        row[EVALUATED[code]] += time
 
 
 def name_of(code: int, *, evaluating: bool) -> str:

@@ -4,7 +4,9 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -12,7 +14,7 @@ from torch.optim.optimizer import Optimizer
 
 from hotlap.seam.probe.diagnostics import Diagnostics
 from hotlap.seam.probe.facts import Facts
-from hotlap.seam.probe.phases import name_of
+from hotlap.seam.probe.phases import Marks, name_of
 from hotlap.seam.probe.sampler import Sampler
 from hotlap.seam.probe.tally import Tally
 from hotlap.seam.probe.timeline import Timeline
@@ -40,6 +42,7 @@ class Recorder:
         self.diagnostics = Diagnostics(self)
         self.warmup = int(options.get("warmup", WARMUP))
         self.wanted = int(options.get("steps") or 0)
+        self.seconds = float(options.get("seconds") or 0.0)
         self.root: torch.nn.Module | None = None
         self.loaders: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
         self.feeding: Callable[[], Any] | None = None
@@ -47,11 +50,14 @@ class Recorder:
         self.optimizers: weakref.WeakSet[Optimizer] = weakref.WeakSet()
         self.samples = self.tokens = self.steps = 0
         self.cpu = self.wall = 0.0
+        self.sync_calls: Counter[str] = Counter()
         self.finish: Callable[[str], None] = lambda _: None
         self._pid = os.getpid()
         self._cycle = Cycle()
         self._begun = False
+        self._latest: Optimizer | None = None
         self._began = (0.0, 0.0)
+        self._sampling = ExitStack()
 
     def phase(self) -> str:
         """The phase the training thread is in."""
@@ -63,46 +69,69 @@ class Recorder:
         return os.getpid() == self._pid
 
     def leave_alone(self) -> None:
-        """From now on every boundary passes straight through."""
+        """From now on every boundary passes straight through, and nobody samples."""
         self.thread = NOBODY
+        self._sampling.close()
+
+    def forked(self) -> None:
+        """In a child of the training process (a loader worker, most likely): stay out of it."""
+        self.thread = NOBODY
+        self.diagnostics.abandon()
+
+    @contextmanager
+    def sampling_from_first_step(self) -> Iterator[None]:
+        """Sample from the first optimizer step on; processes without one have no sampler."""
+        with self._sampling:
+            yield
 
     def first_step(self) -> None:
         """The first optimizer step begins: its thread is the one to follow."""
         if not self._begun:
             self._begun = True
             self.thread = threading.get_ident()
+            self._sampling.enter_context(self.sampler.sampling())
 
     def turned(self, optimizer: Optimizer) -> None:
         """An optimizer step is over."""
-        self.optimizers.add(optimizer)
+        if optimizer is not self._latest:
+            self._latest = optimizer
+            self.optimizers.add(optimizer)
         if self._cycle.turn(optimizer):
-            row = self.timeline.close()
+            marks = self.timeline.close()
+            if marks[2]:
+                self.facts.confirm_evaluation()
             self.session.roots.step()
-            self._count(row)
+            self._count(marks)
             self.timeline.reopen()
 
-    def _count(self, row: list[float]) -> None:
+    def _count(self, marks: Marks) -> None:
         self.steps += 1
         if self.steps == 1:
             self.session.stepped()
         if self.steps <= self.warmup:
-            self.warm.add(row)
+            self.warm.add(marks)
             self._restart()
+            if self.steps == self.warmup:
+                self.diagnostics.start()
         elif self.diagnostics.busy():
-            self.diagnostics.step(evaluated=bool(self.timeline.evaluated))
+            self.diagnostics.step(evaluated=bool(marks[2]))
             self._restart()
         else:
-            self._timed(row)
+            self._timed(marks)
 
-    def _timed(self, row: list[float]) -> None:
+    def _timed(self, marks: Marks) -> None:
         if not self.tally.steps:
             self.sampler.timing = True
-        self.tally.add(row)
-        if self.tally.steps == self.wanted:
+        self.tally.add(marks)
+        if self.tally.steps == self.wanted or self._out_of_time():
             self.finish("steps")
 
+    def _out_of_time(self) -> bool:
+        return 0 < self.seconds < time.perf_counter() - self._began[1]
+
     def _restart(self) -> None:
-        """Nothing so far counts: samples, CPU time."""
+        """Nothing so far counts: samples, CPU time, device times."""
+        self.timeline.restart()
         self.samples = self.tokens = 0
         self._began = (time.process_time(), time.perf_counter())
 

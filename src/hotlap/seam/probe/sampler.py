@@ -17,7 +17,9 @@ from typing import Any
 
 from hotlap.seam.where import short, users_frame
 
-INTERVAL = 0.008
+INTERVAL = 0.01
+LATER = 0.025
+MANY = 500
 SWITCH = 0.001
 TOP = 8
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -34,6 +36,7 @@ class Sampler:
         self._lines: Counter[Line] = Counter()
         self.resident: dict[str, int] = {}
         self.timing = False
+        self._taken = 0
         self._end = threading.Event()
 
     @contextmanager
@@ -53,15 +56,15 @@ class Sampler:
             self._end.set()
             sys.setswitchinterval(before)
 
-    def clear(self) -> None:
-        """Forget what was sampled so far."""
-        self._lines.clear()
-
     def _run(self) -> None:
         uneven = random.Random(0)  # the program's own random numbers stay as they were
         with _open_statm() as statm:
-            while not self._end.wait(INTERVAL * (0.5 + uneven.random())):
+            while not self._end.wait(self._interval() * (0.5 + uneven.random())):
                 self._sample(statm)
+
+    def _interval(self) -> float:
+        """Seconds between samples; many have been taken, few more are needed."""
+        return INTERVAL if self._taken < MANY else LATER
 
     def _sample(self, statm: int) -> None:
         frame = sys._current_frames().get(self._thread())
@@ -71,6 +74,7 @@ class Sampler:
         if self.timing:
             key = (phase, None, 0) if found is None else (phase, found.f_code, found.f_lineno)
             self._lines[key] += 1
+            self._taken += 1
         if statm >= 0:
             pages = int(os.pread(statm, 128, 0).split()[1])
             self.resident[phase] = max(self.resident.get(phase, 0), pages * PAGE)

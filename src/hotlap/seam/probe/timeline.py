@@ -11,13 +11,12 @@ from hotlap.seam.probe.phases import (
     LOSS,
     OPTIMIZER,
     REST,
-    Range,
-    fold,
+    Marks,
 )
 
 
 class Timeline:
-    """Collects (code, time) marks and turns them into one row of phase times at the step's end.
+    """Collects marks, a code and a time in nanoseconds each, until the step ends.
 
     `now` is the code of the latest mark. `base` is what a boundary returns to: REST, or OPTIMIZER
     while an optimizer runs a closure.
@@ -26,10 +25,10 @@ class Timeline:
     def __init__(self) -> None:
         self.now = REST
         self.base = REST
+        self.backwards = 0
         self.codes = [REST]
         self.times = [perf_counter_ns()]
-        self.evaluations = Evaluations(self.codes)
-        self.evaluated: list[Range] = []
+        self.evaluations = Evaluations(lambda: len(self.codes))
 
     def mark(self, code: int) -> None:
         """From now on it is `code`."""
@@ -59,12 +58,13 @@ class Timeline:
 
     def end_evaluation(self) -> None:
         """It is over."""
-        self.mark(CHECKING)
+        self.mark(LOSS if self.evaluations.in_training else CHECKING)
         self.evaluations.reached()
 
     def begin_backward(self) -> bool:
         """Backward begins; True if it trains on what looked like an evaluation."""
         trains = self.evaluations.backward()
+        self.backwards += 1
         self.mark(BACKWARD)
         return trains
 
@@ -78,13 +78,18 @@ class Timeline:
         self.base = REST
         self.mark(REST)
 
-    def close(self) -> list[float]:
-        """The step ends here: its row of seconds by phase."""
+    def close(self) -> Marks:
+        """The step ends here: its marks, to be folded later."""
         self.times.append(perf_counter_ns())
-        self.evaluated = self.evaluations.close()
-        return [ns * 1e-9 for ns in fold(self.codes, self.times, self.evaluated)]
+        return self.codes, self.times, self.evaluations.close()
 
     def reopen(self) -> None:
         """The next step begins here; what the probe did since `close` belongs to no step."""
-        self.codes[:] = [self.now]
-        self.times[:] = [perf_counter_ns()]
+        self.codes = [self.now]
+        self.times = [perf_counter_ns()]
+
+    def watch_memory(self, *, on: bool) -> None:
+        """Note the device's peak memory in each phase; the CPU's is read by the sampler."""
+
+    def restart(self) -> None:
+        """What was measured so far does not count."""

@@ -1,0 +1,47 @@
+# Two commands on a fresh clone: `make demo` and `make test`. Both set up .venv themselves.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: setup demo test lint types imports unit test-slow bench docs clean
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip -c constraints.txt
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev]"
+	touch $(STAMP)
+
+demo: setup  ## tune the example script, then show what was written
+	cd examples/digits && ../../$(BIN)/hotlap tune --budget 150s --recipe hotlap.toml ../../$(BIN)/python train.py
+	@echo && cat examples/digits/hotlap.toml
+
+test: lint types imports unit
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: setup
+	$(BIN)/mypy
+
+imports: setup
+	$(BIN)/lint-imports
+
+unit: setup
+	$(BIN)/pytest -m "not slow and not gpu" -n 2 --dist worksteal
+
+test-slow: setup  ## the bars that take minutes: 40 honest races, kills at random moments
+	$(BIN)/pytest -m slow
+
+bench: setup
+	$(BIN)/python -m benchmarks.run
+
+docs: setup
+	$(BIN)/mkdocs build --strict
+
+clean:
+	rm -rf $(VENV) .hotlap site dist

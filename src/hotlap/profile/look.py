@@ -1,0 +1,55 @@
+"""Running a command under the probe until its profile has come."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hotlap.core.spec import Mode
+from hotlap.trial.attend import attend
+from hotlap.trial.channel import Message
+from hotlap.trial.launch import Setting
+from hotlap.trial.reach import Reach
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """How far to look: at most so many steps (0: to the end) and seconds of them (0: no bound)."""
+
+    steps: int = 200
+    seconds: float = 20.0
+    patience: float = 120.0
+
+    def options(self) -> dict[str, Any]:
+        """The bounds as the probe in the process takes them."""
+        return {"steps": self.steps, "seconds": self.seconds, "stop": bool(self.steps)}
+
+
+@dataclass(frozen=True)
+class Look:
+    """What came of it: the probe's payload, and the program's exit code if it ran to its end."""
+
+    payload: dict[str, Any]
+    exit_code: int | None
+
+
+def look(setting: Setting, bounds: Bounds) -> Look:
+    """Run the command under the probe.
+
+    Raises:
+        NotReachedError: no step was seen, and what was seen instead.
+        TrialFailedError: the probe could not start, or the program failed before its first step.
+    """
+    payloads: list[dict[str, Any]] = []
+    reach = Reach(bounds.patience)
+
+    def see(message: Message | None) -> bool:
+        reach.see(message)
+        if message is not None and message.type == "profile":
+            payloads.append(message.fields)
+            return bool(bounds.steps) and message.fields["ended"] == "steps"
+        return False
+
+    setting = replace(setting, mode=Mode.PROFILE, options=bounds.options())
+    code = attend(setting, see)
+    if not payloads:
+        raise reach.failure(code, setting.output)
+    return Look(payloads[-1], None if payloads[-1]["ended"] == "steps" else code)

@@ -1,0 +1,71 @@
+"""Profile mode: where each step's time and memory go, seen from inside the user's process."""
+
+import atexit
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+import torch
+
+if TYPE_CHECKING:
+    from hotlap.seam.probe.recorder import Recorder
+    from hotlap.seam.session import Session
+
+
+@contextmanager
+def probing(session: "Session") -> Iterator[None]:
+    """Follow the training of this process; send what was learned after the steps asked for.
+
+    A program that ends before is reported as it ends. Only the first rank reports.
+    """
+    from hotlap.seam.probe.boundaries import boundaries
+    from hotlap.seam.probe.device import DeviceTimeline, synchronising
+    from hotlap.seam.probe.recorder import Recorder
+    from hotlap.seam.probe.timeline import Timeline
+
+    gpu = torch.cuda.is_available()
+    rec = Recorder(session, DeviceTimeline() if gpu else Timeline())
+    report = _Report(rec)
+    rec.finish = report.send
+    with ExitStack() as stack:
+        stack.enter_context(boundaries(rec))
+        if gpu:
+            stack.enter_context(synchronising(rec))
+        stack.enter_context(rec.sampling_from_first_step())
+        atexit.register(report.send, "exit")
+        stack.callback(atexit.unregister, report.send)
+        os.register_at_fork(after_in_child=rec.forked)
+        yield
+
+
+class _Report:
+    """Sends the profile, once."""
+
+    def __init__(self, rec: "Recorder") -> None:
+        self._rec = rec
+        self._sent = False
+
+    def send(self, ended: str) -> None:
+        """Send what was learned; after the steps asked for, wait to be ended if that is asked."""
+        rec = self._rec
+        if self._sent or not rec.steps or not rec.mine():
+            return
+        self._sent = True
+        rec.leave_alone()
+        if os.environ.get("RANK", "0") != "0":
+            return
+        self._report(ended)
+        if ended == "steps" and rec.session.spec.options.get("stop"):
+            rec.session.wire.receive()
+
+    def _report(self, ended: str) -> None:
+        from hotlap.seam.probe.result import payload
+
+        rec = self._rec
+        try:
+            fields = payload(rec, ended)
+        except Exception as error:
+            rec.session.wire.send("broken", error=repr(error))
+        else:
+            rec.session.wire.send("profile", **fields, **rec.session.standing())

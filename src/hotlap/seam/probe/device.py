@@ -1,0 +1,177 @@
+"""The same timeline on a GPU's clock: an event at each mark, read some steps later.
+
+The host runs ahead of the device, so that host times say when work was handed over, not how long
+it took. Events on the training's stream do: between two of them lies what the stream did, and where
+the host was late (data!) the wait shows in the phase that was late. The events of a step are read
+when its last one has passed; nothing is synchronised. Steps of less than 5 ms have events in one
+of eight, so that recording them stays cheap.
+"""
+
+from collections import Counter, deque
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from threading import get_ident
+from typing import Any
+
+import torch
+
+from hotlap.seam.patch import replaced
+from hotlap.seam.probe.phases import OPEN, Marks, name_of
+from hotlap.seam.probe.recorder import Recorder
+from hotlap.seam.probe.tally import Tally
+from hotlap.seam.probe.timeline import Timeline
+
+MOST_MARKS = 4096
+SHORT_STEP = 0.005
+STRIDE = 8
+SYNCHRONISING = ("item", "tolist", "cpu", "numpy", "nonzero", "__bool__", "__float__", "__int__")
+
+
+class Pool:
+    """Timing events to use again; making one costs more than recording it."""
+
+    def __init__(self) -> None:
+        self._free: list[Any] = []
+
+    def record(self) -> Any:
+        """An event recorded on the current stream."""
+        cuda: Any = torch.cuda
+        event = self._free.pop() if self._free else cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+    def give_back(self, events: list[Any]) -> None:
+        """These are not needed any more."""
+        self._free.extend(events)
+
+
+def _in_use() -> bool:
+    cuda: Any = torch.cuda
+    return bool(cuda.is_initialized())
+
+
+@dataclass
+class Peaks:
+    """The device's peak memory by phase, while `on`."""
+
+    on: bool = False
+    by_phase: dict[str, int] = field(default_factory=dict)
+
+    def note(self, phase: str) -> None:
+        """A phase ends: keep its peak, begin anew."""
+        peak = torch.cuda.max_memory_allocated()
+        self.by_phase[phase] = max(self.by_phase.get(phase, 0), peak)
+        torch.cuda.reset_peak_memory_stats()
+
+
+class DeviceTimeline(Timeline):
+    """A timeline that follows the device as well, once CUDA is in use."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tally = Tally()
+        self.peaks = Peaks()
+        self._pool = Pool()
+        self._events: list[Any] | None = None
+        self._waiting: deque[tuple[Marks, list[Any]]] = deque()
+        self._steps = 0
+        self._last = 0.0
+
+    def mark(self, code: int) -> None:
+        """From now on it is `code`, on both clocks."""
+        if self.peaks.on:
+            self.peaks.note(name_of(self.now, evaluating=self.evaluations.going_on))
+        super().mark(code)
+        if self._events is not None:
+            self._record(self._events)
+
+    def _record(self, events: list[Any]) -> None:
+        if len(events) < MOST_MARKS:
+            events.append(self._pool.record())
+        else:  # a long evaluation: this step is left to the host's clock
+            self._pool.give_back(events)
+            self._events = None
+
+    def unmark(self, back: int) -> None:
+        """The latest mark was for nothing."""
+        super().unmark(back)
+        if self._events:
+            self._pool.give_back([self._events.pop()])
+
+    def close(self) -> Marks:
+        """The step ends: its marks on the host's clock; its events wait to be read."""
+        if self._events is not None:
+            self._record(self._events)
+        marks = super().close()
+        self._last = (marks[1][-1] - marks[1][0]) * 1e-9
+        if self._events is not None and len(self._events) == len(marks[1]):
+            self._waiting.append((marks, self._events))
+        self._events = None
+        return marks
+
+    def reopen(self) -> None:
+        """The next step begins; whether it has events depends on how long steps are."""
+        self.resolve()
+        self._steps += 1
+        due = self._last >= SHORT_STEP or self._steps % STRIDE == 0
+        if due and _in_use():
+            self._events = [self._pool.record()]
+        super().reopen()
+
+    def resolve(self) -> None:
+        """Read the steps whose last event has passed."""
+        while self._waiting and self._waiting[0][1][-1].query():
+            (codes, _, evaluated), events = self._waiting.popleft()
+            nanoseconds = [round(events[0].elapsed_time(event) * 1e6) for event in events]
+            self.tally.add((codes, nanoseconds, evaluated))
+            self._pool.give_back(events)
+
+    def restart(self) -> None:
+        """What was measured so far belongs to the warm-up."""
+        self.tally = Tally()
+        self._waiting.clear()
+
+    def watch_memory(self, *, on: bool) -> None:
+        """Note the peak memory of each phase from now on, or stop."""
+        if _in_use():
+            self.peaks.on = on
+            torch.cuda.reset_peak_memory_stats()
+
+    def device_results(self) -> dict[str, Any]:
+        """Phases and step on the device's clock, and its peak memory by phase."""
+        self.resolve()
+        if not self.tally.steps:
+            return {}
+        return {
+            "phases": self.tally.phases(),
+            "step": self.tally.step(),
+            "memory": self.peaks.by_phase,
+        }
+
+
+@contextmanager
+def synchronising(rec: Recorder) -> Iterator[None]:
+    """Count the calls in a step that make the host wait for the device, with their lines."""
+    calls: Counter[str] = Counter()
+    rec.sync_calls = calls
+    with ExitStack() as stack:
+        for name in SYNCHRONISING:
+            stack.enter_context(_counting(rec, name, calls))
+        yield
+
+
+def _counting(rec: Recorder, name: str, calls: Counter[str]) -> Any:
+    line = rec.timeline
+
+    def make(original: Any) -> Any:
+        def call(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+            if OPEN[line.now] and tensor.is_cuda and get_ident() == rec.thread:
+                if rec.tally.steps:
+                    calls[name] += 1
+                rec.facts.point("sync")
+            return original(tensor, *args, **kwargs)
+
+        return call
+
+    return replaced(torch.Tensor, name, make)

@@ -1,0 +1,145 @@
+"""Steps that are run to learn rather than to be timed: operations counted, memory by owner.
+
+Each begins at one step's end and ends at the next one's. A failure in them is written down and the
+step goes on; programs that Dynamo compiled are left alone, since the probes would recompile them.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from hotlap.seam.probe.flops import FlopCount
+from hotlap.seam.probe.memory import Saved, owners
+from hotlap.seam.probe.models import anything_compiled
+
+if TYPE_CHECKING:
+    from hotlap.seam.probe.recorder import Recorder
+
+TRIES = 3
+COMPILED = "not measured: the program is compiled, and the probe would make it compile again"
+
+
+class Diagnosis:
+    """One thing to learn from one step; `value` is what came of it, `note` why nothing did."""
+
+    name = ""
+
+    def __init__(self, rec: "Recorder") -> None:
+        self.rec = rec
+        self.value: Any = None
+        self.note = ""
+
+    def begin(self) -> None:
+        """A step begins."""
+
+    def end(self) -> None:
+        """It ends."""
+
+
+class CountFlops(Diagnosis):
+    """Floating-point operations of matrix products and convolutions in a step."""
+
+    name = "flops"
+
+    def begin(self) -> None:
+        """Enter the counting mode."""
+        mode: Any = FlopCount()
+        mode.__enter__()
+        self._mode = mode
+
+    def end(self) -> None:
+        """Leave it."""
+        self._mode.__exit__(None, None, None)
+        self.value = self._mode.total
+        if self._mode.failed:
+            self.value, self.note = None, f"not measured: {self._mode.failed}"
+
+
+class MemoryByOwner(Diagnosis):
+    """Bytes by owner; the activations are the most that was saved in the step."""
+
+    name = "memory"
+
+    def begin(self) -> None:
+        """Count what stays, then watch what autograd saves."""
+        rec = self.rec
+        found, storages = owners(rec.session.roots.found, list(rec.optimizers))
+        self._found = found
+        self._saved = Saved(storages, lambda: rec.timeline.backwards)
+        self._saved.__enter__()
+        rec.timeline.watch_memory(on=True)
+
+    def end(self) -> None:
+        """Stop watching."""
+        self._saved.__exit__()
+        self.rec.timeline.watch_memory(on=False)
+        self.value = {**self._found, "activations": self._saved.total}
+
+
+class Diagnostics:
+    """Runs the diagnoses one step after the other."""
+
+    def __init__(self, rec: "Recorder") -> None:
+        self._rec = rec
+        self._todo: list[Diagnosis] = [CountFlops(rec), MemoryByOwner(rec)]
+        self.all = list(self._todo)
+        self._now: Diagnosis | None = None
+        self._tries = 0
+        self.steps = 0
+        self._settling = True
+
+    def busy(self) -> bool:
+        """Whether the step that has just ended, or the next, is not to be timed."""
+        return self._now is not None or bool(self._todo) or self._settling
+
+    def start(self) -> None:
+        """The warm-up's last step is over: the next step is the first diagnostic one."""
+        if anything_compiled() or self._rec.facts.values.get("compiled"):
+            for diagnosis in self._todo:
+                diagnosis.note = COMPILED
+            self._todo = []
+            self._settling = False
+        else:
+            self._begin()
+
+    def step(self, *, evaluated: bool) -> None:
+        """A diagnostic step is over; one that held an evaluation is repeated."""
+        self.steps += 1
+        if self._now is None:
+            self._settling = False
+            return
+        self._end(self._now)
+        self._tries += 1
+        if evaluated and self._tries < TRIES:
+            self._todo.insert(0, self._now)
+        else:
+            self._tries = 0
+        self._now = None
+        self._begin()
+
+    def _begin(self) -> None:
+        if self._todo:
+            self._now = self._todo.pop(0)
+            self._guard(self._now, self._now.begin)
+
+    def _end(self, diagnosis: Diagnosis) -> None:
+        if not diagnosis.note:
+            self._guard(diagnosis, diagnosis.end)
+
+    def _guard(self, diagnosis: Diagnosis, act: Any) -> None:
+        try:
+            act()
+        except Exception as error:
+            diagnosis.note = f"not measured: {error!r}"
+
+    def abandon(self) -> None:
+        """In a forked child: take out what its parent had switched on."""
+        if self._now is not None:
+            self._end(self._now)
+            self._now = None
+
+    def result(self) -> dict[str, Any]:
+        """What was found, by name, and the notes on what was not."""
+        missing = {d.name: d.note or "not measured: the run was too short" for d in self.all}
+        return {
+            "values": {d.name: d.value for d in self.all},
+            "notes": {d.name: missing[d.name] for d in self.all if d.value is None},
+        }

@@ -1,0 +1,61 @@
+"""Counts the floating-point operations of matrix products and convolutions in one step.
+
+By torch's own formulas (`torch.utils.flop_counter`), with the CPU's fused attention added. A plain
+dispatch mode: unlike `FlopCounterMode` it puts no hooks on the modules.
+"""
+
+from typing import Any
+
+import torch
+from torch.utils import flop_counter
+from torch.utils._python_dispatch import TorchDispatchMode
+
+_torch: Any = flop_counter
+ATTENTION = "_scaled_dot_product_flash_attention_for_cpu"
+
+
+def _attention(query: Any, key: Any, value: Any, *_: Any, **__: Any) -> int:
+    return int(_torch.sdpa_flop_count(query.shape, key.shape, value.shape))
+
+
+def _attention_backward(grad: Any, query: Any, key: Any, value: Any, *_: Any, **__: Any) -> int:
+    return int(_torch.sdpa_backward_flop_count(grad.shape, query.shape, key.shape, value.shape))
+
+
+def _formulas() -> dict[Any, Any]:
+    aten: Any = torch.ops.aten
+    ours = {ATTENTION: _attention, f"{ATTENTION}_backward": _attention_backward}
+    found = {getattr(aten, name): formula for name, formula in ours.items() if hasattr(aten, name)}
+    return {**found, **_torch.flop_registry}
+
+
+class FlopCount(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Adds up `total` while it is entered."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.total = 0
+        self.failed = ""
+        self._formulas = _formulas()
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        """Run one operator and count it."""
+        kwargs = kwargs or {}
+        formula = self._formulas.get(getattr(func, "_overloadpacket", func))
+        if formula is None and isinstance(func, torch._ops.OpOverload):
+            with self:
+                parts = func.decompose(*args, **kwargs)
+            if parts is not NotImplemented:
+                return parts
+        result = func(*args, **kwargs)
+        if formula is not None:
+            self._count(formula, args, {**kwargs, "out_val": result})
+        return result
+
+    def _count(self, formula: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        try:
+            self.total += int(formula(*args, **kwargs))
+        except Exception as error:  # a formula must not end the program
+            self.failed = repr(error)

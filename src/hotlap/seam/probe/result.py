@@ -1,0 +1,81 @@
+"""The profile as the process sends it: plain JSON, times in seconds a step, memory in bytes."""
+
+from typing import Any
+
+from hotlap.seam.probe.device import DeviceTimeline
+from hotlap.seam.probe.facts import global_facts, loader_facts, optimizer_facts
+from hotlap.seam.probe.models import anything_compiled
+from hotlap.seam.probe.recorder import Recorder
+
+
+def payload(rec: Recorder, ended: str) -> dict[str, Any]:
+    """Everything that was learned; `ended` is what ended it: `steps` or `exit`."""
+    tally = rec.measured()
+    device = rec.timeline.device_results() if isinstance(rec.timeline, DeviceTimeline) else {}
+    steps = max(1, tally.steps)
+    facts = _facts(rec)
+    return {
+        "ended": ended,
+        "steps": tally.steps,
+        "warmup": rec.warmup if tally is rec.tally else 0,
+        "diagnostic": rec.diagnostics.steps,
+        "device": "cuda" if facts["cuda"] else "cpu",
+        "step": tally.step(),
+        "phases": tally.phases(),
+        "on_device": device,
+        "cpu": rec.clock()["cpu"] / steps,
+        "samples": rec.samples / steps,
+        "tokens": rec.tokens / steps,
+        "lines": rec.sampler.lines(),
+        "facts": facts,
+        "places": _places(rec),
+        "memory": _memory(rec, device),
+        "flops": rec.diagnostics.result()["values"]["flops"],
+        "notes": rec.diagnostics.result()["notes"],
+    }
+
+
+def _facts(rec: Recorder) -> dict[str, Any]:
+    used = [loader for loader in list(rec.loaders) if loader is not None]
+    found = {"cuda": False, "model": False, "compiled": False, **rec.facts.values}
+    found |= global_facts() | loader_facts(used) | optimizer_facts(list(rec.optimizers))
+    found["compiled"] = found["compiled"] or anything_compiled()
+    if found["cuda"] and found["loaders"]:
+        found.setdefault("pageable", not found["loader_pinned"])
+    loader = _training_loader(rec)
+    found["batch_size"] = getattr(loader, "batch_size", None)
+    found["sync_calls"] = sum(rec.sync_calls.values()) / max(1, rec.tally.steps)
+    found["parameters"] = _parameters(rec)
+    return found
+
+
+def _parameters(rec: Recorder) -> int:
+    return sum(p.numel() for p in rec.root.parameters()) if rec.root is not None else 0
+
+
+def _training_loader(rec: Recorder) -> Any:
+    return rec.training_loader() if rec.training_loader is not None else None
+
+
+def _places(rec: Recorder) -> dict[str, str]:
+    """The places to point at; `dataset` is the user's line that the wait for data is spent in."""
+    places = dict(rec.facts.places)
+    loader = _training_loader(rec)
+    made = list(rec.loaders.values())
+    place = rec.loaders.get(loader, "") if loader is not None else next(iter(made), "")
+    if place:
+        places["loader"] = place
+    hot = rec.sampler.lines().get("data", [])
+    if hot:
+        places["dataset"] = hot[0]["place"]
+    return places
+
+
+def _memory(rec: Recorder, device: dict[str, Any]) -> dict[str, Any]:
+    from hotlap.seam.gate import memory
+
+    return {
+        "by_phase": device.get("memory") or rec.sampler.resident,
+        "by_owner": rec.diagnostics.result()["values"]["memory"] or {},
+        "peak": memory(),
+    }

@@ -1,0 +1,59 @@
+"""How far hotlap got into a command: for the message when no training step was seen."""
+
+import time
+from pathlib import Path
+
+from hotlap.core.errors import HotlapError, NotReachedError, TrialFailedError
+from hotlap.trial.channel import Message
+
+STEPS = {"step", "block", "profile"}
+
+
+class Reach:
+    """Remembers which kinds of messages came, and when to lose patience (seconds)."""
+
+    def __init__(self, patience: float) -> None:
+        self.patience = patience
+        self._seen: set[str] = set()
+        self._deadline = time.monotonic() + patience
+
+    def see(self, message: Message | None) -> None:
+        """Take a message in; None is a tick of the clock.
+
+        Raises:
+            NotReachedError: patience is over and no step was seen.
+            TrialFailedError: hotlap could not start inside the process.
+        """
+        if message is not None:
+            self._seen.add(message.type)
+            if message.type == "broken":
+                raise TrialFailedError(f"a technique could not start: {message.fields['error']}")
+        if not self._seen & STEPS and time.monotonic() > self._deadline:
+            raise self.not_reached(f"within {self.patience:.0f} s")
+
+    def failure(self, code: int, output: Path | None) -> HotlapError:
+        """Why a program that has ended gave nothing to time."""
+        if code:
+            return TrialFailedError(last_words(output) or f"it ended with exit code {code}")
+        return self.not_reached("before the program ended")
+
+    def not_reached(self, when: str) -> NotReachedError:
+        """What was seen instead of a step."""
+        if "hello" not in self._seen:
+            what = "no Python process with torch was seen"
+            hint = "`python -I`, `-E`, `-S` and cleared environments keep hotlap out"
+        elif "backward" not in self._seen:
+            what = "torch was imported, but no backward pass was seen"
+            hint = "is this the training command? --patience gives it more time"
+        else:
+            what = "a backward pass was seen, but no step of a torch optimizer"
+            hint = "hotlap counts steps of torch.optim.Optimizer; --patience gives it more time"
+        return NotReachedError(f"no training step {when}: {what}", hint)
+
+
+def last_words(output: Path | None) -> str:
+    """The last line that a program wrote to its kept output; empty if nothing was kept."""
+    if output is None or not output.exists():
+        return ""
+    lines = output.read_text(errors="replace").strip().splitlines()
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")

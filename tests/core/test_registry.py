@@ -1,0 +1,64 @@
+import subprocess
+import sys
+
+import pytest
+
+from hotlap.core.errors import UsageError
+from hotlap.core.registry import FOLDER, VARIABLE, technique, techniques
+
+PLAIN = """
+from hotlap.core.numerics import Numerics
+from hotlap.core.technique import Group, How, Technique
+
+technique = Technique(
+    title="A test", group=Group.SCALING, numerics=Numerics.EXACT, how=(How.ADVICE,),
+    why="why", changes="nothing", avoid="never",
+)
+"""
+
+
+def test_ids_are_the_file_names():
+    files = {path.stem for path in FOLDER.glob("*.py") if not path.stem.startswith("_")}
+    assert set(techniques()) == files
+    assert all(record.id == name for name, record in techniques().items())
+
+
+def test_a_technique_from_another_folder_is_listed(tmp_path, monkeypatch):
+    (tmp_path / "my_layout.py").write_text(PLAIN)
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    assert technique("my_layout").title == "A test"
+    assert list(techniques())[-1] == "my_layout"
+
+
+def test_an_unknown_name_gets_a_hint():
+    with pytest.raises(UsageError) as caught:
+        technique("fused_optimiser")
+    assert "fused_optimizer" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("tf32", PLAIN, "two techniques"),
+        ("empty", "x = 1\n", "defines no"),
+    ],
+)
+def test_a_bad_file_is_refused(tmp_path, monkeypatch, name, text, says):
+    (tmp_path / f"{name}.py").write_text(text)
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    with pytest.raises(UsageError, match=says):
+        techniques()
+
+
+def test_a_folder_that_is_not_there_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "nowhere"))
+    with pytest.raises(UsageError, match="not a folder"):
+        techniques()
+
+
+def test_loading_the_registry_imports_no_torch():
+    program = (
+        "import sys; from hotlap.core.registry import techniques; techniques(); "
+        "sys.exit(any(m in sys.modules for m in ('torch', 'numpy')))"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

@@ -1,0 +1,115 @@
+"""Races of real processes: the mechanics. How honest they are is tests/bars/."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from hotlap.core.errors import NotReachedError, TrialFailedError
+from hotlap.core.spec import Mode
+from hotlap.trial.launch import Setting
+from hotlap.trial.race import Rules, race
+from hotlap.trial.side import Side
+from hotlap.trial.stats import Verdict
+
+MLP = Path(__file__).parent.parent / "scripts" / "mlp.py"
+
+
+@contextmanager
+def sides(tmp_path: Path, *commands: list[str], patience: float = 60.0) -> Iterator[list[Side]]:
+    made = [
+        Side(
+            Setting(
+                (sys.executable, *map(str, words)),
+                Mode.RACE,
+                seed=0,
+                scratch=tmp_path / "scratch",
+                output=tmp_path / f"{index}.log",
+            ),
+            patience,
+        )
+        for index, words in enumerate(commands)
+    ]
+    try:
+        yield made
+    finally:
+        for side in made:
+            side.close()
+
+
+def test_the_faster_side_wins_and_losses_are_equal(tmp_path: Path) -> None:
+    with sides(tmp_path, [MLP, "--sleep", "0.01"], [MLP]) as (a, b):
+        found = race(a, b, Rules(seconds=30))
+        assert found.verdict is Verdict.FASTER
+        assert found.estimate.ratio > 1.5
+        assert found.lockstep
+        common = min(len(a.losses), len(b.losses))
+        assert common > 10
+        assert a.losses[:common] == b.losses[:common]
+        assert found.memory == pytest.approx(1.0, abs=0.2)
+
+
+def test_a_program_that_ends_is_started_again(tmp_path: Path) -> None:
+    with sides(tmp_path, [MLP, "--sleep", "0.01", "--steps", "40"], [MLP]) as (a, b):
+        found = race(a, b, Rules(seconds=30, precision=0.02, max_pairs=12))
+        assert a.launches > 1
+        assert found.estimate.pairs >= 8
+
+
+def test_one_after_the_other_when_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hotlap.trial.race.available_memory", lambda: 1)
+    with sides(tmp_path, [MLP, "--sleep", "0.02"], [MLP]) as (a, b):
+        found = race(a, b, Rules(seconds=120, max_pairs=2))
+        assert not found.lockstep
+        assert a.launches + b.launches >= 3
+
+
+def test_a_failure_is_told_with_its_last_words(tmp_path: Path) -> None:
+    with sides(tmp_path, [MLP, "--fail-at", "3"]) as (a,):
+        with pytest.raises(TrialFailedError, match="RuntimeError: planted failure"):
+            a.ready()
+
+
+@pytest.mark.parametrize(
+    ("program", "seen"),
+    [
+        ("print('no torch here')", "no Python process with torch was seen"),
+        ("import torch", "torch was imported, but no backward pass was seen"),
+        (
+            "import torch; w = torch.ones(1, requires_grad=True); (w * 2).sum().backward()",
+            "a backward pass was seen, but no step of a torch optimizer",
+        ),
+    ],
+)
+def test_a_command_without_steps_is_told_what_was_seen(
+    tmp_path: Path, program: str, seen: str
+) -> None:
+    with sides(tmp_path, ["-c", program]) as (a,), pytest.raises(NotReachedError, match=seen):
+        a.ready()
+
+
+def test_patience_ends_the_wait(tmp_path: Path) -> None:
+    program = "import torch, time; time.sleep(600)"
+    with sides(tmp_path, ["-c", program], patience=6.0) as (a,):
+        with pytest.raises(NotReachedError, match="within 6 s"):
+            a.ready()
+
+
+def test_isolated_python_stays_out_of_reach(tmp_path: Path) -> None:
+    with sides(tmp_path, ["-I", str(MLP), "--steps", "5"]) as (a,):
+        with pytest.raises(NotReachedError, match="no Python process with torch"):
+            a.ready()
+
+
+def test_nothing_is_left_of_a_closed_side(tmp_path: Path) -> None:
+    with sides(tmp_path, [MLP]) as (a,):
+        a.ready()
+        assert a.trial is not None
+        pids = [process.pid for process in a.trial.processes()]
+        assert pids
+        a.close()
+        assert not any(psutil.pid_exists(pid) for pid in pids)
+        assert not (tmp_path / "scratch").exists() or not list((tmp_path / "scratch").iterdir())
