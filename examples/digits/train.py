@@ -9,7 +9,7 @@ from sklearn.datasets import load_digits
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
-SIZE = 32
+SIZE = 24
 
 
 def upscale(image):
@@ -61,7 +61,7 @@ class SmallCNN(nn.Module):
             nn.Conv2d(16, 32, 3, padding=1, bias=False), nn.BatchNorm2d(32), nn.ReLU(),
             nn.MaxPool2d(2),
         )  # fmt: skip
-        self.classifier = nn.Linear(32 * 4 * 4, 10)
+        self.classifier = nn.Linear(32 * 3 * 3, 10)
 
     def forward(self, x):
         return self.classifier(self.features(x).flatten(1))

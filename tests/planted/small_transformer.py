@@ -63,7 +63,7 @@ def get_batch(text):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--steps", type=int, default=500)
+    parser.add_argument("--steps", type=int, default=400)
     args = parser.parse_args()
     torch.manual_seed(0)
     text = torch.arange(10_000) ** 2 % VOCAB

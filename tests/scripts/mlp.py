@@ -13,17 +13,14 @@ parser.add_argument("--slow-down", type=float, default=0.0, help="share of its o
 parser.add_argument("--steps", type=int, default=10**9)
 parser.add_argument("--fail-at", type=int, default=-1)
 parser.add_argument("--width", type=int, default=128)
-parser.add_argument("--threads", type=int, default=0)
+parser.add_argument("--threads", type=int, default=1)
 arguments = parser.parse_args()
-if arguments.threads:
-    torch.set_num_threads(arguments.threads)
+torch.set_num_threads(arguments.threads)
 
 torch.manual_seed(0)
 data = TensorDataset(torch.randn(4096, 64), torch.randint(0, 10, (4096,)))
 loader = DataLoader(data, batch_size=64, shuffle=True)
-model = nn.Sequential(
-    nn.Linear(64, arguments.width), nn.ReLU(), nn.Linear(arguments.width, 10)
-)
+model = nn.Sequential(nn.Linear(64, arguments.width), nn.ReLU(), nn.Linear(arguments.width, 10))
 optimizer = torch.optim.Adam(model.parameters())
 
 

@@ -72,7 +72,7 @@ def train(optimizer="SGD", clip=nothing, accumulate=1, steps=4, schedule=False, 
         {"closure": True},
         {"closure": True, "clip": clip_norm, "accumulate": 2},
     ],
-    ids=str,
+    ids=["plain", "clip norm", "clip value", "accumulate", "schedule", "closure", "all"],
 )
 def test_a_scaled_run_is_the_plain_run(optimizer, kwargs):
     losses, weights = train(optimizer, **kwargs)

@@ -121,6 +121,19 @@ def test_arrays_that_live_on_are_copied(case):
     assert not seams.holds
 
 
+def test_the_memory_order_is_kept():
+    def make():
+        array = (np.arange(6.0).reshape(2, 3).T / 3).astype(np.float32)
+        return torch.tensor(array)
+
+    plain = make()
+    with on("no_copy_from_numpy") as seams:
+        ours = make()
+    assert seams.holds
+    assert ours.stride() == plain.stride()
+    assert torch.equal(ours, plain)
+
+
 def test_arrays_that_die_are_shared():
     plain = temporary()
     with on("no_copy_from_numpy") as seams:

@@ -68,9 +68,9 @@ def test_one_after_the_other_when_told_so(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_a_failure_is_told_with_its_last_words(tmp_path: Path) -> None:
-    with sides(tmp_path, [MLP, "--fail-at", "3"]) as (a,):
-        with pytest.raises(TrialFailedError, match="RuntimeError: planted failure"):
-            a.ready()
+    failure = pytest.raises(TrialFailedError, match="RuntimeError: planted failure")
+    with sides(tmp_path, [MLP, "--fail-at", "3"]) as (a,), failure:
+        a.ready()
 
 
 @pytest.mark.parametrize(
@@ -93,15 +93,15 @@ def test_a_command_without_steps_is_told_what_was_seen(
 
 def test_patience_ends_the_wait(tmp_path: Path) -> None:
     program = "import torch, time; time.sleep(600)"
-    with sides(tmp_path, ["-c", program], patience=6.0) as (a,):
-        with pytest.raises(NotReachedError, match="within 6 s"):
-            a.ready()
+    failure = pytest.raises(NotReachedError, match="within 6 s")
+    with sides(tmp_path, ["-c", program], patience=6.0) as (a,), failure:
+        a.ready()
 
 
 def test_isolated_python_stays_out_of_reach(tmp_path: Path) -> None:
-    with sides(tmp_path, ["-I", str(MLP), "--steps", "5"]) as (a,):
-        with pytest.raises(NotReachedError, match="no Python process with torch"):
-            a.ready()
+    failure = pytest.raises(NotReachedError, match="no Python process with torch")
+    with sides(tmp_path, ["-I", str(MLP), "--steps", "5"]) as (a,), failure:
+        a.ready()
 
 
 def test_nothing_is_left_of_a_closed_side(tmp_path: Path) -> None:

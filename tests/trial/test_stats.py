@@ -42,15 +42,14 @@ def race(test: PairedTest, blocks: np.ndarray, b_cost: float = 1.0) -> Iterable[
     for pair, (first, second) in enumerate(blocks.tolist()):
         a_first = pair % 2 == 0
         a, b = (first, second) if a_first else (second, first)
-        test.add(a, b * b_cost, a_first)
-        if pair % 2:
-            yield test
+        test.add(a, b * b_cost)
+        yield test
 
 
 def filled(pairs: Iterable[tuple[float, float]], **options: float) -> PairedTest:
     test = PairedTest(**options)  # type: ignore[arg-type]
-    for index, (a, b) in enumerate(pairs):
-        test.add(a, b, a_first=index % 2 == 0)
+    for a, b in pairs:
+        test.add(a, b)
     return test
 
 
@@ -125,11 +124,12 @@ def test_ten_percent_is_found_through_bursts() -> None:
 
 
 def test_a_steady_drift_cancels() -> None:
-    """The machine slows down by 2 % a block: each AB/BA unit is free of it."""
+    """The machine slows down by 2 % a block: turning the order keeps it out of the ratio."""
     blocks = np.exp(0.02 * np.arange(40)).reshape(20, 2)
     *_, test = race(PairedTest(), blocks, 1.1)
     now = test.estimate()
-    assert (now.low, now.ratio, now.high) == pytest.approx((1 / 1.1,) * 3, rel=1e-9)
+    assert now.ratio == pytest.approx(1 / 1.1, rel=1e-9)
+    assert now.low < 1 / 1.1 < now.high
 
 
 def test_one_wild_pair_does_not_drag_the_estimate() -> None:
@@ -141,21 +141,21 @@ def test_one_wild_pair_does_not_drag_the_estimate() -> None:
 
 
 def test_identical_times_are_the_same() -> None:
-    assert filled([(1.0, 1.0)] * 6).verdict() is Verdict.UNDECIDED
-    test = filled([(1.0, 1.0)] * 8)
+    assert filled([(1.0, 1.0)] * 3).verdict() is Verdict.UNDECIDED
+    test = filled([(1.0, 1.0)] * 4)
     now = test.estimate()
-    assert (now.ratio, now.low, now.high, now.pairs, now.level) == (1, 1, 1, 8, 0.95)
+    assert (now.ratio, now.low, now.high, now.pairs, now.level) == (1, 1, 1, 4, 0.95)
     assert test.verdict() is Verdict.SAME
     assert test.no_gain()
     assert test.settled(precision=0.001)
 
 
-@pytest.mark.parametrize("count", [0, 1, 2, 3, 7])
+@pytest.mark.parametrize("count", [0, 1, 2, 3])
 def test_too_few_pairs_are_undecided(count: int) -> None:
     test = filled([(2.0, 1.0)] * count)
     now = test.estimate()
-    assert (now.low, now.high, now.pairs) == (0.0, math.inf, count - count % 2)
-    assert now.ratio == pytest.approx(2.0) if count >= 2 else math.isnan(now.ratio)
+    assert (now.low, now.high, now.pairs) == (0.0, math.inf, count)
+    assert now.ratio == pytest.approx(2.0) if count else math.isnan(now.ratio)
     assert test.verdict() is Verdict.UNDECIDED
     assert not test.no_gain()
     assert not test.settled()
@@ -193,19 +193,9 @@ def test_settled_waits_for_precision() -> None:
 @pytest.mark.parametrize("bad", [0.0, -1.0, math.inf, math.nan])
 def test_times_must_be_positive_and_finite(bad: float) -> None:
     with pytest.raises(ValueError, match="block time of A"):
-        PairedTest().add(bad, 1.0, a_first=True)
+        PairedTest().add(bad, 1.0)
     with pytest.raises(ValueError, match="block time of B"):
-        PairedTest().add(1.0, bad, a_first=True)
-
-
-def test_order_must_alternate() -> None:
-    test = PairedTest()
-    test.add(1.0, 1.0, a_first=True)
-    with pytest.raises(ValueError, match="alternate"):
-        test.add(1.0, 1.0, a_first=True)
-    test.add(1.0, 1.0, a_first=False)
-    test.add(1.0, 1.0, a_first=False)  # a new unit may begin with either order
-    assert test.estimate().pairs == 2
+        PairedTest().add(1.0, bad)
 
 
 @pytest.mark.parametrize(

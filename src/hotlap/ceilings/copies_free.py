@@ -1,4 +1,4 @@
-"""What if the copies to the device were free?"""
+"""The what-if race in which copies to the device cost nothing."""
 
 from hotlap.core.move import Wrap
 from hotlap.core.numerics import Numerics

@@ -1,4 +1,4 @@
-"""What if the data were free?"""
+"""The what-if race in which data cost nothing."""
 
 from hotlap.core.move import Wrap
 from hotlap.core.numerics import Numerics

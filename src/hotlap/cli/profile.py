@@ -57,9 +57,10 @@ def _profile(payload: dict[str, Any], setting: "Setting") -> "Profile":
     from hotlap.profile.collect import profile_from
     from hotlap.trial.command import python_of
 
-    machine, measured = detect(), None
+    machine = detect()
+    measured: Peaks | None
     try:
-        measured: Peaks | None = peaks(python_of(setting.command), machine=machine)
+        measured = peaks(python_of(setting.command), machine=machine)
     except HotlapError:
         measured = None
     return profile_from(payload, machine, measured)

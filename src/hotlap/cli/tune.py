@@ -131,12 +131,11 @@ def _orders(command: tuple[str, ...], options: dict[str, Any]) -> "Orders":
 
 def _looked_at(orders: "Orders") -> "Script":  # type: ignore[name-defined]  # noqa: F821
     from hotlap.profile.look import Bounds, look
+    from hotlap.profile.model import shares_of
     from hotlap.tune.candidates import Script
 
     seen = look(orders.setting, Bounds(seconds=LOOK, patience=orders.patience)).payload
-    whole = seen["step"]["mean"] or 1.0
-    shares = {name: phase["mean"] / whole for name, phase in seen["phases"].items()}
-    return Script(dict(seen["facts"]), shares)
+    return Script(dict(seen["facts"]), shares_of(seen))
 
 
 def _say_what_is_next(result: "TuneResult", recipe: Path, here: Path, *, worth: bool) -> None:

@@ -54,12 +54,14 @@ class Symptom:
 
     `phases` are the phases of the step it can shorten; `gives` the largest share of them it can
     take away (1.0: all). `place` names the source place to point at. `says` is the finding's line.
+    `by_line`: only what was sampled on that line counts, not the whole phases.
     """
 
     phases: tuple[str, ...]
     says: str
     place: str
     gives: float = 1.0
+    by_line: bool = False
 
 
 @dataclass(frozen=True)

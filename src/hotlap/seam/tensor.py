@@ -8,6 +8,7 @@ from types import FrameType
 from typing import Any
 
 import torch
+from torch.utils._device import _device_constructors
 
 from hotlap.seam.liveness import owners, used_later
 from hotlap.seam.moves import Context
@@ -68,6 +69,7 @@ def no_copy_from_numpy(context: Context) -> Iterator[None]:
 
         return tensor
 
+    _device_constructors()  # cached: torch.device() contexts must know the original by name
     with replaced(torch, "tensor", make):
         yield
 
@@ -95,7 +97,7 @@ def _shared(data: Any, dtype: Any, count: int, frame: FrameType) -> tuple[torch.
 
 def _own_and_usual(array: Any) -> bool:
     flags = array.flags
-    usual = flags.owndata and flags.writeable and flags.c_contiguous and _usual(array.dtype)
+    usual = flags.owndata and flags.writeable and flags.forc and _usual(array.dtype)
     return bool(usual and array.size)
 
 

@@ -38,6 +38,7 @@ technique = Technique(
         Need("float32_model", "the model's parameters are not float32"),
         Need("!autocast_on", "autocast is already on"),
         Need("!scaler_on", "the script scales its loss already"),
+        Need("fast_half", "this processor has no 16-bit matrix units: 16 bits would be slower"),
     ),
     moves=(
         Wrap("root call", "hotlap.seam.precision:autocast", Choice("dtype", "autocast_dtypes")),

@@ -145,7 +145,7 @@ class _Runner:
         self._a.append(a)
         self._b.append(b)
         self.pairs += 1
-        test.add(self._time(a), self._time(b), a_first=a_first)
+        test.add(self._time(a), self._time(b))
 
     def _block(self, side: Side) -> Block:
         if not self.together:

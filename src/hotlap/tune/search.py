@@ -182,7 +182,7 @@ class Tuner:
         if any(record.id in row.joined for row in self.result.kept):
             return Outcome(record.id, Status.NOT_RACED, "already on, together with another")
         bound = self.script.bound(record)
-        named = record.id in self.orders.wanted.only
+        named = record.id in {*self.orders.wanted.only, *self.orders.wanted.requested}
         if record.symptom and not named and bound < 1.0 + self.orders.min_effect:
             share = " and ".join(record.symptom.phases)
             reason = f"{share} can give {bound:.2f}x at most"
@@ -193,7 +193,7 @@ class Tuner:
 
     def _contest(self, rivals: list[Technique], remaining: int) -> None:
         """Race techniques that exclude one another, with all their values; keep the best."""
-        entries = [(t, v) for t in rivals for v in values_of(t, self.machine)]
+        entries = [(t, v) for t in rivals for v in self._values(t)]
         winner: tuple[Outcome, Side] | None = None
         for index, (record, values) in enumerate(entries):
             if index and not self.budget.allows_another():
@@ -210,6 +210,11 @@ class Tuner:
                 self._tell(row)
         if winner is not None:
             self._keep(*winner)
+
+    def _values(self, record: Technique) -> list[Values]:
+        """Its values, less those the script has already."""
+        facts = self.script.facts.items()
+        return [v for v in values_of(record, self.machine) if not v or not v.items() <= facts]
 
     def _beaten(self, row: Outcome, side: Side) -> None:
         self._drop(side)

@@ -15,7 +15,7 @@ from torch.optim.optimizer import Optimizer
 from hotlap.seam.patch import replaced
 from hotlap.seam.probe.feeding import feeding
 from hotlap.seam.probe.forwards import forwards
-from hotlap.seam.probe.phases import COPY, OPEN, OPTIMIZER, SAVING
+from hotlap.seam.probe.phases import BACKWARD, CLOSURE, COPY, OPEN, OPTIMIZER, REST, SAVING
 from hotlap.seam.probe.recorder import Recorder
 from hotlap.seam.steps import step_hooks
 
@@ -43,28 +43,29 @@ def boundaries(rec: Recorder) -> Iterator[None]:
 
 def _copies(rec: Recorder, name: str) -> Any:
     line, facts = rec.timeline, rec.facts
+    codes, mark = line.codes, line.mark
 
     def make(original: Any) -> Any:
         def copy(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
-            back = line.now
+            back = codes[-1]
             if not OPEN[back] or get_ident() != rec.thread:
                 after = original(tensor, *args, **kwargs)
                 if after is not tensor and "copies" not in facts.settled:
                     _note_copy(rec, tensor, after, args, kwargs)
                 return after
-            line.mark(COPY)
+            mark(COPY)
             try:
                 after = original(tensor, *args, **kwargs)
             except BaseException:
-                line.mark(back)
+                mark(back)
                 raise
             if after is tensor:
-                line.unmark(back)
+                line.unmark()
                 return after
             if "copies" not in facts.settled:
                 facts.point("copy")
                 _note_copy(rec, tensor, after, args, kwargs)
-            line.mark(back)
+            mark(back)
             return after
 
         return copy
@@ -79,20 +80,23 @@ def _note_copy(rec: Recorder, before: Any, after: Any, args: Any, kwargs: Any) -
 
 def _backward(rec: Recorder, owner: Any) -> Any:
     line, facts = rec.timeline, rec.facts
+    codes, mark = line.codes, line.mark
 
     def make(original: Any) -> Any:
         def backward(*args: Any, **kwargs: Any) -> Any:
-            if not (OPEN[line.now] or line.now == OPTIMIZER) or get_ident() != rec.thread:
+            if not CLOSURE[codes[-1]] or get_ident() != rec.thread:
                 return original(*args, **kwargs)
             if "backward" not in facts.settled:
                 facts.point("backward")
                 rec.session.wire.send("backward")
-            if line.begin_backward():
+            line.backwards += 1
+            if line.evaluations.backward():
                 facts.note("eval_trained")
+            mark(BACKWARD)
             try:
                 return original(*args, **kwargs)
             finally:
-                line.mark(line.base)
+                mark(line.base)
 
         return backward
 
@@ -102,17 +106,20 @@ def _backward(rec: Recorder, owner: Any) -> Any:
 @contextmanager
 def _optimizers(rec: Recorder) -> Iterator[None]:
     line, facts = rec.timeline, rec.facts
+    codes, mark = line.codes, line.mark
 
     def before(_: Optimizer) -> None:
-        rec.first_step()
-        if line.now != OPTIMIZER and get_ident() == rec.thread:
-            line.begin_optimizer()
+        if not rec.begun:
+            rec.begin()
             facts.point("step")
+        if codes[-1] != OPTIMIZER and get_ident() == rec.thread:
+            line.base = OPTIMIZER
+            mark(OPTIMIZER)
 
     def after(optimizer: Optimizer) -> None:
-        if get_ident() == rec.thread:
-            line.end_optimizer()
-            rec.turned(optimizer)
+        if get_ident() == rec.thread and not rec.turned(optimizer):
+            line.base = REST
+            mark(REST)
 
     def make(original: Any) -> Any:
         def __init__(optimizer: Optimizer, *args: Any, **kwargs: Any) -> None:  # noqa: N807
@@ -127,20 +134,21 @@ def _optimizers(rec: Recorder) -> Iterator[None]:
 
 def _zeroing(rec: Recorder, owner: Any) -> Any:
     line, facts = rec.timeline, rec.facts
+    codes, mark = line.codes, line.mark
 
     def make(original: Any) -> Any:
         def zero_grad(owner: Any, *args: Any, **kwargs: Any) -> Any:
-            back = line.now
+            back = codes[-1]
             if not OPEN[back] or get_ident() != rec.thread:
                 return original(owner, *args, **kwargs)
             facts.point("zero_grad")
             if not kwargs.get("set_to_none", True) or (args and not args[0]):
                 facts.note("zero_grad_false")
-            line.mark(OPTIMIZER)
+            mark(OPTIMIZER)
             try:
                 return original(owner, *args, **kwargs)
             finally:
-                line.mark(back)
+                mark(back)
 
         return zero_grad
 
@@ -149,18 +157,19 @@ def _zeroing(rec: Recorder, owner: Any) -> Any:
 
 def _saving(rec: Recorder) -> Any:
     line, facts = rec.timeline, rec.facts
+    codes, mark = line.codes, line.mark
 
     def make(original: Any) -> Any:
         def save(*args: Any, **kwargs: Any) -> Any:
-            back = line.now
+            back = codes[-1]
             if not OPEN[back] or get_ident() != rec.thread:
                 return original(*args, **kwargs)
             facts.point("save")
-            line.mark(SAVING)
+            mark(SAVING)
             try:
                 return original(*args, **kwargs)
             finally:
-                line.mark(back)
+                mark(back)
 
         return save
 

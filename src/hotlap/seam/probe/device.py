@@ -20,7 +20,7 @@ from hotlap.seam.patch import replaced
 from hotlap.seam.probe.phases import OPEN, Marks, name_of
 from hotlap.seam.probe.recorder import Recorder
 from hotlap.seam.probe.tally import Tally
-from hotlap.seam.probe.timeline import Timeline
+from hotlap.seam.probe.timeline import Marker, Timeline
 
 MOST_MARKS = 4096
 SHORT_STEP = 0.005
@@ -69,7 +69,6 @@ class DeviceTimeline(Timeline):
     """A timeline that follows the device as well, once CUDA is in use."""
 
     def __init__(self) -> None:
-        super().__init__()
         self.tally = Tally()
         self.peaks = Peaks()
         self._pool = Pool()
@@ -77,14 +76,19 @@ class DeviceTimeline(Timeline):
         self._waiting: deque[tuple[Marks, list[Any]]] = deque()
         self._steps = 0
         self._last = 0.0
+        super().__init__()
 
-    def mark(self, code: int) -> None:
-        """From now on it is `code`, on both clocks."""
-        if self.peaks.on:
-            self.peaks.note(name_of(self.now, evaluating=self.evaluations.going_on))
-        super().mark(code)
-        if self._events is not None:
-            self._record(self._events)
+    def _marker(self) -> Marker:
+        plain = super()._marker()
+
+        def mark(code: int) -> None:
+            if self.peaks.on:
+                self.peaks.note(name_of(self.codes[-1], evaluating=self.evaluations.going_on))
+            plain(code)
+            if self._events is not None:
+                self._record(self._events)
+
+        return mark
 
     def _record(self, events: list[Any]) -> None:
         if len(events) < MOST_MARKS:
@@ -93,9 +97,9 @@ class DeviceTimeline(Timeline):
             self._pool.give_back(events)
             self._events = None
 
-    def unmark(self, back: int) -> None:
+    def unmark(self) -> None:
         """The latest mark was for nothing."""
-        super().unmark(back)
+        super().unmark()
         if self._events:
             self._pool.give_back([self._events.pop()])
 
@@ -162,11 +166,11 @@ def synchronising(rec: Recorder) -> Iterator[None]:
 
 
 def _counting(rec: Recorder, name: str, calls: Counter[str]) -> Any:
-    line = rec.timeline
+    codes = rec.timeline.codes
 
     def make(original: Any) -> Any:
         def call(tensor: Any, *args: Any, **kwargs: Any) -> Any:
-            if OPEN[line.now] and tensor.is_cuda and get_ident() == rec.thread:
+            if OPEN[codes[-1]] and tensor.is_cuda and get_ident() == rec.thread:
                 if rec.tally.steps:
                     calls[name] += 1
                 rec.facts.point("sync")

@@ -6,16 +6,18 @@ backward pass follows on the same batch. So a sign only counts once another batc
 in loops without a DataLoader, once the same module is called again.
 """
 
-from collections.abc import Callable
-
 from hotlap.seam.probe.phases import LOADER, Range
 
 
 class Evaluations:
-    """Follows one step; indices point into the timeline's marks, of which there are `marks()`."""
+    """Follows one step; indices point into the timeline's marks.
 
-    def __init__(self, marks: Callable[[], int]) -> None:
-        self._marks = marks
+    `going_on`: an evaluation has been recognised and is not over. `in_training`: a training
+    forward has begun whose backward pass has not.
+    """
+
+    def __init__(self, codes: list[int]) -> None:
+        self._codes = codes
         self._ranges: list[Range] = []
         self._batch = -1
         self._fresh = False
@@ -30,33 +32,28 @@ class Evaluations:
         self._root = 0
         self.going_on = False
 
-    @property
-    def pending(self) -> bool:
-        """Whether there was a sign that neither counts nor has been dropped yet."""
-        return self._from >= 0 and not self.going_on
-
     def asked(self, code: int) -> None:
         """A batch is asked for or a loader started (`code`); its mark comes next."""
         self._loaders = True
         self.in_training = False
-        if self.pending:
+        if self._from >= 0:
             self.going_on = True
         if code == LOADER or not self._fresh:
-            self._batch = self._marks()
+            self._batch = len(self._codes)
         self._fresh = code == LOADER
 
     def exhausted(self) -> None:
         """The loader that was asked has no more; it was the evaluation's, if one is going on."""
         if self.going_on:
-            self._to = self._marks()
-            self._close()
+            self._to = len(self._codes)
+            self._end()
 
     def forward(self, root: int) -> None:
         """An evaluation-like forward of the module `root` begins; its mark comes next."""
         if self.in_training:  # a teacher that looks at the batch its student was given
             return
         if self._from < 0:
-            self._from = self._marks() if self._batch < 0 else self._batch
+            self._from = len(self._codes) if self._batch < 0 else self._batch
             self._root = root
         elif not self._loaders and root == self._root:
             self.going_on = True
@@ -65,11 +62,12 @@ class Evaluations:
     def reached(self) -> None:
         """That forward is over; its closing mark has been made."""
         if self._from >= 0:
-            self._to = self._marks() - 1
+            self._to = len(self._codes) - 1
 
     def training(self) -> None:
         """A training forward begins: what was only a sign is none."""
-        self._close()
+        if self._from >= 0:
+            self._end()
         self._batch = -1
         self.in_training = True
 
@@ -78,20 +76,23 @@ class Evaluations:
         trains = self._from >= 0
         if trains:
             self._to = self._before
-            self._close()
+            self._end()
         self._batch = -1
         self.in_training = False
         return trains
 
-    def _close(self) -> None:
+    def _end(self) -> None:
         if self.going_on and self._to > self._from:
             self._ranges.append((self._from, self._to))
         self._start_over()
 
     def close(self) -> list[Range]:
         """The step is over: its evaluations."""
-        self._close()
-        found, self._ranges = self._ranges, []
+        if self._from >= 0:
+            self._end()
         self._batch = -1
         self._fresh = self.in_training = False
+        if not self._ranges:
+            return []
+        found, self._ranges = self._ranges, []
         return found

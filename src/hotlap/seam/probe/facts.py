@@ -3,6 +3,7 @@
 Facts are gathered where they first show; the hot path only pays for looking into a set.
 """
 
+import os
 from types import CodeType, FrameType
 from typing import Any
 
@@ -99,6 +100,8 @@ def global_facts() -> dict[str, Any]:
         "threads": torch.get_num_threads(),
         "interop_threads": torch.get_num_interop_threads(),
         "compiler": _compiler(),
+        "fast_half": _fast_half(),
+        "alloc_conf": any(name in os.environ for name in ALLOCATOR),
     }
 
 
@@ -109,10 +112,19 @@ def _matmul_full() -> bool:
         return False
 
 
+ALLOCATOR = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
+
+
+def _fast_half() -> bool:
+    """Whether 16-bit matrix products have hardware of their own: a GPU, AMX or AVX512-BF16."""
+    cpu: Any = torch.cpu
+    tests = ("_is_amx_tile_supported", "_is_avx512_bf16_supported")
+    return torch.cuda.is_available() or any(getattr(cpu, test, bool)() for test in tests)
+
+
 def _compiler() -> bool:
     """Whether torch.compile would find what it needs to generate code."""
     import importlib.util
-    import os
     import shutil
 
     if torch.cuda.is_available():

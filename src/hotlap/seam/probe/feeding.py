@@ -41,32 +41,32 @@ def _construction(rec: Recorder, original: Any) -> Any:
 
 
 def _start(rec: Recorder, original: Any) -> Any:
-    line = rec.timeline
+    line, codes, mark = rec.timeline, rec.timeline.codes, rec.timeline.mark
 
     def __iter__(loader: Any) -> Any:  # noqa: N807
         rec.session.roots.look()
-        if not OPEN[line.now] or get_ident() != rec.thread:
+        if not OPEN[codes[-1]] or get_ident() != rec.thread:
             return original(loader)
         line.evaluations.asked(LOADER)
-        line.mark(LOADER)
+        mark(LOADER)
         try:
             iterator = original(loader)
             setattr(iterator, LOADER_OF, weakref.ref(loader))
             return iterator
         finally:
-            line.mark(CHECKING if line.evaluations.going_on else line.base)
+            mark(CHECKING if line.evaluations.going_on else line.base)
 
     return __iter__
 
 
 def _wait(rec: Recorder, original: Any) -> Any:
-    line = rec.timeline
+    line, codes, mark = rec.timeline, rec.timeline.codes, rec.timeline.mark
 
     def __next__(iterator: Any) -> Any:  # noqa: N807
-        if not OPEN[line.now] or get_ident() != rec.thread:
+        if not OPEN[codes[-1]] or get_ident() != rec.thread:
             return original(iterator)
         line.evaluations.asked(DATA)
-        line.mark(DATA)
+        mark(DATA)
         rec.feeding = getattr(iterator, LOADER_OF, None)
         try:
             return original(iterator)
@@ -74,7 +74,7 @@ def _wait(rec: Recorder, original: Any) -> Any:
             line.evaluations.exhausted()
             raise
         finally:
-            line.mark(CHECKING if line.evaluations.going_on else line.base)
+            mark(CHECKING if line.evaluations.going_on else line.base)
 
     return __next__
 

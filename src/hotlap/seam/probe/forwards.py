@@ -5,11 +5,11 @@ from collections.abc import Callable
 from threading import get_ident
 from typing import Any
 
-import torch
+from torch import is_grad_enabled
 from torch.nn import Module
 
 from hotlap.seam.probe.models import autocast_dtype, batch_of, first_tensor, model_facts
-from hotlap.seam.probe.phases import CHECKING, FORWARD, LOSS, OPEN, OPTIMIZER
+from hotlap.seam.probe.phases import CLOSURE, FORWARD, LOSS, LOSSES
 from hotlap.seam.probe.recorder import Recorder
 from hotlap.seam.roots import CallModule, has_parameters
 
@@ -24,42 +24,39 @@ def forwards(rec: Recorder) -> Callable[[Module, CallModule], CallModule]:
     return maker
 
 
-def _passes(rec: Recorder) -> bool:
-    now = rec.timeline.now
-    return not (OPEN[now] or now == OPTIMIZER) or get_ident() != rec.thread
-
-
 def _criterion(rec: Recorder, _: Module, inner: CallModule) -> CallModule:
     """A loss module: part of the forward pass, or of the evaluation that is going on."""
-    line = rec.timeline
+    codes, mark = rec.timeline.codes, rec.timeline.mark
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        if _passes(rec) or line.now == CHECKING:
+        if not LOSSES[codes[-1]] or get_ident() != rec.thread:
             return inner(*args, **kwargs)
-        line.mark(FORWARD)
+        mark(FORWARD)
         try:
             return inner(*args, **kwargs)
         finally:
-            line.mark(LOSS)
+            mark(LOSS)
 
     return call
 
 
 def _model(rec: Recorder, root: Module, inner: CallModule) -> CallModule:
-    line = rec.timeline
+    codes, mark, training = rec.timeline.codes, rec.timeline.mark, rec.timeline.evaluations.training
     known = _Known(rec, root)
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        if _passes(rec):
+        if not CLOSURE[codes[-1]] or get_ident() != rec.thread:
             return inner(*args, **kwargs)
-        if not root.training or not torch.is_grad_enabled():
+        if not root.training or not is_grad_enabled():
             return _evaluation(rec, root, inner, args, kwargs)
-        known.called(args, kwargs)
-        line.begin_forward()
+        if rec.counting:
+            known.called(args, kwargs)
+        training()
+        mark(FORWARD)
         try:
             return inner(*args, **kwargs)
         finally:
-            line.end_forward()
+            mark(LOSS)
 
     return call
 
@@ -70,7 +67,7 @@ def _evaluation(
     line = rec.timeline
     line.begin_evaluation(id(root))
     if "evaluation" not in rec.facts.settled:
-        rec.facts.look_at_evaluation(sys._getframe(1), graded=torch.is_grad_enabled())
+        rec.facts.look_at_evaluation(sys._getframe(1), graded=is_grad_enabled())
     try:
         return inner(*args, **kwargs)
     finally:

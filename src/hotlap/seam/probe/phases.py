@@ -16,6 +16,12 @@ CHECKING: after one."""
 OPEN = tuple(code in (REST, LOSS, CHECKING) for code in range(11))
 """Codes in which a boundary may begin; in the others it is part of what is going on."""
 
+CLOSURE = tuple(code in (REST, LOSS, CHECKING, OPTIMIZER) for code in range(11))
+"""Codes in which a forward or backward pass may begin: an optimizer may run them as a closure."""
+
+LOSSES = tuple(code in (REST, LOSS, OPTIMIZER) for code in range(11))
+"""Codes in which a loss module is part of the training."""
+
 PHASES = (
     "data",
     "loader",

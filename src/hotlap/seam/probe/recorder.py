@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 NOBODY = -1
 WARMUP = 5
+EVERY = 16
 
 
 class Recorder:
@@ -48,13 +49,15 @@ class Recorder:
         self.feeding: Callable[[], Any] | None = None
         self.training_loader: Callable[[], Any] | None = None
         self.optimizers: weakref.WeakSet[Optimizer] = weakref.WeakSet()
-        self.samples = self.tokens = self.steps = 0
+        self.samples = self.tokens = self.counted = 0
+        self.counting = True
+        self.begun = False
         self.cpu = self.wall = 0.0
         self.sync_calls: Counter[str] = Counter()
         self.finish: Callable[[str], None] = lambda _: None
         self._pid = os.getpid()
-        self._cycle = Cycle()
-        self._begun = False
+        self._turn = Cycle().turn
+        self._note: Callable[[Marks], None] = self._warming
         self._latest: Optimizer | None = None
         self._began = (0.0, 0.0)
         self._sampling = ExitStack()
@@ -62,7 +65,7 @@ class Recorder:
     def phase(self) -> str:
         """The phase the training thread is in."""
         line = self.timeline
-        return name_of(line.now, evaluating=line.evaluations.going_on)
+        return name_of(line.codes[-1], evaluating=line.evaluations.going_on)
 
     def mine(self) -> bool:
         """Whether this is still the process that the recorder was made in."""
@@ -84,55 +87,56 @@ class Recorder:
         with self._sampling:
             yield
 
-    def first_step(self) -> None:
+    def begin(self) -> None:
         """The first optimizer step begins: its thread is the one to follow."""
-        if not self._begun:
-            self._begun = True
-            self.thread = threading.get_ident()
-            self._sampling.enter_context(self.sampler.sampling())
+        self.begun = True
+        self.thread = threading.get_ident()
+        self._sampling.enter_context(self.sampler.sampling())
 
-    def turned(self, optimizer: Optimizer) -> None:
-        """An optimizer step is over."""
+    def turned(self, optimizer: Optimizer) -> bool:
+        """An optimizer step is over; True if it ends a step of the training."""
         if optimizer is not self._latest:
             self._latest = optimizer
             self.optimizers.add(optimizer)
-        if self._cycle.turn(optimizer):
-            marks = self.timeline.close()
-            if marks[2]:
-                self.facts.confirm_evaluation()
-            self.session.roots.step()
-            self._count(marks)
-            self.timeline.reopen()
+        if not self._turn(optimizer):
+            return False
+        marks = self.timeline.close()
+        if marks[2]:
+            self.facts.confirm_evaluation()
+        self._note(marks)
+        self.session.roots.step()
+        self.timeline.reopen()
+        return True
 
-    def _count(self, marks: Marks) -> None:
-        self.steps += 1
-        if self.steps == 1:
+    def _warming(self, marks: Marks) -> None:
+        if not self.warm.steps:
             self.session.stepped()
-        if self.steps <= self.warmup:
-            self.warm.add(marks)
-            self._restart()
-            if self.steps == self.warmup:
-                self.diagnostics.start()
-        elif self.diagnostics.busy():
-            self.diagnostics.step(evaluated=bool(marks[2]))
-            self._restart()
-        else:
-            self._timed(marks)
+        self.warm.add(marks)
+        if self.warm.steps >= self.warmup:
+            self.diagnostics.start()
+            self._note = self._diagnosing if self.diagnostics.busy() else self._timing
+        self._restart()
 
-    def _timed(self, marks: Marks) -> None:
-        if not self.tally.steps:
-            self.sampler.timing = True
-        self.tally.add(marks)
-        if self.tally.steps == self.wanted or self._out_of_time():
+    def _diagnosing(self, marks: Marks) -> None:
+        self.diagnostics.step(evaluated=bool(marks[2]))
+        if not self.diagnostics.busy():
+            self._note = self._timing
+        self._restart()
+
+    def _timing(self, marks: Marks) -> None:
+        tally = self.tally
+        tally.add(marks)
+        self.sampler.timing = True
+        if self.counting:
+            self.counted += 1
+        self.counting = tally.steps < EVERY or tally.steps % EVERY == 0
+        if tally.steps == self.wanted:
             self.finish("steps")
-
-    def _out_of_time(self) -> bool:
-        return 0 < self.seconds < time.perf_counter() - self._began[1]
 
     def _restart(self) -> None:
         """Nothing so far counts: samples, CPU time, device times."""
         self.timeline.restart()
-        self.samples = self.tokens = 0
+        self.samples = self.tokens = self.counted = 0
         self._began = (time.process_time(), time.perf_counter())
 
     def clock(self) -> dict[str, float]:

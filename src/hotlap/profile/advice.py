@@ -1,0 +1,86 @@
+"""What a profile can show that no technique changes by itself; the remedy is the user's to apply.
+
+Each has the same fields as a technique's symptom, and an id of its own.
+"""
+
+from dataclasses import dataclass
+
+from hotlap.core.technique import Need, Symptom
+
+
+@dataclass(frozen=True)
+class Advice:
+    """A remedy that is the user's to apply. `least`: share of a step from which it is worth it."""
+
+    id: str
+    symptom: Symptom
+    needs: tuple[Need, ...] = ()
+    least: float = 0.02
+
+
+ADVICE = (
+    Advice(
+        "float64_compute",
+        Symptom(
+            ("copy", "forward", "backward", "optimizer"),
+            "tensors are float64: twice the bytes and at most half the speed of float32; "
+            "use .float(), or astype(np.float32) where the data are made",
+            "float64",
+            0.5,
+        ),
+        (Need("float64_model", "the model is not in float64"),),
+    ),
+    Advice(
+        "float64_copies",
+        Symptom(
+            ("copy",),
+            "tensors are converted to float64 in the step; make and keep them in float32",
+            "float64",
+        ),
+        (Need("float64_copies", "nothing is converted to float64"),),
+    ),
+    Advice(
+        "copies_in_step",
+        Symptom(
+            ("copy",),
+            "tensors are copied or converted in the step; do it once, before the loop",
+            "copy",
+        ),
+        (
+            Need("!cuda", "copies to the GPU are what the step is for"),
+            Need("!float64_copies", "told as float64_copies"),
+        ),
+        0.05,
+    ),
+    Advice(
+        "python_in_step",
+        Symptom(
+            ("rest",),
+            "Python code of the loop itself, outside of data, model and optimizer",
+            "rest",
+        ),
+        (),
+        0.05,
+    ),
+    Advice(
+        "sync_in_step",
+        Symptom(
+            ("rest",),
+            "the step waits for the GPU: .item(), .cpu(), .tolist(), print or `if tensor`; "
+            "collect on the device and read now and then",
+            "sync",
+        ),
+        (Need("sync_calls", "nothing waits for the GPU"), Need("cuda", "no GPU")),
+        0.0,
+    ),
+    Advice(
+        "saving_in_step",
+        Symptom(
+            ("saving",),
+            "files are written while training waits; save less often, or in another thread",
+            "save",
+        ),
+        (),
+        0.02,
+    ),
+)

@@ -1,0 +1,127 @@
+"""A profile: where the steps of a run spent their time and memory."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+DATA = ("data", "loader", "evaluation_data")
+TITLES = {
+    "data": "waiting for data",
+    "loader": "starting the loader",
+    "copy": "copies, conversions",
+    "forward": "forward",
+    "backward": "backward",
+    "optimizer": "optimizer",
+    "evaluation": "evaluation",
+    "evaluation_data": "data for evaluation",
+    "saving": "saving files",
+    "rest": "the rest",
+}
+
+
+@dataclass(frozen=True)
+class Phase:
+    """One phase of a step: seconds a step (mean over all, 10th to 90th percentile of steps)."""
+
+    name: str
+    mean: float
+    p10: float
+    p90: float
+    share: float
+
+    @property
+    def title(self) -> str:
+        """The phase in words."""
+        return TITLES.get(self.name, self.name)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of the user's source and its share of a phase's samples."""
+
+    place: str
+    function: str
+    text: str
+    share: float
+
+
+@dataclass(frozen=True)
+class Headroom:
+    """What share of the machine's measured limits a step reaches.
+
+    `flops`: floating-point operations of matrix products and convolutions a step. `rate`: FLOP/s
+    over forward and backward. `peak`: the machine's GEMM peak in `dtype`. None: not known.
+    """
+
+    flops: float
+    rate: float
+    dtype: str
+    peak: float | None
+    caution: str = ""
+
+    @property
+    def share(self) -> float | None:
+        """Rate over peak."""
+        return self.rate / self.peak if self.peak else None
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """A technique (or an advice) that would shorten a phase, and the most it can give (ratio)."""
+
+    id: str
+    says: str
+    place: str
+    most: float
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something seen, with its place, evidence and remedies.
+
+    `most` is the Amdahl bound of the best remedy: the speed ratio if it took away all it can.
+    """
+
+    what: str
+    place: str
+    text: str
+    share: float
+    most: float
+    remedies: tuple[Remedy, ...]
+    also: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Everything a profile tells. Times in seconds a step, memory in bytes."""
+
+    steps: int
+    step: float
+    step_p10: float
+    step_p90: float
+    device: str
+    phases: tuple[Phase, ...]
+    lines: Mapping[str, tuple[Line, ...]]
+    samples_per_second: float
+    tokens_per_second: float
+    memory_by_phase: Mapping[str, int]
+    memory_by_owner: Mapping[str, int]
+    peak_memory: int
+    headroom: Headroom | None
+    findings: tuple[Finding, ...]
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    places: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    cpu: float = 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return asdict(self)
+
+
+def shares_of(payload: Mapping[str, Any]) -> dict[str, float]:
+    """The phases' shares of a step; what concerns feeding is added up under `data`."""
+    whole = payload["step"]["mean"] or 1.0
+    shares = {name: phase["mean"] / whole for name, phase in payload["phases"].items()}
+    shares["data"] = sum(shares.pop(name, 0.0) for name in DATA)
+    return shares

@@ -1,0 +1,125 @@
+"""The command line: light, helpful, and exact about exit codes."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from hotlap import __version__
+from hotlap.cli.main import VERBS, hotlap
+from hotlap.core.registry import FOLDER
+
+MLP = Path(__file__).parent.parent / "scripts" / "mlp.py"
+
+
+def call(*words: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "hotlap", *words],
+        cwd=cwd,
+        env=os.environ | env,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("words", [["--help"], ["tune", "--help"], ["explain"]])
+def test_help_does_not_import_torch(words: list[str]) -> None:
+    program = (
+        "import sys\nfrom hotlap.cli.main import hotlap\n"
+        f"try:\n    hotlap({words!r})\nexcept SystemExit: pass\n"
+        "assert 'torch' not in sys.modules and 'numpy' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
+
+
+def test_every_verb_has_help_and_a_line_in_the_list() -> None:
+    listing = CliRunner().invoke(hotlap, ["--help"]).output
+    for verb in VERBS:
+        assert verb in listing
+        assert CliRunner().invoke(hotlap, [verb, "--help"]).exit_code == 0
+
+
+def test_version() -> None:
+    assert __version__ in CliRunner().invoke(hotlap, ["--version"]).output
+
+
+def test_a_script_without_a_verb_gets_a_hint() -> None:
+    result = CliRunner().invoke(hotlap, ["train.py"])
+    assert result.exit_code == 2
+    assert "hotlap profile train.py" in result.output
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["tune"], 2, "no command was given"),
+        (["run", "python", "train.py"], 2, "there is no recipe"),
+        (["profile", "no-such-program"], 2, "no such command"),
+        (["race", "python", "a.py"], 2, "two commands are needed"),
+        (["race", "a", "--", "b", "--", "c"], 2, "more than one `--`"),
+        (["tune", "--only", "loader_worker", "python"], 2, "did you mean loader_workers"),
+        (["tune", "--allow", "wild", "python"], 2, "none of exact"),
+        (["tune", "--budget", "soon", "python"], 2, "no time span"),
+        (["explain", "fused"], 2, "there is no technique"),
+        (["profile", "true"], 3, "no Python process with torch was seen"),
+    ],
+)
+def test_what_went_wrong_is_said_in_a_line(
+    words: list[str], code: int, message: str, tmp_path: Path
+) -> None:
+    done = call(*words, cwd=tmp_path)
+    assert done.returncode == code, done.stderr
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_run_applies_the_recipe_and_says_so(tmp_path: Path) -> None:
+    (tmp_path / "hotlap.toml").write_text("[techniques.fused_optimizer]\n")
+    done = call("run", sys.executable, str(MLP), "--steps", "5", cwd=tmp_path)
+    assert done.returncode == 0
+    assert done.stderr == "hotlap: fused_optimizer on\n"
+    assert done.stdout.startswith("done after 5 steps")
+
+
+def test_run_says_what_did_not_take_hold(tmp_path: Path) -> None:
+    (tmp_path / "hotlap.toml").write_text("[techniques.grads_to_none]\n")
+    done = call("run", "-q", sys.executable, str(MLP), "--steps", "5", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "grads_to_none did not take hold" in done.stderr
+    done = call("run", "-q", sys.executable, "-I", str(MLP), "--steps", "5", cwd=tmp_path)
+    assert "the recipe was not applied" in done.stderr
+
+
+@pytest.mark.parametrize(("end", "code"), [("sys.exit(7)", 7), ("os.kill(os.getpid(), 15)", -15)])
+def test_run_ends_as_the_program_ends(tmp_path: Path, end: str, code: int) -> None:
+    (tmp_path / "hotlap.toml").write_text("")
+    done = call("run", sys.executable, "-c", f"import os, sys; {end}", cwd=tmp_path)
+    assert done.returncode == code
+
+
+def test_race_decides_by_exit_code(tmp_path: Path) -> None:
+    slow = [sys.executable, str(MLP), "--sleep", "0.01"]
+    fast = [sys.executable, str(MLP)]
+    found = call("race", "--json", "--max-slowdown", "1.05", *fast, "--", *slow, cwd=tmp_path)
+    assert found.returncode == 1, found.stderr
+    document = json.loads(found.stdout)
+    assert document["estimate"]["high"] < 1 / 1.05
+    assert {path.name for path in tmp_path.iterdir()} == {".hotlap"}
+
+
+def test_a_technique_in_a_folder_of_ones_own(tmp_path: Path) -> None:
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "my_fused.py").write_text((FOLDER / "fused_optimizer.py").read_text())
+    more = {"HOTLAP_TECHNIQUES": str(tmp_path / "more")}
+    assert "my_fused" in call("explain", cwd=tmp_path, **more).stdout
+    assert "Why it is faster" in call("explain", "my_fused", cwd=tmp_path, **more).stdout
+    tune = ["tune", "--json", "--budget", "90s", "--only", "my_fused", sys.executable, str(MLP)]
+    done = call(*tune, cwd=tmp_path, **more)
+    rows = {row["technique"]: row for row in json.loads(done.stdout)["outcomes"]}
+    assert rows["my_fused"]["race"] is not None, rows["my_fused"]

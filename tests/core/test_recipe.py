@@ -1,0 +1,70 @@
+"""Recipes: written, read back, refused when wrong, stale when something changed."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hotlap.core.errors import UsageError
+from hotlap.core.machine import detect
+from hotlap.core.recipe import Kept, Measured, Recipe, script_of
+
+MEASURED = Measured(command="python train.py", ratio=2.5, interval=(2.4, 2.6), pairs=12)
+
+
+def test_what_is_written_is_read_back(tmp_path: Path) -> None:
+    kept = {
+        "no_grad_eval": Kept(ratio=1.1, interval=(1.05, 1.15), parity="bitwise"),
+        "loader_workers": Kept({"num_workers": 2}, 2.2, (2.1, 2.3), 0.9, "statistical"),
+    }
+    recipe = Recipe(kept, MEASURED)
+    recipe.write(tmp_path / "hotlap.toml")
+    assert Recipe.read(tmp_path / "hotlap.toml") == recipe
+    assert list(Recipe.read(tmp_path / "hotlap.toml").techniques) == list(kept)
+    assert [path.name for path in tmp_path.iterdir()] == ["hotlap.toml"]
+
+
+def test_an_empty_file_is_an_empty_recipe(tmp_path: Path) -> None:
+    (tmp_path / "hotlap.toml").write_text("")
+    assert Recipe.read(tmp_path / "hotlap.toml").techniques == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("techniques = 3", "must be tables"),
+        ("not toml at all [", "is not a recipe"),
+        ("[techniques.loader_worker]\nnum_workers = 2", "no technique called 'loader_worker'"),
+        ("[techniques.loader_workers]", r"wrong values \(num_workers\)"),
+        ("[techniques.no_grad_eval]\nlevel = 2", r"wrong values \(level\)"),
+        ("[techniques]\nno_grad_eval = true", "must be a table"),
+    ],
+)
+def test_a_wrong_recipe_is_refused_with_its_reason(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "hotlap.toml").write_text(text)
+    with pytest.raises(UsageError, match=message):
+        Recipe.read(tmp_path / "hotlap.toml")
+
+
+def test_a_missing_recipe_says_how_to_get_one(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="there is no recipe") as caught:
+        Recipe.read(tmp_path / "hotlap.toml")
+    assert "hotlap tune" in caught.value.hint
+
+
+def test_stale_names_each_thing_that_changed(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("one")
+    machine, command = detect(), ("python", str(script))
+    name, text_hash = script_of(command)
+    measured = replace(
+        MEASURED, fingerprint=machine.fingerprint, torch="2.13.0", script=name,
+        script_hash=text_hash,
+    )  # fmt: skip
+    recipe = Recipe({}, measured)
+    assert recipe.stale(machine, "2.13.0", command) == []
+    script.write_text("two")
+    assert recipe.stale(machine, "2.13.0", command) == ["train.py has changed"]
+    assert recipe.stale(machine, "2.14.0", command)[0] == "torch was 2.13.0 and is 2.14.0"
+    other = replace(machine, cpu="another")
+    assert "another machine" in recipe.stale(other, "2.13.0", command)[0]

@@ -1,0 +1,82 @@
+"""Which techniques are raced, in which order, with which values."""
+
+from dataclasses import replace
+
+import pytest
+
+from hotlap.core.machine import detect
+from hotlap.core.numerics import UNASKED, Numerics
+from hotlap.core.registry import technique, techniques
+from hotlap.core.technique import How
+from hotlap.tune.candidates import Script, Wanted, sift, values_of
+from hotlap.tune.result import Status
+
+FACTS: dict[str, object] = {
+    "loaders": True, "loader_serial": True, "map_style": True, "model": True, "conv4d": True,
+    "float32_model": True, "compiler": True, "optimizer_unfused": True, "eval_with_grad": True,
+}  # fmt: skip
+SHARES = {"data": 0.7, "forward": 0.1, "backward": 0.1, "optimizer": 0.02, "evaluation": 0.08}
+
+
+def script() -> Script:
+    return Script(dict(FACTS), dict(SHARES))
+
+
+def test_every_movable_technique_gets_a_row_or_a_race() -> None:
+    todo, rows = sift(script(), Wanted(UNASKED))
+    movable = {t.id for t in techniques().values() if How.MOVE in t.how}
+    assert {t.id for t in todo} | {row.technique for row in rows} == movable
+    assert all(row.reason for row in rows)
+
+
+def test_cuda_techniques_do_not_apply_without_cuda() -> None:
+    _, rows = sift(script(), Wanted(UNASKED))
+    refused = {row.technique: row for row in rows}
+    assert refused["pinned_memory"].status is Status.NOT_APPLICABLE
+    assert refused["tf32"].status is Status.NOT_APPLICABLE
+
+
+def test_numerics_only_skip_and_request_are_obeyed() -> None:
+    todo, rows = sift(script(), Wanted({Numerics.EXACT}))
+    assert all(t.numerics is Numerics.EXACT for t in todo)
+    assert "--allow" in next(r.reason for r in rows if r.status is Status.NOT_ALLOWED)
+
+    todo, _ = sift(script(), Wanted(UNASKED, only=("no_grad_eval",)))
+    assert [t.id for t in todo] == ["no_grad_eval"]
+
+    todo, _ = sift(script(), Wanted(UNASKED, skip=("no_grad_eval",)))
+    assert "no_grad_eval" not in {t.id for t in todo}
+
+    todo, _ = sift(script(), Wanted(UNASKED))
+    assert "activation_checkpoint" not in {t.id for t in todo}
+    todo, _ = sift(script(), Wanted(UNASKED, requested=("activation_checkpoint",)))
+    assert "activation_checkpoint" in {t.id for t in todo}
+
+
+def test_persistent_workers_may_be_raced_together_with_workers() -> None:
+    todo, _ = sift(script(), Wanted(UNASKED))
+    assert "persistent_workers" in {t.id for t in todo}
+
+
+def test_the_bound_is_amdahls() -> None:
+    known = script()
+    assert known.bound(technique("no_grad_eval")) <= 1 / (1 - 0.08) + 1e-9
+    assert known.bound(technique("loader_workers")) > known.bound(technique("fused_optimizer"))
+    known.ceilings["data"] = 1.05
+    assert known.bound(technique("loader_workers")) == pytest.approx(1.05)
+
+
+def test_keeping_one_moves_the_bottleneck() -> None:
+    known = script()
+    before = known.bound(technique("fused_optimizer"))
+    known.keep(technique("cached_dataset"), 3.0)
+    assert known.shares["data"] < 0.2
+    assert sum(known.shares.values()) == pytest.approx(1.0, abs=0.02)
+    assert known.bound(technique("fused_optimizer")) > before
+
+
+def test_choices_follow_the_machine() -> None:
+    four = replace(detect(), logical_cores=4)
+    counts = [values["num_workers"] for values in values_of(technique("loader_workers"), four)]
+    assert counts == [2, 4]
+    assert values_of(technique("no_grad_eval"), four) == [{}]
