@@ -59,7 +59,12 @@ def main() -> None:
     from hotlap.core.errors import HotlapError
 
     try:
-        hotlap(auto_envvar_prefix="HOTLAP", standalone_mode=True)
+        code = hotlap.main(prog_name="hotlap", auto_envvar_prefix="HOTLAP", standalone_mode=False)
+    except click.Abort:
+        sys.exit(130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
     except HotlapError as error:
         from hotlap.cli.common import exit_code
 
@@ -67,3 +72,4 @@ def main() -> None:
         if error.hint:
             click.echo(f"        {error.hint}", err=True)
         sys.exit(exit_code(error))
+    sys.exit(code if isinstance(code, int) else 0)

@@ -21,10 +21,19 @@ def _steps(_: click.Context, __: click.Parameter, text: str) -> int:
 
 
 @click.command(context_settings=COMMAND)
-@click.option("--steps", default="200", show_default=True, callback=_steps,
-              help="Steps to profile, then end the program; `all`: let it run to its end.")
-@click.option("--seconds", default=20.0, show_default=True,
-              help="Longest time to profile; no bound with --steps all.")
+@click.option(
+    "--steps",
+    default="200",
+    show_default=True,
+    callback=_steps,
+    help="Steps to profile, then end the program; `all`: let it run to its end.",
+)
+@click.option(
+    "--seconds",
+    default=20.0,
+    show_default=True,
+    help="Longest time to profile; no bound with --steps all.",
+)
 @click.option("--seed", type=int, help="Seed where the script sets none.")
 @common
 @command_argument

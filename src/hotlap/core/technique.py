@@ -54,7 +54,8 @@ class Symptom:
 
     `phases` are the phases of the step it can shorten; `gives` the largest share of them it can
     take away (1.0: all). `place` names the source place to point at. `says` is the finding's line.
-    `by_line`: only what was sampled on that line counts, not the whole phases.
+    `by_line`: only what was sampled on that line counts, not the whole phases. `sure`: it is a
+    fault that was seen, not an option that may or may not help.
     """
 
     phases: tuple[str, ...]
@@ -62,6 +63,12 @@ class Symptom:
     place: str
     gives: float = 1.0
     by_line: bool = False
+    sure: bool = True
+
+    @property
+    def expected(self) -> float:
+        """The part of its phases it can be expected to take away; what to try first goes by it."""
+        return self.gives if self.sure else 0.4 * self.gives
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,9 @@ def _headroom(payload: Mapping[str, Any], machine: Machine, peaks: Peaks | None)
     caution = ""
     if peaks and peaks.load > 0.8 * machine.logical_cores and payload["device"] == "cpu":
         caution = "the peak was measured on a busy machine; `hotlap machine --refresh` when idle"
-    return Headroom(flops, flops / seconds, dtype, limits.gemm.get(dtype) if limits else None, caution)
+    return Headroom(
+        flops, flops / seconds, dtype, limits.gemm.get(dtype) if limits else None, caution
+    )
 
 
 def _dtype(facts: Mapping[str, Any]) -> str:

@@ -18,6 +18,7 @@ PARTS = {
     "data": "waiting for data",
     "copy": "copying and converting tensors",
     "compute": "forward and backward",
+    "float64": "copying to and computing in float64",
     "optimizer": "the optimizer",
     "evaluation": "evaluation",
     "saving": "writing files",
@@ -62,7 +63,7 @@ def findings(payload: Mapping[str, Any], lines: Mapping[str, tuple[Line, ...]]) 
         if remedy.most >= WORTH and seen.share(symptom.phases) >= least:
             parts.setdefault(_part(symptom), []).append(remedy)
     found = [_finding(part, remedies, seen) for part, remedies in parts.items()]
-    return sorted(found, key=lambda finding: finding.most, reverse=True)
+    return sorted(found, key=lambda finding: finding.expected, reverse=True)
 
 
 def _candidates(seen: Seen) -> Iterable[tuple[str, Symptom, float]]:
@@ -79,6 +80,8 @@ def _hold(needs: Iterable[Need], seen: Seen) -> bool:
 
 
 def _part(symptom: Symptom) -> str:
+    if symptom.place == "float64":
+        return "float64"
     if {"forward", "backward"} <= set(symptom.phases):
         return "compute"
     return symptom.phases[0]
@@ -88,7 +91,7 @@ def _remedy(name: str, symptom: Symptom, seen: Seen) -> Remedy:
     place = seen.places.get(symptom.place, "")
     share = _line_share(place, symptom, seen) if symptom.by_line else seen.share(symptom.phases)
     most = 1.0 / max(1e-3, 1.0 - symptom.gives * share)
-    return Remedy(name, symptom.says, place, most)
+    return Remedy(name, symptom.says, symptom.phases, place, most, symptom.expected * share)
 
 
 def _line_share(place: str, symptom: Symptom, seen: Seen) -> float:
@@ -102,14 +105,15 @@ def _line_share(place: str, symptom: Symptom, seen: Seen) -> float:
 
 
 def _finding(part: str, remedies: list[Remedy], seen: Seen) -> Finding:
-    remedies.sort(key=lambda remedy: remedy.most, reverse=True)
-    phases = ("forward", "backward") if part == "compute" else (part,)
+    remedies.sort(key=lambda remedy: remedy.expected, reverse=True)
+    phases = ("forward", "backward") if part == "compute" else remedies[0].phases
     share = seen.share(phases)
     line = seen.hottest(phases)
     place, text = _where(part, remedies, line, seen)
     what = f"{PARTS.get(part, part)}: {share:.0%} of a step, {share * seen.step * 1e3:.3g} ms"
-    also = {remedy.place for remedy in remedies} - {place, ""}
-    return Finding(what, place, text, share, remedies[0].most, tuple(remedies), tuple(sorted(also)))
+    most = max(remedy.most for remedy in remedies)
+    also = tuple(sorted({remedy.place for remedy in remedies} - {place, ""}))
+    return Finding(what, place, text, share, most, tuple(remedies), also)
 
 
 def _where(part: str, remedies: list[Remedy], line: Line | None, seen: Seen) -> tuple[str, str]:
@@ -117,6 +121,6 @@ def _where(part: str, remedies: list[Remedy], line: Line | None, seen: Seen) -> 
     place = next((remedy.place for remedy in remedies if remedy.place), "")
     if line is not None and (part in {"data", "rest"} or not place):
         return line.place, line.text
-    if part == "compute" and not any(r.id.startswith("float64") for r in remedies[:1]):
+    if part == "compute":
         place = seen.places.get("model", place)
     return place, ""

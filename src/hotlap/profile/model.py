@@ -67,12 +67,18 @@ class Headroom:
 
 @dataclass(frozen=True)
 class Remedy:
-    """A technique (or an advice) that would shorten a phase, and the most it can give (ratio)."""
+    """A technique (or an advice) that would shorten a phase.
+
+    `most` is the speed ratio if it took away all it can, `expected` the part of a step it can be
+    expected to take away.
+    """
 
     id: str
     says: str
+    phases: tuple[str, ...]
     place: str
     most: float
+    expected: float
 
 
 @dataclass(frozen=True)
@@ -89,6 +95,11 @@ class Finding:
     most: float
     remedies: tuple[Remedy, ...]
     also: tuple[str, ...] = ()
+
+    @property
+    def expected(self) -> float:
+        """The part of a step that its best remedy can be expected to take away."""
+        return max(remedy.expected for remedy in self.remedies)
 
 
 @dataclass(frozen=True)

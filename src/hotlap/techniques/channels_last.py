@@ -33,6 +33,7 @@ technique = Technique(
         says="convolutions run on NCHW data",
         place="model",
         gives=0.4,
+        sure=False,
     ),
     examples=(
         Example(

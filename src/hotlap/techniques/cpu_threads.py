@@ -26,6 +26,7 @@ technique = Technique(
         says="the number of CPU threads does not suit the size of the operations",
         place="model",
         gives=0.5,
+        sure=False,
     ),
     examples=(
         Example(

@@ -35,6 +35,7 @@ technique = Technique(
         says="the GPU waits for kernel launches",
         place="model",
         gives=0.8,
+        sure=False,
     ),
     examples=(
         Example(

@@ -38,6 +38,7 @@ technique = Technique(
         says="cuDNN picks convolution algorithms by rule, not by trial",
         place="model",
         gives=0.4,
+        sure=False,
     ),
     examples=(
         Example(

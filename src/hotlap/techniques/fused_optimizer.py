@@ -46,7 +46,7 @@ technique = Technique(
         phases=("optimizer",),
         says="the optimizer updates parameters tensor by tensor",
         place="optimizer",
-        gives=0.8,
+        gives=0.6,
     ),
     examples=(
         Example(

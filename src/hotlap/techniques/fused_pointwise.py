@@ -45,6 +45,7 @@ technique = Technique(
         says="the model runs operation by operation, each through memory",
         place="model",
         gives=0.5,
+        sure=False,
     ),
     examples=(
         Example("model = Net().to(device)\n", "model = torch.compile(Net().to(device))\n"),

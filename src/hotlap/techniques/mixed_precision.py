@@ -49,6 +49,7 @@ technique = Technique(
         says="matrix products and convolutions run in float32",
         place="model",
         gives=0.6,
+        sure=False,
     ),
     examples=(
         Example(

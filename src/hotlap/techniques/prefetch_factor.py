@@ -40,6 +40,7 @@ technique = Technique(
         says="some batches come much later than others although workers load them",
         place="loader",
         gives=0.3,
+        sure=False,
     ),
     examples=(
         Example(

@@ -37,6 +37,7 @@ technique = Technique(
         says="float32 matrix products run without tensor cores",
         place="model",
         gives=0.6,
+        sure=False,
     ),
     examples=(
         Example(

@@ -7,7 +7,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,9 @@ OnMessage = Callable[[Message | None], bool]
 def attend(setting: Setting, on_message: OnMessage) -> int:
     """Run the command; return its exit code (negative: the signal that ended it).
 
+    In the foreground, unless its setting has it `separate`: then a signal ends hotlap, and with it
+    the command.
+
     `on_message` sees each message of the command's processes, and None a few times a second; once
     it returns True, or raises, the command is ended. 0 is returned then.
     """
@@ -30,7 +33,7 @@ def attend(setting: Setting, on_message: OnMessage) -> int:
     try:
         launched = Launched(setting, channel.address, folder)
         try:
-            with _signals_passed_on(launched):
+            with nullcontext() if setting.separate else _signals_passed_on(launched):
                 return _until_over(launched, channel, on_message)
         finally:
             launched.end()

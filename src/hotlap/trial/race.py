@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from hotlap.core.errors import TrialFailedError
 from hotlap.core.machine import available_memory
-from hotlap.trial.side import BLOCK, LONGEST_BLOCK, Side
+from hotlap.trial.side import BLOCK, Side
 from hotlap.trial.stats import Estimate, PairedTest, Verdict
 from hotlap.trial.trial import Block
 
@@ -48,7 +48,8 @@ class Race:
 class Rules:
     """When a race may stop.
 
-    `precision` asks for a half-width of the log interval; `seconds` bounds the racing itself;
+    `precision` asks for a half-width of the log interval; `seconds` bounds the racing itself, once
+    `fewest_pairs` have been run;
     `until_gain` stops as soon as a gain worth having is excluded; `threshold` races on until the
     interval lies wholly on one side of that ratio.
     """
@@ -60,6 +61,7 @@ class Rules:
     seconds: float = 30.0
     until_gain: bool = False
     threshold: float | None = None
+    fewest_pairs: int = 5
     max_pairs: int = 400
 
 
@@ -80,7 +82,9 @@ def race(a: Side, b: Side, rules: Rules, on_pair: OnPair = lambda _: None) -> Ra
     while runner.pairs < rules.max_pairs:
         runner.pair(test)
         on_pair(test.estimate())
-        if _enough(test, rules) or time.monotonic() > deadline:
+        if _enough(test, rules):
+            break
+        if time.monotonic() > deadline and runner.pairs >= rules.fewest_pairs:
             break
     return runner.outcome(test, time.monotonic() - begin)
 
@@ -131,7 +135,7 @@ class _Runner:
 
     def _unit(self) -> tuple[str, int]:
         a, b = self.a.ready_pace(), self.b.ready_pace()
-        if a.epoch and a.epoch == b.epoch and max(a.epoch_seconds, b.epoch_seconds) < LONGEST_BLOCK:
+        if a.epoch == b.epoch and a.whole and b.whole:
             shorter = min(a.epoch_seconds, b.epoch_seconds)
             return "epoch", a.epoch * max(1, math.ceil(BLOCK / shorter))
         return "step", max(1, math.ceil(BLOCK / min(a.step, b.step)))

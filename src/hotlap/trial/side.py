@@ -30,8 +30,18 @@ class Pace:
     epoch_seconds: float
     warmup: float
 
+    @property
+    def whole(self) -> bool:
+        """Whether an epoch is short enough for blocks of whole epochs."""
+        return self.epoch > 0 and self.epoch_seconds < LONGEST_BLOCK
 
-@dataclass
+    @property
+    def block_seconds(self) -> float:
+        """About how long a block will take."""
+        return max(BLOCK, self.epoch_seconds if self.whole else self.step)
+
+
+@dataclass(eq=False)
 class Side:
     """Launches its command, settles it, and launches it again whenever it comes to its end."""
 

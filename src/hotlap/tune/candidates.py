@@ -47,6 +47,13 @@ class Script:
         limit = min((self.ceilings[p] for p in symptom.phases if p in self.ceilings), default=1e9)
         return min(1.0 / max(1e-3, 1.0 - share), limit)
 
+    def promise(self, technique: Technique) -> float:
+        """The part of a step it can be expected to take away; nothing known: all of it."""
+        symptom = technique.symptom
+        if symptom is None:
+            return 1.0
+        return symptom.expected * sum(self.shares.get(phase, 0.0) for phase in symptom.phases)
+
     def keep(self, technique: Technique, ratio: float) -> None:
         """A technique was kept: its phases shrank by what it gave, the others' shares grow."""
         self.facts.update(technique.grants)

@@ -29,6 +29,7 @@ from hotlap.tune.result import Ceiling, Outcome, Status, TuneResult
 FLOOR_SECONDS = 8.0
 CEILING_SECONDS = 5.0
 FINAL_PRECISION = 0.05
+OUT_OF_TIME = "the time budget was spent; --budget gives it more"
 MEMORY_SAVERS = ("fragmentation", "activation_checkpoint")
 
 
@@ -69,10 +70,11 @@ class Tuner:
         self.watcher = watcher
         self.budget = Budget(orders.seconds)
         self.result = TuneResult(orders.setting.command)
+        self._live: list[Side] = []
         self.plain = self._side({})
         self.best = self.plain
         self.noise = Noise(deterministic=False, spread=())
-        self._live: list[Side] = [self.plain]
+        self._start_ups: dict[Side, float] = {}
 
     def run(self) -> TuneResult:
         """Search, then confirm."""
@@ -93,7 +95,7 @@ class Tuner:
     def _side(self, chosen: Chosen) -> Side:
         whole = any(technique(name).whole_epochs for name in chosen)
         side = Side(self.orders.setting.having(chosen), self.orders.patience, whole_epoch=whole)
-        self._live = [*getattr(self, "_live", []), side]
+        self._live.append(side)
         return side
 
     def _drop(self, side: Side) -> None:
@@ -124,7 +126,8 @@ class Tuner:
             if not out_of_memory(str(error)):
                 raise
             self._make_it_fit(error)
-        self.budget.note_start_up(time.monotonic() - begin)
+        self.budget.start_up = time.monotonic() - begin
+        self.budget.pair = 2 * self.plain.ready().block_seconds
 
     def _make_it_fit(self, error: TrialFailedError) -> None:
         self._drop(self.plain)
@@ -163,7 +166,7 @@ class Tuner:
         for row in rows:
             self._tell(row)
         while todo:
-            todo.sort(key=self.script.bound, reverse=True)
+            todo.sort(key=self.script.promise, reverse=True)
             head = todo.pop(0)
             refusal = self._refused_now(head)
             if refusal is not None:
@@ -188,7 +191,7 @@ class Tuner:
             reason = f"{share} can give {bound:.2f}x at most"
             return Outcome(record.id, Status.NOT_RACED, reason)
         if not self.budget.allows_another():
-            return Outcome(record.id, Status.NOT_RACED, "the time budget was spent; --budget")
+            return Outcome(record.id, Status.NOT_RACED, OUT_OF_TIME)
         return None
 
     def _contest(self, rivals: list[Technique], remaining: int) -> None:
@@ -197,7 +200,8 @@ class Tuner:
         winner: tuple[Outcome, Side] | None = None
         for index, (record, values) in enumerate(entries):
             if index and not self.budget.allows_another():
-                break
+                self._tell(Outcome(record.id, Status.NOT_RACED, OUT_OF_TIME, values))
+                continue
             row, side = self._try(record, values, remaining + len(entries) - index)
             if row.status is Status.KEPT and (winner is None or _ratio(row) > _ratio(winner[0])):
                 if winner is not None:
@@ -230,7 +234,7 @@ class Tuner:
         rules = self._rules(self.budget.for_race(remaining), until_gain=True)
         try:
             side.ready()
-            self.budget.note_start_up(time.monotonic() - begin)
+            start_up = time.monotonic() - begin
             found = race(self.best, side, rules, self.watcher.pair)
         except HotlapError as error:
             self.best.ready()
@@ -238,6 +242,7 @@ class Tuner:
         row = Outcome(
             record.id, Status.KEPT, "", values, found, self._parity(chosen, side), tuple(joined)
         )
+        self._start_ups[side] = start_up
         return self._judged(row, side), side
 
     def _judged(self, row: Outcome, side: Side) -> Outcome:
@@ -284,6 +289,7 @@ class Tuner:
         else:
             self.plain.close()
         self.best = side
+        self.budget.start_up = max(self.budget.start_up, self._start_ups.get(side, 0.0))
         self.script.ceilings = {}  # they were measured on what was the best before
         for name in (*row.joined, row.technique):
             self.script.keep(technique(name), row.race.estimate.ratio)

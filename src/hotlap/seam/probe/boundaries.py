@@ -5,7 +5,8 @@ the outer one. In other threads than the training's everything passes straight t
 """
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from functools import wraps
 from threading import get_ident
 from typing import Any
 
@@ -13,6 +14,8 @@ import torch
 from torch.optim.optimizer import Optimizer
 
 from hotlap.seam.patch import replaced
+from hotlap.seam.probe.compiling import untraced
+from hotlap.seam.probe.facts import doubled
 from hotlap.seam.probe.feeding import feeding
 from hotlap.seam.probe.forwards import forwards
 from hotlap.seam.probe.phases import BACKWARD, CLOSURE, COPY, OPEN, OPTIMIZER, REST, SAVING
@@ -38,6 +41,7 @@ def boundaries(rec: Recorder) -> Iterator[None]:
             stack.enter_context(_zeroing(rec, owner))
         stack.enter_context(_saving(rec))
         stack.enter_context(_scaling(rec))
+        stack.enter_context(_pointing(rec, torch, "set_anomaly_enabled", "anomaly"))
         yield
 
 
@@ -48,34 +52,33 @@ def _copies(rec: Recorder, name: str) -> Any:
     def make(original: Any) -> Any:
         def copy(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
             back = codes[-1]
-            if not OPEN[back] or get_ident() != rec.thread:
-                after = original(tensor, *args, **kwargs)
-                if after is not tensor and "copies" not in facts.settled:
-                    _note_copy(rec, tensor, after, args, kwargs)
-                return after
-            mark(COPY)
+            mine = OPEN[back] and get_ident() == rec.thread
+            if mine:
+                mark(COPY)
+            after = tensor
             try:
                 after = original(tensor, *args, **kwargs)
-            except BaseException:
-                mark(back)
-                raise
-            if after is tensor:
-                line.unmark()
-                return after
-            if "copies" not in facts.settled:
-                facts.point("copy")
+            finally:
+                if mine and after is tensor:
+                    line.unmark()
+                elif mine:
+                    mark(back)
+            if after is not tensor and "copies" not in facts.settled:
                 _note_copy(rec, tensor, after, args, kwargs)
-            mark(back)
             return after
 
         return copy
 
-    return replaced(torch.Tensor, name, make)
+    return untraced(torch.Tensor, name, make)
 
 
 def _note_copy(rec: Recorder, before: Any, after: Any, args: Any, kwargs: Any) -> None:
     waits = not kwargs.get("non_blocking") and not any(a is True for a in args)
-    rec.facts.copied(before, after, waits=waits)
+    with suppress(Exception):  # odd tensors (fake, nested, batched): the program goes on
+        if rec.begun:
+            rec.facts.copied(before, after, waits=waits)
+        elif doubled(before, after):
+            rec.facts.made_double("float64_made")
 
 
 def _backward(rec: Recorder, owner: Any) -> Any:
@@ -121,14 +124,7 @@ def _optimizers(rec: Recorder) -> Iterator[None]:
             line.base = REST
             mark(REST)
 
-    def make(original: Any) -> Any:
-        def __init__(optimizer: Optimizer, *args: Any, **kwargs: Any) -> None:  # noqa: N807
-            facts.point("optimizer")
-            original(optimizer, *args, **kwargs)
-
-        return __init__
-
-    with step_hooks(before, after), replaced(Optimizer, "__init__", make):
+    with step_hooks(before, after), _pointing(rec, Optimizer, "__init__", "optimizer"):
         yield
 
 
@@ -187,3 +183,18 @@ def _scaling(rec: Recorder) -> Any:
         return scale
 
     return replaced(torch.amp.GradScaler, "scale", make)
+
+
+def _pointing(rec: Recorder, owner: Any, name: str, kind: str) -> Any:
+    """Remember where something is first called with a true first argument."""
+
+    def make(original: Any) -> Any:
+        @wraps(original)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if args and args[0] is not False:
+                rec.facts.point(kind)
+            return original(*args, **kwargs)
+
+        return call
+
+    return replaced(owner, name, make)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from hotlap.seam.probe.recorder import Recorder
 
 TRIES = 3
-COMPILED = "not measured: the program is compiled, and the probe would make it compile again"
+COMPILED = "the program is compiled, and the probe would make it compile again"
 
 
 class Diagnosis:
@@ -50,7 +50,7 @@ class CountFlops(Diagnosis):
         self._mode.__exit__(None, None, None)
         self.value = self._mode.total
         if self._mode.failed:
-            self.value, self.note = None, f"not measured: {self._mode.failed}"
+            self.value, self.note = None, self._mode.failed
 
 
 class MemoryByOwner(Diagnosis):
@@ -128,7 +128,7 @@ class Diagnostics:
         try:
             act()
         except Exception as error:
-            diagnosis.note = f"not measured: {error!r}"
+            diagnosis.note = repr(error)
 
     def abandon(self) -> None:
         """In a forked child: take out what its parent had switched on."""
@@ -138,7 +138,7 @@ class Diagnostics:
 
     def result(self) -> dict[str, Any]:
         """What was found, by name, and the notes on what was not."""
-        missing = {d.name: d.note or "not measured: the run was too short" for d in self.all}
+        missing = {d.name: d.note or "the run was too short" for d in self.all}
         return {
             "values": {d.name: d.value for d in self.all},
             "notes": {d.name: missing[d.name] for d in self.all if d.value is None},

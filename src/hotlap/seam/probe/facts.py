@@ -55,18 +55,29 @@ class Facts:
             self.note("evaluation")
             self.settled.add("evaluation")
 
+    def made_double(self, kind: str) -> None:
+        """Something was made float64 outside of the steps; `kind` names the fact and the place."""
+        self.note(kind)
+        self.point(kind)
+
     def copied(self, before: torch.Tensor, after: torch.Tensor, *, waits: bool) -> None:
-        """A tensor was copied or converted; looks at the first ones only."""
+        """A tensor was copied or converted in a step; looks at the first ones only."""
         seen = self._tries["copies"] = self._tries.get("copies", 0) + 1
         if seen >= 256:
             self.settled.add("copies")
-        if after.dtype == torch.float64 and before.dtype != torch.float64:
+        self.point("copy")
+        if doubled(before, after):
             self.note("float64_copies")
             self.point("float64")
         if after.is_cuda and not before.is_cuda:
             self.note("h2d_blocking", waits)
             self.note("pinned" if before.is_pinned() else "pageable")
             self.point("h2d")
+
+
+def doubled(before: torch.Tensor, after: torch.Tensor) -> bool:
+    """Whether a conversion made it float64."""
+    return after.dtype == torch.float64 and before.dtype != torch.float64
 
 
 def loader_facts(loaders: list[Any]) -> dict[str, Any]:

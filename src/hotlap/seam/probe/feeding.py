@@ -1,23 +1,21 @@
-"""Boundaries around the DataLoader: its start, the waits for batches, tensors made of arrays."""
+"""Boundaries around the DataLoader: its start, and the waits for its batches."""
 
-import sys
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import get_ident
 from typing import Any
 
-import torch
 from torch.utils.data import DataLoader
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from hotlap.seam.patch import replaced
+from hotlap.seam.probe.arrays import arrays
 from hotlap.seam.probe.phases import CHECKING, DATA, LOADER, OPEN
 from hotlap.seam.probe.recorder import Recorder
 from hotlap.seam.where import place
 
 LOADER_OF = "_hotlap_loader"
-LOOKS = 4096
 
 
 @contextmanager
@@ -27,7 +25,7 @@ def feeding(rec: Recorder) -> Iterator[None]:
         replaced(DataLoader, "__init__", lambda f: _construction(rec, f)),
         replaced(DataLoader, "__iter__", lambda f: _start(rec, f)),
         replaced(_BaseDataLoaderIter, "__next__", lambda f: _wait(rec, f)),
-        replaced(torch, "tensor", lambda f: _from_array(rec, f)),
+        arrays(rec),
     ):
         yield
 
@@ -77,26 +75,3 @@ def _wait(rec: Recorder, original: Any) -> Any:
             mark(CHECKING if line.evaluations.going_on else line.base)
 
     return __next__
-
-
-def _from_array(rec: Recorder, original: Any) -> Any:
-    """Look for `torch.tensor(array)`; once it has shown, or after many calls, step aside."""
-    calls = [0]
-
-    def tensor(data: Any, *args: Any, **kwargs: Any) -> Any:
-        result = original(data, *args, **kwargs)
-        calls[0] += 1
-        numpy: Any = sys.modules.get("numpy")
-        if numpy is not None and isinstance(data, numpy.ndarray) and data.ndim:
-            rec.facts.note("tensor_from_numpy")
-            rec.facts.point("tensor")
-            if result.dtype == torch.float64:
-                rec.facts.note("float64_arrays")
-                rec.facts.point("float64_array")
-        elif calls[0] < LOOKS:
-            return result
-        if torch.tensor is tensor:
-            torch.tensor = original
-        return result
-
-    return tensor

@@ -2,10 +2,11 @@
 
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from threading import get_ident
 from typing import Any
 
-from torch import is_grad_enabled
+from torch import is_anomaly_enabled, is_grad_enabled
 from torch.nn import Module
 
 from hotlap.seam.probe.models import autocast_dtype, batch_of, first_tensor, model_facts
@@ -85,6 +86,10 @@ class _Known:
 
     def called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """A training call is about to begin."""
+        with suppress(Exception):  # whatever is odd about them, the program goes on
+            self._look(args, kwargs)
+
+    def _look(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         rec = self._rec
         if self._new:
             self._new = False
@@ -101,6 +106,7 @@ class _Known:
         device = "cuda" if found["cuda"] else "cpu"
         autocast = autocast_dtype(device)
         found["autocast_on"] = bool(autocast)
+        found["anomaly"] = is_anomaly_enabled()
         if rec.root is None:
             rec.root = self._root
             rec.facts.values["dtype"] = autocast or found["dtype"]

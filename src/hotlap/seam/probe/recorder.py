@@ -7,6 +7,7 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 NOBODY = -1
 WARMUP = 5
 EVERY = 16
+FOREVER = 1 << 62
 
 
 class Recorder:
@@ -50,13 +52,14 @@ class Recorder:
         self.training_loader: Callable[[], Any] | None = None
         self.optimizers: weakref.WeakSet[Optimizer] = weakref.WeakSet()
         self.samples = self.tokens = self.counted = 0
+        self.warm_samples = (0, 0)
         self.counting = True
         self.begun = False
-        self.cpu = self.wall = 0.0
         self.sync_calls: Counter[str] = Counter()
         self.finish: Callable[[str], None] = lambda _: None
         self._pid = os.getpid()
         self._turn = Cycle().turn
+        self._until = FOREVER
         self._note: Callable[[Marks], None] = self._warming
         self._latest: Optimizer | None = None
         self._began = (0.0, 0.0)
@@ -112,6 +115,7 @@ class Recorder:
         if not self.warm.steps:
             self.session.stepped()
         self.warm.add(marks)
+        self.warm_samples = (self.samples, self.tokens)
         if self.warm.steps >= self.warmup:
             self.diagnostics.start()
             self._note = self._diagnosing if self.diagnostics.busy() else self._timing
@@ -130,12 +134,13 @@ class Recorder:
         if self.counting:
             self.counted += 1
         self.counting = tally.steps < EVERY or tally.steps % EVERY == 0
-        if tally.steps == self.wanted:
+        if tally.steps == self.wanted or marks[1][-1] > self._until:
             self.finish("steps")
 
     def _restart(self) -> None:
         """Nothing so far counts: samples, CPU time, device times."""
         self.timeline.restart()
+        self._until = perf_counter_ns() + int(self.seconds * 1e9) if self.seconds else FOREVER
         self.samples = self.tokens = self.counted = 0
         self._began = (time.process_time(), time.perf_counter())
 
@@ -143,6 +148,12 @@ class Recorder:
         """CPU and wall seconds since the first timed step began."""
         cpu, wall = self._began
         return {"cpu": time.process_time() - cpu, "wall": time.perf_counter() - wall}
+
+    def per_step(self) -> tuple[float, float]:
+        """Samples and tokens a step."""
+        if not self.counted:
+            return self.warm_samples
+        return self.samples / self.counted, self.tokens / self.counted
 
     def measured(self) -> Tally:
         """The timed steps; those of the warm-up where the run was too short for others."""

@@ -13,6 +13,7 @@ def payload(rec: Recorder, ended: str) -> dict[str, Any]:
     tally = rec.measured()
     device = rec.timeline.device_results() if isinstance(rec.timeline, DeviceTimeline) else {}
     steps = max(1, tally.steps)
+    samples, tokens = rec.per_step()
     facts = _facts(rec)
     return {
         "ended": ended,
@@ -24,8 +25,8 @@ def payload(rec: Recorder, ended: str) -> dict[str, Any]:
         "phases": tally.phases(),
         "on_device": device,
         "cpu": rec.clock()["cpu"] / steps,
-        "samples": rec.samples / max(1, rec.counted),
-        "tokens": rec.tokens / max(1, rec.counted),
+        "samples": samples,
+        "tokens": tokens,
         "lines": rec.sampler.lines(),
         "facts": facts,
         "places": _places(rec),
@@ -37,8 +38,8 @@ def payload(rec: Recorder, ended: str) -> dict[str, Any]:
 
 def _facts(rec: Recorder) -> dict[str, Any]:
     used = [loader for loader in list(rec.loaders) if loader is not None]
-    found = {"cuda": False, "model": False, "compiled": False, **rec.facts.values}
-    found |= global_facts() | loader_facts(used) | optimizer_facts(list(rec.optimizers))
+    found = {"cuda": False, "model": False, "compiled": False, **global_facts(), **rec.facts.values}
+    found |= loader_facts(used) | optimizer_facts(list(rec.optimizers))
     found["compiled"] = found["compiled"] or anything_compiled()
     if found["cuda"] and found["loaders"]:
         found.setdefault("pageable", not found["loader_pinned"])
@@ -65,6 +66,9 @@ def _places(rec: Recorder) -> dict[str, str]:
     place = rec.loaders.get(loader, "") if loader is not None else next(iter(made), "")
     if place:
         places["loader"] = place
+    for kind in ("float64_array", "float64_made"):  # where nothing in the step itself converts
+        if kind in places:
+            places.setdefault("float64", places[kind])
     hot = rec.sampler.lines().get("data", [])
     if hot:
         places["dataset"] = hot[0]["place"]

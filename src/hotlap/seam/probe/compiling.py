@@ -1,0 +1,91 @@
+"""Patches that Dynamo never meets: it sees torch as it is while it compiles, ours otherwise.
+
+A Python function in the place of `Tensor.to` or `torch.tensor` would break the graph of a compiled
+model, and `fullgraph=True` would fail. Dynamo calls back before and after each compilation.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from hotlap.seam.hook import when_imported
+from hotlap.seam.patch import replaced
+
+_MISSING = object()
+
+
+@dataclass(eq=False)
+class _Patch:
+    owner: Any
+    name: str
+    ours: Any
+    before: Any
+    comes_back: bool
+
+
+_patches: list[_Patch] = []
+_watching: list[bool] = []
+
+
+@contextmanager
+def untraced(
+    owner: Any, name: str, make: Callable[[Any], Any], *, comes_back: bool = True
+) -> Iterator[None]:
+    """As `replaced`, but put back for as long as anything is being compiled.
+
+    With `comes_back=False` for good: where compiled code guards on what it met, as it does on
+    functions (not on a tensor's methods), it would be compiled anew at every call.
+    """
+    before = vars(owner).get(name, _MISSING)
+    if not _watching:
+        _watching.append(True)
+        when_imported("torch._dynamo", _watch)
+    with replaced(owner, name, make):
+        patch = _Patch(owner, name, vars(owner)[name], before, comes_back)
+        _patches.append(patch)
+        try:
+            yield
+        finally:
+            _patches.remove(patch)
+
+
+def _watch(_: Any) -> None:
+    """Dynamo is there: have it learn torch's own functions anew, and listen to it."""
+    from torch._dynamo import trace_rules
+    from torch._dynamo.callback import callback_handler as handler
+
+    standing = [p for p in _patches if vars(p.owner).get(p.name) is p.ours]
+    _take_out(None)
+    trace_rules.get_torch_obj_rule_map.cache_clear()
+    trace_rules.get_torch_obj_rule_map()
+    for patch in standing:
+        setattr(patch.owner, patch.name, patch.ours)
+    clear = handler.clear
+
+    def clear_others() -> None:
+        clear()
+        listen()
+
+    def listen() -> None:
+        handler.register_start_callback(_take_out)
+        handler.register_end_callback(_put_in)
+
+    listen()
+    setattr(handler, "clear", clear_others)  # noqa: B010  torch._dynamo.reset() calls it
+
+
+def _take_out(_: Any) -> None:
+    for patch in _patches:
+        if vars(patch.owner).get(patch.name) is not patch.ours:
+            continue
+        if patch.before is _MISSING:
+            delattr(patch.owner, patch.name)
+        else:
+            setattr(patch.owner, patch.name, patch.before)
+
+
+def _put_in(_: Any) -> None:
+    for patch in _patches:
+        if patch.comes_back and vars(patch.owner).get(patch.name, _MISSING) is patch.before:
+            setattr(patch.owner, patch.name, patch.ours)

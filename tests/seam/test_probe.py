@@ -1,0 +1,605 @@
+import time
+
+import numpy as np
+import pytest
+import torch
+import torch._dynamo
+from probing_help import line_of, probed
+from torch import nn
+from torch.nn import functional
+from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
+
+from hotlap.seam.probe.diagnostics import CountFlops
+
+DIAGNOSTIC = 8  # at most: a step that holds an evaluation is tried again
+X, Y = torch.randn(8, 4), torch.randint(0, 3, (8,))
+
+
+@pytest.fixture(autouse=True)
+def nothing_compiled():
+    torch._dynamo.utils.counters.clear()
+
+
+def net():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(4, 5), nn.ReLU(), nn.Linear(5, 3))
+
+
+def steps_of(session):
+    """Enough steps for the warm-up, the diagnostic steps and those asked for."""
+    options = session.spec.options
+    return range(options["warmup"] + DIAGNOSTIC + options["steps"])
+
+
+def train(session, model=None, before=lambda: None, between=lambda: None, after=lambda: None):
+    model = model or net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in steps_of(session):
+        before()
+        loss = functional.cross_entropy(model(X), Y)
+        between()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        after()
+    return model
+
+
+def millis(session, phase):
+    found = session.profile["phases"].get(phase)
+    return found["mean"] * 1e3 if found else 0.0
+
+
+def nap():
+    time.sleep(0.012)
+
+
+# phases
+
+
+def test_phases_add_up_to_the_step():
+    with probed(steps=10) as session:
+        train(session)
+    profile = session.profile
+    total = sum(phase["mean"] for phase in profile["phases"].values())
+    assert total == pytest.approx(profile["step"]["mean"])
+    assert profile["steps"] == profile["step"]["steps"] == 10
+    assert profile["ended"] == "steps"
+    assert {"forward", "backward", "optimizer", "rest"} <= set(profile["phases"])
+    assert "data" not in profile["phases"]
+    step = profile["step"]
+    assert step["p10"] <= step["p50"] <= step["p90"]
+
+
+def test_time_between_the_phases_is_rest_and_its_line_is_named():
+    with probed(steps=15) as session:
+        train(session, after=nap)
+    assert millis(session, "rest") > 11
+    assert session.profile["lines"]["rest"][0]["place"] == line_of(nap, "sleep")
+    assert session.profile["lines"]["rest"][0]["text"] == "time.sleep(0.012)"
+
+
+def test_what_lies_between_forward_and_backward_is_forward():
+    with probed(steps=5) as session:
+        train(session, between=nap)
+    assert millis(session, "forward") > 11
+    assert millis(session, "rest") < 6
+
+
+def test_slow_dataset_is_data_and_its_line_is_named():
+    class Slow(Dataset):
+        def __len__(self):
+            return 64
+
+        def __getitem__(self, index):
+            time.sleep(0.004)
+            return X[index % 8], Y[index % 8]
+
+    model = net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with probed(steps=12) as session:
+        loader = DataLoader(Slow(), batch_size=4)
+        for x, y in loader:
+            optimizer.zero_grad()
+            functional.cross_entropy(model(x), y).backward()
+            optimizer.step()
+    assert millis(session, "data") > 15
+    assert session.profile["places"]["dataset"] == line_of(Slow.__getitem__, "sleep")
+    assert session.profile["places"]["loader"] == line_of(
+        test_slow_dataset_is_data_and_its_line_is_named, "DataLoader(Slow()"
+    )
+    facts = session.profile["facts"]
+    assert facts["loader_serial"]
+    assert facts["map_style"]
+    assert not facts["loader_workers"]
+    assert facts["batch_size"] == 4
+    assert session.profile["samples"] == 4
+
+
+def test_workers_are_left_alone_and_seen():
+    model = net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with probed(steps=4) as session:
+        loader = DataLoader(TensorDataset(X.repeat(10, 1), Y.repeat(10)), 8, num_workers=1)
+        for x, y in loader:
+            optimizer.zero_grad()
+            functional.cross_entropy(model(x), y).backward()
+            optimizer.step()
+    facts = session.profile["facts"]
+    assert facts["loader_workers"] == 1
+    assert facts["loader_not_persistent"]
+    assert not facts["loader_serial"]
+
+
+def test_iterable_dataset_is_no_map():
+    class Stream(IterableDataset):
+        def __iter__(self):
+            return iter(zip(X, Y, strict=True))
+
+    model = net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with probed(steps=2) as session:
+        for _ in steps_of(session):
+            for x, y in DataLoader(Stream(), batch_size=8):
+                functional.cross_entropy(model(x), y).backward()
+                optimizer.step()
+    assert not session.profile["facts"]["map_style"]
+    assert millis(session, "loader") > 0
+
+
+def test_conversions_are_copies_but_not_those_that_do_nothing():
+    with probed(steps=5) as session:
+        train(session, before=lambda: X.to(torch.float32).to("cpu"))
+    assert "copy" not in session.profile["phases"]
+    with probed(steps=5) as session:
+        train(session, before=lambda: X.to(torch.float16))
+    assert millis(session, "copy") > 0
+    assert session.profile["phases"]["copy"]["steps"] == 5
+    assert not session.profile["facts"].get("float64_copies")
+
+
+def test_saving(tmp_path):
+    with probed(steps=3) as session:
+        train(session, after=lambda: torch.save(X, tmp_path / "x.pt"))
+    assert millis(session, "saving") > 0
+    assert "test_probe.py" in session.profile["places"]["save"]
+
+
+def test_closure_of_an_optimizer_has_its_forward_and_backward():
+    model = net()
+    optimizer = torch.optim.LBFGS(model.parameters(), max_iter=3)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = functional.cross_entropy(model(X), Y)
+        loss.backward()
+        return loss
+
+    with probed(steps=3) as session:
+        for _ in steps_of(session):
+            optimizer.step(closure)
+    assert {"forward", "backward", "optimizer"} <= set(session.profile["phases"])
+
+
+def test_two_optimizers_make_one_step():
+    one, two = net(), net()
+    first = torch.optim.SGD(one.parameters(), lr=0.1)
+    second = torch.optim.SGD(two.parameters(), lr=0.1)
+    with probed(steps=6, warmup=4) as session:
+        for _ in range(40):
+            for model, optimizer in ((one, first), (two, second)):
+                optimizer.zero_grad()
+                functional.cross_entropy(model(X), Y).backward()
+                optimizer.step()
+            nap()
+    assert session.profile["steps"] == 6
+    assert session.profile["step"]["p10"] > 0.011
+
+
+# evaluation
+
+
+def evaluate(model, *, grad=False, batches=4, mode="eval"):
+    model.train(mode != "eval")
+    with torch.set_grad_enabled(grad):
+        for x, y in DataLoader(TensorDataset(X.repeat(batches, 1), Y.repeat(batches)), 8):
+            nap()
+            functional.cross_entropy(model(x), y)
+    model.train()
+
+
+@pytest.mark.parametrize("grad", [False, True])
+def test_evaluation_with_a_loader(grad):
+    model = net()
+    with probed(steps=3) as session:
+        train(session, model, after=lambda: evaluate(model, grad=grad))
+    # each batch naps, the last one within the wait for the end of the data
+    assert millis(session, "evaluation") > 4 * 11
+    assert millis(session, "rest") < 11
+    assert bool(session.profile["facts"].get("eval_with_grad")) is grad
+    assert session.profile["places"]["evaluation"] == line_of(evaluate, "cross_entropy")
+    assert not session.profile["facts"].get("eval_trained")
+
+
+def test_evaluation_of_a_single_batch():
+    model = net()
+    with probed(steps=3) as session:
+        train(session, model, after=lambda: evaluate(model, grad=True, batches=1))
+    assert millis(session, "evaluation") > 11
+    assert session.profile["facts"]["eval_with_grad"]
+
+
+def test_evaluation_without_a_loader():
+    model = net()
+
+    def check():
+        model.eval()
+        for _ in range(3):
+            model(X)
+            nap()
+        model.train()
+
+    with probed(steps=3) as session:
+        train(session, model, after=check)
+    assert millis(session, "evaluation") > 2 * 11
+    assert session.profile["facts"]["eval_with_grad"]
+
+
+@pytest.mark.parametrize("when", ["before", "between"])
+def test_frozen_teacher_is_no_evaluation(when):
+    teacher = net().eval()
+
+    def teach():
+        with torch.no_grad():
+            teacher(X)
+
+    loader = DataLoader(TensorDataset(X, Y), 8)
+    feed = iter(loader)
+
+    def feed_and_teach():
+        nonlocal feed
+        feed = iter(loader)
+        next(feed)
+        if when == "before":
+            teach()
+
+    between = teach if when == "between" else lambda: None
+    with probed(steps=4) as session:
+        train(session, before=feed_and_teach, between=between)
+    assert "evaluation" not in session.profile["phases"]
+    assert not session.profile["facts"].get("eval_with_grad")
+    assert not session.profile["facts"].get("eval_trained")
+
+
+def test_training_in_eval_mode_is_training():
+    model = net().eval()
+    with probed(steps=4) as session:
+        train(session, model)
+    assert "evaluation" not in session.profile["phases"]
+    assert session.profile["facts"]["eval_trained"]
+    assert millis(session, "forward") > 0
+
+
+# facts and places
+
+
+def test_places_and_facts_of_a_plain_loop():
+    with probed(steps=2) as session:
+        train(session)
+    places, facts = session.profile["places"], session.profile["facts"]
+    assert places["model"] == line_of(train, "model(X)")
+    assert places["backward"] == line_of(train, "loss.backward()")
+    assert places["zero_grad"] == line_of(train, "zero_grad()")
+    assert places["step"] == line_of(train, "optimizer.step()")
+    assert places["optimizer"] == line_of(train, "torch.optim.SGD")
+    assert facts["model"]
+    assert facts["float32_model"]
+    assert facts["optimizer_unfused"]
+    for absent in ("cuda", "compiled", "autocast_on", "float64_model", "conv4d", "anomaly"):
+        assert not facts[absent]
+    assert not facts.get("zero_grad_false")
+    assert facts["loaders"] == 0
+
+
+def test_zero_grad_to_zeros():
+    model = net()
+    with probed(steps=2) as session:
+        train(session, model, after=lambda: model.zero_grad(set_to_none=False))
+    assert session.profile["facts"]["zero_grad_false"]
+
+
+def test_tensors_made_of_arrays():
+    array = np.zeros((3, 3), np.float32)
+
+    def make():
+        torch.tensor(array)
+
+    with probed(steps=2) as session:
+        train(session, before=make)
+    assert session.profile["facts"]["tensor_from_numpy"]
+    assert session.profile["places"]["tensor"] == line_of(make, "torch.tensor")
+    with probed(steps=2) as session:
+        train(session, before=lambda: torch.tensor([1.0]))
+    assert not session.profile["facts"].get("tensor_from_numpy")
+
+
+def test_copying_a_tensor_warns_at_the_users_line():
+    def copy():
+        return torch.tensor(X)
+
+    with probed(steps=2) as session, pytest.warns(UserWarning, match="copy construct") as caught:
+        train(session, before=copy)
+    assert {f"{w.filename}" for w in caught} == {__file__}
+    assert not session.profile["facts"].get("tensor_from_numpy")
+
+
+def test_default_device_reaches_tensors():
+    with probed(steps=1), torch.device("meta"):
+        assert torch.tensor([1.0]).is_meta
+
+
+@pytest.mark.parametrize("tensor", ["x.to(torch.float64)", "x.double()", "x + torch.tensor([1.0])"])
+def test_compiled_code_is_traced_as_if_nobody_looked(tensor):
+    torch._dynamo.reset()
+    names = {"torch": torch}
+    exec(f"def function(x):\n    return {tensor} * 2", names)
+    with probed(steps=1):
+        compiled = torch.compile(names["function"], fullgraph=True, backend="eager")
+        torch._dynamo.utils.counters.clear()
+        for _ in range(3):
+            compiled(torch.ones(3))
+        assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == 1
+        assert "to" in vars(torch.Tensor)
+
+
+def test_double_precision_in_the_step_is_pointed_at_rather_than_the_model():
+    def widen():
+        X.double()
+
+    with probed(steps=2) as session:
+        model = net().double()
+        train(session, model.float(), before=widen)
+    assert session.profile["facts"]["float64_copies"]
+    assert session.profile["places"]["float64"] == line_of(widen, "double")
+
+
+def test_channels_last_and_convolutions():
+    def images(memory_format):
+        model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+        model = model.to(memory_format=memory_format)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        x = torch.randn(2, 3, 8, 8).to(memory_format=memory_format)
+        with probed(steps=1) as session:
+            for _ in steps_of(session):
+                model(x).sum().backward()
+                optimizer.step()
+        return session.profile["facts"]
+
+    assert images(torch.channels_last)["channels_last_on"]
+    plain = images(torch.contiguous_format)
+    assert plain["conv4d"]
+    assert not plain["channels_last_on"]
+
+
+def test_anomaly_detection_and_autocast():
+    model = net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with probed(steps=1) as session:
+        for _ in steps_of(session):
+            with (
+                torch.autograd.detect_anomaly(check_nan=False),
+                torch.autocast("cpu", torch.bfloat16),
+            ):
+                loss = functional.cross_entropy(model(X), Y)
+            loss.backward()
+            optimizer.step()
+    facts = session.profile["facts"]
+    assert facts["anomaly"]
+    assert facts["autocast_on"]
+    assert facts["dtype"] == "bfloat16"
+    assert "test_probe.py" in session.profile["places"]["anomaly"]
+
+
+def test_tokens():
+    model = nn.Sequential(nn.Embedding(9, 4), nn.Linear(4, 9))
+    optimizer = torch.optim.Adam(model.parameters())
+    tokens = torch.randint(0, 9, (2, 7))
+    with probed(steps=20) as session:
+        for _ in steps_of(session):
+            model(tokens).sum().backward()
+            optimizer.step()
+    assert session.profile["samples"] == 2
+    assert session.profile["tokens"] == 14
+
+
+# diagnostics
+
+
+def test_flops_are_those_of_the_matrix_products():
+    with probed(steps=1) as session:
+        train(session)
+    forward = 2 * 8 * (4 * 5 + 5 * 3)
+    gradients = 2 * 8 * (4 * 5 + 2 * 5 * 3)  # none for the first layer's input
+    assert session.profile["flops"] == forward + gradients
+
+
+def test_flops_of_attention_on_the_cpu():
+    class Attend(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scale = nn.Parameter(torch.ones(()))
+
+        def forward(self, x):
+            return functional.scaled_dot_product_attention(x * self.scale, x, x)
+
+    model = Attend()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    x = torch.randn(2, 3, 16, 8)
+    with probed(steps=1) as session:
+        for _ in steps_of(session):
+            model(x).sum().backward()
+            optimizer.step()
+    product = 2 * 2 * 3 * 16 * 16 * 8
+    assert session.profile["flops"] == 2 * product + 5 * product
+
+
+def test_memory_by_owner():
+    model = net()
+    optimizer = torch.optim.Adam(model.parameters())
+    parameters = 4 * sum(p.numel() for p in model.parameters())
+    with probed(steps=1) as session:
+        for _ in steps_of(session):
+            optimizer.zero_grad()
+            functional.cross_entropy(model(X), Y).backward()
+            optimizer.step()
+    owners = session.profile["memory"]["by_owner"]
+    assert owners["parameters"] == owners["gradients"] == parameters
+    assert owners["optimizer state"] >= 2 * parameters
+    # the input, the hidden layer, the log-probabilities, the targets
+    assert owners["activations"] >= 4 * 8 * (4 + 5 + 3)
+    assert session.profile["memory"]["peak"]["resident"] > 0
+
+
+def test_failing_diagnosis_is_noted_and_the_training_goes_on(monkeypatch):
+    def fail(_):
+        raise RuntimeError("no such luck")
+
+    monkeypatch.setattr(CountFlops, "begin", fail)
+    with probed(steps=2) as session:
+        train(session)
+    assert session.profile["flops"] is None
+    assert "no such luck" in session.profile["notes"]["flops"]
+    assert session.profile["memory"]["by_owner"]["parameters"]
+
+
+def test_compiled_programs_are_not_diagnosed(monkeypatch):
+    monkeypatch.setattr("hotlap.seam.probe.diagnostics.anything_compiled", lambda: True)
+    with probed(steps=2) as session:
+        train(session)
+    assert session.profile["diagnostic"] == 0
+    assert set(session.profile["notes"]) == {"flops", "memory"}
+
+
+# the run as a whole
+
+
+def test_training_is_the_same_with_and_without():
+    def losses(**options):
+        model, found = net(), []
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+        torch.manual_seed(1)
+        for x, y in DataLoader(TensorDataset(X.repeat(9, 1), Y.repeat(9)), 4, shuffle=True):
+            optimizer.zero_grad()
+            loss = functional.cross_entropy(functional.dropout(model(x)), y)
+            loss.backward()
+            optimizer.step()
+            found.append(loss.item())
+        return found
+
+    plain = losses()
+    with probed(steps=8):
+        assert losses() == plain
+
+
+def test_everything_is_put_back():
+    def standing():
+        owners = (torch.Tensor, torch.optim.Optimizer, nn.Module, DataLoader, torch.amp.GradScaler)
+        names = ("to", "double", "backward", "zero_grad", "__init__", "__iter__", "__call__")
+        return [vars(owner).get(name) for owner in owners for name in names] + [
+            torch.tensor,
+            torch.save,
+            torch.autograd.backward,
+        ]
+
+    net()
+    torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.1)
+    before = standing()
+    with probed(steps=1) as session:
+        model = train(session)
+    assert standing() == before
+    assert "_compiled_call_impl" not in model.__dict__
+
+
+def test_short_run_is_told_of_by_its_warm_up():
+    with probed(warmup=50, steps=5) as session:
+        model = net()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            functional.cross_entropy(model(X), Y).backward()
+            optimizer.step()
+        _end(session)
+    assert session.profile["ended"] == "exit"
+    assert session.profile["steps"] == 3
+    assert session.profile["warmup"] == 0
+    assert session.profile["samples"] == 8
+
+
+def _end(session):
+    """What atexit would call."""
+    import gc
+
+    from hotlap.seam.probe import _Report
+
+    for report in gc.get_objects():
+        if type(report) is _Report and report._rec.session is session:
+            report.send("exit")
+
+
+def test_process_without_a_step_says_nothing():
+    with probed(steps=1) as session:
+        net()(X)
+        _end(session)
+    assert session.kinds() == []
+
+
+def test_first_backward_and_step_are_told():
+    with probed(steps=1) as session:
+        train(session)
+    assert session.kinds() == ["backward", "profile"]
+    assert session.told == 1
+
+
+def test_stop_waits_for_the_parent():
+    with probed(steps=1, stop=True) as session:
+        train(session)
+    assert session.wire.waited == 1
+
+
+def test_only_the_first_rank_reports(monkeypatch):
+    monkeypatch.setenv("RANK", "1")
+    with probed(steps=1) as session:
+        train(session)
+    assert "profile" not in session.kinds()
+
+
+def test_time_bounds_the_run():
+    with probed(steps=10_000, seconds=0.2) as session:
+        model = net()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        end = time.monotonic() + 20
+        while "profile" not in session.kinds() and time.monotonic() < end:
+            functional.cross_entropy(model(X), Y).backward()
+            optimizer.step()
+    assert 0 < session.profile["steps"] < 10_000
+    assert session.profile["ended"] == "steps"
+
+
+def test_other_threads_pass_through():
+    import threading
+
+    model = net()
+
+    def elsewhere():
+        with torch.no_grad():
+            for _ in range(3):
+                model(X.double().float())
+
+    def run():
+        thread = threading.Thread(target=elsewhere)
+        thread.start()
+        thread.join()
+
+    with probed(steps=3) as session:
+        train(session, after=run)
+    assert "evaluation" not in session.profile["phases"]
+    assert "copy" not in session.profile["phases"]

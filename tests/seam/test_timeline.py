@@ -1,0 +1,204 @@
+"""The bookkeeping of the probe by itself, with made-up times."""
+
+import pytest
+
+from hotlap.seam.probe import device
+from hotlap.seam.probe.device import DeviceTimeline
+from hotlap.seam.probe.evaluations import Evaluations
+from hotlap.seam.probe.phases import (
+    BACKWARD,
+    CHECKING,
+    DATA,
+    EVALUATION,
+    FORWARD,
+    LOADER,
+    LOSS,
+    OPTIMIZER,
+    PHASES,
+    REST,
+    fold,
+)
+from hotlap.seam.probe.tally import BATCH, MOST_ROWS, Tally
+
+
+def folded(codes, evaluations=()):
+    """Phases of a step whose stretches last 1, 2, 4, 8 ... in the order of the codes."""
+    stamps = [2**index - 1 for index in range(len(codes) + 1)]
+    row = fold(codes, stamps, evaluations)
+    assert sum(row) == stamps[-1]
+    return {name: time for name, time in zip(PHASES, row, strict=True) if time}
+
+
+@pytest.mark.parametrize(
+    ("codes", "expected"),
+    [
+        ([REST, OPTIMIZER], {"rest": 1, "optimizer": 2}),
+        ([DATA, FORWARD, LOSS, BACKWARD], {"data": 1, "forward": 6, "backward": 8}),
+        (
+            [FORWARD, LOSS, OPTIMIZER, LOSS, BACKWARD],
+            {"forward": 11, "optimizer": 4, "backward": 16},
+        ),
+        ([FORWARD, LOSS, DATA], {"forward": 1, "rest": 2, "data": 4}),
+        ([LOADER, DATA, EVALUATION, CHECKING], {"loader": 1, "data": 2, "forward": 4, "rest": 8}),
+    ],
+)
+def test_fold(codes, expected):
+    assert folded(codes) == expected
+
+
+def test_fold_of_an_evaluation():
+    codes = [OPTIMIZER, LOADER, DATA, EVALUATION, CHECKING, DATA, REST]
+    found = folded(codes, [(1, 6)])
+    assert found == {"optimizer": 1, "evaluation_data": 2 + 4 + 32, "evaluation": 24, "rest": 64}
+
+
+class Loop:
+    """Drives `Evaluations` as the boundaries do."""
+
+    def __init__(self):
+        self.codes = [REST]
+        self.evaluations = Evaluations(self.codes)
+
+    def data(self, code=DATA, last=False):
+        self.evaluations.asked(code)
+        self.codes.append(code)
+        if last:
+            self.evaluations.exhausted()
+        self.codes.append(CHECKING if self.evaluations.going_on else REST)
+        return self
+
+    def check(self, root=1):
+        self.evaluations.forward(root)
+        self.codes.append(EVALUATION)
+        self.codes.append(CHECKING)
+        self.evaluations.reached()
+        return self
+
+    def train(self):
+        self.evaluations.training()
+        self.codes += [FORWARD, LOSS]
+        return self
+
+    def back(self):
+        self.trains = self.evaluations.backward()
+        self.codes += [BACKWARD, REST]
+        return self
+
+
+def test_loader_start_belongs_to_the_evaluation_it_feeds():
+    loop = Loop().data(LOADER).data().check().data(last=True).data().train().back()
+    assert loop.evaluations.close() == [(1, 8)]
+
+
+def test_evaluation_that_was_broken_off_ends_with_its_last_forward():
+    loop = Loop().data().check().data().check().data(LOADER).data().train().back()
+    assert loop.evaluations.close() == [(1, 8)]
+
+
+def test_training_in_eval_mode_after_an_evaluation_is_not_part_of_it():
+    loop = Loop().data().check().data().check().data(last=True).data().check().back()
+    assert loop.trains
+    assert loop.evaluations.close() == [(1, 10)]
+
+
+def test_training_in_eval_mode_after_an_evaluation_that_was_broken_off():
+    loop = Loop().data().check().data().check().back()
+    assert loop.trains
+    assert loop.evaluations.close() == [(1, 4)]
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        Loop().data().check().train().back(),
+        Loop().data().train().check().back(),
+        Loop().data().check().data().train().back() and Loop().data().train().back(),
+        Loop().check().train().back(),
+        Loop().data().check().back(),
+    ],
+)
+def test_no_evaluation(loop):
+    assert loop.evaluations.close() == []
+
+
+def test_tally_stays_small_and_its_sums_exact():
+    tally = Tally()
+    steps = 3 * MOST_ROWS + BATCH // 2
+    for index in range(steps):
+        tally.add(([REST, FORWARD], [0, 10, 10 + (index % 11)], []))
+    assert len(tally._rows) <= MOST_ROWS + BATCH
+    phases = tally.phases()
+    assert phases["rest"]["mean"] == pytest.approx(10e-9)
+    assert phases["rest"]["steps"] == steps
+    assert phases["forward"]["p50"] == pytest.approx(5e-9, abs=1.1e-9)
+    assert phases["forward"]["p10"] == pytest.approx(1e-9, abs=1.1e-9)
+    assert tally.step()["mean"] == pytest.approx(15e-9, rel=0.01)
+
+
+class Event:
+    """A CUDA event of a device whose clock is set by hand, in milliseconds."""
+
+    clock = 0.0
+    passed = False
+
+    def record(self):
+        self.at = Event.clock
+
+    def query(self):
+        return Event.passed
+
+    def elapsed_time(self, other):
+        return other.at - self.at
+
+
+class FakePool(device.Pool):
+    made = 0
+
+    def record(self):
+        if not self._free:
+            FakePool.made += 1
+        event = self._free.pop() if self._free else Event()
+        event.record()
+        return event
+
+
+def test_device_times_come_later_and_from_the_devices_clock(monkeypatch):
+    monkeypatch.setattr(device, "_in_use", lambda: True)
+    monkeypatch.setattr(device, "SHORT_STEP", 0.0)
+    Event.clock, Event.passed, FakePool.made = 0.0, False, 0
+    line = DeviceTimeline()
+    line._pool = FakePool()
+    line.reopen()
+    for step in range(4):
+        for code, lasts in ((FORWARD, 3.0), (BACKWARD, 6.0), (REST, 1.0)):
+            line.mark(code)
+            Event.clock += lasts
+        line.close()
+        if step == 1:
+            assert line.tally.steps == 0
+        Event.passed = step >= 2
+        line.reopen()
+    assert line.tally.steps == 4
+    phases = line.device_results()["phases"]
+    assert phases["forward"]["mean"] == pytest.approx(3e-3)
+    assert phases["backward"]["mean"] == pytest.approx(6e-3)
+    made = FakePool.made
+    for code in (FORWARD, BACKWARD):
+        line.mark(code)
+    assert FakePool.made == made
+
+
+def test_copy_that_was_none_leaves_no_event(monkeypatch):
+    monkeypatch.setattr(device, "_in_use", lambda: True)
+    monkeypatch.setattr(device, "SHORT_STEP", 0.0)
+    Event.passed = True
+    line = DeviceTimeline()
+    line._pool = FakePool()
+    line.reopen()
+    line.mark(FORWARD)
+    line.unmark()
+    line.mark(BACKWARD)
+    line.close()
+    line.reopen()
+    assert line.tally.steps == 1
+    assert "forward" not in line.device_results()["phases"]
