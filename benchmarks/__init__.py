@@ -1,0 +1,1 @@
+"""The project's own figures, each with a script here and its raw record under `results/`."""

@@ -1,0 +1,103 @@
+"""How often a race of a script against itself sees a difference, and whether it sees a planted one.
+
+`python -m benchmarks.honesty [RACES [PLANTED]]`: races of a small training script against itself,
+every second one while another process comes and goes on all cores, then races against the same
+script with a sleep of 10 % of each step, under the same weather.
+"""
+
+import contextlib
+import multiprocessing
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from benchmarks import record
+from hotlap.core.machine import detect
+from hotlap.core.spec import Mode
+from hotlap.trial.launch import Setting
+from hotlap.trial.race import Rules, race
+from hotlap.trial.side import Side
+from hotlap.trial.stats import Verdict
+
+SCRIPT = Path(__file__).parent.parent / "tests" / "scripts" / "mlp.py"
+SECONDS = 10.0
+
+
+def _burn(seed: int) -> None:
+    """Keep a core busy for 0.2 to 3 s, rest as long, and so on."""
+    draw = random.Random(seed)
+    while True:
+        end = time.monotonic() + draw.uniform(0.2, 3.0)
+        while time.monotonic() < end:
+            sum(range(1000))
+        time.sleep(draw.uniform(0.2, 3.0))
+
+
+@contextlib.contextmanager
+def weather(*, busy: bool, seed: int) -> Iterator[None]:
+    """Another process on every core that comes and goes."""
+    cores = detect().logical_cores if busy else 0
+    burners = [
+        multiprocessing.Process(target=_burn, args=(seed,), daemon=True) for _ in range(cores)
+    ]
+    for burner in burners:
+        burner.start()
+    try:
+        yield
+    finally:
+        for burner in burners:
+            burner.kill()
+
+
+def once(*arguments: str) -> dict[str, Any]:
+    """One race of the script against itself with these arguments on B's side."""
+    with tempfile.TemporaryDirectory() as folder:
+        sides = [
+            Side(
+                Setting(
+                    (sys.executable, str(SCRIPT), *words), Mode.RACE, seed=0,
+                    scratch=Path(folder) / "scratch", output=Path(folder) / "log",
+                )
+            )
+            for words in ((), arguments)
+        ]  # fmt: skip
+        try:
+            found = race(*sides, Rules(seconds=SECONDS))
+        finally:
+            for side in sides:
+                side.close()
+    return asdict(found)
+
+
+def main(races: int, planted: int) -> None:
+    """Run them all and write the record."""
+    rows = []
+    for index in range(races + planted):
+        slow = index >= races
+        arguments = ("--slow-down", "0.1") if slow else ()
+        with weather(busy=index % 2 == 1, seed=index):
+            row = {"planted": slow, "busy": index % 2 == 1, **once(*arguments)}
+        rows.append(row)
+        e = row["estimate"]
+        verdict = f"{row['verdict']} {e['ratio']:.3f} [{e['low']:.3f}, {e['high']:.3f}]"
+        print(index, f"planted={slow} busy={row['busy']}", verdict, e["pairs"], flush=True)
+    calls = {Verdict.FASTER, Verdict.SLOWER}
+    summary = {
+        "races against itself": races,
+        "of them called faster or slower": sum(
+            row["verdict"] in calls for row in rows if not row["planted"]
+        ),
+        "planted 10 % slow-downs": planted,
+        "of them found": sum(row["verdict"] == "slower" for row in rows if row["planted"]),
+    }
+    record.write("honesty", f"python -m benchmarks.honesty {races} {planted}", rows, summary)
+
+
+if __name__ == "__main__":
+    numbers = [int(word) for word in sys.argv[1:]] or [40, 10]
+    main(*[*numbers, 10][:2])

@@ -1,0 +1,33 @@
+"""Raw records: every benchmark writes what it measured, on what, with which versions."""
+
+import datetime
+import json
+import platform
+from pathlib import Path
+from typing import Any
+
+from hotlap import __version__
+from hotlap.core.machine import detect
+from hotlap.core.recipe import torch_version
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def write(name: str, command: str, rows: Any, summary: dict[str, Any]) -> Path:
+    """Write `results/<date>-<machine>/<name>.json` and print the summary."""
+    machine = detect()
+    folder = RESULTS / f"{datetime.date.today().isoformat()}-{machine.fingerprint}"
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}.json"
+    record = {
+        "command": command,
+        "machine": machine.summary(),
+        "python": platform.python_version(),
+        "torch": torch_version(),
+        "hotlap": __version__,
+        "summary": summary,
+        "rows": rows,
+    }
+    path.write_text(json.dumps(record, indent=1))
+    print(json.dumps(summary, indent=1))
+    return path
