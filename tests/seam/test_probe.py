@@ -116,6 +116,20 @@ def test_slow_dataset_is_data_and_its_line_is_named():
     assert session.profile["samples"] == 4
 
 
+def test_pure_python_is_not_hidden_behind_a_short_operator():
+    def transform():
+        total = 0
+        for number in range(40_000):
+            total += number * number
+        return torch.tensor([float(total)] * 8)
+
+    with probed(steps=150) as session:
+        train(session, before=transform)
+    lines = session.profile["lines"]["rest"]
+    of_loop = [line for line in lines if "number" in line["text"]]
+    assert sum(line["share"] for line in of_loop) > 0.7
+
+
 def test_workers_are_left_alone_and_seen():
     model = net()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)

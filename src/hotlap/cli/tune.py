@@ -110,8 +110,8 @@ def _orders(command: tuple[str, ...], options: dict[str, Any]) -> "Orders":
     from hotlap.core.spec import Mode
     from hotlap.trial.command import normalise
     from hotlap.trial.launch import Setting
-    from hotlap.tune.candidates import Wanted
-    from hotlap.tune.search import MEMORY_SAVERS, Orders, known
+    from hotlap.tune.candidates import Wanted, known
+    from hotlap.tune.search import MEMORY_SAVERS, Orders
 
     here = folder()
     parts = normalise(command)

@@ -19,7 +19,7 @@ Maker = Callable[[Module, CallModule], CallModule | None]
 
 SLOT = "_compiled_call_impl"
 QUIET_STEPS = 3
-LOOK_AGAIN = 64
+LOOK_AGAIN = 512
 
 
 class Roots:
@@ -78,6 +78,8 @@ class Roots:
         original = self._original
 
         def __call__(module: Module, *args: Any, **kwargs: Any) -> Any:  # noqa: N807
+            if torch.compiler.is_compiling():  # a compiled function of the user's calls the model
+                return original(module, *args, **kwargs)
             if torch._C._current_graph_task_id() != -1:  # a checkpoint recomputes in backward
                 return original(module, *args, **kwargs)
             Module.__call__ = original  # type: ignore[method-assign]
@@ -104,7 +106,7 @@ class Roots:
             outer = maker(root, outer) or outer
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            if self._inside:
+            if self._inside or torch.compiler.is_compiling():
                 return inner(*args, **kwargs)
             self._inside = True
             try:

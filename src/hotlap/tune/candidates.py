@@ -9,7 +9,7 @@ from hotlap.core import choices
 from hotlap.core.machine import Machine
 from hotlap.core.move import Choice
 from hotlap.core.numerics import Numerics
-from hotlap.core.registry import techniques
+from hotlap.core.registry import technique, techniques
 from hotlap.core.technique import How, Technique
 from hotlap.tune.result import Outcome, Status
 
@@ -38,26 +38,26 @@ class Script:
     shares: dict[str, float]
     ceilings: dict[str, float] = field(default_factory=dict)
 
-    def bound(self, technique: Technique) -> float:
+    def bound(self, record: Technique) -> float:
         """The largest ratio that shortening the technique's phases can give (Amdahl)."""
-        symptom = technique.symptom
+        symptom = record.symptom
         if symptom is None:
             return 1.0
         share = symptom.gives * sum(self.shares.get(phase, 0.0) for phase in symptom.phases)
         limit = min((self.ceilings[p] for p in symptom.phases if p in self.ceilings), default=1e9)
         return min(1.0 / max(1e-3, 1.0 - share), limit)
 
-    def promise(self, technique: Technique) -> float:
+    def promise(self, record: Technique) -> float:
         """The part of a step it can be expected to take away; nothing known: all of it."""
-        symptom = technique.symptom
+        symptom = record.symptom
         if symptom is None:
             return 1.0
         return symptom.expected * sum(self.shares.get(phase, 0.0) for phase in symptom.phases)
 
-    def keep(self, technique: Technique, ratio: float) -> None:
+    def keep(self, record: Technique, ratio: float) -> None:
         """A technique was kept: its phases shrank by what it gave, the others' shares grow."""
-        self.facts.update(technique.grants)
-        symptom = technique.symptom
+        self.facts.update(record.grants)
+        symptom = record.symptom
         mine = symptom.phases if symptom else ()
         held = sum(self.shares.get(phase, 0.0) for phase in mine)
         total = 1.0 / max(ratio, 1.0)
@@ -70,43 +70,43 @@ class Script:
 def sift(script: Script, wanted: Wanted) -> tuple[list[Technique], list[Outcome]]:
     """Part the catalogue's movable techniques into those to race and rows that say why not."""
     todo, rows = [], []
-    for technique in techniques().values():
-        if How.MOVE not in technique.how:
+    for record in techniques().values():
+        if How.MOVE not in record.how:
             continue
-        row = _refusal(technique, script, wanted)
+        row = _refusal(record, script, wanted)
         if row is None:
-            todo.append(technique)
+            todo.append(record)
         else:
             rows.append(row)
     return todo, rows
 
 
-def _refusal(technique: Technique, script: Script, wanted: Wanted) -> Outcome | None:
-    name = technique.id
+def _refusal(record: Technique, script: Script, wanted: Wanted) -> Outcome | None:
+    name = record.id
     asked = name in wanted.only or name in wanted.requested
     if name in wanted.skip or (wanted.only and not asked):
         return Outcome(name, Status.SKIPPED, "not asked for")
-    if technique.numerics not in wanted.allow:
-        reason = f"{technique.numerics} numerics; --allow {technique.numerics} lets it run"
+    if record.numerics not in wanted.allow:
+        reason = f"{record.numerics} numerics; --allow {record.numerics} lets it run"
         return Outcome(name, Status.NOT_ALLOWED, reason)
-    if technique.on_request and not asked:
+    if record.on_request and not asked:
         return Outcome(name, Status.SKIPPED, "on request: --fit-memory or --only")
-    missing = technique.missing(joined_facts(technique, script.facts))
+    missing = record.missing(joined_facts(record, script.facts))
     return Outcome(name, Status.NOT_APPLICABLE, missing) if missing else None
 
 
-def joined_facts(technique: Technique, facts: Mapping[str, object]) -> dict[str, object]:
+def joined_facts(record: Technique, facts: Mapping[str, object]) -> dict[str, object]:
     """The facts as they would be with the techniques that this one is raced together with."""
     known, merged = techniques(), dict(facts)
-    for name in technique.joins:
+    for name in record.joins:
         if not known[name].missing(merged):
             merged.update(known[name].grants)
     return merged
 
 
-def values_of(technique: Technique, machine: Machine) -> list[Values]:
+def values_of(record: Technique, machine: Machine) -> list[Values]:
     """Every combination of the values that the technique's choices can take here."""
-    named = {choice.name: _candidates(choice, machine) for choice in technique.choices}
+    named = {choice.name: _candidates(choice, machine) for choice in record.choices}
     return [dict(zip(named, combo, strict=True)) for combo in itertools.product(*named.values())]
 
 
@@ -115,3 +115,14 @@ def _candidates(choice: Choice, machine: Machine) -> tuple[Any, ...]:
         found: tuple[Any, ...] = getattr(choices, choice.values)(machine)
         return found
     return choice.values
+
+
+def known(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Check ids that the user gave.
+
+    Raises:
+        UsageError: one of them is no record.
+    """
+    for name in names:
+        technique(name)
+    return names

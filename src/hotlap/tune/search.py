@@ -8,22 +8,21 @@ fresh processes.
 """
 
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from hotlap.core.errors import HotlapError, TrialFailedError
 from hotlap.core.machine import Machine
-from hotlap.core.numerics import Numerics
-from hotlap.core.registry import ceilings, technique, techniques
+from hotlap.core.registry import ceilings, technique
 from hotlap.core.technique import Technique
 from hotlap.trial.launch import Setting
-from hotlap.trial.parity import Noise, Parity, compare, noise
-from hotlap.trial.race import Race, Rules, out_of_memory, race
+from hotlap.trial.parity import Noise, Parity, noise
+from hotlap.trial.race import Rules, out_of_memory, race
 from hotlap.trial.side import Side
-from hotlap.trial.stats import Estimate, Verdict
+from hotlap.trial.stats import Estimate
 from hotlap.tune.budget import Budget
 from hotlap.tune.candidates import Chosen, Script, Values, Wanted, sift, values_of
+from hotlap.tune.judge import judged, parity_of
 from hotlap.tune.result import Ceiling, Outcome, Status, TuneResult
 
 FLOOR_SECONDS = 8.0
@@ -243,30 +242,10 @@ class Tuner:
             record.id, Status.KEPT, "", values, found, self._parity(chosen, side), tuple(joined)
         )
         self._start_ups[side] = start_up
-        return self._judged(row, side), side
+        return judged(row, side), side
 
-    def _judged(self, row: Outcome, side: Side) -> Outcome:
-        assert row.race is not None
-        assert row.parity is not None
-        trial = side.trial
-        inert = trial.inert.get(row.technique, "") if trial else ""
-        if trial and row.technique not in trial.held:
-            reason = inert or "it found nothing to change in this script"
-            return replace(row, status=Status.NOT_APPLICABLE, reason=reason)
-        if not row.parity.kept:
-            return replace(row, status=Status.BROKE_PARITY, reason=row.parity.reason)
-        if row.race.verdict is not Verdict.FASTER:
-            return replace(row, status=Status.NO_GAIN, reason=_no_gain(row.race))
-        return replace(row, reason=row.parity.reason)
-
-    def _parity(self, chosen: Mapping[str, Values], side: Side) -> Parity:
-        records = [technique(name) for name in chosen]
-        order = list(Numerics)
-        numerics = max((r.numerics for r in records), key=order.index, default=Numerics.EXACT)
-        layout = any(r.layout_sensitive for r in records)
-        return compare(
-            self.plain.losses, side.losses, numerics, self.noise, layout_sensitive=layout
-        )
+    def _parity(self, chosen: Chosen, side: Side) -> Parity:
+        return parity_of(chosen, self.plain.losses, side.losses, self.noise)
 
     def _joined(self, record: Technique) -> Chosen:
         """The techniques it is raced together with, where the script lacks what they give."""
@@ -319,23 +298,3 @@ def _phases(record: Technique) -> tuple[str, ...]:
 
 def _ratio(row: Outcome) -> float:
     return row.race.estimate.ratio if row.race is not None else 0.0
-
-
-def _no_gain(found: Race) -> str:
-    e = found.estimate
-    if found.verdict is Verdict.SLOWER:
-        return "slower"
-    if e.high < 1.02:
-        return "not faster"
-    return "no gain could be shown in the time it had"
-
-
-def known(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Check ids that the user gave.
-
-    Raises:
-        UsageError: one of them is no technique.
-    """
-    for name in names:
-        technique(name)
-    return tuple(name for name in names if name in techniques())

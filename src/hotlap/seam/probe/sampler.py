@@ -21,6 +21,7 @@ INTERVAL = 0.01
 LONGEST = 0.1
 MANY = 100
 SWITCH = 0.001
+SWITCH_ALONE = 0.0002
 TOP = 8
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -43,11 +44,14 @@ class Sampler:
     def sampling(self) -> Iterator[None]:
         """Sample until the context ends.
 
-        Meanwhile threads hand over after 1 ms rather than 5, so that a sample of pure Python code
-        comes soon after it is due.
+        Meanwhile threads hand over sooner than after 5 ms. A sample waits for the interpreter's
+        lock, so that lines which let go of it (torch's operators) are seen too often and pure
+        Python too seldom: the shorter the wait, the less so. A program with threads of its own
+        would pay for very short turns.
         """
         before = sys.getswitchinterval()
-        sys.setswitchinterval(min(before, SWITCH))
+        alone = threading.active_count() == 1
+        sys.setswitchinterval(min(before, SWITCH_ALONE if alone else SWITCH))
         thread = threading.Thread(target=self._run, name="hotlap sampler", daemon=True)
         thread.start()
         try:
