@@ -10,6 +10,8 @@ import pytest
 
 from planted.manifest import PLANTED, Planted
 
+pytestmark = pytest.mark.slow
+
 HEADLINES = {
     "data": "waiting for data",
     "float64": "float64",

@@ -146,6 +146,7 @@ class _Runner:
         sides = (self.a, self.b) if a_first else (self.b, self.a)
         blocks = {id(side): self._block(side) for side in sides}
         a, b = blocks[id(self.a)], blocks[id(self.b)]
+        self.steps = min(self.steps, a.steps, b.steps)  # a short program had them shortened
         self._a.append(a)
         self._b.append(b)
         self.pairs += 1

@@ -57,13 +57,33 @@ class Side:
     def ready(self) -> Pace:
         """Bring it to a steady pace if it is not live yet; afterwards it stands paused."""
         if self.trial is None:
-            self.trial = Trial(self.setting, self.patience)
-            self.launches += 1
-            self.pace = settle(self.trial, whole_epoch=self.whole_epoch)
-            self._note()
-            self.trial.pause()
+            try:
+                self._launch(Patience(whole_epoch=self.whole_epoch))
+            except Ended:
+                assert self.trial is not None
+                half = sum(block.steps for block in self.trial.blocks) // 2
+                self.close()
+                self._launch_short(half)
         assert self.pace is not None
         return self.pace
+
+    def _launch(self, patience: "Patience") -> None:
+        self.trial = Trial(self.setting, self.patience)
+        self.launches += 1
+        self.pace = settle(self.trial, patience)
+        self._note()
+        self.trial.pause()
+
+    def _launch_short(self, steps: int) -> None:
+        """Launch a program that is over before it could be settled: half of it is warm-up."""
+        try:
+            self._launch(Patience(most_steps=max(1, steps)))
+        except Ended:
+            self.close()
+            raise TrialFailedError(
+                f"the program ends after about {2 * steps} steps, too few to time; "
+                "let it train longer"
+            ) from None
 
     def ready_pace(self) -> Pace:
         """The pace of its last settling, live or not."""
@@ -72,23 +92,25 @@ class Side:
     def block(self, steps: int) -> Block:
         """Run one block of steps, from a fresh start of the command if it has ended.
 
+        Where even a fresh program ends before the block does, the block is made shorter.
+
         Raises:
-            TrialFailedError: the command failed, or is too short for a block.
+            TrialFailedError: the command failed, or is too short for any block.
         """
-        for _ in range(2):
+        while steps:
+            fresh = self.trial is None
             self.ready()
             assert self.trial is not None
             try:
                 block = self.trial.run(steps)
             except Ended:
                 self.close()
+                steps = steps // 2 if fresh else steps
                 continue
             self.trial.pause()
             self._note()
             return block
-        raise TrialFailedError(
-            f"the program ends before {steps} steps have been timed; let it train longer"
-        )
+        raise TrialFailedError("the program ends before a step has been timed; let it train longer")
 
     def _note(self) -> None:
         assert self.trial is not None
@@ -103,18 +125,31 @@ class Side:
             self.trial = None
 
 
-def settle(trial: Trial, *, whole_epoch: bool = False) -> Pace:
+@dataclass(frozen=True)
+class Patience:
+    """How long to settle: through the first epoch, or for at most so many steps (0: any number)."""
+
+    whole_epoch: bool = False
+    most_steps: int = 0
+
+
+def settle(trial: Trial, patience: Patience) -> Pace:
     """Run a fresh trial until its pace is steady and, if that is soon, an epoch has passed.
 
     With `whole_epoch` the first epoch is always run through: what it fills (a cache) counts as
     warm-up. Steady means: the last two blocks of at least 50 ms agree within a quarter.
+
+    Raises:
+        Ended: the program came to its end before.
     """
     begin = time.monotonic()
     blocks = [trial.first()]
-    steps = 1
-    for _ in range(SETTLE_BLOCKS if not whole_epoch else 1 << 30):
-        blocks.append(trial.run(steps))
-        if _steady(blocks) and _looked(blocks, begin, whole_epoch=whole_epoch):
+    steps, most = 1, patience.most_steps or 1 << 60
+    while blocks[-1].at < most:
+        blocks.append(trial.run(min(steps, most - blocks[-1].at)))
+        if _steady(blocks) and _looked(blocks, begin, whole_epoch=patience.whole_epoch):
+            break
+        if len(blocks) > SETTLE_BLOCKS and not patience.whole_epoch:
             break
         last = blocks[-1].wall
         steps = min(4 * steps, max(1, math.ceil(steps * BLOCK / max(last, 1e-6))))
