@@ -15,7 +15,7 @@ from benchmarks import record
 from hotlap.trial.stats import PairedTest
 
 STEPPER = Path(__file__).with_name("stepper.py")
-SIZES = {"0.5 ms": ("256", "128"), "20 ms": ("2048", "512")}
+SIZES = {"0.5 ms": ("64", "32"), "20 ms": ("1024", "256")}
 BLOCK = 0.2
 WARM = 60
 

@@ -17,9 +17,9 @@ from typing import Any
 
 from hotlap.seam.where import short, users_frame
 
-INTERVAL = 0.01
+INTERVAL = 0.02
 LONGEST = 0.1
-MANY = 100
+MANY = 50
 SWITCH = 0.001
 SWITCH_ALONE = 0.0002
 TOP = 8
