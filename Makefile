@@ -16,7 +16,7 @@ $(STAMP): pyproject.toml constraints.txt
 	touch $(STAMP)
 
 demo: setup  ## tune the example script, then show what was written
-	cd examples/digits && ../../$(BIN)/hotlap tune --budget 150s --recipe hotlap.toml ../../$(BIN)/python train.py
+	cd examples/digits && ../../$(BIN)/hotlap tune --budget 160s train.py
 	@echo && cat examples/digits/hotlap.toml
 
 test: lint types imports unit

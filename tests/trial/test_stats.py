@@ -141,10 +141,10 @@ def test_one_wild_pair_does_not_drag_the_estimate() -> None:
 
 
 def test_identical_times_are_the_same() -> None:
-    assert filled([(1.0, 1.0)] * 3).verdict() is Verdict.UNDECIDED
-    test = filled([(1.0, 1.0)] * 4)
+    assert filled([(1.0, 1.0)] * 5).verdict() is Verdict.UNDECIDED
+    test = filled([(1.0, 1.0)] * 6)
     now = test.estimate()
-    assert (now.ratio, now.low, now.high, now.pairs, now.level) == (1, 1, 1, 4, 0.95)
+    assert (now.ratio, now.low, now.high, now.pairs, now.level) == (1, 1, 1, 6, 0.95)
     assert test.verdict() is Verdict.SAME
     assert test.no_gain()
     assert test.settled(precision=0.001)

@@ -1,5 +1,7 @@
 """`hotlap tune`."""
 
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -91,7 +93,10 @@ def tune(ctx: click.Context, /, as_json: bool, quiet: bool, verbose: bool, recip
     follow = tune_text.Follow(out, orders.seconds, verbose=not quiet and not as_json)
     with follow.showing():
         follow.stage("looking at the script")
-        tuner = Tuner(orders, _looked_at(orders), machine, follow)
+        begin = time.monotonic()
+        script = _looked_at(orders)
+        orders = replace(orders, seconds=orders.seconds - (time.monotonic() - begin))
+        tuner = Tuner(orders, script, machine, follow)
         result = tuner.run()
     written = recipe_of(result, tuner.chosen, machine)
     worth = bool(result.kept) and (result.confirmed or result.interrupted)

@@ -61,7 +61,7 @@ class Rules:
     seconds: float = 30.0
     until_gain: bool = False
     threshold: float | None = None
-    fewest_pairs: int = 5
+    fewest_pairs: int = 6
     max_pairs: int = 400
 
 

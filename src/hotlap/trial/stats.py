@@ -33,6 +33,7 @@ PRIOR = 0.2
 # 73 % (25 %).
 CLIP = 3.0
 
+FEWEST = 6
 HOPE = 1.3  # one-sided 10 % of a normal distribution
 
 MAD_TO_SD = 1.4826  # the MAD of a normal distribution is its standard deviation / 1.4826
@@ -102,11 +103,19 @@ class PairedTest:
         )
 
     def verdict(self) -> Verdict:
-        """FASTER or SLOWER by at least min_effect, SAME to within it, or UNDECIDED."""
+        """FASTER or SLOWER by at least min_effect, SAME to within it, or UNDECIDED.
+
+        Never before `FEWEST` pairs, and the interval must clear 1 by half of min_effect: on a real
+        machine neighbouring pairs are not independent, and two processes of the same program differ
+        by a little that never goes away (the layout of their memory).
+        """
         now = self.estimate()
-        if now.low > 1 and now.ratio >= self._effect:
+        if now.pairs < FEWEST:
+            return Verdict.UNDECIDED
+        margin = math.sqrt(self._effect)
+        if now.low > margin and now.ratio >= self._effect:
             return Verdict.FASTER
-        if now.high < 1 and now.ratio <= 1 / self._effect:
+        if now.high < 1 / margin and now.ratio <= 1 / self._effect:
             return Verdict.SLOWER
         if 1 / self._effect < now.low and now.high < self._effect:
             return Verdict.SAME

@@ -3,7 +3,7 @@
 import time
 
 FINAL_SHARE = 0.2
-FEWEST_PAIRS = 6
+FEWEST_PAIRS = 7
 LONGEST_RACE = 40.0
 
 
