@@ -15,7 +15,7 @@ from rich.text import Text
 from hotlap.report.words import duration, interval, named, ratio
 from hotlap.trial.race import Race
 from hotlap.trial.stats import Estimate
-from hotlap.tune.result import Outcome, Status, TuneResult
+from hotlap.tune.result import OUT_OF_TIME, Outcome, Status, TuneResult
 
 STYLES = {
     Status.KEPT: "bold green",
@@ -145,7 +145,11 @@ def _show_final(out: Console, result: TuneResult) -> None:
         out.print("interrupted: what is kept so far has not been raced as a whole", style="yellow")
         return
     if result.final is None:
-        out.print("[bold]nothing that was raced makes this script faster on this machine[/]")
+        raced = any(row.race for row in result.outcomes)
+        words = "nothing that was raced makes this script faster on this machine"
+        out.print(f"[bold]{words if raced else 'nothing was raced'}[/]")
+        if any(row.reason == OUT_OF_TIME for row in result.outcomes):
+            out.print("the time was too short to race everything: --budget gives it more")
         return
     assert result.final_parity is not None
     e = result.final.estimate

@@ -10,6 +10,9 @@ from hotlap.trial.race import Race
 from hotlap.trial.stats import Estimate
 
 
+OUT_OF_TIME = "the time budget was spent; --budget gives it more"
+
+
 class Status(StrEnum):
     """What became of a technique."""
 

@@ -23,12 +23,11 @@ from hotlap.trial.stats import Estimate
 from hotlap.tune.budget import Budget
 from hotlap.tune.candidates import Chosen, Script, Values, Wanted, sift, values_of
 from hotlap.tune.judge import judged, parity_of
-from hotlap.tune.result import Ceiling, Outcome, Status, TuneResult
+from hotlap.tune.result import OUT_OF_TIME, Ceiling, Outcome, Status, TuneResult
 
 FLOOR_SECONDS = 8.0
 CEILING_SECONDS = 5.0
 FINAL_PRECISION = 0.05
-OUT_OF_TIME = "the time budget was spent; --budget gives it more"
 MEMORY_SAVERS = ("fragmentation", "activation_checkpoint")
 
 
