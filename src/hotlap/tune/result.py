@@ -9,7 +9,6 @@ from hotlap.trial.parity import Parity
 from hotlap.trial.race import Race
 from hotlap.trial.stats import Estimate
 
-
 OUT_OF_TIME = "the time budget was spent; --budget gives it more"
 
 

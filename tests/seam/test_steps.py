@@ -1,0 +1,92 @@
+"""Cycles of optimizers, and root modules found without disturbing what compiles them."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from hotlap.seam.roots import SLOT, Roots
+from hotlap.seam.steps import Cycle, step_hooks
+
+
+@pytest.mark.parametrize(
+    ("turns", "cycles", "period"),
+    [
+        ("aaaaaaaa", 8, 1),
+        ("abababab", 5, 2),
+        ("aaab" * 6, 12, 4),
+        ("abb" * 6, 8, 3),
+        ("abcabcabcabc", 7, 3),
+    ],
+)
+def test_a_cycle_is_the_shortest_period_in_which_all_take_turns(
+    turns: str, cycles: int, period: int
+) -> None:
+    optimizers = {letter: object() for letter in set(turns)}
+    cycle = Cycle()
+    ends = [cycle.turn(optimizers[letter]) for letter in turns]
+    assert cycle.period == period
+    late = ends[len(ends) // 2 :]
+    assert sum(late) == pytest.approx(len(late) / period, abs=1)
+    assert sum(ends) <= cycles + 2
+
+
+def test_a_step_that_a_scaler_skips_counts() -> None:
+    weight = nn.Parameter(torch.ones(2))
+    optimizer = torch.optim.SGD([weight], lr=0.1)
+    scaler = torch.amp.GradScaler("cpu", init_scale=4.0)
+    seen: list[Any] = []
+    with step_hooks(None, seen.append):
+        for value in (1.0, float("inf"), 1.0):
+            optimizer.zero_grad()
+            scaler.scale((weight * value).sum()).backward()
+            scaler.step(optimizer)
+            scaler.update()
+    assert seen == [optimizer] * 3
+
+
+class Counted:
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def maker(self, _: nn.Module, inner: Any) -> Any:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            self.calls += 1
+            return inner(*args, **kwargs)
+
+        return call
+
+
+def test_only_the_outermost_call_is_wrapped_and_undone() -> None:
+    model, counted, roots = nn.Sequential(nn.Linear(2, 2), nn.ReLU()), Counted(), Roots()
+    original = nn.Module.__call__
+    roots.add(0, counted.maker)
+    with roots.watching():
+        for _ in range(3):
+            model(torch.ones(1, 2))
+            roots.step()
+        assert counted.calls == 3
+        assert nn.Module.__call__ is original, "it stops looking once no new root comes"
+        model(torch.ones(1, 2))
+        assert counted.calls == 4
+        roots.look()
+        model[0](torch.ones(1, 2))
+        assert counted.calls == 5
+    assert nn.Module.__call__ is original
+    assert SLOT not in model.__dict__
+
+
+def test_a_compiled_function_that_calls_the_model_traces_nothing_of_ours() -> None:
+    model, counted, roots = nn.Linear(2, 2), Counted(), Roots()
+    roots.add(0, counted.maker)
+
+    @torch.compile(backend="eager", fullgraph=True)
+    def loss(x: torch.Tensor) -> torch.Tensor:
+        return model(x).sum()
+
+    x = torch.ones(3, 2)
+    with roots.watching():
+        assert torch.equal(loss(x), model(x).sum())
+        roots.look()
+        assert torch.equal(loss(x), model(x).sum())
