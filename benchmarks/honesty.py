@@ -1,6 +1,6 @@
 """How often a race of a script against itself sees a difference, and whether it sees a planted one.
 
-`python -m benchmarks.honesty [RACES [PLANTED]]`: races of a small training script against itself,
+`python -m benchmarks.honesty [RACES [PLANTED [SECONDS]]]`: races of a small training script against itself,
 every second one while another process comes and goes on all cores, then races against the same
 script with a sleep of 10 % of each step, under the same weather.
 """
@@ -25,7 +25,6 @@ from hotlap.trial.side import Side
 from hotlap.trial.stats import Verdict
 
 SCRIPT = Path(__file__).parent.parent / "tests" / "scripts" / "mlp.py"
-SECONDS = 10.0
 
 
 def _burn(seed: int) -> None:
@@ -54,7 +53,7 @@ def weather(*, busy: bool, seed: int) -> Iterator[None]:
             burner.kill()
 
 
-def once(*arguments: str) -> dict[str, Any]:
+def once(seconds: float, *arguments: str) -> dict[str, Any]:
     """One race of the script against itself with these arguments on B's side."""
     with tempfile.TemporaryDirectory() as folder:
         sides = [
@@ -67,21 +66,21 @@ def once(*arguments: str) -> dict[str, Any]:
             for words in ((), arguments)
         ]  # fmt: skip
         try:
-            found = race(*sides, Rules(seconds=SECONDS))
+            found = race(*sides, Rules(seconds=seconds))
         finally:
             for side in sides:
                 side.close()
     return asdict(found)
 
 
-def main(races: int, planted: int) -> None:
+def main(races: int, planted: int, seconds: float) -> None:
     """Run them all and write the record."""
     rows = []
     for index in range(races + planted):
         slow = index >= races
         arguments = ("--slow-down", "0.1") if slow else ()
         with weather(busy=index % 2 == 1, seed=index):
-            row = {"planted": slow, "busy": index % 2 == 1, **once(*arguments)}
+            row = {"planted": slow, "busy": index % 2 == 1, **once(seconds, *arguments)}
         rows.append(row)
         e = row["estimate"]
         verdict = f"{row['verdict']} {e['ratio']:.3f} [{e['low']:.3f}, {e['high']:.3f}]"
@@ -95,9 +94,10 @@ def main(races: int, planted: int) -> None:
         "planted 10 % slow-downs": planted,
         "of them found": sum(row["verdict"] == "slower" for row in rows if row["planted"]),
     }
-    record.write("honesty", f"python -m benchmarks.honesty {races} {planted}", rows, summary)
+    command = f"python -m benchmarks.honesty {races} {planted} {seconds:.0f}"
+    record.write(f"honesty-{races}-{planted}-{seconds:.0f}s", command, rows, summary)
 
 
 if __name__ == "__main__":
-    numbers = [int(word) for word in sys.argv[1:]] or [40, 10]
-    main(*[*numbers, 10][:2])
+    given = [int(word) for word in sys.argv[1:]]
+    main(*given, *(40, 10, 30)[len(given) :])

@@ -3,4 +3,4 @@
 from benchmarks import honesty, lightness
 
 lightness.main(60)
-honesty.main(40, 10)
+honesty.main(40, 10, 30)
