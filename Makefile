@@ -17,7 +17,7 @@ $(STAMP): pyproject.toml constraints.txt
 
 demo: setup  ## tune the example script, then show what was written
 	cd examples/digits && ../../$(BIN)/hotlap tune --budget 160s train.py
-	@echo && cat examples/digits/hotlap.toml
+	@echo; test ! -f examples/digits/hotlap.toml || cat examples/digits/hotlap.toml
 
 test: lint types imports unit
 

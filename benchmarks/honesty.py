@@ -1,8 +1,9 @@
 """How often a race of a script against itself sees a difference, and whether it sees a planted one.
 
-`python -m benchmarks.honesty [RACES [PLANTED [SECONDS]]]`: races of a small training script against itself,
-every second one while another process comes and goes on all cores, then races against the same
-script with a sleep of 10 % of each step, under the same weather.
+`python -m benchmarks.honesty [RACES [PLANTED [SECONDS]]]`: races of a small training script against
+itself, every second one while another process comes and goes on all cores, then races against the
+same script with a sleep of 10 % of each step, under the same weather. The steps are some
+milliseconds long, so that the sleep is about as long as it was asked to be.
 """
 
 import contextlib
@@ -25,6 +26,7 @@ from hotlap.trial.side import Side
 from hotlap.trial.stats import Verdict
 
 SCRIPT = Path(__file__).parent.parent / "tests" / "scripts" / "mlp.py"
+WIDE = ("--width", "2048")
 
 
 def _burn(seed: int) -> None:
@@ -63,7 +65,7 @@ def once(seconds: float, *arguments: str) -> dict[str, Any]:
                     scratch=Path(folder) / "scratch", output=Path(folder) / "log",
                 )
             )
-            for words in ((), arguments)
+            for words in (WIDE, (*WIDE, *arguments))
         ]  # fmt: skip
         try:
             found = race(*sides, Rules(seconds=seconds))

@@ -25,6 +25,9 @@ STYLES = {
 }
 
 
+NOISY = 1.8
+
+
 class Follow:
     """Follows a search: a growing table and the candidate that is racing now."""
 
@@ -133,6 +136,8 @@ def _show_floor(out: Console, result: TuneResult) -> None:
         out.print(
             f"the script against itself: {ratio(e.ratio)} {interval(e)}; a run {same}", style="dim"
         )
+        if e.high > NOISY * e.low:
+            out.print("the machine is very noisy at the moment: small gains cannot be seen")
     for ceiling in result.ceilings:
         e = ceiling.estimate  # type: ignore[assignment]
         words = f"{ratio(e.ratio)} {interval(e)}" if e else f"not known: {ceiling.reason}"

@@ -43,4 +43,4 @@ def verdict(estimate: Estimate, found: Verdict) -> str:
         return f"B is slower: {ratio(1 / estimate.ratio)} the time"
     if found is Verdict.SAME:
         return "no difference worth having"
-    return "undecided: the difference, if there is one, is too small for the time raced"
+    return "undecided: the difference is too small, or the machine too noisy, for the time raced"

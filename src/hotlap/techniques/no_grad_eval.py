@@ -26,7 +26,7 @@ technique = Technique(
         Claim("named without a figure", "A4: '17 tips' article"),
     ),
     needs=(
-        Need("eval_with_grad", "no evaluation runs with gradients on"),
+        Need("eval_with_grad", "no evaluation with gradients on was seen"),
         Need("!eval_trained", "the script back-propagates through a model in eval mode"),
     ),
     moves=(Wrap("root call", "hotlap.seam.evaluation:no_grad_eval"),),

@@ -25,6 +25,9 @@ def normalise(words: Sequence[str]) -> tuple[str, ...]:
         raise UsageError("no command was given", "for example: hotlap tune python train.py")
     if parts[0].endswith(".py") and Path(parts[0]).is_file():
         return (sys.executable, *parts)
+    if parts[0].startswith("-"):
+        hint = "hotlap's options come before the command; --help lists them"
+        raise UsageError(f"no such option: {parts[0]}", hint)
     if shutil.which(parts[0]) is None:
         raise UsageError(f"{parts[0]}: no such command", "give it as you would type it in a shell")
     return parts

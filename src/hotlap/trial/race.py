@@ -15,6 +15,8 @@ from hotlap.trial.side import BLOCK, Side
 from hotlap.trial.stats import Estimate, PairedTest, Verdict
 from hotlap.trial.trial import Block
 
+EXTENSION = 3.0
+
 
 @dataclass(frozen=True)
 class Race:
@@ -50,7 +52,8 @@ class Rules:
 
     `precision` asks for a half-width of the log interval; `seconds` bounds the racing itself, once
     `fewest_pairs` have been run;
-    `until_gain` stops as soon as a gain worth having is excluded; `threshold` races on until the
+    `until_gain` stops as soon as a gain worth having is excluded, and gives a candidate that looks
+    like a large gain up to `EXTENSION` times longer to prove it; `threshold` races on until the
     interval lies wholly on one side of that ratio.
     """
 
@@ -84,7 +87,8 @@ def race(a: Side, b: Side, rules: Rules, on_pair: OnPair = lambda _: None) -> Ra
         on_pair(test.estimate())
         if _enough(test, rules):
             break
-        if time.monotonic() > deadline and runner.pairs >= rules.fewest_pairs:
+        more = EXTENSION * rules.seconds if rules.until_gain and test.promising() else 0.0
+        if time.monotonic() > deadline + more and runner.pairs >= rules.fewest_pairs:
             break
     return runner.outcome(test, time.monotonic() - begin)
 

@@ -136,6 +136,10 @@ class PairedTest:
         error = math.sqrt(inflation * sum((u - fmean(units)) ** 2 for u in units) / (n * (n - 1)))
         return fmean(units) + HOPE * error < math.log(self._effect)
 
+    def promising(self) -> bool:
+        """Whether a gain of five times min_effect is the best guess: worth some more time."""
+        return self.estimate().ratio > 1 + 5 * (self._effect - 1)
+
     def settled(self, precision: float | None = None) -> bool:
         """Whether there is a verdict, and log(ratio) is known to within +- precision if given."""
         if self.verdict() is Verdict.UNDECIDED:
