@@ -16,7 +16,7 @@ $(STAMP): pyproject.toml constraints.txt
 	touch $(STAMP)
 
 demo: setup  ## tune the example script, then show what was written
-	cd examples/digits && ../../$(BIN)/hotlap tune --budget 160s train.py
+	cd examples/digits && ../../$(BIN)/hotlap tune --budget 145s train.py
 	@echo; test ! -f examples/digits/hotlap.toml || cat examples/digits/hotlap.toml
 
 test: lint types imports unit
