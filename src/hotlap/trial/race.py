@@ -146,8 +146,7 @@ class _Runner:
 
     def pair(self, test: PairedTest) -> None:
         """Run one pair of blocks; the order turns with each."""
-        a_first = self.pairs % 2 == 0
-        sides = (self.a, self.b) if a_first else (self.b, self.a)
+        sides = (self.b, self.a) if self.pairs % 2 else (self.a, self.b)
         blocks = {id(side): self._block(side) for side in sides}
         a, b = blocks[id(self.a)], blocks[id(self.b)]
         self.steps = min(self.steps, a.steps, b.steps)  # a short program had them shortened
