@@ -31,8 +31,8 @@ def test_output_and_exit_code_stay_the_programs_own(idiom: Idiom, tmp_path: Path
     command = idiom.argv(sys.executable)
     hotlap = [sys.executable, "-m", "hotlap"]
 
-    code, output, _ = outcome(command, idiom)
-    assert code == idiom.exit_code
+    code, output, errors = outcome(command, idiom)
+    assert code == idiom.exit_code, errors[-2000:]
 
     profiled = outcome([*hotlap, "profile", "--steps", "all", *command], idiom)
     assert (profiled[0], profiled[1]) == (code, output), profiled[2][-2000:]

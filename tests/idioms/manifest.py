@@ -32,7 +32,11 @@ def script(
     return Idiom(name, command, steps=steps, needs=needs)
 
 
-TORCHRUN = ("{python}", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
+# By address: on a machine that does not know its own name, ranks would look for it in vain.
+TORCHRUN = (
+    *("{python}", "-m", "torch.distributed.run", "--standalone", "--local-addr", "127.0.0.1"),
+    *("--nproc-per-node", "2"),
+)
 VERSE = "the quick brown fox jumps over the lazy dog\n" * 4
 
 IDIOMS = [
