@@ -34,6 +34,7 @@ def main():
 
     if rank == 0:
         print(f"world {os.environ['WORLD_SIZE']} done", flush=True)
+    dist.barrier()  # gloo may abort where one rank leaves while the other still talks
     dist.destroy_process_group()
 
 

@@ -34,6 +34,7 @@ def worker(rank, world_size, port):
         optimizer.step()
         if rank == 0 and step % 3 == 0:
             print(f"step {step} loss {loss.item():.5f}", flush=True)
+    dist.barrier()
     dist.destroy_process_group()
 
 
