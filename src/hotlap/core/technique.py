@@ -5,6 +5,7 @@ from enum import StrEnum
 
 from hotlap.core.move import Choice, Move, choice_of
 from hotlap.core.numerics import Numerics
+from hotlap.core.pattern import Pattern
 
 
 class Group(StrEnum):
@@ -86,7 +87,8 @@ class Technique:
     `joins` names techniques that are switched on with it where the script lacks what they give.
     `grants` are the facts that hold once it is on. `layout_sensitive`: losses may depend on which
     process draws the random numbers. `whole_epochs`: its gain begins after the first epoch.
-    `on_request`: raced only when the user asks, or when memory runs out.
+    `on_request`: raced only when the user asks, or when memory runs out. `patterns`: where source
+    shows that it is missing.
     """
 
     title: str
@@ -102,6 +104,7 @@ class Technique:
     joins: tuple[str, ...] = ()
     moves: tuple[Move, ...] = ()
     symptom: Symptom | None = None
+    patterns: tuple[Pattern, ...] = ()
     examples: tuple[Example, ...] = ()
     layout_sensitive: bool = False
     whole_epochs: bool = False

@@ -2,6 +2,7 @@
 
 from hotlap.core.move import Choice, Keyword
 from hotlap.core.numerics import Numerics
+from hotlap.core.pattern import Pattern
 from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
 
 technique = Technique(
@@ -49,6 +50,16 @@ technique = Technique(
         phases=("data",),
         says="the model waits while this process loads the next batch (num_workers=0)",
         place="loader",
+    ),
+    patterns=(
+        Pattern(
+            id="serial_loader",
+            says="the training process loads each batch itself while the model waits",
+            remedy="pass num_workers; `hotlap tune` finds how many pay",
+            check="hotlap.source.checks.loading:serial_loader",
+            hint=True,
+            phases=("data", "loader", "evaluation_data"),
+        ),
     ),
     examples=(
         Example(

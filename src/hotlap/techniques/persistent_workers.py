@@ -2,6 +2,7 @@
 
 from hotlap.core.move import Keyword
 from hotlap.core.numerics import Numerics
+from hotlap.core.pattern import Pattern
 from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
 
 technique = Technique(
@@ -40,6 +41,23 @@ technique = Technique(
         says="each epoch starts its loader workers anew",
         place="loader",
         gives=0.5,
+    ),
+    patterns=(
+        Pattern(
+            id="workers_restarted",
+            says="the workers are started anew at every epoch",
+            remedy="pass persistent_workers=True",
+            check="hotlap.source.checks.loading:workers_restarted",
+            hint=True,
+            phases=("data", "loader", "evaluation_data"),
+        ),
+        Pattern(
+            id="loader_rebuilt",
+            says="the loader, and so its workers, is made anew at every epoch",
+            remedy="make the loader once, before the loop over epochs",
+            check="hotlap.source.checks.loading:loader_rebuilt",
+            phases=("data", "loader"),
+        ),
     ),
     examples=(
         Example(

@@ -2,6 +2,7 @@
 
 from hotlap.core.move import Keyword
 from hotlap.core.numerics import Numerics
+from hotlap.core.pattern import Pattern
 from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
 
 technique = Technique(
@@ -37,6 +38,16 @@ technique = Technique(
         says="batches are copied to the GPU out of pageable memory",
         place="loader",
         gives=0.6,
+    ),
+    patterns=(
+        Pattern(
+            id="unpinned_loader",
+            says="batches in pageable memory are copied twice on their way to the GPU",
+            remedy="pass pin_memory=True",
+            check="hotlap.source.checks.loading:unpinned_loader",
+            hint=True,
+            phases=("copy", "data"),
+        ),
     ),
     examples=(
         Example(

@@ -1,0 +1,22 @@
+"""A pattern: what source shows where a technique is missing, or where its opposite was written."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """What the linter looks for.
+
+    `id` names the pattern found, never its remedy. `says` is the reason in one line, `remedy` what
+    to write instead. `check` (`module:function`) yields the syntax nodes that show it. `hint`:
+    whether it costs anything depends on the workload; it is shown when asked for, or once a
+    profile confirms it. `phases` are the phases of the step in which a profile sees the cost of
+    the found line (empty: all of them).
+    """
+
+    id: str
+    says: str
+    remedy: str
+    check: str
+    hint: bool = False
+    phases: tuple[str, ...] = ()

@@ -1,0 +1,1 @@
+"""The source half: what can be seen without running, and the recipe written as a diff."""

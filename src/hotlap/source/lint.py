@@ -1,0 +1,115 @@
+"""Lint: run every pattern's check over source files."""
+
+import ast
+import importlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from hotlap.core.pattern import Pattern
+from hotlap.core.registry import techniques
+from hotlap.core.technique import Technique
+from hotlap.source.config import Config
+from hotlap.source.files import python_files
+from hotlap.source.module import Source
+
+BROKEN = "broken_file"
+_MARKS = (b"torch", b"lightning", b"accelerate", b"transformers")
+Found = ast.AST | tuple[ast.AST, str]
+Check = Callable[[Source, Technique], Iterable[Found]]
+
+
+@dataclass(frozen=True, order=True)
+class Spot:
+    """A pattern found at a place. Lines count from 1, columns too."""
+
+    path: Path
+    line: int
+    column: int
+    id: str
+    says: str
+    remedy: str
+    technique: str
+    hint: bool = False
+    end_line: int = 0
+    end_column: int = 0
+    phases: tuple[str, ...] = ()
+
+    @property
+    def place(self) -> str:
+        """`file:line:column`."""
+        return f"{self.path}:{self.line}:{self.column}"
+
+
+def lint(paths: Iterable[Path], config: Config) -> Iterator[Spot]:
+    """Every spot in the Python files at and below the paths, file by file, in their order.
+
+    Raises:
+        UsageError: a path does not exist or cannot be read.
+    """
+    for path in python_files(paths, config):
+        yield from lint_file(path, path.read_bytes(), config)
+
+
+def lint_file(path: Path, content: bytes, config: Config) -> list[Spot]:
+    """The spots of one file, in the order of its lines."""
+    try:
+        source = Source(path, content)
+    except SyntaxError as error:
+        return [_broken(path, error)] if config.wants(BROKEN, path) else []
+    if not any(mark in content for mark in _MARKS):
+        return []
+    found = [
+        spot
+        for record, pattern in patterns()
+        if config.wants(pattern.id, path) and (config.hints or not pattern.hint)
+        for spot in _spots(source, record, pattern)
+    ]
+    return sorted(spot for spot in set(found) if not source.ignored(spot.line, spot.id))
+
+
+def patterns() -> list[tuple[Technique, Pattern]]:
+    """Every pattern of the catalogue with its technique."""
+    return [(record, pattern) for record in techniques().values() for pattern in record.patterns]
+
+
+def _spots(source: Source, record: Technique, pattern: Pattern) -> Iterator[Spot]:
+    for found in _check(pattern.check)(source, record):
+        node, detail = found if isinstance(found, tuple) else (found, "")
+        line = getattr(node, "lineno", 1)
+        column = getattr(node, "col_offset", 0) + 1
+        yield Spot(
+            source.path,
+            line,
+            column,
+            pattern.id,
+            f"{pattern.says} ({detail})" if detail else pattern.says,
+            pattern.remedy,
+            record.id,
+            pattern.hint,
+            getattr(node, "end_lineno", None) or line,
+            (getattr(node, "end_col_offset", None) or column - 1) + 1,
+            pattern.phases,
+        )
+
+
+@cache
+def _check(name: str) -> Check:
+    module, _, function = name.partition(":")
+    check: Check = getattr(importlib.import_module(module), function)
+    return check
+
+
+def _broken(path: Path, error: SyntaxError) -> Spot:
+    return Spot(
+        path,
+        error.lineno or 1,
+        max(1, error.offset or 1),
+        BROKEN,
+        f"not valid Python: {error.msg}",
+        "mend the syntax; the other files were judged",
+        "",
+        end_line=error.lineno or 1,
+        end_column=max(1, error.offset or 1),
+    )

@@ -1,0 +1,126 @@
+"""One source file, parsed once, with all that the checks ask about it."""
+
+import ast
+import io
+import re
+import tokenize
+from functools import cached_property
+from pathlib import Path
+
+from hotlap.source.loops import Loops
+from hotlap.source.names import Names
+from hotlap.source.tree import Tree, opaque, text
+from hotlap.source.values import Values
+
+_IGNORE = re.compile(r"#\s*hotlap:\s*ignore(?:\[([\w\s,-]*)\])?")
+
+
+class Source:
+    """A module's text, tree, names, values and loops; each made when first asked for.
+
+    Raises:
+        SyntaxError: the text is not Python, or not text.
+    """
+
+    def __init__(self, path: Path, content: bytes) -> None:
+        self.path = path
+        self.content = content
+        self.tree = Tree(_parse(content))
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """The lines of the file, without their ends."""
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(self.content).readline)
+        return self.content.decode(encoding, "replace").splitlines()
+
+    @cached_property
+    def names(self) -> Names:
+        """Dotted names."""
+        return Names(self.tree)
+
+    @cached_property
+    def values(self) -> Values:
+        """Kinds of variables."""
+        return Values(self.tree, self.names)
+
+    @cached_property
+    def loops(self) -> Loops:
+        """Step regions and evaluations."""
+        return Loops(self.tree, self.names, self.values)
+
+    @cached_property
+    def by_name(self) -> dict[str, list[ast.Call]]:
+        """The calls of each dotted name."""
+        found: dict[str, list[ast.Call]] = {}
+        for call in self.tree.calls:
+            if dotted := self.names.of(call.func):
+                found.setdefault(dotted, []).append(call)
+        return found
+
+    def calls(self, *dotted: str) -> list[ast.Call]:
+        """The calls of these names, in the order of the source."""
+        found = [call for name in dotted for call in self.by_name.get(name, [])]
+        return sorted(found, key=lambda call: (call.lineno, call.col_offset))
+
+    def arguments(self, call: ast.Call) -> dict[str, ast.expr] | None:
+        """The keyword arguments of a call, those of `**options` included where they are known.
+
+        None: the call takes arguments that the file does not spell out.
+        """
+        found = {entry.arg: entry.value for entry in call.keywords if entry.arg is not None}
+        for entry in call.keywords:
+            if entry.arg is None:
+                options = self._options(entry.value)
+                if options is None:
+                    return None
+                found.update(options)
+        if any(isinstance(argument, ast.Starred) for argument in call.args):
+            return None
+        return found
+
+    def ignored(self, line: int, name: str) -> bool:
+        """Whether a line says `# hotlap: ignore` or `# hotlap: ignore[name]`."""
+        match = _IGNORE.search(self.lines[line - 1]) if 0 < line <= len(self.lines) else None
+        if match is None:
+            return False
+        return match[1] is None or name in {part.strip() for part in match[1].split(",")}
+
+    def _options(self, node: ast.expr) -> dict[str, ast.expr] | None:
+        """The entries of a dictionary that is written out, here or in its only assignment."""
+        if isinstance(node, ast.Name):
+            assigned = self._only_assignment(node)
+            return self._options(assigned) if assigned is not None else None
+        if isinstance(node, ast.Dict):
+            keys = [k.value for k in node.keys if isinstance(k, ast.Constant)]
+            if len(keys) < len(node.keys) or not all(isinstance(key, str) for key in keys):
+                return None
+            return dict(zip(map(str, keys), node.values, strict=True))
+        if isinstance(node, ast.Call) and self.names.of(node.func) == "dict" and not opaque(node):
+            return {entry.arg: entry.value for entry in node.keywords if entry.arg}
+        return None
+
+    def _only_assignment(self, name: ast.Name) -> ast.expr | None:
+        values: list[ast.expr | None] = []
+        for node in self.tree.nodes:
+            match node:
+                case ast.Assign(targets=targets, value=value):
+                    values += [value for target in targets if text(target) == name.id]
+                    values += [None for t in targets if _entry_of(t, name.id)]
+                case ast.AugAssign(target=target) if text(target) == name.id:
+                    values.append(None)
+                case ast.Call(func=ast.Attribute(attr="update" | "setdefault", value=owner)):
+                    values += [None] if text(owner) == name.id else []
+                case ast.arg(arg=parameter) if parameter == name.id:
+                    values.append(None)
+        return values[0] if len(values) == 1 else None
+
+
+def _entry_of(target: ast.expr, name: str) -> bool:
+    return isinstance(target, ast.Subscript) and text(target.value) == name
+
+
+def _parse(content: bytes) -> ast.Module:
+    try:
+        return ast.parse(content)
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise SyntaxError(str(error) or type(error).__name__) from None
