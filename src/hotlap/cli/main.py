@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+from difflib import get_close_matches
 from typing import Any
 
 import click
@@ -13,6 +14,7 @@ VERBS = {
     "tune": "Race every technique that applies; write down what to keep.",
     "run": "Run a command with the recipe applied.",
     "race": "Which of two commands steps faster.",
+    "lint": "The anti-patterns that can be seen without running.",
     "explain": "The catalogue of techniques.",
     "machine": "This machine and its measured peaks.",
 }
@@ -42,6 +44,8 @@ class Verbs(click.Group):
         """Find the verb; a script given without one gets a hint."""
         if args and args[0] not in VERBS and args[0].endswith((".py", "python", "python3")):
             ctx.fail(f"which verb? For example: hotlap profile {' '.join(args)}")
+        if args and args[0] not in VERBS and (close := get_close_matches(args[0], VERBS, n=1)):
+            ctx.fail(f"there is no verb {args[0]!r}; did you mean {close[0]!r}?")
         return super().resolve_command(ctx, args)
 
 

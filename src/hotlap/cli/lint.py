@@ -1,0 +1,115 @@
+"""`hotlap lint`."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hotlap.cli.common import NEGATIVE, OK, console, print_json
+
+if TYPE_CHECKING:
+    from hotlap.source.config import Config
+    from hotlap.source.lint import Spot
+
+
+@click.command()
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", "sarif", "github"]),
+    default="text",
+    show_default=True,
+)
+@click.option(
+    "--hints/--no-hints", default=None, help="Also patterns whose cost depends on the workload."
+)
+@click.option("--select", multiple=True, metavar="ID", help="Only these patterns.")
+@click.option("--ignore", multiple=True, metavar="ID", help="Not these patterns.")
+@click.option("--list", "listed", is_flag=True, help="List the patterns and stop.")
+@click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
+def lint(
+    form: str,
+    hints: bool | None,
+    select: tuple[str, ...],
+    ignore: tuple[str, ...],
+    listed: bool,
+    paths: tuple[Path, ...],
+) -> int:
+    """Find what slows training and can be seen without running; PATHS default to `.`.
+
+    Exit code: 0 nothing found, 1 findings (hints alone count as none), 2 could not judge.
+    """
+    if listed:
+        _list(form)
+        return OK
+    config = _config(hints, select, ignore)
+    from hotlap.source.lint import lint as judge
+
+    spots = list(judge(paths or (Path(),), config))
+    _WRITERS[form](spots)
+    return NEGATIVE if any(not spot.hint for spot in spots) else OK
+
+
+def _config(hints: bool | None, select: tuple[str, ...], ignore: tuple[str, ...]) -> "Config":
+    from dataclasses import replace
+
+    from hotlap.source.config import read_config
+    from hotlap.source.lint import BROKEN, patterns
+
+    config = read_config(Path.cwd())
+    config = replace(
+        config,
+        hints=config.hints if hints is None else hints,
+        select=select or config.select,
+        ignore=(*config.ignore, *ignore),
+    )
+    return config.checked({BROKEN, *(pattern.id for _, pattern in patterns())})
+
+
+def _text(spots: "list[Spot]") -> None:
+    from hotlap.report.lint_text import show
+
+    show(console(), spots)
+
+
+def _json(spots: "list[Spot]") -> None:
+    from dataclasses import asdict
+
+    print_json([{**asdict(spot), "path": str(spot.path)} for spot in spots])
+
+
+def _sarif(spots: "list[Spot]") -> None:
+    from hotlap.report.sarif import sarif
+    from hotlap.source.lint import patterns
+
+    print_json(sarif(spots, [pattern for _, pattern in patterns()]))
+
+
+def _github(spots: "list[Spot]") -> None:
+    from hotlap.report.lint_text import github
+
+    click.echo(github(spots), nl=False)
+
+
+_WRITERS: dict[str, Callable[..., Any]] = {
+    "text": _text,
+    "json": _json,
+    "sarif": _sarif,
+    "github": _github,
+}
+
+
+def _list(form: str) -> None:
+    from hotlap.source.lint import patterns
+
+    if form == "json":
+        print_json([
+            {"id": p.id, "technique": record.id, "hint": p.hint, "says": p.says, "remedy": p.remedy}
+            for record, p in patterns()
+        ])  # fmt: skip
+        return
+    width = max(len(pattern.id) for _, pattern in patterns())
+    for _, pattern in patterns():
+        mark = "hint" if pattern.hint else "    "
+        click.echo(f"{pattern.id:<{width}}  {mark}  {pattern.says}")

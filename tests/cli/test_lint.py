@@ -1,0 +1,148 @@
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from hotlap.cli.lint import lint
+from hotlap.core.errors import UsageError
+
+SLOW = """\
+import torch
+from torch.utils.data import DataLoader
+
+for epoch in range(3):
+    loader = DataLoader(data, 32, num_workers=2)
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        loss.backward()
+        optimizer.step()
+"""
+CLEAN = "import torch\nprint(torch.__version__)\n"
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def invoke(*arguments):
+        return CliRunner().invoke(lint, arguments, standalone_mode=False)
+
+    return invoke
+
+
+def code(result):
+    assert result.exception is None, result.exception
+    return result.return_value
+
+
+def test_exit_codes(run):
+    Path("clean.py").write_text(CLEAN)
+    assert code(run()) == 0
+    Path("slow.py").write_text(SLOW)
+    result = run("slow.py")
+    assert code(result) == 1
+    assert "loader_rebuilt" in result.output
+    assert isinstance(run("missing.py").exception, UsageError)
+
+
+def test_hints_are_shown_on_request_and_count_as_clean(run):
+    Path("a.py").write_text("import torch\nl = torch.utils.data.DataLoader(d)\n")
+    assert code(run()) == 0
+    result = run("--hints")
+    assert code(result) == 0
+    assert "serial_loader" in result.output
+    Path("pyproject.toml").write_text("[tool.hotlap]\nhints = true\n")
+    assert "serial_loader" in run().output
+    assert "serial_loader" not in run("--no-hints").output
+
+
+def test_a_broken_file_is_a_finding_and_the_rest_goes_on(run):
+    Path("broken.py").write_text("def f(:\n")
+    Path("slow.py").write_text(SLOW)
+    result = run()
+    assert code(result) == 1
+    assert "broken_file" in result.output
+    assert "loader_rebuilt" in result.output
+
+
+def test_ignoring(run):
+    Path("slow.py").write_text(
+        SLOW.replace("num_workers=2)", "num_workers=2)  # hotlap: ignore[loader_rebuilt]")
+    )
+    assert "loader_rebuilt" not in run().output
+    Path("slow.py").write_text(SLOW.replace("num_workers=2)", "num_workers=2)  # hotlap: ignore"))
+    assert code(run("--hints")) == 0
+    Path("slow.py").write_text(
+        SLOW.replace("num_workers=2)", "num_workers=2)  # hotlap: ignore[x]")
+    )
+    assert code(run()) == 1
+    assert code(run("--ignore", "loader_rebuilt")) == 0
+    assert code(run("--select", "broken_file")) == 0
+    Path("pyproject.toml").write_text('[tool.hotlap]\nexclude = ["slow*"]\n')
+    assert code(run()) == 0
+    Path("pyproject.toml").write_text(
+        '[tool.hotlap.per-file-ignores]\n"slow.py" = ["loader_rebuilt"]\n'
+    )
+    assert code(run()) == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[tool.hotlap]\nhint = true\n", "knows no 'hint'"),
+        ("[tool.hotlap]\nignore = 3\n", "must be a list"),
+        ('[tool.hotlap]\nignore = ["loader_rebuild"]\n', "no pattern called"),
+        ("[tool.hotlap\n", "not TOML"),
+    ],
+)
+def test_a_wrong_configuration_is_named(run, text, said):
+    Path("pyproject.toml").write_text(text)
+    error = run().exception
+    assert isinstance(error, UsageError)
+    assert said in str(error)
+
+
+def test_json(run):
+    Path("slow.py").write_text(SLOW)
+    found = json.loads(run("--format", "json").output)
+    assert (
+        found[0] | {"path": "slow.py", "line": 5, "column": 14, "id": "loader_rebuilt"} == found[0]
+    )
+    assert found[0]["technique"] == "persistent_workers"
+
+
+def test_sarif(run):
+    Path("sub dir").mkdir()
+    Path("sub dir/slow.py").write_text(SLOW)
+    document = json.loads(run("--format", "sarif").output)
+    assert document["version"] == "2.1.0"
+    (one,) = document["runs"]
+    rules = {rule["id"] for rule in one["tool"]["driver"]["rules"]}
+    (result,) = one["results"]
+    assert result["ruleId"] in rules
+    where = result["locations"][0]["physicalLocation"]
+    assert where["artifactLocation"]["uri"] == "sub%20dir/slow.py"
+    assert where["region"]["startLine"] == 5
+    assert where["region"]["endColumn"] > where["region"]["startColumn"]
+
+
+def test_github(run):
+    Path("slow.py").write_text(SLOW)
+    line = run("--format", "github").output
+    assert line.startswith("::warning file=slow.py,line=5,endLine=5,col=14,title=hotlap loader_re")
+
+
+def test_list_names_every_pattern(run):
+    listed = json.loads(run("--list", "--format", "json").output)
+    assert {"serial_loader", "loader_rebuilt"} <= {entry["id"] for entry in listed}
+    assert all(entry["says"] and entry["remedy"] for entry in listed)
+
+
+def test_installed_and_hidden_folders_are_left_out(run):
+    for folder in (".hidden", "site-packages", "env"):
+        Path(folder).mkdir()
+        Path(folder, "slow.py").write_text(SLOW)
+    Path("env/pyvenv.cfg").write_text("")
+    assert code(run()) == 0
+    assert code(run("site-packages/slow.py")) == 1
