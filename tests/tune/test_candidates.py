@@ -1,14 +1,18 @@
 """Which techniques are raced, in which order, with which values."""
 
+import importlib
+import inspect
+import re
 from dataclasses import replace
 
 import pytest
 
+from hotlap.core.errors import UsageError
 from hotlap.core.machine import detect
 from hotlap.core.numerics import UNASKED, Numerics
 from hotlap.core.registry import technique, techniques
 from hotlap.core.technique import How
-from hotlap.tune.candidates import Script, Wanted, sift, values_of
+from hotlap.tune.candidates import Script, Wanted, known, sift, values_of
 from hotlap.tune.result import Status
 
 FACTS: dict[str, object] = {
@@ -59,20 +63,38 @@ def test_persistent_workers_may_be_raced_together_with_workers() -> None:
 
 
 def test_the_bound_is_amdahls() -> None:
-    known = script()
-    assert known.bound(technique("no_grad_eval")) <= 1 / (1 - 0.08) + 1e-9
-    assert known.bound(technique("loader_workers")) > known.bound(technique("fused_optimizer"))
-    known.ceilings["data"] = 1.05
-    assert known.bound(technique("loader_workers")) == pytest.approx(1.05)
+    seen = script()
+    assert seen.bound(technique("no_grad_eval")) <= 1 / (1 - 0.08) + 1e-9
+    assert seen.bound(technique("loader_workers")) > seen.bound(technique("fused_optimizer"))
+    seen.ceilings["data"] = 1.05
+    assert seen.bound(technique("loader_workers")) == pytest.approx(1.05)
 
 
 def test_keeping_one_moves_the_bottleneck() -> None:
-    known = script()
-    before = known.bound(technique("fused_optimizer"))
-    known.keep(technique("cached_dataset"), 3.0)
-    assert known.shares["data"] < 0.2
-    assert sum(known.shares.values()) == pytest.approx(1.0, abs=0.02)
-    assert known.bound(technique("fused_optimizer")) > before
+    seen = script()
+    before = seen.bound(technique("fused_optimizer"))
+    seen.keep([technique("cached_dataset")], 3.0)
+    assert seen.shares["data"] < 0.2
+    assert sum(seen.shares.values()) == pytest.approx(1.0, abs=0.02)
+    assert seen.bound(technique("fused_optimizer")) > before
+
+
+def test_keeping_two_that_work_on_the_same_phase_shrinks_it_once() -> None:
+    one, both = script(), script()
+    one.keep([technique("loader_workers")], 1.5)
+    both.keep([technique("persistent_workers"), technique("loader_workers")], 1.5)
+    assert both.shares == pytest.approx(one.shares)
+    assert both.facts["loader_workers"] is True
+
+
+def test_advice_cannot_be_asked_for(tmp_path, monkeypatch) -> None:
+    record = inspect.getsource(importlib.import_module("hotlap.techniques.no_grad_eval"))
+    advice = re.sub(r"    moves=\(.*\),\n", "", record)
+    (tmp_path / "only_advice.py").write_text(advice)
+    monkeypatch.setenv("HOTLAP_TECHNIQUES", str(tmp_path))
+    assert known(("no_grad_eval",)) == ("no_grad_eval",)
+    with pytest.raises(UsageError, match="nothing to switch on"):
+        known(("only_advice",))
 
 
 def test_choices_follow_the_machine() -> None:

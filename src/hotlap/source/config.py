@@ -98,9 +98,11 @@ def _parsed(file: Path) -> Config:
     if not isinstance(per_file, dict):
         raise UsageError(f"{file}: [tool.hotlap.per-file-ignores] must be a table")
     return Config(
+        exclude=lists["exclude"],
+        ignore=lists["ignore"],
+        select=lists["select"],
         hints=hints,
         per_file={glob: _strings(file, glob, names) for glob, names in per_file.items()},
-        **lists,
     )
 
 

@@ -1,11 +1,12 @@
 """Which techniques apply to a script, in which order, and with which values."""
 
 import itertools
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from hotlap.core import choices
+from hotlap.core.errors import UsageError
 from hotlap.core.machine import Machine
 from hotlap.core.move import Choice
 from hotlap.core.numerics import Numerics
@@ -38,12 +39,16 @@ class Script:
     shares: dict[str, float]
     ceilings: dict[str, float] = field(default_factory=dict)
 
+    def share(self, record: Technique) -> float:
+        """The part of a step that the technique's phases take."""
+        return sum(self.shares.get(phase, 0.0) for phase in phases_of(record))
+
     def bound(self, record: Technique) -> float:
         """The largest ratio that shortening the technique's phases can give (Amdahl)."""
         symptom = record.symptom
         if symptom is None:
             return 1.0
-        share = symptom.gives * sum(self.shares.get(phase, 0.0) for phase in symptom.phases)
+        share = symptom.gives * self.share(record)
         limit = min((self.ceilings[p] for p in symptom.phases if p in self.ceilings), default=1e9)
         return min(1.0 / max(1e-3, 1.0 - share), limit)
 
@@ -52,19 +57,24 @@ class Script:
         symptom = record.symptom
         if symptom is None:
             return 1.0
-        return symptom.expected * sum(self.shares.get(phase, 0.0) for phase in symptom.phases)
+        return symptom.expected * self.share(record)
 
-    def keep(self, record: Technique, ratio: float) -> None:
-        """A technique was kept: its phases shrank by what it gave, the others' shares grow."""
-        self.facts.update(record.grants)
-        symptom = record.symptom
-        mine = symptom.phases if symptom else ()
+    def keep(self, records: Sequence[Technique], ratio: float) -> None:
+        """Techniques were kept: their phases shrank by what they gave, the others' shares grow."""
+        for record in records:
+            self.facts.update(record.grants)
+        mine = {phase for record in records for phase in phases_of(record)}
         held = sum(self.shares.get(phase, 0.0) for phase in mine)
         total = 1.0 / max(ratio, 1.0)
         left = max(0.0, held - (1.0 - total))
         for phase in self.shares:
             shrink = left / held if phase in mine and held else 1.0
             self.shares[phase] *= shrink / total
+
+
+def phases_of(record: Technique) -> tuple[str, ...]:
+    """The phases of a step that a technique can shorten."""
+    return record.symptom.phases if record.symptom else ()
 
 
 def sift(script: Script, wanted: Wanted) -> tuple[list[Technique], list[Outcome]]:
@@ -121,8 +131,10 @@ def known(names: tuple[str, ...]) -> tuple[str, ...]:
     """Check ids that the user gave.
 
     Raises:
-        UsageError: one of them is no record.
+        UsageError: one of them is no record, or one that only advises.
     """
     for name in names:
-        technique(name)
+        if not technique(name).moves:
+            hint = f"`hotlap explain {name}` says what to do"
+            raise UsageError(f"{name} is advice: there is nothing to switch on", hint)
     return names

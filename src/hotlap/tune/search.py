@@ -21,7 +21,7 @@ from hotlap.trial.race import Rules, out_of_memory, race
 from hotlap.trial.side import Side
 from hotlap.trial.stats import Estimate
 from hotlap.tune.budget import Budget
-from hotlap.tune.candidates import Chosen, Script, Values, Wanted, sift, values_of
+from hotlap.tune.candidates import Chosen, Script, Values, Wanted, phases_of, sift, values_of
 from hotlap.tune.judge import judged, parity_of
 from hotlap.tune.result import OUT_OF_TIME, Ceiling, Outcome, Status, TuneResult
 
@@ -79,8 +79,9 @@ class Tuner:
         begin = time.monotonic()
         try:
             self._floor()
-            self._ceilings()
-            self._climb()
+            todo = self._sift()
+            self._ceilings(todo)
+            self._climb(todo)
             self._final()
         except KeyboardInterrupt:
             self.result.interrupted = True
@@ -138,11 +139,20 @@ class Tuner:
             f"{' and '.join(known)} on"
         )
 
-    def _ceilings(self) -> None:
+    def _sift(self) -> list[Technique]:
+        todo, rows = sift(self.script, self.orders.wanted)
+        for row in rows:
+            self._tell(row)
+        return todo
+
+    def _ceilings(self, todo: list[Technique]) -> None:
         """Race what-ifs, to know what a whole group of techniques can give at most."""
+        open_phases = {phase for record in todo for phase in phases_of(record)}
         for name, record in ceilings().items():
-            share = sum(self.script.shares.get(p, 0.0) for p in _phases(record))
-            if record.missing(self.script.facts) or share < self.orders.min_effect:
+            small = self.script.share(record) < self.orders.min_effect
+            if small or record.missing(self.script.facts):
+                continue
+            if open_phases.isdisjoint(phases_of(record)):
                 continue
             self.watcher.stage(record.title)
             side = self._side({name: {}})
@@ -156,13 +166,10 @@ class Tuner:
             finally:
                 self._drop(side)
             self.result.ceilings.append(Ceiling(name, record.title, found.estimate))
-            for phase in _phases(record):
+            for phase in phases_of(record):
                 self.script.ceilings[phase] = max(found.estimate.high, 1.0)
 
-    def _climb(self) -> None:
-        todo, rows = sift(self.script, self.orders.wanted)
-        for row in rows:
-            self._tell(row)
+    def _climb(self, todo: list[Technique]) -> None:
         while todo:
             todo.sort(key=self.script.promise, reverse=True)
             head = todo.pop(0)
@@ -269,8 +276,8 @@ class Tuner:
         self.best = side
         self.budget.start_up = max(self.budget.start_up, self._start_ups.get(side, 0.0))
         self.script.ceilings = {}  # they were measured on what was the best before
-        for name in (*row.joined, row.technique):
-            self.script.keep(technique(name), row.race.estimate.ratio)
+        kept = [technique(name) for name in (*row.joined, row.technique)]
+        self.script.keep(kept, row.race.estimate.ratio)
         self._tell(row)
 
     def _tell(self, row: Outcome) -> None:
@@ -289,10 +296,6 @@ class Tuner:
         rules = self._rules(self.budget.for_final(), precision=FINAL_PRECISION)
         self.result.final = race(self.plain, tuned, rules, self.watcher.pair)
         self.result.final_parity = self._parity(chosen, tuned)
-
-
-def _phases(record: Technique) -> tuple[str, ...]:
-    return record.symptom.phases if record.symptom else ()
 
 
 def _ratio(row: Outcome) -> float:
