@@ -1,0 +1,48 @@
+"""Packages that only parts of `hotlap.data` need."""
+
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from hotlap.data.errors import MissingPackageError
+
+_EXTRA = {
+    "numpy": ("numpy", "data"),
+    "xxhash": ("xxhash", "data"),
+    "PIL": ("pillow", "data"),
+    "simplejpeg": ("simplejpeg", "data"),
+    "cv2": ("opencv-python-headless", "data"),
+    "pyarrow": ("pyarrow", "formats"),
+    "lmdb": ("lmdb", "formats"),
+    "h5py": ("h5py", "formats"),
+    "webdataset": ("webdataset", "formats"),
+    "tfrecord": ("tfrecord", "formats"),
+}
+
+
+@cache
+def need(module: str) -> Any:
+    """Import an optional module.
+
+    Raises:
+        MissingPackageError: it is not installed; the message says what to install.
+
+    """
+    root = module.partition(".")[0]
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != root:
+            raise
+        package, extra = _EXTRA[root]
+        raise MissingPackageError(
+            f"this needs {package}, which is not installed: pip install 'hotlap[{extra}]' "
+            f"(or {package} alone)"
+        ) from None
+
+
+@cache
+def has(module: str) -> bool:
+    """Whether a module is installed; it is not imported."""
+    return find_spec(module) is not None

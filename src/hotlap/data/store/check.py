@@ -1,0 +1,16 @@
+"""Checksums. xxh3-64: about 30 GB/s where CRC-32 of the standard library makes 3."""
+
+from typing import Any
+
+from hotlap.data.extras import need
+
+
+def of(payload: Any) -> int:
+    """Return the checksum of a buffer."""
+    checksum: int = need("xxhash").xxh3_64_intdigest(payload)
+    return checksum
+
+
+def text(payload: Any) -> str:
+    """Return the checksum as 16 hexadecimal digits."""
+    return f"{of(payload):016x}"
