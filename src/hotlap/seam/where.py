@@ -18,6 +18,10 @@ _LIBRARIES = tuple(
     }
 )
 _known: dict[CodeType, bool] = {}
+DEEPEST = 32
+
+Stack = tuple[tuple[CodeType, int], ...]
+"""Lines of the user's code, each a function and a line number, the innermost first."""
 
 
 def is_users(code: CodeType) -> bool:
@@ -35,6 +39,16 @@ def users_frame(frame: FrameType | None) -> FrameType | None:
     while frame is not None and not is_users(frame.f_code):
         frame = frame.f_back
     return frame
+
+
+def users_stack(frame: FrameType | None) -> Stack:
+    """The user's lines at and above `frame`, at most so many."""
+    found = []
+    while frame is not None and len(found) < DEEPEST:
+        if is_users(frame.f_code):
+            found.append((frame.f_code, frame.f_lineno))
+        frame = frame.f_back
+    return tuple(found)
 
 
 def place(frame: FrameType | None = None) -> str:

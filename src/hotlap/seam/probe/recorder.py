@@ -15,6 +15,8 @@ from torch.optim.optimizer import Optimizer
 
 from hotlap.seam.probe.diagnostics import Diagnostics
 from hotlap.seam.probe.facts import Facts
+from hotlap.seam.probe.lines import LOSS
+from hotlap.seam.probe.phases import LOSS as AFTER
 from hotlap.seam.probe.phases import Marks, name_of
 from hotlap.seam.probe.sampler import Sampler
 from hotlap.seam.probe.tally import Tally
@@ -66,9 +68,10 @@ class Recorder:
         self._sampling = ExitStack()
 
     def phase(self) -> str:
-        """The phase the training thread is in."""
+        """The phase the training thread is in; what follows a forward pass is told apart."""
         line = self.timeline
-        return name_of(line.codes[-1], evaluating=line.evaluations.going_on)
+        code, evaluating = line.codes[-1], line.evaluations.going_on
+        return LOSS if code == AFTER and not evaluating else name_of(code, evaluating=evaluating)
 
     def mine(self) -> bool:
         """Whether this is still the process that the recorder was made in."""

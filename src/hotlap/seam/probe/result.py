@@ -4,6 +4,7 @@ from typing import Any
 
 from hotlap.seam.probe.device import DeviceTimeline
 from hotlap.seam.probe.facts import global_facts, loader_facts, optimizer_facts
+from hotlap.seam.probe.lines import by_file, hottest, phase_of
 from hotlap.seam.probe.models import anything_compiled
 from hotlap.seam.probe.recorder import Recorder
 
@@ -15,6 +16,10 @@ def payload(rec: Recorder, ended: str) -> dict[str, Any]:
     steps = max(1, tally.steps)
     samples, tokens = rec.per_step()
     facts = _facts(rec)
+    stacks = dict(rec.sampler.stacks)
+    phases = tally.phases()
+    shares = _shares(phases)
+    lines = hottest(stacks, shares)
     return {
         "ended": ended,
         "steps": tally.steps,
@@ -22,14 +27,16 @@ def payload(rec: Recorder, ended: str) -> dict[str, Any]:
         "diagnostic": rec.diagnostics.steps,
         "device": "cuda" if facts["cuda"] else "cpu",
         "step": tally.step(),
-        "phases": tally.phases(),
+        "phases": phases,
         "on_device": device,
         "cpu": rec.clock()["cpu"] / steps,
         "samples": samples,
         "tokens": tokens,
-        "lines": rec.sampler.lines(),
+        "lines": lines,
+        "sampled": by_file(stacks, shares),
+        "samples_taken": sum(stacks.values()),
         "facts": facts,
-        "places": _places(rec),
+        "places": _places(rec, lines),
         "memory": _memory(rec, device),
         "flops": rec.diagnostics.result()["values"]["flops"],
         "notes": rec.diagnostics.result()["notes"],
@@ -58,7 +65,13 @@ def _training_loader(rec: Recorder) -> Any:
     return rec.training_loader() if rec.training_loader is not None else None
 
 
-def _places(rec: Recorder) -> dict[str, str]:
+def _shares(phases: dict[str, Any]) -> dict[str, float]:
+    """The phases' shares of a step."""
+    whole = sum(phase["mean"] for phase in phases.values()) or 1.0
+    return {name: phase["mean"] / whole for name, phase in phases.items()}
+
+
+def _places(rec: Recorder, lines: dict[str, Any]) -> dict[str, str]:
     """The places to point at; `dataset` is the user's line that the wait for data is spent in."""
     places = dict(rec.facts.places)
     loader = _training_loader(rec)
@@ -69,7 +82,7 @@ def _places(rec: Recorder) -> dict[str, str]:
     for kind in ("float64_array", "float64_made"):  # where nothing in the step itself converts
         if kind in places:
             places.setdefault("float64", places[kind])
-    hot = rec.sampler.lines().get("data", [])
+    hot = lines.get("data", [])
     if hot:
         places["dataset"] = hot[0]["place"]
     return places
@@ -79,7 +92,16 @@ def _memory(rec: Recorder, device: dict[str, Any]) -> dict[str, Any]:
     from hotlap.seam.gate import memory
 
     return {
-        "by_phase": device.get("memory") or rec.sampler.resident,
+        "by_phase": device.get("memory") or _resident(rec),
         "by_owner": rec.diagnostics.result()["values"]["memory"] or {},
         "peak": memory(),
     }
+
+
+def _resident(rec: Recorder) -> dict[str, int]:
+    """The most that was resident in each phase."""
+    found: dict[str, int] = {}
+    for phase, size in rec.sampler.resident.items():
+        name = phase_of(phase)
+        found[name] = max(found.get(name, 0), size)
+    return found

@@ -12,20 +12,15 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import CodeType
-from typing import Any
 
-from hotlap.seam.where import short, users_frame
+from hotlap.seam.where import Stack, users_stack
 
 INTERVAL = 0.02
 LONGEST = 0.1
 MANY = 50
 SWITCH = 0.001
 SWITCH_ALONE = 0.0002
-TOP = 8
 PAGE = os.sysconf("SC_PAGE_SIZE")
-
-Line = tuple[str, CodeType | None, int]
 
 
 class Sampler:
@@ -34,7 +29,7 @@ class Sampler:
     def __init__(self, thread: Callable[[], int], phase: Callable[[], str]) -> None:
         self._thread = thread
         self._phase = phase
-        self._lines: Counter[Line] = Counter()
+        self.stacks: Counter[tuple[str, Stack]] = Counter()
         self.resident: dict[str, int] = {}
         self.timing = False
         self._taken = 0
@@ -77,44 +72,14 @@ class Sampler:
     def _sample(self, statm: int) -> None:
         frame = sys._current_frames().get(self._thread())
         phase = self._phase()
-        found = users_frame(frame)
+        stack = users_stack(frame)
         del frame
         if self.timing:
-            key = (phase, None, 0) if found is None else (phase, found.f_code, found.f_lineno)
-            self._lines[key] += 1
+            self.stacks[(phase, stack)] += 1
             self._taken += 1
         if statm >= 0:
             pages = int(os.pread(statm, 128, 0).split()[1])
             self.resident[phase] = max(self.resident.get(phase, 0), pages * PAGE)
-
-    def lines(self) -> dict[str, list[dict[str, Any]]]:
-        """By phase: the user's lines that most samples fell on, and their share of its samples."""
-        phases: dict[str, Counter[tuple[CodeType | None, int]]] = {}
-        for (phase, code, line), count in list(self._lines.items()):
-            phases.setdefault(phase, Counter())[(code, line)] += count
-        return {phase: _top(counts) for phase, counts in phases.items()}
-
-
-def _top(counts: "Counter[tuple[CodeType | None, int]]") -> list[dict[str, Any]]:
-    total = counts.total()
-    return [
-        {
-            "place": f"{short(code.co_filename)}:{line}",
-            "function": code.co_qualname,
-            "text": source(code.co_filename, line),
-            "share": count / total,
-            "samples": count,
-        }
-        for (code, line), count in counts.most_common(TOP)
-        if code is not None
-    ]
-
-
-def source(path: str, line: int) -> str:
-    """A line of source as written, without its indentation."""
-    import linecache
-
-    return linecache.getline(path, line).strip()
 
 
 @contextmanager
