@@ -1,11 +1,13 @@
 """What the names of a module stand for: dotted names, through imports, aliases and scopes.
 
 A name that is bound to anything else in its scope, or to two different imports, resolves to
-nothing: it is left alone rather than guessed.
+nothing: it is left alone rather than guessed. `name = None` after a failed import binds nothing.
 """
 
 import ast
 import re
+from collections.abc import Iterator
+from functools import cached_property, lru_cache
 
 from hotlap.source.tree import Scope, Tree
 
@@ -13,19 +15,24 @@ from hotlap.source.tree import Scope, Tree
 _CANONICAL = (
     (re.compile(r"^torch\.utils\.data\.(?:dataloader|dataset|distributed|sampler)\."),
      "torch.utils.data."),
-    (re.compile(r"^torch\.nn\.modules\.\w+\.(?=[A-Z])"), "torch.nn."),
+    (re.compile(r"^torch\.nn\.modules\.(?:\w+\.)?(?=[A-Z])"), "torch.nn."),
     (re.compile(r"^torch\.nn\.parallel\.(?:data_parallel\.)?DataParallel$"),
      "torch.nn.DataParallel"),
     (re.compile(r"^torch\.nn\.parallel\.distributed\."), "torch.nn.parallel."),
+    (re.compile(r"^torch\.nn\.utils\.clip_grad\."), "torch.nn.utils."),
     (re.compile(r"^torch\.optim\.[a-z_0-9]+\.(?=[A-Z])(?<!lr_scheduler\.)"), "torch.optim."),
     (re.compile(r"^torch\.amp\.(?:autocast_mode|grad_scaler)\."), "torch.amp."),
     (re.compile(r"^torch\.cuda\.amp\.(?:autocast_mode|grad_scaler)\."), "torch.cuda.amp."),
+    (re.compile(r"^torch\.(?:functional|autograd\.grad_mode)\.(?=[a-z])"), "torch."),
     (re.compile(r"^np\."), "numpy."),
 )  # fmt: skip
 
 
+@lru_cache(maxsize=65536)
 def canonical(dotted: str) -> str:
     """The name under which torch documents it."""
+    if not dotted.startswith(("torch.", "np.")):
+        return dotted
     for pattern, documented in _CANONICAL:
         dotted = pattern.sub(documented, dotted)
     return dotted
@@ -37,8 +44,12 @@ class Names:
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
         self._bound: dict[Scope, dict[str, str]] = {}
-        for node in tree.nodes:
-            self._bind(node)
+        for node, name, dotted in (*_imported(tree), *_definitions(tree), *_stored(tree)):
+            self._put(node, name, dotted)
+        for alias in filter(_is_alias, tree.every(ast.Assign)):
+            for target in alias.targets:
+                if isinstance(target, ast.Name):
+                    self._put(alias, target.id, self.of(alias.value))
 
     def of(self, node: ast.AST) -> str:
         """The dotted name behind a name or attribute chain; empty when not known.
@@ -52,7 +63,15 @@ class Names:
         if not isinstance(node, ast.Name):
             return ""
         head = self._lookup(node)
+        if not parts:
+            return canonical(head)
         return canonical(".".join([head, *reversed(parts)])) if head else ""
+
+    @cached_property
+    def default_device(self) -> bool:
+        """Whether the module makes tensors on another device than the CPU unless told otherwise."""
+        setters = {"torch.set_default_device", "torch.set_default_tensor_type"}
+        return any(self.of(call.func) in setters for call in self._tree.calls)
 
     def _lookup(self, node: ast.Name) -> str:
         for scope in self._tree.scopes(node):
@@ -61,39 +80,58 @@ class Names:
                 return bound[node.id]
         return node.id
 
-    def _bind(self, node: ast.AST) -> None:
-        match node:
-            case ast.Import(names=names):
-                for name in names:
-                    top = name.name if name.asname else name.name.partition(".")[0]
-                    self._put(node, name.asname or top, top)
-            case ast.ImportFrom(module=module, names=names, level=level):
-                origin = "." * level + (module or "")
-                for name in names:
-                    self._put(node, name.asname or name.name, f"{origin}.{name.name}")
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Name() | ast.Attribute()):
-                self._put(node, name, self.of(node.value))
-            case ast.Name(id=name, ctx=ast.Store()) if not self._is_alias(node):
-                self._put(node, name, "")
-            case ast.arg(arg=name):
-                self._put(node, name, "")
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-                self._put(node, name, "")
-            case ast.ClassDef(name=name):
-                self._put(node, name, "")
-            case ast.ExceptHandler(name=str(name)):
-                self._put(node, name, "")
-
-    def _is_alias(self, node: ast.AST) -> bool:
-        parent = self._tree.parent(node)
-        return (
-            isinstance(parent, ast.Assign)
-            and len(parent.targets) == 1
-            and isinstance(parent.value, ast.Name | ast.Attribute)
-        )
-
     def _put(self, node: ast.AST, name: str, dotted: str) -> None:
-        bound = self._bound.setdefault(self._tree.scope(node), {})
+        scope = self._tree.scope(node)
+        if (scope, name) in self._tree.globals:
+            scope = self._tree.module
+        bound = self._bound.setdefault(scope, {})
         if name in bound and canonical(bound[name]) != canonical(dotted):
             dotted = ""
         bound[name] = dotted
+
+
+Binding = tuple[ast.AST, str, str]
+
+
+def _imported(tree: Tree) -> Iterator[Binding]:
+    for node in tree.every(ast.Import):
+        for name in node.names:
+            top = name.name if name.asname else name.name.partition(".")[0]
+            yield node, name.asname or top, top
+    for origin in tree.every(ast.ImportFrom):
+        module = "." * origin.level + (origin.module or "")
+        for name in origin.names:
+            yield origin, name.asname or name.name, f"{module}.{name.name}"
+
+
+def _definitions(tree: Tree) -> Iterator[Binding]:
+    for function in tree.functions:
+        yield function, function.name, ""
+    for node in tree.classes:
+        yield node, node.name, ""
+    for argument in tree.every(ast.arg):
+        yield argument, argument.arg, ""
+    for handler in tree.every(ast.ExceptHandler):
+        if handler.name:
+            yield handler, handler.name, ""
+
+
+def _stored(tree: Tree) -> Iterator[Binding]:
+    for name in tree.every(ast.Name):
+        if isinstance(name.ctx, ast.Load):
+            continue
+        parent = tree.parent(name)
+        plain = isinstance(parent, ast.Assign) and (_is_alias(parent) or _is_none(parent.value))
+        if not plain:
+            yield name, name.id, ""
+    for capture in tree.every(ast.MatchAs):
+        if capture.name:
+            yield capture, capture.name, ""
+
+
+def _is_alias(assign: ast.Assign) -> bool:
+    return isinstance(assign.value, ast.Name | ast.Attribute)
+
+
+def _is_none(value: ast.expr) -> bool:
+    return isinstance(value, ast.Constant) and value.value is None

@@ -1,47 +1,93 @@
 """The syntax tree of a module with what `ast` leaves out: parents, scopes, enclosing nodes."""
 
 import ast
+from collections import defaultdict
 from collections.abc import Iterator
 from functools import cached_property
+from itertools import pairwise
+from typing import TypeVar
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 Scope = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 Loop = ast.For | ast.AsyncFor | ast.While
+Block = tuple[ast.AST, str]
+Kind = TypeVar("Kind", bound=ast.AST)
 _SCOPES = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_BLOCKS = frozenset({"body", "orelse", "finalbody", "handlers", "cases"})
+# Fields that never hold what a check asks for: names, operators and contexts.
+_PLAIN = frozenset({"id", "attr", "ctx", "op", "ops", "kind", "type_comment", "conversion"})
+_PLAIN |= {"module", "level", "asname", "is_async", "simple", "type_ignores"}
 
 
 class Tree:
-    """A parsed module. `nodes` are all of its nodes, in the order of the source."""
+    """A parsed module. `nodes` are its nodes, operators and contexts aside, in source order."""
 
     def __init__(self, module: ast.Module) -> None:
         self.module = module
         self._parents: dict[ast.AST, ast.AST] = {}
+        self._by_kind: dict[type[ast.AST], list[ast.AST]] = defaultdict(list)
+        self._fields: dict[ast.AST, str] = {}
+        self._blocks: dict[ast.AST, tuple[Block, ...]] = {}
         self.nodes: list[ast.AST] = []
+        self._walk(module)
+
+    def _walk(self, module: ast.Module) -> None:
         stack: list[ast.AST] = [module]
         while stack:
             node = stack.pop()
             self.nodes.append(node)
-            children = list(ast.iter_child_nodes(node))
-            for child in children:
-                self._parents[child] = node
-            stack.extend(reversed(children))
+            self._by_kind[type(node)].append(node)
+            if type(node) not in (ast.Name, ast.Constant):
+                children = list(self._children(node))
+                for child in children:
+                    self._parents[child] = node
+                children.reverse()
+                stack += children
+
+    def _children(self, node: ast.AST) -> Iterator[ast.AST]:
+        for field, value in node.__dict__.items():
+            if type(value) is list:
+                if field in _BLOCKS:
+                    self._fields.update(dict.fromkeys(value, field))
+                yield from (item for item in value if isinstance(item, ast.AST))
+            elif field not in _PLAIN and isinstance(value, ast.AST):
+                yield value
+
+    def every(self, kind: type[Kind]) -> list[Kind]:
+        """Every node of a type, in the order of the source."""
+        return self._by_kind.get(kind, [])  # type: ignore[return-value]
 
     @cached_property
     def calls(self) -> list[ast.Call]:
         """Every call."""
-        return [node for node in self.nodes if isinstance(node, ast.Call)]
+        return self.every(ast.Call)
+
+    @cached_property
+    def methods(self) -> dict[str, list[ast.Call]]:
+        """The calls `x.name(...)` by name."""
+        found: dict[str, list[ast.Call]] = defaultdict(list)
+        for call in self.calls:
+            if isinstance(call.func, ast.Attribute):
+                found[call.func.attr].append(call)
+        return found
 
     @cached_property
     def functions(self) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
-        """Every function and method."""
-        kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
-        return [node for node in self.nodes if isinstance(node, kinds)]
+        """Every function and method, in the order of the source."""
+        found: list[ast.FunctionDef | ast.AsyncFunctionDef] = [*self.every(ast.FunctionDef)]
+        found += self.every(ast.AsyncFunctionDef)
+        return sorted(found, key=lambda function: function.lineno)
 
     @cached_property
     def classes(self) -> list[ast.ClassDef]:
         """Every class."""
-        return [node for node in self.nodes if isinstance(node, ast.ClassDef)]
+        return self.every(ast.ClassDef)
+
+    @cached_property
+    def globals(self) -> set[tuple[ast.AST, str]]:
+        """The names that functions declare global."""
+        return {(self.scope(g), name) for g in self.every(ast.Global) for name in g.names}
 
     def parent(self, node: ast.AST) -> ast.AST | None:
         """The node around this one; None for the module."""
@@ -54,11 +100,30 @@ class Tree:
             yield around
             around = self._parents.get(around)
 
+    def statement(self, node: ast.AST) -> ast.AST:
+        """The innermost statement a node belongs to (or is)."""
+        while not isinstance(node, ast.stmt | ast.Module):
+            node = self._parents[node]
+        return node
+
+    def blocks(self, node: ast.AST) -> tuple[Block, ...]:
+        """The blocks around a node, from the inside out: (the `if` statement, "orelse"), ..."""
+        statement = self.statement(node)
+        found = self._blocks.get(statement)
+        if found is None:
+            chain = [statement, *self.above(statement)]
+            pairs = (pair for pair in pairwise(chain) if pair[0] in self._fields)
+            found = tuple((around, self._fields[inner]) for inner, around in pairs)
+            self._blocks[statement] = found
+        return found
+
     def scope(self, node: ast.AST) -> Scope:
         """The scope that a name bound by this node belongs to."""
-        for around in self.above(node):
+        around = self._parents.get(node)
+        while around is not None:
             if isinstance(around, _SCOPES):
                 return around
+            around = self._parents.get(around)
         return self.module
 
     def scopes(self, node: ast.AST) -> Iterator[Scope]:
@@ -105,6 +170,8 @@ def _in_head(loop: Loop, child: ast.AST) -> bool:
 
 def text(node: ast.AST) -> str:
     """A name or attribute chain as written (`self.model`); empty for anything else."""
+    if isinstance(node, ast.Name):
+        return node.id
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)

@@ -1,357 +1,261 @@
 """What the variables of a module hold: a model, an optimizer, a loader, a tensor with a graph.
 
-Names (`model`, `self.model`) get kinds from what they are assigned, from how they are used, and
-from what calls in the same file pass to their function. What stays unknown has no kind.
+Definitions get kinds from what is assigned, names from how they are used, parameters from what
+calls in the same file pass. What stays unknown has no kind.
 """
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
 
+from hotlap.source import called
+from hotlap.source.flow import Flow
+from hotlap.source.infer import Inference
+from hotlap.source.kinds import (
+    ARRAY,
+    ARRAYS,
+    CALLED,
+    CRITERION,
+    DATA,
+    DATASET,
+    GRAPH,
+    HOST,
+    LOADER,
+    MODEL,
+    NONE,
+    OBJECTS,
+    OPTIMIZER,
+    SCALER,
+    SCHEDULER,
+    SEVERAL,
+    SHAPES,
+    TENSOR,
+    Kinds,
+    joined,
+    several,
+)
 from hotlap.source.names import Names
-from hotlap.source.tree import Scope, Tree, method, receiver, text
+from hotlap.source.tree import Function, Scope, Tree, text
 
-MODEL, OPTIMIZER, LOADER, CRITERION, SCALER = "model", "optimizer", "loader", "criterion", "scaler"
-TENSOR, GRAPH, ARRAY, DATASET, SCHEDULER = "tensor", "graph", "array", "dataset", "scheduler"
-
-_CONSTRUCTORS = {
-    "torch.utils.data.DataLoader": LOADER,
-    "torch.amp.GradScaler": SCALER,
-    "torch.cuda.amp.GradScaler": SCALER,
-    "torch.compile": MODEL,
-    "torch.nn.DataParallel": MODEL,
-    "torch.nn.parallel.DistributedDataParallel": MODEL,
-    "timm.create_model": MODEL,
-    "torch.hub.load": MODEL,
-}
-_USES = {
-    "zero_grad": OPTIMIZER,
-    "eval": MODEL,
-    "parameters": MODEL,
-    "named_parameters": MODEL,
-    "backward": GRAPH,
-}
-_LOSSES = frozenset(
-    [
-        "cross_entropy",
-        "mse_loss",
-        "nll_loss",
-        "l1_loss",
-        "smooth_l1_loss",
-        "binary_cross_entropy",
-        "kl_div",
-        "huber_loss",
-        "binary_cross_entropy_with_logits",
-        "ctc_loss",
-        "triplet_margin_loss",
-    ]
-)
-_LEAVES_TORCH = frozenset(
-    [
-        "item",
-        "tolist",
-        "numpy",
-        "size",
-        "dim",
-        "numel",
-        "backward",
-        "is_contiguous",
-        "type",
-        "element_size",
-        "data_ptr",
-    ]
-)
-_NO_GRAPH = frozenset(
-    [
-        "detach",
-        "detach_",
-        "argmax",
-        "argmin",
-        "eq",
-        "ne",
-        "gt",
-        "lt",
-        "ge",
-        "le",
-        "long",
-        "int",
-        "bool",
-    ]
-)
-_SHAPES = frozenset(["shape", "dtype", "device", "ndim", "is_cuda", "requires_grad", "grad_fn"])
-_KEEPS_KIND = {
-    MODEL: frozenset(
-        [
-            "to",
-            "cuda",
-            "cpu",
-            "train",
-            "eval",
-            "half",
-            "float",
-            "double",
-            "bfloat16",
-            "requires_grad_",
-        ]
-    )
-}
+__all__ = ["ARRAY", "ARRAYS", "CRITERION", "DATASET", "GRAPH", "HOST", "LOADER", "MODEL",
+           "OPTIMIZER", "SCALER", "SCHEDULER", "SEVERAL", "TENSOR", "Values"]  # fmt: skip
+_FLAT = DATA - {SEVERAL}
+_DEEPEST = 60
+_PREPARES = frozenset({"prepare", "setup_dataloaders", "prepare_data_loader", "MpDeviceLoader"})
+_MODULES = frozenset({"LightningModule", "PreTrainedModel", "Module"})
 
 
 class Values:
     """The kinds of the names and expressions of one module."""
 
     def __init__(self, tree: Tree, names: Names) -> None:
-        self._tree, self._names = tree, names
-        self._kinds: dict[tuple[Scope | None, str], set[str]] = defaultdict(set)
-        self._classes = {c.name: kind for c in tree.classes if (kind := self.class_kind(c))}
-        self._functions = {f.name: f for f in tree.functions if tree.class_of(f) is None}
-        self._uses()
-        for _ in range(4):
-            before = sum(map(len, self._kinds.values()))
-            self._pass()
-            if sum(map(len, self._kinds.values())) == before:
-                return
+        self.tree, self.names, self.flow = tree, names, Flow(tree)
+        self.loose: dict[tuple[Scope | None, str], set[str]] = defaultdict(set)
+        self._classes: dict[str, ast.ClassDef] = {c.name: c for c in tree.classes}
+        self.functions: dict[tuple[ast.AST | None, str], Function] = {
+            (tree.class_of(f), f.name): f for f in tree.functions
+        }
+        self._memo: dict[ast.AST, Kinds] = {}
+        self._depth = 0
+        Inference(self).run()
+
+    def forget(self) -> None:
+        """Drop what was worked out: definitions have got new kinds."""
+        self._memo.clear()
 
     def class_kind(self, node: ast.ClassDef) -> str:
         """What instances of a class of this module are: a model, a dataset, or unknown."""
-        for base in node.bases:
-            dotted = self._names.of(base)
-            last = dotted.rpartition(".")[2]
-            if dotted == "torch.nn.Module" or last in {"LightningModule", "PreTrainedModel"}:
-                return MODEL
-            if dotted.startswith("torch.utils.data.") and last.endswith("Dataset"):
-                return DATASET
-            if dotted.startswith("torch.nn.") and last[:1].isupper():
-                return MODEL
-            local = [c for c in self._tree.classes if c.name == text(base) and c is not node]
-            if local and self.class_kind(local[0]):
-                return self.class_kind(local[0])
+        seen: set[ast.ClassDef] = set()
+        waiting = [node]
+        while waiting:
+            one = waiting.pop()
+            if one in seen:
+                continue
+            seen.add(one)
+            for base in one.bases:
+                if kind := _kind_of_base(self.names.of(base)):
+                    return kind
+                waiting += [self._classes[text(base)]] if text(base) in self._classes else []
         return ""
+
+    def local_class(self, node: ast.AST) -> ast.ClassDef | None:
+        """The class of this module that an expression names."""
+        return self._classes.get(text(node))
+
+    def local(self, call: ast.Call) -> Function | None:
+        """The function of this module that a call runs: `f(...)` or `self.f(...)`."""
+        name = text(call.func)
+        owner = self.tree.class_of(call) if name.startswith("self.") else None
+        return self.functions.get((owner, name.removeprefix("self.")))
+
+    @cached_property
+    def batch(self) -> Kinds:
+        """What a loader yields: on the host, unless something in the file prepares loaders."""
+        prepared = self.names.default_device or self.tree.methods.keys() & _PREPARES
+        kinds = frozenset({TENSOR, SEVERAL})
+        return kinds if prepared else kinds | {HOST}
+
+    def returned(self, function: Function) -> Kinds:
+        """The kinds of what a function of this module returns."""
+        return frozenset().union(*(self.kinds(node) for node in self._returns.get(function, [])))
+
+    def tuples(self, function: Function, length: int) -> list[list[ast.expr]]:
+        """The tuples of a length that a function returns, if it returns nothing else."""
+        found = [
+            node.elts for node in self._returns.get(function, []) if isinstance(node, ast.Tuple)
+        ]
+        same = all(len(elements) == length for elements in found)
+        return found if same and len(found) == len(self._returns.get(function, [])) else []
+
+    @cached_property
+    def _returns(self) -> dict[ast.AST, list[ast.expr]]:
+        found: dict[ast.AST, list[ast.expr]] = defaultdict(list)
+        for node in self.tree.every(ast.Return):
+            if node.value is not None:
+                found[self.tree.scope(node)].append(node.value)
+        return found
 
     def are(self, node: ast.AST, kind: str) -> bool:
         """Whether an expression is of a kind."""
         return kind in self.kinds(node)
 
-    def kinds(self, node: ast.AST) -> frozenset[str]:
+    def kinds(self, node: ast.AST) -> Kinds:
         """The kinds of an expression."""
-        match node:
-            case ast.Name() | ast.Attribute():
-                return self._of_name(node)
-            case ast.Call():
-                return self._of_call(node)
-            case ast.BinOp(left=left, right=right):
-                return (self.kinds(left) | self.kinds(right)) & {TENSOR, GRAPH, ARRAY}
-            case ast.UnaryOp(operand=inner) | ast.Await(value=inner) | ast.Starred(value=inner):
-                return self.kinds(inner)
-            case ast.Subscript(value=inner):
-                return self.kinds(inner) & {TENSOR, GRAPH, ARRAY}
-            case ast.Compare(left=left, ops=ops):
-                plain = any(isinstance(op, ast.Is | ast.IsNot | ast.In | ast.NotIn) for op in ops)
-                return frozenset() if plain else self.kinds(left) & {TENSOR, ARRAY}
-            case ast.IfExp(body=body, orelse=other):
-                return self.kinds(body) | self.kinds(other)
-        return frozenset()
+        found = self._memo.get(node)
+        if found is None:
+            if self._depth > _DEEPEST:
+                return NONE
+            self._depth += 1
+            handler = _HANDLERS.get(type(node))
+            found = handler(self, node) if handler else NONE
+            self._depth -= 1
+            self._memo[node] = found
+        return found
 
-    def _of_name(self, node: ast.Name | ast.Attribute) -> frozenset[str]:
+    def of_variable(self, node: ast.Name | ast.Attribute) -> Kinds:
+        """The kinds of a name or `self.x`, from the definitions that reach it."""
         name = text(node)
-        if isinstance(node, ast.Attribute):
-            inner = self.kinds(node.value) & {TENSOR, GRAPH}
-            if inner and node.attr in _SHAPES:
-                return frozenset()
-            if inner and node.attr == "data":
-                return frozenset({TENSOR})
-            if inner:
-                return inner
-        if name.startswith("self."):
-            return frozenset(self._kinds[self._tree.class_of(node), name])
-        for scope in self._tree.scopes(node):
-            if (scope, name) in self._kinds:
-                return frozenset(self._kinds[scope, name])
-        return frozenset()
+        reaching = self.flow.reaching(node)
+        found: set[str] = set()
+        for definition in reaching:
+            found |= definition.kinds
+        if not reaching:
+            found |= self.loose.get((None, name), NONE)
+        if not found and self._unknown(node):
+            return next((frozenset({kind}) for like, kind in CALLED if like.search(name)), NONE)
+        return frozenset(found)
 
-    def _of_call(self, call: ast.Call) -> frozenset[str]:
-        dotted = self._names.of(call.func)
-        if kind := self._constructed(dotted, call):
-            return frozenset({kind})
-        last = dotted.rpartition(".")[2]
-        if dotted.startswith("torch.nn.functional."):
-            return self._passed_on(call) or frozenset({TENSOR})
-        if dotted.startswith("torch.") and last[:1].islower():
-            return self._torch_function(dotted, call)
-        if dotted.startswith("numpy."):
-            return frozenset({ARRAY})
-        of_function = self.kinds(call.func) & {MODEL, CRITERION}
-        if of_function:
-            return frozenset({TENSOR, GRAPH})
-        return self._of_method(call)
-
-    def _torch_function(self, dotted: str, call: ast.Call) -> frozenset[str]:
-        if dotted in {"torch.load", "torch.device", "torch.save", "torch.manual_seed"}:
-            return frozenset()
-        if dotted.count(".") > 1 and not dotted.startswith(("torch.linalg.", "torch.fft.")):
-            return frozenset()
-        return self._passed_on(call) or frozenset({TENSOR})
-
-    def _passed_on(self, call: ast.Call) -> frozenset[str]:
-        """A function of tensors keeps their graph."""
-        found = [self.kinds(argument) for argument in call.args]
-        return frozenset({TENSOR, GRAPH}) if any(GRAPH in kinds for kinds in found) else frozenset()
-
-    def _constructed(self, dotted: str, call: ast.Call) -> str:
-        last = dotted.rpartition(".")[2]
-        if dotted in _CONSTRUCTORS:
-            return _CONSTRUCTORS[dotted]
-        if dotted.startswith("torch.optim.lr_scheduler."):
-            return SCHEDULER
-        if dotted.startswith("torch.optim.") and last[:1].isupper():
-            return OPTIMIZER
-        if dotted.startswith("torch.nn.") and last[:1].isupper() and last != "Parameter":
-            return CRITERION if last.endswith("Loss") else MODEL
-        if dotted.startswith("torchvision.models.") or (
-            dotted.startswith("transformers.") and method(call) == "from_pretrained"
-        ):
-            return MODEL if "Tokenizer" not in dotted and "Processor" not in dotted else ""
-        if dotted.startswith("torchvision.datasets."):
-            return DATASET
-        return self._classes.get(text(call.func), "")
-
-    def _of_method(self, call: ast.Call) -> frozenset[str]:
-        owner = receiver(call)
-        if owner is None:
-            return frozenset()
-        name, kinds = method(call), self.kinds(owner)
-        if MODEL in kinds and name in _KEEPS_KIND[MODEL]:
-            return frozenset({MODEL})
-        if MODEL in kinds and name == "forward":
-            return frozenset({TENSOR, GRAPH})
-        if ARRAY in kinds:
-            return frozenset({ARRAY}) if name not in _LEAVES_TORCH else frozenset()
-        kinds = kinds & {TENSOR, GRAPH}
-        if not kinds or name in _LEAVES_TORCH:
-            return frozenset({ARRAY}) if kinds and name == "numpy" else frozenset()
-        return kinds - {GRAPH} if name in _NO_GRAPH else kinds
-
-    def _uses(self) -> None:
-        """A name that is told to `zero_grad()` is an optimizer, and so on."""
-        for call in self._tree.calls:
-            owner, name = receiver(call), method(call)
-            if owner is None or name not in _USES or not text(owner) or text(owner) == "self":
-                continue
-            if name == "zero_grad" and self._is_module(owner):
-                continue
-            self._add(owner, {_USES[name]} | ({TENSOR} if name == "backward" else set()))
-
-    def _is_module(self, node: ast.AST) -> bool:
-        """`model.zero_grad()`: told apart by what else the name is asked."""
-        asked = {method(c) for c in self._tree.calls if text(receiver(c) or c) == text(node)}
-        return bool(asked & {"parameters", "train", "eval", "state_dict"}) and "step" not in asked
-
-    def _pass(self) -> None:
-        for node in self._tree.nodes:
-            match node:
-                case ast.Assign(targets=targets, value=value):
-                    for target in targets:
-                        self._assign(target, value)
-                case ast.AnnAssign(target=target, value=ast.expr() as value):
-                    self._assign(target, value)
-                case ast.AugAssign(target=target, value=value):
-                    self._add(target, self.kinds(value) & {TENSOR, GRAPH, ARRAY})
-                case (
-                    ast.For(target=target, iter=source)
-                    | ast.comprehension(target=target, iter=source)
-                ):
-                    self._loop(target, source)
-                case ast.Call():
-                    self._call(node)
-
-    def _assign(self, target: ast.expr, value: ast.expr) -> None:
-        if isinstance(target, ast.Tuple | ast.List):
-            if isinstance(value, ast.Tuple) and len(value.elts) == len(target.elts):
-                for one, its in zip(target.elts, value.elts, strict=True):
-                    self._assign(one, its)
-                return
-            kinds = self.kinds(value)
-            if self._next_batch(value):
-                kinds = frozenset({TENSOR})
-            for one in target.elts:
-                self._add(one, kinds & {TENSOR, GRAPH, ARRAY})
-            return
-        self._add(target, frozenset({TENSOR}) if self._next_batch(value) else self.kinds(value))
-
-    def _next_batch(self, value: ast.AST) -> bool:
-        return (
-            isinstance(value, ast.Call)
-            and self._names.of(value.func) == "next"
-            and bool(value.args)
-            and isinstance(value.args[0], ast.Call)
-            and any(self.are(argument, LOADER) for argument in value.args[0].args)
-        )
-
-    def _loop(self, target: ast.expr, source: ast.expr) -> None:
-        """The names of `for i, (x, y) in enumerate(loader)`."""
-        if isinstance(source, ast.Call) and self._names.of(source.func) in {"enumerate", "zip"}:
-            if isinstance(target, ast.Tuple) and source.args:
-                counted = self._names.of(source.func) == "enumerate"
-                pairs = (
-                    [(target.elts[-1], source.args[0])]
-                    if counted
-                    else list(zip(target.elts, source.args, strict=False))
-                )
-                for one, its in pairs:
-                    self._loop(one, its)
-            return
-        if isinstance(source, ast.Call) and source.args and not self.kinds(source):
-            dotted = self._names.of(source.func)  # tqdm(loader), track(loader)
-            if dotted.startswith(("tqdm", "rich.progress", "fastprogress")):
-                self._loop(target, source.args[0])
-            return
-        if self.are(source, LOADER):
-            for name in _names_of(target):
-                self._add(name, {TENSOR})
-
-    def _call(self, call: ast.Call) -> None:
-        """What a call of a function of this file passes, its parameters are."""
-        function = self._functions.get(text(call.func))
-        if function is None:
-            return
-        parameters = [*function.args.posonlyargs, *function.args.args]
-        given = [*zip(parameters, call.args, strict=False)]
-        by_name = {p.arg: p for p in [*parameters, *function.args.kwonlyargs]}
-        given += [(by_name[k.arg], k.value) for k in call.keywords if k.arg and k.arg in by_name]
-        for parameter, value in given:
-            if kinds := self.kinds(value):
-                self._kinds[function, parameter.arg] |= kinds
-
-    def _add(self, target: ast.AST, kinds: set[str] | frozenset[str]) -> None:
-        name = text(target)
-        if not name or not kinds:
-            return
-        if name.startswith("self."):
-            self._kinds[self._tree.class_of(target), name] |= kinds
-        else:
-            self._kinds[self._owner(target, name), name] |= kinds
-
-    def _owner(self, node: ast.AST, name: str) -> Scope:
-        """The scope that knows the name already, or else the innermost one."""
-        stored = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-        if not stored:
-            for scope in self._tree.scopes(node):
-                if (scope, name) in self._kinds or _has_parameter(scope, name):
-                    return scope
-        return self._tree.scope(node)
+    def _unknown(self, node: ast.Name | ast.Attribute) -> bool:
+        """Whether nothing tells what a name holds: a parameter, an import, another's result."""
+        if text(node).startswith("torch."):
+            return False
+        values = [definition.value for definition in self.flow.reaching(node)]
+        return all(value is None or isinstance(value, ast.Call) for value in values)
 
 
-def _names_of(target: ast.expr) -> Iterator[ast.expr]:
-    if isinstance(target, ast.Tuple | ast.List):
-        for one in target.elts:
-            yield from _names_of(one)
-    else:
-        yield target
+def _kind_of_base(dotted: str) -> str:
+    last = dotted.rpartition(".")[2]
+    if dotted == "torch.nn.Module" or last in _MODULES:
+        return MODEL
+    if last.endswith("Dataset") and dotted.startswith(("torch.utils.data.", "torchvision.")):
+        return DATASET
+    return MODEL if dotted.startswith("torch.nn.") and last[:1].isupper() else ""
 
 
-def _has_parameter(scope: Scope, name: str) -> bool:
-    if isinstance(scope, ast.Module | ast.ClassDef):
-        return False
-    arguments = scope.args
-    every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
-    return any(argument.arg == name for argument in every)
+def _attribute(values: Values, node: ast.Attribute) -> Kinds:
+    inner = values.kinds(node.value)
+    if inner & {TENSOR, GRAPH, ARRAY}:
+        if node.attr in SHAPES:
+            return NONE
+        found = inner & (DATA | {ARRAY})
+        return found - {GRAPH} if node.attr in {"data", "grad"} else found
+    if MODEL in inner and node.attr == "module":
+        return frozenset({MODEL})
+    if node.attr == "values" and not isinstance(values.tree.parent(node), ast.Call):
+        return frozenset({ARRAY})  # pandas
+    return values.of_variable(node) if text(node) else NONE
+
+
+def _name(values: Values, node: ast.Name) -> Kinds:
+    return values.of_variable(node)
+
+
+def _binary(values: Values, node: ast.BinOp) -> Kinds:
+    sides = [values.kinds(node.left), values.kinds(node.right)]
+    return joined(sides) | (sides[0] | sides[1]) & {ARRAY}
+
+
+def _inner(values: Values, node: ast.UnaryOp | ast.Await | ast.Starred) -> Kinds:
+    if isinstance(node, ast.UnaryOp):
+        kinds = values.kinds(node.operand)
+        return NONE if isinstance(node.op, ast.Not) else kinds
+    return values.kinds(node.value)
+
+
+def _subscript(values: Values, node: ast.Subscript) -> Kinds:
+    kinds = values.kinds(node.value)
+    found = kinds & _FLAT
+    if ARRAY in kinds and any(isinstance(part, ast.Slice) for part in ast.walk(node.slice)):
+        found |= {ARRAY}
+    if kinds & OBJECTS and LOADER not in kinds:
+        return kinds & {MODEL, OPTIMIZER}
+    return found | {ARRAY} if ARRAYS in kinds else found
+
+
+def _compare(values: Values, node: ast.Compare) -> Kinds:
+    if any(isinstance(op, ast.Is | ast.IsNot | ast.In | ast.NotIn) for op in node.ops):
+        return NONE
+    if any(isinstance(part, ast.Constant) and isinstance(part.value, str)
+           for part in node.comparators):  # fmt: skip
+        return NONE
+    sides = [values.kinds(part) for part in (node.left, *node.comparators)]
+    return (joined(sides) - {GRAPH, SEVERAL}) | (frozenset().union(*sides) & {ARRAY})
+
+
+def _either(values: Values, node: ast.IfExp) -> Kinds:
+    return values.kinds(node.body) | values.kinds(node.orelse)
+
+
+def _walrus(values: Values, node: ast.NamedExpr) -> Kinds:
+    return values.kinds(node.value)
+
+
+def _collection(values: Values, node: ast.List | ast.Tuple | ast.Set) -> Kinds:
+    return several(frozenset().union(*map(values.kinds, node.elts)) if node.elts else NONE)
+
+
+def _dictionary(values: Values, node: ast.Dict) -> Kinds:
+    return several(frozenset().union(*map(values.kinds, node.values)) if node.values else NONE)
+
+
+def _comprehension(values: Values, node: ast.ListComp | ast.GeneratorExp | ast.SetComp) -> Kinds:
+    return several(values.kinds(node.elt))
+
+
+def _mapping(values: Values, node: ast.DictComp) -> Kinds:
+    return several(values.kinds(node.value))
+
+
+_HANDLERS: dict[type[ast.AST], Callable[[Values, Any], Kinds]] = {
+    ast.Name: _name,
+    ast.Attribute: _attribute,
+    ast.Call: called.kinds,
+    ast.BinOp: _binary,
+    ast.UnaryOp: _inner,
+    ast.Await: _inner,
+    ast.Starred: _inner,
+    ast.Subscript: _subscript,
+    ast.Compare: _compare,
+    ast.IfExp: _either,
+    ast.NamedExpr: _walrus,
+    ast.List: _collection,
+    ast.Tuple: _collection,
+    ast.Set: _collection,
+    ast.Dict: _dictionary,
+    ast.ListComp: _comprehension,
+    ast.GeneratorExp: _comprehension,
+    ast.SetComp: _comprehension,
+    ast.DictComp: _mapping,
+}

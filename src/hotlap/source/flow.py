@@ -1,0 +1,153 @@
+"""Which definitions of a name can reach a use of it.
+
+An approximation by place: the last definition in a block around the use hides the earlier ones;
+those in branches in between may hold too, and so may those later in a loop around the use.
+"""
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from hotlap.source.tree import Block, Scope, Tree, text
+
+Place = tuple[int, int]
+Key = tuple[Scope | None, str]
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
+_START: Place = (0, 0)
+
+
+@dataclass(eq=False)
+class Definition:
+    """One place that gives a name a value. It holds from `at` on; `kinds` are filled in later."""
+
+    target: ast.AST
+    at: Place
+    block: Block | None
+    where: ast.AST | None
+    value: ast.expr | None = None
+    kinds: set[str] = field(default_factory=set)
+
+
+class Flow:
+    """The definitions of a module, and which of them reach a name."""
+
+    def __init__(self, tree: Tree) -> None:
+        self._tree = tree
+        self.of_target: dict[ast.AST, Definition] = {}
+        self._found: dict[Key, list[Definition]] = defaultdict(list)
+        self._reaching: dict[ast.AST, list[Definition]] = {}
+        for argument in tree.every(ast.arg):
+            function = tree.scope(argument)
+            self._add(argument, argument.arg, Definition(argument, _START, None, function))
+        for target in _targets(tree):
+            self._add(target, text(target), self._definition(target))
+        for definitions in self._found.values():
+            definitions.sort(key=lambda definition: definition.at)
+
+    def reaching(self, node: ast.Name | ast.Attribute) -> list[Definition]:
+        """The definitions that a name (or `self.x`) may have its value from."""
+        if node not in self._reaching:
+            self._reaching[node] = self._reach(node, text(node))
+        return self._reaching[node]
+
+    def every(self, node: ast.Name | ast.Attribute) -> list[Definition]:
+        """Every definition of the variable that a name or `self.x` stands for."""
+        name = text(node)
+        for scope in self._scopes(node, name):
+            if (scope, name) in self._found:
+                return self._found[scope, name]
+        return []
+
+    def _reach(self, node: ast.Name | ast.Attribute, name: str) -> list[Definition]:
+        if inner := self._in_comprehension(node, name):
+            return [inner]
+        found = [d for d in self.every(node) if not isinstance(d.where, ast.comprehension)]
+        here = self._tree.scope(node)
+        near = [d for d in found if d.where is here]
+        reached, sure = self._visible(node, near)
+        return reached if sure or len(near) == len(found) else found
+
+    def _visible(self, node: ast.expr, found: list[Definition]) -> tuple[list[Definition], bool]:
+        """Those that may hold at a node, and whether one of them surely hides all others."""
+        blocks = self._tree.blocks(node)
+        around, place = set(blocks), (node.lineno, node.col_offset)
+        before = [d for d in found if d.at <= place]
+        sure = [d for d in before if d.block is None or d.block in around]
+        last = sure[-1] if sure else None
+        reached = [last] if last else []
+        since = last.at if last else _START
+        reached += [d for d in before if d.at > since and d not in sure]
+        reached = [d for d in reached if d is last or not self._exclusive(d, around)]
+        carried = self._carried(node, last)
+        reached += [d for d in found if d.at > place and carried & set(self._tree.above(d.target))]
+        return reached, last is not None
+
+    def _carried(self, node: ast.AST, last: Definition | None) -> set[ast.AST]:
+        """The loops around a node whose next round brings later definitions back to it."""
+        loops = set(self._tree.loops(node))
+        return loops - set(self._tree.above(last.target)) if last else loops  # type: ignore[return-value]
+
+    def _exclusive(self, definition: Definition, around: set[Block]) -> bool:
+        """Whether a definition lies in the other branch of an `if` around the use."""
+        return any(
+            isinstance(statement, ast.If)
+            and (statement, "orelse" if branch == "body" else "body") in around
+            for statement, branch in self._tree.blocks(definition.target)
+        )
+
+    def _in_comprehension(self, node: ast.AST, name: str) -> Definition | None:
+        for around in self._tree.above(node):
+            if isinstance(around, ast.stmt):
+                return None
+            if isinstance(around, _COMPREHENSIONS):
+                for part in around.generators:
+                    if self._tree.inside(node, part.iter):
+                        continue
+                    for target in ast.walk(part.target):
+                        if isinstance(target, ast.Name) and target.id == name:
+                            return self.of_target[target]
+        return None
+
+    def _definition(self, target: ast.AST) -> Definition:
+        around: ast.AST = target
+        while not isinstance(around, ast.stmt | ast.comprehension | ast.NamedExpr | ast.withitem):
+            around = self._tree.parent(around) or self._tree.module
+        blocks = self._tree.blocks(target)
+        block = blocks[0] if blocks else None
+        scope = self._tree.scope(target)
+        if isinstance(around, ast.comprehension):
+            return Definition(target, _START, block, around)
+        if isinstance(around, ast.For | ast.AsyncFor):
+            return Definition(target, _end(around.iter), (around, "body"), scope)
+        if isinstance(around, ast.withitem):
+            holder = self._tree.parent(around) or self._tree.module
+            return Definition(target, _end(target), (holder, "body"), scope)
+        value = getattr(around, "value", None)
+        return Definition(target, _end(around), block, scope, value)
+
+    def _add(self, target: ast.AST, name: str, definition: Definition) -> None:
+        scope = next(self._scopes(target, name))
+        if (scope, name) in self._tree.globals:
+            scope = self._tree.module
+        self.of_target[target] = definition
+        self._found[scope, name].append(definition)
+
+    def _scopes(self, node: ast.AST, name: str) -> Iterator[Scope | None]:
+        if name.startswith(("self.", "cls.")):
+            yield self._tree.class_of(node)
+        else:
+            yield from self._tree.scopes(node)
+
+
+def _targets(tree: Tree) -> Iterator[ast.Name | ast.Attribute]:
+    for name in tree.every(ast.Name):
+        if isinstance(name.ctx, ast.Store):
+            yield name
+    for attribute in tree.every(ast.Attribute):
+        if isinstance(attribute.ctx, ast.Store) and text(attribute):
+            yield attribute
+
+
+def _end(node: ast.AST) -> Place:
+    return getattr(node, "end_lineno", 0) or 0, getattr(node, "end_col_offset", 0) or 0

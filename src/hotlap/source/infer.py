@@ -1,0 +1,245 @@
+"""Passes over a module that carry kinds from values to names, until nothing new is learned."""
+
+import ast
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from hotlap.source.kinds import (
+    ARRAY,
+    ARRAYS,
+    DATA,
+    GRAPH,
+    HOST,
+    LOADER,
+    MODEL,
+    NONE,
+    PROGRESS,
+    SEVERAL,
+    TENSOR,
+    USES,
+    Kinds,
+)
+from hotlap.source.tree import method, receiver, text
+
+if TYPE_CHECKING:
+    from hotlap.source.values import Values
+
+_PASSES = 5
+_ABOUT_MODULES = frozenset({"parameters", "train", "eval", "state_dict", "named_parameters"})
+
+
+class Inference:
+    """Fills the kinds of a module's definitions in."""
+
+    def __init__(self, values: "Values") -> None:
+        self._values, self._tree = values, values.tree
+        self._learned = 0
+
+    def run(self) -> None:
+        """Pass until nothing new is learned, or often enough."""
+        self._parameters()
+        self._uses()
+        for _ in range(_PASSES):
+            before = self._learned
+            self._values.forget()
+            self._pass()
+            if self._learned == before:
+                return
+        self._values.forget()
+
+    def _parameters(self) -> None:
+        """`x: torch.Tensor`, and the first argument of `forward`, are tensors."""
+        for argument in self._tree.every(ast.arg):
+            note = argument.annotation
+            if note is not None and self._values.names.of(note) == "torch.Tensor":
+                self._add(argument, {TENSOR})
+        for function in self._tree.functions:
+            owner = self._tree.parent(function)
+            if function.name == "forward" and isinstance(owner, ast.ClassDef):
+                for argument in function.args.args[1:2]:
+                    if argument.annotation is None and self._values.class_kind(owner) == MODEL:
+                        self._add(argument, {TENSOR, GRAPH})
+
+    def _uses(self) -> None:
+        """A name that is told to `zero_grad()` is an optimizer, and so on."""
+        for name, kind in USES.items():
+            for call in self._tree.methods.get(name, []):
+                owner = receiver(call)
+                if not isinstance(owner, ast.Name | ast.Attribute) or text(owner) in ("", "self"):
+                    continue
+                if name == "backward" and call.args and not _is_loss(owner):
+                    continue  # accelerator.backward(loss)
+                if name == "zero_grad" and self._is_module(owner):
+                    continue
+                self._used(owner, {kind, TENSOR} if name == "backward" else {kind})
+
+    def _used(self, owner: ast.Name | ast.Attribute, kinds: set[str]) -> None:
+        reaching = self._values.flow.reaching(owner)
+        for definition in reaching:
+            self._learn(definition.kinds, kinds)
+        if not reaching:
+            self._learn(self._values.loose[None, text(owner)], kinds)
+
+    def _is_module(self, node: ast.AST) -> bool:
+        """`model.zero_grad()`: told apart by what else the name is asked."""
+        name = text(node)
+        asked = {method(c) for c in self._about.get(name, [])}
+        return bool(asked & _ABOUT_MODULES) and "step" not in asked
+
+    @cached_property
+    def _about(self) -> dict[str, list[ast.Call]]:
+        names = (*_ABOUT_MODULES, "step")
+        found: dict[str, list[ast.Call]] = {}
+        for call in (c for name in names for c in self._tree.methods.get(name, [])):
+            found.setdefault(text(receiver(call) or call), []).append(call)
+        return found
+
+    def _pass(self) -> None:
+        for target, value in self._assigned():
+            self._assign(target, value)
+        for added in self._tree.every(ast.AugAssign):
+            self._augmented(added)
+        for target, source in self._looped():
+            self._loop(target, source)
+        for call in self._tree.calls:
+            self._passed(call)
+        for call in (*self._tree.methods.get("append", []), *self._tree.methods.get("extend", [])):
+            self._appended(call)
+
+    def _assigned(self) -> Iterator[tuple[ast.expr, ast.expr]]:
+        for node in self._tree.every(ast.Assign):
+            yield from ((target, node.value) for target in node.targets)
+        for noted in self._tree.every(ast.AnnAssign):
+            if noted.value is not None:
+                yield noted.target, noted.value
+        yield from ((walrus.target, walrus.value) for walrus in self._tree.every(ast.NamedExpr))
+
+    def _looped(self) -> Iterator[tuple[ast.expr, ast.expr]]:
+        yield from ((loop.target, loop.iter) for loop in self._tree.every(ast.For))
+        yield from ((loop.target, loop.iter) for loop in self._tree.every(ast.AsyncFor))
+        yield from ((loop.target, loop.iter) for loop in self._tree.every(ast.comprehension))
+
+    def _assign(self, target: ast.expr, value: ast.expr) -> None:
+        if not isinstance(target, ast.Tuple | ast.List):
+            self._add(target, self._values.kinds(value))
+            return
+        for one, its in self._unpacked(target.elts, value):
+            if isinstance(its, ast.expr):
+                self._assign(one, its)
+            else:
+                self._add(one, its)
+
+    def _unpacked(
+        self, targets: list[ast.expr], value: ast.expr
+    ) -> Iterator[tuple[ast.expr, ast.expr | Kinds]]:
+        if isinstance(value, ast.Tuple | ast.List) and len(value.elts) == len(targets):
+            yield from zip(targets, value.elts, strict=True)
+            return
+        function = self._values.local(value) if isinstance(value, ast.Call) else None
+        tuples = self._values.tuples(function, len(targets)) if function is not None else []
+        if tuples:
+            for elements in tuples:
+                yield from zip(targets, elements, strict=True)
+            return
+        kinds = self._values.kinds(value) - {SEVERAL}
+        for one in targets:
+            yield one, kinds
+
+    def _augmented(self, node: ast.AugAssign) -> None:
+        if not isinstance(node.target, ast.Name | ast.Attribute):
+            return
+        found = self._values.kinds(node.value)
+        if isinstance(node.value, ast.List | ast.ListComp):
+            found = found | ({SEVERAL} if TENSOR in found else NONE)
+        earlier = self._values.of_variable(node.target)
+        if HOST not in earlier and TENSOR in earlier:
+            found = found - {HOST}
+        self._add(node.target, (earlier | found) & (DATA | {ARRAY, ARRAYS}))
+
+    def _loop(self, target: ast.expr, source: ast.expr) -> None:
+        """The names of `for i, (x, y) in enumerate(loader)`."""
+        call = source if isinstance(source, ast.Call) else None
+        dotted = self._values.names.of(call.func) if call else ""
+        if call and dotted in {"enumerate", "zip"}:
+            self._numbered(target, call, dotted)
+        elif call and call.args and dotted.startswith(PROGRESS):
+            self._loop(target, call.args[0])
+        elif method(source) == "items":
+            owner = receiver(source)
+            if isinstance(target, ast.Tuple) and owner is not None and len(target.elts) == 2:
+                self._add(target.elts[1], self._element(owner))
+        elif method(source) not in {"keys", "parameters", "named_parameters", "children"}:
+            kinds = self._element(source)
+            names = list(names_of(target))
+            for name in names:
+                self._add(name, kinds - {SEVERAL} if len(names) > 1 else kinds)
+
+    def _numbered(self, target: ast.expr, call: ast.Call, dotted: str) -> None:
+        if not isinstance(target, ast.Tuple) or not call.args:
+            return
+        pairs = [(target.elts[-1], call.args[0])]
+        if dotted == "zip":
+            pairs = list(zip(target.elts, call.args, strict=False))
+        for one, its in pairs:
+            self._loop(one, its)
+
+    def _element(self, source: ast.expr) -> Kinds:
+        """What one item of an iterable is."""
+        kinds = self._values.kinds(source)
+        if LOADER in kinds:
+            return self._values.batch
+        if ARRAYS in kinds:
+            return frozenset({ARRAY})
+        return kinds & (DATA - {SEVERAL}) if TENSOR in kinds else NONE
+
+    def _passed(self, call: ast.Call) -> None:
+        """What a call of a function of this file passes, its parameters are."""
+        function = self._values.local(call)
+        if function is None:
+            return
+        parameters = [*function.args.posonlyargs, *function.args.args]
+        if isinstance(call.func, ast.Attribute):
+            parameters = parameters[1:]
+        given = [*zip(parameters, call.args, strict=False)]
+        by_name = {p.arg: p for p in [*parameters, *function.args.kwonlyargs]}
+        given += [(by_name[k.arg], k.value) for k in call.keywords if k.arg and k.arg in by_name]
+        for parameter, value in given:
+            self._add(parameter, self._values.kinds(value))
+
+    def _appended(self, call: ast.Call) -> None:
+        """`rows.append(array)`: rows are several of them."""
+        owner = receiver(call)
+        if not isinstance(owner, ast.Name | ast.Attribute) or len(call.args) != 1:
+            return
+        kinds = self._values.kinds(call.args[0])
+        found = {ARRAYS} if ARRAY in kinds else set()
+        if TENSOR in kinds:
+            found |= (kinds & DATA) | {SEVERAL}
+        for definition in self._values.flow.every(owner) if found else []:
+            self._learn(definition.kinds, found)
+
+    def _add(self, target: ast.AST, kinds: Kinds | set[str]) -> None:
+        definition = self._values.flow.of_target.get(target)
+        if definition is not None:
+            self._learn(definition.kinds, kinds)
+
+    def _learn(self, known: set[str], kinds: Kinds | set[str]) -> None:
+        before = len(known)
+        known |= kinds
+        self._learned += len(known) - before
+
+
+def names_of(target: ast.expr) -> Iterator[ast.expr]:
+    """The names of a target, those of nested tuples included."""
+    if isinstance(target, ast.Tuple | ast.List):
+        for one in target.elts:
+            yield from names_of(one)
+    elif isinstance(target, ast.Starred):
+        yield from names_of(target.value)
+    else:
+        yield target
+
+
+def _is_loss(owner: ast.AST) -> bool:
+    return "loss" in text(owner).lower()
