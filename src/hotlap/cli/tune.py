@@ -26,15 +26,19 @@ if TYPE_CHECKING:
 
 
 LOOK = 6.0
+SHORTEST = 20.0
 
 
 def _seconds(_: click.Context, __: click.Parameter, text: str) -> float:
     units = {"s": 1.0, "m": 60.0, "h": 3600.0}
     number, unit = (text[:-1], text[-1]) if text[-1:] in units else (text, "s")
     try:
-        return float(number) * units[unit]
+        seconds = float(number) * units[unit]
     except ValueError:
         raise click.BadParameter(f"{text!r} is no time span; try 90s, 5m or 1h") from None
+    if not seconds >= SHORTEST:
+        raise click.BadParameter(f"{text} is too short for a race; give at least {SHORTEST:.0f}s")
+    return seconds
 
 
 def _names(_: click.Context, __: click.Parameter, text: str) -> tuple[str, ...]:

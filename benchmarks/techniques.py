@@ -1,0 +1,67 @@
+"""What each technique gives on small workloads: `hotlap tune`, its rows kept as a record.
+
+Every row is a race of the script with the techniques kept so far plus this one against the script
+with those kept so far.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from benchmarks.record import write
+
+ROOT = Path(__file__).parent.parent
+WORKLOADS = {
+    "digits": ROOT / "examples" / "digits" / "train.py",
+    "cnn": ROOT / "tests" / "planted" / "compute_cnn.py",
+    "transformer": ROOT / "tests" / "planted" / "small_transformer.py",
+    "evaluation": ROOT / "tests" / "planted" / "eval_with_grad.py",
+}
+
+
+def tune(script: Path, budget: int) -> dict[str, Any]:
+    """One tune of a script, as its JSON document."""
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(
+            [sys.executable, "-m", "hotlap", "tune", "--json", "--budget", f"{budget}s",
+             sys.executable, str(script)],
+            cwd=folder, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
+
+
+def rows(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """The races of a tune."""
+    found = []
+    for outcome in document["outcomes"]:
+        if outcome["race"] is None:
+            continue
+        estimate = outcome["race"]["estimate"]
+        names = ("ratio", "low", "high", "pairs")
+        row = {"technique": outcome["technique"], "values": outcome["values"]}
+        row |= {name: estimate[name] for name in names}
+        row["outcome"] = f"{outcome['status']}: {outcome['reason']}".rstrip(": ")
+        found.append(row)
+    return found
+
+
+def main(budget: int = 150) -> None:
+    """Tune every workload."""
+    for name, script in WORKLOADS.items():
+        document = tune(script, budget)
+        final = document["final"]
+        summary = {
+            "workload": name,
+            "script": str(script.relative_to(ROOT)),
+            "recipe": final["estimate"] if final else None,
+        }
+        write(f"techniques-{name}", f"python -m benchmarks.techniques {budget}", rows(document),
+              summary)  # fmt: skip
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))

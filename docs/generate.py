@@ -1,0 +1,94 @@
+"""Pages made from the technique records, the command line and the records of races.
+
+mkdocs calls `on_files` (a hook in mkdocs.yml): they are made at each build, so they cannot be
+stale.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+from hotlap.cli.main import VERBS, Verbs, hotlap
+from hotlap.core.registry import techniques
+from hotlap.report.technique_page import Measured, index, page, patterns_page
+
+ROOT = Path(__file__).parent.parent
+RESULTS = ROOT / "benchmarks" / "results"
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Put the techniques' pages into the navigation."""
+    for entry in config.nav or []:
+        if isinstance(entry, dict) and "Techniques" in entry:
+            entry["Techniques"] += [f"techniques/{name}.md" for name in techniques()]
+    return config
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the generated pages."""
+    for name, text in pages().items():
+        files.append(File.generated(config, name, content=text))
+    return files
+
+
+def pages() -> dict[str, str]:
+    """Every generated page: path below docs, text."""
+    records = list(techniques().values())
+    measured = list(_measured())
+    made = {
+        f"techniques/{record.id}.md": page(
+            record, [m for m in measured if m.technique == record.id]
+        )
+        for record in records
+    }
+    made["techniques/index.md"] = index(records)
+    made["patterns.md"] = patterns_page(records)
+    made["reference.md"] = _reference()
+    changes = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    made["changelog.md"] = changes
+    return made
+
+
+def _measured() -> Iterator[Measured]:
+    for path in sorted(RESULTS.glob("*/techniques-*.json")):
+        record = json.loads(path.read_text("utf-8"))
+        date = "-".join(path.parent.name.split("-")[:3])
+        for row in record["rows"]:
+            yield Measured(
+                row["technique"],
+                row["values"],
+                record["summary"]["workload"],
+                record["machine"],
+                date,
+                row["ratio"],
+                row["low"],
+                row["high"],
+                row["pairs"],
+                row["outcome"],
+            )
+
+
+def _reference() -> str:
+    parts = ["# Reference of the command line\n"]
+    context = click.Context(hotlap, info_name="hotlap")
+    assert isinstance(hotlap, Verbs)
+    for verb in VERBS:
+        command = hotlap.get_command(context, verb)
+        assert command is not None
+        parts.append(f"## hotlap {verb}\n")
+        parts.append(_help(command, click.Context(command, info_name=verb, parent=context)))
+        if isinstance(command, click.Group):
+            for name, sub in command.commands.items():
+                parts.append(f"### hotlap {verb} {name}\n")
+                inner = click.Context(command, info_name=verb, parent=context)
+                parts.append(_help(sub, click.Context(sub, info_name=name, parent=inner)))
+    return "\n".join(parts)
+
+
+def _help(command: click.Command, context: click.Context) -> str:
+    context.terminal_width = 96
+    return f"```text\n{command.get_help(context)}\n```\n"
