@@ -1,0 +1,76 @@
+"""One decoder for every image: the fastest library for JPEG, PIL for the rest."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from hotlap.data.decode import jpeg, pil
+from hotlap.data.errors import MissingPackageError, SampleError
+from hotlap.data.extras import has
+
+BACKENDS = ("simplejpeg", "opencv", "pil")
+_MODULES = {"simplejpeg": "simplejpeg", "opencv": "cv2", "pil": "PIL"}
+_JPEG = b"\xff\xd8\xff"
+
+
+@dataclass(frozen=True)
+class Decoder:
+    """Decodes the bytes of one image to a C-contiguous uint8 array (height, width, 3), RGB.
+
+    JPEGs go through `backend`: "simplejpeg" (the only one that notices damaged data inside a file),
+    "opencv" or "pil"; "auto" takes the first that is installed. All three give PIL's pixels to
+    within 1 of 255. Other formats, and CMYK, go through PIL. Grey becomes RGB, 16 bits are scaled
+    to 8 (PIL's own conversion would clip them), transparency is dropped as torchvision does.
+
+    Args:
+        backend: which library decodes JPEGs.
+        exif: turn the image as its EXIF orientation says; torchvision does not.
+        max_pixels: larger images are refused.
+        strict: damaged data is an error also where the decoder could go on (simplejpeg only).
+
+    """
+
+    backend: str = "auto"
+    exif: bool = False
+    max_pixels: int = 178_956_970
+    strict: bool = True
+
+    def __post_init__(self) -> None:
+        if self.backend not in {"auto", *BACKENDS}:
+            raise ValueError(f"no decoder {self.backend!r}: choose auto or {', '.join(BACKENDS)}")
+
+    def chosen(self) -> str:
+        """Return the library that JPEGs go through here.
+
+        Raises:
+            MissingPackageError: none is installed.
+
+        """
+        if self.backend != "auto":
+            return self.backend
+        found = next((name for name in BACKENDS if has(_MODULES[name])), None)
+        if found is None:
+            raise MissingPackageError(
+                "no image decoder is installed: pip install 'hotlap[data]' (or pillow alone)"
+            )
+        return found
+
+    def __call__(self, data: bytes, name: str = "image") -> Any:
+        """Decode.
+
+        Raises:
+            SampleError: empty, not an image, truncated, damaged, animated or too large; the
+                message begins with `name`.
+
+        """
+        if not data:
+            raise SampleError(f"{name} is empty")
+        try:
+            return self._function(data)(data, self)
+        except SampleError as error:
+            raise SampleError(f"{name} {error}") from None
+
+    def _function(self, data: bytes) -> "Callable[[bytes, Decoder], Any]":
+        if not data.startswith(_JPEG) or self.chosen() == "pil":
+            return pil.decode
+        return jpeg.with_simplejpeg if self.chosen() == "simplejpeg" else jpeg.with_opencv

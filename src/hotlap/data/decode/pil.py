@@ -1,0 +1,105 @@
+"""Every format by PIL, and what only PIL knows about JPEGs."""
+
+import io
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from hotlap.data.decode.limits import check_pixels
+from hotlap.data.errors import MissingPackageError, SampleError
+from hotlap.data.extras import need
+
+if TYPE_CHECKING:
+    from hotlap.data.decode.decoder import Decoder
+
+_SIXTEEN = {"I;16", "I;16B", "I;16L", "I;16N"}
+_STILL = {"JPEG", "MPO"}  # a camera's MPO is a JPEG with a preview behind it
+_ORIENTATION = 0x0112
+
+
+def decode(data: bytes, how: "Decoder") -> Any:
+    """Decode any format that PIL reads."""
+    with _opened(data) as image:
+        check_pixels(image.width, image.height, how.max_pixels)
+        if image.format not in _STILL and getattr(image, "n_frames", 1) > 1:
+            raise SampleError(f"is animated ({image.n_frames} frames): only still images are read")
+        image.load()
+        return _rgb(need("PIL.ImageOps").exif_transpose(image) if how.exif else image)
+
+
+def header(data: bytes, how: "Decoder") -> tuple[int, int]:
+    """Return (width, height) without decoding."""
+    del how
+    with _opened(data) as image:
+        return int(image.width), int(image.height)
+
+
+def inks(data: bytes) -> bool:
+    """Whether it is a CMYK image."""
+    with _opened(data) as image:
+        return bool(image.mode == "CMYK")
+
+
+def turned(pixels: Any, data: bytes) -> Any:
+    """Turn decoded pixels as the EXIF orientation says."""
+    with _opened(data) as image:
+        orientation = image.getexif().get(_ORIENTATION, 1)
+    if orientation == 1:
+        return pixels
+    numpy = need("numpy")
+    if orientation >= 5:
+        pixels = pixels.transpose(1, 0, 2)
+    vertical, horizontal = _FLIPS.get(orientation, (False, False))
+    pixels = pixels[::-1] if vertical else pixels
+    pixels = pixels[:, ::-1] if horizontal else pixels
+    return numpy.ascontiguousarray(pixels)
+
+
+# EXIF orientation -> (flip vertically, flip horizontally), after the transposition of 5 to 8.
+_FLIPS = {
+    2: (False, True),
+    3: (True, True),
+    4: (True, False),
+    6: (False, True),
+    7: (True, True),
+    8: (True, False),
+}
+
+
+@contextmanager
+def _opened(data: bytes) -> Iterator[Any]:
+    """Open by PIL; whatever PIL raises on bad data becomes a SampleError."""
+    pil = need("PIL.Image")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with pil.open(io.BytesIO(data)) as image:
+                yield image
+    except (SampleError, MissingPackageError):
+        raise
+    except pil.UnidentifiedImageError:
+        raise SampleError("is not an image, or of a format that PIL does not read") from None
+    except pil.DecompressionBombError as error:
+        raise SampleError(f"is too large: {error}") from None
+    except Exception as error:  # PIL's plug-ins raise all kinds on damaged files
+        raise SampleError(f"is damaged: {error or type(error).__name__}") from None
+
+
+def _rgb(image: Any) -> Any:
+    numpy = need("numpy")
+    if image.mode in _SIXTEEN or image.mode == "I":
+        return _eight(numpy.asarray(image))
+    if image.mode == "F":
+        raise SampleError("has float pixels, whose range is not known: pack it as a tensor")
+    return numpy.array(image.convert("RGB"))
+
+
+def _eight(deep: Any) -> Any:
+    """Scale 16-bit grey to 8 bits, rounding to nearest, on three channels."""
+    numpy = need("numpy")
+    wide = deep.astype("i8")
+    if wide.size and not 0 <= wide.min() <= wide.max() <= 65535:
+        raise SampleError("has 32-bit pixels, whose range is not known: pack it as a tensor")
+    grey = ((wide * 255 + 32767) // 65535).astype("u1")
+    return numpy.repeat(grey[:, :, None], 3, axis=2)
