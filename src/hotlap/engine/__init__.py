@@ -1,0 +1,46 @@
+"""Making one training step right, in a loop that stays the reader's own; each part usable alone."""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hotlap.engine.accumulation import Share as Share
+    from hotlap.engine.accumulation import grouped as grouped
+    from hotlap.engine.checkpoint import Checkpointer as Checkpointer
+    from hotlap.engine.config import EngineConfig as EngineConfig
+    from hotlap.engine.determinism import seed_everything as seed_everything
+    from hotlap.engine.engine import Engine as Engine
+    from hotlap.engine.evaluation import evaluating as evaluating
+    from hotlap.engine.loggers import Logger as Logger
+    from hotlap.engine.loggers import MLflow as MLflow
+    from hotlap.engine.loggers import TensorBoard as TensorBoard
+    from hotlap.engine.loggers import WandB as WandB
+    from hotlap.engine.progress import Progress as Progress
+    from hotlap.engine.recompute import recompute as recompute
+    from hotlap.engine.stepper import Stepper as Stepper
+
+_WHERE = {
+    "Checkpointer": "checkpoint",
+    "Engine": "engine",
+    "EngineConfig": "config",
+    "Logger": "loggers",
+    "MLflow": "loggers",
+    "Progress": "progress",
+    "Share": "accumulation",
+    "Stepper": "stepper",
+    "TensorBoard": "loggers",
+    "WandB": "loggers",
+    "evaluating": "evaluation",
+    "grouped": "accumulation",
+    "recompute": "recompute",
+    "seed_everything": "determinism",
+}
+__all__ = list(_WHERE)
+
+
+def __getattr__(name: str) -> Any:
+    """Import a part when it is first asked for."""
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)

@@ -1,0 +1,140 @@
+"""Checkpoints: written beside the training, whole or not at all, the last few kept."""
+
+import contextlib
+import os
+import re
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from hotlap.engine.snapshot import Snapshot
+
+_NAME = re.compile(r"step-(\d+)\.rank(\d+)of(\d+)\.pt")
+
+
+class Checkpointer:
+    """Writes `step-<n>.rank<r>of<w>.pt` into a folder and keeps those of the last `keep` steps.
+
+    A file is written under another name, flushed to the disk and then renamed, so that a file with
+    its name is always whole, whenever the process is killed. Each rank writes a file of its own; a
+    step counts once all ranks' files are there. Files are read back with `weights_only=True`.
+
+    Args:
+        folder: made if it is not there.
+        keep: how many steps to keep.
+        rank, world: of this process; by default those of torch.distributed.
+
+    """
+
+    def __init__(
+        self, folder: str | Path, *, keep: int = 3, rank: int | None = None, world: int = 0
+    ) -> None:
+        if keep < 1:
+            raise ValueError(f"keep={keep}: at least one checkpoint must be kept")
+        self.folder = Path(folder)
+        self.keep = keep
+        self.rank = _rank() if rank is None else rank
+        self.world = world or _world()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for left in self.folder.glob(f"*.rank{self.rank}of*.partial"):
+            left.unlink(missing_ok=True)  # of a process that was killed while it wrote
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
+        self._last: Future[None] | None = None
+
+    def save(self, state: Any, step: int) -> None:
+        """Snapshot `state` now and write it in the background.
+
+        A save that comes while the last one is still being written waits for it first.
+
+        Raises:
+            OSError: the last save failed, for want of space, for example.
+        """
+        self.wait()
+        self._last = self._writer.submit(self._write, Snapshot(state), step)
+
+    def wait(self) -> None:
+        """Wait until what was saved is on the disk; raise what went wrong with it."""
+        last, self._last = self._last, None
+        if last is not None:
+            last.result()
+
+    def close(self) -> None:
+        """Wait, and end the thread."""
+        try:
+            self.wait()
+        finally:
+            self._writer.shutdown()
+
+    def steps(self) -> list[int]:
+        """Steps of which there is a whole checkpoint of all ranks, in order."""
+        found: dict[int, set[int]] = {}
+        for _, step, rank, world in self._files():
+            if world == self.world:
+                found.setdefault(step, set()).add(rank)
+        return sorted(step for step, ranks in found.items() if len(ranks) == self.world)
+
+    def load(self, step: int | None = None) -> Any:
+        """Read this rank's state at a step, by default the last; None if there is none.
+
+        Tensors come back on the CPU.
+        """
+        known = self.steps()
+        if step is None:
+            step = known[-1] if known else None
+        if step is None:
+            return None
+        if step not in known:
+            raise ValueError(f"{self.folder} has no whole checkpoint of step {step}: {known}")
+        return torch.load(self._path(step), map_location="cpu", weights_only=True)
+
+    def _path(self, step: int) -> Path:
+        return self.folder / f"step-{step:09d}.rank{self.rank}of{self.world}.pt"
+
+    def _write(self, snapshot: Snapshot, step: int) -> None:
+        path = self._path(step)
+        partial = path.with_suffix(".partial")
+        with partial.open("wb") as file:
+            torch.save(snapshot.ready(), file)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+        _flush(self.folder)
+        self._prune()
+
+    def _prune(self) -> None:
+        """Remove this rank's files from before the last `keep` whole steps."""
+        kept = self.steps()[-self.keep :]
+        for path, step, rank, _ in self._files():
+            if rank == self.rank and len(kept) == self.keep and step < kept[0]:
+                path.unlink(missing_ok=True)
+
+    def _files(self) -> Iterator[tuple[Path, int, int, int]]:
+        for path in self.folder.iterdir():
+            if match := _NAME.fullmatch(path.name):
+                step, rank, world = map(int, match.groups())
+                yield path, step, rank, world
+
+
+def _flush(folder: Path) -> None:
+    """Make a rename last through a power cut; not every file system has a way to."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _distributed() -> bool:
+    return torch.distributed.is_available() and torch.distributed.is_initialized()
+
+
+def _rank() -> int:
+    return torch.distributed.get_rank() if _distributed() else 0
+
+
+def _world() -> int:
+    return torch.distributed.get_world_size() if _distributed() else 1

@@ -1,0 +1,267 @@
+"""The parts of a step put together, around a loop that stays the reader's own."""
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack
+from typing import Any
+
+from torch import Tensor, nn
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler
+
+from hotlap.engine import states
+from hotlap.engine.accumulation import ALONE, Weigh, grouped
+from hotlap.engine.checkpoint import Checkpointer
+from hotlap.engine.config import EngineConfig
+from hotlap.engine.determinism import kernels, seed_everything
+from hotlap.engine.evaluation import evaluating
+from hotlap.engine.feed import Feed
+from hotlap.engine.loggers import Logger
+from hotlap.engine.placement import Placement
+from hotlap.engine.precision import Precision
+from hotlap.engine.preparation import device_of, plain, prepared
+from hotlap.engine.randomness import Randomness, globals_of
+from hotlap.engine.readings import Readings, Value
+from hotlap.engine.stepper import Stepper
+from hotlap.engine.sync import GradientSync
+
+State = dict[str, Any]
+
+
+class Engine:
+    """Prepares a model and makes each step of a plain loop right.
+
+    ```python
+    engine = Engine(model, optimizer, config=EngineConfig(precision="bf16", accumulate=4))
+    for epoch in engine.epochs(10):
+        for images, labels in engine.steps(loader):
+            with engine.forward():
+                loss = criterion(engine.model(images), labels)
+            engine.step(loss)
+    ```
+
+    Args:
+        model: trained; may be wrapped by DistributedDataParallel or sharded by `fully_shard`.
+        optimizer: over the model's parameters.
+        scheduler: stepped once per optimizer step.
+        config: what to do; by default nothing but the plain float32 loop.
+        loggers: take loss, learning rate and pace every `log_every` steps.
+        extra: anything else to save and resume that has `state_dict` and `load_state_dict`.
+
+    Attributes:
+        model: what is to be called in the loop; compiled, if that was asked for.
+        count: optimizer steps so far, left-out ones included.
+        epoch: passes that are over.
+
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        optimizer: Optimizer,
+        *,
+        scheduler: LRScheduler | None = None,
+        config: EngineConfig | None = None,
+        loggers: Iterable[Logger] = (),
+        extra: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.config = config = config or EngineConfig()
+        self._undo = ExitStack()
+        self._undo.enter_context(
+            kernels(deterministic=config.deterministic, benchmark=config.cudnn_benchmark)
+        )
+        if config.seed is not None:
+            seed_everything(config.seed)
+        self.device = device_of(model, config.device)
+        self.module = plain(model)
+        self.model, undo = prepared(model, config, self.device)
+        for function in undo:
+            self._undo.callback(function)
+        self.precision = Precision(config.precision, self.device)
+        self.precision.on()
+        self._undo.callback(self.precision.off)
+        self.stepper = Stepper(
+            optimizer, scheduler=scheduler, scaler=self.precision.scaler, clip=config.clip
+        )
+        self.checkpoints = Checkpointer(config.folder, keep=config.keep) if config.folder else None
+        self.count = self.epoch = 0
+        self._place = Placement(
+            self.device, channels_last=config.channels_last, prefetch=config.prefetch
+        )
+        self._sync = GradientSync(model)
+        self._extra = dict(extra or {})
+        self._feed: Feed | None = None
+        self._position: State | None = None
+        self._share = ALONE
+        self._logs = _Logs(tuple(loggers), config.log_every)
+
+    def epochs(self, number: int) -> Iterator[int]:
+        """Count the passes from where training stands up to `number`."""
+        while self.epoch < number:
+            yield self.epoch
+            self.epoch += 1
+            self._feed = self._position = None
+
+    def steps(self, loader: Iterable[Any], weigh: Weigh | None = None) -> Iterator[Any]:
+        """Yield the batches of one pass, on the device; after a resume, those still to come.
+
+        `weigh(batch)` says how much a micro-batch counts, such as its number of tokens; by default
+        each counts the same. Checkpoints that are due are taken when the loop's body is through.
+        """
+        self._feed = feed = Feed(loader, self._position)
+        self._position = None
+        _tell_epoch(loader, self.epoch)
+        groups = grouped(feed, self.config.accumulate, weigh, self.device)
+        for batch, share in self._place.each(groups):
+            self._share = share
+            if self._sync.needed:
+                self._sync.switch(share.last)
+            yield batch
+            if share.last:
+                self._through(feed, share.of)
+
+    def forward(self) -> AbstractContextManager[object]:
+        """The context for forward pass and loss: autocast, if the precision wants it."""
+        return self.precision.forward()
+
+    def step(self, loss: Tensor) -> None:
+        """Take a micro-batch's mean loss: backward, and with the last of a group the update."""
+        share = self._share
+        self.stepper.backward(loss, share.over)
+        if share.last:
+            self._update()
+            if self._logs.active:
+                self._logs.step(self.count, loss, self.stepper)
+
+    def _update(self) -> None:
+        self.stepper.update()
+        self.count += 1
+
+    def _through(self, feed: Feed, batches: int) -> None:
+        """The body of a step is through: what is left of it is done, what is due is saved."""
+        if self.stepper.pending:  # the body passed over the group's last micro-batch
+            self._update()
+        feed.taken += batches
+        every = self.config.save_every
+        if every and self.count % every == 0:
+            self.save()
+
+    def evaluating(self) -> AbstractContextManager[None]:
+        """Evaluation mode and inference_mode for a block; afterwards all is as it was."""
+        return evaluating(self.model, forward=self.forward())
+
+    def place(self, batch: Any) -> Any:
+        """One batch on the device, in the model's layout: for evaluation, for example."""
+        return self._place(batch)
+
+    def log(self, **values: Value) -> None:
+        """Give the loggers more figures with the next ones; tensors are not waited for."""
+        self._logs.add(values)
+
+    def save(self) -> None:
+        """Save a checkpoint in the background.
+
+        Raises:
+            ValueError: there is no folder to save it in.
+        """
+        if self.checkpoints is None:
+            raise ValueError("there is no folder for checkpoints: EngineConfig(folder=...)")
+        self.checkpoints.save(self.state_dict(), self.count)
+
+    def resume(self) -> bool:
+        """Take up the last checkpoint of the folder; False if there is none."""
+        state = None if self.checkpoints is None else self.checkpoints.load()
+        if state is not None:
+            self.load_state_dict(state)
+        return state is not None
+
+    def state_dict(self) -> State:
+        """Everything that the next losses depend on.
+
+        For a checkpoint by hand, take it in the body of the loop over `steps` at its end, or
+        between two passes: the loader's position is that of the last step whose body is through.
+        """
+        scheduler, scaler = self.stepper.scheduler, self.stepper.scaler
+        return {
+            **states.gather(self.module, self.stepper.optimizer),
+            "scheduler": scheduler.state_dict() if scheduler else None,
+            "scaler": scaler.state_dict() if scaler else None,
+            "extra": {name: thing.state_dict() for name, thing in self._extra.items()},
+            "count": self.count,
+            "epoch": self.epoch,
+            "random": Randomness().state(),
+            "position": self._feed.state() if self._feed else self._position,
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        """Take up what `state_dict` gave."""
+        states.scatter(self.module, self.stepper.optimizer, state)
+        if self.stepper.scheduler:
+            self.stepper.scheduler.load_state_dict(state["scheduler"])
+        if self.stepper.scaler:
+            self.stepper.scaler.load_state_dict(state["scaler"])
+        for name, thing in self._extra.items():
+            thing.load_state_dict(state["extra"][name])
+        self.count, self.epoch = state["count"], state["epoch"]
+        self._feed, self._position = None, state["position"]
+        Randomness().restore(globals_of(state["random"]))
+
+    def close(self) -> None:
+        """Wait for checkpoints, close the loggers, put back what was switched in the process."""
+        self._logs.close()
+        if self.checkpoints is not None:
+            self.checkpoints.close()
+        self._undo.close()
+
+    def __enter__(self) -> "Engine":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+
+class _Logs:
+    """Hands figures to the loggers once they have arrived from the device."""
+
+    def __init__(self, loggers: tuple[Logger, ...], every: int) -> None:
+        self.active = bool(loggers)
+        self._loggers = loggers
+        self._every = every
+        self._readings = Readings()
+        self._more: dict[str, Value] = {}
+        self._since = time.perf_counter(), 0
+
+    def add(self, values: Mapping[str, Value]) -> None:
+        self._more.update(values)
+
+    def step(self, count: int, loss: Tensor, stepper: Stepper) -> None:
+        if count % self._every == 0:
+            self._readings.put(count, self._values(count, loss, stepper))
+        for step, values in self._readings.arrived():
+            self._tell(step, values)
+
+    def _values(self, count: int, loss: Tensor, stepper: Stepper) -> dict[str, Value]:
+        now, (then, before) = time.perf_counter(), self._since
+        self._since = now, count
+        values: dict[str, Value] = {"loss": loss, "lr": stepper.optimizer.param_groups[0]["lr"]}
+        if stepper.norm is not None:
+            values["grad_norm"] = stepper.norm
+        more, self._more = self._more, {}
+        return {**values, "steps_per_second": (count - before) / (now - then), **more}
+
+    def _tell(self, step: int, values: dict[str, float]) -> None:
+        for logger in self._loggers:
+            logger.log(step, values)
+
+    def close(self) -> None:
+        for step, values in self._readings.rest():
+            self._tell(step, values)
+        for logger in self._loggers:
+            logger.close()
+
+
+def _tell_epoch(loader: Any, epoch: int) -> None:
+    """Let samplers that shuffle by epoch (DistributedSampler) know which it is."""
+    sampler = getattr(loader, "sampler", None)
+    if sampler is not None and hasattr(sampler, "set_epoch"):
+        sampler.set_epoch(epoch)

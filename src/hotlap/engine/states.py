@@ -1,0 +1,46 @@
+"""The state of model and optimizer, in one piece also where ranks hold shards of it."""
+
+from typing import Any
+
+import torch
+from torch import nn
+from torch.optim import Optimizer
+
+State = dict[str, Any]
+
+
+def sharded(model: nn.Module) -> bool:
+    """Whether parameters are DTensors, as FSDP2 makes them."""
+    if not torch.distributed.is_available():
+        return False
+    from torch.distributed.tensor import DTensor
+
+    return any(isinstance(parameter, DTensor) for parameter in model.parameters())
+
+
+def gather(model: nn.Module, optimizer: Optimizer) -> State:
+    """Both states. Of a sharded model they are put together on the first rank: all must call."""
+    if not sharded(model):
+        return {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
+    from torch.distributed.checkpoint.state_dict import StateDictOptions, get_state_dict
+
+    options = StateDictOptions(full_state_dict=True, cpu_offload=True)
+    weights, state = get_state_dict(model, optimizer, options=options)
+    return {"model": weights, "optimizer": state}
+
+
+def scatter(model: nn.Module, optimizer: Optimizer, state: State) -> None:
+    """Load what `gather` gave. Into a sharded model the first rank's is spread: all must call."""
+    if not sharded(model):
+        model.load_state_dict(state["model"])
+        optimizer.load_state_dict(state["optimizer"])
+        return
+    from torch.distributed.checkpoint.state_dict import StateDictOptions, set_state_dict
+
+    set_state_dict(
+        model,
+        optimizer,
+        model_state_dict=state["model"],
+        optim_state_dict=state["optimizer"],
+        options=StateDictOptions(full_state_dict=True, broadcast_from_rank0=True),
+    )
