@@ -16,6 +16,7 @@ VERBS = {
     "race": "Which of two commands steps faster.",
     "lint": "The anti-patterns that can be seen without running.",
     "explain": "The catalogue of techniques.",
+    "plan": "Which parallel layouts of a model fit a cluster, and how fast each would be.",
     "machine": "This machine and its measured peaks.",
 }
 

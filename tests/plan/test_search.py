@@ -1,0 +1,135 @@
+import random
+from math import prod
+
+import pytest
+
+from hotlap.core.errors import UsageError
+from hotlap.plan.cluster import PRESETS
+from hotlap.plan.cost import plan
+from hotlap.plan.flops import Recompute
+from hotlap.plan.layout import Layout
+from hotlap.plan.memory import memory, stage_parameters
+from hotlap.plan.search import RESERVE, layouts, search
+from hotlap.plan.shape import KNOWN, Shape, read_shape
+
+SMALL = Shape(8, 512, 8, 32000, 1024)
+
+
+def test_every_layout_makes_the_world():
+    cluster = PRESETS["h100"].having(32)
+    found = list(layouts(SMALL, cluster))
+    assert len(found) == len(set(found))
+    for layout in found:
+        assert prod((layout.replicate, layout.shard, layout.tensor, layout.pipeline)) == 32
+
+
+def test_what_fits_fits_and_the_fastest_is_first():
+    cluster = PRESETS["a100"].having(64)
+    plans = search(KNOWN["llama3-8b"], cluster, 512)
+    assert plans.fitting
+    assert [p.step for p in plans.fitting] == sorted(p.step for p in plans.fitting)
+    limit = cluster.memory * (1 - RESERVE)
+    assert all(p.memory.total <= limit for p in plans.fitting)
+    assert all(p.memory.total > limit for p in plans.closest)
+    assert not any(p.layout.refusal(KNOWN["llama3-8b"], cluster, 512) for p in plans.fitting)
+
+
+def test_what_cannot_fit_says_so():
+    plans = search(KNOWN["gpt3-175b"], PRESETS["a100"].having(8), 64)
+    assert not plans.fitting
+    assert plans.closest
+
+
+@pytest.mark.parametrize(
+    ("layout", "batch", "said"),
+    [
+        (Layout(1, 1, 1, 1, 1, Recompute.NONE), 32, "1 ranks of 16"),
+        (Layout(1, 1, 16, 1, 1, Recompute.NONE), 32, "divide the heads"),
+        (Layout(1, 5, 1, 3, 1, Recompute.NONE), 32, "15 ranks"),
+        (Layout(1, 16, 1, 1, 4, Recompute.NONE), 32, "do not divide the batch"),
+        (Layout(1, 2, 1, 8, 4, Recompute.NONE), 8, "cannot fill 8 stages"),
+    ],
+)
+def test_refusals_name_the_reason(layout, batch, said):
+    assert said in layout.refusal(SMALL, PRESETS["h100"].having(16), batch)
+
+
+def test_stages_hold_every_parameter_once():
+    for tied in (True, False):
+        shape = Shape(12, 256, 4, 1000, 64, tied=tied)
+        layout = Layout(1, 1, 1, 4, 1, Recompute.NONE)
+        held = sum(stage_parameters(shape, layout, stage) for stage in range(4))
+        copy = 1000 * 256 if tied else 0  # a tied head is a copy on the last stage
+        assert held == shape.parameters + copy
+        alone = Layout(1, 1, 1, 1, 1, Recompute.NONE)
+        assert stage_parameters(shape, alone, 0) == shape.parameters
+
+
+def test_memory_falls_with_what_is_split():
+    batch = 64
+    one = memory(SMALL, Layout(16, 1, 1, 1, 4, Recompute.NONE), batch)
+    sharded = memory(SMALL, Layout(1, 16, 1, 1, 4, Recompute.NONE), batch)
+    assert sharded.optimizer == pytest.approx(one.optimizer / 16)
+    assert sharded.gradients == pytest.approx(one.gradients / 16)
+    by_recompute = [memory(SMALL, Layout(16, 1, 1, 1, 4, r), batch).activations for r in Recompute]
+    assert by_recompute == sorted(by_recompute, reverse=True)
+
+
+def test_step_time_is_bounded_by_arithmetic():
+    cluster = PRESETS["h100"].having(64)
+    for found in random.sample(search(KNOWN["llama3-8b"], cluster, 256).fitting, 20):
+        assert found.step >= found.compute
+        assert 0 < found.utilisation <= cluster.achieved + 1e-9
+        again = plan(KNOWN["llama3-8b"], cluster, found.layout, 256)
+        assert again == found
+
+
+def test_the_layout_of_the_articles():
+    # A2: hidden 12288, 96 heads, 96 layers, pipeline 8, tensor 8
+    for world in (64, 1024, 16384):
+        cluster = PRESETS["h100"].having(world)
+        layout = Layout(1, world // 64, 8, 8, 1, Recompute.FULL)
+        batch = 16 * world // 64
+        assert not layout.refusal(KNOWN["gpt3-175b"], cluster, batch)
+        found = plan(KNOWN["gpt3-175b"], cluster, layout, batch)
+        moments = 8 * 175e9 / layout.world  # two of float32; one stage holds the embedding too
+        assert found.memory.optimizer == pytest.approx(moments, rel=0.06)
+
+
+def test_reading_configs(tmp_path):
+    ours = tmp_path / "model.toml"
+    ours.write_text("layers=2\nhidden=64\nheads=4\nvocabulary=100\nsequence=32\n")
+    assert read_shape(str(ours)) == Shape(2, 64, 4, 100, 32)
+    theirs = tmp_path / "config.json"
+    theirs.write_text(
+        '{"model_type": "llama", "num_hidden_layers": 32, "hidden_size": 4096,'
+        '"num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 14336,'
+        '"vocab_size": 128256, "max_position_embeddings": 8192}'
+    )
+    assert read_shape(str(theirs)) == KNOWN["llama3-8b"]
+    theirs.write_text(
+        '{"model_type": "gpt2", "n_layer": 12, "n_embd": 768, "n_head": 12, "n_inner": null,'
+        '"vocab_size": 50257, "n_positions": 1024}'
+    )
+    assert read_shape(str(theirs)) == KNOWN["gpt2"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("a.toml", "layers=2\n", "missing"),
+        ("a.toml", "layer=2\n", "has 'layer'"),
+        ("a.toml", "layers=2\nhidden=64\nheads=5\nvocabulary=1\nsequence=1\n", "do not divide"),
+        ("a.toml", "layers=0\nhidden=64\nheads=4\nvocabulary=1\nsequence=1\n", "at least 1"),
+        ("a.toml", "layers=", "cannot be read"),
+        ("a.json", "{", "cannot be read"),
+        ("a.json", '{"model_type": "mamba"}', "'mamba'"),
+    ],
+)
+def test_wrong_configs_are_named(tmp_path, name, text, said):
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises(UsageError, match=said):
+        read_shape(str(path))
+    with pytest.raises(UsageError, match="no model that is known"):
+        read_shape(str(tmp_path / "missing"))
