@@ -40,18 +40,26 @@ class Keyword:
 
 @dataclass(frozen=True)
 class Flag:
-    """Set a global attribute, such as `torch.backends.cudnn.benchmark`."""
+    """Set a global attribute, such as `torch.backends.cudnn.benchmark`.
+
+    A script that sets one of `unless` ((attribute or setter, value) pairs) is not to have it.
+    """
 
     target: str
     value: Any
+    unless: tuple[tuple[str, Any], ...] = ()
 
 
 @dataclass(frozen=True)
 class Env:
-    """Set an environment variable before the process starts."""
+    """Set an environment variable before the process starts.
+
+    Source cannot do that; `edit` (`module:function`) takes out what the variable makes needless.
+    """
 
     name: str
     value: Any
+    edit: str = ""
 
 
 @dataclass(frozen=True)
@@ -68,12 +76,15 @@ class Wrap:
     """Code is needed: `function` (`module:name`) enters as a context manager.
 
     `boundary` names the place in the loop it wraps: loader, root call, backward, step, tensor.
-    `value` is the choice the function reads from its context, if it leaves one open.
+    `value` is the choice the function reads from its context, if it leaves one open. `edit`
+    (`module:function`, in `hotlap.source.edits`) writes it into source; without one there is
+    nothing to write.
     """
 
     boundary: str
     function: str
     value: Any = None
+    edit: str = ""
 
 
 Move = Keyword | Flag | Env | Call | Wrap

@@ -30,7 +30,13 @@ technique = Technique(
     ),
     needs=(Need("model", "no module with parameters is called"),),
     conflicts=("cuda_graphs", "fused_pointwise"),
-    moves=(Wrap("root call", "hotlap.seam.checkpointing:activation_checkpoint"),),
+    moves=(
+        Wrap(
+            "root call",
+            "hotlap.seam.checkpointing:activation_checkpoint",
+            edit="hotlap.source.edits.checkpointing:activation_checkpoint",
+        ),
+    ),
     symptom=Symptom(
         phases=("memory",),
         says="activations take most of the memory",
@@ -39,10 +45,49 @@ technique = Technique(
     ),
     examples=(
         Example(
-            "for block in self.blocks:\n    x = block(x)\n",
-            "for block in self.blocks:\n    x = checkpoint(block, x, use_reentrant=False)\n",
+            "import torch\n"
+            "from torch import nn\n"
+            "\n"
+            "\n"
+            "class Encoder(nn.Module):\n"
+            "    def __init__(self):\n"
+            "        super().__init__()\n"
+            "        self.blocks = nn.ModuleList(Block() for _ in range(12))\n"
+            "\n"
+            "    def forward(self, x):\n"
+            "        for block in self.blocks:\n"
+            "            x = block(x)\n"
+            "        return x\n",
+            "import torch\n"
+            "from torch import nn\n"
+            "from torch.utils.checkpoint import checkpoint\n"
+            "\n"
+            "\n"
+            "class Encoder(nn.Module):\n"
+            "    def __init__(self):\n"
+            "        super().__init__()\n"
+            "        self.blocks = nn.ModuleList(Block() for _ in range(12))\n"
+            "\n"
+            "    def forward(self, x):\n"
+            "        for block in self.blocks:\n"
+            "            x = checkpoint(block, x, use_reentrant=False)\n"
+            "        return x\n",
         ),
-        Example("for block in self.blocks:\n    x = checkpoint(block, x, use_reentrant=False)\n"),
+        Example(
+            "from torch import nn\n"
+            "from torch.utils.checkpoint import checkpoint\n"
+            "\n"
+            "\n"
+            "class Encoder(nn.Module):\n"
+            "    def __init__(self):\n"
+            "        super().__init__()\n"
+            "        self.blocks = nn.ModuleList(Block() for _ in range(12))\n"
+            "\n"
+            "    def forward(self, x):\n"
+            "        for block in self.blocks:\n"
+            "            x = checkpoint(block, x, use_reentrant=False)\n"
+            "        return x\n",
+        ),
     ),
     on_request=True,
 )

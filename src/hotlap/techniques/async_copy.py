@@ -2,6 +2,7 @@
 
 from hotlap.core.move import Wrap
 from hotlap.core.numerics import Numerics
+from hotlap.core.pattern import Pattern
 from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
 
 technique = Technique(
@@ -33,22 +34,65 @@ technique = Technique(
         Need("pinned", "nothing is copied to the GPU out of pinned memory"),
     ),
     joins=("pinned_memory",),
-    moves=(Wrap("tensor", "hotlap.seam.tensor:async_copy"),),
+    moves=(
+        Wrap(
+            "tensor",
+            "hotlap.seam.tensor:async_copy",
+            edit="hotlap.source.edits.async_copy:async_copy",
+        ),
+    ),
     symptom=Symptom(
         phases=("copy",),
         says="the CPU waits for each copy to the GPU",
         place="copy",
         gives=0.8,
     ),
+    patterns=(
+        Pattern(
+            id="blocking_copy",
+            says="the CPU waits for each copy of a pinned batch to the GPU",
+            remedy="pass non_blocking=True",
+            check="hotlap.source.checks.copies:blocking_copy",
+            phases=("copy",),
+        ),
+        Pattern(
+            id="pageable_copy",
+            says="the CPU waits for each copy of a batch to the GPU",
+            remedy="pin the batches (pin_memory=True) and pass non_blocking=True",
+            check="hotlap.source.checks.copies:pageable_copy",
+            hint=True,
+            phases=("copy",),
+        ),
+    ),
     examples=(
         Example(
-            "images = images.to(device)\n",
-            "images = images.to(device, non_blocking=True)\n",
+            "from torch.utils.data import DataLoader\n"
+            "\n"
+            "loader = DataLoader(train_set, batch_size=64, pin_memory=True)\n"
+            "for images, labels in loader:\n"
+            "    images = images.to(device)\n"
+            "    labels = labels.cuda()\n",
+            "from torch.utils.data import DataLoader\n"
+            "\n"
+            "loader = DataLoader(train_set, batch_size=64, pin_memory=True)\n"
+            "for images, labels in loader:\n"
+            "    images = images.to(device, non_blocking=True)\n"
+            "    labels = labels.cuda(non_blocking=True)\n",
         ),
-        Example("labels = labels.cuda()\n", "labels = labels.cuda(non_blocking=True)\n"),
-        Example("predictions = outputs.cpu()\n"),
-        Example("model = model.to(device)\n"),
-        Example("images = images.to(device, non_blocking=True)\n"),
+        Example(
+            "from torch.utils.data import DataLoader\n"
+            "\n"
+            "loader = DataLoader(train_set, batch_size=64, pin_memory=True)\n"
+            "for images, labels in loader:\n"
+            "    images = images.to(device, non_blocking=True)\n"
+            "    predictions = model(images).cpu()\n",
+        ),
+        Example(
+            "model = model.to(device)\n",
+        ),
+        Example(
+            "predictions = outputs.cpu()\n",
+        ),
     ),
     grants=(("h2d_blocking", False),),
 )

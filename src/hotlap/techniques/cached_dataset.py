@@ -31,7 +31,13 @@ technique = Technique(
         Need("loader_serial", "worker processes load the data; each would need its own cache"),
     ),
     conflicts=("loader_workers",),
-    moves=(Wrap("loader", "hotlap.seam.loader:cached_dataset"),),
+    moves=(
+        Wrap(
+            "loader",
+            "hotlap.seam.loader:cached_dataset",
+            edit="hotlap.source.edits.dataset_cache:cached_dataset",
+        ),
+    ),
     symptom=Symptom(
         phases=("data",),
         says="the same samples are decoded and transformed again in every epoch",
@@ -39,11 +45,25 @@ technique = Technique(
     ),
     examples=(
         Example(
+            "from torch.utils.data import DataLoader\n"
+            "\n"
             "loader = DataLoader(train_set, batch_size=64, shuffle=True)\n",
+            "from hotlap.data import CachedDataset\n"
+            "from torch.utils.data import DataLoader\n"
+            "\n"
             "loader = DataLoader(CachedDataset(train_set), batch_size=64, shuffle=True)\n",
         ),
-        Example("loader = DataLoader(CachedDataset(train_set), batch_size=64)\n"),
-        Example("loader = DataLoader(train_set, batch_size=64, num_workers=8)\n"),
+        Example(
+            "from hotlap.data import CachedDataset\n"
+            "from torch.utils.data import DataLoader\n"
+            "\n"
+            "loader = DataLoader(CachedDataset(train_set), batch_size=64, shuffle=True)\n",
+        ),
+        Example(
+            "from torch.utils.data import DataLoader\n"
+            "\n"
+            "loader = DataLoader(train_set, batch_size=64, num_workers=8)\n",
+        ),
     ),
     whole_epochs=True,
 )

@@ -27,7 +27,13 @@ technique = Technique(
         Need("conv4d", "the model has no 4-D weights"),
         Need("!channels_last_on", "the model is already channels last"),
     ),
-    moves=(Wrap("root call", "hotlap.seam.layout:channels_last"),),
+    moves=(
+        Wrap(
+            "root call",
+            "hotlap.seam.layout:channels_last",
+            edit="hotlap.source.edits.memory_format:channels_last",
+        ),
+    ),
     symptom=Symptom(
         phases=("forward", "backward"),
         says="convolutions run on NCHW data",
@@ -37,13 +43,46 @@ technique = Technique(
     ),
     examples=(
         Example(
-            "model = Net().to(device)\nfor images, labels in loader:\n"
+            "import torch\n"
+            "from torch import nn\n"
+            "\n"
+            "\n"
+            "class Net(nn.Module):\n"
+            "    def __init__(self):\n"
+            "        super().__init__()\n"
+            "        self.conv = nn.Conv2d(3, 16, 3)\n"
+            "        self.head = nn.Linear(16, 10)\n"
+            "\n"
+            "    def forward(self, images):\n"
+            "        return self.head(self.conv(images).mean((2, 3)))\n"
+            "\n"
+            "\n"
+            "model = Net().to(device)\n"
+            "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+            "for images, labels in loader:\n"
             "    outputs = model(images)\n",
+            "import torch\n"
+            "from torch import nn\n"
+            "\n"
+            "\n"
+            "class Net(nn.Module):\n"
+            "    def __init__(self):\n"
+            "        super().__init__()\n"
+            "        self.conv = nn.Conv2d(3, 16, 3)\n"
+            "        self.head = nn.Linear(16, 10)\n"
+            "\n"
+            "    def forward(self, images):\n"
+            "        return self.head(self.conv(images).mean((2, 3)))\n"
+            "\n"
+            "\n"
             "model = Net().to(device).to(memory_format=torch.channels_last)\n"
+            "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
             "for images, labels in loader:\n"
             "    outputs = model(images.contiguous(memory_format=torch.channels_last))\n",
         ),
-        Example("model = Net().to(memory_format=torch.channels_last)\n"),
+        Example(
+            "model = Net().to(memory_format=torch.channels_last)\n",
+        ),
     ),
     grants=(("channels_last_on", True),),
 )

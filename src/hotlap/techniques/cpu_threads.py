@@ -31,8 +31,10 @@ technique = Technique(
     examples=(
         Example(
             "import torch\n\nmodel = Net()\n",
-            "import torch\n\ntorch.set_num_threads(2)\nmodel = Net()\n",
+            "import torch\n\ntorch.set_num_threads(2)\n\nmodel = Net()\n",
         ),
-        Example("import torch\n\ntorch.set_num_threads(1)\n"),
+        Example(
+            "import torch\n\ntorch.set_num_threads(1)\n",
+        ),
     ),
 )

@@ -29,7 +29,13 @@ technique = Technique(
         Need("!compiled", "the model is already compiled"),
     ),
     conflicts=("activation_checkpoint", "fused_pointwise"),
-    moves=(Wrap("root call", "hotlap.seam.compiled:graphed"),),
+    moves=(
+        Wrap(
+            "root call",
+            "hotlap.seam.compiled:graphed",
+            edit="hotlap.source.edits.compiled:graphed",
+        ),
+    ),
     symptom=Symptom(
         phases=("forward", "backward"),
         says="the GPU waits for kernel launches",
@@ -39,10 +45,19 @@ technique = Technique(
     ),
     examples=(
         Example(
-            "model = Net().cuda()\n",
-            'model = torch.compile(Net().cuda(), mode="reduce-overhead")\n',
+            "import torch\n"
+            "\n"
+            "model = Net().cuda()\n"
+            "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n",
+            "import torch\n"
+            "\n"
+            "model = Net().cuda()\n"
+            "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+            'model = torch.compile(model, mode="reduce-overhead")\n',
         ),
-        Example('model = torch.compile(Net().cuda(), mode="max-autotune")\n'),
+        Example(
+            'import torch\n\nmodel = torch.compile(Net().cuda(), mode="max-autotune")\n',
+        ),
     ),
     grants=(("compiled", True),),
 )

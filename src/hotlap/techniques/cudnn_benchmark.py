@@ -32,7 +32,16 @@ technique = Technique(
         Need("!cudnn_benchmark_on", "benchmark mode is already on"),
         Need("!cudnn_deterministic", "the script asks for deterministic cuDNN algorithms"),
     ),
-    moves=(Flag("torch.backends.cudnn.benchmark", True),),
+    moves=(
+        Flag(
+            "torch.backends.cudnn.benchmark",
+            True,
+            unless=(
+                ("torch.backends.cudnn.deterministic", True),
+                ("torch.use_deterministic_algorithms", True),
+            ),
+        ),
+    ),
     symptom=Symptom(
         phases=("forward", "backward"),
         says="cuDNN picks convolution algorithms by rule, not by trial",
@@ -43,9 +52,11 @@ technique = Technique(
     examples=(
         Example(
             "import torch\n\nmodel = Net().cuda()\n",
-            "import torch\n\ntorch.backends.cudnn.benchmark = True\nmodel = Net().cuda()\n",
+            "import torch\n\ntorch.backends.cudnn.benchmark = True\n\nmodel = Net().cuda()\n",
         ),
-        Example("import torch\n\ntorch.backends.cudnn.deterministic = True\n"),
+        Example(
+            "import torch\n\ntorch.backends.cudnn.deterministic = True\n",
+        ),
     ),
     grants=(("cudnn_benchmark_on", True),),
 )

@@ -18,7 +18,13 @@ technique = Technique(
     avoid="Leave them on while you look for a NaN.",
     claims=(Claim("named without a figure", "A4: '17 tips' article"),),
     needs=(Need("anomaly", "anomaly detection is off"),),
-    moves=(Wrap("backward", "hotlap.seam.debug:anomaly_off"),),
+    moves=(
+        Wrap(
+            "backward",
+            "hotlap.seam.debug:anomaly_off",
+            edit="hotlap.source.edits.anomaly:debug_off",
+        ),
+    ),
     symptom=Symptom(
         phases=("forward", "backward"),
         says="anomaly detection is on",
@@ -27,11 +33,19 @@ technique = Technique(
     ),
     examples=(
         Example(
-            "torch.autograd.set_detect_anomaly(True)\ntrain(model)\n",
-            "train(model)\n",
+            "import torch\n\ntorch.autograd.set_detect_anomaly(True)\ntrain(model)\n",
+            "import torch\n\ntrain(model)\n",
         ),
-        Example("torch.autograd.set_detect_anomaly(False)\ntrain(model)\n"),
-        Example("assert torch.autograd.gradcheck(function, inputs)\n"),
+        Example(
+            "import torch\n\nwith torch.autograd.detect_anomaly():\n    train(model)\n",
+            "import torch\n\ntrain(model)\n",
+        ),
+        Example(
+            "import torch\n\ntorch.autograd.set_detect_anomaly(False)\ntrain(model)\n",
+        ),
+        Example(
+            "import torch\n\nassert torch.autograd.gradcheck(function, inputs)\n",
+        ),
     ),
     grants=(("anomaly", False),),
 )

@@ -29,7 +29,13 @@ technique = Technique(
         Need("loaders", "no DataLoader is iterated"),
     ),
     joins=("pinned_memory",),
-    moves=(Wrap("loader", "hotlap.seam.prefetch:device_prefetch"),),
+    moves=(
+        Wrap(
+            "loader",
+            "hotlap.seam.prefetch:device_prefetch",
+            edit="hotlap.source.edits.prefetch:device_prefetch",
+        ),
+    ),
     symptom=Symptom(
         phases=("copy",),
         says="copies to the GPU run between the kernels, not beside them",
@@ -37,13 +43,24 @@ technique = Technique(
     ),
     examples=(
         Example(
+            "from torch.utils.data import DataLoader\n"
+            "\n"
+            "loader = DataLoader(train_set, batch_size=64, pin_memory=True)\n"
             "for images, labels in loader:\n"
             "    loss = criterion(model(images.to(device)), labels.to(device))\n",
+            "from hotlap.data import DevicePrefetcher\n"
+            "from torch.utils.data import DataLoader\n"
+            "\n"
+            "loader = DataLoader(train_set, batch_size=64, pin_memory=True)\n"
             "for images, labels in DevicePrefetcher(loader, device):\n"
             "    loss = criterion(model(images.to(device)), labels.to(device))\n",
         ),
         Example(
-            "for images, labels in loader:\n    loss = criterion(model(images), labels)\n",
+            "from torch.utils.data import DataLoader\n"
+            "\n"
+            "loader = DataLoader(train_set, batch_size=64)\n"
+            "for images, labels in loader:\n"
+            "    loss = criterion(model(images), labels)\n",
         ),
     ),
     layout_sensitive=True,

@@ -24,7 +24,13 @@ technique = Technique(
         Need("cuda", "the model is not on a CUDA device"),
         Need("!alloc_conf", "the environment already configures the CUDA allocator"),
     ),
-    moves=(Env("PYTORCH_ALLOC_CONF", "expandable_segments:True"),),
+    moves=(
+        Env(
+            "PYTORCH_ALLOC_CONF",
+            "expandable_segments:True",
+            edit="hotlap.source.edits.empty_cache:out_of_the_step",
+        ),
+    ),
     symptom=Symptom(
         phases=("memory",),
         says="much more GPU memory is reserved than allocated",
@@ -33,9 +39,22 @@ technique = Technique(
     ),
     examples=(
         Example(
-            "for batch in loader:\n    step(batch)\n    torch.cuda.empty_cache()\n",
-            "for batch in loader:\n    step(batch)\n",
+            "import torch\n"
+            "\n"
+            "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+            "for batch in loader:\n"
+            "    model(batch).mean().backward()\n"
+            "    optimizer.step()\n"
+            "    torch.cuda.empty_cache()\n",
+            "import torch\n"
+            "\n"
+            "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+            "for batch in loader:\n"
+            "    model(batch).mean().backward()\n"
+            "    optimizer.step()\n",
         ),
-        Example("train(model)\ntorch.cuda.empty_cache()\nevaluate(model)\n"),
+        Example(
+            "import torch\n\ntrain(model)\ntorch.cuda.empty_cache()\nevaluate(model)\n",
+        ),
     ),
 )

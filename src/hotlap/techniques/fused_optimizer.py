@@ -2,6 +2,7 @@
 
 from hotlap.core.move import Keyword, Wrap
 from hotlap.core.numerics import Numerics
+from hotlap.core.pattern import Pattern
 from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
 
 technique = Technique(
@@ -48,14 +49,39 @@ technique = Technique(
         place="optimizer",
         gives=0.6,
     ),
+    patterns=(
+        Pattern(
+            id="foreach_off",
+            says="foreach=False makes one round of kernels for each parameter tensor",
+            remedy="drop foreach=False, or pass fused=True",
+            check="hotlap.source.checks.stepping:foreach_off",
+            phases=("optimizer", "rest"),
+        ),
+        Pattern(
+            id="unfused_optimizer",
+            says="the optimizer has a fused form that is not used",
+            remedy="pass fused=True",
+            check="hotlap.source.checks.stepping:unfused_optimizer",
+            hint=True,
+            phases=("optimizer",),
+        ),
+    ),
     examples=(
         Example(
-            "optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)\n",
+            "import torch\n\noptimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)\n",
+            "import torch\n"
+            "\n"
             "optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)\n",
         ),
-        Example("optimizer = torch.optim.Adam(params, lr=1e-3, foreach=True)\n"),
-        Example("optimizer = torch.optim.Adam(params, lr=1e-3, capturable=True)\n"),
-        Example("optimizer = torch.optim.SparseAdam(params, lr=1e-3)\n"),
+        Example(
+            "import torch\n\noptimizer = torch.optim.Adam(params, lr=1e-3, foreach=True)\n",
+        ),
+        Example(
+            "import torch\n\noptimizer = torch.optim.Adam(params, lr=1e-3, capturable=True)\n",
+        ),
+        Example(
+            "import torch\n\noptimizer = torch.optim.SparseAdam(params, lr=1e-3)\n",
+        ),
     ),
     grants=(("optimizer_unfused", False),),
 )

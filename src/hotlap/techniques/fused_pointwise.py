@@ -39,7 +39,14 @@ technique = Technique(
         Need("!compiled", "the model is already compiled"),
     ),
     conflicts=("activation_checkpoint", "cuda_graphs"),
-    moves=(Wrap("root call", "hotlap.seam.compiled:compiled", Choice("mode", "compile_modes")),),
+    moves=(
+        Wrap(
+            "root call",
+            "hotlap.seam.compiled:compiled",
+            Choice("mode", "compile_modes"),
+            edit="hotlap.source.edits.compiled:compiled",
+        ),
+    ),
     symptom=Symptom(
         phases=("forward", "backward"),
         says="the model runs operation by operation, each through memory",
@@ -48,8 +55,20 @@ technique = Technique(
         sure=False,
     ),
     examples=(
-        Example("model = Net().to(device)\n", "model = torch.compile(Net().to(device))\n"),
-        Example("model = torch.compile(Net().to(device))\n"),
+        Example(
+            "import torch\n"
+            "\n"
+            "model = Net().to(device)\n"
+            "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n",
+            "import torch\n"
+            "\n"
+            "model = Net().to(device)\n"
+            "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+            "model = torch.compile(model)\n",
+        ),
+        Example(
+            "import torch\n\nmodel = torch.compile(Net().to(device))\n",
+        ),
     ),
     grants=(("compiled", True),),
 )

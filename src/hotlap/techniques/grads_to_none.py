@@ -2,6 +2,7 @@
 
 from hotlap.core.move import Keyword
 from hotlap.core.numerics import Numerics
+from hotlap.core.pattern import Pattern
 from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
 
 technique = Technique(
@@ -42,12 +43,23 @@ technique = Technique(
         place="zero_grad",
         gives=0.2,
     ),
+    patterns=(
+        Pattern(
+            id="gradients_zeroed",
+            says="zeros are written into every gradient, and backward adds to them",
+            remedy="leave set_to_none at its default, True",
+            check="hotlap.source.checks.stepping:gradients_zeroed",
+            phases=("rest", "optimizer", "backward"),
+        ),
+    ),
     examples=(
         Example(
             "optimizer.zero_grad(set_to_none=False)\n",
             "optimizer.zero_grad(set_to_none=True)\n",
         ),
-        Example("optimizer.zero_grad()\n"),
+        Example(
+            "optimizer.zero_grad()\n",
+        ),
     ),
     grants=(("zero_grad_false", False),),
 )

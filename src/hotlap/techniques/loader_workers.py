@@ -63,10 +63,18 @@ technique = Technique(
     ),
     examples=(
         Example(
+            "from torch.utils.data import DataLoader\n"
+            "\n"
             "loader = DataLoader(train_set, batch_size=64, shuffle=True)\n",
+            "from torch.utils.data import DataLoader\n"
+            "\n"
             "loader = DataLoader(train_set, batch_size=64, shuffle=True, num_workers=4)\n",
         ),
-        Example("loader = DataLoader(train_set, batch_size=64, num_workers=8)\n"),
+        Example(
+            "from torch.utils.data import DataLoader\n"
+            "\n"
+            "loader = DataLoader(train_set, batch_size=64, num_workers=8)\n",
+        ),
     ),
     layout_sensitive=True,
     grants=(

@@ -41,8 +41,17 @@ technique = Technique(
         Need("fast_half", "this processor has no 16-bit matrix units: 16 bits would be slower"),
     ),
     moves=(
-        Wrap("root call", "hotlap.seam.precision:autocast", Choice("dtype", "autocast_dtypes")),
-        Wrap("backward", "hotlap.seam.scaler:loss_scaling"),
+        Wrap(
+            "root call",
+            "hotlap.seam.precision:autocast",
+            Choice("dtype", "autocast_dtypes"),
+            edit="hotlap.source.edits.autocast:autocast",
+        ),
+        Wrap(
+            "backward",
+            "hotlap.seam.scaler:loss_scaling",
+            edit="hotlap.source.edits.scaler:scaler",
+        ),
     ),
     symptom=Symptom(
         phases=("forward", "backward"),
@@ -53,10 +62,38 @@ technique = Technique(
     ),
     examples=(
         Example(
-            "outputs = model(images)\n",
-            'with torch.autocast("cuda", dtype=torch.bfloat16):\n    outputs = model(images)\n',
+            "import torch\n"
+            "\n"
+            'model = Net().to("cuda")\n'
+            "criterion = torch.nn.CrossEntropyLoss()\n"
+            "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+            "for images, labels in loader:\n"
+            '    outputs = model(images.to("cuda"))\n'
+            '    loss = criterion(outputs, labels.to("cuda"))\n'
+            "    optimizer.zero_grad()\n"
+            "    loss.backward()\n"
+            "    optimizer.step()\n",
+            "import torch\n"
+            "\n"
+            'model = Net().to("cuda")\n'
+            "criterion = torch.nn.CrossEntropyLoss()\n"
+            "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+            "for images, labels in loader:\n"
+            '    with torch.autocast("cuda", dtype=torch.bfloat16):\n'
+            '        outputs = model(images.to("cuda"))\n'
+            '        loss = criterion(outputs, labels.to("cuda"))\n'
+            "    optimizer.zero_grad()\n"
+            "    loss.backward()\n"
+            "    optimizer.step()\n",
         ),
-        Example('with torch.autocast("cuda"):\n    outputs = model(images)\n'),
+        Example(
+            "import torch\n"
+            "\n"
+            'model = Net().to("cuda")\n'
+            "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+            'with torch.autocast("cuda", dtype=torch.bfloat16):\n'
+            "    outputs = model(images)\n",
+        ),
     ),
     grants=(("autocast_on", True),),
 )

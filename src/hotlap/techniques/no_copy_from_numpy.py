@@ -2,6 +2,7 @@
 
 from hotlap.core.move import Wrap
 from hotlap.core.numerics import Numerics
+from hotlap.core.pattern import Pattern
 from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
 
 technique = Technique(
@@ -26,7 +27,13 @@ technique = Technique(
         Claim("named without a figure", "A4: '17 tips' article"),
     ),
     needs=(Need("tensor_from_numpy", "torch.tensor is never called on a NumPy array"),),
-    moves=(Wrap("tensor", "hotlap.seam.tensor:no_copy_from_numpy"),),
+    moves=(
+        Wrap(
+            "tensor",
+            "hotlap.seam.tensor:no_copy_from_numpy",
+            edit="hotlap.source.edits.arrays:no_copy_from_numpy",
+        ),
+    ),
     symptom=Symptom(
         phases=("data", "rest"),
         says="torch.tensor copies NumPy arrays",
@@ -34,14 +41,44 @@ technique = Technique(
         gives=0.9,
         by_line=True,
     ),
-    examples=(
-        Example("x = torch.tensor(np.stack(rows))\n", "x = torch.from_numpy(np.stack(rows))\n"),
-        Example(
-            "x = torch.tensor([load(path) for path in paths])\n",
-            "x = torch.from_numpy(np.stack([load(path) for path in paths]))\n",
+    patterns=(
+        Pattern(
+            id="tensor_of_arrays",
+            says="a list of arrays is read number by number",
+            remedy="torch.from_numpy(np.stack(arrays))",
+            check="hotlap.source.checks.copies:tensor_of_arrays",
+            phases=("data", "rest"),
         ),
-        Example("x = torch.tensor([1.0, 2.0])\n"),
-        Example("x = torch.tensor(self.buffer)\nself.buffer[:] = 0\n"),
+        Pattern(
+            id="array_copied",
+            says="torch.tensor copies the array",
+            remedy="torch.from_numpy or torch.as_tensor, where the array is not written to later",
+            check="hotlap.source.checks.copies:array_copied",
+            hint=True,
+            phases=("data", "rest"),
+        ),
+    ),
+    examples=(
+        Example(
+            "import numpy as np\nimport torch\n\nx = torch.tensor(np.stack(rows))\n",
+            "import numpy as np\nimport torch\n\nx = torch.from_numpy(np.stack(rows))\n",
+        ),
+        Example(
+            "import numpy as np\n"
+            "import torch\n"
+            "\n"
+            "x = torch.tensor([frame.astype(np.float32) for frame in frames])\n",
+            "import numpy as np\n"
+            "import torch\n"
+            "\n"
+            "x = torch.from_numpy(np.stack([frame.astype(np.float32) for frame in frames]))\n",
+        ),
+        Example(
+            "import torch\n\nx = torch.tensor([1.0, 2.0])\n",
+        ),
+        Example(
+            "import torch\n\nx = torch.tensor(self.buffer)\nself.buffer[:] = 0\n",
+        ),
     ),
     grants=(("tensor_from_numpy", False),),
 )

@@ -29,7 +29,13 @@ technique = Technique(
         Need("eval_with_grad", "no evaluation with gradients on was seen"),
         Need("!eval_trained", "the script back-propagates through a model in eval mode"),
     ),
-    moves=(Wrap("root call", "hotlap.seam.evaluation:no_grad_eval"),),
+    moves=(
+        Wrap(
+            "root call",
+            "hotlap.seam.evaluation:no_grad_eval",
+            edit="hotlap.source.edits.evaluation:no_grad_eval",
+        ),
+    ),
     symptom=Symptom(
         phases=("evaluation",),
         says="the evaluation records gradients that nobody uses",
@@ -38,18 +44,38 @@ technique = Technique(
     ),
     examples=(
         Example(
+            "import torch\n"
+            "\n"
+            "\n"
             "def validate(model, loader):\n"
             "    model.eval()\n"
-            "    return sum(accuracy(model(x), y) for x, y in loader)\n",
+            "    return sum(accuracy(model(x), y) for x, y in loader)\n"
+            "\n"
+            "\n"
+            "print(validate(model, loader))\n",
+            "import torch\n"
+            "\n"
+            "\n"
             "@torch.no_grad()\n"
             "def validate(model, loader):\n"
             "    model.eval()\n"
-            "    return sum(accuracy(model(x), y) for x, y in loader)\n",
+            "    return sum(accuracy(model(x), y) for x, y in loader)\n"
+            "\n"
+            "\n"
+            "print(validate(model, loader))\n",
         ),
         Example(
             "def attack(model, x, y):\n    model.eval()\n    criterion(model(x), y).backward()\n",
         ),
-        Example("@torch.no_grad()\ndef validate(model, x):\n    model.eval()\n    model(x)\n"),
+        Example(
+            "import torch\n"
+            "\n"
+            "\n"
+            "@torch.no_grad()\n"
+            "def validate(model, x):\n"
+            "    model.eval()\n"
+            "    model(x)\n",
+        ),
     ),
     grants=(("eval_with_grad", False),),
 )

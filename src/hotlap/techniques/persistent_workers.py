@@ -61,12 +61,23 @@ technique = Technique(
     ),
     examples=(
         Example(
-            "loader = DataLoader(train_set, batch_size=64, num_workers=4)\n",
-            "loader = DataLoader(train_set, batch_size=64, num_workers=4, "
-            "persistent_workers=True)\n",
+            "from torch.utils.data import DataLoader\n"
+            "\n"
+            "loader = DataLoader(train_set, num_workers=4)\n",
+            "from torch.utils.data import DataLoader\n"
+            "\n"
+            "loader = DataLoader(train_set, num_workers=4, persistent_workers=True)\n",
         ),
-        Example("loader = DataLoader(train_set, batch_size=64)\n"),
-        Example("loader = DataLoader(train_set, num_workers=0)\n"),
+        Example(
+            "from torch.utils.data import DataLoader\n"
+            "\n"
+            "loader = DataLoader(train_set, batch_size=64)\n",
+        ),
+        Example(
+            "from torch.utils.data import DataLoader\n"
+            "\n"
+            "loader = DataLoader(train_set, num_workers=0)\n",
+        ),
     ),
     layout_sensitive=True,
     whole_epochs=True,

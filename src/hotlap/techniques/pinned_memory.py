@@ -51,10 +51,18 @@ technique = Technique(
     ),
     examples=(
         Example(
+            "from torch.utils.data import DataLoader\n"
+            "\n"
             "loader = DataLoader(train_set, batch_size=64, num_workers=4)\n",
+            "from torch.utils.data import DataLoader\n"
+            "\n"
             "loader = DataLoader(train_set, batch_size=64, num_workers=4, pin_memory=True)\n",
         ),
-        Example("loader = DataLoader(train_set, batch_size=64, pin_memory=True)\n"),
+        Example(
+            "from torch.utils.data import DataLoader\n"
+            "\n"
+            "loader = DataLoader(train_set, batch_size=64, pin_memory=True)\n",
+        ),
     ),
     grants=(("pageable", False), ("pinned", True)),
 )

@@ -44,10 +44,22 @@ technique = Technique(
     ),
     examples=(
         Example(
+            "from torch.utils.data import DataLoader\n"
+            "\n"
             "loader = DataLoader(train_set, batch_size=64, num_workers=4)\n",
+            "from torch.utils.data import DataLoader\n"
+            "\n"
             "loader = DataLoader(train_set, batch_size=64, num_workers=4, prefetch_factor=4)\n",
         ),
-        Example("loader = DataLoader(train_set, batch_size=64, num_workers=0)\n"),
-        Example("loader = DataLoader(train_set, num_workers=4, prefetch_factor=16)\n"),
+        Example(
+            "from torch.utils.data import DataLoader\n"
+            "\n"
+            "loader = DataLoader(train_set, batch_size=64, num_workers=0)\n",
+        ),
+        Example(
+            "from torch.utils.data import DataLoader\n"
+            "\n"
+            "loader = DataLoader(train_set, num_workers=4, prefetch_factor=16)\n",
+        ),
     ),
 )

@@ -42,9 +42,11 @@ technique = Technique(
     examples=(
         Example(
             "import torch\n\nmodel = Net().cuda()\n",
-            'import torch\n\ntorch.set_float32_matmul_precision("high")\nmodel = Net().cuda()\n',
+            'import torch\n\ntorch.set_float32_matmul_precision("high")\n\nmodel = Net().cuda()\n',
         ),
-        Example('import torch\n\ntorch.set_float32_matmul_precision("medium")\n'),
+        Example(
+            'import torch\n\ntorch.set_float32_matmul_precision("medium")\n',
+        ),
     ),
     grants=(("fp32_matmul_full", False),),
 )

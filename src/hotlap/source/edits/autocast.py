@@ -1,0 +1,71 @@
+"""`torch.autocast` around each forward and the loss that follows it."""
+
+import ast
+from collections.abc import Iterator
+
+from hotlap.source.edits.devices import device_type
+from hotlap.source.edits.regions import Region, regions, under
+from hotlap.source.patch.draft import Draft, UnsureError
+from hotlap.source.patch.imports import spelt
+from hotlap.source.tree import method, receiver
+
+_NAMES = frozenset({"torch.autocast", "torch.amp.autocast", "torch.cuda.amp.autocast"})
+
+
+def autocast(draft: Draft) -> None:
+    """Write `with torch.autocast(...)` around every call of the model and its loss."""
+    head = f"with torch.autocast(device, dtype=torch.{draft.values['dtype']}):"
+    scene = draft.scene
+    for region in regions(draft):
+        if under(draft, region.call, _NAMES):
+            draft.already = True
+        elif region.why_not:
+            draft.by_hand(region.call, f"{region.why_not}: `{head}` around forward and loss")
+        else:
+            _check(draft, region)
+            draft.changes.wrap(region.first, region.last, _head(draft, region))
+    if not scene.model_calls:
+        place = next((step.backward for step in scene.steps), None)
+        reason = scene.why_no_model if scene.model is None else "the model is not called here"
+        draft.nothing_here(f"{reason}: `{head}` around forward and loss", place)
+
+
+def _head(draft: Draft, region: Region) -> str:
+    kind = device_type(draft, region.call)
+    if not kind:
+        kind = f"next({ast.unparse(region.call.func)}.parameters()).device.type"
+    dtype = spelt(draft, f"torch.{draft.values['dtype']}")
+    return f"with {spelt(draft, 'torch.autocast')}({kind}, dtype={dtype})"
+
+
+def _check(draft: Draft, region: Region) -> None:
+    """NumPy has no bfloat16: outputs that go there must be float32 again.
+
+    Raises:
+        UnsureError: they are not made float32.
+    """
+    function = draft.scene.function(region.call) or draft.source.tree.module
+    for node in ast.walk(function):
+        if method(node) == "numpy" and _roots(node) & region.outputs:
+            raise UnsureError(
+                node, "write `.float()` before `.numpy()`, and autocast around forward and loss"
+            )
+
+
+def _roots(call: ast.AST) -> frozenset[str]:
+    """The names that a chain of calls, attributes and items begins with."""
+    return frozenset(_chain(call))
+
+
+def _chain(node: ast.AST) -> Iterator[str]:
+    while True:
+        if method(node) == "float":
+            return
+        if isinstance(node, ast.Call):
+            node = receiver(node) or ast.Pass()
+        elif isinstance(node, ast.Attribute | ast.Subscript):
+            node = node.value
+        else:
+            break
+    if isinstance(node, ast.Name):
+        yield node.id

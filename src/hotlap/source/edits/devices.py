@@ -1,0 +1,74 @@
+"""How a script names the device that it computes on."""
+
+import ast
+
+from hotlap.source.patch.draft import Draft
+from hotlap.source.tree import method
+
+_TYPES = {"cuda", "cpu", "mps", "xpu"}
+
+
+def device_type(draft: Draft, near: ast.AST) -> str:
+    """An expression for the device's type, such as `torch.autocast` takes, at a place.
+
+    From the script's own `.to(device)`; `"cuda"` where it calls `.cuda()`, `"cpu"` where it moves
+    nothing at all; else what the model's parameters say.
+    """
+    found = _moves(draft, near) or _moves(draft, None)
+    for node in found:
+        spelt = _as_type(draft, node, near)
+        if spelt:
+            return spelt
+    if any(method(c) == "cuda" for c in draft.source.tree.calls):
+        return '"cuda"'
+    if not found and "cuda" not in draft.text:
+        return '"cpu"'
+    return ""
+
+
+def _moves(draft: Draft, near: ast.AST | None) -> list[ast.expr]:
+    """The devices that tensors are moved to: in the function around a place, or anywhere."""
+    function = None if near is None else draft.scene.function(near)
+    where = ast.walk(function) if function is not None else iter(draft.source.tree.nodes)
+    found: list[ast.expr] = []
+    for node in where:
+        if isinstance(node, ast.Call):
+            found += [k.value for k in node.keywords if k.arg == "device"]
+            if method(node) == "to" and node.args:
+                found.append(node.args[0])
+    return found
+
+
+def _as_type(draft: Draft, device: ast.expr, near: ast.AST) -> str:
+    origin = draft.scene.flow.only(device)
+    if isinstance(origin, ast.Constant) and origin.value in _TYPES:
+        return f'"{origin.value}"'
+    if not isinstance(device, ast.Name | ast.Attribute) or not _visible(draft, device, near):
+        return ""
+    kinds = _types_of(draft, device)
+    if kinds == {"torch.device"}:
+        return f"{ast.unparse(device)}.type"
+    return ast.unparse(device) if kinds and kinds <= _TYPES else ""
+
+
+def _types_of(draft: Draft, device: ast.expr) -> set[str]:
+    """What a device expression may be: device types as strings, or `torch.device` objects."""
+    kinds = set()
+    for origin in draft.scene.flow.origins(device) or ():
+        if isinstance(origin, ast.Constant) and isinstance(origin.value, str):
+            kinds.add(origin.value)
+        elif isinstance(origin, ast.Call):
+            kinds.add(draft.source.names.of(origin.func))
+        else:
+            kinds.add("")
+    return kinds
+
+
+def _visible(draft: Draft, device: ast.expr, near: ast.AST) -> bool:
+    """Whether the name of a device means the same at another place."""
+    if isinstance(device, ast.Attribute):
+        return draft.source.tree.class_of(device) is draft.source.tree.class_of(near)
+    if not isinstance(device, ast.Name):
+        return False
+    home = draft.scene.flow.bindings.scope_of(device)
+    return home is not None and home in list(draft.source.tree.scopes(near))

@@ -1,0 +1,142 @@
+"""`torch.no_grad()` over the evaluation: a decorator, or a `with` around its loop."""
+
+import ast
+
+from hotlap.source.edits.regions import under
+from hotlap.source.patch.draft import Draft
+from hotlap.source.patch.flow import Function
+from hotlap.source.patch.imports import spelt
+from hotlap.source.tree import method, receiver
+
+_OFF = frozenset({"torch.no_grad", "torch.inference_mode", "torch.set_grad_enabled"})
+_BACK = frozenset({"backward", "grad", "requires_grad_"})
+
+
+def no_grad_eval(draft: Draft) -> None:
+    """Switch gradients off where a model in eval mode is called and nothing goes backward."""
+    done: set[ast.AST] = set()
+    for call in _evaluated(draft):
+        place = _place(draft, call)
+        if under(draft, call, _OFF):
+            draft.already = True
+        elif place is None:
+            draft.by_hand(call, "`with torch.no_grad():` around this, if nothing goes backward")
+        elif place not in done:
+            done.add(place)
+            _write(draft, place)
+    draft.nothing_here("no evaluation was recognised: put it below `with torch.no_grad():`")
+
+
+def _evaluated(draft: Draft) -> list[ast.Call]:
+    """Calls of something that was put into eval mode before, in the same function."""
+    named = (c for c in draft.source.tree.calls if isinstance(c.func, ast.Name | ast.Attribute))
+    return [call for call in named if _in_eval_mode(draft, call)]
+
+
+def _in_eval_mode(draft: Draft, call: ast.Call) -> bool:
+    """Whether the last `.eval()` or `.train()` before a call of the same object is an `.eval()`."""
+    name, function = ast.unparse(call.func), draft.scene.function(call)
+    modes = [
+        c for c in draft.source.tree.calls
+        if method(c) in {"eval", "train"} and ast.unparse(receiver(c) or c) == name
+        and draft.scene.function(c) is function and c.lineno < call.lineno
+    ]  # fmt: skip
+    if not modes:
+        return _called_in_eval_mode(draft, call, function)
+    last = max(modes, key=lambda c: c.lineno)
+    return method(last) == "eval" and not _is_training(draft, call)
+
+
+def _called_in_eval_mode(draft: Draft, call: ast.Call, function: Function | None) -> bool:
+    """Whether every caller has put the model into eval mode right before."""
+    if function is None or not draft.scene.is_model(call.func):
+        return False
+    calls = draft.scene.flow.callers(function)
+    return bool(calls) and all(_after_eval(draft, c) for c in calls or ())
+
+
+def _after_eval(draft: Draft, call: ast.Call) -> bool:
+    statement = draft.scene.statement(call)
+    block = draft.scene.block(statement) or []
+    modes = [
+        method(c)
+        for earlier in block[: block.index(statement)] if statement in block
+        for c in ast.walk(earlier)
+        if isinstance(c, ast.Call) and method(c) in {"eval", "train"}
+        and (owner := receiver(c)) is not None and draft.scene.is_model(owner)
+    ]  # fmt: skip
+    return bool(modes) and modes[-1] == "eval"
+
+
+def _is_training(draft: Draft, call: ast.Call) -> bool:
+    """Whether the optimizer steps in the loop of a call: then `.eval()` meant something else."""
+    loops = list(draft.source.tree.loops(call))
+    return any(_goes_back(loop) for loop in loops[:1])
+
+
+def _goes_back(node: ast.AST) -> bool:
+    return any(method(n) in _BACK for n in ast.walk(node))
+
+
+def _place(draft: Draft, call: ast.Call) -> ast.AST | None:
+    """The function or the statement to switch gradients off in; None where that is not sure."""
+    function = draft.scene.function(call)
+    if function is not None and not _goes_back(function):
+        return function if _ends_in_numbers(draft, function) else None
+    loops = list(draft.source.tree.loops(call))
+    whole: ast.AST = loops[-1] if loops else draft.scene.statement(call)
+    inner = [loop for loop in loops if not _goes_back(loop)]
+    if loops:
+        whole = inner[-1] if inner else loops[-1]
+    if _goes_back(whole) or not isinstance(whole, ast.For | ast.While):
+        return None
+    return whole
+
+
+def _ends_in_numbers(draft: Draft, function: Function) -> bool:
+    """Whether nothing that a function returns goes backward in this file; it must be called here.
+
+    A generator keeps its decorator's mode only while it runs, so it is left alone.
+    """
+    if any(isinstance(n, ast.Yield | ast.YieldFrom) for n in ast.walk(function)):
+        return False
+    if not _returns(function):
+        return True
+    calls = draft.scene.flow.callers(function)
+    return bool(calls) and not any(_flows_back(draft, call) for call in calls or ())
+
+
+def _returns(function: Function) -> bool:
+    return any(isinstance(n, ast.Return) and n.value is not None for n in ast.walk(function))
+
+
+def _flows_back(draft: Draft, call: ast.Call) -> bool:
+    """Whether `.backward()` is called on what a call returns, under any of the names it gets."""
+    statement = draft.scene.statement(call)
+    if _goes_back(statement) and not isinstance(statement, ast.For | ast.While | ast.If | ast.With):
+        return True
+    names = (
+        {
+            n.id
+            for n in ast.walk(statement)
+            if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+        }
+        if isinstance(statement, ast.Assign | ast.AugAssign | ast.AnnAssign)
+        else set()
+    )
+    function = draft.scene.function(call) or draft.source.tree.module
+    back = [receiver(n) for n in ast.walk(function) if method(n) == "backward"]
+    return any(
+        isinstance(n, ast.Name) and n.id in names
+        for r in back
+        if r is not None
+        for n in ast.walk(r)
+    )
+
+
+def _write(draft: Draft, place: ast.AST) -> None:
+    code = f"{spelt(draft, 'torch.no_grad')}()"
+    if isinstance(place, ast.FunctionDef | ast.AsyncFunctionDef):
+        draft.changes.decorator(place, code)
+    elif isinstance(place, ast.stmt):
+        draft.changes.wrap(place, place, f"with {code}")

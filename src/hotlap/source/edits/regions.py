@@ -1,0 +1,134 @@
+"""Forward and loss: the statements around each call of the model that belong together."""
+
+import ast
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from hotlap.source.patch.draft import Draft
+from hotlap.source.tree import receiver
+
+_SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return)
+
+
+@dataclass(frozen=True)
+class Region:
+    """From the call of the model to the loss made of it; `why_not`: it cannot be told apart."""
+
+    call: ast.Call
+    first: ast.stmt
+    last: ast.stmt
+    outputs: frozenset[str]
+    why_not: str = ""
+
+
+def regions(draft: Draft) -> Iterator[Region]:
+    """The regions of all calls of the model; calls within one region belong together."""
+    covered: set[ast.stmt] = set()
+    for call in draft.scene.model_calls:
+        statement = draft.scene.statement(call)
+        if statement in covered:
+            continue
+        region = _region(draft, call, statement)
+        block = draft.scene.block(statement) or []
+        if not region.why_not:
+            run = block[block.index(region.first) : block.index(region.last) + 1]
+            covered |= set(run)
+        yield region
+
+
+def _region(draft: Draft, call: ast.Call, statement: ast.stmt) -> Region:
+    block = draft.scene.block(statement)
+    alone = Region(call, statement, statement, _targets(statement))
+    if not isinstance(statement, _SIMPLE) or block is None or _shares_line(draft, statement):
+        return _refused(alone, "the model is called in the head of a statement")
+    if any(step.statement is statement for step in draft.scene.steps):
+        return _refused(alone, "the forward is on the line of backward()")
+    later = block[block.index(statement) + 1 :]
+    backward = next((s for s in draft.scene.steps if s.statement in later), None)
+    if backward is not None:
+        names = {n.id for n in ast.walk(backward.backward.func) if isinstance(n, ast.Name)}
+        until = later[: later.index(backward.statement)]
+        made = [s for s in until if _targets(s) & names]
+        last = made[-1] if made else statement
+    else:
+        last = _losses(draft, statement, later)
+    run = block[block.index(statement) : block.index(last) + 1]
+    if any(_forbidden(s) for s in run):
+        return _refused(alone, "between forward and loss gradients are worked on")
+    return Region(call, statement, last, frozenset().union(*map(_targets, run)))
+
+
+def _refused(region: Region, why: str) -> Region:
+    return Region(region.call, region.first, region.last, region.outputs, why)
+
+
+def _losses(draft: Draft, statement: ast.stmt, later: list[ast.stmt]) -> ast.stmt:
+    """The last of the statements right behind a forward that put its outputs into a loss."""
+    outputs, last = _targets(statement), statement
+    for following in later:
+        if not isinstance(following, _SIMPLE):
+            break
+        used = any(_is_loss(draft, c) and _names(c) & outputs for c in ast.walk(following))
+        if used:
+            last, outputs = following, outputs | _targets(following)
+    return last
+
+
+def _is_loss(draft: Draft, node: ast.AST) -> bool:
+    """`criterion(...)`, where the criterion is one of torch's losses, or a functional loss."""
+    if not isinstance(node, ast.Call):
+        return False
+    dotted = draft.source.names.of(node.func)
+    if dotted.startswith("torch.nn.functional."):
+        return dotted.endswith(("_loss", "cross_entropy", "kl_div"))
+    origin = draft.scene.flow.only(node.func)
+    made = draft.source.names.of(origin.func) if isinstance(origin, ast.Call) else ""
+    return made.startswith("torch.nn.") and made.endswith("Loss")
+
+
+def _forbidden(statement: ast.stmt) -> bool:
+    names = {n.attr for n in ast.walk(statement) if isinstance(n, ast.Attribute)}
+    return bool(names & {"backward", "step", "zero_grad", "scale"})
+
+
+def _targets(statement: ast.stmt) -> frozenset[str]:
+    """The names that a statement binds."""
+    nodes = ast.walk(statement)
+    return frozenset(
+        n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+    )
+
+
+def _names(node: ast.AST) -> frozenset[str]:
+    return frozenset(n.id for n in ast.walk(node) if isinstance(n, ast.Name))
+
+
+def _shares_line(draft: Draft, statement: ast.stmt) -> bool:
+    """Whether a statement stands behind `;` or on the line of its block's head."""
+    before = draft.places.before(statement).strip()
+    return bool(before) or draft.places.after(statement).startswith(";")
+
+
+def under(draft: Draft, node: ast.AST, names: Collection[str]) -> bool:
+    """Whether a node lies under one of these contexts: `with`, a decorator, or a name for them."""
+    for above in draft.source.tree.above(node):
+        if isinstance(above, ast.With | ast.AsyncWith):
+            heads = [item.context_expr for item in above.items]
+        elif isinstance(above, ast.FunctionDef | ast.AsyncFunctionDef):
+            heads = above.decorator_list
+        else:
+            continue
+        if any(_means(draft, head, names) for head in heads):
+            return True
+    return False
+
+
+def _means(draft: Draft, head: ast.expr, names: Collection[str]) -> bool:
+    for node in (head, *(draft.scene.flow.origins(head) or ())):
+        inner = node.func if isinstance(node, ast.Call) else node
+        if draft.source.names.of(inner) in names:
+            return True
+        owner = receiver(node)
+        if owner is not None and _means(draft, owner, names):
+            return True
+    return False

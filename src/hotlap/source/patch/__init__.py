@@ -1,0 +1,1 @@
+"""The recipe written into source: what each move needs there, as small changes to the text."""

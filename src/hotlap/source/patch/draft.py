@@ -1,0 +1,93 @@
+"""One file while one move is written into it: what is known, what changes, what is left to say."""
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from hotlap.source.module import Source
+from hotlap.source.patch.places import Places
+from hotlap.source.patch.scene import Scene
+from hotlap.source.patch.writer import Changes
+
+
+@dataclass(frozen=True)
+class Remark:
+    """Something to do by hand, or left alone, and where (line 0: anywhere)."""
+
+    line: int
+    text: str
+
+
+class UnsureError(Exception):
+    """A move cannot be written safely; where, and what to do by hand."""
+
+    def __init__(self, node: ast.AST | None, text: str) -> None:
+        super().__init__(text)
+        self.node = node
+
+
+@dataclass
+class Draft:
+    """A text, its analysis, and the changes asked for.
+
+    `entry`: it is the script that the command starts. `classes`: the classes of all the files that
+    are patched together, by name. `remarks` are for the reader; `fallback` is said when no file
+    has a place for the technique; `already`: it is in place. `imports` were added.
+    """
+
+    path: Path
+    text: str
+    encoding: str = "utf-8"
+    entry: bool = True
+    classes: Mapping[str, tuple[Source, ast.ClassDef]] = field(default_factory=dict)
+    values: Mapping[str, Any] = field(default_factory=dict)
+    remarks: list[Remark] = field(default_factory=list)
+    fallback: Remark | None = None
+    already: bool = False
+    imports: set[str] = field(default_factory=set)
+
+    @cached_property
+    def source(self) -> Source:
+        """The text as syntax."""
+        return Source(self.path, self.text.encode(self.encoding))
+
+    @cached_property
+    def scene(self) -> Scene:
+        """Who is who."""
+        return Scene(self.source)
+
+    @cached_property
+    def places(self) -> Places:
+        """Where things stand."""
+        return Places(self.text)
+
+    @cached_property
+    def changes(self) -> Changes:
+        """What is to change."""
+        return Changes(self.places)
+
+    def by_hand(self, node: ast.AST | None, text: str) -> None:
+        """Say what to do by hand, and where."""
+        self.remarks.append(Remark(getattr(node, "lineno", 0), text))
+
+    def nothing_here(self, text: str, node: ast.AST | None = None) -> None:
+        """Say this if no file at all has a place for the technique."""
+        if not self.changes and not self.remarks and not self.already:
+            self.fallback = Remark(getattr(node, "lineno", 0), text)
+
+    def literal(self, node: ast.AST | None) -> tuple[Any] | None:
+        """The value of a constant expression, in a tuple; None if it is not constant."""
+        try:
+            return (ast.literal_eval(node),) if node is not None else None
+        except (ValueError, SyntaxError, TypeError):
+            return None
+
+
+def code_of(value: Any) -> str:
+    """A value as source, strings in double quotes."""
+    if isinstance(value, str):
+        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return repr(value)

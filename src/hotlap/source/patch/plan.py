@@ -1,0 +1,190 @@
+"""The whole recipe over all files: technique by technique, each on the text the last one left."""
+
+import ast
+import difflib
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from hotlap.core.errors import UsageError
+from hotlap.core.move import Move
+from hotlap.core.recipe import Recipe
+from hotlap.core.registry import technique
+from hotlap.source.module import Source
+from hotlap.source.patch.draft import Draft, Remark, UnsureError
+from hotlap.source.patch.moves import can_write, write
+from hotlap.source.patch.text import File
+
+Classes = dict[str, tuple[Source, ast.ClassDef]]
+
+
+@dataclass(frozen=True)
+class Note:
+    """What a technique leaves to a person: file, line (0: the file as a whole), and what to do."""
+
+    technique: str
+    path: str
+    line: int
+    text: str
+
+    @property
+    def place(self) -> str:
+        """`file:line`."""
+        return f"{self.path}:{self.line}" if self.line else self.path
+
+
+@dataclass
+class Patch:
+    """The new text of each file, which techniques were written, which were there, what is left."""
+
+    texts: dict[File, str]
+    written: list[str] = field(default_factory=list)
+    present: list[str] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
+
+    @property
+    def changed(self) -> dict[File, str]:
+        """The files whose text is another now."""
+        return {file: text for file, text in self.texts.items() if text != file.text}
+
+    def diff(self, file: File) -> str:
+        """The change of one file as a unified diff that `git apply` and `patch -p1` take."""
+        before, after = _lines(file.text), _lines(self.texts[file])
+        name = file.path.as_posix()
+        found = difflib.unified_diff(before, after, f"a/{name}", f"b/{name}")
+        return "".join(_ended(line) for line in found)
+
+
+def patch(recipe: Recipe, files: Sequence[File], entry: File | None = None) -> Patch:
+    """Write a recipe into files; nothing is written to disk.
+
+    `entry` is the script that the command starts; by default the only file, or the only one that
+    runs its `main`.
+
+    Raises:
+        UsageError: a file is not Python, or no file is given.
+    """
+    if not files:
+        raise UsageError("there is no file to patch", "name the script: hotlap patch train.py")
+    done = Patch({file: file.text for file in files})
+    entry = entry or _entry(files)
+    for name in _ordered(recipe.techniques):
+        _apply(name, recipe.techniques[name].values, done, entry)
+    return done
+
+
+def _ordered(names: Mapping[str, Any]) -> list[str]:
+    """Techniques that join others come after them: they see what those have written."""
+    return sorted(names, key=lambda name: bool(technique(name).joins))
+
+
+def _apply(name: str, values: Mapping[str, Any], done: Patch, entry: File | None) -> None:
+    record = technique(name)
+    moves = [move for move in record.moves if can_write(move)]
+    state = _State(name)
+    for move in moves:
+        drafts = [_drafted(file, text, done, move, values, entry)
+                  for file, text in done.texts.items()]  # fmt: skip
+        for file, draft in zip(done.texts, drafts, strict=True):
+            state.take(file, draft)
+        done.texts |= {
+            file: draft.changes.rendered()
+            for file, draft in zip(done.texts, drafts, strict=True)
+            if draft.changes
+        }
+    if not moves:
+        state.fallback = Note(name, _any(done, entry), 0, f"by hand: {record.title.lower()}")
+    state.close(done, f"no place for it was found: {record.title.lower()} by hand")
+
+
+@dataclass
+class _State:
+    """What one technique has come to, over all files."""
+
+    name: str
+    written: bool = False
+    present: bool = False
+    notes: list[Note] = field(default_factory=list)
+    fallback: Note | None = None
+
+    def take(self, file: File, draft: Draft) -> None:
+        self.written |= bool(draft.changes)
+        self.present |= draft.already
+        path = file.path.as_posix()
+        self.notes += [Note(self.name, path, r.line, r.text) for r in draft.remarks]
+        if draft.fallback is not None and (self.fallback is None or draft.entry):
+            self.fallback = Note(self.name, path, draft.fallback.line, draft.fallback.text)
+
+    def close(self, done: Patch, otherwise: str) -> None:
+        if self.written:
+            done.written.append(self.name)
+        elif self.present and not self.notes:
+            done.present.append(self.name)
+        elif not self.notes:
+            path = next(iter(done.texts)).path.as_posix()
+            self.notes.append(self.fallback or Note(self.name, path, 0, otherwise))
+        done.notes += dict.fromkeys(self.notes)
+
+
+def _drafted(
+    file: File, text: str, done: Patch, move: Move, values: Mapping[str, Any], entry: File | None
+) -> Draft:
+    draft = Draft(file.path, text, file.encoding, file is entry, _Lazy(done.texts), values)
+    try:
+        write(move, draft)
+    except UnsureError as unsure:
+        line = getattr(unsure.node, "lineno", 0)
+        return Draft(file.path, text, file.encoding, remarks=[Remark(line, str(unsure))])
+    except SyntaxError as error:
+        raise UsageError(f"{file.path}:{error.lineno or 1} is not Python: {error.msg}") from None
+    return draft
+
+
+class _Lazy(Mapping[str, tuple[Source, ast.ClassDef]]):
+    """The classes of all files by name, looked at when first asked for; a name used twice: none."""
+
+    def __init__(self, texts: Mapping[File, str]) -> None:
+        self._texts = dict(texts)
+        self._found: Classes | None = None
+
+    def __getitem__(self, name: str) -> tuple[Source, ast.ClassDef]:
+        return self._all()[name]
+
+    def __iter__(self) -> Any:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    def _all(self) -> Classes:
+        if self._found is None:
+            every = [
+                (node.name, (source, node))
+                for file, text in self._texts.items()
+                for source in [Source(file.path, text.encode(file.encoding))]
+                for node in source.tree.classes
+            ]
+            names = [name for name, _ in every]
+            self._found = {name: found for name, found in every if names.count(name) == 1}
+        return self._found
+
+
+def _any(done: Patch, entry: File | None) -> str:
+    return (entry or next(iter(done.texts))).path.as_posix()
+
+
+def _entry(files: Sequence[File]) -> File | None:
+    if len(files) == 1:
+        return files[0]
+    mains = [file for file in files if '__name__ == "__main__"' in file.text.replace("'", '"')]
+    return mains[0] if len(mains) == 1 else None
+
+
+def _lines(text: str) -> list[str]:
+    """The lines with their ends, parted at newlines alone."""
+    return list(io.StringIO(text, newline="\n"))
+
+
+def _ended(line: str) -> str:
+    return line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"

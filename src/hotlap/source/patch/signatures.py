@@ -1,0 +1,26 @@
+"""Parameters of torch's callables that may be given by position, and defaults that moves ask for.
+
+A table, because this half runs without torch; a test holds it against torch's own signatures.
+"""
+
+from typing import Any
+
+_FIRST = ("params", "lr")
+POSITIONS: dict[str, tuple[str, ...]] = {
+    "torch.utils.data.DataLoader": (
+        "dataset", "batch_size", "shuffle", "sampler", "batch_sampler", "num_workers",
+        "collate_fn", "pin_memory", "drop_last",
+    ),
+    "torch.optim.Adam": (*_FIRST, "betas", "eps", "weight_decay", "amsgrad"),
+    "torch.optim.AdamW": (*_FIRST, "betas", "eps", "weight_decay", "amsgrad"),
+    "torch.optim.SGD": (*_FIRST, "momentum", "dampening", "weight_decay", "nesterov"),
+    "torch.optim.Adagrad": (
+        *_FIRST, "lr_decay", "weight_decay", "initial_accumulator_value", "eps", "foreach",
+    ),
+    "torch.optim.Optimizer.zero_grad": ("set_to_none",),
+    "torch.nn.Module.zero_grad": ("set_to_none",),
+}  # fmt: skip
+
+DEFAULTS: dict[tuple[str, str], Any] = {
+    ("torch.utils.data.DataLoader", "num_workers"): 0,
+}

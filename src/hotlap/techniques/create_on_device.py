@@ -1,0 +1,50 @@
+"""Tensors made where they are used."""
+
+from hotlap.core.numerics import Numerics
+from hotlap.core.pattern import Pattern
+from hotlap.core.technique import Claim, Example, Group, How, Technique
+
+technique = Technique(
+    title="Make tensors on the device",
+    group=Group.MOVING,
+    numerics=Numerics.EXACT,
+    how=(How.ADVICE,),
+    why=(
+        "torch.zeros(...).to(device) fills memory on the CPU, copies it over the bus and waits "
+        "for the copy. torch.zeros(..., device=device) fills it where it is used."
+    ),
+    changes=(
+        "Nothing for constants. Random numbers are drawn by the generator of the device: "
+        "another sequence from the same seed."
+    ),
+    avoid=("Leave it where the same random numbers are wanted on every device."),
+    claims=(
+        Claim("named without a figure", "A0: '18 tips' article, 2022"),
+        Claim("named without a figure", "A4: '17 tips' article"),
+    ),
+    patterns=(
+        Pattern(
+            id="moved_after_creation",
+            says="the tensor is made on the CPU and then copied to the device",
+            remedy="pass device= where it is made",
+            check="hotlap.source.checks.copies:moved_after_creation",
+            phases=("copy", "rest", "forward"),
+        ),
+    ),
+    examples=(
+        Example(
+            "mask = torch.zeros(64, 64).to(device)\n",
+            "mask = torch.zeros(64, 64, device=device)\n",
+        ),
+        Example(
+            "noise = torch.randn(64, 100).cuda()\n",
+            'noise = torch.randn(64, 100, device="cuda")\n',
+        ),
+        Example(
+            "mask = torch.zeros(64, 64).to(torch.bool)\n",
+        ),
+        Example(
+            "mask = torch.zeros_like(images).to(device)\n",
+        ),
+    ),
+)

@@ -1,0 +1,104 @@
+"""Results read back to the CPU in the step."""
+
+from hotlap.core.numerics import Numerics
+from hotlap.core.pattern import Pattern
+from hotlap.core.technique import Claim, Example, Group, How, Technique
+
+technique = Technique(
+    title="Leave results on the device until they are needed",
+    group=Group.MOVING,
+    numerics=Numerics.EXACT,
+    how=(How.ADVICE,),
+    why=(
+        "The CPU queues kernels ahead of the GPU. Reading a value back (.item(), .cpu(), print,"
+        " if tensor) waits until everything queued has run; then the GPU waits for the CPU to "
+        "queue again."
+    ),
+    changes=(
+        "Nothing but when a value is read. Sum it on the device, detached, and read the sum "
+        "every n steps."
+    ),
+    avoid=(
+        "Read values at once while looking for a NaN, or where the next step truly depends on "
+        "the value."
+    ),
+    claims=(
+        Claim("named without a figure", "A0: '18 tips' article, 2022"),
+        Claim("named without a figure", "A3: data-loading article"),
+        Claim("named without a figure", "A4: '17 tips' article"),
+    ),
+    patterns=(
+        Pattern(
+            id="item_in_step",
+            says="reading a number at every step makes the CPU wait for the device",
+            remedy="add up loss.detach() on the device and read it every n steps",
+            check="hotlap.source.checks.syncing:item_in_step",
+        ),
+        Pattern(
+            id="cpu_in_step",
+            says="copying a result to the host at every step makes the CPU wait for the device",
+            remedy="keep it on the device, detached, and copy it once an epoch",
+            check="hotlap.source.checks.syncing:cpu_in_step",
+        ),
+        Pattern(
+            id="tensor_printed",
+            says="turning a tensor of the device into text at every step makes the CPU wait",
+            remedy="print and log every n steps",
+            check="hotlap.source.checks.printing:tensor_printed",
+        ),
+        Pattern(
+            id="tensor_as_condition",
+            says="a branch on a tensor makes the CPU wait for the device",
+            remedy="torch.where or masks on the device, or test every n steps",
+            check="hotlap.source.checks.syncing:tensor_as_condition",
+        ),
+        Pattern(
+            id="nonzero_in_step",
+            says="the size of the result depends on the data, so the CPU waits for the device",
+            remedy="keep the mask: torch.where(mask, a, b), or multiply by it",
+            check="hotlap.source.checks.syncing:nonzero_in_step",
+        ),
+    ),
+    examples=(
+        Example(
+            "for images, labels in loader:\n"
+            "    loss = criterion(model(images), labels)\n"
+            "    loss.backward()\n"
+            "    optimizer.step()\n"
+            "    running += loss.item()\n",
+            "for images, labels in loader:\n"
+            "    loss = criterion(model(images), labels)\n"
+            "    loss.backward()\n"
+            "    optimizer.step()\n"
+            "    running += loss.detach()\n",
+        ),
+        Example(
+            "for images, labels in loader:\n"
+            "    loss = criterion(model(images), labels)\n"
+            "    loss.backward()\n"
+            "    optimizer.step()\n"
+            "    print(loss)\n",
+            "for step, (images, labels) in enumerate(loader):\n"
+            "    loss = criterion(model(images), labels)\n"
+            "    loss.backward()\n"
+            "    optimizer.step()\n"
+            "    if step % 100 == 0:\n"
+            "        print(loss)\n",
+        ),
+        Example(
+            "for images, labels in loader:\n"
+            "    loss = criterion(model(images), labels)\n"
+            "    loss.backward()\n"
+            "    optimizer.step()\n"
+            "print(loss.item())\n",
+        ),
+        Example(
+            "for step, (images, labels) in enumerate(loader):\n"
+            "    loss = criterion(model(images), labels)\n"
+            "    loss.backward()\n"
+            "    optimizer.step()\n"
+            "    if step % 100 == 0:\n"
+            "        print(loss.item())\n",
+        ),
+    ),
+)

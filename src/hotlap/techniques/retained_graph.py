@@ -1,0 +1,75 @@
+"""Graphs kept alive by what is collected."""
+
+from hotlap.core.numerics import Numerics
+from hotlap.core.pattern import Pattern
+from hotlap.core.technique import Claim, Example, Group, How, Technique
+
+technique = Technique(
+    title="Keep numbers, not graphs",
+    group=Group.MOVING,
+    numerics=Numerics.EXACT,
+    how=(How.ADVICE,),
+    why=(
+        "A loss or an output that still has its graph keeps every activation of its step alive."
+        " Summed or collected over steps, memory grows with each of them, and the allocator "
+        "slows down before it fails."
+    ),
+    changes=("Nothing, as long as no one goes backward from the sum. Values are the same."),
+    avoid=(
+        "Keep the graph where the sum itself is gone backward from: several losses added up, or"
+        " an episode collected before its update."
+    ),
+    claims=(Claim("named without a figure", "A4: '17 tips' article"),),
+    patterns=(
+        Pattern(
+            id="graph_summed",
+            says="the sum keeps the graph of every step alive",
+            remedy="add loss.detach()",
+            check="hotlap.source.checks.retaining:graph_summed",
+        ),
+        Pattern(
+            id="graph_kept",
+            says="what is collected keeps the graph of every step alive",
+            remedy="collect x.detach()",
+            check="hotlap.source.checks.retaining:graph_kept",
+        ),
+    ),
+    examples=(
+        Example(
+            "total = 0\n"
+            "for images, labels in loader:\n"
+            "    loss = criterion(model(images), labels)\n"
+            "    loss.backward()\n"
+            "    optimizer.step()\n"
+            "    total += loss\n",
+            "total = 0\n"
+            "for images, labels in loader:\n"
+            "    loss = criterion(model(images), labels)\n"
+            "    loss.backward()\n"
+            "    optimizer.step()\n"
+            "    total += loss.detach()\n",
+        ),
+        Example(
+            "history = []\n"
+            "for images, labels in loader:\n"
+            "    loss = criterion(model(images), labels)\n"
+            "    loss.backward()\n"
+            "    optimizer.step()\n"
+            "    history.append(loss)\n",
+            "history = []\n"
+            "for images, labels in loader:\n"
+            "    loss = criterion(model(images), labels)\n"
+            "    loss.backward()\n"
+            "    optimizer.step()\n"
+            "    history.append(loss.detach())\n",
+        ),
+        Example(
+            "for batches in groups:\n"
+            "    loss = 0\n"
+            "    for images, labels in batches:\n"
+            "        loss += criterion(model(images), labels)\n"
+            "    loss.backward()\n"
+            "    optimizer.step()\n",
+        ),
+    ),
+)
