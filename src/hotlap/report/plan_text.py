@@ -10,7 +10,7 @@ from hotlap.plan.search import RESERVE, Plans
 from hotlap.plan.shape import Shape
 
 SHOWN, CLOSEST = 10, 3
-COLUMNS = ("dp", "tp", "pp", "mb", "recompute", "GiB", "state", "activ", "bubble", "step (s)",
+COLUMNS = ("dp", "tp", "pp", "mb", "recomp", "GiB", "state", "activ", "bubble", "step s",
            "tokens/s", "MFU")  # fmt: skip
 
 
@@ -33,7 +33,7 @@ def show(out: Console, plans: Plans, shape: Shape, cluster: Cluster, batch: int)
     for reason, count in plans.refused[:CLOSEST]:
         out.print(f"{count} left out: {reason}", style="dim")
     out.print(
-        "dp: replicate x shard; mb: sequences a rank computes at once; state: parameters, gradients "
+        "dp: replicate x shard; mb: sequences computed at once; state: parameters, gradients "
         "and optimizer; MFU: model FLOP/s over the peak",
         style="dim",
     )
@@ -47,7 +47,7 @@ def show(out: Console, plans: Plans, shape: Shape, cluster: Cluster, batch: int)
 def _table(plans: tuple[Plan, ...]) -> Table:
     drawn = Table(box=None, pad_edge=False, header_style="bold")
     for title in COLUMNS:
-        drawn.add_column(title, justify="left" if title == "recompute" else "right", no_wrap=True)
+        drawn.add_column(title, justify="left" if title == "recomp" else "right", no_wrap=True)
     for plan in plans:
         lay, held = plan.layout, plan.memory
         drawn.add_row(
