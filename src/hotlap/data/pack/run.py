@@ -1,0 +1,197 @@
+"""Pack a source into a store: resumable, and whole or not there."""
+
+import fcntl
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hotlap.data.errors import PackError
+from hotlap.data.extras import need
+from hotlap.data.order import permutation
+from hotlap.data.pack.crew import Crew
+from hotlap.data.pack.job import Job
+from hotlap.data.pack.settings import MOST_SHARDS, Settings
+from hotlap.data.pack.sources import Source, source_of
+from hotlap.data.pack.sources.base import digest
+from hotlap.data.store import Store, shard
+from hotlap.data.store.files import room, write_whole
+from hotlap.data.store.publish import partial_of, publish
+
+PLAN = "plan.json"
+PER_SHARD = 1000
+
+
+@dataclass(frozen=True)
+class State:
+    """How far a packing is: samples done (an earlier start's too), their bytes, bad ones."""
+
+    total: int
+    done: int = 0
+    resumed: int = 0
+    bytes: int = 0
+    bad: int = 0
+
+
+Progress = Callable[[State], None]
+
+
+def pack(
+    source: Source | str | Path,
+    target: str | Path,
+    settings: Settings | None = None,
+    *,
+    workers: int | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Store:
+    """Pack samples into a store at `target`, and open it.
+
+    After an interruption the same call goes on where it stopped: finished shards, in
+    `target.partial`, are kept. Only a whole store ever appears under `target`.
+
+    Args:
+        source: a path (see `source_of`), or a `Source`, such as `Arrays({"x": x, "y": y})`.
+        target: must not exist yet.
+        settings: how samples are kept; or give its fields as `options`.
+        workers: processes; by default one for each core.
+        progress: hears the `State` now and then.
+        options: fields of `Settings`.
+
+    Raises:
+        PackError: bad settings, a bad sample, a full disk, a killed process.
+
+    """
+    target = Path(target)
+    settings = settings or Settings(**options)
+    if isinstance(source, str | Path):
+        source = source_of(Path(source), settings.profile)
+    _check(source, target, settings)
+    folder = partial_of(target)
+    with room(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    with _alone(folder):
+        shards = _plan(source, settings, folder)
+        _pack(source, settings, folder, shards, workers or len(os.sched_getaffinity(0)), progress)
+        for leftover in (PLAN, "table.arrow"):
+            (folder / leftover).unlink(missing_ok=True)
+        about = settings.document() | source.about() | {"source": source.kind, "shards": shards}
+        tables = source.tables()
+        publish(
+            target, shards, settings.profile, classes=source.classes, settings=about, extra=tables
+        )
+    return Store(target)
+
+
+def _check(source: Source, target: Path, settings: Settings) -> None:
+    if target.exists() and not (target.is_dir() and not any(target.iterdir())):
+        raise PackError(f"{target} exists: remove it, or choose another place")
+    tokens = source.kind == "token stream"
+    if tokens != (settings.profile == "tokens"):
+        raise PackError(f"the source is a {source.kind}: profile {settings.profile} does not fit")
+    if tokens and (settings.shuffle or settings.resize):
+        raise PackError("a token stream is kept in order: no shuffle, no resize")
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Hold the folder, so that two packings do not write into one."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        raise PackError(f"another packing writes to {folder} already") from None
+    finally:
+        os.close(handle)
+
+
+def _plan(source: Source, settings: Settings, folder: Path) -> int:
+    """Return the number of shards; note the plan, or check it against what lies there."""
+    shards = min(
+        settings.shards or min(-(-len(source) // PER_SHARD), MOST_SHARDS), max(len(source), 1)
+    )
+    kept = {key: value for key, value in settings.document().items() if key not in _FREE}
+    plan = {
+        "settings": digest([json.dumps(kept, sort_keys=True)]),
+        "source": source.identity(),
+        "samples": len(source),
+        "shards": shards,
+    }
+    path = folder / PLAN
+    try:
+        before = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        before = plan
+    changed = [key for key in plan if plan[key] != before.get(key)]
+    if changed:
+        raise PackError(
+            f"{folder} is half packed with other {', '.join(changed)}: give the same command "
+            "again, or remove it to begin anew"
+        )
+    write_whole(path, json.dumps(plan).encode())
+    return shards
+
+
+_FREE = {"bad_limit", "shards"}
+
+
+def _pack(
+    source: Source,
+    settings: Settings,
+    folder: Path,
+    shards: int,
+    workers: int,
+    progress: Progress | None,
+) -> None:
+    numpy = need("numpy")
+    source.prepare(folder)
+    count = len(source)
+    order = permutation(count, settings.seed, 0) if settings.shuffle else numpy.arange(count)
+    cuts = [count * index // shards for index in range(shards + 1)]
+    finished = {index: shard.load(folder, index) for index in range(shards)}
+    tally = _Tally(count, int(settings.bad_limit * count), progress)
+    for index, part in finished.items():
+        if part is not None:
+            tally.resume(cuts[index + 1] - cuts[index], part.bytes, len(part.skipped))
+    open_ones = [index for index, part in finished.items() if part is None]
+    job = Job(folder, source, settings, order, cuts)
+    if workers == 1 or len(open_ones) <= 1:
+        job.run(open_ones, tally.told)
+    else:
+        Crew(job, open_ones, min(workers, len(open_ones))).run(tally.told)
+
+
+class _Tally:
+    """Adds progress up, and stops when too many samples are bad."""
+
+    def __init__(self, total: int, most_bad: int, progress: Progress | None) -> None:
+        self._state = State(total)
+        self._most = most_bad
+        self._progress = progress
+
+    def resume(self, samples: int, size: int, bad: int) -> None:
+        was = self._state
+        self._state = State(
+            was.total, was.done + samples, was.resumed + samples, was.bytes + size, was.bad + bad
+        )
+        self._check()
+
+    def told(self, samples: int, size: int, bad: int) -> None:
+        was = self._state
+        self._state = State(
+            was.total, was.done + samples, was.resumed, was.bytes + size, was.bad + bad
+        )
+        self._check()
+
+    def _check(self) -> None:
+        if self._state.bad > self._most:
+            raise PackError(
+                f"{self._state.bad} of {self._state.total} samples are bad, more than the "
+                f"{self._most} allowed: look at the source, or raise --bad-limit"
+            )
+        if self._progress:
+            self._progress(self._state)
