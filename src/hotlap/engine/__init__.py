@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from hotlap.engine.loggers import TensorBoard as TensorBoard
     from hotlap.engine.loggers import WandB as WandB
     from hotlap.engine.progress import Progress as Progress
-    from hotlap.engine.recompute import recompute as recompute
+    from hotlap.engine.recomputing import recompute as recompute
     from hotlap.engine.stepper import Stepper as Stepper
 
 _WHERE = {
@@ -31,7 +31,7 @@ _WHERE = {
     "WandB": "loggers",
     "evaluating": "evaluation",
     "grouped": "accumulation",
-    "recompute": "recompute",
+    "recompute": "recomputing",
     "seed_everything": "determinism",
 }
 __all__ = list(_WHERE)

@@ -2,8 +2,7 @@
 
 import os
 import random
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 import torch
 
@@ -22,9 +21,8 @@ def seed_everything(seed: int) -> None:
     np.random.seed(seed % 2**32)
 
 
-@contextmanager
-def kernels(*, deterministic: bool, benchmark: bool) -> Iterator[None]:
-    """Choose the kind of kernels for a while; process-wide, put back on exit.
+def choose_kernels(*, deterministic: bool, benchmark: bool) -> Callable[[], None]:
+    """Choose the kind of kernels for the whole process; return what puts the choice back.
 
     cuBLAS is deterministic only with a fixed workspace, which it reads from the environment when
     CUDA starts: make the engine before the first CUDA call.
@@ -35,8 +33,9 @@ def kernels(*, deterministic: bool, benchmark: bool) -> Iterator[None]:
         torch.use_deterministic_algorithms(True)
     if benchmark or deterministic:
         torch.backends.cudnn.benchmark = benchmark and not deterministic
-    try:
-        yield
-    finally:
+
+    def undo() -> None:
         torch.use_deterministic_algorithms(before[0])
         torch.backends.cudnn.benchmark = before[1]
+
+    return undo

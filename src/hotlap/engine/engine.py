@@ -13,7 +13,7 @@ from hotlap.engine import states
 from hotlap.engine.accumulation import ALONE, Weigh, grouped
 from hotlap.engine.checkpoint import Checkpointer
 from hotlap.engine.config import EngineConfig
-from hotlap.engine.determinism import kernels, seed_everything
+from hotlap.engine.determinism import choose_kernels, seed_everything
 from hotlap.engine.evaluation import evaluating
 from hotlap.engine.feed import Feed
 from hotlap.engine.loggers import Logger
@@ -67,8 +67,8 @@ class Engine:
     ) -> None:
         self.config = config = config or EngineConfig()
         self._undo = ExitStack()
-        self._undo.enter_context(
-            kernels(deterministic=config.deterministic, benchmark=config.cudnn_benchmark)
+        self._undo.callback(
+            choose_kernels(deterministic=config.deterministic, benchmark=config.cudnn_benchmark)
         )
         if config.seed is not None:
             seed_everything(config.seed)

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from hotlap.engine.config import EngineConfig
-from hotlap.engine.recompute import named, norms, recompute, repeated, restore
+from hotlap.engine.recomputing import named, norms, recompute, repeated, restore
 
 Undo = Callable[[], None]
 

@@ -22,11 +22,14 @@ def gather(model: nn.Module, optimizer: Optimizer) -> State:
     """Both states. Of a sharded model they are put together on the first rank: all must call."""
     if not sharded(model):
         return {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
-    from torch.distributed.checkpoint.state_dict import StateDictOptions, get_state_dict
+    from torch.distributed.checkpoint import state_dict as dcp
 
-    options = StateDictOptions(full_state_dict=True, cpu_offload=True)
-    weights, state = get_state_dict(model, optimizer, options=options)
-    return {"model": weights, "optimizer": state}
+    options = dcp.StateDictOptions(full_state_dict=True, cpu_offload=True)
+    weights = dcp.get_model_state_dict(model, options=options)
+    if not optimizer.state:  # nothing but its groups, which every rank has
+        return {"model": weights, "optimizer": optimizer.state_dict(), "shards": False}
+    state = dcp.get_optimizer_state_dict(model, optimizer, options=options)
+    return {"model": weights, "optimizer": state, "shards": True}
 
 
 def scatter(model: nn.Module, optimizer: Optimizer, state: State) -> None:
@@ -35,12 +38,11 @@ def scatter(model: nn.Module, optimizer: Optimizer, state: State) -> None:
         model.load_state_dict(state["model"])
         optimizer.load_state_dict(state["optimizer"])
         return
-    from torch.distributed.checkpoint.state_dict import StateDictOptions, set_state_dict
+    from torch.distributed.checkpoint import state_dict as dcp
 
-    set_state_dict(
-        model,
-        optimizer,
-        model_state_dict=state["model"],
-        optim_state_dict=state["optimizer"],
-        options=StateDictOptions(full_state_dict=True, broadcast_from_rank0=True),
-    )
+    options = dcp.StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
+    dcp.set_model_state_dict(model, state["model"], options=options)
+    if state["shards"]:
+        dcp.set_optimizer_state_dict(model, optimizer, state["optimizer"], options=options)
+    else:
+        optimizer.load_state_dict(state["optimizer"])
