@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test lint types imports unit test-slow bench docs clean
+.PHONY: setup demo test lint types imports site unit test-slow bench clean
 
 setup: $(STAMP)
 
@@ -19,7 +19,7 @@ demo: setup  ## tune the example script, then show what was written
 	cd examples/digits && ../../$(BIN)/hotlap tune --budget 145s train.py
 	@echo; test ! -f examples/digits/hotlap.toml || cat examples/digits/hotlap.toml
 
-test: lint types imports unit
+test: lint types imports site unit
 
 lint: setup
 	$(BIN)/ruff check .
@@ -31,6 +31,9 @@ types: setup
 imports: setup
 	$(BIN)/lint-imports
 
+site: setup  ## the documentation; its technique and command pages are made from the code
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
 unit: setup
 	$(BIN)/pytest -m "not slow and not gpu" -n 2 --dist worksteal
 
@@ -39,9 +42,6 @@ test-slow: setup  ## the bars that take minutes: 40 honest races, kills at rando
 
 bench: setup
 	$(BIN)/python -m benchmarks.run
-
-docs: setup
-	$(BIN)/mkdocs build --strict
 
 clean:
 	rm -rf $(VENV) .hotlap site dist

@@ -1,0 +1,63 @@
+"""The generated pages: one a technique, every verb, every pattern; races where on record."""
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+from hotlap.cli.main import VERBS
+from hotlap.core.registry import techniques
+
+ROOT = Path(__file__).parents[2]
+ALL = list(techniques().values())
+
+
+@pytest.fixture(scope="module")
+def generate():
+    pytest.importorskip("mkdocs")
+    spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def pages(generate):
+    return generate.pages()
+
+
+@pytest.mark.parametrize("record", ALL, ids=[record.id for record in ALL])
+def test_each_technique_has_a_page_that_says_what_its_record_says(record, pages):
+    page = pages[f"techniques/{record.id}.md"]
+    for text in (record.title, record.why, record.changes, record.avoid):
+        assert text in page
+    assert all(claim.text in page for claim in record.claims)
+    assert all(example.before.strip("\n") in page for example in record.examples)
+    assert f"({record.id}.md)" in pages["techniques/index.md"]
+    assert "## Measured here" in page
+
+
+def test_every_verb_is_in_the_reference(pages):
+    for verb in VERBS:
+        assert f"## hotlap {verb}\n" in pages["reference.md"]
+        assert f"Usage: hotlap {verb}" in pages["reference.md"]
+
+
+def test_every_pattern_is_listed_once(pages):
+    listed = re.findall(r"^\| `(\w+)` \|", pages["patterns.md"], re.MULTILINE)
+    assert listed == [pattern.id for record in ALL for pattern in record.patterns]
+    assert len(listed) == len(set(listed))
+
+
+def test_races_on_record_are_shown_with_machine_and_date(generate, tmp_path, monkeypatch):
+    folder = tmp_path / "2026-01-02-abc"
+    folder.mkdir()
+    (folder / "techniques-toy.json").write_text(
+        '{"machine": "a machine", "summary": {"workload": "toy"}, "rows": [{"technique": '
+        '"cached_dataset", "values": {"n": 2}, "ratio": 3.0, "low": 2.5, "high": 3.5, "pairs": 9, '
+        '"outcome": "kept"}]}'
+    )
+    monkeypatch.setattr(generate, "RESULTS", tmp_path)
+    page = generate.pages()["techniques/cached_dataset.md"]
+    assert "| toy (n=2) | 3.00x | [2.50, 3.50] | 9 | kept | 2026-01-02, a machine |" in page
