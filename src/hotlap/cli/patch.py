@@ -1,0 +1,97 @@
+"""`hotlap patch`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hotlap.cli.common import NEGATIVE, console, print_json
+
+if TYPE_CHECKING:
+    from hotlap.source.patch.plan import Patch
+
+
+@click.command()
+@click.option("--write", is_flag=True, help="Change the files instead of showing the diff.")
+@click.option("--check", is_flag=True, help="Exit with 1 if something would change; for CI.")
+@click.option(
+    "--recipe",
+    type=click.Path(path_type=Path),
+    default=Path("hotlap.toml"),
+    show_default=True,
+    help="The recipe to write into the source.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.argument("files", nargs=-1, type=click.Path(path_type=Path), metavar="[FILES]...")
+@click.pass_context
+def patch(ctx: click.Context, write: bool, check: bool, recipe: Path, as_json: bool,
+          files: tuple[Path, ...]) -> None:  # fmt: skip
+    """Write the recipe into the source: a unified diff, on stdout.
+
+    Without FILES: the script of the recipe's command, and what it imports from this folder.
+    What cannot be written safely is named on stderr, with its place and what to do by hand.
+    """
+    from hotlap.core.errors import UsageError
+
+    if write and check:
+        raise UsageError("--write and --check exclude each other")
+    done = _planned(recipe, files)
+    changed = done.changed
+    if write:
+        from hotlap.source.patch.text import write_all
+
+        write_all(changed)
+    if as_json:
+        print_json(_document(done, written=write))
+    else:
+        _show(done, written=write)
+    ctx.exit(NEGATIVE if check and changed else 0)
+
+
+def _planned(recipe: Path, names: tuple[Path, ...]) -> "Patch":
+    from hotlap.core.recipe import Recipe
+    from hotlap.source.patch.files import files_of
+    from hotlap.source.patch.plan import patch as planned
+    from hotlap.source.patch.text import File
+
+    found = Recipe.read(recipe)
+    paths = [_below_here(path) for path in names] or files_of(found.measured.command)
+    files = [File.read(path) for path in dict.fromkeys(paths)]
+    started = next(
+        (file for file in files if not names or file.path.name == found.measured.script), None
+    )
+    return planned(found, files, started)
+
+
+def _below_here(path: Path) -> Path:
+    """A path as a diff names it: from the working directory, where it lies below that."""
+    here = Path.cwd()
+    absolute = path.absolute()
+    return absolute.relative_to(here) if absolute.is_relative_to(here) else path
+
+
+def _document(done: "Patch", *, written: bool) -> dict[str, Any]:
+    return {
+        "written": written,
+        "files": [
+            {"path": str(file.path), "diff": done.diff(file)} for file in done.changed
+        ],
+        "techniques": {
+            **dict.fromkeys(done.written, "written"),
+            **dict.fromkeys(done.present, "there already"),
+        },
+        "by_hand": [
+            {"technique": n.technique, "path": n.path, "line": n.line or None, "text": n.text}
+            for n in done.notes
+        ],
+    }  # fmt: skip
+
+
+def _show(done: "Patch", *, written: bool) -> None:
+    from hotlap.report import patch_text
+
+    if written:
+        patch_text.show_written(console(err=True), done)
+    else:
+        patch_text.show_diff(console(), done)
+    patch_text.show_notes(console(err=True), done)

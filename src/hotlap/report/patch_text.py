@@ -1,0 +1,47 @@
+"""How a patch looks: the diff in colours at a terminal, plain in a pipe, and what is left to do."""
+
+from typing import TYPE_CHECKING
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from hotlap.source.patch.plan import Patch
+
+_STYLES = {"+++": "bold", "---": "bold", "@@": "cyan", "+": "green", "-": "red"}
+
+
+def show_diff(out: Console, done: "Patch") -> None:
+    """The unified diff of all files, fit for `git apply` when piped."""
+    for file in done.changed:
+        diff = done.diff(file)
+        if not out.is_terminal:
+            click.echo(diff, nl=False)
+            continue
+        for line in diff.splitlines():
+            out.print(Text(line, _style(line)), soft_wrap=True)
+
+
+def _style(line: str) -> str:
+    return next((style for start, style in _STYLES.items() if line.startswith(start)), "")
+
+
+def show_written(out: Console, done: "Patch") -> None:
+    """Which files were changed."""
+    for file in done.changed:
+        out.print(Text(f"changed {file.path}"), soft_wrap=True)
+
+
+def show_notes(out: Console, done: "Patch") -> None:
+    """What was written, what was there already, and what is left to a person, place by place."""
+    lists = (("written", done.written), ("there already", done.present))
+    for title, names in lists:
+        if names:
+            out.print(Text(f"{title}: {', '.join(names)}"), soft_wrap=True)
+    if done.notes:
+        out.print(Text("by hand:", "bold"))
+    for note in done.notes:
+        line = Text("  ").append(note.place, "cyan")
+        line.append(f"  {note.technique}: ", "bold").append(note.text)
+        out.print(line, soft_wrap=True)
