@@ -19,13 +19,17 @@ _START: Place = (0, 0)
 
 @dataclass(eq=False)
 class Definition:
-    """One place that gives a name a value. It holds from `at` on; `kinds` are filled in later."""
+    """One place that gives a name a value. It holds from `at` on; `kinds` are filled in later.
+
+    `value` is what is assigned, `source` what a loop draws it from.
+    """
 
     target: ast.AST
     at: Place
     block: Block | None
     where: ast.AST | None
     value: ast.expr | None = None
+    source: ast.expr | None = None
     kinds: set[str] = field(default_factory=set)
 
 
@@ -117,9 +121,10 @@ class Flow:
         block = blocks[0] if blocks else None
         scope = self._tree.scope(target)
         if isinstance(around, ast.comprehension):
-            return Definition(target, _START, block, around)
+            return Definition(target, _START, block, around, source=around.iter)
         if isinstance(around, ast.For | ast.AsyncFor):
-            return Definition(target, _end(around.iter), (around, "body"), scope)
+            holds = (around, "body")
+            return Definition(target, _end(around.iter), holds, scope, source=around.iter)
         if isinstance(around, ast.withitem):
             holder = self._tree.parent(around) or self._tree.module
             return Definition(target, _end(target), (holder, "body"), scope)

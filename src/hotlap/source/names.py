@@ -28,6 +28,10 @@ _CANONICAL = (
 )  # fmt: skip
 
 
+_ACCELERATORS = ("cuda", "gpu", "mps", "xpu", "hpu", "xla", "tpu")
+_TOOLS = frozenset({"cuda", "mps", "xpu", "prepare", "accelerator", "Fabric", "Trainer"})
+
+
 @lru_cache(maxsize=65536)
 def canonical(dotted: str) -> str:
     """The name under which torch documents it."""
@@ -72,6 +76,14 @@ class Names:
         """Whether the module makes tensors on another device than the CPU unless told otherwise."""
         setters = {"torch.set_default_device", "torch.set_default_tensor_type"}
         return any(self.of(call.func) in setters for call in self._tree.calls)
+
+    @cached_property
+    def cpu_only(self) -> bool:
+        """Whether the module names the CPU as its device, and no other."""
+        strings = {str(n.value) for n in self._tree.every(ast.Constant) if isinstance(n.value, str)}
+        others = any(word.startswith(_ACCELERATORS) for word in strings)
+        attributes = {node.attr for node in self._tree.every(ast.Attribute)}
+        return "cpu" in strings and not others and not attributes & _TOOLS
 
     def _lookup(self, node: ast.Name) -> str:
         for scope in self._tree.scopes(node):

@@ -26,7 +26,7 @@ technique = Technique(
         Pattern(
             id="ema_loop",
             says="the moving average is updated tensor by tensor",
-            remedy="torch.optim.swa_utils.AveragedModel with get_ema_multi_avg_fn, or torch._foreach_lerp_",
+            remedy="torch.optim.swa_utils.AveragedModel (multi_avg_fn), or torch._foreach_lerp_",
             check="hotlap.source.checks.parameters:ema_loop",
             phases=("rest", "optimizer"),
         ),

@@ -4,44 +4,49 @@ import ast
 from collections.abc import Iterator
 
 from hotlap.core.technique import Technique
+from hotlap.source.constants import constant
 from hotlap.source.module import Source
 
 LOADER = "torch.utils.data.DataLoader"
-_POSITIONS = ("dataset", "batch_size", "shuffle", "sampler", "batch_sampler", "num_workers")
+IN_MEMORY = "torch.utils.data.TensorDataset"
+_POSITIONS = ("dataset", "batch_size", "shuffle", "sampler", "batch_sampler", "num_workers",
+              "collate_fn", "pin_memory")  # fmt: skip
+Given = dict[str, ast.expr]
 
 
 def serial_loader(source: Source, _: Technique) -> Iterator[ast.AST]:
-    """`num_workers` missing or 0."""
-    for call, given in _loaders(source):
-        workers = given.get("num_workers")
-        if workers is None or _is(workers, 0):
+    """`num_workers` missing or 0, unless the dataset holds tensors in memory."""
+    for call, given in loaders(source):
+        workers = constant(source, given.get("num_workers"))
+        if workers in (None, 0) and not _in_memory(source, given):
             yield call
 
 
 def workers_restarted(source: Source, _: Technique) -> Iterator[ast.AST]:
-    """Workers without `persistent_workers`, in a loader that is iterated more than once."""
-    for call, given in _loaders(source):
-        if _has_workers(given) and not _given(given, "persistent_workers"):
+    """Workers without `persistent_workers`."""
+    for call, given in loaders(source):
+        if _has_workers(source, given) and not is_given(source, given, "persistent_workers"):
             yield call
 
 
 def unpinned_loader(source: Source, _: Technique) -> Iterator[ast.AST]:
-    """`pin_memory` missing where the file moves batches to a CUDA device."""
-    if b"cuda" not in source.content:
+    """`pin_memory` missing where the file uses CUDA."""
+    if not uses_cuda(source):
         return
-    for call, given in _loaders(source):
-        if not _given(given, "pin_memory"):
+    for call, given in loaders(source):
+        if not is_given(source, given, "pin_memory"):
             yield call
 
 
 def loader_rebuilt(source: Source, _: Technique) -> Iterator[ast.AST]:
-    """A loader with workers made anew in each epoch."""
-    for call, given in _loaders(source):
-        if _has_workers(given) and source.loops.in_epoch(call):
+    """A loader with workers made anew in each epoch out of what does not change."""
+    for call, given in loaders(source):
+        again = _has_workers(source, given) and source.loops.in_epoch(call)
+        if again and not _changes(source, call):
             yield call
 
 
-def _loaders(source: Source) -> Iterator[tuple[ast.Call, dict[str, ast.expr]]]:
+def loaders(source: Source) -> Iterator[tuple[ast.Call, Given]]:
     """Each DataLoader made, with its arguments by name; unknown ones are left out."""
     for call in source.calls(LOADER):
         given = source.arguments(call)
@@ -49,20 +54,41 @@ def _loaders(source: Source) -> Iterator[tuple[ast.Call, dict[str, ast.expr]]]:
             yield call, {**dict(zip(_POSITIONS, call.args, strict=False)), **given}
 
 
-def _has_workers(given: dict[str, ast.expr]) -> bool:
-    """Whether `num_workers` is a number above 0."""
-    workers = given.get("num_workers")
-    return (
-        isinstance(workers, ast.Constant) and isinstance(workers.value, int) and workers.value > 0
-    )
-
-
-def _given(given: dict[str, ast.expr], name: str) -> bool:
-    value = given.get(name)
-    return value is not None and not _is(value, False)
-
-
-def _is(node: ast.expr, value: object) -> bool:
-    return (isinstance(node, ast.Constant) and node.value is value) or (
-        isinstance(node, ast.Constant) and type(node.value) is type(value) and node.value == value
+def uses_cuda(source: Source) -> bool:
+    """Whether the file names CUDA in its code, be it where it asks for a device."""
+    return any(
+        node.attr == "cuda" for node in source.tree.every(ast.Attribute)
+    ) or any(
+        isinstance(node.value, str) and node.value.startswith(("cuda", "gpu"))
+        for node in source.tree.every(ast.Constant)
     )  # fmt: skip
+
+
+def is_given(source: Source, given: Given, name: str) -> bool:
+    """Whether an argument is passed, and is not None or False."""
+    return constant(source, given.get(name)) not in (None, False)
+
+
+def _has_workers(source: Source, given: Given) -> bool:
+    """Whether `num_workers` is given and not known to be 0."""
+    return constant(source, given.get("num_workers")) not in (None, 0)
+
+
+def _in_memory(source: Source, given: Given) -> bool:
+    dataset = given.get("dataset")
+    if isinstance(dataset, ast.Name):
+        definitions = source.values.flow.reaching(dataset)
+        dataset = definitions[0].value if len(definitions) == 1 else None
+    return isinstance(dataset, ast.Call) and source.names.of(dataset.func) == IN_MEMORY
+
+
+def _changes(source: Source, call: ast.Call) -> bool:
+    """Whether what the loader is made of is itself made in the loop."""
+    loops = set(source.tree.loops(call))
+    return any(
+        loops & set(source.tree.above(definition.target))
+        for node in ast.walk(call)
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Store)
+        for definition in source.values.flow.reaching(node)
+        if not isinstance(definition.where, ast.comprehension)
+    )

@@ -1,0 +1,159 @@
+"""Loops over parameters, written by hand, that the library has as one call."""
+
+import ast
+from collections.abc import Callable, Iterator
+
+from hotlap.core.technique import Technique
+from hotlap.source.module import Source
+from hotlap.source.tree import method, receiver, text
+
+_OF_MODEL = frozenset({"parameters", "named_parameters", "buffers", "state_dict", "named_buffers"})
+_CLIPS = frozenset({"clamp_", "clip_", "mul_", "div_", "norm", "clamp", "clip"})
+_MIXES = frozenset({"mul_", "lerp_", "mul", "lerp"})
+_FILLS = frozenset({"zero_", "fill_"})
+_STEPS = frozenset({"sub_", "add_"})
+Loop = ast.For
+
+
+def ema_loop(source: Source, _: Technique) -> Iterator[ast.AST]:
+    """`for e, p in zip(ema.parameters(), model.parameters()): e.mul_(d).add_(p, alpha=1 - d)`."""
+    yield from _loops(source, _averages)
+
+
+def clipping_loop(source: Source, _: Technique) -> Iterator[ast.AST]:
+    """A loop that scales, clamps or measures `p.grad`."""
+    yield from _loops(source, _clips)
+
+
+def zeroing_loop(source: Source, _: Technique) -> Iterator[ast.AST]:
+    """`for p in parameters: p.grad.zero_()`."""
+    yield from _loops(source, _zeroes)
+
+
+def update_loop(source: Source, _: Technique) -> Iterator[ast.AST]:
+    """`for p in parameters: p -= lr * p.grad`."""
+    yield from _loops(source, _updates)
+
+
+def _loops(source: Source, does: Callable[[Loop], bool]) -> Iterator[ast.AST]:
+    for loop in source.tree.every(ast.For):
+        if _over_parameters(source, loop.iter) and not _in_optimizer(source, loop) and does(loop):
+            yield loop
+
+
+def _over_parameters(source: Source, node: ast.expr | None, depth: int = 3) -> bool:
+    """Over `model.parameters()`, a name for them, or a `zip` or `state_dict()` of them."""
+    match node:
+        case ast.Call():
+            return _calls_parameters(source, node, depth)
+        case ast.ListComp(generators=parts) | ast.GeneratorExp(generators=parts):
+            return any(_over_parameters(source, part.iter, depth) for part in parts)
+        case ast.Subscript(slice=ast.Constant(value="params")):
+            return True
+        case ast.Name() | ast.Attribute() if depth:
+            if text(node).rpartition(".")[2] in {"params", "parameters", "shadow_params"}:
+                return True
+            reaching = source.values.flow.reaching(node)
+            return any(_over_parameters(source, d.value, depth - 1) for d in reaching)
+    return False
+
+
+def _calls_parameters(source: Source, call: ast.Call, depth: int) -> bool:
+    name = method(call)
+    if name in _OF_MODEL:
+        return True
+    inner: list[ast.expr | None] = []
+    if name in {"items", "values"}:
+        inner = [receiver(call)]
+    elif source.names.of(call.func) in {"zip", "enumerate", "list", "filter", "tuple"}:
+        inner = [*call.args]
+    return any(_over_parameters(source, part, depth) for part in inner)
+
+
+def _in_optimizer(source: Source, loop: Loop) -> bool:
+    """In an optimizer of the file's own: there the loop is the algorithm."""
+    owner = source.tree.class_of(loop)
+    bases = [source.names.of(base) for base in owner.bases] if owner is not None else []
+    return any("optim" in base.lower() for base in bases)
+
+
+def _averages(loop: Loop) -> bool:
+    """Two sets of parameters, and one is moved towards the other."""
+    targets = {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
+    pairs = len(targets) > 1 and not any(_grads(node) for node in _body(loop))
+    return pairs and any(_mixes(node, targets) for node in _body(loop))
+
+
+def _mixes(node: ast.AST, targets: set[str]) -> bool:
+    if isinstance(node, ast.AugAssign):
+        return isinstance(node.op, ast.Mult) and _root(node.target) in targets
+    if isinstance(node, ast.Call) and method(node) in _MIXES:
+        return _root(receiver(node)) in targets
+    blends = isinstance(node, ast.Call) and method(node) == "copy_" and node.args
+    value = node.args[0] if blends and isinstance(node, ast.Call) else getattr(node, "value", None)
+    if not blends and not isinstance(node, ast.Assign):
+        return False
+    return isinstance(value, ast.BinOp) and any(
+        isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mult) for n in ast.walk(value)
+    )
+
+
+def _clips(loop: Loop) -> bool:
+    return any(
+        (method(node) in _CLIPS and _of_grad(receiver(node), node))
+        or (isinstance(node, ast.AugAssign) and _grads(node.target)
+            and isinstance(node.op, ast.Mult | ast.Div))
+        for node in _body(loop)
+    )  # fmt: skip
+
+
+def _of_grad(owner: ast.expr | None, call: ast.AST) -> bool:
+    """`p.grad.norm()` and `torch.clamp(p.grad, ...)` alike."""
+    first = call.args[0] if isinstance(call, ast.Call) and call.args else None
+    if isinstance(owner, ast.Name) and owner.id == "torch":
+        return first is not None and _grads(first)
+    return owner is not None and _grads(owner)
+
+
+def _zeroes(loop: Loop) -> bool:
+    return any(
+        method(node) in _FILLS and (owner := receiver(node)) is not None and _grads(owner)
+        for node in _body(loop)
+    )
+
+
+def _updates(loop: Loop) -> bool:
+    targets = {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
+    return any(_moves(node, targets) for node in _body(loop))
+
+
+def _moves(node: ast.AST, targets: set[str]) -> bool:
+    if isinstance(node, ast.AugAssign):
+        down = isinstance(node.op, ast.Sub | ast.Add) and not _grads(node.target)
+        return down and _root(node.target) in targets and _grads(node.value)
+    if isinstance(node, ast.Call) and method(node) in _STEPS:
+        owner = receiver(node)
+        mine = owner is not None and _root(owner) in targets and not _grads(owner)
+        return mine and any(_grads(argument) for argument in node.args)
+    if isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp):
+        target = node.targets[0]
+        mine = _root(target) in targets and not _grads(target)
+        return mine and isinstance(node.value.op, ast.Sub | ast.Add) and _grads(node.value)
+    return False
+
+
+def _body(loop: Loop) -> Iterator[ast.AST]:
+    for statement in loop.body:
+        yield from ast.walk(statement)
+
+
+def _grads(node: ast.AST) -> bool:
+    """Whether `.grad` is read in an expression."""
+    return any(isinstance(n, ast.Attribute) and n.attr == "grad" for n in ast.walk(node))
+
+
+def _root(node: ast.AST | None) -> str:
+    """The name below `p.data[0].mul_(...)`."""
+    while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else ""

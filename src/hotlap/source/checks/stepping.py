@@ -1,0 +1,84 @@
+"""How optimizers are made and asked."""
+
+import ast
+from collections.abc import Iterator
+
+from hotlap.core.technique import Technique
+from hotlap.source.constants import UNKNOWN, constant
+from hotlap.source.module import Source
+from hotlap.source.tree import keyword
+
+_FUSED = ("torch.optim.Adam", "torch.optim.AdamW", "torch.optim.SGD", "torch.optim.Adagrad")
+_CHOSEN = ("foreach", "fused", "capturable", "differentiable")
+_DECAY = 4  # the place of weight_decay among Adam's arguments
+
+
+def gradients_zeroed(source: Source, _: Technique) -> Iterator[ast.AST]:
+    """`zero_grad(set_to_none=False)`."""
+    for call in source.tree.methods.get("zero_grad", []):
+        given = keyword(call, "set_to_none") or (call.args[0] if call.args else None)
+        if given is not None and constant(source, given) is False:
+            yield call
+
+
+def foreach_off(source: Source, _: Technique) -> Iterator[ast.AST]:
+    """`foreach=False`, to an optimizer or to gradient clipping."""
+    for call in source.tree.calls:
+        dotted = source.names.of(call.func)
+        if dotted.startswith(("torch.optim.", "torch.nn.utils.")):
+            given = source.arguments(call) or {}
+            if constant(source, given.get("foreach")) is False:
+                yield call
+
+
+def unfused_optimizer(source: Source, _: Technique) -> Iterator[ast.AST]:
+    """An optimizer that has a fused form and says nothing about it."""
+    for call in source.calls(*_FUSED):
+        given = source.arguments(call)
+        if given is None or _sparse(source):
+            continue
+        chosen = {name: constant(source, given.get(name)) for name in _CHOSEN}
+        if chosen["fused"] in (None, False) and all(
+            chosen[name] in (None, False) and (name != "foreach" or chosen[name] is None)
+            for name in _CHOSEN
+        ):
+            yield call
+
+
+def adam_with_decay(source: Source, _: Technique) -> Iterator[ast.AST]:
+    """`torch.optim.Adam` with a weight decay that is not 0."""
+    for call in source.calls("torch.optim.Adam"):
+        given = source.arguments(call)
+        if given is None or constant(source, given.get("decoupled_weight_decay")) is True:
+            continue
+        decay = given.get("weight_decay") or (
+            call.args[_DECAY] if len(call.args) > _DECAY else None
+        )
+        if _decays(source, decay) or any(_decays(source, own) for own in _of_groups(source, call)):
+            yield call
+
+
+def _decays(source: Source, node: ast.expr | None) -> bool:
+    value = constant(source, node)
+    return value is not UNKNOWN and isinstance(value, int | float) and value > 0
+
+
+def _of_groups(source: Source, call: ast.Call) -> Iterator[ast.expr]:
+    """The decays written into parameter groups."""
+    groups = call.args[0] if call.args else keyword(call, "params")
+    if isinstance(groups, ast.Name):
+        definitions = source.values.flow.reaching(groups)
+        groups = definitions[0].value if len(definitions) == 1 else None
+    for group in groups.elts if isinstance(groups, ast.List) else []:
+        if isinstance(group, ast.Dict):
+            for key, value in zip(group.keys, group.values, strict=True):
+                if isinstance(key, ast.Constant) and key.value == "weight_decay":
+                    yield value
+
+
+def _sparse(source: Source) -> bool:
+    """Sparse gradients have no fused form."""
+    return any(
+        entry.arg == "sparse" and constant(source, entry.value) is True
+        for entry in source.tree.every(ast.keyword)
+    )

@@ -1,0 +1,124 @@
+"""What makes the CPU wait for the device in the step."""
+
+import ast
+from collections.abc import Iterator
+
+from hotlap.core.technique import Technique
+from hotlap.source.called import goes_to_host
+from hotlap.source.module import Source
+from hotlap.source.tree import method, receiver
+from hotlap.source.values import ARRAY, HOST, MODEL, SEVERAL, TENSOR
+
+_NUMBERS = frozenset({"float", "int", "bool", "complex"})
+_ARRAYS = frozenset({"numpy.array", "numpy.asarray"})
+_NONZERO = frozenset({"torch.nonzero", "torch.argwhere"})
+
+
+def item_in_step(source: Source, _: Technique) -> Iterator[ast.AST]:
+    """`.item()`, `.tolist()`, `float(tensor)`."""
+    for call in _in_step(source, "item"):
+        owner = receiver(call)
+        if owner is not None and not call.args and _may_be_on_device(source, owner):
+            yield call
+    yield from (call for call in _in_step(source, "tolist") if of_device(source, receiver(call)))
+    for call in source.calls(*_NUMBERS):
+        if call.args and one_of_device(source, call.args[0]) and source.loops.in_step(call):
+            yield call
+
+
+def cpu_in_step(source: Source, _: Technique) -> Iterator[ast.AST]:
+    """`.cpu()`, `.to("cpu")`, `.numpy()`."""
+    for call in _in_step(source, "cpu"):
+        owner = receiver(call)
+        if owner is not None and _may_be_on_device(source, owner):
+            yield call
+    for call in _in_step(source, "to"):
+        if goes_to_host(source.values, call) and of_device(source, receiver(call)):
+            yield call
+    yield from (call for call in _in_step(source, "numpy") if of_device(source, receiver(call)))
+    for call in source.calls(*_ARRAYS):
+        if call.args and one_of_device(source, call.args[0]) and source.loops.in_step(call):
+            yield call
+
+
+def nonzero_in_step(source: Source, _: Technique) -> Iterator[ast.AST]:
+    """`.nonzero()`, `torch.nonzero(x)`, `torch.where(mask)`: their length is asked for."""
+    yield from (call for call in _in_step(source, "nonzero") if of_device(source, receiver(call)))
+    for call in source.calls(*_NONZERO, "torch.where"):
+        alone = len(call.args) == 1 and not call.keywords
+        asks = alone or source.names.of(call.func) in _NONZERO
+        on_host = call.args and HOST in source.values.kinds(call.args[0])
+        if asks and not on_host and source.loops.in_step(call):
+            yield call
+
+
+def tensor_as_condition(source: Source, _: Technique) -> Iterator[ast.AST]:
+    """`if loss > best:`, `while error.max() > 0:`, `assert mask.any()`."""
+    for test in _tests(source):
+        for part in _parts(test):
+            if _decides(source, part) and source.loops.in_step(test):
+                yield part
+
+
+def of_device(source: Source, node: ast.expr | None) -> bool:
+    """Whether an expression is a tensor (or several) that is not known to lie on the host."""
+    if node is None or source.names.cpu_only:
+        return False
+    kinds = source.values.kinds(node)
+    return TENSOR in kinds and HOST not in kinds
+
+
+def one_of_device(source: Source, node: ast.expr) -> bool:
+    """The same, and it is one tensor."""
+    return of_device(source, node) and SEVERAL not in source.values.kinds(node)
+
+
+def _may_be_on_device(source: Source, owner: ast.expr) -> bool:
+    """A tensor of the device, or something unknown: little else has `.item()` or `.cpu()`."""
+    kinds = source.values.kinds(owner)
+    if source.names.cpu_only or kinds & {ARRAY, HOST, MODEL}:
+        return False
+    called = source.names.of(owner.func) if isinstance(owner, ast.Call) else ""
+    return not called.startswith(("numpy.", "math.", "pandas."))
+
+
+def _tests(source: Source) -> Iterator[ast.expr]:
+    yield from (node.test for node in source.tree.every(ast.If))
+    yield from (node.test for node in source.tree.every(ast.While))
+    yield from (node.test for node in source.tree.every(ast.IfExp))
+    yield from (node.test for node in source.tree.every(ast.Assert))
+
+
+def _parts(test: ast.expr) -> Iterator[ast.expr]:
+    """The operands of `a and not b`."""
+    if isinstance(test, ast.BoolOp):
+        for value in test.values:
+            yield from _parts(value)
+    elif isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        yield from _parts(test.operand)
+    else:
+        yield test
+
+
+def _decides(source: Source, part: ast.expr) -> bool:
+    """A name that holds a model's output may as well be a dictionary or None."""
+    if not one_of_device(source, part):
+        return False
+    if not isinstance(part, ast.Name | ast.Attribute | ast.Subscript):
+        return True
+    values = [
+        definition.value
+        for node in ast.walk(part)
+        if isinstance(node, ast.Name)
+        for definition in source.values.flow.reaching(node)
+    ]
+    calls = [value for value in values if isinstance(value, ast.Call | ast.Compare)]
+    made = [v for v in calls if not source.values.are(getattr(v, "func", v), MODEL)]
+    return bool(values) and len(made) == len(values)
+
+
+def _in_step(source: Source, name: str) -> Iterator[ast.Call]:
+    """Calls of a method that run at every step."""
+    for call in source.tree.methods.get(name, []):
+        if source.loops.in_step(call) and method(call):
+            yield call

@@ -1,0 +1,107 @@
+"""Code in a loop that runs only now and then: every n-th step, at the end, or when a run fails."""
+
+import ast
+import re
+
+from hotlap.source.tree import Tree, method, text
+
+_NAMES = re.compile(
+    r"log_|_log$|^log$|logging|verbose|debug|print|should_|last|profil|visual|(?:^|_)vis$"
+)
+_METHODS = frozenset({"isnan", "isinf", "isfinite", "is_last", "time", "perf_counter", "monotonic"})
+_ENDS = (ast.Break, ast.Raise)
+_SKIPS = (ast.Continue, ast.Return)
+Branch = ast.If | ast.IfExp
+
+
+def now_and_then(tree: Tree, node: ast.AST, body: ast.AST) -> bool:
+    """Whether a node inside a loop or function runs in some of its rounds only.
+
+    It stands under `if step % n`, behind `if step % n: continue`, in a loop's `else`, in a branch
+    that leaves the loop, or where an error is handled.
+    """
+    below = node
+    for above in tree.above(node):
+        if above is body:
+            return _beside(tree, below, body)
+        if isinstance(above, ast.Raise | ast.ExceptHandler):
+            return True
+        if isinstance(above, Branch) and below is not above.test and seldom(tree, above.test):
+            return True
+        if isinstance(above, ast.If) and below is not above.test and _leaves(above, below, body):
+            return True
+        below = above
+    return False
+
+
+def seldom(tree: Tree, test: ast.expr) -> bool:
+    """Whether a test is true now and then: it counts, compares a counter, or asks for a log."""
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or):
+        return all(seldom(tree, part) for part in test.values)
+    return any(_rare(tree, node) for node in ast.walk(test))
+
+
+def _rare(tree: Tree, node: ast.AST) -> bool:
+    match node:
+        case ast.BinOp(op=ast.Mod()):
+            return True
+        case ast.Call():
+            return method(node) in _METHODS or bool(_NAMES.search(text(node.func)))
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return bool(_NAMES.search(name)) or _counts(tree, node)
+        case ast.Compare(left=left, ops=[ast.Eq() | ast.In()]):
+            return _is_counter(tree, left)
+    return False
+
+
+def _is_counter(tree: Tree, node: ast.expr) -> bool:
+    """Whether it is the variable that a loop around it counts with (`i`, `i + 1`)."""
+    names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+    for loop in tree.loops(node):
+        if isinstance(loop, ast.For) and names & _counters(loop):
+            return True
+    return bool(names & {"step", "iteration", "global_step", "iter_num", "batch_idx", "it"})
+
+
+def _counters(loop: ast.For) -> set[str]:
+    call = loop.iter.func if isinstance(loop.iter, ast.Call) else None
+    target = loop.target
+    if text(call or loop) == "enumerate" and isinstance(target, ast.Tuple):
+        target = target.elts[0]
+    elif not text(call or loop).endswith("range"):
+        return set()
+    return {target.id} if isinstance(target, ast.Name) else set()
+
+
+def _counts(tree: Tree, node: ast.AST) -> bool:
+    """A flag that was set from a counter: `update = step % 4 == 0`."""
+    function = tree.function(node) or tree.module
+    return any(
+        text(node) in map(text, assign.targets) and _has_modulo(assign.value)
+        for assign in tree.every(ast.Assign)
+        if tree.inside(assign, function)
+    )
+
+
+def _has_modulo(value: ast.expr) -> bool:
+    return any(isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mod) for n in ast.walk(value))
+
+
+def _leaves(branch: ast.If, below: ast.AST, body: ast.AST) -> bool:
+    """Whether the branch that holds a node ends the loop."""
+    block = branch.body if below in branch.body else branch.orelse
+    ends = (*_ENDS, ast.Return) if isinstance(body, ast.For | ast.While) else (ast.Raise,)
+    return isinstance(block[-1], ends)
+
+
+def _beside(tree: Tree, statement: ast.AST, body: ast.AST) -> bool:
+    """In a loop's `else`, or behind `if step % n: continue`."""
+    if isinstance(body, ast.For | ast.While) and statement in body.orelse:
+        return True
+    for earlier in getattr(body, "body", []):
+        if earlier is statement:
+            return False
+        skips = isinstance(earlier, ast.If) and isinstance(earlier.body[-1], _SKIPS)
+        if skips and _has_modulo(earlier.test):
+            return True
+    return False
