@@ -1,0 +1,148 @@
+"""What optimizers with a rate for each layer share: state, shards, exclusion, checkpoints."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, overload
+
+import torch
+from torch import Tensor
+from torch.optim.optimizer import Optimizer, ParamsT
+
+from hotlap.optim.checks import check
+from hotlap.optim.leaves import Leaf, begin, leaf
+
+Group = dict[str, Any]
+CHUNK = 1 << 17  # elements whose tensors a core's caches hold together
+
+
+class Layerwise(Optimizer):
+    """The base of LARS and LAMB.
+
+    On the CPU parameters are updated one after the other, because between the norms and the update
+    a layer then stays in the cache. Elsewhere, and where each rank holds a shard, all of them are
+    updated together by multi-tensor kernels, with one all-reduce for all norms.
+    """
+
+    names: tuple[str, ...] = ()
+    _pad: Tensor | None = None
+
+    def __init__(self, params: ParamsT, defaults: Group) -> None:
+        check(type(self).__name__, defaults)
+        super().__init__(params, defaults)
+
+    def add_param_group(self, param_group: Group) -> None:
+        """Add a group of parameters; its options are checked as the defaults are.
+
+        Raises:
+            ValueError: an option is out of range, or a parameter is complex.
+        """
+        super().add_param_group(param_group)
+        group = self.param_groups[-1]
+        check(type(self).__name__, group)
+        for parameter in group["params"]:
+            if not parameter.is_floating_point():
+                raise ValueError(
+                    f"{type(self).__name__} takes floating-point parameters, not {parameter.dtype};"
+                    " give the parameter to another optimizer"
+                )
+
+    @overload
+    def step(self, closure: None = None) -> None: ...
+    @overload
+    def step(self, closure: Callable[[], float]) -> float: ...
+    @torch.no_grad()  # type: ignore[untyped-decorator]
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:
+        """Make one step; return the closure's loss.
+
+        Raises:
+            RuntimeError: a gradient is sparse.
+        """
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        prepared = self._prepare()
+        for group in self.param_groups:
+            self._group(group, prepared)
+        return loss
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Load a state; tensors keep the dtype they were saved with.
+
+        torch casts state to its parameter's dtype, which would round the float32 state of bfloat16
+        parameters.
+        """
+        seen: dict[str, Any] = {}
+        handle = self.register_load_state_dict_pre_hook(lambda _, given: seen.update(given))
+        try:
+            super().load_state_dict(state_dict)
+        finally:
+            handle.remove()
+        for parameter, saved in self._saved(seen):
+            for name, value in saved.items():
+                if isinstance(value, Tensor) and value.dtype != self.state[parameter][name].dtype:
+                    self.state[parameter][name] = value.to(device=parameter.device)
+
+    def _saved(self, given: dict[str, Any]) -> Iterator[tuple[Tensor, dict[str, Any]]]:
+        for group, saved in zip(self.param_groups, given["param_groups"], strict=True):
+            for parameter, index in zip(group["params"], saved["params"], strict=True):
+                if index in given["state"]:
+                    yield parameter, given["state"][index]
+
+    def _prepare(self) -> Tensor | None:
+        """What must be known of all gradients before the first update."""
+        return None
+
+    def _group(self, group: Group, prepared: Tensor | None) -> None:
+        together: dict[tuple[Any, ...], list[Leaf]] = {}
+        for parameter in self._with_grad(group):
+            found = self._leaf(parameter, group)
+            found.step += 1
+            if found.weight.device.type == "cpu" and found.layout is None:
+                self._alone(found, group, prepared)
+                found.write_back()
+            else:
+                key = (found.weight.device, found.weight.dtype, found.adapt)
+                together.setdefault(key, []).append(found)
+        for leaves in together.values():
+            self._together(leaves, group, prepared)
+            for found in leaves:
+                found.write_back()
+
+    def _leaf(self, parameter: Tensor, group: Group) -> Leaf:
+        state = self.state[parameter]
+        if not state:
+            begin(parameter, state, self.names, master=group["master_weights"])
+        adapt = group["layerwise"] and not (group["exclude_1d"] and parameter.dim() <= 1)
+        return leaf(parameter, state, self.names, adapt=adapt)
+
+    def _with_grad(self, group: Group) -> Iterator[Tensor]:
+        for index, parameter in enumerate(group["params"]):
+            if parameter.grad is None:
+                continue
+            if parameter.grad.is_sparse:
+                raise RuntimeError(
+                    f"{type(self).__name__} takes no sparse gradients, and parameter {index} of a"
+                    f" group, of shape {tuple(parameter.shape)}, has one; build its Embedding with"
+                    " sparse=False, or give it to torch.optim.SparseAdam"
+                )
+            yield parameter
+
+    def _alone(self, found: Leaf, group: Group, prepared: Tensor | None) -> None:
+        """Update one parameter of the CPU."""
+        raise NotImplementedError
+
+    def _together(self, leaves: list[Leaf], group: Group, prepared: Tensor | None) -> None:
+        """Update parameters of one device and dtype, all of them adapted or none."""
+        raise NotImplementedError
+
+    def _scratch(self, like: Tensor) -> Tensor:
+        """Uninitialised memory of a tensor's size, kept from step to step."""
+        pad = self._pad
+        if pad is None or pad.dtype != like.dtype or pad.numel() < like.numel():
+            pad = self._pad = torch.empty_like(like)
+        return pad[: like.numel()]
+
+
+def chunk() -> int:
+    """Elements to take at a time so that they stay in the caches of all threads."""
+    return CHUNK * torch.get_num_threads()

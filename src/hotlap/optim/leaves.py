@@ -1,0 +1,100 @@
+"""One parameter as the update sees it: flat tensors of at least float32.
+
+The kernels below read memory in order, so all tensors of a parameter are brought into one memory
+format. Where that, or a wider dtype, takes a copy, the copy is written back when the step is over.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from hotlap.optim.shards import Layout, gradient, layout, local
+
+CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}
+HALF = (torch.bfloat16, torch.float16)
+
+
+@dataclass
+class Leaf:
+    """A parameter's weight, gradient and buffers, flat (n,) and of one dtype.
+
+    `adapt` tells whether it gets a rate of its own and weight decay.
+    """
+
+    weight: Tensor
+    grad: Tensor
+    buffers: list[Tensor]
+    step: Tensor
+    layout: Layout | None
+    adapt: bool
+    backs: list[tuple[Tensor, Tensor, torch.memory_format]] = field(default_factory=list)
+
+    def write_back(self) -> None:
+        """Put into place what was computed on copies."""
+        for target, flat, form in self.backs:
+            target.copy_(_unflat(flat, target, form))
+
+
+def wide(dtype: torch.dtype) -> torch.dtype:
+    """The dtype to compute in: float32 for the half precisions."""
+    return torch.float32 if dtype in HALF else dtype
+
+
+def begin(parameter: Tensor, state: dict[str, Any], names: Iterable[str], *, master: bool) -> None:
+    """Make a parameter's state: `step` (a float32 scalar), buffers, and its float32 master."""
+    held = local(parameter)
+    device = torch.device("cpu") if held.device.type == "cpu" else held.device
+    state["step"] = torch.zeros((), dtype=torch.float32, device=device)
+    for name in names:
+        state[name] = torch.zeros_like(parameter, dtype=wide(parameter.dtype))
+    if master and parameter.dtype in HALF:
+        state["master"] = parameter.detach().to(torch.float32)
+
+
+def leaf(parameter: Tensor, state: dict[str, Any], names: Iterable[str], *, adapt: bool) -> Leaf:
+    """Lay a parameter out for an update."""
+    held, grad = local(parameter), gradient(parameter)
+    dtype = wide(held.dtype)
+    form = _form(held)
+    backs: list[tuple[Tensor, Tensor, torch.memory_format]] = []
+    master = state.get("master")
+    source = held if master is None else local(master)
+    weight = _flat(source.to(dtype), form)
+    for target in (held,) if master is None else (held, source):
+        _note(backs, target, weight, form)
+    buffers = []
+    for name in names:
+        buffer = local(state[name])
+        buffers.append(_flat(buffer, form))
+        _note(backs, buffer, buffers[-1], form)
+    step = state["step"]
+    if step.device != weight.device:  # a checkpoint that was read to another device
+        step = state["step"] = step.to(weight.device)
+    return Leaf(weight, _flat(grad.to(dtype), form), buffers, step, layout(parameter), adapt, backs)
+
+
+def _form(tensor: Tensor) -> torch.memory_format:
+    if tensor.is_contiguous():
+        return torch.contiguous_format
+    last = CHANNELS_LAST.get(tensor.dim())
+    fits = last is not None and tensor.is_contiguous(memory_format=last)
+    return last if fits and last is not None else torch.contiguous_format
+
+
+def _flat(tensor: Tensor, form: torch.memory_format) -> Tensor:
+    tensor = tensor.contiguous(memory_format=form)
+    return tensor.view(-1) if form is torch.contiguous_format else tensor.movedim(1, -1).view(-1)
+
+
+def _unflat(flat: Tensor, like: Tensor, form: torch.memory_format) -> Tensor:
+    if form is torch.contiguous_format:
+        return flat.view(like.shape)
+    return flat.view(like.movedim(1, -1).shape).movedim(-1, 1)
+
+
+def _note(backs: list[Any], target: Tensor, flat: Tensor, form: torch.memory_format) -> None:
+    if target.data_ptr() != flat.data_ptr():
+        backs.append((target, flat, form))
