@@ -491,7 +491,7 @@ def test_compiled_programs_are_not_diagnosed(monkeypatch):
     with probed(steps=2) as session:
         train(session)
     assert session.profile["diagnostic"] == 0
-    assert set(session.profile["notes"]) == {"flops", "memory"}
+    assert set(session.profile["notes"]) == {"flops", "memory", "modules", "retained"}
 
 
 # the run as a whole

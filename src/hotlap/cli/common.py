@@ -80,14 +80,15 @@ def stdin_copy(where: Path) -> Path | None:
 
 def print_json(document: Any) -> None:
     """One JSON document on stdout; infinities as null."""
-    click.echo(json.dumps(_plain(document), indent=2))
+    click.echo(json.dumps(plain(document), indent=2))
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """As JSON can hold it: infinities as null, keys as strings, tuples as lists."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
-        return {str(key): _plain(entry) for key, entry in value.items()}
+        return {str(key): plain(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(entry) for entry in value]
+        return [plain(entry) for entry in value]
     return value

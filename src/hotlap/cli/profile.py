@@ -1,20 +1,37 @@
 """`hotlap profile`."""
 
+import json
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from hotlap.cli.common import COMMAND, command_argument, common, console, folder, print_json
+from hotlap.cli.common import (
+    COMMAND,
+    command_argument,
+    common,
+    console,
+    folder,
+    plain,
+    print_json,
+)
 
 if TYPE_CHECKING:
+    from hotlap.profile.look import Look
     from hotlap.profile.model import Profile
+    from hotlap.report.progress import Progress
     from hotlap.trial.launch import Setting
 
+DOCUMENT = "profile.json"
+SHORTEST = 3.0
+"""Seconds to profile at the least where the number of steps was not asked for: 200 short steps are
+over before enough samples were taken."""
 
-def _steps(_: click.Context, __: click.Parameter, text: str) -> int:
-    if text == "all":
-        return 0
+
+def _steps(_: click.Context, __: click.Parameter, text: str | None) -> int | None:
+    if text is None or text == "all":
+        return None if text is None else 0
     if text.isdigit() and int(text):
         return int(text)
     raise click.BadParameter(f"{text!r} is neither a number of steps nor `all`")
@@ -23,26 +40,31 @@ def _steps(_: click.Context, __: click.Parameter, text: str) -> int:
 @click.command(context_settings=COMMAND)
 @click.option(
     "--steps",
-    default="200",
-    show_default=True,
     callback=_steps,
-    help="Steps to profile, then end the program; `all`: let it run to its end.",
+    help="Steps to profile, then end the program; `all`: let it run to its end.  "
+    "[default: 200, and more while 3 s are not over]",
 )
 @click.option(
     "--seconds",
     default=20.0,
     show_default=True,
-    help="Longest time to profile; no bound with --steps all.",
+    type=click.FloatRange(min=0.0),
+    help="Longest time to profile; 0, or --steps all: no bound.",
 )
+@click.option("--layers", is_flag=True, help="Also what each layer of the model costs.")
 @click.option("--seed", type=int, help="Seed where the script sets none.")
 @common
 @command_argument
 @click.pass_context
-def profile(ctx: click.Context, /, steps: int, seconds: float, seed: int | None, patience: float,
-            quiet: bool, as_json: bool, command: tuple[str, ...]) -> None:  # fmt: skip
+def profile(ctx: click.Context, /, steps: int | None, seconds: float, layers: bool,
+            seed: int | None, patience: float, quiet: bool, as_json: bool,
+            command: tuple[str, ...]) -> None:  # fmt: skip
     """Show where each step of CMD spends time and memory, and what to change."""
+    import time
+
     from hotlap.core.spec import Mode
-    from hotlap.profile.look import Bounds, look
+    from hotlap.profile.look import look
+    from hotlap.report.progress import progress
     from hotlap.trial.attend import leave_like
     from hotlap.trial.command import normalise
     from hotlap.trial.launch import Setting
@@ -52,33 +74,56 @@ def profile(ctx: click.Context, /, steps: int, seconds: float, seed: int | None,
     )
     if as_json:  # stdout is for the document
         setting = replace(setting, output=folder() / "profile.log")
-    seen = look(setting, Bounds(steps, seconds if steps else 0.0, patience))
-    _show(_profile(seen.payload, setting), as_json=as_json, quiet=quiet)
+    began = time.time()
+    with progress(quiet=quiet) as said:
+        said("waiting for the first step")
+        seen = look(setting, _bounds(steps, seconds, patience, layers=layers), said.steps)
+        found = _profile(seen, setting, began, said)
+    document = plain(found.to_json())
+    _keep(document)
+    if as_json:
+        print_json(document)
+    else:
+        _show(found, quiet=quiet)
     if seen.exit_code:
         leave_like(seen.exit_code)
     ctx.exit(0)
 
 
-def _profile(payload: dict[str, Any], setting: "Setting") -> "Profile":
+def _bounds(steps: int | None, seconds: float, patience: float, *, layers: bool) -> Any:
+    from hotlap.profile.look import Bounds
+
+    bounds = Bounds(seconds=seconds, patience=patience, least=SHORTEST, layers=layers)
+    if steps is None:
+        return bounds
+    return replace(bounds, steps=steps, seconds=seconds if steps else 0.0, least=0.0)
+
+
+def _profile(seen: "Look", setting: "Setting", began: float, said: "Progress") -> "Profile":
     from hotlap.core.errors import HotlapError
     from hotlap.core.machine import detect
     from hotlap.core.peaks import Peaks, peaks
-    from hotlap.profile.collect import profile_from
+    from hotlap.profile.collect import Circumstances, profile_from
     from hotlap.trial.command import python_of
 
     machine = detect()
     measured: Peaks | None
+    said("measuring the machine's peaks")
     try:
         measured = peaks(python_of(setting.command), machine=machine)
-    except HotlapError:
+    except (HotlapError, KeyboardInterrupt):  # the profile is worth showing without them
         measured = None
-    return profile_from(payload, machine, measured)
+    said("reading the source")
+    run = Circumstances(began, Path.cwd(), seen.partial)
+    return profile_from(seen.payload, machine, measured, run)
 
 
-def _show(found: "Profile", *, as_json: bool, quiet: bool) -> None:
+def _keep(document: dict[str, Any]) -> None:
+    """Write the document where `hotlap lint --profile` looks for it."""
+    (folder() / DOCUMENT).write_text(json.dumps(document, indent=2))
+
+
+def _show(found: "Profile", *, quiet: bool) -> None:
     from hotlap.report import profile_text
 
-    if as_json:
-        print_json(found.to_json())
-    else:
-        profile_text.show(console(err=True), found, brief=quiet)
+    profile_text.show(console(err=True), found, brief=quiet)

@@ -1,16 +1,73 @@
 """From the probe's payload to a profile."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from hotlap.core.machine import Machine
 from hotlap.core.peaks import Peaks
-from hotlap.profile.findings import findings
-from hotlap.profile.model import Headroom, Line, Phase, Profile
+from hotlap.profile.findings import Seen, advised, proposed, seen_in
+from hotlap.profile.join import Costed, Past, joined
+from hotlap.profile.merge import merged
+from hotlap.profile.model import Finding, Headroom, Line, Phase, Profile
+from hotlap.profile.sights import sights
+from hotlap.profile.sources import touched
+from hotlap.source.config import read_config
+from hotlap.source.lint import Spot
 
 
-def profile_from(payload: Mapping[str, Any], machine: Machine, peaks: Peaks | None) -> Profile:
+@dataclass(frozen=True)
+class Circumstances:
+    """Of the run that was profiled: when it began (seconds since the epoch), its working folder."""
+
+    began: float
+    folder: Path = field(default_factory=Path.cwd)
+    partial: str = ""
+
+
+def profile_from(
+    payload: Mapping[str, Any], machine: Machine, peaks: Peaks | None, run: Circumstances
+) -> Profile:
     """Build the profile; without `peaks` the share of the machine's limits stays unknown."""
+    bare = _bare(payload, machine, peaks, run)
+    seen = seen_in(payload, bare.lines)
+    own = proposed(seen)
+    known = replace(bare, findings=tuple(own))
+    try:
+        spots = _spots(known, sights(payload, run.folder))
+    except Exception as error:  # a profile that took a minute outlives a rule that fails
+        note = f"source not judged: {error!r}"
+        spots, bare = [], replace(bare, notes=(*bare.notes, note))
+    return replace(bare, findings=_all(own, spots, seen, run.folder))
+
+
+def _all(own: list[Finding], spots: list[Costed], seen: Seen, folder: Path) -> tuple[Finding, ...]:
+    """Every finding, those that can be expected to give most first."""
+    known = merged(own, spots, folder)
+    found = [*known.findings, *advised(seen, known.explained, known.places)]
+    return tuple(sorted(found, key=lambda finding: finding.expected, reverse=True))
+
+
+def _spots(known: Profile, seen: list[Spot]) -> list[Costed]:
+    """The spots of the files that the profile met, and what the probe saw itself, with costs.
+
+    Lint's come first: where both saw the same, its words stand.
+    """
+    document = known.to_json()
+    paths = sorted(Path(path) for path in known.files)
+    found = joined(paths, document, read_config(Path(known.folder))) if paths else []
+    have = {(one.spot.path.resolve(), one.spot.line, one.spot.technique) for one in found}
+    past = Past(document)
+    return found + [
+        past.cost(spot) for spot in seen if (spot.path, spot.line, spot.technique) not in have
+    ]
+
+
+def _bare(
+    payload: Mapping[str, Any], machine: Machine, peaks: Peaks | None, run: Circumstances
+) -> Profile:
+    """All but the findings."""
     step = payload["step"]
     lines = {
         phase: tuple(
@@ -34,11 +91,15 @@ def profile_from(payload: Mapping[str, Any], machine: Machine, peaks: Peaks | No
         memory_by_owner=memory["by_owner"],
         peak_memory=memory["peak"]["cuda"] or memory["peak"]["resident"],
         headroom=_headroom(payload, machine, peaks),
-        findings=tuple(findings(payload, lines)),
+        findings=(),
         facts=payload["facts"],
         places=payload["places"],
-        notes=tuple(f"{what}: not measured: {why}" for what, why in payload["notes"].items()),
+        notes=_notes(payload["notes"]),
         cpu=payload["cpu"],
+        partial=run.partial,
+        folder=str(run.folder),
+        files=touched(payload, run.began),
+        layers=payload.get("layers") or {},
     )
 
 
@@ -49,6 +110,14 @@ def _phases(payload: Mapping[str, Any]) -> tuple[Phase, ...]:
         for name, found in payload["phases"].items()
         if found["mean"] > 0
     )
+
+
+def _notes(missing: Mapping[str, str]) -> tuple[str, ...]:
+    """What was not measured, by reason."""
+    reasons: dict[str, list[str]] = {}
+    for what, why in missing.items():
+        reasons.setdefault(why, []).append(what)
+    return tuple(f"not measured: {', '.join(whats)}: {why}" for why, whats in reasons.items())
 
 
 def _rate(count: float, seconds: float) -> float:

@@ -5,13 +5,13 @@ and each remedy says what it would change, where, and the most it could give.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hotlap.core.registry import techniques
 from hotlap.core.technique import Need, Symptom
 from hotlap.profile.advice import ADVICE
-from hotlap.profile.model import DATA, Finding, Line, Remedy, shares_of
+from hotlap.profile.model import DATA, Finding, Line, Remedy, headline, shares_of
 
 WORTH = 1.02
 PARTS = {
@@ -48,31 +48,50 @@ class Seen:
         return max(found, key=lambda line: line.share, default=None)
 
 
-def findings(payload: Mapping[str, Any], lines: Mapping[str, tuple[Line, ...]]) -> list[Finding]:
-    """Every finding worth at least 2 %."""
-    seen = Seen(
-        payload["facts"],
-        payload["places"],
-        shares_of(payload),
-        lines,
-        payload["step"]["mean"],
+def seen_in(payload: Mapping[str, Any], lines: Mapping[str, tuple[Line, ...]]) -> Seen:
+    """What a payload of the probe holds to make findings from."""
+    step = payload["step"]["mean"]
+    return Seen(payload["facts"], payload["places"], shares_of(payload), lines, step)
+
+
+def proposed(seen: Seen) -> list[Finding]:
+    """What the techniques' symptoms say; each worth at least 2 %."""
+    return _found(
+        [
+            (record.id, record.symptom, 0.0)
+            for record in techniques().values()
+            if record.symptom and _hold(record.needs, seen) and not record.on_request
+        ],
+        seen,
     )
+
+
+def advised(seen: Seen, explained: Mapping[str, float], places: frozenset[str]) -> list[Finding]:
+    """What no technique changes, in the part of the step that nothing else explains.
+
+    `explained`: seconds a step by phase that have findings already, `places`: their lines.
+    """
+    shares = {
+        phase: max(0.0, share - explained.get(phase, 0.0) / seen.step if seen.step else 0.0)
+        for phase, share in seen.shares.items()
+    }
+    lines = {
+        phase: tuple(line for line in found if line.place not in places)
+        for phase, found in seen.lines.items()
+    }
+    left = replace(seen, shares=shares, lines=lines)
+    return _found(
+        [(one.id, one.symptom, one.least) for one in ADVICE if _hold(one.needs, left)], left
+    )
+
+
+def _found(candidates: Iterable[tuple[str, Symptom, float]], seen: Seen) -> list[Finding]:
     parts: dict[str, list[Remedy]] = {}
-    for name, symptom, least in _candidates(seen):
+    for name, symptom, least in candidates:
         remedy = _remedy(name, symptom, seen)
         if remedy.most >= WORTH and seen.share(symptom.phases) >= least:
             parts.setdefault(_part(symptom), []).append(remedy)
-    found = [_finding(part, remedies, seen) for part, remedies in parts.items()]
-    return sorted(found, key=lambda finding: finding.expected, reverse=True)
-
-
-def _candidates(seen: Seen) -> Iterable[tuple[str, Symptom, float]]:
-    for technique in techniques().values():
-        if technique.symptom and _hold(technique.needs, seen) and not technique.on_request:
-            yield technique.id, technique.symptom, 0.0
-    for advice in ADVICE:
-        if _hold(advice.needs, seen):
-            yield advice.id, advice.symptom, advice.least
+    return [_finding(part, remedies, seen) for part, remedies in parts.items()]
 
 
 def _hold(needs: Iterable[Need], seen: Seen) -> bool:
@@ -110,7 +129,7 @@ def _finding(part: str, remedies: list[Remedy], seen: Seen) -> Finding:
     share = seen.share(phases)
     line = seen.hottest(phases)
     place, text = _where(part, remedies, line, seen)
-    what = f"{PARTS.get(part, part)}: {share:.0%} of a step, {share * seen.step * 1e3:.3g} ms"
+    what = headline(PARTS.get(part, part), share, seen.step)
     most = max(remedy.most for remedy in remedies)
     also = tuple(sorted({remedy.place for remedy in remedies} - {place, ""}))
     return Finding(what, place, text, share, most, tuple(remedies), also)

@@ -1,5 +1,7 @@
 """Running a command under the probe until its profile has come."""
 
+import signal
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,15 +14,26 @@ from hotlap.trial.reach import Reach
 
 @dataclass(frozen=True)
 class Bounds:
-    """How far to look: at most so many steps (0: to the end) and seconds of them (0: no bound)."""
+    """How far to look: so many steps (0: to the end) and at most seconds of them (0: no bound).
+
+    Short steps go on until `least` seconds are over. `layers`: what each layer costs as well.
+    """
 
     steps: int = 200
     seconds: float = 20.0
     patience: float = 120.0
+    least: float = 0.0
+    layers: bool = False
 
     def options(self) -> dict[str, Any]:
         """The bounds as the probe in the process takes them."""
-        return {"steps": self.steps, "seconds": self.seconds, "stop": bool(self.steps)}
+        return {
+            "steps": self.steps,
+            "seconds": self.seconds,
+            "least": self.least,
+            "layers": self.layers,
+            "stop": bool(self.steps),
+        }
 
 
 @dataclass(frozen=True)
@@ -30,9 +43,24 @@ class Look:
     payload: dict[str, Any]
     exit_code: int | None
 
+    @property
+    def partial(self) -> str:
+        """What ended the program before its time; empty if nothing did."""
+        code = self.exit_code
+        if not code:
+            return ""
+        if code < 0:
+            return f"the program was ended by {signal.Signals(-code).name}"
+        if code == 128 + signal.SIGINT:
+            return "the program was interrupted"
+        return f"the program failed with exit code {code}"
 
-def look(setting: Setting, bounds: Bounds) -> Look:
-    """Run the command under the probe.
+
+OnSteps = Callable[[int, int], None]
+
+
+def look(setting: Setting, bounds: Bounds, told: OnSteps | None = None) -> Look:
+    """Run the command under the probe; tell now and then how many of how many steps were timed.
 
     Raises:
         NotReachedError: no step was seen, and what was seen instead.
@@ -43,6 +71,8 @@ def look(setting: Setting, bounds: Bounds) -> Look:
 
     def see(message: Message | None) -> bool:
         reach.see(message)
+        if told is not None and message is not None and message.type == "progress":
+            told(message.fields["steps"], bounds.steps)
         if message is not None and message.type == "profile":
             payloads.append(message.fields)
             return bool(bounds.steps) and message.fields["ended"] == "steps"

@@ -4,34 +4,37 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from hotlap.profile.model import Finding, Headroom, Profile
-from hotlap.report.words import duration, ratio
+from hotlap.profile.model import Headroom, Profile
+from hotlap.report import findings_text, layers_text
+from hotlap.report.words import count, duration, shortened, size
 
 BAR = 24
 LINES = 3
-MEMORY_UNITS = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
+SMALL = 0.01
 
 
 def show(out: Console, profile: Profile, *, brief: bool = False) -> None:
     """The profile, on a console; `brief` leaves out all but the findings."""
+    if profile.partial:
+        out.print(_partial(profile), style="bold yellow")
     if not brief:
         _show_step(out, profile)
         out.print(_phases(profile))
         _show_rest(out, profile)
         _show_memory(out, profile)
         if profile.headroom is not None:
-            out.print(f"[bold]limit[/]   {_limit(profile.headroom)}")
+            out.print(Text.assemble(("limit   ", "bold"), limit(profile.headroom)))
         for note in profile.notes:
-            out.print(note, style="dim")
+            out.print(Text(note), style="dim")
         out.print()
-    if not profile.findings:
-        out.print("[bold]nothing found that would be worth 2 %[/]")
-    for number, finding in enumerate(profile.findings, 1):
-        _show_finding(out, number, finding)
-    if profile.findings and not brief:
-        out.print(
-            "`hotlap tune` races these and keeps what is proved; `hotlap explain ID`", style="dim"
-        )
+    if profile.layers:
+        layers_text.show(out, profile.layers)
+    findings_text.show(out, profile, brief=brief)
+
+
+def _partial(profile: Profile) -> str:
+    steps = f"{profile.steps} step{'s' * (profile.steps != 1)}"
+    return f"partial: {profile.partial}; what follows is of the {steps} before"
 
 
 def _show_step(out: Console, profile: Profile) -> None:
@@ -72,52 +75,27 @@ def _show_rest(out: Console, profile: Profile) -> None:
         return
     out.print("\n[bold]the rest, by line[/]")
     for line in lines[:LINES]:
-        out.print(_shortened(f"  {line.share:4.0%}  {line.place}  {line.text}", out))
+        out.print(shortened(f"  {line.share:4.0%}  {line.place}  {line.text}", out.width))
 
 
 def _show_memory(out: Console, profile: Profile) -> None:
     out.print()
-    owners = {name: size for name, size in profile.memory_by_owner.items() if size}
+    owners = {name: found for name, found in profile.memory_by_owner.items() if found}
     phases = profile.memory_by_phase
-    words = ", ".join(f"{name} {_size(size)}" for name, size in owners.items())
-    peak = f"peak {_size(profile.peak_memory)}"
+    words = ", ".join(f"{name} {size(found)}" for name, found in owners.items())
+    peak = f"peak {size(profile.peak_memory)}"
     if phases:
-        top = max(phases, key=lambda name: phases[name])
-        peak += f", highest in {top}"
-    out.print(f"[bold]memory[/]  {peak}" + (f"; {words}" if words else ""))
+        peak += f", highest in {max(phases, key=lambda name: phases[name])}"
+    out.print(Text.assemble(("memory  ", "bold"), peak + (f"; {words}" if words else "")))
 
 
-def _limit(headroom: Headroom) -> str:
-    words = f"{_flops(headroom.flops)} a step, {_flops(headroom.rate)}/s"
-    if headroom.share is not None and headroom.peak is not None:
-        words += f": {headroom.share:.0%} of the measured {headroom.dtype} peak"
-        words += f" of {_flops(headroom.peak)}/s"
+def limit(headroom: Headroom) -> str:
+    """How far the step is from the machine's measured limit, in words."""
+    words = f"{count(headroom.flops, 'FLOP')} a step, {count(headroom.rate, 'FLOP')}/s"
+    if headroom.share is None or headroom.peak is None:
+        return words
+    peak = f"the measured {headroom.dtype} peak of {count(headroom.peak, 'FLOP')}/s"
+    if headroom.share < SMALL:
+        return f"{words}: under 1 % of {peak}; overheads decide here, not arithmetic"
+    words += f": {headroom.share:.0%} of {peak}"
     return words + (f" ({headroom.caution})" if headroom.caution else "")
-
-
-def _show_finding(out: Console, number: int, finding: Finding) -> None:
-    most = "no bound" if finding.most > 100 else f"at most {ratio(finding.most)}"
-    out.print(f"[bold]{number}. {finding.what}[/] [green]({most})[/]")
-    if finding.place:
-        out.print(_shortened(f"   at {finding.place}  {finding.text}", out), style="cyan")
-    for remedy in finding.remedies:
-        where = f" [{remedy.place}]" if remedy.place and remedy.place != finding.place else ""
-        out.print(Text(f"   - {remedy.id}: {remedy.says}{where}"))
-    out.print()
-
-
-def _shortened(text: str, out: Console) -> Text:
-    found = Text(text)
-    found.truncate(max(40, out.width - 1), overflow="ellipsis")
-    return found
-
-
-def _size(size: int) -> str:
-    return next((f"{size / unit:.1f} {name}" for unit, name in MEMORY_UNITS if size >= unit), "0")
-
-
-def _flops(count: float) -> str:
-    for unit, name in ((1e15, "PFLOP"), (1e12, "TFLOP"), (1e9, "GFLOP")):
-        if count >= unit:
-            return f"{count / unit:.3g} {name}"
-    return f"{count / 1e6:.3g} MFLOP"

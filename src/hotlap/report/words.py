@@ -4,6 +4,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from rich.text import Text
+
 from hotlap.trial.stats import Estimate, Verdict
 
 
@@ -33,6 +35,28 @@ def duration(seconds: float) -> str:
     if seconds < 120:
         return f"{seconds:.1f} s"
     return f"{int(seconds // 60)} min {int(seconds % 60)} s"
+
+
+MEMORY_UNITS = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
+COUNT_UNITS = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+
+
+def size(found: int) -> str:
+    """An amount of memory, `1.4 MiB`."""
+    return next((f"{found / unit:.1f} {name}" for unit, name in MEMORY_UNITS if found >= unit), f"{found} B")
+
+
+def count(number: float, what: str = "") -> str:
+    """A large number, `3.2 GFLOP`."""
+    unit, name = next((pair for pair in COUNT_UNITS if number >= pair[0]), (1, ""))
+    return f"{number / unit:.3g} {name}{what}".strip()
+
+
+def shortened(text: str, width: int) -> Text:
+    """One line that fits into the terminal."""
+    found = Text(text)
+    found.truncate(max(40, width - 1), overflow="ellipsis")
+    return found
 
 
 def verdict(estimate: Estimate, found: Verdict) -> str:

@@ -28,10 +28,13 @@ def is_users(code: CodeType) -> bool:
     """Whether code was written by the user: not installed, not built in, not ours."""
     verdict = _known.get(code)
     if verdict is None:
-        name = code.co_filename
-        inside = os.path.realpath(name).startswith(_LIBRARIES)
-        verdict = _known[code] = not (name.startswith("<") or inside)
+        verdict = _known[code] = is_users_file(code.co_filename)
     return verdict
+
+
+def is_users_file(name: str) -> bool:
+    """Whether a file of that name is the user's own."""
+    return not (name.startswith("<") or os.path.realpath(name).startswith(_LIBRARIES))
 
 
 def users_frame(frame: FrameType | None) -> FrameType | None:

@@ -21,15 +21,21 @@ def probing(session: "Session") -> Iterator[None]:
     """
     from hotlap.seam.probe.boundaries import boundaries
     from hotlap.seam.probe.device import DeviceTimeline, synchronising
+    from hotlap.seam.probe.making import making
+    from hotlap.seam.probe.progress import telling
     from hotlap.seam.probe.recorder import Recorder
     from hotlap.seam.probe.timeline import Timeline
+    from hotlap.seam.probe.warned import warned
 
     gpu = torch.cuda.is_available()
     rec = Recorder(session, DeviceTimeline() if gpu else Timeline())
     report = _Report(rec)
     rec.finish = report.send
+    rec.at_first_step.append(lambda: telling(session.spec.control, lambda: rec.tally.steps))
     with ExitStack() as stack:
         stack.enter_context(boundaries(rec))
+        stack.enter_context(making(rec))
+        stack.enter_context(warned(rec))
         if gpu:
             stack.enter_context(synchronising(rec))
         stack.enter_context(rec.sampling_from_first_step())

@@ -1,4 +1,4 @@
-"""Steps that are run to learn rather than to be timed: operations counted, memory by owner.
+"""Steps that are run to learn rather than to be timed: operations, memory, modules, variables.
 
 Each begins at one step's end and ends at the next one's. A failure in them is written down and the
 step goes on; programs that Dynamo compiled are left alone, since the probes would recompile them.
@@ -6,32 +6,20 @@ step goes on; programs that Dynamo compiled are left alone, since the probes wou
 
 from typing import TYPE_CHECKING, Any
 
+from hotlap.seam.probe.creep import Creep
+from hotlap.seam.probe.diagnosis import Diagnosis
 from hotlap.seam.probe.flops import FlopCount
+from hotlap.seam.probe.layers import Layers
 from hotlap.seam.probe.memory import Saved, owners
 from hotlap.seam.probe.models import anything_compiled
+from hotlap.seam.probe.sights import Sights
 
 if TYPE_CHECKING:
     from hotlap.seam.probe.recorder import Recorder
 
 TRIES = 3
+Round = tuple[Diagnosis, ...]
 COMPILED = "the program is compiled, and the probe would make it compile again"
-
-
-class Diagnosis:
-    """One thing to learn from one step; `value` is what came of it, `note` why nothing did."""
-
-    name = ""
-
-    def __init__(self, rec: "Recorder") -> None:
-        self.rec = rec
-        self.value: Any = None
-        self.note = ""
-
-    def begin(self) -> None:
-        """A step begins."""
-
-    def end(self) -> None:
-        """It ends."""
 
 
 class CountFlops(Diagnosis):
@@ -75,50 +63,72 @@ class MemoryByOwner(Diagnosis):
 
 
 class Diagnostics:
-    """Runs the diagnoses one step after the other."""
+    """Runs the diagnoses: some in the same step, the others one after the other."""
 
     def __init__(self, rec: "Recorder") -> None:
         self._rec = rec
-        self._todo: list[Diagnosis] = [CountFlops(rec), MemoryByOwner(rec)]
-        self.all = list(self._todo)
-        self._now: Diagnosis | None = None
+        self._along = Creep(rec)
+        self._todo: list[Round] = [(CountFlops(rec),), (MemoryByOwner(rec), Sights(rec))]
+        if rec.session.spec.options.get("layers"):
+            self._todo.append((Layers(rec),))
+        self.all = [self._along, *(one for round_ in self._todo for one in round_)]
+        self._now: Round = ()
         self._tries = 0
+        self._lasted = 0
         self.steps = 0
         self._settling = True
 
     def busy(self) -> bool:
         """Whether the step that has just ended, or the next, is not to be timed."""
-        return self._now is not None or bool(self._todo) or self._settling
+        return bool(self._now or self._todo) or self._settling
 
     def start(self) -> None:
         """The warm-up's last step is over: the next step is the first diagnostic one."""
         if anything_compiled() or self._rec.facts.values.get("compiled"):
-            for diagnosis in self._todo:
+            for diagnosis in self.all:
                 diagnosis.note = COMPILED
             self._todo = []
             self._settling = False
         else:
+            self._guard(self._along, self._along.begin)
             self._begin()
 
     def step(self, *, evaluated: bool) -> None:
         """A diagnostic step is over; one that held an evaluation is repeated."""
         self.steps += 1
-        if self._now is None:
+        if not self._now:
             self._settling = False
+            self._end(self._along)
             return
-        self._end(self._now)
+        self._continue(self._along)
+        self._lasted += 1
+        if self._lasted < max(one.lasts for one in self._now):
+            for diagnosis in self._now:
+                self._continue(diagnosis)
+        else:
+            self._next(again=evaluated)
+
+    def _next(self, *, again: bool) -> None:
+        for diagnosis in self._now:
+            self._end(diagnosis)
         self._tries += 1
-        if evaluated and self._tries < TRIES:
+        if again and self._tries < TRIES:
             self._todo.insert(0, self._now)
         else:
             self._tries = 0
-        self._now = None
+        self._now = ()
         self._begin()
 
     def _begin(self) -> None:
+        self._lasted = 0
         if self._todo:
             self._now = self._todo.pop(0)
-            self._guard(self._now, self._now.begin)
+            for diagnosis in self._now:
+                self._guard(diagnosis, diagnosis.begin)
+
+    def _continue(self, diagnosis: Diagnosis) -> None:
+        if not diagnosis.note:
+            self._guard(diagnosis, diagnosis.between)
 
     def _end(self, diagnosis: Diagnosis) -> None:
         if not diagnosis.note:
@@ -132,9 +142,9 @@ class Diagnostics:
 
     def abandon(self) -> None:
         """In a forked child: take out what its parent had switched on."""
-        if self._now is not None:
-            self._end(self._now)
-            self._now = None
+        for diagnosis in self._now:
+            self._end(diagnosis)
+        self._now = ()
 
     def result(self) -> dict[str, Any]:
         """What was found, by name, and the notes on what was not."""

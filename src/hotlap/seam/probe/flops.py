@@ -22,7 +22,8 @@ def _attention_backward(grad: Any, query: Any, key: Any, value: Any, *_: Any, **
     return int(_torch.sdpa_backward_flop_count(grad.shape, query.shape, key.shape, value.shape))
 
 
-def _formulas() -> dict[Any, Any]:
+def formulas() -> dict[Any, Any]:
+    """The formula of each operator that has one: (arguments, `out_val` the result) -> FLOPs."""
     aten: Any = torch.ops.aten
     ours = {ATTENTION: _attention, f"{ATTENTION}_backward": _attention_backward}
     found = {getattr(aten, name): formula for name, formula in ours.items() if hasattr(aten, name)}
@@ -36,7 +37,7 @@ class FlopCount(TorchDispatchMode):  # type: ignore[no-untyped-call]
         super().__init__()  # type: ignore[no-untyped-call]
         self.total = 0
         self.failed = ""
-        self._formulas = _formulas()
+        self._formulas = formulas()
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None

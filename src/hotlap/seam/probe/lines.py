@@ -36,7 +36,7 @@ def hottest(stacks: Stacks, shares: Mapping[str, float]) -> dict[str, list[dict[
 
 def _top(counts: "Counter[tuple[CodeType, int] | None]", share: float) -> list[dict[str, Any]]:
     total = counts.total()
-    found = [
+    found: list[dict[str, Any]] = [
         {
             "place": f"{short(line[0].co_filename)}:{line[1]}",
             "function": line[0].co_qualname,

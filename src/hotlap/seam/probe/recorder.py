@@ -6,7 +6,7 @@ import time
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
@@ -48,8 +48,11 @@ class Recorder:
         self.warmup = int(options.get("warmup", WARMUP))
         self.wanted = int(options.get("steps") or 0)
         self.seconds = float(options.get("seconds") or 0.0)
+        self.least = float(options.get("least") or 0.0)
         self.root: torch.nn.Module | None = None
         self.loaders: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+        self.made: weakref.WeakKeyDictionary[torch.nn.Module, str] = weakref.WeakKeyDictionary()
+        self.warnings: dict[tuple[str, str], None] = {}
         self.feeding: Callable[[], Any] | None = None
         self.training_loader: Callable[[], Any] | None = None
         self.optimizers: weakref.WeakSet[Optimizer] = weakref.WeakSet()
@@ -58,10 +61,12 @@ class Recorder:
         self.counting = True
         self.begun = False
         self.sync_calls: Counter[str] = Counter()
+        self.at_first_step: list[Callable[[], AbstractContextManager[None]]] = []
         self.finish: Callable[[str], None] = lambda _: None
         self._pid = os.getpid()
         self._turn = Cycle().turn
         self._until = FOREVER
+        self._at_least = 0
         self._note: Callable[[Marks], None] = self._warming
         self._latest: Optimizer | None = None
         self._began = (0.0, 0.0)
@@ -98,6 +103,8 @@ class Recorder:
         self.begun = True
         self.thread = threading.get_ident()
         self._sampling.enter_context(self.sampler.sampling())
+        for also in self.at_first_step:
+            self._sampling.enter_context(also())
 
     def turned(self, optimizer: Optimizer) -> bool:
         """An optimizer step is over; True if it ends a step of the training."""
@@ -137,13 +144,16 @@ class Recorder:
         if self.counting:
             self.counted += 1
         self.counting = tally.steps < EVERY or tally.steps % EVERY == 0
-        if tally.steps == self.wanted or marks[1][-1] > self._until:
+        enough = tally.steps >= self.wanted > 0 and marks[1][-1] > self._at_least
+        if enough or marks[1][-1] > self._until:
             self.finish("steps")
 
     def _restart(self) -> None:
         """Nothing so far counts: samples, CPU time, device times."""
         self.timeline.restart()
-        self._until = perf_counter_ns() + int(self.seconds * 1e9) if self.seconds else FOREVER
+        now = perf_counter_ns()
+        self._until = now + int(self.seconds * 1e9) if self.seconds else FOREVER
+        self._at_least = now + int(self.least * 1e9)
         self.samples = self.tokens = self.counted = 0
         self._began = (time.process_time(), time.perf_counter())
 

@@ -39,6 +39,10 @@ def payload(rec: Recorder, ended: str) -> dict[str, Any]:
         "places": _places(rec, lines),
         "memory": _memory(rec, device),
         "flops": rec.diagnostics.result()["values"]["flops"],
+        "modules": rec.diagnostics.result()["values"]["modules"] or {},
+        "retained": rec.diagnostics.result()["values"]["retained"] or [],
+        "layers": rec.diagnostics.result()["values"].get("layers") or {},
+        "warnings": [{"text": text, "place": place} for text, place in rec.warnings],
         "notes": rec.diagnostics.result()["notes"],
     }
 

@@ -1,0 +1,154 @@
+"""A profile joined with lint: what each spot of the source costs in a step.
+
+A hint becomes a finding when its lines cost at least 2 % of a step, or when the profile shows its
+technique's symptom at that very place; else it is dropped.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from hotlap.profile.sources import digest
+from hotlap.source.config import Config
+from hotlap.source.lint import Spot, lint
+
+WORTH = 0.02
+LEAST_SAMPLES = 3
+
+
+@dataclass(frozen=True)
+class Costed:
+    """A spot and what it costs: `seconds` of the `step`, 0 where too little was seen.
+
+    `by_phase` are the parts of `seconds`. `confirmed`: the profile shows its technique's symptom at
+    this place. `stale`: the file changed since the profile was taken, so nothing is known.
+    """
+
+    spot: Spot
+    seconds: float = 0.0
+    step: float = 0.0
+    by_phase: tuple[tuple[str, float], ...] = ()
+    confirmed: bool = False
+    stale: bool = False
+
+    @property
+    def share(self) -> float:
+        """The part of a step."""
+        return self.seconds / self.step if self.step else 0.0
+
+    @property
+    def worth(self) -> bool:
+        """Whether its lines alone make it a finding."""
+        return self.share >= WORTH
+
+    @property
+    def cost(self) -> str:
+        """The cost in words, `1.9 ms of 14.2 ms`; empty where it is not known."""
+        if not self.seconds:
+            return ""
+        return f"{self.seconds * 1e3:.3g} ms of {self.step * 1e3:.3g} ms"
+
+
+def joined(paths: Iterable[Path], document: Mapping[str, Any], config: Config) -> list[Costed]:
+    """The spots at and below the paths with their cost: findings, and hints that are confirmed.
+
+    `document` is what `hotlap profile` wrote. With `config.hints` the other hints stay as well.
+
+    Raises:
+        UsageError: a path does not exist, or the document is not a profile's.
+    """
+    past = Past(document)
+    found = (past.cost(spot) for spot in lint(paths, replace(config, hints=True)))
+    return [c for c in found if config.hints or not c.spot.hint or c.worth or c.confirmed]
+
+
+class Past:
+    """What a profile's document knows about lines of source.
+
+    Raises:
+        UsageError: the document is not a profile's.
+    """
+
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        try:
+            self._step = float(document["step"])
+            self._files: Mapping[str, Any] = document["files"]
+            self._places = _places(document["findings"], Path(document["folder"]))
+        except (KeyError, TypeError, ValueError):
+            raise _no_profile() from None
+        self._stale: dict[Path, bool] = {}
+
+    def stale(self, path: Path) -> bool:
+        """Whether the file is not what the profile saw; False for files it did not meet."""
+        if path not in self._stale:
+            known = self._files.get(str(path))
+            changed = known is not None and digest(path.read_bytes()) != known["digest"]
+            self._stale[path] = changed
+        return self._stale[path]
+
+    def cost(self, spot: Spot) -> Costed:
+        """What a spot costs."""
+        path = spot.path.resolve()
+        if self.stale(path):
+            return Costed(spot, stale=True)
+        by_phase, samples = self._on(path, spot)
+        seconds = sum(by_phase.values()) if samples >= LEAST_SAMPLES else 0.0
+        return Costed(
+            spot,
+            min(seconds, self._step),
+            self._step,
+            tuple(by_phase.items()) if seconds else (),
+            self._confirmed(path, spot),
+        )
+
+    def _on(self, path: Path, spot: Spot) -> tuple[dict[str, float], int]:
+        """Seconds a step by phase on the lines of a spot, and the samples they stand on."""
+        known = self._files.get(str(path), {"lines": {}})
+        seconds: dict[str, float] = {}
+        samples = 0
+        for line, phases in known["lines"].items():
+            if spot.line <= int(line) <= max(spot.line, spot.end_line):
+                for phase, (spent, count) in phases.items():
+                    if _concerns(phase, spot.phases):
+                        seconds[phase] = seconds.get(phase, 0.0) + spent
+                        samples += count
+        return seconds, samples
+
+    def _confirmed(self, path: Path, spot: Spot) -> bool:
+        places = self._places.get(spot.technique, ())
+        return any(not at or (at[0] == path and covers(spot, at[1])) for at in places)
+
+
+def covers(spot: Spot, line: int) -> bool:
+    """Whether a line is one of the spot's."""
+    return spot.line <= line <= max(spot.line, spot.end_line)
+
+
+def split(place: str, folder: Path) -> tuple[Path, int] | None:
+    """`file:line` as an absolute path and a number; None for anything else."""
+    file, _, line = place.rpartition(":")
+    return ((folder / file).resolve(), int(line)) if file and line.isdigit() else None
+
+
+def _places(findings: Iterable[Any], folder: Path) -> dict[str, list[tuple[Path, int] | None]]:
+    """Where each remedy of the profile's own findings points."""
+    found: dict[str, list[tuple[Path, int] | None]] = {}
+    for finding in findings:
+        for remedy in finding["remedies"]:
+            for place in (remedy["place"], *remedy["also"]):
+                found.setdefault(remedy["id"], []).append(split(place, folder))
+    return found
+
+
+def _concerns(phase: str, phases: tuple[str, ...]) -> bool:
+    """Whether a sampled phase is one of a pattern's; what follows a forward pass is rest, too."""
+    if phase == "loss":
+        return not phases or "rest" in phases or "forward" in phases
+    return not phases or phase in phases
+
+
+def _no_profile() -> Exception:
+    from hotlap.core.errors import UsageError
+
+    return UsageError("the document is not a profile of this version", "run `hotlap profile` again")

@@ -1,0 +1,128 @@
+"""The profile's own findings and the spots of lint, as one list in which no fact stands twice."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from hotlap.core.registry import techniques
+from hotlap.profile.join import Costed, covers, split
+from hotlap.profile.model import DATA, Finding, Remedy, headline
+from hotlap.profile.sources import line_of
+
+FEEDING = {*DATA}
+
+
+@dataclass(frozen=True)
+class Merged:
+    """Findings; and what the spots among them explain: seconds a step by phase, and places."""
+
+    findings: tuple[Finding, ...]
+    explained: Mapping[str, float] = field(default_factory=dict)
+    places: frozenset[str] = frozenset()
+
+
+def merged(own: Sequence[Finding], spots: Iterable[Costed], folder: Path) -> Merged:
+    """Add the spots to the findings of the probe.
+
+    A spot whose technique a finding proposes at the same place is that finding. One that costs
+    time while data are awaited is a remedy of that wait. Other spots of one pattern make one
+    finding, with their cost added up.
+    """
+    found = list(own)
+    apart: dict[str, list[Costed]] = {}
+    for spot in spots:
+        if spot.stale or _same(found, spot, folder):
+            continue
+        apart.setdefault(spot.spot.id, []).append(spot)
+    explained: dict[str, float] = {}
+    places: set[str] = set()
+    for group in apart.values():
+        group.sort(key=lambda spot: spot.seconds, reverse=True)
+        _add(found, group, folder)
+        for spot in group:
+            places |= {_place(spot, folder, line) for line in _lines(spot)} if spot.worth else set()
+            for phase, seconds in spot.by_phase:
+                name = "forward" if phase == "loss" else phase
+                explained[name] = explained.get(name, 0.0) + seconds
+    return Merged(tuple(found), explained, frozenset(places))
+
+
+def _lines(spot: Costed) -> range:
+    return range(spot.spot.line, max(spot.spot.line, spot.spot.end_line) + 1)
+
+
+def _same(found: list[Finding], spot: Costed, folder: Path) -> bool:
+    """Whether a finding proposes the technique of a spot at the spot's place."""
+    for finding in found:
+        for remedy in finding.remedies:
+            if remedy.id == spot.spot.technique and _at(
+                remedy.place or finding.place, spot, folder
+            ):
+                return True
+    return False
+
+
+def _at(place: str, spot: Costed, folder: Path) -> bool:
+    at = split(place, folder)
+    return at is not None and at[0] == spot.spot.path.resolve() and covers(spot.spot, at[1])
+
+
+def _add(found: list[Finding], group: list[Costed], folder: Path) -> None:
+    """Put a pattern's spots where they belong: into the wait for data, or by themselves."""
+    worth = [spot for spot in group if spot.worth]
+    if worth and all(phase in FEEDING for spot in worth for phase, _ in spot.by_phase):
+        for index, finding in enumerate(found):
+            if finding.remedies[0].phases == ("data",):
+                remedies = sorted(
+                    (*finding.remedies, _remedy(worth, folder)),
+                    key=lambda remedy: remedy.expected,
+                    reverse=True,
+                )
+                found[index] = replace(finding, remedies=tuple(remedies))
+                return
+    found.append(_finding(group, folder))
+
+
+def _finding(group: list[Costed], folder: Path) -> Finding:
+    first = group[0]
+    remedy = _remedy(group, folder)
+    share = _share(group)
+    says = first.spot.says
+    return Finding(
+        headline(says, share, first.step) if share else says,
+        remedy.place,
+        line_of(first.spot.path, first.spot.line),
+        share,
+        remedy.most,
+        (remedy,),
+        remedy.also,
+        first.spot.id,
+    )
+
+
+def _remedy(group: list[Costed], folder: Path) -> Remedy:
+    spot, share = group[0].spot, _share(group)
+    record = techniques().get(spot.technique)
+    symptom = record.symptom if record else None
+    gives = symptom.gives if symptom else 1.0
+    expected = (symptom.expected if symptom else 1.0) * share
+    phases = tuple(phase for phase, _ in group[0].by_phase) or spot.phases
+    places = [_place(entry, folder, entry.spot.line) for entry in group]
+    return Remedy(
+        spot.technique or spot.id,
+        spot.remedy,
+        phases,
+        places[0],
+        1.0 / max(1e-3, 1.0 - gives * share),
+        expected,
+        tuple(places[1:]),
+    )
+
+
+def _share(group: list[Costed]) -> float:
+    return min(1.0, sum(spot.share for spot in group))
+
+
+def _place(spot: Costed, folder: Path, line: int) -> str:
+    path = spot.spot.path.resolve()
+    return f"{path.relative_to(folder) if path.is_relative_to(folder) else path}:{line}"

@@ -1,0 +1,148 @@
+"""Graphs that outlive their step: `running += loss`, outputs appended to a list.
+
+What such a variable holds leads, after each step, to the graph nodes that it led to before. The
+variables of the user's functions on the stack are looked at after each diagnostic step, with those
+of their modules, and what lies in containers and objects a little below them.
+"""
+
+import sys
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from itertools import islice
+from types import FrameType
+from typing import Any
+
+import torch
+
+from hotlap.seam.probe.diagnosis import Diagnosis
+from hotlap.seam.where import is_users, is_users_file, short
+
+DEEP = 3
+MOST_VALUES = 20_000
+LATEST = 256
+MOST_NODES = 4096
+OPTIMIZED = 0x01  # of a code object: a function, whose f_locals are a copy
+CONTAINERS = (list, tuple, set, frozenset, deque)
+OPAQUE = (torch.optim.Optimizer, torch.utils.data.DataLoader, torch.utils.data.Dataset)
+
+
+@dataclass(frozen=True)
+class Holder:
+    """A variable: `kind` is `local`, `global` or `attribute`.
+
+    `function` is the first line of its function, 0 outside of one.
+    """
+
+    kind: str
+    name: str
+    path: str
+    function: int = 0
+
+
+class Creep(Diagnosis):
+    """Follows variables along the other diagnoses; lists those that keep every step's graph."""
+
+    name = "retained"
+
+    def begin(self) -> None:
+        """The first look."""
+        self._roots = roots_by_holder(sys._getframe())
+        self._kept = set(self._roots)
+
+    def between(self) -> None:
+        """A step later: keep those that still lead to what they led to, and to more."""
+        now = roots_by_holder(sys._getframe())
+        self._kept = {
+            holder for holder in self._kept & set(now) if _grown(now[holder], self._roots[holder])
+        }
+        self._roots = now
+
+    def end(self) -> None:
+        """The last look."""
+        self.between()
+        self.value = [asdict(holder) for holder in sorted(self._kept, key=lambda h: h.name)]
+        self._roots = {}
+
+
+def _grown(now: set[Any], before: set[Any]) -> bool:
+    """Whether the graph nodes `now` are not those from before, but lead to all of them."""
+    if now <= before:
+        return False
+    seen, queue, missing = set(now), deque(now), before - now
+    while queue and missing and len(seen) < MOST_NODES:
+        for node, _ in queue.popleft().next_functions:
+            if node is not None and node not in seen:
+                seen.add(node)
+                missing.discard(node)
+                queue.append(node)
+    return not missing
+
+
+def roots_by_holder(frame: FrameType | None) -> dict[Holder, set[Any]]:
+    """The graph nodes of the tensors that each variable of the user's functions holds."""
+    search, modules = _Search(), set()
+    while frame is not None:
+        if is_users(frame.f_code):
+            path = short(frame.f_code.co_filename)
+            if frame.f_code.co_flags & OPTIMIZED:
+                values = dict(frame.f_locals)
+                _forget(frame)
+                search.variables(values, Holder("local", "", path, frame.f_code.co_firstlineno))
+            if id(frame.f_globals) not in modules:
+                modules.add(id(frame.f_globals))
+                search.variables(dict(frame.f_globals), Holder("global", "", path))
+        frame = frame.f_back
+    return search.found
+
+
+def _forget(frame: FrameType) -> None:
+    """Before Python 3.13 a frame keeps the copy of its variables, and with it old tensors."""
+    if sys.version_info < (3, 13):
+        frame.f_locals.clear()
+
+
+class _Search:
+    """Looks into variables; `found` are the graph nodes of the tensors that each one holds."""
+
+    def __init__(self) -> None:
+        self.found: dict[Holder, set[Any]] = {}
+        self._seen: set[int] = set()
+        self._left = MOST_VALUES
+
+    def variables(self, values: Mapping[str, Any], owner: Holder) -> None:
+        """Search the variables of a function or a module; `owner` lacks their names."""
+        for name, value in values.items():
+            self._value(value, replace(owner, name=name), DEEP)
+
+    def _value(self, value: Any, holder: Holder, depth: int) -> None:
+        kind = type(value)
+        self._left -= 1
+        if issubclass(kind, torch.Tensor):
+            if value.grad_fn is not None:
+                self.found.setdefault(holder, set()).add(value.grad_fn)
+        elif depth and self._left > 0 and id(value) not in self._seen:
+            if kind in CONTAINERS or kind is dict:
+                self._seen.add(id(value))
+                inner = value.values() if kind is dict else value
+                for entry in islice(inner, max(0, len(value) - LATEST), None):
+                    self._value(entry, holder, depth - 1)
+            elif path := _users_file(kind):
+                self._seen.add(id(value))
+                for name, entry in _attributes(value).items():
+                    self._value(entry, Holder("attribute", name, path), depth - 1)
+
+
+def _attributes(value: Any) -> dict[str, Any]:
+    if isinstance(value, (type, *OPAQUE)):
+        return {}
+    try:
+        return dict(object.__getattribute__(value, "__dict__"))
+    except AttributeError:
+        return {}
+
+
+def _users_file(kind: type) -> str:
+    """The file of a class of the user's; empty for others."""
+    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    return short(file) if file and is_users_file(file) else ""

@@ -1,0 +1,201 @@
+"""What each layer of the model costs: floating-point operations, memory accesses, time.
+
+Operations are counted in one step, through a dispatch mode that credits each one to the innermost
+module that is running; time is taken in the next two, where only the modules are hooked.
+"""
+
+import time
+import weakref
+from contextlib import suppress
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import torch
+from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from hotlap.seam.probe.diagnosis import Diagnosis
+from hotlap.seam.probe.flops import formulas
+from hotlap.seam.probe.sights import WEIGHTED, guarded, names_of
+
+MOST = 400
+
+
+@dataclass
+class Row:
+    """One module, without what lies in its submodules.
+
+    `traffic`: bytes read and written by its operators; `pointwise` those of element-wise ones.
+    `elements`: the same traffic counted in tensor elements. `shares_input`: how many weighted
+    layers read the tensor that this one reads.
+    """
+
+    layer: str
+    kind: str
+    place: str
+    parameters: int
+    calls: int = 0
+    operators: int = 0
+    flops: int = 0
+    traffic: int = 0
+    elements: int = 0
+    pointwise: int = 0
+    seconds: float = 0.0
+    shape: dict[str, int] = field(default_factory=dict)
+    shares_input: int = 0
+
+
+class Layers(Diagnosis):
+    """Counts in its first step, takes the time in the others."""
+
+    name = "layers"
+    lasts = 3
+
+    def begin(self) -> None:
+        """Hook every module; count what it does."""
+        roots = self.rec.session.roots.found
+        made = self.rec.made
+        self._rows = {
+            layer: Row(name or "(root)", type(layer).__name__, made.get(layer, ""), _own(layer))
+            for layer, name in names_of(roots).items()
+            if not isinstance(layer, torch.jit.ScriptModule)
+        }
+        self._stack: list[list[Any]] = []
+        self._inputs: dict[int, tuple[weakref.ref[Any], list[nn.Module]]] = {}
+        self._timed = False
+        self._handles = [
+            handle
+            for layer in self._rows
+            for handle in (
+                layer.register_forward_pre_hook(guarded(self._before)),
+                layer.register_forward_hook(guarded(self._after), always_call=True),
+            )
+        ]
+        mode: Any = _Count(self)
+        mode.__enter__()
+        self._mode = mode
+
+    def between(self) -> None:
+        """The first step is over: from now on time is taken."""
+        if not self._timed:
+            self._mode.__exit__(None, None, None)
+            self._timed = True
+        self._stack.clear()
+
+    def end(self) -> None:
+        """Take the hooks out."""
+        if not self._timed:
+            self._mode.__exit__(None, None, None)
+        for handle in self._handles:
+            handle.remove()
+        for _, layers in self._inputs.values():
+            for layer in layers:
+                self._rows[layer].shares_input = len(layers)
+        self._inputs = {}
+        rows = [row for row in self._rows.values() if row.calls]
+        rows.sort(key=lambda row: (row.seconds, row.flops), reverse=True)
+        for row in rows:
+            row.seconds /= self.lasts - 1
+        self.value = {"rows": [vars(row) for row in rows[:MOST]], "left_out": len(rows[MOST:])}
+
+    def running(self) -> Row | None:
+        """The innermost module's row; None outside of a forward pass."""
+        return self._rows[self._stack[-1][0]] if self._stack and not _recomputing() else None
+
+    def _before(self, layer: nn.Module, args: tuple[Any, ...]) -> None:
+        if _recomputing():
+            return
+        tensor = args[0] if args else None
+        if not self._timed and isinstance(layer, WEIGHTED) and isinstance(tensor, torch.Tensor):
+            known = self._inputs.get(id(tensor))
+            if known is None or known[0]() is not tensor:
+                known = self._inputs[id(tensor)] = (weakref.ref(tensor), [])
+            known[1].append(layer)
+        self._stack.append([layer, _now(), 0.0])
+
+    def _after(self, layer: nn.Module, _: Any, made: Any) -> None:
+        if _recomputing() or not any(entry[0] is layer for entry in self._stack):
+            return
+        while self._stack:
+            running, began, inside = self._stack.pop()
+            spent = _now() - began
+            if self._stack:
+                self._stack[-1][2] += spent
+            row = self._rows[running]
+            if self._timed:
+                row.seconds += spent - inside
+            else:
+                row.calls += 1
+                row.shape = _shape(running, made)
+            if running is layer:
+                return
+
+
+def _recomputing() -> bool:
+    """Whether this is a checkpointed part's second forward pass."""
+    return bool(torch._C._current_graph_task_id() != -1)
+
+
+def _now() -> float:
+    cuda: Any = torch.cuda
+    if cuda.is_initialized():
+        cuda.synchronize()
+    return time.perf_counter()
+
+
+def _own(layer: nn.Module) -> int:
+    return sum(p.numel() for p in layer.parameters(recurse=False))
+
+
+def _shape(layer: Any, made: Any) -> dict[str, int]:
+    """Channels in and out, groups, kernel size, and the positions of the output, batch included."""
+    if not isinstance(layer, WEIGHTED) or not isinstance(made, torch.Tensor):
+        return {}
+    if isinstance(layer, nn.Linear):
+        sizes = {"in": layer.in_features, "out": layer.out_features, "groups": 1, "kernel": 1}
+    else:
+        sizes = {"in": layer.in_channels, "out": layer.out_channels, "groups": layer.groups}
+        sizes["kernel"] = prod(layer.kernel_size)
+    return {**sizes, "positions": made.numel() // max(1, sizes["out"])}
+
+
+class _Count(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Credits each operator to the module that runs it."""
+
+    def __init__(self, layers: Layers) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._layers = layers
+        self._formulas = formulas()
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        """Run one operator and count it."""
+        kwargs = kwargs or {}
+        result = func(*args, **kwargs)
+        row = self._layers.running()
+        if row is not None and not getattr(func, "is_view", False):
+            with suppress(Exception):  # whatever is odd about it, the program goes on
+                self._count(row, func, args, kwargs, result)
+        return result
+
+    def _count(self, row: Row, func: Any, args: Any, kwargs: Any, result: Any) -> None:
+        formula = self._formulas.get(func._overloadpacket)
+        row.operators += 1
+        if formula is not None:
+            row.flops += int(formula(*args, **{**kwargs, "out_val": result}))
+        tensors = [t for t in _flat((args, kwargs.values(), result)) if t.numel()]
+        moved = sum(t.numel() * t.element_size() for t in tensors)
+        row.elements += sum(t.numel() for t in tensors)
+        row.traffic += moved
+        if torch.Tag.pointwise in func.tags:
+            row.pointwise += moved
+
+
+def _flat(values: Any, depth: int = 3) -> list[torch.Tensor]:
+    if isinstance(values, torch.Tensor):
+        return [values]
+    if depth and not isinstance(values, (str, bytes)) and hasattr(values, "__iter__"):
+        return [tensor for value in values for tensor in _flat(value, depth - 1)]
+    return []

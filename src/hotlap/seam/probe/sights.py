@@ -1,0 +1,134 @@
+"""What the live model shows in one step: layers with a useless bias, odd sizes, raw inputs."""
+
+import weakref
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import Any
+
+import torch
+from torch import nn
+
+from hotlap.seam.probe.diagnosis import Diagnosis
+from hotlap.seam.probe.models import first_tensor
+
+WEIGHTED = (nn.Linear, nn.modules.conv._ConvNd)
+BATCH_NORMS = nn.modules.batchnorm._BatchNorm
+NORMS = (BATCH_NORMS, nn.LayerNorm, nn.GroupNorm, nn.modules.instancenorm._InstanceNorm)
+SIZES = ("in_features", "out_features", "in_channels", "out_channels", "num_embeddings")
+LARGE = 64
+MULTIPLE = 8
+MOST = 16
+ELEMENTS = 1 << 20
+
+
+class Sights(Diagnosis):
+    """Hooks the layers for one step."""
+
+    name = "modules"
+
+    def begin(self) -> None:
+        """Put the hooks in."""
+        roots = self.rec.session.roots.found
+        self._names = names_of(roots)
+        self._made_by: dict[int, tuple[weakref.ref[Any], nn.Module]] = {}
+        self._biases: dict[nn.Module, nn.Module] = {}
+        self._first: dict[str, Any] | None = None
+        self._handles = [
+            handle
+            for layer in leaves(roots)
+            for handle in (
+                layer.register_forward_pre_hook(guarded(self._before)),
+                layer.register_forward_hook(guarded(self._after)),
+            )
+        ]
+
+    def end(self) -> None:
+        """Take them out; say what was seen."""
+        for handle in self._handles:
+            handle.remove()
+        self._made_by = {}
+        self.value = {
+            "bias_before_norm": [
+                {**self._told(layer), "norm": self._names.get(norm, "")}
+                for layer, norm in list(self._biases.items())[:MOST]
+            ],
+            "odd_sizes": [
+                {**self._told(layer), "sizes": sizes}
+                for layer in self._names
+                if (sizes := odd_sizes(layer))
+            ][:MOST],
+            "input": self._first or {},
+        }
+
+    def _before(self, layer: nn.Module, args: tuple[Any, ...]) -> None:
+        tensor = args[0] if args else None
+        if not isinstance(tensor, torch.Tensor):
+            return
+        if self._first is None and (isinstance(layer, NORMS) or _has_weights(layer)):
+            self._first = {} if isinstance(layer, NORMS) else statistics(tensor)
+        known = self._made_by.get(id(tensor))
+        if known and known[0]() is tensor and isinstance(layer, BATCH_NORMS):
+            self._biases[known[1]] = layer
+
+    def _after(self, layer: nn.Module, _: Any, made: Any) -> None:
+        if isinstance(layer, WEIGHTED) and layer.bias is not None and first_tensor((made,)) is made:
+            self._made_by[id(made)] = (weakref.ref(made), layer)
+
+    def _told(self, layer: nn.Module) -> dict[str, Any]:
+        return {
+            "layer": self._names.get(layer, ""),
+            "kind": type(layer).__name__,
+            "place": self.rec.made.get(layer, ""),
+        }
+
+
+def guarded(hook: Any) -> Any:
+    """The hook; whatever it meets that is odd, the program goes on."""
+
+    def call(*args: Any) -> None:
+        with suppress(Exception):
+            hook(*args)
+
+    return call
+
+
+def names_of(roots: Iterable[nn.Module]) -> dict[nn.Module, str]:
+    """Every module below the roots with its name."""
+    return {layer: name for root in roots for name, layer in root.named_modules()}
+
+
+def leaves(roots: Iterable[nn.Module]) -> Iterator[nn.Module]:
+    """Every module without submodules, once."""
+    for layer in dict.fromkeys(m for root in roots for m in root.modules()):
+        if not isinstance(layer, torch.jit.ScriptModule) and next(layer.children(), None) is None:
+            yield layer
+
+
+def _has_weights(layer: nn.Module) -> bool:
+    return next(layer.parameters(recurse=False), None) is not None
+
+
+def odd_sizes(layer: nn.Module) -> dict[str, int]:
+    """Sizes of a layer that are large and no multiple of 8."""
+    found = {name: getattr(layer, name, None) for name in SIZES}
+    return {
+        name: size
+        for name, size in found.items()
+        if isinstance(size, int) and size > LARGE and size % MULTIPLE
+    }
+
+
+def statistics(tensor: torch.Tensor) -> dict[str, float]:
+    """Mean and standard deviation of a batch (N, features or channels, ...).
+
+    `spread`: how far the standard deviations of its features lie apart. Empty for integers and for
+    a single sample.
+    """
+    if not tensor.is_floating_point() or tensor.dim() < 2 or tensor.shape[0] < 2:
+        return {}
+    with torch.no_grad():
+        some = tensor.detach()[: max(2, ELEMENTS // max(1, tensor[0].numel()))].float()
+        features = some.transpose(0, 1).flatten(1).std(1) if some.dim() != 3 else some.std()[None]
+        moving = features[features > 0]
+        spread = float(moving.max() / moving.min()) if moving.numel() else 1.0
+        return {"mean": float(some.mean()), "std": float(some.std()), "spread": spread}
