@@ -19,7 +19,7 @@ from parts import train_set
 
 
 def main():
-    loader = DataLoader(train_set, batch_size=64, shuffle=True)  # the data
+    loader = DataLoader(train_set, batch_size=64, shuffle=True)  # data
     print(len(loader))
 
 
@@ -63,7 +63,7 @@ def call(*words: str):
 def test_the_diff_is_on_stdout_and_changes_nothing(folder: Path):
     done = call()
     assert done.exit_code == 0
-    assert "shuffle=True, num_workers=2)  # the data" in done.stdout
+    assert "shuffle=True, num_workers=2)  # data" in done.stdout
     assert "--- a/train.py" in done.stdout
     assert "--- a/parts.py" in done.stdout  # it is imported from here
     assert "export PYTORCH_ALLOC_CONF=expandable_segments:True" in done.stderr

@@ -6,14 +6,13 @@ from typing import Any
 import libcst as cst
 
 from hotlap.source.patch.draft import Draft
-
-NEW_LINE = "\n"
+from hotlap.source.patch.layout import new_line
 
 
 def add_argument(draft: Draft, call: ast.Call, name: str, code: str) -> None:
     """Add `name=code` as the last argument (before `**options`); without a name, `code` alone."""
     argument = _keyword(name, code) if name else cst.Arg(cst.parse_expression(code))
-    change_call(draft, call, lambda node: _added(node, argument))
+    draft.changes.expression(call, lambda node: _added(node, argument))
 
 
 def replace_argument(draft: Draft, call: ast.Call, old: ast.expr, code: str) -> None:
@@ -26,35 +25,7 @@ def replace_argument(draft: Draft, call: ast.Call, old: ast.expr, code: str) -> 
         args[index] = args[index].with_changes(value=value)
         return node.with_changes(args=args)
 
-    change_call(draft, call, change)
-
-
-def change_call(draft: Draft, call: ast.Call, change: Any) -> None:
-    """Change a call; where it grows too long for the file, one argument a line."""
-    before, after = draft.places.before(call), draft.places.after(call)
-    width, indent = draft.places.width, cst.parse_module(draft.text).default_indent
-    alone = not before.strip() or before.rstrip().endswith("=")
-
-    def fitted(node: Any) -> Any:
-        changed = change(node)
-        if not alone or _width(changed, before, after) <= width:
-            return changed
-        hugged = _reflowed(changed, indent, one_a_line=False)
-        if _width(hugged, before, after) <= width:
-            return hugged
-        return _reflowed(changed, indent, one_a_line=True)
-
-    draft.changes.expression(call, fitted)
-
-
-def _width(call: Any, before: str, after: str) -> int:
-    """The longest line that a call takes, with what stands before and after it."""
-    lines = cst.Module([]).code_for_node(call).split(NEW_LINE)
-    indent = len(before) - len(before.lstrip())
-    if len(lines) == 1:
-        return len(before) + len(lines[0]) + len(after)
-    ends = (len(before) + len(lines[0]), indent + len(lines[-1]) + len(after))
-    return max(*ends, *(indent + len(line) for line in lines[1:]))
+    draft.changes.expression(call, change)
 
 
 def _keyword(name: str, code: str) -> cst.Arg:
@@ -102,7 +73,7 @@ def _led(comma: cst.Comma, first_line: Any) -> cst.Comma:
         return comma
     space: Any = comma.whitespace_after
     if not isinstance(space, cst.ParenthesizedWhitespace):
-        space = _new_line("    ")
+        space = new_line("    ")
     return comma.with_changes(whitespace_after=space.with_changes(first_line=first_line))
 
 
@@ -121,22 +92,3 @@ def _comma(call: Any, args: list[Any]) -> cst.Comma:
     ):
         return cst.Comma(whitespace_after=call.whitespace_before_args)
     return cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
-
-
-def _reflowed(call: Any, indent: str, *, one_a_line: bool) -> Any:
-    """Black's layouts of a long call: all arguments on one line of their own, or one a line."""
-    if "#" in cst.Module([]).code_for_node(call):
-        return call
-    between = _new_line(indent) if one_a_line else cst.SimpleWhitespace(" ")
-    args = [
-        a.with_changes(comma=cst.Comma(whitespace_after=between), whitespace_after_arg=_NONE)
-        for a in call.args
-    ]
-    end = {"comma": cst.Comma(whitespace_after=_new_line(""))} if one_a_line else {
-        "comma": cst.MaybeSentinel.DEFAULT, "whitespace_after_arg": _new_line("")}  # fmt: skip
-    args[-1] = args[-1].with_changes(**end)
-    return call.with_changes(args=args, whitespace_before_args=_new_line(indent))
-
-
-def _new_line(indent: str) -> cst.ParenthesizedWhitespace:
-    return cst.ParenthesizedWhitespace(indent=True, last_line=cst.SimpleWhitespace(indent))

@@ -13,6 +13,7 @@ from hotlap.core.recipe import Recipe
 from hotlap.core.registry import technique
 from hotlap.source.module import Source
 from hotlap.source.patch.draft import Draft, Remark, UnsureError
+from hotlap.source.patch.layout import fitted
 from hotlap.source.patch.moves import can_write, write
 from hotlap.source.patch.text import File
 
@@ -89,7 +90,7 @@ def _apply(name: str, values: Mapping[str, Any], done: Patch, entry: File | None
         for file, draft in zip(done.texts, drafts, strict=True):
             state.take(file, draft)
         done.texts |= {
-            file: draft.changes.rendered()
+            file: fitted(file.text, draft.changes.rendered())
             for file, draft in zip(done.texts, drafts, strict=True)
             if draft.changes
         }

@@ -1,0 +1,78 @@
+"""The scripts that are patched and raced, each with its recipe, and how."""
+
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from hotlap.core.numerics import Numerics
+from hotlap.core.recipe import Recipe
+from hotlap.core.registry import technique
+from hotlap.core.spec import Mode
+from hotlap.source.patch.plan import patch
+from hotlap.source.patch.text import File, write_all
+from hotlap.trial.launch import Setting
+from hotlap.trial.parity import Noise, Parity, compare
+from hotlap.trial.race import Race, Rules, race
+from hotlap.trial.side import Side
+
+HERE = Path(__file__).parent
+DEMO = HERE.parent.parent / "examples" / "digits" / "train.py"
+SCRIPTS = {
+    "digits": DEMO,
+    **{name: HERE / f"{name}.py" for name in ("cnn", "gpt", "trainer", "validated")},
+}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The race of `hotlap run` (A) against the patched script (B), and their losses."""
+
+    race: Race
+    parity: Parity
+
+    @property
+    def within(self) -> bool:
+        """Whether the two are equally fast, to 3 %."""
+        return 0.97 <= self.race.estimate.ratio <= 1.03
+
+
+def recipe_of(name: str) -> Recipe:
+    """The recipe of a script, from the file beside it."""
+    return Recipe.read(HERE / f"{name}.toml")
+
+
+def patched_copy(name: str, folder: Path) -> Path:
+    """A copy of a script with its recipe written in."""
+    copy = folder / f"{name}.py"
+    shutil.copy(SCRIPTS[name], copy)
+    done = patch(recipe_of(name), [File.read(copy)])
+    missing = set(recipe_of(name).techniques) - set(done.written)
+    assert not missing, f"{name}: not written: {missing}"
+    write_all(done.changed)
+    return copy
+
+
+def run_against_patched(name: str, folder: Path, rules: Rules) -> Outcome:
+    """Race a script with its recipe on against its patched copy."""
+    copy, recipe = patched_copy(name, folder), recipe_of(name)
+    sides = [
+        Side(
+            Setting(
+                (sys.executable, str(script)), Mode.RACE, techniques, seed=0,
+                scratch=folder / "scratch", output=folder / f"{letter}.log",
+            ),
+            whole_epoch="cached_dataset" in recipe.techniques,
+        )
+        for letter, script, techniques in (("a", SCRIPTS[name], recipe.values), ("b", copy, {}))
+    ]  # fmt: skip
+    try:
+        found = race(*sides, rules)
+    finally:
+        for side in sides:
+            side.close()
+    records = [technique(kept) for kept in recipe.techniques]
+    loosest = max((r.numerics for r in records), key=list(Numerics).index)
+    losses = [side.losses for side in sides]
+    layout = any(r.layout_sensitive for r in records)
+    return Outcome(found, compare(*losses, loosest, Noise(deterministic=True, spread=()), layout))
