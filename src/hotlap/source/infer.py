@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from hotlap.source.values import Values
 
 _PASSES = 5
+_IMAGES = frozenset({"img", "image", "pic", "sample"})  # what transforms are given, PIL or not
 _ABOUT_MODULES = frozenset({"parameters", "train", "eval", "state_dict", "named_parameters"})
 
 
@@ -58,7 +59,8 @@ class Inference:
             owner = self._tree.parent(function)
             if function.name == "forward" and isinstance(owner, ast.ClassDef):
                 for argument in function.args.args[1:2]:
-                    if argument.annotation is None and self._values.class_kind(owner) == MODEL:
+                    plain = argument.annotation is None and argument.arg not in _IMAGES
+                    if plain and self._values.class_kind(owner) == MODEL:
                         self._add(argument, {TENSOR, GRAPH})
 
     def _uses(self) -> None:

@@ -119,13 +119,31 @@ def _made_on_host(source: Source, node: ast.expr | None) -> bool:
     if isinstance(node, ast.Name):
         definitions = source.values.flow.reaching(node)
         value = definitions[0].value if len(definitions) == 1 else None
-        near = value is not None and source.tree.function(value) is source.tree.function(node)
-        return near and not isinstance(value, ast.Name) and _made_on_host(source, value)
+        return value is not None and _just_filled(source, value) and _unused(source, node)
     if not isinstance(node, ast.Call) or source.names.of(node.func) not in _MADE:
         return False
     if keyword(node, "device") is not None or opaque(node) or source.names.default_device:
         return False
     return not (node.args and _from_array(source, node))
+
+
+def _just_filled(source: Source, value: ast.expr) -> bool:
+    """`torch.zeros(...)` and the like: what is filled by rule, not with given values."""
+    filled = isinstance(value, ast.Call) and source.names.of(value.func) not in _TENSOR
+    return filled and _made_on_host(source, value)
+
+
+def _unused(source: Source, name: ast.Name) -> bool:
+    """Whether a name is not used between where it was made and here, in the same function."""
+    made = source.values.flow.reaching(name)[0]
+    here = (name.lineno, name.col_offset)
+    function = source.tree.function(name)
+    between = [
+        node
+        for node in source.tree.every(ast.Name)
+        if node.id == name.id and made.at <= (node.lineno, node.col_offset) < here
+    ]
+    return source.tree.function(made.target) is function and not between
 
 
 def _from_array(source: Source, call: ast.Call) -> bool:

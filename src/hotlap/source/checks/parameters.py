@@ -1,6 +1,7 @@
 """Loops over parameters, written by hand, that the library has as one call."""
 
 import ast
+import re
 from collections.abc import Callable, Iterator
 
 from hotlap.core.technique import Technique
@@ -8,7 +9,9 @@ from hotlap.source.module import Source
 from hotlap.source.tree import method, receiver, text
 
 _OF_MODEL = frozenset({"parameters", "named_parameters", "buffers", "state_dict", "named_buffers"})
-_CLIPS = frozenset({"clamp_", "clip_", "mul_", "div_", "norm", "clamp", "clip"})
+_CLIPS = frozenset({"clamp_", "clip_", "norm", "clamp", "clip"})
+_SCALES = frozenset({"mul_", "div_"})
+_LIMIT = re.compile(r"clip|norm|coef|max|limit|scale_factor")
 _MIXES = frozenset({"mul_", "lerp_", "mul", "lerp"})
 _FILLS = frozenset({"zero_", "fill_"})
 _STEPS = frozenset({"sub_", "add_"})
@@ -80,7 +83,11 @@ def _in_optimizer(source: Source, loop: Loop) -> bool:
 def _averages(loop: Loop) -> bool:
     """Two sets of parameters, and one is moved towards the other."""
     targets = {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
-    pairs = len(targets) > 1 and not any(_grads(node) for node in _body(loop))
+    paired = isinstance(loop.iter, ast.Call) and text(loop.iter.func) == "zip"
+    by_name = method(loop.iter) in {"items", *_OF_MODEL}
+    pairs = (
+        (paired or by_name) and len(targets) > 1 and not any(_grads(node) for node in _body(loop))
+    )
     return pairs and any(_mixes(node, targets) for node in _body(loop))
 
 
@@ -99,12 +106,25 @@ def _mixes(node: ast.AST, targets: set[str]) -> bool:
 
 
 def _clips(loop: Loop) -> bool:
-    return any(
-        (method(node) in _CLIPS and _of_grad(receiver(node), node))
-        or (isinstance(node, ast.AugAssign) and _grads(node.target)
-            and isinstance(node.op, ast.Mult | ast.Div))
-        for node in _body(loop)
-    )  # fmt: skip
+    return any(_measures(node) or _limits(node) for node in _body(loop))
+
+
+def _measures(node: ast.AST) -> bool:
+    """`p.grad.norm()`, `p.grad.clamp_(-1, 1)`, `torch.clamp(p.grad, ...)`."""
+    return method(node) in _CLIPS and _of_grad(receiver(node), node)
+
+
+def _limits(node: ast.AST) -> bool:
+    """`p.grad.mul_(clip_coef)`: scaled by what is called a norm, a clip or a limit."""
+    if isinstance(node, ast.AugAssign):
+        scales = isinstance(node.op, ast.Mult | ast.Div) and _grads(node.target)
+        return scales and _named_limit(node.value)
+    scales = method(node) in _SCALES and _of_grad(receiver(node), node)
+    return scales and isinstance(node, ast.Call) and any(map(_named_limit, node.args))
+
+
+def _named_limit(node: ast.expr) -> bool:
+    return any(_LIMIT.search(text(part).lower()) for part in ast.walk(node))
 
 
 def _of_grad(owner: ast.expr | None, call: ast.AST) -> bool:

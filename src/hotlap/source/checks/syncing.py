@@ -1,6 +1,7 @@
 """What makes the CPU wait for the device in the step."""
 
 import ast
+import itertools
 from collections.abc import Iterator
 
 from hotlap.core.technique import Technique
@@ -11,6 +12,7 @@ from hotlap.source.values import ARRAY, HOST, MODEL, SEVERAL, TENSOR
 
 _NUMBERS = frozenset({"float", "int", "bool", "complex"})
 _ARRAYS = frozenset({"numpy.array", "numpy.asarray"})
+_OF_MODELS = frozenset({"parameters", "state_dict", "eval", "train", "modules"})
 _NONZERO = frozenset({"torch.nonzero", "torch.argwhere"})
 
 
@@ -78,8 +80,16 @@ def _may_be_on_device(source: Source, owner: ast.expr) -> bool:
     kinds = source.values.kinds(owner)
     if source.names.cpu_only or kinds & {ARRAY, HOST, MODEL}:
         return False
+    if _asked_as_model(source, owner):
+        return False
     called = source.names.of(owner.func) if isinstance(owner, ast.Call) else ""
     return not called.startswith(("numpy.", "math.", "pandas."))
+
+
+def _asked_as_model(source: Source, owner: ast.expr) -> bool:
+    """`m.cpu().parameters()`."""
+    above = itertools.islice(source.tree.above(owner), 3)
+    return any(isinstance(node, ast.Attribute) and node.attr in _OF_MODELS for node in above)
 
 
 def _tests(source: Source) -> Iterator[ast.expr]:
