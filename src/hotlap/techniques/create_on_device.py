@@ -30,6 +30,13 @@ technique = Technique(
             check="hotlap.source.checks.copies:moved_after_creation",
             phases=("copy", "rest", "forward"),
         ),
+        Pattern(
+            id="model_moved_in_step",
+            says="each step sends the model to the device where it already is",
+            remedy="move it once, before the optimizer is made",
+            check="hotlap.source.checks.devices:model_moved_in_step",
+            phases=("copy", "rest"),
+        ),
     ),
     examples=(
         Example(

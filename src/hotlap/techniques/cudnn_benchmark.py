@@ -2,6 +2,7 @@
 
 from hotlap.core.move import Flag
 from hotlap.core.numerics import Numerics
+from hotlap.core.pattern import Pattern
 from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
 
 technique = Technique(
@@ -48,6 +49,22 @@ technique = Technique(
         place="model",
         gives=0.4,
         sure=False,
+    ),
+    patterns=(
+        Pattern(
+            id="benchmark_contradiction",
+            says="deterministic algorithms are asked for: benchmark mode then times them in vain",
+            remedy="keep one of the two",
+            check="hotlap.source.checks.backends:benchmark_contradiction",
+            phases=("forward", "backward"),
+        ),
+        Pattern(
+            id="cudnn_off",
+            says="without cuDNN, convolutions and recurrent layers run on slower kernels",
+            remedy="leave torch.backends.cudnn.enabled alone",
+            check="hotlap.source.checks.backends:cudnn_off",
+            phases=("forward", "backward"),
+        ),
     ),
     examples=(
         Example(

@@ -2,6 +2,7 @@
 
 from hotlap.core.move import Wrap
 from hotlap.core.numerics import Numerics
+from hotlap.core.pattern import Pattern
 from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
 
 technique = Technique(
@@ -30,6 +31,29 @@ technique = Technique(
         says="anomaly detection is on",
         place="anomaly",
         gives=0.7,
+    ),
+    patterns=(
+        Pattern(
+            id="anomaly_on",
+            says="anomaly detection traces every operation and checks every gradient",
+            remedy="switch it on by an option, only while you look for a NaN",
+            check="hotlap.source.checks.debugging:anomaly_on",
+            phases=("forward", "backward"),
+        ),
+        Pattern(
+            id="profiler_on",
+            says="a profiler records every step of the training",
+            remedy="record a few steps: torch.profiler.profile(schedule=...), or by an option",
+            check="hotlap.source.checks.debugging:profiler_on",
+            phases=("forward", "backward", "optimizer", "rest"),
+        ),
+        Pattern(
+            id="gradcheck_left",
+            says="gradients are checked numerically, by two forwards an input, in a training run",
+            remedy="move the check into a test",
+            check="hotlap.source.checks.debugging:gradcheck_left",
+            phases=("rest", "forward", "backward"),
+        ),
     ),
     examples=(
         Example(

@@ -2,6 +2,7 @@
 
 from hotlap.core.move import Env
 from hotlap.core.numerics import Numerics
+from hotlap.core.pattern import Pattern
 from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
 
 technique = Technique(
@@ -36,6 +37,21 @@ technique = Technique(
         says="much more GPU memory is reserved than allocated",
         place="allocator",
         gives=0.5,
+    ),
+    patterns=(
+        Pattern(
+            id="cache_emptied_in_step",
+            says="emptying the cache waits for the device, and each step allocates anew",
+            remedy="drop it; PYTORCH_ALLOC_CONF=expandable_segments:True fights fragmentation",
+            check="hotlap.source.checks.devices:cache_emptied_in_step",
+        ),
+        Pattern(
+            id="collected_in_step",
+            says="each step walks over every Python object alive",
+            remedy="drop it: tensors are freed when their last reference goes",
+            check="hotlap.source.checks.devices:collected_in_step",
+            phases=("rest",),
+        ),
     ),
     examples=(
         Example(

@@ -2,6 +2,7 @@
 
 from hotlap.core.move import Choice, Wrap
 from hotlap.core.numerics import Numerics
+from hotlap.core.pattern import Pattern
 from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
 
 technique = Technique(
@@ -53,6 +54,23 @@ technique = Technique(
         place="model",
         gives=0.5,
         sure=False,
+    ),
+    patterns=(
+        Pattern(
+            id="pointwise_by_hand",
+            says="a formula of several operations, each of which reads and writes all the data",
+            remedy="use torch's own (F.gelu, F.silu, F.layer_norm, F.rms_norm), or torch.compile",
+            check="hotlap.source.checks.elementwise:pointwise_by_hand",
+            hint=True,
+            phases=("forward", "backward"),
+        ),
+        Pattern(
+            id="compiled_in_loop",
+            says="the model is wrapped for compilation anew each time, and may compile anew",
+            remedy="compile once, before the loop",
+            check="hotlap.source.checks.compiling:compiled_in_loop",
+            phases=("forward", "rest"),
+        ),
     ),
     examples=(
         Example(

@@ -58,6 +58,12 @@ technique = Technique(
             remedy="keep the mask: torch.where(mask, a, b), or multiply by it",
             check="hotlap.source.checks.syncing:nonzero_in_step",
         ),
+        Pattern(
+            id="synchronize_in_step",
+            says="each step waits until the device has done all its work",
+            remedy="drop it; to take times, synchronise every n steps or record CUDA events",
+            check="hotlap.source.checks.devices:synchronize_in_step",
+        ),
     ),
     examples=(
         Example(

@@ -2,6 +2,7 @@
 
 from hotlap.core.move import Choice, Wrap
 from hotlap.core.numerics import Numerics
+from hotlap.core.pattern import Pattern
 from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
 
 technique = Technique(
@@ -59,6 +60,35 @@ technique = Technique(
         place="model",
         gives=0.6,
         sure=False,
+    ),
+    patterns=(
+        Pattern(
+            id="fp16_without_scaler",
+            says="float16 without a scaler: small gradients become zero",
+            remedy="use dtype=torch.bfloat16, or a torch.amp.GradScaler",
+            check="hotlap.source.checks.scaling:fp16_without_scaler",
+            phases=("forward", "backward"),
+        ),
+        Pattern(
+            id="autocast_around_backward",
+            says="backward runs under autocast; it takes its types from the forward by itself",
+            remedy="end the autocast block before backward()",
+            check="hotlap.source.checks.scaling:autocast_around_backward",
+            phases=("backward",),
+        ),
+        Pattern(
+            id="step_around_scaler",
+            says="the optimizer steps on gradients that the scaler has multiplied or not checked",
+            remedy="call scaler.step(optimizer), then scaler.update()",
+            check="hotlap.source.checks.scaling:step_around_scaler",
+            phases=("optimizer",),
+        ),
+        Pattern(
+            id="deprecated_amp",
+            says="deprecated: torch warns, and will take it away",
+            remedy='use torch.amp: torch.autocast("cuda"), torch.amp.GradScaler("cuda")',
+            check="hotlap.source.checks.scaling:deprecated_amp",
+        ),
     ),
     examples=(
         Example(

@@ -2,6 +2,7 @@
 
 from hotlap.core.move import Wrap
 from hotlap.core.numerics import Numerics
+from hotlap.core.pattern import Pattern
 from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
 
 technique = Technique(
@@ -41,6 +42,29 @@ technique = Technique(
         says="the evaluation records gradients that nobody uses",
         place="evaluation",
         gives=0.4,
+    ),
+    patterns=(
+        Pattern(
+            id="eval_with_grad",
+            says="this evaluation records gradients, and keeps activations, that nobody uses",
+            remedy="put it under torch.no_grad() or torch.inference_mode()",
+            check="hotlap.source.checks.evaluating:eval_with_grad",
+            phases=("evaluation",),
+        ),
+        Pattern(
+            id="eval_mode_missing",
+            says="the model is evaluated as it trains: dropout is on, batch statistics move",
+            remedy="call model.eval() before, and model.train() after",
+            check="hotlap.source.checks.evaluating:eval_mode_missing",
+            phases=("evaluation",),
+        ),
+        Pattern(
+            id="train_mode_lost",
+            says="no train() follows: all later epochs train in eval mode",
+            remedy="call model.train() at the start of each epoch",
+            check="hotlap.source.checks.evaluating:train_mode_lost",
+            phases=("evaluation",),
+        ),
     ),
     examples=(
         Example(

@@ -1,0 +1,207 @@
+"""What several checks ask about the place of a node: always run, in one branch, in the steps."""
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import lru_cache
+
+from hotlap.source.module import Source
+from hotlap.source.tree import Tree, method, text
+
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_LIGHTNING = ("lightning", "lightning.pytorch", "pytorch_lightning", "lightning.pytorch.trainer")
+_TRAINERS = frozenset(f"{package}.Trainer" for package in _LIGHTNING)
+_GRADIENTS = ("torch.autograd.grad", "torch.enable_grad", "torch.func.",
+              "torch.autograd.functional")  # fmt: skip
+
+
+def unconditional(source: Source, node: ast.AST) -> bool:
+    """Whether no option decides on a node: no `if` but for the main guard or for a device."""
+    tree, below = source.tree, node
+    for around in tree.above(node):
+        match around:
+            case ast.If() | ast.IfExp() if below is not around.test and not _usual(around.test):
+                return False
+            case ast.ExceptHandler():
+                return False
+            case ast.FunctionDef(name=name) if name.startswith("test"):
+                return False
+        below = around
+    return True
+
+
+def _usual(test: ast.expr) -> bool:
+    words = {n.id for n in ast.walk(test) if isinstance(n, ast.Name)}
+    asked = {n.attr for n in ast.walk(test) if isinstance(n, ast.Attribute)}
+    return "__name__" in words or bool(asked & {"is_available", "device_count", "is_cuda"})
+
+
+def exclusive(tree: Tree, one: ast.AST, other: ast.AST) -> bool:
+    """Whether two nodes lie in different branches of one `if`."""
+    branches = {id(holder): branch for holder, branch in tree.blocks(one)}
+    return any(
+        isinstance(holder, ast.If) and branches.get(id(holder), branch) != branch
+        for holder, branch in tree.blocks(other)
+    )
+
+
+def place(node: ast.AST) -> tuple[int, int]:
+    """Where a node starts."""
+    return getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
+
+
+def body_of(source: Source, node: ast.AST) -> ast.AST:
+    """The function a node stands in, or the module."""
+    return source.tree.function(node) or source.tree.module
+
+
+def within(source: Source, scope: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a function or module, without those of the functions in it."""
+    stack = list(ast.iter_child_nodes(scope))
+    while stack:
+        node = stack.pop()
+        yield node
+        if not isinstance(node, FunctionNode | ast.ClassDef):
+            stack += ast.iter_child_nodes(node)
+
+
+def calls_within(source: Source, scope: ast.AST) -> list[ast.Call]:
+    """The calls of a function or module, in the order of the source."""
+    return sorted((n for n in within(source, scope) if isinstance(n, ast.Call)), key=place)
+
+
+def reached(source: Source, root: ast.AST, depth: int = 4) -> Iterator[ast.AST]:
+    """The nodes below a node and those of the functions of the file that they call."""
+    seen: set[ast.AST] = set()
+    waiting = [(root, 0)]
+    while waiting:
+        where, level = waiting.pop()
+        if where in seen:
+            continue
+        seen.add(where)
+        for node in ast.walk(where):
+            yield node
+            if isinstance(node, ast.Call) and level < depth:
+                function = source.values.local(node)
+                waiting += [(function, level + 1)] if function is not None else []
+
+
+@lru_cache(maxsize=2)
+def _callers(source: Source) -> dict[ast.AST, list[ast.Call]]:
+    found: dict[ast.AST, list[ast.Call]] = defaultdict(list)
+    for call in source.tree.calls:
+        function = source.values.local(call)
+        if function is not None and not source.tree.inside(call, function):
+            found[function].append(call)
+    return found
+
+
+def callers(source: Source, function: ast.AST) -> list[ast.Call]:
+    """The calls in this file of a function of this file, recursion aside."""
+    return _callers(source).get(function, [])
+
+
+@lru_cache(maxsize=2)
+def in_steps(source: Source) -> set[ast.AST]:
+    """What runs in the step loops of a file, be it at some steps only, by way of calls too."""
+    regions = source.loops.regions
+    return {node for region in regions for node in reached(source, region.loop or region.body)}
+
+
+def every_step(source: Source, node: ast.AST) -> bool:
+    """Whether a node runs at each step: under no option and in no handler."""
+    if not source.loops.in_step(node):
+        return False
+    below = node
+    for around in source.tree.above(node):
+        if isinstance(around, ast.If) and below is not around.test and not _usual(around.test):
+            return False
+        if isinstance(around, ast.ExceptHandler):
+            return False
+        if isinstance(around, ast.For | ast.While | FunctionNode):
+            return True
+        below = around
+    return True
+
+
+def argument(call: ast.Call, name: str, position: int) -> ast.expr | None:
+    """An argument by keyword or position (-1: by keyword only)."""
+    given = {entry.arg: entry.value for entry in call.keywords}
+    if name in given:
+        return given[name]
+    return call.args[position] if 0 <= position < len(call.args) else None
+
+
+def is_constant(node: ast.AST | None, value: object) -> bool:
+    """Whether a node is this very constant."""
+    if not isinstance(node, ast.Constant):
+        return False
+    return type(node.value) is type(value) and node.value == value
+
+
+def meaning(source: Source, node: ast.expr) -> ast.expr:
+    """The expression behind a name that has one definition; else the node itself."""
+    for _ in range(8):
+        if not isinstance(node, ast.Name):
+            return node
+        reaching = source.values.flow.reaching(node)
+        if len(reaching) != 1 or reaching[0].value is None:
+            return node
+        parent = source.tree.parent(reaching[0].target)
+        if not isinstance(parent, ast.Assign | ast.AnnAssign):
+            return node
+        node = reaching[0].value
+    return node
+
+
+def integer(source: Source, node: ast.expr | None) -> int | None:
+    """The value of an integer that the file spells out, sums and products included."""
+    match meaning(source, node) if node is not None else None:
+        case ast.Constant(value=int() as value) if not isinstance(value, bool):
+            return value
+        case ast.BinOp(left=left, op=ast.Add() | ast.Mult() | ast.Sub() as op, right=right):
+            one, other = integer(source, left), integer(source, right)
+            if one is None or other is None:
+                return None
+            if isinstance(op, ast.Mult):
+                return one * other
+            return one + other if isinstance(op, ast.Add) else one - other
+    return None
+
+
+def trainers(source: Source) -> list[ast.Call]:
+    """The Lightning trainers made."""
+    return source.calls(*_TRAINERS)
+
+
+def in_comprehension(source: Source, node: ast.AST) -> ast.AST | None:
+    """The innermost comprehension whose element a node belongs to."""
+    for around in source.tree.above(node):
+        if isinstance(around, ast.stmt):
+            return None
+        if isinstance(around, _COMPREHENSIONS):
+            return around
+    return None
+
+
+@lru_cache(maxsize=64)
+def goes_backward(source: Source, root: ast.AST) -> bool:
+    """Whether gradients are taken below a node, or asked for."""
+    for node in reached(source, root):
+        if method(node) in {"backward", "grad", "manual_backward", "requires_grad_", "jacobian"}:
+            return True
+        if isinstance(node, ast.Attribute) and node.attr == "requires_grad" and _stored(node):
+            return True
+        if isinstance(node, ast.Call) and source.names.of(node.func).startswith(_GRADIENTS):
+            return True
+    return False
+
+
+def _stored(node: ast.Attribute) -> bool:
+    return isinstance(node.ctx, ast.Store)
+
+
+def name_of(node: ast.AST | None) -> str:
+    """A name or attribute chain as written; empty for anything else."""
+    return text(node) if node is not None else ""

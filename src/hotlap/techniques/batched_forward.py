@@ -1,0 +1,52 @@
+"""The whole batch at once instead of sample by sample."""
+
+from hotlap.core.numerics import Numerics
+from hotlap.core.pattern import Pattern
+from hotlap.core.technique import Claim, Example, Group, How, Technique
+
+technique = Technique(
+    title="Compute the batch at once, not its samples in a Python loop",
+    group=Group.COMPUTING,
+    numerics=Numerics.ROUNDING,
+    how=(How.ADVICE,),
+    why=(
+        "A loop over samples launches each operation once for every sample, on a matrix too small "
+        "to fill the device, and pays for Python each time. Modules, matmul, einsum and "
+        "torch.vmap take the batch as an axis."
+    ),
+    changes="Larger matrix products are summed in another order.",
+    avoid=(
+        "Leave the loop where samples differ in length or in what is done with them, and where one "
+        "depends on the one before it."
+    ),
+    claims=(Claim("goes beyond the articles", "PyTorch performance tuning guide"),),
+    patterns=(
+        Pattern(
+            id="loop_over_samples",
+            says="the samples of a batch go through the same operations one at a time",
+            remedy="apply the operations to the whole batch (torch.vmap where one takes no batch)",
+            check="hotlap.source.checks.samples:loop_over_samples",
+            phases=("forward", "backward"),
+        ),
+    ),
+    examples=(
+        Example(
+            "import torch\n\n\n"
+            "class Net(torch.nn.Module):\n"
+            "    def forward(self, x):\n"
+            "        return torch.stack([self.layer(x[i]) for i in range(x.size(0))])\n",
+            "import torch\n\n\n"
+            "class Net(torch.nn.Module):\n"
+            "    def forward(self, x):\n"
+            "        return self.layer(x)\n",
+        ),
+        Example(
+            "import torch\n\n\n"
+            "class Net(torch.nn.Module):\n"
+            "    def forward(self, x, state):\n"
+            "        for t in range(x.size(0)):\n"
+            "            state = self.cell(x[t], state)\n"
+            "        return state\n"
+        ),
+    ),
+)

@@ -1,0 +1,51 @@
+"""Gradients clipped at their true size."""
+
+from hotlap.core.numerics import Numerics
+from hotlap.core.pattern import Pattern
+from hotlap.core.technique import Claim, Example, Group, How, Technique
+
+technique = Technique(
+    title="Clip gradients after unscaling them",
+    group=Group.STEPPING,
+    numerics=Numerics.TRAINING,
+    how=(How.ADVICE, How.PART),
+    why=(
+        "Clipping bounds what one bad batch can do, so a larger learning rate holds and fewer "
+        "steps are needed. It works only on gradients at their true size: under a GradScaler they "
+        "are thousands of times larger, and clipping them as they are makes every step tiny."
+    ),
+    changes="Clipped steps are shorter: another optimisation, and another one for each bound.",
+    avoid="Leave it off where gradients are well behaved: it costs a pass over all of them.",
+    claims=(
+        Claim("named without a figure", "A2: 'six techniques' article"),
+        Claim("named without a figure", "A4: '17 tips' article"),
+    ),
+    patterns=(
+        Pattern(
+            id="clip_before_unscale",
+            says="gradients are clipped while still multiplied by the scaler's factor",
+            remedy="call scaler.unscale_(optimizer) before clipping",
+            check="hotlap.source.checks.scaling:clip_before_unscale",
+            phases=("optimizer", "rest"),
+        ),
+    ),
+    examples=(
+        Example(
+            "import torch\n\n"
+            "scaler.scale(loss).backward()\n"
+            "torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)\n"
+            "scaler.step(optimizer)\n",
+            "import torch\n\n"
+            "scaler.scale(loss).backward()\n"
+            "scaler.unscale_(optimizer)\n"
+            "torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)\n"
+            "scaler.step(optimizer)\n",
+        ),
+        Example(
+            "import torch\n\n"
+            "loss.backward()\n"
+            "torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)\n"
+            "optimizer.step()\n"
+        ),
+    ),
+)

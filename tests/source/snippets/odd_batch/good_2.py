@@ -1,0 +1,3 @@
+from mylib import DataLoader
+
+loader = DataLoader("torch", batch_size=100)
