@@ -33,8 +33,9 @@ def main():
         optimizer.zero_grad()
         loss.backward()
         total = sum(p.grad.norm() ** 2 for p in model.parameters()) ** 0.5
+        clip = torch.clamp(1.0 / total, max=1.0)
         for p in model.parameters():
-            p.grad.mul_(1.0 / torch.clamp(total, min=1.0))
+            p.grad.mul_(clip)
         optimizer.step()
         average(shadow, model)
         if step % 100 == 0:

@@ -1,7 +1,8 @@
 """The planted workloads: which script, what is wrong in it, and on which line.
 
-The line is where the script carries the comment `# planted`. A `twin` does the same work
-without the fault, for a check that the finding goes away.
+The line is where the script carries the comment `# planted`. `ids` are the techniques or advices
+any of which names the cause; `within`: among so many of the first findings. A `twin` does the same
+work without the fault, for a check that the finding goes away.
 """
 
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ class Planted:
     script: str
     cause: str | None
     twin: str | None = None
+    ids: tuple[str, ...] = ()
+    within: int = 2
 
     @property
     def path(self) -> Path:
@@ -32,11 +35,72 @@ class Planted:
         return marked[0] if marked else None
 
 
+ANYWHERE = 99  # what costs no time that could be measured comes after what does
+
 PLANTED = [
-    Planted("input_bound", "input_bound.py", "data", "input_bound_clean.py"),
-    Planted("float64_copy", "float64_copy.py", "float64", "float64_copy_clean.py"),
-    Planted("compute_cnn", "compute_cnn.py", "compute"),
-    Planted("small_transformer", "small_transformer.py", "overhead"),
-    Planted("eval_with_grad", "eval_with_grad.py", "evaluation", "eval_with_grad_clean.py"),
+    Planted("input_bound", "input_bound.py", "data", "input_bound_clean.py", ("loader_workers",)),
+    Planted(
+        "float64_copy", "float64_copy.py", "float64", "float64_copy_clean.py", ("float64_copies",)
+    ),
+    Planted("compute_cnn", "compute_cnn.py", "compute", ids=("fused_pointwise",)),
+    Planted("small_transformer", "small_transformer.py", "overhead", ids=("fused_pointwise",)),
+    Planted(
+        "eval_with_grad",
+        "eval_with_grad.py",
+        "evaluation",
+        "eval_with_grad_clean.py",
+        ("no_grad_eval",),
+    ),
+    Planted(
+        "slow_decode",
+        "slow_decode.py",
+        "data",
+        "decode_clean.py",
+        ("loader_workers", "cached_dataset", "python_transforms"),
+    ),
+    Planted("print_item", "print_item.py", "reading", "loop_clean.py", ("host_sync",)),
+    Planted(
+        "tensor_of_arrays",
+        "tensor_of_arrays.py",
+        "copying",
+        "decode_clean.py",
+        ("no_copy_from_numpy",),
+    ),
+    Planted("hand_loops", "hand_loops.py", "loop", "loop_clean.py", ("foreach_loops",)),
+    Planted(
+        "running_loss",
+        "running_loss.py",
+        "memory",
+        "loop_clean.py",
+        ("retained_graph",),
+        ANYWHERE,
+    ),
+    Planted(
+        "outputs_kept",
+        "outputs_kept.py",
+        "memory",
+        "loop_clean.py",
+        ("retained_graph",),
+        ANYWHERE,
+    ),
+    Planted(
+        "checkpoint_often",
+        "checkpoint_often.py",
+        "saving",
+        "loop_clean.py",
+        ("async_checkpoint",),
+    ),
+    Planted("sample_loop", "sample_loop.py", "loop", "clean.py", ("batched_forward",)),
+    Planted(
+        "raw_inputs",
+        "raw_inputs.py",
+        "inputs",
+        "loop_clean.py",
+        ("input_normalised",),
+        ANYWHERE,
+    ),
+    Planted("anomaly_on", "anomaly_on.py", "debugging", "loop_clean.py", ("debug_off",)),
     Planted("clean", "clean.py", None),
+    Planted("loop_clean", "loop_clean.py", None),
+    Planted("decode_clean", "decode_clean.py", None),
 ]

@@ -25,8 +25,7 @@ def main():
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        norms = torch._foreach_norm([p.grad for p in model.parameters()])
-        print(step, loss.item(), [f"{norm.item():.4f}" for norm in norms])  # planted
+        print(step, loss.item(), *(p.grad.norm().item() for p in model.parameters()))  # planted
 
 
 if __name__ == "__main__":

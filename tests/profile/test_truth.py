@@ -1,4 +1,7 @@
-"""Truth: on each workload with a planted bottleneck, the top finding names it, with its line."""
+"""Truth: on each workload with a planted cause a finding names it, with its line.
+
+The default suite runs a few of them; `make test-slow` runs all.
+"""
 
 import json
 import subprocess
@@ -10,26 +13,25 @@ import pytest
 
 from planted.manifest import PLANTED, Planted
 
-pytestmark = pytest.mark.slow
-
-HEADLINES = {
-    "data": "waiting for data",
-    "float64": "float64",
-    "compute": "forward and backward",
-    "overhead": "forward and backward",
-    "evaluation": "evaluation",
+QUICK = {"hand_loops", "outputs_kept"}
+PLANTS = [
+    pytest.param(p, id=p.name, marks=() if p.name in QUICK else pytest.mark.slow)
+    for p in PLANTED
+    if p.cause
+]
+OPTIONAL = {
+    "activation_checkpoint",
+    "channels_last",
+    "cpu_threads",
+    "fused_optimizer",
+    "fused_pointwise",
+    "mixed_precision",
 }
-REMEDIES = {
-    "data": "loader_workers",
-    "float64": "float64_copies",
-    "compute": "fused_pointwise",
-    "overhead": "fused_pointwise",
-    "evaluation": "no_grad_eval",
-}
+"""What may help any script, and is for a race to decide; no accusation."""
 
 
-def profile(script: Path, tmp_path: Path) -> dict[str, Any]:
-    command = [sys.executable, "-m", "hotlap", "profile", "--json", "--seconds", "8"]
+def profile(script: Path, tmp_path: Path, seconds: str) -> dict[str, Any]:
+    command = [sys.executable, "-m", "hotlap", "profile", "--json", "--seconds", seconds]
     done = subprocess.run(
         [*command, sys.executable, str(script)],
         cwd=tmp_path,
@@ -40,25 +42,45 @@ def profile(script: Path, tmp_path: Path) -> dict[str, Any]:
     )
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
+    assert found == json.loads((tmp_path / ".hotlap" / "profile.json").read_text())
     return found
 
 
-@pytest.mark.parametrize(
-    "planted", [p for p in PLANTED if p.cause], ids=lambda planted: planted.name
-)
-def test_the_top_finding_is_the_planted_one(planted: Planted, tmp_path: Path) -> None:
-    found = profile(planted.path, tmp_path)["findings"]
-    assert found, "nothing was found"
-    top = found[0]
-    assert planted.cause is not None
-    assert HEADLINES[planted.cause] in top["what"], top
-    assert REMEDIES[planted.cause] in {remedy["id"] for remedy in top["remedies"]}, top
-    places = [top["place"], *top["also"]]
-    assert f"{planted.path}:{planted.line}" in places, places
+def points(finding: dict[str, Any], ids: tuple[str, ...]) -> set[str]:
+    """The places of a finding, if it names one of the techniques."""
+    named = [remedy for remedy in finding["remedies"] if remedy["id"] in ids]
+    if not named:
+        return set()
+    places = {place for remedy in named for place in (remedy["place"], *remedy["also"])}
+    return {finding["place"], *finding["also"], *places}
 
 
-def test_a_clean_script_is_not_accused(tmp_path: Path) -> None:
-    clean = next(p for p in PLANTED if p.cause is None)
-    found = profile(clean.path, tmp_path)["findings"]
+@pytest.mark.parametrize("planted", PLANTS)
+def test_the_planted_cause_is_found_with_its_line(planted: Planted, tmp_path: Path) -> None:
+    seconds = "3" if planted.name in QUICK else "8"
+    found = profile(planted.path, tmp_path, seconds)["findings"][: planted.within]
+    places = set().union(*(points(finding, planted.ids) for finding in found))
+    told = [(f["what"], f["place"], [r["id"] for r in f["remedies"]]) for f in found]
+    assert f"{planted.path}:{planted.line}" in places, told
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("planted", [p for p in PLANTED if not p.cause], ids=lambda p: p.name)
+def test_a_clean_script_is_not_accused(planted: Planted, tmp_path: Path) -> None:
+    found = profile(planted.path, tmp_path, "8")["findings"]
     named = {remedy["id"] for finding in found for remedy in finding["remedies"]}
-    assert not named & {"loader_workers", "no_grad_eval", "float64_copies", "cached_dataset"}
+    assert named <= OPTIONAL | {"python_in_step"}
+    for finding in found:
+        if finding["remedies"][0]["id"] == "python_in_step":
+            assert finding["share"] < 0.25, finding
+
+
+@pytest.mark.slow
+def test_the_cause_goes_with_the_fault(tmp_path: Path) -> None:
+    for planted in PLANTED:
+        if planted.twin is None or not planted.twin.startswith(planted.name):
+            continue
+        twin = planted.path.with_name(planted.twin)
+        found = profile(twin, tmp_path, "5")["findings"]
+        named = {remedy["id"] for finding in found for remedy in finding["remedies"]}
+        assert not named & set(planted.ids), (twin, named)

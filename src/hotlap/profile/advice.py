@@ -45,6 +45,7 @@ ADVICE = (
             ("copy",),
             "tensors are copied or converted in the step; do it once, before the loop",
             "copy",
+            sure=False,
         ),
         (
             Need("!cuda", "copies to the GPU are what the step is for"),
@@ -58,9 +59,10 @@ ADVICE = (
             ("rest",),
             "Python code of the loop itself, outside of data, model and optimizer",
             "rest",
+            sure=False,
         ),
         (),
-        0.05,
+        0.1,
     ),
     Advice(
         "sync_in_step",

@@ -8,11 +8,11 @@ from typing import Any
 from hotlap.core.machine import Machine
 from hotlap.core.peaks import Peaks
 from hotlap.profile.findings import Seen, advised, proposed, seen_in
-from hotlap.profile.join import Costed, Past, joined
+from hotlap.profile.join import Costed, Past, joined, split
 from hotlap.profile.merge import merged
 from hotlap.profile.model import Finding, Headroom, Line, Phase, Profile
 from hotlap.profile.sights import sights
-from hotlap.profile.sources import touched
+from hotlap.profile.sources import line_of, touched
 from hotlap.source.config import read_config
 from hotlap.source.lint import Spot
 
@@ -46,7 +46,13 @@ def _all(own: list[Finding], spots: list[Costed], seen: Seen, folder: Path) -> t
     """Every finding, those that can be expected to give most first."""
     known = merged(own, spots, folder)
     found = [*known.findings, *advised(seen, known.explained, known.places)]
+    found = [_with_text(finding, folder) for finding in found]
     return tuple(sorted(found, key=lambda finding: finding.expected, reverse=True))
+
+
+def _with_text(finding: Finding, folder: Path) -> Finding:
+    at = None if finding.text else split(finding.place, folder)
+    return replace(finding, text=line_of(*at)) if at else finding
 
 
 def _spots(known: Profile, seen: list[Spot]) -> list[Costed]:

@@ -14,6 +14,11 @@ from hotlap.profile.advice import ADVICE
 from hotlap.profile.model import DATA, Finding, Line, Remedy, headline, shares_of
 
 WORTH = 1.02
+PHASES_OF_THEIR_OWN = ("step", "backward", "zero_grad")
+"""Places whose samples between the phases are the way in and out of the phases, not work."""
+OVERHEAD = {"loader_workers": 0.5e-3}
+"""Seconds that a remedy itself costs a step: a worker's batch goes through pickle, a queue and
+shared memory, so that workers cannot shorten a wait of less."""
 PARTS = {
     "data": "waiting for data",
     "copy": "copying and converting tensors",
@@ -75,8 +80,9 @@ def advised(seen: Seen, explained: Mapping[str, float], places: frozenset[str]) 
         phase: max(0.0, share - explained.get(phase, 0.0) / seen.step if seen.step else 0.0)
         for phase, share in seen.shares.items()
     }
+    taken = places | {seen.places.get(kind, "") for kind in PHASES_OF_THEIR_OWN}
     lines = {
-        phase: tuple(line for line in found if line.place not in places)
+        phase: tuple(line for line in found if line.place not in taken)
         for phase, found in seen.lines.items()
     }
     left = replace(seen, shares=shares, lines=lines)
@@ -89,8 +95,9 @@ def _found(candidates: Iterable[tuple[str, Symptom, float]], seen: Seen) -> list
     parts: dict[str, list[Remedy]] = {}
     for name, symptom, least in candidates:
         remedy = _remedy(name, symptom, seen)
-        if remedy.most >= WORTH and seen.share(symptom.phases) >= least:
-            parts.setdefault(_part(symptom), []).append(remedy)
+        nowhere = not remedy.place and seen.hottest(symptom.phases) is None
+        if remedy.most >= WORTH and seen.share(symptom.phases) >= least and not nowhere:
+            parts.setdefault(_part(symptom, remedy, seen), []).append(remedy)
     return [_finding(part, remedies, seen) for part, remedies in parts.items()]
 
 
@@ -98,26 +105,31 @@ def _hold(needs: Iterable[Need], seen: Seen) -> bool:
     return all(need.holds(dict(seen.facts)) for need in needs)
 
 
-def _part(symptom: Symptom) -> str:
+def _part(symptom: Symptom, remedy: Remedy, seen: Seen) -> str:
     if symptom.place == "float64":
         return "float64"
     if {"forward", "backward"} <= set(symptom.phases):
         return "compute"
+    if symptom.by_line:
+        return max(symptom.phases, key=lambda phase: _line_share(remedy.place, (phase,), seen))
     return symptom.phases[0]
 
 
 def _remedy(name: str, symptom: Symptom, seen: Seen) -> Remedy:
     place = seen.places.get(symptom.place, "")
-    share = _line_share(place, symptom, seen) if symptom.by_line else seen.share(symptom.phases)
+    by_line = symptom.by_line
+    share = _line_share(place, symptom.phases, seen) if by_line else seen.share(symptom.phases)
+    if seen.step:
+        share = max(0.0, share - OVERHEAD.get(name, 0.0) / seen.step)
     most = 1.0 / max(1e-3, 1.0 - symptom.gives * share)
     return Remedy(name, symptom.says, symptom.phases, place, most, symptom.expected * share)
 
 
-def _line_share(place: str, symptom: Symptom, seen: Seen) -> float:
+def _line_share(place: str, phases: Iterable[str], seen: Seen) -> float:
     """The part of a step that was sampled on one line."""
     return sum(
         seen.shares.get(phase, 0.0) * line.share
-        for phase in symptom.phases
+        for phase in phases
         for line in seen.lines.get(phase, ())
         if line.place == place
     )
@@ -125,7 +137,9 @@ def _line_share(place: str, symptom: Symptom, seen: Seen) -> float:
 
 def _finding(part: str, remedies: list[Remedy], seen: Seen) -> Finding:
     remedies.sort(key=lambda remedy: remedy.expected, reverse=True)
-    phases = ("forward", "backward") if part == "compute" else remedies[0].phases
+    phases = ("forward", "backward") if part == "compute" else (part,)
+    if part == "float64":
+        phases = remedies[0].phases
     share = seen.share(phases)
     line = seen.hottest(phases)
     place, text = _where(part, remedies, line, seen)

@@ -29,29 +29,51 @@ def merged(own: Sequence[Finding], spots: Iterable[Costed], folder: Path) -> Mer
     finding, with their cost added up.
     """
     found = list(own)
+    known = _apart([spot for spot in spots if not spot.stale])
     apart: dict[str, list[Costed]] = {}
-    for spot in spots:
-        if spot.stale or _same(found, spot, folder):
-            continue
-        apart.setdefault(spot.spot.id, []).append(spot)
+    for spot in known:
+        if not _same(own, spot, folder):
+            apart.setdefault(spot.spot.id, []).append(spot)
+    for group in apart.values():
+        _add(found, group, folder)
     explained: dict[str, float] = {}
     places: set[str] = set()
-    for group in apart.values():
-        group.sort(key=lambda spot: spot.seconds, reverse=True)
-        _add(found, group, folder)
-        for spot in group:
-            places |= {_place(spot, folder, line) for line in _lines(spot)} if spot.worth else set()
-            for phase, seconds in spot.by_phase:
-                name = "forward" if phase == "loss" else phase
-                explained[name] = explained.get(name, 0.0) + seconds
+    for spot in known:
+        if spot.worth:
+            places |= {_place(spot, folder, line) for line in _lines(spot)}
+        for phase, seconds in spot.by_phase:
+            name = "forward" if phase == "loss" else phase
+            explained[name] = explained.get(name, 0.0) + seconds
     return Merged(tuple(found), explained, frozenset(places))
+
+
+def _apart(spots: list[Costed]) -> list[Costed]:
+    """The spots, the costliest first; a line's time counts for the first that claims it."""
+    claimed: set[tuple[Path, int]] = set()
+    found = []
+    for spot in sorted(spots, key=lambda spot: spot.seconds, reverse=True):
+        lines = {(spot.spot.path, line) for line in _lines(spot)}
+        found.append(replace(spot, seconds=0.0, by_phase=()) if lines & claimed else spot)
+        if spot.seconds:
+            claimed |= lines
+    return [spot for spot in found if spot.seconds or not _beside(spot, found)]
+
+
+def _beside(spot: Costed, others: list[Costed]) -> bool:
+    """Whether the same pattern has another spot, with a cost, on the same line."""
+    one = spot.spot
+    return any(
+        other.seconds and (one.id, one.path, one.line) == (two.id, two.path, two.line)
+        for other in others
+        for two in (other.spot,)
+    )
 
 
 def _lines(spot: Costed) -> range:
     return range(spot.spot.line, max(spot.spot.line, spot.spot.end_line) + 1)
 
 
-def _same(found: list[Finding], spot: Costed, folder: Path) -> bool:
+def _same(found: Sequence[Finding], spot: Costed, folder: Path) -> bool:
     """Whether a finding proposes the technique of a spot at the spot's place."""
     for finding in found:
         for remedy in finding.remedies:

@@ -11,7 +11,8 @@ from typing import Any
 from hotlap.core.registry import techniques
 from hotlap.profile.join import split
 from hotlap.profile.retained import binding
-from hotlap.profile.torch_warnings import known
+from hotlap.profile.sources import line_of
+from hotlap.profile.torch_warnings import known as known_warnings
 from hotlap.source.lint import Spot
 
 FAR_MEAN = 3.0
@@ -22,32 +23,16 @@ WIDE_SPREAD = 100.0
 
 @dataclass(frozen=True)
 class Words:
-    """What to say of a sight whose technique has no pattern to say it."""
+    """What to say of a sight that no pattern of its technique can see in source."""
 
     says: str
     remedy: str
 
 
 WORDS = {
-    "retained_graph": Words(
-        "what is kept here keeps the graph of every step alive, so that memory grows",
-        "keep .detach() of it, or .item() where the number is enough",
-    ),
-    "bias_before_norm": Words(
-        "the bias is taken out again by the batch normalisation that follows",
-        "bias=False",
-    ),
-    "dims_multiple_of_8": Words(
-        "large sizes that are no multiple of 8 keep tensor cores idle",
-        "pad vocabulary, features, channels and batch to a multiple of 8 (64 on an A100 or newer)",
-    ),
     "input_normalised": Words(
         "the inputs are far from zero mean and unit variance, which slows learning",
         "normalise them with the data set's mean and standard deviation",
-    ),
-    "ddp_not_dp": Words(
-        "DataParallel copies the model to every GPU in each step, in one process",
-        "DistributedDataParallel, one process a GPU, started by torchrun",
     ),
 }
 
@@ -66,7 +51,9 @@ def _retained(payload: Mapping[str, Any], folder: Path) -> Iterator[Spot]:
     for holder in payload["retained"]:
         path = folder / holder["path"]
         if line := binding(path, holder):
-            yield from _spot("retained_graph", f"{path}:{line}", folder, f"`{holder['name']}`")
+            summed = "+=" in line_of(path, line)
+            name = "graph_summed" if summed else "graph_kept"
+            yield from _spot("retained_graph", f"{path}:{line}", folder, holder["name"], name)
 
 
 def _modules(payload: Mapping[str, Any], folder: Path) -> Iterator[Spot]:
@@ -102,22 +89,25 @@ def raw(statistics: Mapping[str, float]) -> str:
 
 
 def _warnings(shown: list[Mapping[str, Any]], folder: Path) -> Iterator[Spot]:
-    for entry, place in known(shown):
+    for entry, place in known_warnings(shown):
         if at := split(place, folder):
             path, line = at
             yield Spot(path, line, 1, entry.id, entry.says, entry.remedy, entry.technique)
 
 
-def _spot(technique: str, place: str, folder: Path, detail: str = "") -> Iterable[Spot]:
+def _spot(
+    technique: str, place: str, folder: Path, detail: str = "", name: str = ""
+) -> Iterable[Spot]:
+    """A sight in the words of its technique's pattern (`name`, or the first), if it has one."""
     at = split(place, folder)
     if at is None:
         return ()
-    record = techniques().get(technique)
-    pattern = next(iter(record.patterns), None) if record else None
-    words = pattern or WORDS[technique]
+    patterns = techniques()[technique].patterns
+    known = [p for p in patterns if p.id == name] or list(patterns)
+    words = known[0] if known else WORDS[technique]
     says = f"{words.says} ({detail})" if detail else words.says
-    name = pattern.id if pattern else technique
-    return (Spot(at[0], at[1], 1, name, says, words.remedy, technique, phases=NO_TIME),)
+    kind = known[0].id if known else technique
+    return (Spot(at[0], at[1], 1, kind, says, words.remedy, technique, phases=NO_TIME),)
 
 
 NO_TIME = ("memory",)

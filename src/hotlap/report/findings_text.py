@@ -7,7 +7,7 @@ from rich.text import Text
 
 from hotlap.core.registry import techniques
 from hotlap.profile.model import Finding, Profile, Remedy
-from hotlap.report.words import ratio, shortened
+from hotlap.report.words import hanging, ratio, shortened
 
 PLACES = 3
 
@@ -27,14 +27,15 @@ def show(out: Console, profile: Profile, *, brief: bool = False) -> None:
 
 
 def _show(out: Console, number: int, finding: Finding) -> None:
-    head = Text(f"{number}. {finding.what}", "bold")
-    out.print(head + Text(_most(finding), "green"))
+    most = _most(finding)
+    head = hanging(f"{number}. {finding.what}{most}", out.width, then="   ")
+    out.print(Text(head, "bold"))
     if finding.place:
         out.print(shortened(f"   at {finding.place}  {finding.text}", out.width), style="cyan")
     for remedy in finding.remedies:
-        out.print(_remedy(remedy, finding))
+        out.print(Text(hanging(_remedy(remedy, finding), out.width, "   - ", "     ")))
     if raced := _raced(finding):
-        out.print(Text(f"   race it: {raced}", "dim"))
+        out.print(Text(hanging(f"race it: {raced}", out.width, "   ", "     "), "dim"))
     out.print()
 
 
@@ -44,12 +45,12 @@ def _most(finding: Finding) -> str:
     return " (no bound)" if finding.most > 100 else f" (at most {ratio(finding.most)})"
 
 
-def _remedy(remedy: Remedy, finding: Finding) -> Text:
-    places = [remedy.place] if remedy.place != finding.place else []
-    places = [place for place in (*places, *remedy.also) if place]
+def _remedy(remedy: Remedy, finding: Finding) -> str:
+    places = dict.fromkeys((remedy.place, *remedy.also))
+    places = [place for place in places if place not in {finding.place, ""}]
     more = f" and {len(places) - PLACES} more" if len(places) > PLACES else ""
     where = f" [{', '.join(places[:PLACES])}{more}]" if places else ""
-    return Text(f"   - {remedy.id}: {remedy.says}{where}")
+    return f"{remedy.id}: {remedy.says}{where}"
 
 
 def _raced(finding: Finding) -> str:

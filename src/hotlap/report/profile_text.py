@@ -6,7 +6,7 @@ from rich.text import Text
 
 from hotlap.profile.model import Headroom, Profile
 from hotlap.report import findings_text, layers_text
-from hotlap.report.words import count, duration, shortened, size
+from hotlap.report.words import count, duration, hanging, shortened, size
 
 BAR = 24
 LINES = 3
@@ -23,7 +23,7 @@ def show(out: Console, profile: Profile, *, brief: bool = False) -> None:
         _show_rest(out, profile)
         _show_memory(out, profile)
         if profile.headroom is not None:
-            out.print(Text.assemble(("limit   ", "bold"), limit(profile.headroom)))
+            _entry(out, "limit", limit(profile.headroom))
         for note in profile.notes:
             out.print(Text(note), style="dim")
         out.print()
@@ -86,7 +86,14 @@ def _show_memory(out: Console, profile: Profile) -> None:
     peak = f"peak {size(profile.peak_memory)}"
     if phases:
         peak += f", highest in {max(phases, key=lambda name: phases[name])}"
-    out.print(Text.assemble(("memory  ", "bold"), peak + (f"; {words}" if words else "")))
+    _entry(out, "memory", peak + (f"; {words}" if words else ""))
+
+
+def _entry(out: Console, name: str, words: str) -> None:
+    """A name in bold, and what it is about, beside it."""
+    text = Text(hanging(words, out.width, f"{name:<8}", " " * 8))
+    text.stylize("bold", 0, len(name))
+    out.print(text)
 
 
 def limit(headroom: Headroom) -> str:

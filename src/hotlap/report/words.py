@@ -1,6 +1,7 @@
 """Small wordings used everywhere."""
 
 import math
+import textwrap
 from collections.abc import Mapping
 from typing import Any
 
@@ -43,7 +44,9 @@ COUNT_UNITS = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 def size(found: int) -> str:
     """An amount of memory, `1.4 MiB`."""
-    return next((f"{found / unit:.1f} {name}" for unit, name in MEMORY_UNITS if found >= unit), f"{found} B")
+    return next(
+        (f"{found / unit:.1f} {name}" for unit, name in MEMORY_UNITS if found >= unit), f"{found} B"
+    )
 
 
 def count(number: float, what: str = "") -> str:
@@ -57,6 +60,18 @@ def shortened(text: str, width: int) -> Text:
     found = Text(text)
     found.truncate(max(40, width - 1), overflow="ellipsis")
     return found
+
+
+def hanging(text: str, width: int, first: str = "", then: str = "") -> str:
+    """The text in lines of at most `width` columns, each begun by `first` or `then`."""
+    return textwrap.fill(
+        text,
+        max(40, width - 1),
+        initial_indent=first,
+        subsequent_indent=then,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def verdict(estimate: Estimate, found: Verdict) -> str:

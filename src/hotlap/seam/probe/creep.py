@@ -6,7 +6,7 @@ of their modules, and what lies in containers and objects a little below them.
 """
 
 import sys
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
@@ -19,6 +19,7 @@ from hotlap.seam.probe.diagnosis import Diagnosis
 from hotlap.seam.where import is_users, is_users_file, short
 
 DEEP = 3
+TIMES = 2
 MOST_VALUES = 20_000
 LATEST = 256
 MOST_NODES = 4096
@@ -48,26 +49,27 @@ class Creep(Diagnosis):
     def begin(self) -> None:
         """The first look."""
         self._roots = roots_by_holder(sys._getframe())
-        self._kept = set(self._roots)
+        self._grew: Counter[Holder] = Counter()
 
     def between(self) -> None:
-        """A step later: keep those that still lead to what they led to, and to more."""
+        """A step later: who still leads to what it led to, and to more."""
         now = roots_by_holder(sys._getframe())
-        self._kept = {
-            holder for holder in self._kept & set(now) if _grown(now[holder], self._roots[holder])
-        }
+        self._grew.update(
+            holder for holder in now if _grown(now[holder], self._roots.get(holder, set()))
+        )
         self._roots = now
 
     def end(self) -> None:
         """The last look."""
         self.between()
-        self.value = [asdict(holder) for holder in sorted(self._kept, key=lambda h: h.name)]
+        kept = (holder for holder, times in self._grew.items() if times >= TIMES)
+        self.value = [asdict(holder) for holder in sorted(kept, key=lambda holder: holder.name)]
         self._roots = {}
 
 
 def _grown(now: set[Any], before: set[Any]) -> bool:
     """Whether the graph nodes `now` are not those from before, but lead to all of them."""
-    if now <= before:
+    if not before or now <= before:
         return False
     seen, queue, missing = set(now), deque(now), before - now
     while queue and missing and len(seen) < MOST_NODES:

@@ -1,0 +1,116 @@
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from hotlap.core.errors import UsageError
+from hotlap.profile.join import Past, joined
+from hotlap.profile.model import Finding, Remedy
+from hotlap.profile.sources import digest
+from hotlap.source.config import Config
+from hotlap.source.lint import Spot
+
+SCRIPT = """\
+import torch
+from torch import nn
+
+def train(model, loader, optimizer):
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        print(loss.item())
+"""
+
+
+def spot(path, line, end=0, phases=(), technique="host_sync", **more):
+    return Spot(Path(path), line, 1, "seen", "says", "remedy", technique, phases=phases,
+                end_line=end or line, **more)  # fmt: skip
+
+
+def document(path, lines, findings=(), step=0.0142):
+    files = {str(path): {"digest": digest(path.read_bytes()), "lines": lines}}
+    return {
+        "step": step,
+        "files": files,
+        "findings": [asdict(f) for f in findings],
+        "folder": str(path.parent),
+    }
+
+
+@pytest.fixture
+def script(tmp_path):
+    path = tmp_path / "train.py"
+    path.write_text(SCRIPT)
+    return path
+
+
+def test_cost_is_the_time_on_the_lines_of_the_spot(script):
+    past = Past(document(script, {"7": {"forward": (0.004, 40)}, "10": {"rest": (0.0019, 19)}}))
+    cost = past.cost(spot(script, 10))
+    assert cost.seconds == pytest.approx(0.0019)
+    assert cost.cost == "1.9 ms of 14.2 ms"
+    assert cost.worth
+    assert past.cost(spot(script, 6, end=10)).seconds == pytest.approx(0.0059)
+    assert past.cost(spot(script, 5)).cost == ""
+
+
+def test_only_the_phases_of_the_pattern_count(script):
+    lines = {"10": {"rest": (0.002, 9), "forward": (0.003, 9), "loss": (0.001, 9)}}
+    past = Past(document(script, lines))
+    assert past.cost(spot(script, 10, phases=("rest",))).seconds == pytest.approx(0.003)
+    assert past.cost(spot(script, 10, phases=("forward",))).seconds == pytest.approx(0.004)
+    assert past.cost(spot(script, 10, phases=("data",))).seconds == 0.0
+    assert past.cost(spot(script, 10)).seconds == pytest.approx(0.006)
+
+
+def test_one_or_two_samples_are_no_measurement(script):
+    past = Past(document(script, {"10": {"rest": (0.005, 2)}}))
+    assert not past.cost(spot(script, 10)).worth
+
+
+def test_a_file_that_changed_is_stale(script):
+    past = document(script, {"10": {"rest": (0.005, 20)}})
+    script.write_text("\n" + SCRIPT)
+    found = Past(past).cost(spot(script, 11))
+    assert found.stale
+    assert not found.worth
+    assert not found.confirmed
+
+
+def test_a_file_the_profile_did_not_meet_is_not_stale(script, tmp_path):
+    other = tmp_path / "other.py"
+    other.write_text("import torch\n")
+    assert not Past(document(script, {})).cost(spot(other, 1)).stale
+
+
+def test_a_hint_is_confirmed_where_the_profile_proposes_its_technique(script):
+    remedy = Remedy("loader_workers", "", ("data",), "train.py:5", 2.0, 0.5)
+    own = Finding("waiting", "train.py:5", "", 0.5, 2.0, (remedy,))
+    past = Past(document(script, {}, [own]))
+    assert past.cost(spot(script, 5, technique="loader_workers", hint=True)).confirmed
+    assert past.cost(spot(script, 4, end=9, technique="loader_workers", hint=True)).confirmed
+    assert not past.cost(spot(script, 9, technique="loader_workers", hint=True)).confirmed
+    assert not past.cost(spot(script, 5, technique="host_sync", hint=True)).confirmed
+
+
+@pytest.mark.parametrize("broken", [{}, {"step": 1}, {"step": None, "files": {}}, []])
+def test_what_is_no_profile_is_said(broken):
+    with pytest.raises(UsageError, match="not a profile"):
+        Past(broken)
+
+
+def test_joined_keeps_findings_and_confirmed_hints_alone(tmp_path):
+    path = tmp_path / "train.py"
+    path.write_text(
+        "from torch.utils.data import DataLoader\n\n"
+        "slow = DataLoader(list(range(9)), batch_size=3)\n"
+        "other = DataLoader(list(range(9)), batch_size=3)\n"
+    )
+    lines = {"3": {"data": (0.007, 50)}, "4": {"data": (0.0001, 1)}}
+    config = Config(root=tmp_path)
+    kept = joined([path], document(path, lines), config)
+    assert [(c.spot.line, c.spot.technique) for c in kept] == [(3, "loader_workers")]
+    wide = joined([path], document(path, lines), Config(root=tmp_path, hints=True))
+    assert [c.spot.line for c in wide] == [3, 4]

@@ -1,0 +1,83 @@
+from pathlib import Path
+
+import pytest
+
+from hotlap.profile.join import Costed
+from hotlap.profile.merge import merged
+from hotlap.profile.model import Finding, Remedy
+from hotlap.source.lint import Spot
+
+STEP = 0.01
+
+
+@pytest.fixture
+def script(tmp_path):
+    path = tmp_path / "train.py"
+    path.write_text("line one\nline two\nline three\nline four\n")
+    return path
+
+
+def costed(path, line, seconds, phase="rest", technique="host_sync", name="item", end=0):
+    spot = Spot(Path(path), line, 1, name, "it waits", "read less", technique,
+                end_line=end or line)  # fmt: skip
+    return Costed(spot, seconds, STEP, ((phase, seconds),) if seconds else ())
+
+
+def waiting(place="train.py:1", technique="loader_workers"):
+    remedy = Remedy(technique, "", ("data",), place, 2.0, 0.5)
+    return Finding("waiting for data", place, "", 0.5, 2.0, (remedy,))
+
+
+def test_a_spot_becomes_a_finding_with_its_cost(script):
+    found = merged([], [costed(script, 2, 0.002)], script.parent)
+    (finding,) = found.findings
+    assert finding.what == "it waits: 20% of a step, 2 ms"
+    assert (finding.place, finding.text) == ("train.py:2", "line two")
+    assert finding.most == pytest.approx(1.25)
+    assert finding.remedies[0].id == "host_sync"
+    assert found.explained == {"rest": pytest.approx(0.002)}
+    assert found.places == {"train.py:2"}
+
+
+def test_the_same_technique_at_the_same_place_is_one_finding(script):
+    own = [waiting("train.py:2")]
+    spot = costed(script, 1, 0.004, "data", "loader_workers", end=3)
+    assert merged(own, [spot], script.parent).findings == tuple(own)
+
+
+def test_the_same_technique_elsewhere_is_another(script):
+    own = [waiting("train.py:1", "no_copy_from_numpy")]
+    spot = costed(script, 3, 0.004, "rest", "no_copy_from_numpy")
+    assert len(merged(own, [spot], script.parent).findings) == 2
+
+
+def test_what_costs_time_in_the_wait_for_data_is_a_remedy_of_it(script):
+    spot = costed(script, 3, 0.004, "data", "python_transforms")
+    (finding,) = merged([waiting()], [spot], script.parent).findings
+    assert [remedy.id for remedy in finding.remedies] == ["loader_workers", "python_transforms"]
+
+
+def test_spots_of_one_pattern_make_one_finding(script):
+    spots = [costed(script, 2, 0.001), costed(script, 4, 0.003)]
+    (finding,) = merged([], spots, script.parent).findings
+    assert finding.place == "train.py:4"
+    assert finding.also == ("train.py:2",)
+    assert finding.share == pytest.approx(0.4)
+
+
+def test_a_line_costs_its_time_once(script):
+    spots = [costed(script, 2, 0.002), costed(script, 2, 0.002), costed(script, 2, 0.002, name="b")]
+    found = merged([], spots, script.parent)
+    assert sum(finding.share for finding in found.findings) == pytest.approx(0.2)
+    assert found.explained == {"rest": pytest.approx(0.002)}
+    assert all(not finding.also for finding in found.findings)
+
+
+def test_a_finding_without_a_cost_stands_without_a_figure(script):
+    (finding,) = merged([], [costed(script, 2, 0.0)], script.parent).findings
+    assert (finding.what, finding.most, finding.expected) == ("it waits", 1.0, 0.0)
+
+
+def test_nothing_is_said_of_a_file_that_changed(script):
+    spot = Costed(costed(script, 2, 0.0).spot, stale=True)
+    assert merged([], [spot], script.parent).findings == ()

@@ -1,0 +1,90 @@
+import pytest
+
+from hotlap.profile.sights import raw, sights
+from hotlap.profile.torch_warnings import KNOWN, known
+
+SHOWN = {
+    "tensor_of_arrays": "Creating a tensor from a list of numpy.ndarrays is extremely slow. Please",
+    "tensor_of_tensor": "To copy construct from a tensor, it is recommended to use sourceTensor",
+    "anomaly_on": "Anomaly Detection has been enabled. This mode will increase the runtime",
+    "too_many_workers": "This DataLoader will create 64 worker processes in total. Our suggested",
+    "pinned_for_nobody": "'pin_memory' argument is set as true but no accelerator is found, then",
+    "schedule_before_step": "Detected call of `lr_scheduler.step()` before `optimizer.step()`. In",
+    "old_amp": "`torch.cuda.amp.autocast(args...)` is deprecated. Please use `torch.amp.autocast",
+    "tf32_off": "TensorFloat32 tensor cores for float32 matrix multiplication available but not "
+    "enabled. Consider",
+    "padding_computed": "enable_nested_tensor is True, but self.use_nested_tensor is False because",
+    "rnn_weights_apart": "RNN module weights are not part of single contiguous chunk of memory. ",
+    "unused_not_found": "find_unused_parameters=True was specified in DDP constructor, but did not "
+    "find any unused parameters",
+    "grad_strides": "Grad strides do not match bucket view strides. This may indicate",
+    "slow_attention": "Memory efficient kernel not used because: (Triggered internally",
+    "data_parallel": "Was asked to gather along dimension 0, but all input tensors were scalars;",
+    "read_only_array": "The given NumPy array is not writable, and PyTorch does not support",
+}
+
+
+def payload(**more):
+    return {"retained": [], "warnings": [], "modules": {}, "places": {"model": "train.py:1"},
+            "facts": {"cuda": False}, **more}  # fmt: skip
+
+
+def test_every_known_warning_is_known_by_its_text():
+    assert {entry.id for entry in KNOWN} == set(SHOWN)
+    for name, text in SHOWN.items():
+        assert [e.id for e, _ in known([{"text": text, "place": "a.py:1"}])] == [name]
+
+
+def test_other_warnings_are_left_alone():
+    assert list(known([{"text": "overflow encountered in exp", "place": "a.py:1"}])) == []
+
+
+@pytest.mark.parametrize(
+    ("mean", "std", "spread", "is_raw"),
+    [
+        (0.0, 1.0, 1.0, False),
+        (0.45, 0.25, 1.3, False),
+        (-4.0, 4.5, 2.0, False),
+        (0.13, 0.31, 90.0, False),
+        (127.0, 73.0, 1.1, True),
+        (4.9, 6.0, 1.0, True),
+        (0.0, 0.001, 1.0, True),
+        (0.1, 1.0, 5000.0, True),
+        (20.0, 1.0, 1.0, True),
+        (0.0, 0.0, 1.0, False),
+    ],
+)
+def test_raw_inputs(mean, std, spread, is_raw):
+    assert bool(raw({"mean": mean, "std": std, "spread": spread})) is is_raw
+    assert raw({}) == ""
+
+
+def test_sights_become_spots_with_their_line(tmp_path):
+    (tmp_path / "train.py").write_text("out = model(x)\nfor x in y:\n    total += out\n")
+    holder = {"kind": "global", "name": "total", "path": "train.py", "function": 0}
+    bias = {"layer": "0", "kind": "Conv2d", "place": "train.py:1", "norm": "1"}
+    seen = payload(
+        retained=[holder],
+        modules={"bias_before_norm": [bias], "input": {"mean": 99.0, "std": 50.0, "spread": 1.0}},
+        warnings=[{"text": SHOWN["anomaly_on"], "place": "train.py:2"}],
+    )
+    found = {(spot.technique, spot.line) for spot in sights(seen, tmp_path)}
+    assert found == {
+        ("retained_graph", 3),
+        ("bias_before_norm", 1),
+        ("input_normalised", 1),
+        ("debug_off", 2),
+    }
+
+
+def test_odd_sizes_matter_on_a_gpu_alone(tmp_path):
+    layer = {"layer": "0", "kind": "Linear", "place": "train.py:1", "sizes": {"out_features": 1001}}
+    seen = payload(modules={"odd_sizes": [layer]})
+    assert sights(seen, tmp_path) == []
+    (spot,) = sights({**seen, "facts": {"cuda": True}}, tmp_path)
+    assert spot.technique == "dims_multiple_of_8"
+    assert "out_features=1001" in spot.says
+
+
+def test_nothing_seen_nothing_said(tmp_path):
+    assert sights(payload(), tmp_path) == []

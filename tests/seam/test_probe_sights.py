@@ -1,0 +1,231 @@
+"""What the diagnostic steps see in the live program: graphs that are kept, layers, warnings."""
+
+import warnings
+
+import pytest
+import torch
+import torch._dynamo
+from probing_help import line_of, probed
+from torch import nn
+from torch.nn import functional
+
+STEPS = 14
+
+
+@pytest.fixture(autouse=True)
+def nothing_compiled():
+    torch._dynamo.utils.counters.clear()
+
+
+class Meter:
+    def __init__(self):
+        self.values = []
+
+    def add(self, value):
+        self.values.append(value)
+
+
+def train(model, x, y, keep=lambda loss, output: None, **options):
+    with probed(steps=2, **options) as session:
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        for _ in range(STEPS):
+            output = model(x)
+            loss = functional.cross_entropy(output, y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            keep(loss, output)
+    return session.profile
+
+
+def data(*shape):
+    return torch.randn(*shape), torch.randint(0, 3, (shape[0],))
+
+
+def linear():
+    return nn.Sequential(nn.Linear(4, 5), nn.ReLU(), nn.Linear(5, 3))
+
+
+# graphs that outlive their step
+
+
+def kept_by(update):
+    """Run a loop whose variables `update` may keep graphs in; the names that do."""
+    x, y = data(8, 4)
+    model = linear()
+    state = {"sum": 0.0, "list": [], "meter": Meter()}
+    return {
+        holder["name"]
+        for holder in train(model, x, y, lambda loss, out: update(state, loss, out))["retained"]
+    }
+
+
+def test_a_sum_of_losses_keeps_their_graphs():
+    def update(state, loss, _):
+        state["sum"] = state["sum"] + loss
+
+    assert "state" in kept_by(update)
+
+
+def test_a_list_of_outputs_keeps_their_graphs():
+    assert "state" in kept_by(lambda state, _, out: state["list"].append(out))
+
+
+def test_an_object_of_the_users_is_looked_into():
+    assert kept_by(lambda state, loss, _: state["meter"].add(loss)) == {"values"}
+
+
+def test_the_holder_is_told_with_its_function():
+    x, y = data(8, 4)
+    model, running = linear(), 0.0
+    with probed(steps=2) as session:
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        for _ in range(STEPS):
+            loss = functional.cross_entropy(model(x), y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            running += loss
+    (holder,) = session.profile["retained"]
+    here = test_the_holder_is_told_with_its_function.__code__
+    assert holder["kind"] == "local"
+    assert holder["name"] == "running"
+    assert holder["function"] == here.co_firstlineno
+    assert here.co_filename.endswith(holder["path"])
+    assert running.requires_grad
+
+
+@pytest.mark.parametrize(
+    "update",
+    [
+        lambda state, loss, out: None,
+        lambda state, loss, out: state["list"].append(loss.item()),
+        lambda state, loss, out: state["list"].append(out.detach()),
+        lambda state, loss, out: state["meter"].add(loss.detach()),
+        lambda state, loss, out: state.update(last=loss, output=out),
+        lambda state, loss, out: state.update(list=[*state["list"][-1:], out]),
+    ],
+    ids=["nothing", "numbers", "detached", "detached in object", "the last", "the last two"],
+)
+def test_what_keeps_no_graphs_is_left_alone(update):
+    assert kept_by(update) == set()
+
+
+def test_graphs_of_changing_size_are_no_creep():
+    class Growing(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer, self.depth = nn.Linear(4, 4), 1
+
+        def forward(self, x):
+            self.depth += 1
+            for _ in range(self.depth):
+                x = self.layer(x)
+            return x[:, :3]
+
+    assert train(Growing(), *data(8, 4))["retained"] == []
+
+
+# layers
+
+
+def block(kind, taken, given, **options):
+    return kind(taken, given, **options)
+
+
+def test_bias_before_norm_is_seen_where_it_was_made():
+    with probed(steps=2) as session:
+        model = nn.Sequential(
+            block(nn.Conv2d, 3, 4, kernel_size=3),
+            nn.BatchNorm2d(4),
+            nn.Conv2d(4, 4, 3, bias=False),
+            nn.BatchNorm2d(4),
+            nn.Conv2d(4, 4, 3),
+            nn.ReLU(),
+            nn.BatchNorm2d(4),
+            nn.Flatten(),
+            nn.Linear(16, 3),
+        )
+        x, y = data(4, 3, 8, 8)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        for _ in range(STEPS):
+            optimizer.zero_grad()
+            functional.cross_entropy(model(x), y).backward()
+            optimizer.step()
+    (found,) = session.profile["modules"]["bias_before_norm"]
+    assert (found["layer"], found["norm"]) == ("0", "1")
+    assert found["place"] == line_of(block, "return kind")
+    assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
+
+
+def test_sizes_that_are_no_multiple_of_eight():
+    model = nn.Sequential(nn.Linear(130, 128), nn.ReLU(), nn.Linear(128, 67), nn.Linear(67, 3))
+    found = train(model, *data(8, 130))["modules"]["odd_sizes"]
+    assert {entry["layer"]: entry["sizes"] for entry in found} == {
+        "0": {"in_features": 130},
+        "2": {"out_features": 67},
+        "3": {"in_features": 67},
+    }
+
+
+def test_statistics_of_what_the_first_layer_with_weights_is_given():
+    x, y = data(64, 4)
+    found = train(nn.Sequential(nn.Identity(), *linear()), x * 50 + 100, y)["modules"]["input"]
+    assert found["mean"] == pytest.approx((x * 50 + 100).mean().item(), rel=1e-4)
+    assert found["std"] == pytest.approx((x * 50).std().item(), rel=1e-4)
+
+
+def test_a_model_that_normalises_itself_is_given_raw_inputs_rightly():
+    x, y = data(64, 4)
+    model = nn.Sequential(nn.BatchNorm1d(4), *linear())
+    assert train(model, x * 50 + 100, y)["modules"]["input"] == {}
+
+
+def test_token_ids_have_no_statistics():
+    class Tokens(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embed, self.head = nn.Embedding(9, 4), nn.Linear(4, 3)
+
+        def forward(self, x):
+            return self.head(self.embed(x).mean(1))
+
+    x = torch.randint(0, 9, (8, 5))
+    assert train(Tokens(), x, torch.randint(0, 3, (8,)))["modules"]["input"] == {}
+
+
+def test_what_each_layer_costs():
+    model = nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 3))
+    profile = train(model, *data(8, 4), layers=True)
+    rows = {row["layer"]: row for row in profile["layers"]["rows"]}
+    assert rows["0"]["flops"] == 2 * 8 * 4 * 16
+    assert rows["0"]["parameters"] == 4 * 16 + 16
+    assert rows["0"]["traffic"] >= 4 * (8 * 4 + 4 * 16 + 16 + 8 * 16)
+    assert rows["0"]["shape"] == {"in": 4, "out": 16, "groups": 1, "kernel": 1, "positions": 8}
+    assert rows["1"]["flops"] == 0
+    assert rows["1"]["pointwise"] == rows["1"]["traffic"] == 4 * 2 * 8 * 16
+    assert all(row["calls"] == 1 and row["seconds"] > 0 for row in rows.values())
+    assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
+
+
+def test_layers_are_not_looked_at_unasked():
+    assert train(linear(), *data(8, 4))["layers"] == {}
+
+
+# warnings
+
+
+def test_warnings_are_kept_with_the_users_line():
+    def keep(_, __):
+        warnings.warn("this is slow", stacklevel=1)
+
+    with pytest.warns(UserWarning, match="this is slow"):
+        profile = train(linear(), *data(8, 4), keep)
+    (found,) = [w for w in profile["warnings"] if w["text"] == "this is slow"]
+    assert found["place"] == line_of(keep, "warnings.warn")
+
+
+def test_everything_is_put_back():
+    before = (nn.Module.__init__, warnings._showwarnmsg)
+    train(linear(), *data(8, 4))
+    assert (nn.Module.__init__, warnings._showwarnmsg) == before
