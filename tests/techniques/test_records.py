@@ -14,7 +14,17 @@ ALL = list(techniques().values())
 IDS = [record.id for record in ALL]
 CPU = Machine("cpu", 4, 2, 2**33, (), "Linux", "6", "x86_64")
 GPU = Machine("cpu", 16, 8, 2**36, (Gpu("H200", 2**37),), "Linux", "6", "x86_64")
-PHASES = {"data", "copy", "forward", "backward", "optimizer", "evaluation", "rest", "memory"}
+PHASES = {
+    "data",
+    "copy",
+    "forward",
+    "backward",
+    "optimizer",
+    "evaluation",
+    "rest",
+    "memory",
+    "saving",
+}
 ISSUE = {
     "loader_workers": Numerics.EXACT,
     "pinned_memory": Numerics.EXACT,

@@ -1,6 +1,6 @@
 """What a profile can show that no technique changes by itself; the remedy is the user's to apply.
 
-Each has the same fields as a technique's symptom, and an id of its own.
+No record of the catalogue tells of it. Each has the fields of a technique's symptom, and an id.
 """
 
 from dataclasses import dataclass
@@ -63,26 +63,5 @@ ADVICE = (
         ),
         (),
         0.1,
-    ),
-    Advice(
-        "sync_in_step",
-        Symptom(
-            ("rest",),
-            "the step waits for the GPU: .item(), .cpu(), .tolist(), print or `if tensor`; "
-            "collect on the device and read now and then",
-            "sync",
-        ),
-        (Need("sync_calls", "nothing waits for the GPU"), Need("cuda", "no GPU")),
-        0.0,
-    ),
-    Advice(
-        "saving_in_step",
-        Symptom(
-            ("saving",),
-            "files are written while training waits; save less often, or in another thread",
-            "save",
-        ),
-        (),
-        0.02,
     ),
 )

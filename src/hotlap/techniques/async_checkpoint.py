@@ -2,7 +2,7 @@
 
 from hotlap.core.numerics import Numerics
 from hotlap.core.pattern import Pattern
-from hotlap.core.technique import Claim, Example, Group, How, Technique
+from hotlap.core.technique import Claim, Example, Group, How, Symptom, Technique
 
 technique = Technique(
     title="Write checkpoints and logs beside the step",
@@ -20,6 +20,11 @@ technique = Technique(
     ),
     avoid="Leave it where a checkpoint is rare or small against the steps in between.",
     claims=(Claim("goes beyond the articles", "PyTorch documentation, distributed.checkpoint"),),
+    symptom=Symptom(
+        phases=("saving",),
+        says="files are written while training waits; save less often, or in another thread",
+        place="save",
+    ),
     patterns=(
         Pattern(
             id="checkpoint_in_step",

@@ -2,7 +2,7 @@
 
 from hotlap.core.numerics import Numerics
 from hotlap.core.pattern import Pattern
-from hotlap.core.technique import Claim, Example, Group, How, Technique
+from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
 
 technique = Technique(
     title="Leave results on the device until they are needed",
@@ -26,6 +26,18 @@ technique = Technique(
         Claim("named without a figure", "A0: '18 tips' article, 2022"),
         Claim("named without a figure", "A3: data-loading article"),
         Claim("named without a figure", "A4: '17 tips' article"),
+    ),
+    needs=(
+        Need("cuda", "no GPU to wait for"),
+        Need("sync_calls", "nothing in the step waits for the GPU"),
+    ),
+    symptom=Symptom(
+        phases=("rest",),
+        says=(
+            "the step waits for the GPU: .item(), .cpu(), .tolist(), print or `if tensor`; collect "
+            "on the device and read now and then"
+        ),
+        place="sync",
     ),
     patterns=(
         Pattern(
