@@ -6,6 +6,7 @@ from click.testing import CliRunner
 
 from hotlap.cli.lint import lint
 from hotlap.core.errors import UsageError
+from hotlap.profile import sources
 
 SLOW = """\
 import torch
@@ -146,3 +147,26 @@ def test_installed_and_hidden_folders_are_left_out(run):
     Path("env/pyvenv.cfg").write_text("")
     assert code(run()) == 0
     assert code(run("site-packages/slow.py")) == 1
+
+
+def test_a_profile_gives_costs_and_drops_what_costs_nothing(run, tmp_path):
+    Path("train.py").write_text(
+        "import torch\nloader = torch.utils.data.DataLoader(data)\n"
+        "other = torch.utils.data.DataLoader(data)\n"
+    )
+    assert isinstance(run("--profile").exception, UsageError)
+    Path(".hotlap").mkdir()
+    Path(".hotlap/profile.json").write_text("{")
+    assert isinstance(run("--profile").exception, UsageError)
+    digest = sources.digest(Path("train.py").read_bytes())
+    lines = {"2": {"data": [0.0019, 20]}}
+    document = {
+        "step": 0.0142, "folder": str(tmp_path), "findings": [],
+        "files": {str(tmp_path / "train.py"): {"digest": digest, "lines": lines}},
+    }  # fmt: skip
+    Path(".hotlap/profile.json").write_text(json.dumps(document))
+    result = run("--profile")
+    assert code(result) == 1
+    assert "2:10" in result.output
+    assert "1.9 ms of 14.2 ms a step" in result.output
+    assert "3:9" not in result.output

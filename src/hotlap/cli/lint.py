@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hotlap.cli.common import NEGATIVE, OK, console, print_json
+from hotlap.cli.common import FOLDER, NEGATIVE, OK, console, print_json
 
 if TYPE_CHECKING:
     from hotlap.source.config import Config
     from hotlap.source.lint import Spot
+
+DOCUMENT = FOLDER / "profile.json"
 
 
 @click.command()
@@ -26,6 +28,13 @@ if TYPE_CHECKING:
 )
 @click.option("--select", multiple=True, metavar="ID", help="Only these patterns.")
 @click.option("--ignore", multiple=True, metavar="ID", help="Not these patterns.")
+@click.option(
+    "--profile",
+    "profiled",
+    is_flag=True,
+    help=f"Join with the last `hotlap profile` ({DOCUMENT}): findings with their measured "
+    "cost, hints only where they cost.",
+)
 @click.option("--list", "listed", is_flag=True, help="List the patterns and stop.")
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
 def lint(
@@ -33,6 +42,7 @@ def lint(
     hints: bool | None,
     select: tuple[str, ...],
     ignore: tuple[str, ...],
+    profiled: bool,
     listed: bool,
     paths: tuple[Path, ...],
 ) -> int:
@@ -44,9 +54,8 @@ def lint(
         _list(form)
         return OK
     config = _config(hints, select, ignore)
-    from hotlap.source.lint import lint as judge
-
-    spots = list(judge(paths or (Path(),), config))
+    judge = _judged_with_profile if profiled else _judged
+    spots = judge(paths or (Path(),), config)
     _WRITERS[form](spots)
     return NEGATIVE if any(not spot.hint for spot in spots) else OK
 
@@ -65,6 +74,35 @@ def _config(hints: bool | None, select: tuple[str, ...], ignore: tuple[str, ...]
         ignore=(*config.ignore, *ignore),
     )
     return config.checked({BROKEN, *(pattern.id for _, pattern in patterns())})
+
+
+def _judged(paths: tuple[Path, ...], config: "Config") -> "list[Spot]":
+    from hotlap.source.lint import lint as judge
+
+    return list(judge(paths, config))
+
+
+def _judged_with_profile(paths: tuple[Path, ...], config: "Config") -> "list[Spot]":
+    """The spots, the dearest first; what a profile confirmed is no longer a hint."""
+    import json
+    from dataclasses import replace
+
+    from hotlap.core.errors import UsageError
+    from hotlap.profile.join import joined
+
+    try:
+        document = json.loads(DOCUMENT.read_text("utf-8"))
+    except FileNotFoundError:
+        raise UsageError(f"there is no {DOCUMENT}", "run `hotlap profile CMD...` first") from None
+    except ValueError as error:
+        raise UsageError(f"{DOCUMENT} cannot be read: {error}") from None
+    spots = []
+    for found in sorted(joined(paths, document, config), key=lambda c: -c.seconds):
+        says = f"{found.spot.says}: {found.cost} a step" if found.cost else found.spot.says
+        says += " (the file changed since the profile)" if found.stale else ""
+        sure = found.worth or found.confirmed
+        spots.append(replace(found.spot, says=says, hint=found.spot.hint and not sure))
+    return spots
 
 
 def _text(spots: "list[Spot]") -> None:
