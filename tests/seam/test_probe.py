@@ -210,6 +210,33 @@ def test_two_optimizers_make_one_step():
     assert session.profile["step"]["p10"] > 0.011
 
 
+def test_of_short_steps_few_are_looked_at_in_detail_and_rare_ones_all():
+    model = net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with probed(steps=600) as session:
+        for index in range(700):
+            optimizer.zero_grad()
+            functional.cross_entropy(model(X), Y).backward()
+            optimizer.step()
+            if index % 100 == 50:
+                nap()
+                evaluate(model, batches=2)
+    profile = session.profile
+    assert profile["steps"] == 600
+    assert profile["detailed"] < 450
+    total = sum(phase["mean"] for phase in profile["phases"].values())
+    assert total == pytest.approx(profile["step"]["mean"])
+    assert profile["phases"]["evaluation"]["steps"] == 6
+    assert millis(session, "evaluation") > 6 * 2 * 11 / 600
+    assert profile["phases"]["forward"]["steps"] == pytest.approx(600, abs=1)
+
+
+def test_long_steps_are_all_looked_at():
+    with probed(steps=80) as session:
+        train(session, after=nap)
+    assert session.profile["detailed"] == 80
+
+
 # evaluation
 
 

@@ -1,5 +1,7 @@
 """The bookkeeping of the probe by itself, with made-up times."""
 
+import random
+
 import pytest
 
 from hotlap.seam.probe import device
@@ -18,7 +20,7 @@ from hotlap.seam.probe.phases import (
     REST,
     fold,
 )
-from hotlap.seam.probe.tally import BATCH, MOST_ROWS, Tally
+from hotlap.seam.probe.tally import BATCH, FIRST, LONG, MOST_ROWS, Tally
 
 
 def folded(codes, evaluations=()):
@@ -126,13 +128,43 @@ def test_tally_stays_small_and_its_sums_exact():
     steps = 3 * MOST_ROWS + BATCH // 2
     for index in range(steps):
         tally.add(([REST, FORWARD], [0, 10, 10 + (index % 11)], []))
-    assert len(tally._rows) <= MOST_ROWS + BATCH
+    assert len(tally._ordinary.rows) <= MOST_ROWS + BATCH
     phases = tally.phases()
     assert phases["rest"]["mean"] == pytest.approx(10e-9)
     assert phases["rest"]["steps"] == steps
     assert phases["forward"]["p50"] == pytest.approx(5e-9, abs=1.1e-9)
     assert phases["forward"]["p10"] == pytest.approx(1e-9, abs=1.1e-9)
     assert tally.step()["mean"] == pytest.approx(15e-9, rel=0.01)
+
+
+def test_few_ordinary_steps_in_detail_stand_for_all():
+    """One ordinary step in ten, all with an evaluation, and one that hung: as if all were."""
+    sampled, whole = Tally(), Tally()
+    draw = random.Random(7)
+    for index in range(40_000):
+        rest, forward = draw.randint(5, 15), draw.randint(80, 120)
+        odd, hangs = index % 100 == 99, index % 1000 == 7
+        marks = ([REST, FORWARD], [0, rest, rest + forward + 5_000 * hangs], [])
+        if odd:
+            marks = ([REST, EVALUATION, REST], [0, rest, rest + 900, rest + 1000], [(1, 2)])
+        whole.add(marks, odd)
+        lasted = marks[1][-1]
+        if index < FIRST + 1 or odd or lasted >= LONG * sampled.usual or draw.random() < 0.1:
+            sampled.add(marks, odd)
+        else:
+            sampled.clocked += 1
+            sampled.clocked_time += lasted
+    assert sampled.steps == whole.steps == 40_000
+    assert sampled.detailed < 0.15 * whole.detailed
+    assert sampled.step()["mean"] == pytest.approx(whole.step()["mean"], rel=1e-9)
+    found, true = sampled.phases(), whole.phases()
+    assert set(found) == set(true)
+    for name, phase in true.items():
+        assert found[name]["mean"] == pytest.approx(phase["mean"], rel=0.05)
+        assert found[name]["steps"] == pytest.approx(phase["steps"], rel=0.01)
+        for quantile in ("p10", "p50", "p90"):
+            assert found[name][quantile] == pytest.approx(phase[quantile], rel=0.2, abs=1e-9)
+    assert found["evaluation"]["steps"] == 400
 
 
 class Event:

@@ -29,9 +29,8 @@ class Roots:
         self.found: list[Module] = []
         self._makers: list[tuple[int, Maker]] = []
         self._original = Module.__call__
-        self._looking = False
-        self._quiet = 0
-        self._steps = 0
+        self.looking = False
+        self._steps_left = LOOK_AGAIN
         self._inside = False
 
     def add(self, order: int, maker: Maker) -> None:
@@ -55,23 +54,27 @@ class Roots:
 
     def look(self) -> None:
         """Look for new roots until some steps have passed without one."""
-        self._quiet = 0
-        if self._makers and not self._looking:
-            self._looking = True
+        if not self._makers:
+            return
+        self._steps_left = QUIET_STEPS
+        if not self.looking:
+            self.looking = True
             Module.__call__ = self._discover()  # type: ignore[method-assign]
 
-    def step(self) -> None:
-        """An optimizer step is over."""
-        self._steps += 1
-        self._quiet += 1
-        if self._looking and self._quiet >= QUIET_STEPS:
+    def step(self, steps: int = 1) -> None:
+        """So many optimizer steps are over."""
+        self._steps_left -= steps
+        if self._steps_left > 0:
+            return
+        if self.looking:
             self._stop()
-        elif self._steps % LOOK_AGAIN == 0:
+        else:
             self.look()
-            self._quiet = QUIET_STEPS - 1
+            self._steps_left = 1 if self.looking else LOOK_AGAIN
 
     def _stop(self) -> None:
-        self._looking = False
+        self.looking = False
+        self._steps_left = LOOK_AGAIN
         Module.__call__ = self._original  # type: ignore[method-assign]
 
     def _discover(self) -> CallModule:
@@ -87,7 +90,7 @@ class Roots:
                 self._attach(module)
                 return original(module, *args, **kwargs)
             finally:
-                if self._looking:
+                if self.looking:
                     Module.__call__ = __call__  # type: ignore[method-assign]
 
         return __call__
@@ -96,7 +99,7 @@ class Roots:
         present = module.__dict__.get(SLOT)
         if getattr(present, "hotlap_root", False) or isinstance(module, torch.jit.ScriptModule):
             return
-        self._quiet = 0
+        self._steps_left = QUIET_STEPS
         self.found.append(module)
         module.__dict__[SLOT] = self._wrapped(module, present or module._call_impl)
 
@@ -104,9 +107,10 @@ class Roots:
         outer = inner
         for _, maker in reversed(self._makers):
             outer = maker(root, outer) or outer
+        is_compiling = torch.compiler.is_dynamo_compiling
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            if self._inside or torch.compiler.is_compiling():
+            if self._inside or is_compiling():
                 return inner(*args, **kwargs)
             self._inside = True
             try:

@@ -32,16 +32,20 @@ class Cycle:
 
     def turn(self, optimizer: object) -> bool:
         """Note one optimizer step; True when it ends a cycle."""
-        self._remember(self._ids.setdefault(id(optimizer), len(self._ids)))
+        if len(self._history) < MEMORY:
+            self._remember(self._ids.setdefault(id(optimizer), len(self._ids)))
         self._since += 1
         if self._since < self.period:
             return False
         self._since = 0
         return True
 
+    @property
+    def every(self) -> bool:
+        """Whether it is known by now that each optimizer step is a cycle."""
+        return self.period == 1 and len(self._history) >= MEMORY
+
     def _remember(self, index: int) -> None:
-        if len(self._history) >= MEMORY:
-            return
         self._history.append(index)
         found = _period(self._history)
         if found and found != self.period:
@@ -59,30 +63,39 @@ def _period(history: list[int]) -> int:
 
 
 Listener = Callable[[Optimizer], None]
+Hook = Callable[..., None]
+"""Called as torch calls its hooks: with the optimizer, then a tuple and a dict of arguments."""
 
 
 @contextmanager
 def step_hooks(before: Listener | None, after: Listener) -> Iterator[None]:
     """Call `before(optimizer)` and `after(optimizer)` around every optimizer step."""
-    stepped = [False]
+    begins = None if before is None else lambda optimizer, *_: before(optimizer)
+    with bare_step_hooks(begins, lambda optimizer, *_: after(optimizer)):
+        yield
 
-    def done(optimizer: Optimizer, *_: Any) -> None:
-        stepped[0] = True
-        after(optimizer)
+
+@contextmanager
+def bare_step_hooks(before: Hook | None, after: Hook) -> Iterator[None]:
+    """The same where a frame more is too many: what else torch passes is to be let by (`*_`)."""
 
     def make(original: Any) -> Any:
         def step(self: Any, optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:
-            stepped[0] = False
-            result = original(self, optimizer, *args, **kwargs)
-            if not stepped[0]:  # infinities: the scaler left this step out
+            stepped: list[bool] = []
+            handle = register_optimizer_step_post_hook(lambda *_: stepped.append(True))
+            try:
+                result = original(self, optimizer, *args, **kwargs)
+            finally:
+                handle.remove()
+            if not stepped:  # infinities: the scaler left this step out
                 after(optimizer)
             return result
 
         return step
 
-    handles = [register_optimizer_step_post_hook(done)]
+    handles = [register_optimizer_step_post_hook(after)]
     if before is not None:
-        handles.append(register_optimizer_step_pre_hook(lambda opt, *_: before(opt)))
+        handles.append(register_optimizer_step_pre_hook(before))
     try:
         with replaced(torch.amp.GradScaler, "step", make):
             yield

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import wraps
 from threading import get_ident
+from time import perf_counter_ns
 from typing import Any
 
 import torch
@@ -20,7 +21,7 @@ from hotlap.seam.probe.feeding import feeding
 from hotlap.seam.probe.forwards import forwards
 from hotlap.seam.probe.phases import BACKWARD, CLOSURE, COPY, OPEN, OPTIMIZER, REST, SAVING
 from hotlap.seam.probe.recorder import Recorder
-from hotlap.seam.steps import step_hooks
+from hotlap.seam.steps import bare_step_hooks
 
 COPIES = ("to", "cuda", "cpu", "double", "float", "half", "bfloat16")
 ZEROING = (Optimizer, torch.nn.Module)
@@ -34,8 +35,7 @@ def boundaries(rec: Recorder) -> Iterator[None]:
         stack.enter_context(feeding(rec))
         for name in COPIES:
             stack.enter_context(_copies(rec, name))
-        stack.enter_context(_backward(rec, torch.Tensor))
-        stack.enter_context(_backward(rec, torch.autograd))
+        stack.enter_context(_backward(rec))
         stack.enter_context(_optimizers(rec))
         for owner in ZEROING:
             stack.enter_context(_zeroing(rec, owner))
@@ -81,9 +81,11 @@ def _note_copy(rec: Recorder, before: Any, after: Any, args: Any, kwargs: Any) -
             rec.facts.made_double("float64_made")
 
 
-def _backward(rec: Recorder, owner: Any) -> Any:
+def _backward(rec: Recorder) -> Any:
+    """`Tensor.backward` ends in `torch.autograd.backward`: one patch sees both."""
     line, facts = rec.timeline, rec.facts
-    codes, mark = line.codes, line.mark
+    codes, times, clock = line.codes, line.times, perf_counter_ns
+    ends_evaluation = line.evaluations.backward
 
     def make(original: Any) -> Any:
         def backward(*args: Any, **kwargs: Any) -> Any:
@@ -93,58 +95,64 @@ def _backward(rec: Recorder, owner: Any) -> Any:
                 facts.point("backward")
                 rec.session.wire.send("backward")
             line.backwards += 1
-            if line.evaluations.backward():
+            if ends_evaluation():
                 facts.note("eval_trained")
-            mark(BACKWARD)
+            codes.append(BACKWARD)
+            times.append(clock())
             try:
                 return original(*args, **kwargs)
             finally:
-                mark(line.base)
+                codes.append(line.base)
+                times.append(clock())
 
         return backward
 
-    return replaced(owner, "backward", make)
+    return replaced(torch.autograd, "backward", make)
 
 
 @contextmanager
 def _optimizers(rec: Recorder) -> Iterator[None]:
     line, facts = rec.timeline, rec.facts
-    codes, mark = line.codes, line.mark
+    codes, times, mark = line.codes, line.times, line.mark
 
-    def before(_: Optimizer) -> None:
+    def before(*_: Any) -> None:
         if not rec.begun:
             rec.begin()
             facts.point("step")
         if codes[-1] != OPTIMIZER and get_ident() == rec.thread:
             line.base = OPTIMIZER
-            mark(OPTIMIZER)
+            codes.append(OPTIMIZER)
+            times.append(perf_counter_ns())
 
-    def after(optimizer: Optimizer) -> None:
+    def after(optimizer: Optimizer, *_: Any) -> None:
         if get_ident() == rec.thread and not rec.turned(optimizer):
             line.base = REST
             mark(REST)
 
-    with step_hooks(before, after), _pointing(rec, Optimizer, "__init__", "optimizer"):
+    with bare_step_hooks(before, after), _pointing(rec, Optimizer, "__init__", "optimizer"):
         yield
 
 
 def _zeroing(rec: Recorder, owner: Any) -> Any:
-    line, facts = rec.timeline, rec.facts
-    codes, mark = line.codes, line.mark
+    facts = rec.facts
+    codes, times, clock = rec.timeline.codes, rec.timeline.times, perf_counter_ns
 
     def make(original: Any) -> Any:
         def zero_grad(owner: Any, *args: Any, **kwargs: Any) -> Any:
             back = codes[-1]
             if not OPEN[back] or get_ident() != rec.thread:
                 return original(owner, *args, **kwargs)
-            facts.point("zero_grad")
-            if not kwargs.get("set_to_none", True) or (args and not args[0]):
+            if "zero_grad" not in facts.settled:
+                facts.point("zero_grad")
+            if (args or kwargs) and not all((*args, *kwargs.values())):  # set_to_none
                 facts.note("zero_grad_false")
-            mark(OPTIMIZER)
+            codes.append(OPTIMIZER)
+            times.append(clock())
             try:
                 return original(owner, *args, **kwargs)
             finally:
-                mark(back)
+                codes.append(back)
+                times.append(clock())
 
         return zero_grad
 

@@ -8,7 +8,7 @@ of eight, so that recording them stays cheap.
 """
 
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from threading import get_ident
@@ -20,7 +20,7 @@ from hotlap.seam.patch import replaced
 from hotlap.seam.probe.phases import OPEN, Marks, name_of
 from hotlap.seam.probe.recorder import Recorder
 from hotlap.seam.probe.tally import Tally
-from hotlap.seam.probe.timeline import Marker, Timeline
+from hotlap.seam.probe.timeline import Timeline
 
 MOST_MARKS = 4096
 SHORT_STEP = 0.005
@@ -65,8 +65,23 @@ class Peaks:
         torch.cuda.reset_peak_memory_stats()
 
 
+class Stamps(list[int]):
+    """Times of marks; says when one is added."""
+
+    def __init__(self, added: Callable[[], None]) -> None:
+        super().__init__()
+        self._added = added
+
+    def append(self, time: int) -> None:
+        """Add one."""
+        super().append(time)
+        self._added()
+
+
 class DeviceTimeline(Timeline):
     """A timeline that follows the device as well, once CUDA is in use."""
+
+    may_skip = False
 
     def __init__(self) -> None:
         self.tally = Tally()
@@ -78,17 +93,16 @@ class DeviceTimeline(Timeline):
         self._last = 0.0
         super().__init__()
 
-    def _marker(self) -> Marker:
-        plain = super()._marker()
+    def _stamps(self) -> list[int]:
+        return Stamps(self._stamped)
 
-        def mark(code: int) -> None:
-            if self.peaks.on:
-                self.peaks.note(name_of(self.codes[-1], evaluating=self.evaluations.going_on))
-            plain(code)
-            if self._events is not None:
-                self._record(self._events)
-
-        return mark
+    def _stamped(self) -> None:
+        """A mark was made."""
+        if self.peaks.on:
+            ended = self.codes[len(self.times) - 2]  # at the step's end there is no new code
+            self.peaks.note(name_of(ended, evaluating=self.evaluations.going_on))
+        if self._events is not None:
+            self._record(self._events)
 
     def _record(self, events: list[Any]) -> None:
         if len(events) < MOST_MARKS:
@@ -105,8 +119,6 @@ class DeviceTimeline(Timeline):
 
     def close(self) -> Marks:
         """The step ends: its marks on the host's clock; its events wait to be read."""
-        if self._events is not None:
-            self._record(self._events)
         marks = super().close()
         self._last = (marks[1][-1] - marks[1][0]) * 1e-9
         if self._events is not None and len(self._events) == len(marks[1]):

@@ -13,7 +13,8 @@ class Evaluations:
     """Follows one step; indices point into the timeline's marks.
 
     `going_on`: an evaluation has been recognised and is not over. `in_training`: a training
-    forward has begun whose backward pass has not.
+    forward has begun whose backward pass has not. `special`: a loader was started in this step, or
+    a forward that looked like an evaluation's.
     """
 
     def __init__(self, codes: list[int]) -> None:
@@ -23,6 +24,7 @@ class Evaluations:
         self._fresh = False
         self._loaders = False
         self.in_training = False
+        self.special = False
         self._start_over()
 
     def _start_over(self) -> None:
@@ -41,6 +43,7 @@ class Evaluations:
         if code == LOADER or not self._fresh:
             self._batch = len(self._codes)
         self._fresh = code == LOADER
+        self.special = self.special or self._fresh
 
     def exhausted(self) -> None:
         """The loader that was asked has no more; it was the evaluation's, if one is going on."""
@@ -50,6 +53,7 @@ class Evaluations:
 
     def forward(self, root: int) -> None:
         """An evaluation-like forward of the module `root` begins; its mark comes next."""
+        self.special = True
         if self.in_training:  # a teacher that looks at the batch its student was given
             return
         if self._from < 0:
@@ -86,12 +90,16 @@ class Evaluations:
             self._ranges.append((self._from, self._to))
         self._start_over()
 
+    def over(self) -> None:
+        """The step is over."""
+        self._batch = -1
+        self._fresh = self.in_training = self.special = False
+
     def close(self) -> list[Range]:
         """The step is over: its evaluations."""
         if self._from >= 0:
             self._end()
-        self._batch = -1
-        self._fresh = self.in_training = False
+        self.over()
         if not self._ranges:
             return []
         found, self._ranges = self._ranges, []

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from threading import get_ident
+from time import perf_counter_ns
 from typing import Any
 
 from torch import is_anomaly_enabled, is_grad_enabled
@@ -42,7 +43,8 @@ def _criterion(rec: Recorder, _: Module, inner: CallModule) -> CallModule:
 
 
 def _model(rec: Recorder, root: Module, inner: CallModule) -> CallModule:
-    codes, mark, training = rec.timeline.codes, rec.timeline.mark, rec.timeline.evaluations.training
+    codes, times, clock = rec.timeline.codes, rec.timeline.times, perf_counter_ns
+    training = rec.timeline.evaluations.training
     known = _Known(rec, root)
 
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -53,11 +55,13 @@ def _model(rec: Recorder, root: Module, inner: CallModule) -> CallModule:
         if rec.counting:
             known.called(args, kwargs)
         training()
-        mark(FORWARD)
+        codes.append(FORWARD)
+        times.append(clock())
         try:
             return inner(*args, **kwargs)
         finally:
-            mark(LOSS)
+            codes.append(LOSS)
+            times.append(clock())
 
     return call
 

@@ -16,10 +16,11 @@ from torch.optim.optimizer import Optimizer
 from hotlap.seam.probe.diagnostics import Diagnostics
 from hotlap.seam.probe.facts import Facts
 from hotlap.seam.probe.lines import LOSS
+from hotlap.seam.probe.pace import Pace
 from hotlap.seam.probe.phases import LOSS as AFTER
 from hotlap.seam.probe.phases import Marks, name_of
 from hotlap.seam.probe.sampler import Sampler
-from hotlap.seam.probe.tally import Tally
+from hotlap.seam.probe.tally import LONG, Tally
 from hotlap.seam.probe.timeline import Timeline
 from hotlap.seam.steps import Cycle
 
@@ -64,10 +65,13 @@ class Recorder:
         self.at_first_step: list[Callable[[], AbstractContextManager[None]]] = []
         self.finish: Callable[[str], None] = lambda _: None
         self._pid = os.getpid()
-        self._turn = Cycle().turn
+        self._cycle = Cycle()
         self._until = FOREVER
         self._at_least = 0
-        self._note: Callable[[Marks], None] = self._warming
+        self._pace = Pace()
+        self._ahead = 0
+        self._limit = 0.0
+        self._note: Callable[[Marks, bool], None] = self._warming
         self._latest: Optimizer | None = None
         self._began = (0.0, 0.0)
         self._sampling = ExitStack()
@@ -111,42 +115,68 @@ class Recorder:
         if optimizer is not self._latest:
             self._latest = optimizer
             self.optimizers.add(optimizer)
-        if not self._turn(optimizer):
+        if self._ahead and self._clocked():
+            return True
+        if not self._cycle.turn(optimizer):
             return False
+        special = self.timeline.evaluations.special
         marks = self.timeline.close()
         if marks[2]:
             self.facts.confirm_evaluation()
-        self._note(marks)
-        self.session.roots.step()
+        self._note(marks, special)
+        self.session.roots.step(1 + self._ahead)
         self.timeline.reopen()
         return True
 
-    def _warming(self, marks: Marks) -> None:
+    def _clocked(self) -> bool:
+        """Count the step without its marks if it was an ordinary one."""
+        line, tally = self.timeline, self.tally
+        now = perf_counter_ns()
+        lasted = now - line.times[0]
+        if lasted >= self._limit or line.evaluations.special:
+            return False
+        self._ahead -= 1
+        tally.clocked += 1
+        tally.clocked_time += lasted
+        line.skip(now)
+        return True
+
+    def _warming(self, marks: Marks, special: bool) -> None:
         if not self.warm.steps:
             self.session.stepped()
-        self.warm.add(marks)
+        self.warm.add(marks, special)
         self.warm_samples = (self.samples, self.tokens)
         if self.warm.steps >= self.warmup:
             self.diagnostics.start()
             self._note = self._diagnosing if self.diagnostics.busy() else self._timing
         self._restart()
 
-    def _diagnosing(self, marks: Marks) -> None:
+    def _diagnosing(self, marks: Marks, special: bool) -> None:
         self.diagnostics.step(evaluated=bool(marks[2]))
         if not self.diagnostics.busy():
             self._note = self._timing
         self._restart()
 
-    def _timing(self, marks: Marks) -> None:
+    def _timing(self, marks: Marks, special: bool) -> None:
         tally = self.tally
-        tally.add(marks)
+        tally.add(marks, special)
         self.sampler.timing = True
         if self.counting:
             self.counted += 1
-        self.counting = tally.steps < EVERY or tally.steps % EVERY == 0
+        self._look_ahead()
         enough = tally.steps >= self.wanted > 0 and marks[1][-1] > self._at_least
         if enough or marks[1][-1] > self._until:
             self.finish("steps")
+
+    def _look_ahead(self) -> None:
+        """How many of the next steps are only clocked; none if samples are counted in the next."""
+        tally = self.tally
+        self.counting = tally.detailed < EVERY or tally.detailed % EVERY == 0
+        self._limit = LONG * tally.usual
+        now = self.counting or self.session.roots.looking or not self.timeline.may_skip
+        self._ahead = 0 if now or not self._cycle.every else self._pace.gap(tally.usual)
+        if tally.steps < self.wanted:
+            self._ahead = min(self._ahead, self.wanted - tally.steps - 1)
 
     def _restart(self) -> None:
         """Nothing so far counts: samples, CPU time, device times."""

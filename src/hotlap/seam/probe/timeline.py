@@ -14,23 +14,31 @@ class Timeline:
 
     `mark(code)` says that from now on it is `code`. The lists stay the same objects, so that
     boundaries may hold them. `base` is what a boundary returns to: REST, or OPTIMIZER while an
-    optimizer runs a closure. `backwards` counts backward passes.
+    optimizer runs a closure. `backwards` counts backward passes. Boundaries that every step crosses
+    append to `codes` and `times` themselves, in this order, rather than call `mark`.
     """
+
+    may_skip = True
 
     def __init__(self) -> None:
         self.base = REST
         self.backwards = 0
         self.codes = [REST]
-        self.times = [perf_counter_ns()]
+        self.times = self._stamps()
+        self.times[:] = (perf_counter_ns(),)
         self.evaluations = Evaluations(self.codes)
         self.mark = self._marker()
 
+    def _stamps(self) -> list[int]:
+        """The list that the times are kept in."""
+        return []
+
     def _marker(self) -> Marker:
-        add_code, add_time, clock = self.codes.append, self.times.append, perf_counter_ns
+        codes, times, clock = self.codes, self.times, perf_counter_ns
 
         def mark(code: int) -> None:
-            add_code(code)
-            add_time(clock())
+            codes.append(code)
+            times.append(clock())
 
         return mark
 
@@ -53,6 +61,14 @@ class Timeline:
         """The step ends here: its marks, to be folded later."""
         self.times.append(perf_counter_ns())
         return self.codes[:], self.times[:], self.evaluations.close()
+
+    def skip(self, now: int) -> None:
+        """The step ends here, at `now`, and its marks are not wanted: it was not special."""
+        self.evaluations.over()
+        self.base = REST
+        del self.codes[1:]
+        del self.times[1:]
+        self.times[0] = now
 
     def reopen(self) -> None:
         """The next step begins here; what the probe did since `close` belongs to no step."""
