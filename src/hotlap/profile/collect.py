@@ -7,6 +7,7 @@ from typing import Any
 
 from hotlap.core.machine import Machine
 from hotlap.core.peaks import Peaks
+from hotlap.core.registry import techniques
 from hotlap.profile.findings import Seen, advised, proposed, seen_in
 from hotlap.profile.join import Costed, Past, joined, split
 from hotlap.profile.merge import merged
@@ -65,9 +66,16 @@ def _spots(known: Profile, seen: list[Spot]) -> list[Costed]:
     found = joined(paths, document, read_config(Path(known.folder))) if paths else []
     have = {(one.spot.path.resolve(), one.spot.line, one.spot.technique) for one in found}
     past = Past(document)
-    return found + [
+    found += [
         past.cost(spot) for spot in seen if (spot.path, spot.line, spot.technique) not in have
     ]
+    return [one for one in found if one.seconds or not _refuted(one, known.device)]
+
+
+def _refuted(one: Costed, device: str) -> bool:
+    """Whether it can only cost time on a GPU, and there was none."""
+    record = techniques().get(one.spot.technique)
+    return device != "cuda" and record is not None and any(n.fact == "cuda" for n in record.needs)
 
 
 def _bare(

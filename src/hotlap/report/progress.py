@@ -1,7 +1,7 @@
-"""A few words at the right edge of the terminal's line while a program runs below hotlap.
+"""A line below the cursor that says what is going on while a program runs below hotlap.
 
-The program writes to the same terminal: the cursor is put back where it was, and the words are
-written over, never scrolled.
+The program writes to the same terminal, so the cursor stays where the program left it. What the
+line leaves behind when the program's output reaches it is erased with the next words.
 """
 
 import shutil
@@ -9,7 +9,10 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-SAVE, RESTORE = "\x1b7", "\x1b8"
+ROOM = "\x1bD\x1b[A"
+"""Down, scrolling if need be, and up again: now there is a line below."""
+SAVE, BELOW, RESTORE = "\x1b7", "\x1b[B\r", "\x1b8"
+ERASE = "\x1b[K"
 DIM, PLAIN = "\x1b[2m", "\x1b[0m"
 
 
@@ -18,11 +21,13 @@ class Progress:
 
     def __init__(self, *, on: bool) -> None:
         self._on = on
-        self._width = 0
+        self._said = False
 
     def __call__(self, words: str) -> None:
         """Write the words over the ones before."""
-        self._write(f"hotlap: {words}")
+        width = shutil.get_terminal_size().columns - 1
+        self._write(f"{DIM}{f'hotlap: {words}'[:width]}{PLAIN}")
+        self._said = True
 
     def steps(self, done: int, of: int) -> None:
         """So many steps have been profiled; `of` is 0 where no number was asked for."""
@@ -30,17 +35,13 @@ class Progress:
 
     def clear(self) -> None:
         """Take the words away."""
-        if self._width:
+        if self._said:
             self._write("")
 
     def _write(self, words: str) -> None:
-        if not self._on:
-            return
-        columns = shutil.get_terminal_size().columns
-        text = words[: columns - 1].rjust(max(self._width, len(words)))[-(columns - 1) :]
-        self._width = len(words)
-        sys.stderr.write(f"{SAVE}\x1b[{columns - len(text) + 1}G{DIM}{text}{PLAIN}{RESTORE}")
-        sys.stderr.flush()
+        if self._on:
+            sys.stderr.write(f"{ERASE}{ROOM}{SAVE}{BELOW}{words}{ERASE}{RESTORE}")
+            sys.stderr.flush()
 
 
 @contextmanager

@@ -1,0 +1,122 @@
+import io
+
+import pytest
+from rich.console import Console
+
+from hotlap.profile.model import Finding, Headroom, Phase, Profile, Remedy
+from hotlap.report import profile_text
+from hotlap.report.profile_text import limit
+
+
+def finding(what="the optimizer: 12% of a step, 2 ms", place="train.py:7", most=1.1, **more):
+    remedy = Remedy("fused_optimizer", "one kernel", ("optimizer",), place, most, 0.1)
+    return Finding(what, place, "optimizer.step()", 0.12, most, (remedy,), **more)
+
+
+def profile(**more):
+    return Profile(
+        **{
+            "steps": 37,
+            "step": 0.0142,
+            "step_p10": 0.013,
+            "step_p90": 0.016,
+            "device": "cpu",
+            "phases": (Phase("forward", 0.01, 0.009, 0.011, 0.7),),
+            "lines": {},
+            "samples_per_second": 100.0,
+            "tokens_per_second": 0.0,
+            "memory_by_phase": {"forward": 2**20},
+            "memory_by_owner": {"parameters": 2048, "buffers": 12},
+            "peak_memory": 2**30,
+            "headroom": None,
+            "findings": (finding(),),
+            **more,
+        }
+    )
+
+
+def printed(found, **options):
+    out = io.StringIO()
+    profile_text.show(Console(file=out, width=100, highlight=False), found, **options)
+    return out.getvalue()
+
+
+def test_a_whole_profile():
+    text = printed(profile())
+    assert "14.2 ms a step" in text
+    assert "1. the optimizer: 12% of a step, 2 ms (at most 1.10x)" in text
+    assert "at train.py:7  optimizer.step()" in text
+    assert "- fused_optimizer: one kernel\n" in text
+    assert "partial" not in text
+
+
+def test_a_partial_profile_says_so_and_why():
+    text = printed(profile(partial="the program was ended by SIGINT"))
+    assert text.startswith("partial: the program was ended by SIGINT")
+    assert "37 steps" in text.splitlines()[0]
+    assert "partial" in printed(profile(partial="it failed"), brief=True)
+
+
+def test_nothing_found():
+    assert "nothing found" in printed(profile(findings=()))
+
+
+def test_what_has_no_figure_is_given_none():
+    text = printed(profile(findings=(finding("the sum keeps every graph", most=1.0),)))
+    assert "1. the sum keeps every graph\n" in text
+
+
+def test_markup_in_source_is_text():
+    odd = finding(place="train.py:7")
+    odd = Finding("[bold]x[/bold]", odd.place, "a[/]b", odd.share, odd.most, odd.remedies, odd.also)
+    text = printed(profile(findings=(odd,), notes=("[red]",)))
+    assert "[bold]x[/bold]" in text
+    assert "a[/]b" in text
+
+
+def test_waiting_for_data_is_to_be_raced_with_its_bound():
+    remedies = tuple(
+        Remedy(name, "", ("data",), "", 2.0, 0.5)
+        for name in ("loader_workers", "python_transforms")
+    )
+    data = Finding("waiting for data", "train.py:3", "", 0.5, 2.0, remedies)
+    text = printed(profile(findings=(data,)))
+    assert "race it: hotlap tune --only loader_workers CMD" in text
+    assert "at most 2.00x, if data were free" in text
+    assert "race it" not in printed(profile())
+
+
+def test_further_places_are_named_once_and_few():
+    places = tuple(f"train.py:{line}" for line in range(1, 7))
+    remedy = Remedy("host_sync", "read less", ("rest",), places[0], 1.1, 0.1, places[1:])
+    text = printed(profile(findings=(Finding("it waits", places[0], "", 0.1, 1.1, (remedy,)),)))
+    assert "[train.py:2, train.py:3, train.py:4 and 2 more]" in text
+
+
+def test_lines_fit_the_terminal():
+    long = finding("word " * 60)
+    assert max(map(len, printed(profile(findings=(long,))).splitlines())) <= 100
+
+
+@pytest.mark.parametrize(
+    ("rate", "said"), [(5e9, "under 1 %"), (5e10, "5% of the measured"), (9e11, "90% of")]
+)
+def test_limit(rate, said):
+    assert said in limit(Headroom(1e6, rate, "float32", 1e12))
+    assert "peak" not in limit(Headroom(1e6, rate, "float32", None))
+
+
+def test_layers_have_their_table_and_their_worst():
+    row = {
+        "layer": "features.0", "kind": "Conv2d", "place": "train.py:3", "parameters": 448,
+        "calls": 1, "operators": 1, "flops": 2_000_000, "traffic": 4096, "elements": 1024,
+        "pointwise": 0, "seconds": 0.002, "shares_input": 1,
+        "shape": {"in": 1, "out": 64, "groups": 1, "kernel": 9, "positions": 10},
+    }  # fmt: skip
+    text = printed(profile(layers={"rows": [row], "left_out": 2}))
+    assert "features.0" in text
+    assert "2 M" in text
+    assert "G1 equal channel widths: features.0, 1 channels in, 64 out" in text
+    assert "and 2 more" not in text
+    many = [{**row, "layer": f"layer{i}"} for i in range(20)]
+    assert "and 6 more" in printed(profile(layers={"rows": many, "left_out": 2}))
