@@ -86,5 +86,14 @@ def test_odd_sizes_matter_on_a_gpu_alone(tmp_path):
     assert "out_features=1001" in spot.says
 
 
+def test_an_odd_batch_matters_on_a_gpu_alone(tmp_path):
+    places = {"loader": "train.py:4"}
+    seen = payload(places=places, facts={"cuda": True, "batch_size": 30})
+    (spot,) = sights(seen, tmp_path)
+    assert (spot.id, spot.line) == ("odd_batch", 4)
+    assert sights(payload(places=places, facts={"cuda": True, "batch_size": 32}), tmp_path) == []
+    assert sights(payload(places=places, facts={"cuda": False, "batch_size": 30}), tmp_path) == []
+
+
 def test_nothing_seen_nothing_said(tmp_path):
     assert sights(payload(), tmp_path) == []

@@ -19,6 +19,7 @@ FAR_MEAN = 3.0
 LARGE_STD = 5.0
 SMALL_STD = 0.02
 WIDE_SPREAD = 100.0
+MULTIPLE = 8
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,11 @@ def _modules(payload: Mapping[str, Any], folder: Path) -> Iterator[Spot]:
         for layer in seen.get("odd_sizes", ()):
             sizes = ", ".join(f"{name}={size}" for name, size in layer["sizes"].items())
             yield from _spot("dims_multiple_of_8", layer["place"], folder, sizes)
+        batch = payload["facts"].get("batch_size") or 0
+        if batch % MULTIPLE:
+            yield from _spot(
+                "dims_multiple_of_8", places.get("loader", ""), folder, f"{batch}", "odd_batch"
+            )
     if payload["facts"].get("data_parallel"):
         yield from _spot("ddp_not_dp", places.get("model", ""), folder)
     if said := raw(seen.get("input") or {}):
