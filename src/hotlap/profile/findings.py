@@ -137,9 +137,8 @@ def _line_share(place: str, phases: Iterable[str], seen: Seen) -> float:
 
 def _finding(part: str, remedies: list[Remedy], seen: Seen) -> Finding:
     remedies.sort(key=lambda remedy: remedy.expected, reverse=True)
-    phases = ("forward", "backward") if part == "compute" else (part,)
-    if part == "float64":
-        phases = remedies[0].phases
+    several = {"compute": ("forward", "backward"), "float64": remedies[0].phases}
+    phases = several.get(part, (part,))
     share = seen.share(phases)
     line = seen.hottest(phases)
     place, text = _where(part, remedies, line, seen)

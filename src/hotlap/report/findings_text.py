@@ -46,8 +46,8 @@ def _most(finding: Finding) -> str:
 
 
 def _remedy(remedy: Remedy, finding: Finding) -> str:
-    places = dict.fromkeys((remedy.place, *remedy.also))
-    places = [place for place in places if place not in {finding.place, ""}]
+    named = dict.fromkeys((remedy.place, *remedy.also))
+    places = [place for place in named if place not in {finding.place, ""}]
     more = f" and {len(places) - PLACES} more" if len(places) > PLACES else ""
     where = f" [{', '.join(places[:PLACES])}{more}]" if places else ""
     return f"{remedy.id}: {remedy.says}{where}"

@@ -6,44 +6,17 @@ module that is running; time is taken in the next two, where only the modules ar
 
 import time
 import weakref
-from contextlib import suppress
-from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
 import torch
 from torch import nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from hotlap.seam.probe.diagnosis import Diagnosis
-from hotlap.seam.probe.flops import formulas
+from hotlap.seam.probe.operators import Count, Row
 from hotlap.seam.probe.sights import WEIGHTED, guarded, names_of
 
 MOST = 400
-
-
-@dataclass
-class Row:
-    """One module, without what lies in its submodules.
-
-    `traffic`: bytes read and written by its operators; `pointwise` those of element-wise ones.
-    `elements`: the same traffic counted in tensor elements. `shares_input`: how many weighted
-    layers read the tensor that this one reads.
-    """
-
-    layer: str
-    kind: str
-    place: str
-    parameters: int
-    calls: int = 0
-    operators: int = 0
-    flops: int = 0
-    traffic: int = 0
-    elements: int = 0
-    pointwise: int = 0
-    seconds: float = 0.0
-    shape: dict[str, int] = field(default_factory=dict)
-    shares_input: int = 0
 
 
 class Layers(Diagnosis):
@@ -72,7 +45,7 @@ class Layers(Diagnosis):
                 layer.register_forward_hook(guarded(self._after), always_call=True),
             )
         ]
-        mode: Any = _Count(self)
+        mode: Any = Count(self.running)
         mode.__enter__()
         self._mode = mode
 
@@ -158,44 +131,3 @@ def _shape(layer: Any, made: Any) -> dict[str, int]:
         sizes = {"in": layer.in_channels, "out": layer.out_channels, "groups": layer.groups}
         sizes["kernel"] = prod(layer.kernel_size)
     return {**sizes, "positions": made.numel() // max(1, sizes["out"])}
-
-
-class _Count(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Credits each operator to the module that runs it."""
-
-    def __init__(self, layers: Layers) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self._layers = layers
-        self._formulas = formulas()
-
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
-    ) -> Any:
-        """Run one operator and count it."""
-        kwargs = kwargs or {}
-        result = func(*args, **kwargs)
-        row = self._layers.running()
-        if row is not None and not getattr(func, "is_view", False):
-            with suppress(Exception):  # whatever is odd about it, the program goes on
-                self._count(row, func, args, kwargs, result)
-        return result
-
-    def _count(self, row: Row, func: Any, args: Any, kwargs: Any, result: Any) -> None:
-        formula = self._formulas.get(func._overloadpacket)
-        row.operators += 1
-        if formula is not None:
-            row.flops += int(formula(*args, **{**kwargs, "out_val": result}))
-        tensors = [t for t in _flat((args, kwargs.values(), result)) if t.numel()]
-        moved = sum(t.numel() * t.element_size() for t in tensors)
-        row.elements += sum(t.numel() for t in tensors)
-        row.traffic += moved
-        if torch.Tag.pointwise in func.tags:
-            row.pointwise += moved
-
-
-def _flat(values: Any, depth: int = 3) -> list[torch.Tensor]:
-    if isinstance(values, torch.Tensor):
-        return [values]
-    if depth and not isinstance(values, (str, bytes)) and hasattr(values, "__iter__"):
-        return [tensor for value in values for tensor in _flat(value, depth - 1)]
-    return []

@@ -1,0 +1,80 @@
+from typing import Any
+
+import pytest
+
+from hotlap.profile.findings import advised, proposed, seen_in
+from hotlap.profile.model import Line
+
+STEP = 0.02
+
+
+def seen(
+    phases: dict[str, float],
+    lines: dict[str, list[tuple[str, float]]] | None = None,
+    step: float = STEP,
+    places: dict[str, str] | None = None,
+    **facts: Any,
+) -> Any:
+    rest = 1.0 - sum(phases.values())
+    payload = {
+        "facts": {"map_style": True, "loader_serial": True, "loaders": 1, **facts},
+        "places": {"loader": "train.py:3", "dataset": "train.py:9", **(places or {})},
+        "step": {"mean": step},
+        "phases": {n: {"mean": s * step} for n, s in {"forward": rest, **phases}.items()},
+    }
+    drawn = {
+        phase: tuple(Line(place, "", "", share) for place, share in found)
+        for phase, found in (lines or {}).items()
+    }
+    return seen_in(payload, drawn)
+
+
+def ids(found: Any) -> set[str]:
+    return {remedy.id for finding in found for remedy in finding.remedies}
+
+
+def test_workers_are_proposed_where_the_model_waits_for_data():
+    assert "loader_workers" in ids(proposed(seen({"data": 0.5})))
+
+
+@pytest.mark.parametrize(
+    "phases", [{}, {"data": 0.01}, {"rest": 0.5}, {"evaluation": 0.5}], ids=str
+)
+def test_workers_are_not_proposed_where_nothing_waits(phases):
+    assert "loader_workers" not in ids(proposed(seen(phases)))
+
+
+def test_workers_are_not_proposed_for_a_wait_shorter_than_they_cost():
+    assert "loader_workers" not in ids(proposed(seen({"data": 0.4}, step=0.001)))
+
+
+def test_workers_are_not_proposed_where_there_are_some():
+    assert "loader_workers" not in ids(proposed(seen({"data": 0.5}, loader_serial=False)))
+
+
+def test_a_fault_on_one_line_is_told_in_the_phase_it_costs():
+    lines = {"rest": [("train.py:21", 0.9)], "data": [("train.py:4", 1.0)]}
+    found = proposed(
+        seen({"rest": 0.5}, lines, places={"tensor": "train.py:21"}, tensor_from_numpy=True)
+    )
+    (finding,) = [f for f in found if "no_copy_from_numpy" in ids([f])]
+    assert finding.what.startswith("code between the phases: 50%")
+
+
+def test_only_what_nothing_else_explains_is_advised():
+    lines = {"rest": [("train.py:21", 0.9), ("train.py:22", 0.1)]}
+    whole = advised(seen({"rest": 0.5}, lines), {}, frozenset())
+    assert ids(whole) == {"python_in_step"}
+    assert whole[0].place == "train.py:21"
+    explained = {"rest": 0.25 * STEP}
+    (left,) = advised(seen({"rest": 0.5}, lines), explained, frozenset({"train.py:21"}))
+    assert left.place == "train.py:22"
+    assert left.share == pytest.approx(0.25)
+    assert advised(seen({"rest": 0.5}, lines), {"rest": 0.45 * STEP}, frozenset()) == []
+
+
+def test_the_way_into_the_optimizer_is_no_code_between_the_phases():
+    lines = {"rest": [("train.py:30", 1.0)]}
+    assert (
+        advised(seen({"rest": 0.3}, lines, places={"step": "train.py:30"}), {}, frozenset()) == []
+    )
