@@ -5,6 +5,7 @@ never steps an optimizer (a launcher, a loader worker) has patches that nothing 
 """
 
 import atexit
+import mmap
 import os
 import random
 import sys
@@ -50,6 +51,9 @@ class Session:
         self.inerts: dict[str, str] = {}
         self.undo = ExitStack()
         self._told = False
+        self._pid = os.getpid()
+        # Shared with forked processes: what takes hold in a loader worker is seen here as well.
+        self._in_forks = mmap.mmap(-1, len(spec.techniques) or 1)
         from hotlap.seam.roots import Roots
 
         self.roots = Roots()
@@ -74,13 +78,18 @@ class Session:
         notes = self.holds.setdefault(name, [])
         if note and len(notes) < 8 and note not in notes:
             notes.append(note)
+        if os.getpid() != self._pid and name in self.spec.techniques:
+            self._in_forks[list(self.spec.techniques).index(name)] = 1
 
     def inert(self, name: str, reason: str) -> None:
         """A technique found that it cannot work here."""
         self.inerts.setdefault(name, reason)
 
     def standing(self) -> dict[str, Any]:
-        """What each technique has come to, for the parent."""
+        """What each technique has come to, here and in forked processes, for the parent."""
+        for index, name in enumerate(self.spec.techniques):
+            if self._in_forks[index]:
+                self.holds.setdefault(name, ["in a process of its own"])
         return {"held": self.holds, "inert": self.inerts}
 
     def stepped(self) -> None:
