@@ -75,9 +75,11 @@ def test_an_object_of_the_users_is_looked_into():
     assert kept_by(lambda state, loss, _: state["meter"].add(loss)) == {"values"}
 
 
-def test_the_holder_is_told_with_its_function():
+def summed():
     x, y = data(8, 4)
     model, running = linear(), 0.0
+    model.eval()
+    model.train()
     with probed(steps=2) as session:
         optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
         for _ in range(STEPS):
@@ -86,8 +88,12 @@ def test_the_holder_is_told_with_its_function():
             loss.backward()
             optimizer.step()
             running += loss
-    (holder,) = session.profile["retained"]
-    here = test_the_holder_is_told_with_its_function.__code__
+    return session.profile["retained"], running
+
+
+def test_the_holder_is_told_with_its_function():
+    (holder,), running = summed()
+    here = summed.__code__
     assert holder["kind"] == "local"
     assert holder["name"] == "running"
     assert holder["function"] == here.co_firstlineno
@@ -109,6 +115,37 @@ def test_the_holder_is_told_with_its_function():
 )
 def test_what_keeps_no_graphs_is_left_alone(update):
     assert kept_by(update) == set()
+
+
+def test_a_function_that_holds_its_own_variables_keeps_them():
+    x, y = data(8, 4)
+    model, early = linear(), 1
+    mine = locals()
+    before = dict(mine)
+    with probed(steps=2):
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        for _ in range(STEPS):
+            optimizer.zero_grad()
+            functional.cross_entropy(model(x), y).backward()
+            optimizer.step()
+    assert mine == before
+    assert mine["early"] == early
+
+
+def test_no_variable_of_an_old_step_is_kept_alive():
+    import weakref
+
+    x, y = data(8, 4)
+    model, seen = linear(), []
+    with probed(steps=2):
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        for _ in range(STEPS):
+            output = model(x)
+            optimizer.zero_grad()
+            functional.cross_entropy(output, y).backward()
+            optimizer.step()
+            seen.append(weakref.ref(output))
+    assert [one() is None for one in seen] == [True] * (STEPS - 1) + [False]
 
 
 def test_graphs_of_changing_size_are_no_creep():

@@ -5,12 +5,14 @@ variables of the user's functions on the stack are looked at after each diagnost
 of their modules, and what lies in containers and objects a little below them.
 """
 
+import dis
 import sys
 from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from itertools import islice
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 import torch
@@ -24,6 +26,7 @@ MOST_VALUES = 20_000
 LATEST = 256
 MOST_NODES = 4096
 OPTIMIZED = 0x01  # of a code object: a function, whose f_locals are a copy
+LOOKING = {"locals", "vars", "eval", "exec"}
 CONTAINERS = (list, tuple, set, frozenset, deque)
 OPAQUE = (torch.optim.Optimizer, torch.utils.data.DataLoader, torch.utils.data.Dataset)
 
@@ -87,9 +90,7 @@ def roots_by_holder(frame: FrameType | None) -> dict[Holder, set[Any]]:
     while frame is not None:
         if is_users(frame.f_code):
             path = short(frame.f_code.co_filename)
-            if frame.f_code.co_flags & OPTIMIZED:
-                values = dict(frame.f_locals)
-                _forget(frame)
+            if values := _variables(frame):
                 search.variables(values, Holder("local", "", path, frame.f_code.co_firstlineno))
             if id(frame.f_globals) not in modules:
                 modules.add(id(frame.f_globals))
@@ -98,10 +99,28 @@ def roots_by_holder(frame: FrameType | None) -> dict[Holder, set[Any]]:
     return search.found
 
 
-def _forget(frame: FrameType) -> None:
-    """Before Python 3.13 a frame keeps the copy of its variables, and with it old tensors."""
-    if sys.version_info < (3, 13):
-        frame.f_locals.clear()
+def _variables(frame: FrameType) -> dict[str, Any]:
+    """The variables of a function; empty for the body of a module.
+
+    Before Python 3.13 a frame keeps the copy it gives, and with it old tensors, so that it is
+    emptied again. The same copy is what `locals()` gives the user: such functions are left alone.
+    """
+    if not frame.f_code.co_flags & OPTIMIZED:
+        return {}
+    if sys.version_info >= (3, 13):
+        return dict(frame.f_locals)
+    if _looks_at_itself(frame.f_code):
+        return {}
+    values = dict(frame.f_locals)
+    frame.f_locals.clear()
+    return values
+
+
+@cache
+def _looks_at_itself(code: CodeType) -> bool:
+    names = LOOKING.intersection(code.co_names)
+    loaded = (step.argval for step in dis.get_instructions(code) if step.opname == "LOAD_GLOBAL")
+    return bool(names) and not names.isdisjoint(loaded)
 
 
 class _Search:

@@ -23,7 +23,7 @@ def _noting(rec: Recorder, original: Any) -> Any:
     @wraps(original)
     def __init__(module: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
         original(module, *args, **kwargs)
-        with suppress(TypeError):  # a module of the user's without a hash
+        with suppress(Exception):  # a module of the user's without a hash, or without one yet
             rec.made[module] = place()
 
     return __init__
