@@ -4,7 +4,6 @@ Remedies that shorten the same part of a step make one finding: its headline is 
 and each remedy says what it would change, where, and the most it could give.
 """
 
-import linecache
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -156,10 +155,4 @@ def _where(part: str, remedies: list[Remedy], line: Line | None, seen: Seen) -> 
         return line.place, line.text
     if part == "compute":
         place = seen.places.get("model", place)
-    return place, _source(place)
-
-
-def _source(place: str) -> str:
-    """The line of source at `file:line`, without its indentation; empty if it cannot be read."""
-    path, _, number = place.rpartition(":")
-    return linecache.getline(path, int(number)).strip() if number.isdigit() else ""
+    return place, ""  # the line itself is read once all findings are there
