@@ -40,7 +40,13 @@ if TYPE_CHECKING:
 
 _RESULT = frozenset({TENSOR, GRAPH})
 _PASSED_ON = frozenset({"sum", "list", "tuple", "reversed", "sorted", "max", "min", "abs", "iter"})
-_COMPUTES = ("torch.linalg.", "torch.fft.", "torch.special.", "torch.Tensor.")
+_COMPUTES = (
+    "torch.linalg.",
+    "torch.fft.",
+    "torch.special.",
+    "torch.Tensor.",
+    "torch.nn.utils.clip_grad_norm_",
+)
 
 
 def kinds(values: "Values", call: ast.Call) -> Kinds:

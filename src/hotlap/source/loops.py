@@ -128,13 +128,17 @@ class Loops:
 
     def in_epoch(self, node: ast.AST) -> bool:
         """Whether a node runs once an epoch: in a loop around a step loop, not in the step loop."""
-        if not self.regions or self.in_step(node):
+        return bool(self.regions) and self._around_steps(node, 3)
+
+    def _around_steps(self, node: ast.AST, depth: int) -> bool:
+        """Whether a loop next around a step loop is around a node, or around what calls it."""
+        if self.in_step(node):
             return False
-        around = set(self._tree.loops(node))
+        if set(self._tree.loops(node)) & self._epochs:
+            return True
         function = self._tree.function(node)
-        for call in self._called.get(function, []) if function is not None else []:
-            around |= set(self._tree.loops(call))
-        return bool(around & self._epochs)
+        callers = self._called.get(function, []) if function is not None and depth else []
+        return any(self._around_steps(call, depth - 1) for call in callers)
 
     def without_grad(self, node: ast.AST, _seen: frozenset[ast.AST] = frozenset()) -> bool:
         """Whether gradients are switched off around a node, as far as this file tells."""

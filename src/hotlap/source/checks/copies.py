@@ -18,7 +18,8 @@ _MADE = frozenset(
 )  # fmt: skip
 _TENSOR = frozenset({"torch.tensor", "torch.FloatTensor", "torch.Tensor", "torch.LongTensor"})
 _SAME = frozenset({"float", "long", "half", "int", "unsqueeze", "view", "reshape", "expand",
-                   "double", "bool", "repeat", "squeeze", "type", "requires_grad_"})  # fmt: skip
+                   "double", "bool", "repeat", "tril", "triu", "squeeze", "type",
+                   "requires_grad_"})  # fmt: skip
 _NOT_THREE = 2
 
 
@@ -141,7 +142,9 @@ def _unused(source: Source, name: ast.Name) -> bool:
     between = [
         node
         for node in source.tree.every(ast.Name)
-        if node.id == name.id and made.at <= (node.lineno, node.col_offset) < here
+        if node.id == name.id
+        and isinstance(node.ctx, ast.Load)
+        and made.at <= (node.lineno, node.col_offset) < here
     ]
     return source.tree.function(made.target) is function and not between
 

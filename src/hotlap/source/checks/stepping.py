@@ -27,7 +27,8 @@ def foreach_off(source: Source, _: Technique) -> Iterator[ast.AST]:
         dotted = source.names.of(call.func)
         if dotted.startswith(("torch.optim.", "torch.nn.utils.")):
             given = source.arguments(call) or {}
-            if constant(source, given.get("foreach")) is False:
+            fused = constant(source, given.get("fused"))
+            if constant(source, given.get("foreach")) is False and fused in (None, False):
                 yield call
 
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from hotlap.core.technique import Technique
 from hotlap.source.called import goes_to_host
 from hotlap.source.module import Source
-from hotlap.source.tree import method, receiver
+from hotlap.source.seldom import seldom
+from hotlap.source.tree import keyword, method, receiver
 from hotlap.source.values import ARRAY, HOST, MODEL, SEVERAL, TENSOR
 
 _NUMBERS = frozenset({"float", "int", "bool", "complex"})
@@ -35,7 +36,8 @@ def cpu_in_step(source: Source, _: Technique) -> Iterator[ast.AST]:
         if owner is not None and _may_be_on_device(source, owner):
             yield call
     for call in _in_step(source, "to"):
-        if goes_to_host(source.values, call) and of_device(source, receiver(call)):
+        waits = keyword(call, "non_blocking") is None and goes_to_host(source.values, call)
+        if waits and of_device(source, receiver(call)):
             yield call
     yield from (call for call in _in_step(source, "numpy") if of_device(source, receiver(call)))
     for call in source.calls(*_ARRAYS):
@@ -57,7 +59,7 @@ def nonzero_in_step(source: Source, _: Technique) -> Iterator[ast.AST]:
 def tensor_as_condition(source: Source, _: Technique) -> Iterator[ast.AST]:
     """`if loss > best:`, `while error.max() > 0:`, `assert mask.any()`."""
     for test in _tests(source):
-        for part in _parts(test):
+        for part in _parts(source, test):
             if _decides(source, part) and source.loops.in_step(test):
                 yield part
 
@@ -99,13 +101,15 @@ def _tests(source: Source) -> Iterator[ast.expr]:
     yield from (node.test for node in source.tree.every(ast.Assert))
 
 
-def _parts(test: ast.expr) -> Iterator[ast.expr]:
-    """The operands of `a and not b`."""
+def _parts(source: Source, test: ast.expr) -> Iterator[ast.expr]:
+    """The operands of `a and not b`; what follows `step % n == 0 and` is seldom looked at."""
     if isinstance(test, ast.BoolOp):
         for value in test.values:
-            yield from _parts(value)
+            if isinstance(test.op, ast.And) and seldom(source.tree, value):
+                return
+            yield from _parts(source, value)
     elif isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        yield from _parts(test.operand)
+        yield from _parts(source, test.operand)
     else:
         yield test
 
