@@ -53,7 +53,7 @@ technique = Technique(
         ),
         Pattern(
             id="eval_mode_missing",
-            says="the model is evaluated as it trains: dropout is on, batch statistics move",
+            says="the model is evaluated in train mode: dropout drops, batch statistics move",
             remedy="call model.eval() before, and model.train() after",
             check="hotlap.source.checks.evaluating:eval_mode_missing",
             phases=("evaluation",),

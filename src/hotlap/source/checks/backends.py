@@ -37,6 +37,8 @@ def benchmark_contradiction(source: Source, _: Technique) -> Iterator[ast.AST]:
 
 def cudnn_off(source: Source, _: Technique) -> Iterator[ast.AST]:
     """The cuDNN library switched off by a constant."""
+    if b"cudnn" not in source.content:
+        return
     for scope in (source.tree.module, *source.tree.functions):
         for node, name, on in _settings(source, scope):
             if name == "enabled" and not on and unconditional(source, node):

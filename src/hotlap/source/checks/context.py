@@ -109,9 +109,17 @@ def in_steps(source: Source) -> set[ast.AST]:
     return {node for region in regions for node in reached(source, region.loop or region.body)}
 
 
+def in_test(source: Source, node: ast.AST) -> bool:
+    """Whether a node stands in a function that asserts, as unit tests do."""
+    function = source.tree.function(node)
+    return function is not None and any(
+        method(call).startswith("assert") for call in calls_within(source, function)
+    )
+
+
 def every_step(source: Source, node: ast.AST) -> bool:
-    """Whether a node runs at each step: under no option and in no handler."""
-    if not source.loops.in_step(node):
+    """Whether a node runs at each step: under no option, in no handler and in no test."""
+    if not source.loops.in_step(node) or in_test(source, node):
         return False
     below = node
     for around in source.tree.above(node):

@@ -34,7 +34,7 @@ def _formula(source: Source, node: ast.BinOp) -> str:
             return "gelu"
         if _is_mish(source, factor, others):
             return "mish"
-        if _called(source, factor) == "rsqrt" and _has_mean(factor):
+        if _called(source, factor) == "rsqrt" and others and _has_mean(source, factor):
             return "an RMS norm"
     centred = [factor for factor in factors if _is_centred(source, factor)]
     roots = {"sqrt", "rsqrt"}
@@ -98,8 +98,14 @@ def _is_mish(source: Source, factor: ast.expr, others: list[ast.expr]) -> bool:
     return x is not None and any(ast.dump(x) == ast.dump(other) for other in others)
 
 
-def _has_mean(factor: ast.expr) -> bool:
-    return any(method(node) == "mean" for node in ast.walk(factor))
+def _has_mean(source: Source, factor: ast.expr) -> bool:
+    """Whether a mean along an axis that is kept is in it, by a name too."""
+    parts = [meaning(source, n) if isinstance(n, ast.Name) else n for n in ast.walk(factor)]
+    return any(
+        method(part) == "mean" and any(k.arg == "keepdim" for k in part.keywords)
+        for part in parts
+        if isinstance(part, ast.Call)
+    )
 
 
 def _is_centred(source: Source, factor: ast.expr) -> bool:

@@ -11,6 +11,7 @@ from hotlap.source.checks.context import (
     calls_within,
     goes_backward,
     in_comprehension,
+    in_test,
     is_constant,
     name_of,
     place,
@@ -22,6 +23,10 @@ from hotlap.source.values import LOADER, MODEL
 
 _EVALUATES = re.compile(r"(?:^|_)(?:eval|evaluate|evaluation|valid|validate|validation|test|val|"
                         r"infer|inference|predict)(?:_|$)")  # fmt: skip
+# Layers that work differently in evaluation, and models that may hold them.
+_MODAL = re.compile(
+    rb"[Dd]rop_?(?:out|path)|BatchNorm|InstanceNorm|Transformer|from_pretrained|models|timm|hub"
+)
 _NO_GRAD = re.compile(r"grad|infer", re.IGNORECASE)
 _STEPS = frozenset({"validation_step", "test_step", "predict_step", "prediction_step"})
 
@@ -37,7 +42,11 @@ def eval_mode_missing(source: Source, _: Technique) -> Iterator[ast.AST]:
     """An evaluation of a model that is trained in this file, in train mode."""
     if not any(region.backward for region in source.loops.regions):
         return
+    if _same_in_both_modes(source):
+        return
     for call in _evaluations(source):
+        if not _over_loader(source, call) or not _defined(source, call.func):
+            continue
         if source.loops.without_grad(call) and _trained(source, call):
             function = source.tree.function(call)
             if not _mode_is_set(source, call) and not (function and function.name in _STEPS):
@@ -81,7 +90,9 @@ def _evaluations(source: Source) -> Iterator[ast.Call]:
         if function is not None and function.name in {"forward", "__call__", "training_step"}:
             continue
         loop = _data_loop(source, call)
-        if loop is not None and not goes_backward(source, function or loop):
+        if loop is None or in_test(source, call):
+            continue
+        if not goes_backward(source, function or loop):
             yield call
 
 
@@ -115,6 +126,20 @@ def _judged(source: Source, call: ast.Call) -> bool:
         and bool(_EVALUATES.search(function.name))
         and (function.name not in _STEPS and _over_loader(source, call))
     )
+
+
+def _same_in_both_modes(source: Source) -> bool:
+    """Whether the file writes its own models out, of layers that work alike in both modes."""
+    written = any(source.values.class_kind(node) == MODEL for node in source.tree.classes)
+    written = written or bool(source.calls("torch.nn.Sequential", "torch.nn.Linear"))
+    return written and not _MODAL.search(source.content)
+
+
+def _defined(source: Source, node: ast.expr) -> bool:
+    """Whether the file says where a name comes from; a fragment's names come from nowhere."""
+    if not isinstance(node, ast.Name):
+        return True
+    return bool(source.values.flow.reaching(node)) or source.names.of(node) != node.id
 
 
 def _over_loader(source: Source, call: ast.Call) -> bool:

@@ -21,6 +21,8 @@ _NORMS |= {"torch.nn.SyncBatchNorm"}
 
 def bias_before_norm(source: Source, _: Technique) -> Iterator[ast.AST]:
     """Layers that a batch normalisation follows in a sequence or in `forward`."""
+    if b"BatchNorm" not in source.content:
+        return
     found: dict[ast.AST, None] = {}
     for one, two in _neighbours(source):
         layer, norm = _used_once(source, one), meaning(source, two)

@@ -12,6 +12,12 @@ from hotlap.source.values import MODEL, SEVERAL, TENSOR
 _TENSOR_ONLY = frozenset(
     ["size", "dim", "view", "reshape", "unsqueeze", "permute", "flatten", "device", "shape", "ndim"]
 )
+# Modules that return one tensor.
+_PLAIN = frozenset(
+    f"torch.nn.{name}"
+    for name in ("Linear", "Embedding", "LayerNorm", "ReLU", "GELU", "Dropout", "Sequential",
+                 "Conv1d", "Conv2d", "Conv3d", "BatchNorm1d", "BatchNorm2d", "Flatten")
+)  # fmt: skip
 # What gives each sample another number of results.
 _RAGGED = frozenset(
     [
@@ -79,7 +85,8 @@ def _over_samples(
             owner = head.args[0] if dotted == "torch.unbind" else receiver(head)
             axis = argument(head, "dim", 1 if dotted == "torch.unbind" else 0)
             return (axis is None or is_constant(axis, 0)) and owner is not None
-    return isinstance(head, ast.Name) and _is_tensor(source, head)
+    plain = isinstance(target, ast.Name)
+    return plain and isinstance(head, ast.Name) and _is_tensor(source, head)
 
 
 def _sized(source: Source, node: ast.expr) -> str:
@@ -137,14 +144,29 @@ def _is_tensor(source: Source, node: ast.Name) -> bool:
     kinds = source.values.kinds(node)
     if SEVERAL in kinds:
         return False
-    values = [definition.value for definition in definitions]
-    if any(isinstance(value, ast.Call) for value in values):
-        return TENSOR in kinds
+    values = [d.value for d in definitions if not isinstance(d.target, ast.arg)]
+    if values:
+        return TENSOR in kinds and all(value and _of_torch(source, value) for value in values)
     function = source.tree.function(node)
     return function is not None and any(
         isinstance(n, ast.Attribute) and text(n.value) == node.id and n.attr in _TENSOR_ONLY
         for n in ast.walk(function)
     )
+
+
+def _of_torch(source: Source, value: ast.expr) -> bool:
+    """What torch computes is one tensor; what a module of this file returns may be a list."""
+    if not isinstance(value, ast.Call):
+        return True
+    if source.names.of(value.func).startswith("torch."):
+        return True
+    owner = receiver(value)
+    made = [value.func]
+    if isinstance(value.func, ast.Attribute | ast.Name):
+        made = [d.value for d in source.values.flow.reaching(value.func) if d.value is not None]
+    if made and all(isinstance(m, ast.Call) and source.names.of(m.func) in _PLAIN for m in made):
+        return True
+    return owner is not None and TENSOR in source.values.kinds(owner) and text(owner) != "self"
 
 
 def _alike(
@@ -158,6 +180,8 @@ def _alike(
         if isinstance(node, ast.If | ast.Break | ast.Continue | ast.IfExp | ast.While):
             return False
         if isinstance(node, ast.Subscript) and _ragged(node, indices):
+            return False
+        if isinstance(node, ast.Call) and _own_module(node, indices):
             return False
         if isinstance(node, ast.Call):
             name = method(node) or text(node.func)
@@ -174,6 +198,13 @@ def _ragged(node: ast.Subscript, indices: set[str]) -> bool:
         isinstance(inner, ast.Subscript)
         and any(isinstance(n, ast.Name) and n.id in indices for n in ast.walk(inner.slice))
         for inner in ast.walk(node.slice)
+    )
+
+
+def _own_module(call: ast.Call, indices: set[str]) -> bool:
+    """`self.layers[i](x)`: each round has a module of its own."""
+    return isinstance(call.func, ast.Subscript) and any(
+        isinstance(n, ast.Name) and n.id in indices for n in ast.walk(call.func.slice)
     )
 
 

@@ -21,3 +21,15 @@ def main(model, loader, val_loader, optimizer, criterion):
 def precompute(teacher, loader):
     """Its caller, in another file, says in which mode."""
     return [teacher(x) for x, _ in loader]
+
+
+def collect(envs, network, observation, optimizer, steps):
+    """A rollout: no evaluation."""
+    for _ in range(steps):
+        for t in range(128):
+            with torch.no_grad():
+                action = network(observation).argmax(-1)
+            observation = envs.step(action)
+        optimizer.zero_grad()
+        network(observation).mean().backward()
+        optimizer.step()

@@ -24,3 +24,20 @@ class Ragged(nn.Module):
 def show(batch):
     for i in range(batch.shape[0]):
         print(batch[i].sum())
+
+
+class Levels(nn.Module):
+    """The backbone returns a feature map for each level."""
+
+    def __init__(self, backbone, convs):
+        super().__init__()
+        self.backbone = backbone
+        self.convs = convs
+
+    def forward(self, x):
+        features = self.backbone(x)
+        sources = [self.convs[level](f) for level, f in enumerate(features)]
+        pooled = []
+        for feature in features:
+            pooled.append(torch.amax(feature, (2, 3)))
+        return sources, pooled

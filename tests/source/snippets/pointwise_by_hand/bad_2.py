@@ -13,3 +13,10 @@ class Norm(nn.Module):
 class RMSNorm(nn.Module):
     def forward(self, x):
         return self.weight * (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.eps))  # found: pointwise_by_hand
+
+
+class LlamaNorm(nn.Module):
+    def forward(self, hidden):
+        variance = hidden.pow(2).mean(-1, keepdim=True)
+        hidden = hidden * torch.rsqrt(variance + self.eps)  # found: pointwise_by_hand
+        return self.weight * hidden
