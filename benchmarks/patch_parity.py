@@ -37,9 +37,7 @@ def main(seconds: float, names: list[str]) -> None:
         },
     }
     command = f"python -m benchmarks.patch_parity {seconds:.0f} {' '.join(names)}"
-    record.write(
-        "patch-parity" + ("" if len(names) > 1 else f"-{names[0]}"), command, rows, summary
-    )
+    record.write("-".join(["patch-parity", *names]), command, rows, summary)
 
 
 if __name__ == "__main__":

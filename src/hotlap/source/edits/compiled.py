@@ -41,6 +41,12 @@ def _compile(draft: Draft, mode: str) -> None:
     else:
         last = scene.optimizers[-1]
         target, in_place = _target(draft, scene.owners[-1])
+        if in_place and draft.source.names.of(scene.model.func).startswith("torch.nn."):
+            raise UnsureError(
+                last,
+                f"`{wish}`, and save and load the weights of the uncompiled model: its own "
+                ".compile() passes over a plain torch.nn container",
+            )
         code = f"{target}.compile({options})"
         if not in_place:
             arguments = ", ".join(filter(None, (target, options)))

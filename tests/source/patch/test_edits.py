@@ -1,0 +1,479 @@
+# ruff: noqa: E501
+"""The edits: what they write in real loops, and what they leave to a person, each beside its twin."""
+
+import ast
+import textwrap
+
+import pytest
+from patching import patched
+
+HEAD = """\
+import numpy as np
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+
+"""
+
+
+def script(body: str) -> str:
+    return HEAD + textwrap.dedent(body).lstrip("\n")
+
+
+def changed(name: str, body: str, **values) -> str:
+    """The lines that a technique adds, without their indent."""
+    before = script(body)
+    after, _ = patched(before, name, **values)
+    ast.parse(after)
+    assert patched(after, name, **values)[0] == after
+    old = before.splitlines()
+    return "\n".join(line.strip() for line in after.splitlines() if line not in old)
+
+
+def said(name: str, body: str, **values) -> list[str]:
+    """What is left to do by hand, where nothing was changed."""
+    before = script(body)
+    after, done = patched(before, name, **values)
+    assert after == before
+    return [f"{note.line} {note.text}" for note in done.notes]
+
+
+FUNCTIONS = """
+    def train(net, loader, opt, device):
+        net.train()
+        for x, y in loader:
+            x, y = x.to(device), y.to(device)
+            loss = nn.functional.mse_loss(net(x), y)
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+            opt.step()
+
+
+    def check(net, loader, device):
+        net.eval()
+        total = 0
+        for x, y in loader:
+            out = net(x.to(device))
+            total += nn.functional.mse_loss(out, y.to(device)).item()
+        return total
+
+
+    def main():
+        device = torch.device("cuda")
+        model = nn.Linear(9, 9).to(device)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        loader = DataLoader(data, pin_memory=True)
+        train(model, loader, optimizer, device)
+        print(check(model, loader, device))
+    """
+
+
+def test_autocast_goes_around_forward_and_loss_of_training_and_evaluation():
+    lines = changed("mixed_precision", FUNCTIONS)
+    head = "with torch.autocast(device.type, dtype=torch.bfloat16):"
+    assert lines.count(head) == 2
+    assert "out = net(x.to(device))" in lines
+    assert "Scaler" not in lines
+
+
+def test_float16_has_a_scaler_that_is_handed_to_the_function():
+    lines = changed("mixed_precision", FUNCTIONS, dtype="float16").splitlines()
+    for line in (
+        "scaler = torch.amp.GradScaler()",
+        "def train(net, loader, opt, device, scaler):",
+        "train(model, loader, optimizer, device, scaler)",
+        "scaler.scale(loss).backward()",
+        "scaler.unscale_(opt)",
+        "scaler.step(opt)",
+        "scaler.update()",
+    ):
+        assert line in lines
+    assert lines.index("scaler.unscale_(opt)") < lines.index("scaler.step(opt)")
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (  # forward and backward on one line
+            """
+            model = nn.Linear(9, 9)
+            opt = torch.optim.SGD(model.parameters(), lr=0.1)
+            for x in xs:
+                model(x).mean().backward()
+                opt.step()
+            """,
+            "on the line of backward()",
+        ),
+        (  # two models
+            """
+            g, d = nn.Linear(9, 9), nn.Linear(9, 9)
+            og = torch.optim.SGD(g.parameters(), lr=0.1)
+            od = torch.optim.SGD(d.parameters(), lr=0.1)
+            for x in xs:
+                loss = d(g(x)).mean()
+                loss.backward()
+                og.step()
+            """,
+            "several models",
+        ),
+        (  # the model comes from somewhere else
+            """
+            def train(model, opt, xs):
+                for x in xs:
+                    loss = model(x).mean()
+                    loss.backward()
+                    opt.step()
+            """,
+            "no torch optimizer is constructed",
+        ),
+        (  # NumPy has no bfloat16
+            """
+            model = nn.Linear(9, 9)
+            opt = torch.optim.SGD(model.parameters(), lr=0.1)
+            for x in xs:
+                out = model(x)
+                loss = out.mean()
+                loss.backward()
+                opt.step()
+                seen.append(out.detach().numpy())
+            """,
+            "`.float()` before `.numpy()`",
+        ),
+    ],
+)
+def test_autocast_is_left_to_a_person(body, reason):
+    (note, *_) = said("mixed_precision", body)
+    assert reason in note
+    assert "autocast" in note
+
+
+def test_a_context_under_another_name_is_autocast_already():
+    body = """
+        ctx = torch.autocast("cuda", dtype=torch.bfloat16)
+        model = nn.Linear(9, 9)
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+        for x in xs:
+            with ctx:
+                loss = model(x).mean()
+            loss.backward()
+            opt.step()
+        """
+    assert said("mixed_precision", body) == []
+
+
+def test_compile_in_place_where_the_caller_or_a_checkpoint_holds_the_model():
+    lines = changed(
+        "fused_pointwise",
+        """
+        class Net(nn.Module):
+            pass
+
+
+        class Trainer:
+            def __init__(self, net):
+                self.net = net
+                self.opt = torch.optim.SGD(self.net.parameters(), lr=0.1)
+
+            def save(self):
+                torch.save(self.net.state_dict(), "net.pt")
+
+
+        trainer = Trainer(Net())
+        """,
+    )
+    assert lines == "self.net.compile()"
+
+
+def test_compile_follows_the_last_optimizer_and_takes_the_mode():
+    lines = changed(
+        "fused_pointwise",
+        """
+        net = nn.Linear(9, 9)
+        groups = [{"params": net.parameters(), "lr": 0.1}]
+        opt = torch.optim.SGD(groups)
+        """,
+        mode="max-autotune-no-cudagraphs",
+    )
+    assert lines == 'net = torch.compile(net, mode="max-autotune-no-cudagraphs")'
+
+
+def test_a_graph_is_not_made_where_outputs_are_kept():
+    (note,) = said(
+        "cuda_graphs",
+        """
+        net = nn.Linear(9, 9)
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        for x in xs:
+            out = net(x)
+            seen.append(out)
+        """,
+    )
+    assert "10 an output outlives its step" in note
+
+
+EVAL_LOOP = """
+    model = nn.Linear(9, 9)
+    opt = torch.optim.SGD(model.parameters(), lr=0.1)
+    for epoch in range(3):
+        model.train()
+        for x in xs:
+            loss = model(x).mean()
+            loss.backward()
+            opt.step()
+        model.eval()
+        # held-out data
+        for x in valid:
+            print(model(x))
+    """
+
+
+def test_an_evaluation_loop_beside_training_is_wrapped_with_its_comment():
+    after, _ = patched(script(EVAL_LOOP), "no_grad_eval")
+    assert "    # held-out data\n    with torch.no_grad():\n        for x in valid:\n" in after
+    assert after.count("no_grad") == 1
+
+
+def test_an_evaluation_whose_caller_sets_the_mode():
+    lines = changed(
+        "no_grad_eval",
+        """
+        def score(net, xs):
+            return sum(net(x).item() for x in xs)
+
+
+        model = nn.Linear(9, 9)
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+        for epoch in range(3):
+            model.eval()
+            print(score(model, xs))
+        """,
+    )
+    assert lines == "@torch.no_grad()"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        """
+        def attack(model, x, y):
+            model.eval()
+            loss = criterion(model(x), y)
+            loss.backward()
+
+
+        attack(model, x, y)
+        """,
+        """
+        def features(model, x):
+            model.eval()
+            return model(x)
+
+
+        loss = features(model, x).mean()
+        loss.backward()
+        """,
+        """
+        def stream(model, xs):
+            model.eval()
+            for x in xs:
+                yield model(x)
+
+
+        print(list(stream(model, xs)))
+        """,
+        """
+        def score(model, xs):
+            model.eval()
+            return model(xs)
+        """,
+        """
+        model = nn.Linear(9, 9)
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+        model.eval()
+        for x in xs:
+            loss = model(x).mean()
+            loss.backward()
+            opt.step()
+        """,
+    ],
+)
+def test_gradients_stay_on_where_they_may_be_used(body):
+    said("no_grad_eval", body)
+
+
+@pytest.mark.parametrize(
+    ("body", "line"),
+    [
+        (
+            "def f(rows):\n    a = np.stack(rows)\n    return torch.tensor(a)\n",
+            "return torch.as_tensor(a)",
+        ),
+        ("x = torch.tensor(np.zeros(9))\n", "x = torch.from_numpy(np.zeros(9))"),
+        (
+            "x = torch.tensor(np.zeros(9), dtype=torch.float32)\n",
+            "x = torch.as_tensor(np.zeros(9), dtype=torch.float32)",
+        ),
+        (
+            "x = torch.tensor([np.zeros(3), np.ones(3)])\n",
+            "x = torch.from_numpy(np.stack([np.zeros(3), np.ones(3)]))",
+        ),
+        (
+            "def f(xs):\n    for x in xs:\n        a = x.astype(float)\n        print(torch.tensor(a))\n",
+            "print(torch.as_tensor(a))",
+        ),
+    ],
+)
+def test_memory_is_shared_where_nobody_else_sees_it(body, line):
+    assert changed("no_copy_from_numpy", body) == line
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "def f(rows):\n    a = np.stack(rows)\n    t = torch.tensor(a)\n    a[:] = 0\n    return t\n",
+        "def f(a):\n    return torch.tensor(a)\n",
+        "def f(self):\n    return torch.tensor(self.array)\n",
+        "def f(rows, keep):\n    a = np.stack(rows)\n    if keep:\n        a = keep\n    return torch.tensor(a)\n",
+        "def f(rows):\n    a = np.stack(rows)\n    g = lambda: a.sum()\n    return torch.tensor(a), g\n",
+        "x = torch.tensor(np.zeros(9), device='cuda')\n",
+        "x = torch.tensor(np.zeros(9), requires_grad=True)\n",
+        "x = torch.tensor([1.0, 2.0])\n",
+        "x = torch.tensor(array.astype(float, copy=False))\n",
+        "a = np.zeros(9)\nx = torch.tensor(a)\n",
+    ],
+)
+def test_the_copy_stays_where_somebody_might(body):
+    said("no_copy_from_numpy", body)
+
+
+def test_copies_of_batches_only():
+    lines = changed(
+        "async_copy",
+        """
+        loader = DataLoader(data, pin_memory=True)
+        model = nn.Linear(9, 9).to(device)
+        table = table.to(device)
+        for i, batch in enumerate(loader):
+            x = batch["x"].to(device)
+            y = batch["y"].to(device=device)
+            z = batch["z"].to(torch.float32)
+            out = model(x).cpu()
+        """,
+    )
+    assert lines.splitlines() == [
+        'x = batch["x"].to(device, non_blocking=True)',
+        'y = batch["y"].to(device=device, non_blocking=True)',
+    ]
+
+
+@pytest.mark.parametrize(
+    ("body", "line"),
+    [
+        (
+            "for x, y in loader:\n    print(x.to(dev), y.to(dev))\n",
+            "for x, y in DevicePrefetcher(loader, dev):",
+        ),
+        (
+            "for i, b in enumerate(loader):\n    x, y = b[0].cuda(), b[1].cuda()\n    print(x.sum())\n",
+            'for i, b in enumerate(DevicePrefetcher(loader, "cuda")):',
+        ),
+        (
+            "for x in loader:\n    x = x.to(dev)\n    print(x)\n",
+            "for x in DevicePrefetcher(loader, dev):",
+        ),
+    ],
+)
+def test_loops_that_move_all_of_a_batch_are_prefetched(body, line):
+    lines = changed("device_prefetch", "loader = DataLoader(data)\n" + body).splitlines()
+    assert lines == ["from hotlap.data import DevicePrefetcher", line]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "for x, y in loader:\n    print(x.to(dev), y)\n",
+        "for x, y in loader:\n    n = len(y)\n    x, y = x.to(dev), y.to(dev)\n",
+        "for x, y in loader:\n    print(x.to(first), y.to(second))\n",
+        "for x in loader:\n    dev = choose()\n    print(x.to(dev))\n",
+    ],
+)
+def test_loops_that_work_on_the_cpu_too_are_not(body):
+    (note,) = said("device_prefetch", "loader = DataLoader(data)\n" + body)
+    assert note.startswith("7 not all of the batch")
+
+
+def test_a_dataset_that_is_changed_is_not_cached():
+    (note,) = said(
+        "cached_dataset",
+        "data = Images()\nloader = DataLoader(data, shuffle=True)\nfor e in range(9):\n    data.set_epoch(e)\n",
+    )
+    assert note.startswith("9 the dataset is changed here")
+
+
+def test_blocks_with_batch_norm_are_not_recomputed():
+    body = """
+        class Block(nn.Module):
+            def __init__(self):
+                self.norm = nn.{norm}(9)
+
+
+        class Net(nn.Module):
+            def __init__(self):
+                self.blocks = nn.ModuleList([Block() for _ in range(9)])
+
+            def forward(self, x, mask):
+                for block in self.blocks:
+                    x = block(x, mask=mask)
+                return x
+        """
+    (note,) = said("activation_checkpoint", body.format(norm="BatchNorm1d"))
+    assert "statistics would be updated twice" in note
+    lines = changed("activation_checkpoint", body.format(norm="LayerNorm"))
+    assert "x = checkpoint(block, x, mask=mask, use_reentrant=False)" in lines
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("with torch.autograd.set_detect_anomaly(True):\n    a()\n    b()\n", "a()\nb()\n"),
+        ("with lock, torch.autograd.detect_anomaly():\n    a()\n", "with lock:\n    a()\n"),
+        ("with torch.autograd.detect_anomaly(), lock:\n    a()\n", "with lock:\n    a()\n"),
+        ("def f():\n    torch.autograd.set_detect_anomaly(True)\n", "def f():\n    pass\n"),
+        ("if debug:\n    torch.autograd.set_detect_anomaly(True)\n", None),
+        ("torch.autograd.set_detect_anomaly(args.debug)\n", None),
+    ],
+)
+def test_anomaly_detection(before, after):
+    text, done = patched(script(before), "debug_off")
+    assert text == script(before if after is None else after)
+    assert bool(done.notes) == (after is None)
+
+
+def test_channels_last_leaves_inputs_that_may_not_be_images():
+    body = """
+        class Net(nn.Module):
+            def forward(self, x):
+                return self.conv(x.reshape(-1, 1, 8, 8))
+
+
+        net = Net().to(device)
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        out = net(x)
+        """
+    after, done = patched(script(body), "channels_last")
+    assert "net = Net().to(device).to(memory_format=torch.channels_last)" in after
+    assert "out = net(x)" in after
+    assert "may take other than images" in done.notes[0].text
+
+
+def test_an_output_that_is_viewed_keeps_the_default_format():
+    (note,) = said(
+        "channels_last",
+        """
+        net = nn.Conv2d(3, 9, 3)
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        out = net(x)
+        flat = out.view(9, -1)
+        """,
+    )
+    assert note.startswith("9 write .reshape()")
