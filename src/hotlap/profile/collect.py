@@ -40,7 +40,18 @@ def profile_from(
     except Exception as error:  # a profile that took a minute outlives a rule that fails
         note = f"source not judged: {error!r}"
         spots, bare = [], replace(bare, notes=(*bare.notes, note))
+    bare = replace(bare, notes=(*bare.notes, *_changed(bare, run.folder)))
     return replace(bare, findings=_all(own, spots, seen, run.folder))
+
+
+def _changed(bare: Profile, folder: Path) -> list[str]:
+    """The files whose lines are no longer those that ran."""
+    return [
+        f"not judged: {path.relative_to(folder) if path.is_relative_to(folder) else path} "
+        "changed while it ran"
+        for path in map(Path, sorted(bare.files))
+        if not bare.files[str(path)].digest
+    ]
 
 
 def _all(own: list[Finding], spots: list[Costed], seen: Seen, folder: Path) -> tuple[Finding, ...]:

@@ -1,0 +1,103 @@
+"""A payload of the probe, as small as it can be, made into a profile."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from hotlap.core.machine import Machine
+from hotlap.profile.collect import Circumstances, profile_from
+
+MACHINE = Machine("cpu", 4, 2, 2**33, (), "Linux", "6", "x86_64")
+SCRIPT = """\
+import torch
+from torch.utils.data import DataLoader
+
+model = torch.nn.Linear(4, 4)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in DataLoader(list(range(9)), batch_size=3):
+    optimizer.zero_grad()
+    loss = model(x).sum()
+    loss.backward()
+    optimizer.step()
+    print(loss.item())
+"""
+
+
+def payload(path, lines, **more):
+    mean = {"data": 0.001, "forward": 0.004, "backward": 0.003, "rest": 0.002}
+    return {
+        "step": {"steps": 100, "mean": 0.01, "p10": 0.009, "p90": 0.011},
+        "device": "cpu",
+        "phases": {name: {"mean": s, "p10": s, "p90": s} for name, s in mean.items()},
+        "on_device": {},
+        "cpu": 0.01,
+        "samples": 32.0,
+        "tokens": 0.0,
+        "lines": {},
+        "sampled": {str(path): lines},
+        "facts": {"cuda": False, "model": False},
+        "places": {},
+        "memory": {"by_phase": {}, "by_owner": {}, "peak": {"cuda": 0, "resident": 2**20}},
+        "flops": None,
+        "modules": {},
+        "retained": [],
+        "layers": {},
+        "warnings": [],
+        "notes": {},
+        **more,
+    }
+
+
+@pytest.fixture
+def script(tmp_path):
+    path = tmp_path / "train.py"
+    path.write_text(SCRIPT)
+    return path
+
+
+def made(script, lines, began=None, **more):
+    run = Circumstances(began or time.time() + 1, script.parent)
+    return profile_from(payload(script, lines, **more), MACHINE, None, run)
+
+
+def test_a_spot_that_costs_is_a_finding_with_its_figure(script):
+    found = made(script, {"11": {"rest": (0.95, 60)}})
+    (finding,) = [f for f in found.findings if f.remedies[0].id == "host_sync"]
+    assert finding.what.endswith("19% of a step, 1.9 ms")
+    assert (finding.place, finding.text) == ("train.py:11", "print(loss.item())")
+    assert found.files[str(script)].lines[11]["rest"][0] == pytest.approx(0.0019)
+
+
+def test_what_only_a_gpu_could_pay_for_is_not_told_of_a_cpu(script):
+    assert "host_sync" not in {f.remedies[0].id for f in made(script, {}).findings}
+
+
+def test_a_hint_that_costs_nothing_is_dropped(script):
+    names = {r.id for f in made(script, {"6": {"data": (0.05, 5)}}).findings for r in f.remedies}
+    assert "loader_workers" not in names
+
+
+def test_a_file_that_changed_meanwhile_is_not_judged(script):
+    found = made(script, {"11": {"rest": (0.95, 60)}}, began=time.time() - 60)
+    assert not [f for f in found.findings if f.pattern]
+    assert any("train.py changed while it ran" in note for note in found.notes)
+
+
+def test_a_rule_that_fails_costs_no_profile(script, monkeypatch):
+    def fails(*_):
+        raise RuntimeError("odd source")
+
+    monkeypatch.setattr("hotlap.profile.collect.joined", fails)
+    found = made(script, {"11": {"rest": (0.95, 60)}})
+    assert found.steps == 100
+    assert any("odd source" in note for note in found.notes)
+
+
+def test_files_that_are_gone_are_left_out(script):
+    assert made(Path("/nowhere/train.py"), {}).files == {}
+
+
+def test_what_was_not_measured_is_told_once_a_reason(script):
+    found = made(script, {}, notes={"flops": "too short", "memory": "too short", "modules": "x"})
+    assert found.notes == ("not measured: flops, memory: too short", "not measured: modules: x")
