@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 _RESULT = frozenset({TENSOR, GRAPH})
 _PASSED_ON = frozenset({"sum", "list", "tuple", "reversed", "sorted", "max", "min", "abs", "iter"})
+# Methods that make arrays, or that arrays alone have, whatever else is known.
+_OF_ARRAYS = frozenset({"to_numpy", "numpy", "astype"})
 _COMPUTES = (
     "torch.linalg.",
     "torch.fft.",
@@ -157,7 +159,7 @@ def _method(values: "Values", call: ast.Call) -> Kinds:
         return joined([values.kinds(argument) for argument in call.args])
     if TENSOR in found:
         return _of_tensor(values, name, found & DATA, call)
-    return _of_array(name, call) if ARRAY in found or name in {"to_numpy", "numpy"} else NONE
+    return _of_array(name, call) if ARRAY in found or name in _OF_ARRAYS else NONE
 
 
 def _of_model(name: str) -> Kinds:
@@ -168,7 +170,7 @@ def _of_model(name: str) -> Kinds:
 
 def _of_array(name: str, call: ast.Call) -> Kinds:
     axis = keyword(call, "axis") is not None
-    made = name in ARRAY_METHODS or name in {"to_numpy", "numpy"}
+    made = name in ARRAY_METHODS or name in _OF_ARRAYS
     return frozenset({ARRAY}) if made or axis else NONE
 
 

@@ -60,12 +60,15 @@ def lint_file(path: Path, content: bytes, config: Config) -> list[Spot]:
         return [_broken(path, error)] if config.wants(BROKEN, path) else []
     if not any(mark in content for mark in _MARKS):
         return []
-    found = [
-        spot
-        for record, pattern in patterns()
-        if config.wants(pattern.id, path) and (config.hints or not pattern.hint)
-        for spot in _spots(source, record, pattern)
-    ]
+    try:
+        found = [
+            spot
+            for record, pattern in patterns()
+            if config.wants(pattern.id, path) and (config.hints or not pattern.hint)
+            for spot in _spots(source, record, pattern)
+        ]
+    except RecursionError:
+        return [_broken(path, SyntaxError("nested too deeply to be judged"))]
     return sorted(spot for spot in set(found) if not source.ignored(spot.line, spot.id))
 
 

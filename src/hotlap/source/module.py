@@ -31,7 +31,8 @@ class Source:
     def lines(self) -> list[str]:
         """The lines of the file, without their ends."""
         encoding, _ = tokenize.detect_encoding(io.BytesIO(self.content).readline)
-        return self.content.decode(encoding, "replace").splitlines()
+        text = self.content.decode(encoding, "replace")
+        return io.StringIO(text, newline=None).read().split("\n")
 
     @cached_property
     def names(self) -> Names:

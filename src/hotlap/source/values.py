@@ -42,7 +42,7 @@ from hotlap.source.tree import Function, Scope, Tree, text
 __all__ = ["ARRAY", "ARRAYS", "CRITERION", "DATASET", "GRAPH", "HOST", "LOADER", "MODEL",
            "OPTIMIZER", "SCALER", "SCHEDULER", "SEVERAL", "TENSOR", "Values"]  # fmt: skip
 _FLAT = DATA - {SEVERAL}
-_DEEPEST = 60
+_DEEPEST = 150
 _PREPARES = frozenset({"prepare", "setup_dataloaders", "prepare_data_loader", "MpDeviceLoader"})
 _MODULES = frozenset({"LightningModule", "PreTrainedModel", "Module"})
 
@@ -173,7 +173,8 @@ def _attribute(values: Values, node: ast.Attribute) -> Kinds:
         return found - {GRAPH} if node.attr in {"data", "grad"} else found
     if MODEL in inner and node.attr == "module":
         return frozenset({MODEL})
-    if node.attr == "values" and not isinstance(values.tree.parent(node), ast.Call):
+    above = values.tree.parent(node)
+    if node.attr == "values" and not (isinstance(above, ast.Call) and above.func is node):
         return frozenset({ARRAY})  # pandas
     return values.of_variable(node) if text(node) else NONE
 

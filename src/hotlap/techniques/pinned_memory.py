@@ -53,9 +53,11 @@ technique = Technique(
         Example(
             "from torch.utils.data import DataLoader\n"
             "\n"
+            "model = Net().cuda()\n"
             "loader = DataLoader(train_set, batch_size=64, num_workers=4)\n",
             "from torch.utils.data import DataLoader\n"
             "\n"
+            "model = Net().cuda()\n"
             "loader = DataLoader(train_set, batch_size=64, num_workers=4, pin_memory=True)\n",
         ),
         Example(

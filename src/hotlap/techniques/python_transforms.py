@@ -33,7 +33,7 @@ technique = Technique(
         Pattern(
             id="heavy_getitem",
             says="done again for each sample of each epoch",
-            remedy="do it once and store the result (`hotlap pack`), or batch it; a faster decoder where it must stay",
+            remedy="do it once and store the result (`hotlap pack`), or use a faster decoder",
             check="hotlap.source.checks.datasets:heavy_getitem",
             hint=True,
             phases=("data", "loader", "evaluation_data"),
