@@ -4,13 +4,28 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hotlap.data.cached import CachedDataset as CachedDataset
+    from hotlap.data.decode import Decoder as Decoder
+    from hotlap.data.loader import Loader as Loader
     from hotlap.data.prefetch import DevicePrefetcher as DevicePrefetcher
+    from hotlap.data.store import Store as Store
+    from hotlap.data.tokens import TokenWindows as TokenWindows
 
 _WHERE = {
     "CachedDataset": "hotlap.data.cached",
+    "Decoder": "hotlap.data.decode",
     "DevicePrefetcher": "hotlap.data.prefetch",
+    "Loader": "hotlap.data.loader",
+    "Store": "hotlap.data.store",
+    "TokenWindows": "hotlap.data.tokens",
 }
-__all__ = ["CachedDataset", "DevicePrefetcher"]  # noqa: PLE0604,RUF100
+__all__ = [  # noqa: PLE0604,RUF100
+    "CachedDataset",
+    "Decoder",
+    "DevicePrefetcher",
+    "Loader",
+    "Store",
+    "TokenWindows",
+]
 
 
 def __getattr__(name: str) -> Any:

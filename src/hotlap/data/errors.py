@@ -19,3 +19,6 @@ class LoaderError(RuntimeError):
 
 class MissingPackageError(ImportError):
     """A package that this part needs is not installed."""
+
+
+DATA_ERRORS = (StoreError, PackError, SampleError, LoaderError, MissingPackageError)

@@ -1,0 +1,71 @@
+"""Which engine reads: by what a first batch took."""
+
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from hotlap.data.loader.forked import Forked
+from hotlap.data.loader.local import Local
+from hotlap.data.loader.parcel import size_of
+from hotlap.data.loader.plan import Step
+from hotlap.data.loader.reading import Fetched, Reader
+
+SHORT = 0.003
+ROOM = 1.25
+_SMALL = 1 << 16
+
+Engine = Local | Forked
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What the user asked for: processes (None: choose), threads in each (None: choose)."""
+
+    workers: int | None
+    threads: int | None
+    pin: bool
+
+
+def begun(
+    reader: Reader, wish: Wish, steps: Iterator[Step]
+) -> tuple[Engine, list[tuple[Step, Fetched]]]:
+    """Read a first batch, choose by its time and size, and return it with the engine.
+
+    A user's dataset is first read in a process of its own, never here, unless nothing is to be
+    forked: handles that it opens on first use must not be shared by processes.
+    """
+    if wish.workers == 0 or (reader.light and wish.workers is None):
+        return Local(reader, _threads_here(reader, wish), wish.pin), []
+    trial: Engine = Forked(reader, 1, 1, _SMALL) if reader.changes else Local(reader, 0)
+    start = time.perf_counter()
+    first = list(trial.run(iter([step for step in [next(steps, None)] if step])))
+    seconds = time.perf_counter() - start
+    trial.close()
+    size = max((size_of(fetched.value) for _, fetched in first), default=_SMALL)
+    return _chosen(reader, wish, seconds, int(size * ROOM) + _SMALL), first
+
+
+def _chosen(reader: Reader, wish: Wish, seconds: float, size: int) -> Engine:
+    """A short batch is read here; else by a process of threads, or by several processes."""
+    workers, threads = wish.workers, wish.threads
+    if workers is None:
+        if seconds < SHORT:
+            return Local(reader, _threads_here(reader, wish), wish.pin)
+        workers = 1 if reader.threads else cores()
+    if threads is None:
+        threads = max(cores() // workers, 1) if reader.threads else 1
+    return Forked(reader, workers, threads, size, wish.pin)
+
+
+def _threads_here(reader: Reader, wish: Wish) -> int:
+    if not reader.threads:
+        return 0
+    if wish.threads is not None:
+        return wish.threads
+    return 1 if reader.light else cores()
+
+
+def cores() -> int:
+    """Cores that this process may use, shared among the ranks of this machine."""
+    return max(len(os.sched_getaffinity(0)) // int(os.environ.get("LOCAL_WORLD_SIZE", "1")), 1)

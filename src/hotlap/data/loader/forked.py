@@ -1,0 +1,172 @@
+"""Read batches in processes that write into shared memory."""
+
+import multiprocessing
+import os
+import pickle
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+from hotlap.data.death import cause, kills_so_far
+from hotlap.data.errors import LoaderError
+from hotlap.data.loader.memory import Ring
+from hotlap.data.loader.parcel import Parcel
+from hotlap.data.loader.plan import Step
+from hotlap.data.loader.reading import Fetched, Reader
+from hotlap.data.loader.worker import Answer, work
+from hotlap.data.nested import mapped
+
+SPARE = 3
+
+
+@dataclass
+class _Worker:
+    process: Any
+    pipe: Connection
+    busy: int = 0
+
+
+@dataclass
+class _Round:
+    """One pass over the steps: what was asked for, and what has come."""
+
+    steps: Iterator[Step]
+    asked: dict[int, Step] = field(default_factory=dict)
+    came: dict[int, Answer] = field(default_factory=dict)
+    sent: int = 0
+    given: int = 0
+    over: bool = False
+
+
+class Forked:
+    """`workers` processes, each reading with `threads` threads.
+
+    Args:
+        reader: what reads; it reaches the processes by forking.
+        workers: processes.
+        threads: in each.
+        size: bytes of a slot; a batch that does not fit goes through the pipe.
+        pin: register the slots with CUDA.
+
+    """
+
+    def __init__(
+        self, reader: Reader, workers: int, threads: int, size: int, pin: bool = False
+    ) -> None:
+        self._reader = reader
+        self._threads = threads
+        self._depth = threads + 1
+        self._ring = Ring(workers * self._depth + SPARE, size)
+        self._kills = kills_so_far()
+        self._workers: list[_Worker] = []
+        try:
+            for _ in range(workers):
+                self._workers.append(self._start())
+            if pin:
+                self._ring.pin()
+        except BaseException:
+            self.close()
+            raise
+
+    def run(self, steps: Iterator[Step]) -> Iterator[tuple[Step, Fetched]]:
+        """Yield every step with its batch, in order.
+
+        Raises:
+            LoaderError: a process was killed; the message says how.
+
+        """
+        now = _Round(steps)
+        whole = False
+        try:
+            while True:
+                self._ask(now)
+                if now.given == now.sent:
+                    whole = True
+                    return
+                while now.given not in now.came:
+                    self._listen(now)
+                step, answer = now.asked.pop(now.given), now.came.pop(now.given)
+                now.given += 1
+                yield step, self._opened(answer)
+        finally:
+            if not whole:  # left early: what the processes are at is of no use any more
+                self.close()
+
+    @property
+    def alive(self) -> bool:
+        """Whether its processes are there; a round that ended early ends them."""
+        return bool(self._workers)
+
+    def close(self) -> None:
+        """End the processes; none is left, whatever they were doing."""
+        for worker in self._workers:
+            worker.process.kill()
+        for worker in self._workers:
+            worker.process.join()
+            worker.pipe.close()
+        self._workers = []
+
+    def _start(self) -> _Worker:
+        context = multiprocessing.get_context("fork")
+        mine, theirs = context.Pipe()
+        others = [worker.pipe for worker in self._workers]
+        process = context.Process(
+            target=work,
+            args=(self._reader, self._ring, theirs, [mine, *others], self._threads, os.getpid()),
+            daemon=True,
+        )
+        process.start()
+        theirs.close()
+        return _Worker(process, mine)
+
+    def _ask(self, now: _Round) -> None:
+        """Keep every process busy while slots are free."""
+        while not now.over and self._ring.free():
+            worker = min(self._workers, key=lambda worker: worker.busy)
+            if worker.busy >= self._depth:
+                return
+            step = next(now.steps, None)
+            if step is None:
+                now.over = True
+                return
+            self._reader.ahead(step)
+            self._send(worker, (now.sent, self._ring.take(), step))
+            now.asked[now.sent] = step
+            now.sent += 1
+
+    def _send(self, worker: _Worker, message: Any) -> None:
+        try:
+            worker.pipe.send_bytes(pickle.dumps(message))
+        except OSError:
+            self._died(worker)
+        worker.busy += 1
+
+    def _listen(self, now: _Round) -> None:
+        """Wait for the next answer of any process, or for the end of one."""
+        by_pipe = {worker.pipe: worker for worker in self._workers}
+        for pipe in wait(list(by_pipe)):
+            worker = by_pipe[pipe]  # type: ignore[index]
+            try:
+                answer = pickle.loads(worker.pipe.recv_bytes())
+            except (EOFError, OSError):
+                self._died(worker)
+            worker.busy -= 1
+            now.came[answer.number] = answer
+
+    def _died(self, worker: _Worker) -> None:
+        why = cause(worker.process, self._kills)
+        self.close()
+        raise LoaderError(f"a loader process (pid {worker.process.pid}) {why}")
+
+    def _opened(self, answer: Answer) -> Fetched:
+        if answer.error is not None:
+            self._ring.give_back(answer.slot)
+            raise answer.error
+        parcel: Parcel = answer.parcel
+        if self._ring.free():
+            value = parcel.opened(self._ring.lent(answer.slot))
+        else:  # the user keeps batches: hand out a copy rather than run out of slots
+            base = self._ring.lent(answer.slot)
+            value = mapped(parcel.opened(base), lambda tensor: tensor.clone())
+        return Fetched(self._reader.present(value), answer.replaced)

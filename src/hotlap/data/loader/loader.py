@@ -1,0 +1,300 @@
+"""`Loader`: what stands where a DataLoader stood."""
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.utils.data import IterableDataset
+
+from hotlap.data.decode import Decoder
+from hotlap.data.errors import SampleError
+from hotlap.data.loader.choose import Engine, Wish, begun
+from hotlap.data.loader.datasets import DatasetReader
+from hotlap.data.loader.plan import Plan, Step
+from hotlap.data.loader.ranks import here
+from hotlap.data.loader.reading import Fetched, Reader
+from hotlap.data.loader.stage import Stage
+from hotlap.data.loader.stores import ImageReader, RowReader
+from hotlap.data.store import Store
+from hotlap.data.transforms.base import Batched, Geometry
+
+Transform = Batched | Sequence[Batched] | Callable[[Any], Any] | None
+
+
+class Loader:
+    """Iterates batches of a store or of a map-style dataset; one pass is one epoch.
+
+    The order is a pure function of (seed, epoch): it is the same for any number of workers, and the
+    global order the same for any number of ranks. Each pass begins the next epoch by itself. Under
+    torch.distributed every rank gets as many batches, of the same sizes, as the others.
+
+    From a store come `images`, or `(images, labels)` where it has labels: uint8, or what
+    `transform` makes of them, as (samples, channels, height, width) with channels last in memory.
+    From a dataset comes what `collate_fn` makes of its samples.
+
+    Batches lie in memory that is used again once their last tensor is gone; those that are kept
+    stay as they are.
+
+    Args:
+        data: a `Store`, the path of one, a `TokenWindows`, or a map-style dataset.
+        batch_size: samples of each rank's batch.
+        transform: batched transforms (`hotlap.data.transforms`) in order, or one function of a
+            batch. They run on `device`; on encoded images leading geometry runs while decoding.
+        shuffle: in a new order every epoch.
+        seed: of order and transforms; the same on all ranks.
+        drop_last: leave the last batch out unless it is full.
+        device: where batches go; on CUDA copied one ahead, from pinned memory.
+        workers: processes; 0 reads in this one; None chooses by what the first batch took.
+        threads: in each process that reads a store.
+        collate_fn: joins a dataset's samples.
+        fields: of the store's samples, given after the images.
+        decoder: for encoded images.
+        bad: "raise", or "replace" a sample that cannot be read by one that the seed picks.
+        bad_limit: the largest share of bad samples that is borne; `replaced` lists them.
+        rank: of this process; by default torch.distributed's or torchrun's.
+        world_size: how many there are.
+
+    Raises:
+        SampleError: a sample cannot be read; named with its source.
+        StoreError: the store was altered or cut short.
+        LoaderError: a process of the loader was killed; the message says how.
+
+    """
+
+    def __init__(  # noqa: PLR0913
+        self,
+        data: Any,
+        batch_size: int = 1,
+        *,
+        transform: Transform = None,
+        shuffle: bool = False,
+        seed: int = 0,
+        drop_last: bool = False,
+        device: torch.device | str | int | None = None,
+        workers: int | None = None,
+        threads: int | None = None,
+        collate_fn: Callable[[list[Any]], Any] | None = None,
+        fields: Sequence[str] | None = None,
+        decoder: Decoder | None = None,
+        bad: str = "raise",
+        bad_limit: float = 0.01,
+        rank: int | None = None,
+        world_size: int | None = None,
+    ) -> None:
+        _check(batch_size, workers, threads, bad)
+        self.dataset = Store(data) if isinstance(data, str | Path) else data
+        self.batch_size = batch_size
+        self.drop_last = drop_last
+        self.seed = seed
+        self.device = _device(device)
+        self.replaced: dict[int, str] = {}
+        self._shuffle = shuffle
+        self._ranks = rank, world_size
+        self._limit = bad_limit
+        geometry, rest = _split(transform, self.dataset)
+        self._reader = _reader(
+            self.dataset, geometry, fields, decoder or Decoder(), collate_fn, seed, bad
+        )
+        self._stage = Stage(self.device, rest, seed)
+        pin = self.device is not None and self.device.type == "cuda"
+        self._wish = Wish(workers, threads, pin)
+        self._engine: Engine | None = None
+        self._at = (0, 0)
+        self._resumed = True  # the first pass begins where `_at` says
+        self._turn = 0
+        self._running = False
+
+    def __len__(self) -> int:
+        return len(self._plan())
+
+    def __iter__(self) -> Iterator[Any]:
+        if self._running:  # an older pass must not mix its answers with ours
+            self.close()
+        self._turn += 1
+        self._running = True
+        mine, plan = self._turn, self._plan()
+        epoch, delivered = self._begin(plan)
+        rows = self._rows(plan.steps(epoch, delivered))
+        try:
+            for step, fetched in self._stage.run(rows):
+                self._note(fetched)
+                self._at = epoch, step.delivered
+                yield fetched.value
+                del fetched
+                if self._turn != mine:
+                    raise RuntimeError(
+                        "another pass over this loader began meanwhile: use a loader for each"
+                    )
+        finally:
+            rows.close()
+            if self._turn == mine:
+                self._running = False
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return where the loader is: what was handed out counts, what was read ahead does not."""
+        epoch, delivered = self._at
+        return {
+            "version": 1,
+            "seed": self.seed,
+            "shuffle": self._shuffle,
+            "epoch": epoch,
+            "delivered": delivered,
+            "count": len(self._reader),
+            "data": self._reader.identity(),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from a saved state; batch size, workers and world size may be others.
+
+        Raises:
+            ValueError: the state is of other data, or of another order.
+
+        """
+        own = self.state_dict()
+        for name in ("version", "seed", "shuffle", "count", "data"):
+            if state.get(name) != own[name]:
+                raise ValueError(
+                    f"the saved state has {name} {state.get(name)!r}, this loader {own[name]!r}: "
+                    "it would go on with other samples"
+                )
+        self._at = state["epoch"], state["delivered"]
+        self._resumed = True
+        self._turn += 1
+
+    def close(self) -> None:
+        """End processes and let go of memory; the next pass starts them again."""
+        if self._engine is not None:
+            self._engine.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_engine", None) is not None:
+            self.close()
+
+    def _plan(self) -> Plan:
+        rank, world = here(*self._ranks)
+        return Plan(
+            len(self._reader),
+            self.batch_size,
+            self._shuffle,
+            self.seed,
+            self.drop_last,
+            rank,
+            world,
+        )
+
+    def _begin(self, plan: Plan) -> tuple[int, int]:
+        """Return (epoch, samples already delivered) of the pass that begins."""
+        epoch, delivered = self._at
+        left = plan.count - delivered
+        over = left < plan.batch_size * plan.world if plan.drop_last else not left
+        if not self._resumed or (delivered and over):
+            epoch, delivered = epoch + 1, 0
+        self._resumed = False
+        self._at = epoch, delivered
+        return epoch, delivered
+
+    def _rows(self, steps: Iterator[Step]) -> Generator[tuple[Step, Fetched], None, None]:
+        engine, first, whole = self._engine, [], False
+        if engine is None or not engine.alive:
+            engine, first = begun(self._reader, self._wish, steps)
+            self._engine = engine
+        try:
+            yield from first
+            yield from engine.run(steps)
+            whole = True
+        finally:
+            if self._reader.changes or not whole:
+                engine.close()  # of this pass, which need not be the loader's any more
+
+    def _note(self, fetched: Fetched) -> None:
+        self.replaced.update(fetched.replaced)
+        if len(self.replaced) > self._limit * len(self._reader):
+            names = "; ".join(list(self.replaced.values())[:3])
+            raise SampleError(
+                f"{len(self.replaced)} of {len(self._reader)} samples are bad, more than bad_limit "
+                f"({self._limit:g}) allows; the first: {names}"
+            )
+
+
+def _reader(
+    data: Any,
+    geometry: tuple[Geometry, ...],
+    fields: Sequence[str] | None,
+    decoder: Decoder,
+    collate: Callable[[list[Any]], Any] | None,
+    seed: int,
+    bad: str,
+) -> Reader:
+    if hasattr(data, "reader"):
+        made: Reader = data.reader(seed)
+        return made
+    if not isinstance(data, Store):
+        return _of_dataset(data, collate, seed, bad)
+    return _of_store(data, geometry, fields, decoder, seed, bad)
+
+
+def _of_dataset(
+    data: Any, collate: Callable[[list[Any]], Any] | None, seed: int, bad: str
+) -> Reader:
+    if isinstance(data, IterableDataset) or not hasattr(data, "__getitem__"):
+        raise TypeError(
+            f"{type(data).__name__} has no samples by number, which order and resume need: pack "
+            "it, or keep a DataLoader and put DevicePrefetcher around it"
+        )
+    return DatasetReader(data, collate, seed, bad == "replace")
+
+
+def _of_store(
+    data: Store,
+    geometry: tuple[Geometry, ...],
+    fields: Sequence[str] | None,
+    decoder: Decoder,
+    seed: int,
+    bad: str,
+) -> Reader:
+    names = tuple(fields) if fields is not None else ("label",) * ("label" in data.fields)
+    if missing := set(names) - set(data.fields):
+        raise ValueError(f"{data.path} has no field {sorted(missing)}, only {sorted(data.fields)}")
+    if data.profile == "tokens":
+        raise ValueError(f"{data.path} holds tokens: Loader(TokenWindows(store, length), ...)")
+    if data.profile == "raw":
+        return RowReader(data, names)
+    return ImageReader(data, names, geometry, decoder, seed, bad == "replace")
+
+
+def _split(transform: Transform, data: Any) -> tuple[tuple[Geometry, ...], Any]:
+    """Part the geometry that runs while decoding from what runs on the device."""
+    if transform is None:
+        return (), ()
+    if isinstance(transform, Batched):
+        transform = (transform,)
+    if not isinstance(transform, Sequence):
+        return (), transform
+    if wrong := [each for each in transform if not isinstance(each, Batched)]:
+        raise TypeError(
+            f"{wrong[0]!r} is no transform of hotlap.data.transforms: a function of your own must "
+            "stand alone (it gets the batch), or in the dataset"
+        )
+    first = 0
+    if isinstance(data, Store) and data.profile.startswith("jpeg"):
+        while first < len(transform) and isinstance(transform[first], Geometry):
+            first += 1
+    return tuple(transform[:first]), tuple(transform[first:])  # type: ignore[arg-type]
+
+
+def _check(batch_size: int, workers: int | None, threads: int | None, bad: str) -> None:
+    if batch_size < 1:
+        raise ValueError(f"batch_size is {batch_size}, should be at least 1")
+    if workers is not None and workers < 0:
+        raise ValueError(f"workers is {workers}, should be 0 or more")
+    if threads is not None and threads < 1:
+        raise ValueError(f"threads is {threads}, should be at least 1")
+    if bad not in {"raise", "replace"}:
+        raise ValueError(f"bad is {bad!r}, should be raise or replace")
+
+
+def _device(device: torch.device | str | int | None) -> torch.device | None:
+    if device is None:
+        return None
+    return torch.device("cuda", device) if isinstance(device, int) else torch.device(device)

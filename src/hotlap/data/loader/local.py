@@ -1,0 +1,78 @@
+"""Read batches in this process: in the caller's thread, or ahead of it in threads."""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+from hotlap.data.loader.memory import Pool, Space
+from hotlap.data.loader.parcel import Parcel, packed, size_of
+from hotlap.data.loader.plan import Step
+from hotlap.data.loader.reading import Fetched, Reader
+
+AHEAD = 2
+
+
+class Local:
+    """Reads with `threads` threads; none at all when it is 0."""
+
+    def __init__(self, reader: Reader, threads: int, pin: bool = False) -> None:
+        self._reader = reader
+        self._threads = threads
+        self._pool = Pool(pin)
+
+    def run(self, steps: Iterator[Step]) -> Iterator[tuple[Step, Fetched]]:
+        """Yield every step with its batch, in order."""
+        if not self._threads:
+            yield from ((step, self._read(step)) for step in steps)
+            return
+        executor = ThreadPoolExecutor(self._threads, thread_name_prefix="hotlap-loader")
+        try:
+            yield from self._ahead(steps, lambda step: executor.submit(self._read, step))
+        finally:
+            executor.shutdown(wait=True, cancel_futures=True)
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can be run again: always."""
+        return True
+
+    def close(self) -> None:
+        """Let go of the memory kept for use again."""
+        self._pool = Pool()
+
+    def _ahead(
+        self, steps: Iterator[Step], submit: Callable[[Step], "Future[Fetched]"]
+    ) -> Iterator[tuple[Step, Fetched]]:
+        waiting: deque[tuple[Step, Future[Fetched]]] = deque()
+        for step in steps:
+            self._reader.ahead(step)
+            waiting.append((step, submit(step)))
+            if len(waiting) >= self._threads + AHEAD:
+                first, future = waiting.popleft()
+                yield first, future.result()
+                del future
+        while waiting:
+            first, future = waiting.popleft()
+            yield first, future.result()
+            del future
+
+    def _read(self, step: Step) -> Fetched:
+        """Read into a buffer of the pool, whose size the first batch gives."""
+        if not self._reader.fills:
+            return self._presented(self._reader.fetch(step, Space(_NO_MEMORY)))
+        if not self._pool.size:
+            fetched = self._reader.fetch(step, Space(_NO_MEMORY))
+            self._pool.size = size_of(fetched.value)
+            return self._presented(fetched)
+        space = Space(self._pool.take())
+        fetched = self._reader.fetch(step, space)
+        parcel: Parcel = packed(fetched.value, space)
+        opened = parcel.opened(self._pool.lent(space.memory))
+        return self._presented(Fetched(opened, fetched.replaced))
+
+    def _presented(self, fetched: Fetched) -> Fetched:
+        return Fetched(self._reader.present(fetched.value), fetched.replaced)
+
+
+_NO_MEMORY: Any = bytearray()

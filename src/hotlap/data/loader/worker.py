@@ -1,0 +1,95 @@
+"""The loader's process."""
+
+import os
+import pickle
+import signal
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from multiprocessing.connection import Connection
+from typing import Any
+
+from hotlap.data.errors import DATA_ERRORS, LoaderError
+from hotlap.data.loader.memory import Ring, Space
+from hotlap.data.loader.parcel import packed
+from hotlap.data.loader.plan import Step
+from hotlap.data.loader.reading import Reader
+
+LOOK_EVERY = 0.5
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What became of one step."""
+
+    number: int
+    slot: int
+    parcel: Any = None
+    error: Exception | None = None
+    replaced: tuple[tuple[int, str], ...] = ()
+
+
+def work(
+    reader: Reader,
+    ring: Ring,
+    pipe: Connection,
+    others: Sequence[Connection],
+    threads: int,
+    parent: int,
+) -> None:
+    """Read what the pipe asks for, until it closes."""
+    _settle_in(others, parent)
+    answer = _Answering(reader, ring, pipe)
+    with ThreadPoolExecutor(threads) as executor:
+        while True:
+            try:
+                number, slot, step = pickle.loads(pipe.recv_bytes())
+            except (EOFError, OSError):
+                os._exit(0)
+            executor.submit(answer, number, slot, step)
+
+
+def _settle_in(others: Sequence[Connection], parent: int) -> None:
+    import torch
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends us
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # not the handler that the script may have set
+    for pipe in others:
+        pipe.close()
+    torch.set_num_threads(1)
+    threading.Thread(target=_watch, args=(parent,), daemon=True).start()
+
+
+def _watch(parent: int) -> None:
+    """End when the parent is gone, also while a sample is being read."""
+    while os.getppid() == parent:
+        time.sleep(LOOK_EVERY)
+    os._exit(1)
+
+
+class _Answering:
+    def __init__(self, reader: Reader, ring: Ring, pipe: Connection) -> None:
+        self._reader = reader
+        self._ring = ring
+        self._pipe = pipe
+        self._lock = threading.Lock()
+
+    def __call__(self, number: int, slot: int, step: Step) -> None:
+        """Read one step and send the answer."""
+        data = self._pickled(Answer(number, slot), step)
+        with self._lock:
+            self._pipe.send_bytes(data)
+
+    def _pickled(self, answer: Answer, step: Step) -> bytes:
+        space = Space(self._ring.memory(answer.slot))
+        try:
+            fetched = self._reader.fetch(step, space)
+            parcel = packed(fetched.value, space)
+            return pickle.dumps(replace(answer, parcel=parcel, replaced=fetched.replaced))
+        except DATA_ERRORS as error:
+            return pickle.dumps(replace(answer, error=error))
+        except Exception as error:
+            words = LoaderError(f"reading a batch failed: {type(error).__name__}: {error}")
+            return pickle.dumps(replace(answer, error=words))
