@@ -31,11 +31,6 @@ class Outcome:
     race: Race
     parity: Parity
 
-    @property
-    def within(self) -> bool:
-        """Whether the two are equally fast, to 3 %."""
-        return 0.97 <= self.race.estimate.ratio <= 1.03
-
 
 def recipe_of(name: str) -> Recipe:
     """The recipe of a script, from the file beside it."""

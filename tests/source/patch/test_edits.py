@@ -477,3 +477,48 @@ def test_an_output_that_is_viewed_keeps_the_default_format():
         """,
     )
     assert note.startswith("9 write .reshape()")
+
+
+def test_a_loader_made_in_every_epoch_gets_no_cache_of_its_own():
+    for body in (
+        "for epoch in range(3):\n    loader = DataLoader(TensorData(), shuffle=True)\n",
+        "def load():\n    return DataLoader(TensorData(), shuffle=True)\n\n\nfor e in range(3):\n    load()\n",
+    ):
+        (note,) = said("cached_dataset", body)
+        assert "made again and again" in note
+
+
+def test_float16_is_not_written_where_its_scaler_cannot_be():
+    body = """
+        model = nn.Linear(9, 9)
+        opt = torch.optim.LBFGS(model.parameters())
+
+
+        def closure():
+            loss = model(x).mean()
+            loss.backward()
+            return loss
+
+
+        for x in xs:
+            opt.step(closure)
+        """
+    (note,) = said("mixed_precision", body, dtype="float16")
+    assert "GradScaler" in note
+    assert "torch.autocast" in changed("mixed_precision", body, dtype="bfloat16")
+
+
+def test_channels_last_comes_before_ddp():
+    lines = changed(
+        "channels_last",
+        """
+        net = nn.Conv2d(3, 9, 3)
+        model = nn.parallel.DistributedDataParallel(net)
+        inner = nn.parallel.DistributedDataParallel(nn.Conv2d(3, 9, 3).cuda())
+        opt = torch.optim.SGD(inner.parameters(), lr=0.1)
+        out = inner(x.cuda())
+        """,
+    )
+    assert lines.splitlines()[0].startswith("inner = nn.parallel.DistributedDataParallel(")
+    assert "nn.Conv2d(3, 9, 3).to(memory_format=torch.channels_last).cuda()" in lines
+    assert "inner(x.cuda().contiguous(memory_format=torch.channels_last))" in lines

@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from statistics import geometric_mean
 
 import pytest
 
@@ -28,6 +29,14 @@ def test_the_demo_prints_the_same_patched_as_under_run(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_patched_scripts_race_level_with_run(name, tmp_path):
-    found = run_against_patched(name, tmp_path, Rules(seconds=45, precision=0.015))
-    assert found.parity.kept, found.parity.reason
-    assert found.within, found.race.estimate
+    """Three rounds on fresh processes: one pair of processes can differ for as long as it lives."""
+    rounds = []
+    for number in range(3):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        found = run_against_patched(name, folder, Rules(seconds=20, precision=0.01))
+        assert found.parity.kept, found.parity.reason
+        rounds.append(found.race.estimate)
+    ratio = geometric_mean(estimate.ratio for estimate in rounds)
+    noise = max(estimate.high / estimate.low for estimate in rounds) ** 0.5
+    assert ratio * max(1.03, noise) >= 1.0, rounds

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from hotlap.source.edits.devices import device_type
 from hotlap.source.edits.regions import Region, regions, under
+from hotlap.source.edits.scaler import check as check_scaler
 from hotlap.source.patch.draft import Draft, UnsureError
 from hotlap.source.patch.imports import spelt
 from hotlap.source.tree import method, receiver
@@ -13,9 +14,14 @@ _NAMES = frozenset({"torch.autocast", "torch.amp.autocast", "torch.cuda.amp.auto
 
 
 def autocast(draft: Draft) -> None:
-    """Write `with torch.autocast(...)` around every call of the model and its loss."""
+    """Write `with torch.autocast(...)` around every call of the model and its loss.
+
+    Raises:
+        UnsureError: outputs go to NumPy, or the type is float16 and its scaler cannot be written.
+    """
     head = f"with torch.autocast(device, dtype=torch.{draft.values['dtype']}):"
     scene = draft.scene
+    check_scaler(draft)
     for region in regions(draft):
         if under(draft, region.call, _NAMES):
             draft.already = True

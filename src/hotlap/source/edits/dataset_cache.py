@@ -39,11 +39,24 @@ def _wrap(draft: Draft, call: ast.Call, dataset: ast.expr, arguments: dict[str, 
         return
     if style is None:
         draft.by_hand(call, f"unless {ITERABLE.partition(':')[0]}, {_WISH}")
+    elif _made_again(draft, call):
+        draft.by_hand(
+            call, f"this loader is made again and again: make the cache once, and {_WISH}"
+        )
     elif changed := _changed(draft, dataset):
         draft.by_hand(changed, f"the dataset is changed here: if only before training, {_WISH}")
     else:
         inner = ast.get_source_segment(draft.text, dataset) or ast.unparse(dataset)
         replace_argument(draft, call, dataset, f"{spelt(draft, CACHE)}({inner})")
+
+
+def _made_again(draft: Draft, call: ast.Call) -> bool:
+    """Whether a loader is made in a loop, or in a function that is called in one."""
+    if next(draft.source.tree.loops(call), None) is not None:
+        return True
+    function = draft.scene.function(call)
+    calls = draft.scene.flow.callers(function) if function is not None else None
+    return any(next(draft.source.tree.loops(c), None) is not None for c in calls or ())
 
 
 def _is_cached(draft: Draft, dataset: ast.expr) -> bool:

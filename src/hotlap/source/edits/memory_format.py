@@ -8,6 +8,8 @@ from hotlap.source.patch.predicates import class_named
 from hotlap.source.tree import method, receiver
 
 FORMAT = "torch.channels_last"
+_PLAIN = (ast.Name, ast.Attribute, ast.Subscript, ast.Call)
+_DDP = "torch.nn.parallel.DistributedDataParallel"
 
 
 def channels_last(draft: Draft) -> None:
@@ -43,7 +45,11 @@ def _value(draft: Draft, made: ast.Call) -> ast.expr | None:
     statement = draft.scene.statement(made)
     if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
         return None
-    return statement.value if draft.scene.is_model(statement.value) else None
+    value = statement.value
+    if any(isinstance(n, ast.Call) and draft.source.names.of(n.func) == _DDP
+           for n in ast.walk(value)):  # fmt: skip
+        return made  # before it is wrapped
+    return value if draft.scene.is_model(value) else None
 
 
 def _viewed(draft: Draft) -> bool:
@@ -64,7 +70,7 @@ def _batches(draft: Draft, code: str) -> None:
     """Convert what the model is called with, where its first layer shows that it is images."""
     images = _takes_images(draft)
     for call in draft.scene.model_calls:
-        if images and len(call.args) == 1 and isinstance(call.args[0], ast.Name):
+        if images and len(call.args) == 1 and isinstance(call.args[0], _PLAIN):
             draft.changes.expression(call.args[0], _calling("contiguous", code))
         else:
             why = "has more arguments" if images else "may take other than images"

@@ -23,18 +23,30 @@ def scaler(draft: Draft) -> None:
     Raises:
         UnsureError: it is not certain what is stepped where, or how the scaler gets there.
     """
-    if draft.values["dtype"] != "float16":
+    if draft.values["dtype"] != "float16" or "autocast" not in draft.text:
         return
     if "GradScaler" in draft.text:
         draft.already = True
         return
-    if not draft.scene.steps:
+    if not draft.scene.model_calls:
         return
+    if not draft.scene.steps:
+        raise UnsureError(draft.scene.model_calls[0], _BY_HAND)
     if len(draft.scene.steps) != 1 or len(draft.scene.optimizers) != 1:
         raise UnsureError(draft.scene.steps[0].backward, _BY_HAND)
     step, optimizer = draft.scene.steps[0], draft.scene.optimizers[0]
     name = _made(draft, step, optimizer)
     _used(draft, step, name)
+
+
+def check(draft: Draft) -> None:
+    """Whether the scaler could be written into this text; without one, float16 must not be either.
+
+    Raises:
+        UnsureError: it could not.
+    """
+    text = f"{draft.text}\n# autocast\n"
+    scaler(Draft(draft.path, text, draft.encoding, draft.entry, draft.classes, draft.values))
 
 
 def _made(draft: Draft, step: Step, optimizer: ast.Call) -> str:

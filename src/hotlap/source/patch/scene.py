@@ -83,7 +83,7 @@ class Scene:
             return "no torch optimizer is constructed in this file"
         if len({self.flow.only(owner) for owner in self.owners}) > 1:
             return "the optimizers have the parameters of several models"
-        return "what the optimizer's parameters belong to is not made in this file"
+        return "it is not certain from this file what the optimizer's parameters belong to"
 
     def is_model(self, node: ast.AST) -> bool:
         """Whether an expression is the model, and nothing else."""
