@@ -12,7 +12,7 @@ from hotlap.core.spec import Mode
 from hotlap.seam.gate import Gate
 from hotlap.seam.losses import Losses
 from hotlap.seam.patch import replaced
-from hotlap.seam.steps import Cycle, step_hooks
+from hotlap.seam.steps import Cycle, bare_step_hooks, step_hooks
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -24,12 +24,20 @@ OUTERMOST = 0
 
 def part(session: "Session") -> "AbstractContextManager[None]":
     """The mode's part for this process."""
+    if session.spec.mode is Mode.RACE and "batch" in session.spec.options:
+        from hotlap.seam.batch_size import driving
+
+        return driving(session)
     if session.spec.mode is Mode.RACE:
         return _race(session)
     if session.spec.mode is Mode.PROFILE:
         from hotlap.seam.probe import probing
 
         return probing(session)
+    if session.spec.mode is Mode.LR:
+        from hotlap.seam.range_test import range_test
+
+        return range_test(session)
     return _run(session)
 
 
@@ -38,13 +46,13 @@ def _run(session: "Session") -> Iterator[None]:
     """Only the techniques; the first step is told of, because it shows what took hold."""
     told: list[bool] = []
 
-    def after(_: Optimizer) -> None:
+    def after(*_: Any) -> None:
         session.roots.step()
         if not told:
             told.append(True)
             session.stepped()
 
-    with step_hooks(None, after), _epochs(session.roots.look):
+    with bare_step_hooks(None, after), _epochs(session.roots.look):
         yield
 
 

@@ -24,7 +24,8 @@ class Block:
     """A block of steps: times in seconds, memory in bytes.
 
     `special` lists (step, kinds, seconds) for each step in which an epoch began, an evaluation ran
-    or a file was saved. `cpu` is the CPU time of all of the trial's processes.
+    or a file was saved. `cpu` is the CPU time of all of the trial's processes. `reports` is what
+    each rank's process said, the first rank's first.
     """
 
     steps: int
@@ -34,6 +35,7 @@ class Block:
     special: tuple[tuple[int, str, float], ...]
     resident: int
     cuda: int
+    reports: tuple[dict[str, Any], ...] = ()
 
     @property
     def plain_step(self) -> float:
@@ -106,6 +108,7 @@ class Trial:
             special=tuple((at, kinds, seconds) for at, kinds, seconds in fields["special"]),
             resident=self._others_memory() + sum(r.fields["resident"] for r in reports),
             cuda=sum(r.fields["cuda"] for r in reports),
+            reports=tuple(r.fields for r in sorted(reports, key=lambda m: m.peer.rank)),
         )
         self.blocks.append(block)
         return block

@@ -1,0 +1,1 @@
+"""The largest batch that fits and the fastest, found on the user's unmodified script."""

@@ -1,0 +1,99 @@
+"""What a search for the batch size found out."""
+
+import math
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+LINEAR = frozenset({"SGD", "LARS"})
+
+
+@dataclass(frozen=True)
+class Script:
+    """What the plain run showed of the script.
+
+    `batch` is its own batch size (0: no DataLoader told one), `loaders` which of its DataLoaders
+    are driven, `samples` how many one pass of one process draws (0: unknown), `micro_batches` how
+    many batches make one optimizer step, `world` the number of ranks.
+    """
+
+    batch: int
+    loaders: tuple[int, ...] = ()
+    samples: int = 0
+    micro_batches: int = 1
+    world: int = 1
+    optimizer: str = ""
+    lr: float = 0.0
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Row:
+    """One batch size: what it came to.
+
+    `ratio` is its samples per second over those of the size it was raced against, pair by pair;
+    `low` and `high` bound it. `memory` is the peak of one process in bytes: of the accelerator
+    where there is one, else resident. `why` says why a size does not fit.
+    """
+
+    size: int
+    fits: bool
+    rate: float = 0.0
+    ratio: float = 0.0
+    low: float = 0.0
+    high: float = math.inf
+    step: float = 0.0
+    memory: int = 0
+    why: str = ""
+
+
+@dataclass
+class Found:
+    """The outcome: every size tried, the fastest, and the largest that fits."""
+
+    script: Script
+    rows: dict[int, Row] = field(default_factory=dict)
+    fastest: int = 0
+    largest: int = 0
+    bound: str = ""
+    confirmed: tuple[int, ...] = ()
+    interrupted: bool = False
+    seconds: float = 0.0
+
+    def advice(self) -> list[str]:
+        """What goes with the fastest size: learning rate and accumulation."""
+        own, size = self.script.batch, self.fastest
+        if not own or not size or own == size:
+            return []
+        return [*_accumulation(self.script, size), *_rate_rule(self.script, size / own)]
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain data."""
+        rows = [asdict(self.rows[size]) for size in sorted(self.rows)]
+        return {**asdict(self), "rows": rows, "advice": self.advice()}
+
+
+def _accumulation(script: Script, size: int) -> list[str]:
+    whole = script.batch * script.micro_batches
+    steps = whole / size
+    if steps < 1:
+        return [f"the effective batch grows from {whole} to {size}: no accumulation can keep it"]
+    if steps.is_integer():
+        return [f"accumulate {steps:.0f} micro-batches to keep the effective batch of {whole}"]
+    near = max(1, round(steps))
+    return [f"accumulate {near} micro-batches: an effective batch of {near * size} beside {whole}"]
+
+
+def _rate_rule(script: Script, factor: float) -> list[str]:
+    """Linear for SGD (Goyal et al. 2017), square root for adaptive methods (Hoffer 2017).
+
+    Malladi et al. 2022 derive the square root for Adam from its stochastic differential equation.
+    """
+    if not script.lr or factor == 1:
+        return []
+    linear = script.optimizer in LINEAR
+    rate = script.lr * (factor if linear else math.sqrt(factor))
+    rule = "linear" if linear else "square root"
+    return [
+        f"without accumulation {script.optimizer} wants lr {script.lr:g} -> {rate:.3g} "
+        f"({rule} rule; `hotlap lr` measures it)"
+    ]

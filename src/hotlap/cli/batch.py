@@ -1,0 +1,128 @@
+"""`hotlap batch`."""
+
+import re
+from typing import TYPE_CHECKING
+
+import click
+
+from hotlap.cli.common import (
+    COMMAND,
+    INTERRUPTED,
+    command_argument,
+    common,
+    console,
+    folder,
+    print_json,
+    stdin_copy,
+)
+from hotlap.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from hotlap.batch.contender import Plan
+
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
+_SPAN = re.compile(r"(\d+(?:\.\d+)?)([smh]?)")
+_UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
+_SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def _bytes(_: click.Context, __: click.Parameter, text: str | None) -> int:
+    if text is None:
+        return 0
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise click.BadParameter(f"{text!r} is no amount of memory; try 8G or 500M")
+    return int(float(match[1]) * 2 ** _UNITS[match[2].upper()])
+
+
+def _span(_: click.Context, __: click.Parameter, text: str) -> float:
+    match = _SPAN.fullmatch(text.strip())
+    if match is None:
+        raise click.BadParameter(f"{text!r} is no time span; try 90s, 5m or 1h")
+    return float(match[1]) * _SECONDS[match[2]]
+
+
+def _template(_: click.Context, __: click.Parameter, text: str | None) -> str:
+    if text is not None and "{batch}" not in text:
+        raise click.BadParameter("it must hold {batch}, such as '--batch-size {batch}'")
+    return text or ""
+
+
+@click.command(context_settings=COMMAND)
+@click.option("--max", "most", type=click.IntRange(min=1), help="Largest batch size to try.")
+@click.option(
+    "--set",
+    "argument",
+    callback=_template,
+    metavar="WORDS",
+    help="The script's own option, such as '--batch-size {batch}', where no DataLoader is told.",
+)
+@click.option(
+    "--memory",
+    callback=_bytes,
+    metavar="SIZE",
+    help="Resident memory that a trial may take, such as 8G; by default what is there.",
+)
+@click.option(
+    "--headroom",
+    default=0.05,
+    show_default=True,
+    type=click.FloatRange(0, 0.9),
+    help="Share of the memory that must stay free.",
+)
+@click.option(
+    "--budget", default="5m", show_default=True, callback=_span, help="How long to search."
+)
+@click.option(
+    "--steps",
+    default=20,
+    show_default=True,
+    type=click.IntRange(min=1),
+    help="Further steps that confirm the answer.",
+)
+@click.option("--seed", default=0, show_default=True, help="Seed where the script sets none.")
+@common
+@command_argument
+@click.pass_context
+def batch(ctx: click.Context, /, most: int | None, argument: str, memory: int, headroom: float,
+          budget: float, steps: int, seed: int, patience: float, quiet: bool, as_json: bool,
+          command: tuple[str, ...]) -> None:  # fmt: skip
+    """Find the largest batch size that fits CMD's memory, and the fastest."""
+    from hotlap.batch.limits import Limits
+    from hotlap.batch.search import Orders, Search
+    from hotlap.report import batch_text
+
+    plan = _plan(command, seed, argument, patience, Limits.here(memory, headroom))
+    out = console(err=as_json)
+    follow = batch_text.Follow(out, enabled=not (quiet or as_json))
+    with follow.showing():
+        found = Search(Orders(plan, most or 0, budget, steps), follow).run()
+    if as_json:
+        print_json(found.to_json())
+    else:
+        batch_text.show(out, found, brief=quiet)
+    ctx.exit(INTERRUPTED if found.interrupted else 0)
+
+
+def _plan(
+    command: tuple[str, ...], seed: int, argument: str, patience: float, limits: object
+) -> "Plan":
+    from hotlap.batch.contender import Plan
+    from hotlap.batch.limits import Limits
+    from hotlap.core.spec import Mode
+    from hotlap.trial.command import normalise
+    from hotlap.trial.launch import Setting
+
+    assert isinstance(limits, Limits)
+    words = normalise(command)
+    if argument and words[0] in {"bash", "sh"}:
+        raise UsageError(
+            "--set adds words to the end of the command, which a shell script may not hand on",
+            "give the training command itself",
+        )
+    here = folder()
+    setting = Setting(
+        words, Mode.RACE, seed=seed, scratch=here / "scratch", output=here / "batch.log",
+        stdin=stdin_copy(here),
+    )  # fmt: skip
+    return Plan(setting, argument=argument, patience=patience, limits=limits)

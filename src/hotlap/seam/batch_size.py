@@ -1,0 +1,236 @@
+"""The batch size of the loaders that feed the training, and how fast samples go through.
+
+A race by steps cannot compare batch sizes. Here the time of a block leaves out what does not grow
+with the batch: from the first sign of an evaluation (a call in evaluation mode, another loader)
+until the training goes on, and the saving of files. Samples are counted as they are drawn, so that
+the smaller last batch of an epoch counts as what it is.
+"""
+
+import inspect
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.optim.optimizer import Optimizer
+from torch.utils.data import DataLoader
+from torch.utils.data.dataloader import _BaseDataLoaderIter
+
+from hotlap.seam.gate import Gate, _on_cuda, _synchronise
+from hotlap.seam.patch import load, replaced
+from hotlap.seam.steps import Cycle, step_hooks
+from hotlap.seam.where import place
+
+if TYPE_CHECKING:
+    from hotlap.seam.session import Session
+
+OPTION = "batch"
+OUTERMOST = 0
+_SIGNATURE = inspect.signature(DataLoader.__init__)
+_LOADER = "_hotlap_loader"
+
+
+@contextmanager
+def driving(session: "Session") -> Iterator[None]:
+    """Give the chosen loaders the batch size of the orders; tell blocks of steps with samples.
+
+    The orders are `{"loaders": [index, ...], "size": n}`; loaders are counted in the order in which
+    the program makes them. Without loaders nothing is changed.
+    """
+    cycle, meter = Cycle(), Meter(session.spec.options[OPTION])
+    first = session.spec.options.get("first", 1)
+    gate = Gate(session.wire, first, lambda: {"losses": [], **meter.take(), **session.standing()})
+
+    def after(optimizer: Optimizer, *_: Any) -> None:
+        if cycle.turn(optimizer):
+            meter.step(optimizer)
+            session.roots.step()
+            gate.step()
+
+    session.roots.add(OUTERMOST, meter.root)
+    with ExitStack() as stack:
+        stack.enter_context(step_hooks(None, after))
+        stack.enter_context(meter.watching(session.roots.look))
+        session.wire.send("backward")
+        yield
+
+
+class Meter:
+    """Counts samples and what is not training, between two reports."""
+
+    def __init__(self, orders: dict[str, Any]) -> None:
+        self._driven = set(orders.get("loaders", ()))
+        self._size = orders.get("size", 0)
+        self._loaders: list[dict[str, Any]] = []
+        self._samplers: list[list[Any]] = []
+        self._drawn: Counter[int] = Counter()
+        self._draws: Counter[int] = Counter()
+        self._current = -1
+        self._feeding: set[int] = set()
+        self._samples = self._micro = 0
+        self._paused = 0.0
+        self._pause: float | None = None
+        self._optimizer: dict[str, Any] = {}
+        self._tensors = load("hotlap.data.nested:tensors")
+
+    def step(self, optimizer: Optimizer) -> None:
+        """One optimizer step is over."""
+        self._pause = None  # a model that trains in evaluation mode was no evaluation
+        if self._current >= 0:
+            self._feeding.add(self._current)
+            self._samples += self._drawn[self._current]
+            self._micro = self._draws[self._current]
+        self._drawn.clear()
+        self._draws.clear()
+        if not self._optimizer:
+            rate = optimizer.param_groups[0].get("lr", 0.0)
+            self._optimizer = {"kind": type(optimizer).__name__, "lr": float(rate)}
+
+    def take(self) -> dict[str, Any]:
+        """What has been counted since the last time."""
+        found = {
+            "samples": self._samples,
+            "micro_batches": self._micro,
+            "paused": self._paused,
+            "loaders": [{**each, "feeds": i in self._feeding}
+                        for i, each in enumerate(self._loaders)],
+            "optimizer": self._optimizer,
+            "device": _device_memory(),
+        }  # fmt: skip
+        self._samples, self._paused = 0, 0.0
+        return found
+
+    def root(self, root: torch.nn.Module, inner: Any) -> Any:
+        """Watch a model's calls: in evaluation mode the clock stands."""
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if root.training and torch.is_grad_enabled():
+                self._go_on()
+            else:
+                self._stand()
+            return inner(*args, **kwargs)
+
+        return call
+
+    @contextmanager
+    def watching(self, epoch: Any) -> Iterator[None]:
+        """Watch loaders and saves."""
+        with ExitStack() as stack:
+            stack.enter_context(replaced(DataLoader, "__init__", self._making))
+            stack.enter_context(
+                replaced(DataLoader, "__iter__", lambda f: self._iterating(f, epoch))
+            )
+            stack.enter_context(replaced(_BaseDataLoaderIter, "__next__", self._drawing))
+            stack.enter_context(replaced(torch, "save", self._saving))
+            yield
+
+    def _making(self, original: Any) -> Any:
+        @wraps(original)
+        def __init__(loader: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
+            index = len(self._loaders)
+            given = _SIGNATURE.bind_partial(loader, *args, **kwargs).arguments
+            batch = None if given.get("batch_sampler") else given.get("batch_size", 1)
+            if index in self._driven and batch is not None:
+                args, kwargs = _with_size(args, kwargs, self._size)
+            sampler = given.get("batch_sampler")
+            self._loaders.append({"batch_size": batch, "sampler": bool(sampler), "place": place()})
+            self._samplers.append(_inside(sampler))
+            object.__setattr__(loader, _LOADER, index)
+            original(loader, *args, **kwargs)
+            self._loaders[index]["samples"] = _length(loader)
+            self._loaders[index]["around"] = self._origins(index)
+            if not sampler:
+                self._samplers[index] = [loader.batch_sampler]
+
+        return __init__
+
+    def _origins(self, index: int) -> list[int]:
+        """Loaders whose batches this one was given: Accelerate makes loaders anew like that."""
+        mine = self._samplers[index]
+        return [
+            i for i, theirs in enumerate(self._samplers[:index])
+            if any(a is b for a in mine for b in theirs if a is not None)
+        ]  # fmt: skip
+
+    def _iterating(self, original: Any, epoch: Any) -> Any:
+        def __iter__(loader: Any) -> Any:  # noqa: N807
+            epoch()
+            index = getattr(loader, _LOADER, -1)
+            if index in self._feeding:
+                self._go_on()
+            elif self._feeding:
+                self._stand()
+            iterator = original(loader)
+            setattr(iterator, _LOADER, index)
+            return iterator
+
+        return __iter__
+
+    def _drawing(self, original: Any) -> Any:
+        def __next__(iterator: Any) -> Any:  # noqa: N807
+            index = getattr(iterator, _LOADER, -1)
+            if self._pause is not None and index in self._feeding:
+                self._go_on()
+            batch = original(iterator)
+            self._current = index
+            self._draws[index] += 1
+            first = next(self._tensors(batch), None)
+            self._drawn[index] += len(first) if first is not None and first.dim() else 1
+            return batch
+
+        return __next__
+
+    def _saving(self, original: Any) -> Any:
+        def save(*args: Any, **kwargs: Any) -> Any:
+            begin = self._now()
+            result = original(*args, **kwargs)
+            if self._pause is None:
+                self._paused += time.perf_counter() - begin
+            return result
+
+        return save
+
+    def _stand(self) -> None:
+        if self._pause is None:
+            self._pause = self._now()
+
+    def _go_on(self) -> None:
+        if self._pause is not None:
+            self._paused += self._now() - self._pause
+            self._pause = None
+
+    def _now(self) -> float:
+        _synchronise()
+        return time.perf_counter()
+
+
+def _with_size(
+    args: tuple[Any, ...], kwargs: dict[str, Any], size: int
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    if len(args) > 1:
+        return (args[0], size, *args[2:]), kwargs
+    return args, {**kwargs, "batch_size": size}
+
+
+def _inside(sampler: Any) -> list[Any]:
+    """A batch sampler and the one it wraps."""
+    return [each for each in (sampler, getattr(sampler, "batch_sampler", None)) if each is not None]
+
+
+def _length(loader: Any) -> int:
+    """Samples that one pass of this process draws; 0: not known."""
+    try:
+        return len(loader.sampler)
+    except (TypeError, AttributeError, NotImplementedError):
+        return 0
+
+
+def _device_memory() -> dict[str, int]:
+    if not _on_cuda():
+        return {"total": 0, "peak": 0}
+    device = torch.cuda.current_device()
+    total = torch.cuda.get_device_properties(device).total_memory
+    return {"total": total, "peak": torch.cuda.max_memory_allocated(device)}
