@@ -75,12 +75,7 @@ def _counters(loop: ast.For) -> set[str]:
 
 def _counts(tree: Tree, node: ast.AST) -> bool:
     """A flag that was set from a counter: `update = step % 4 == 0`."""
-    function = tree.function(node) or tree.module
-    return any(
-        text(node) in map(text, assign.targets) and _has_modulo(assign.value)
-        for assign in tree.every(ast.Assign)
-        if tree.inside(assign, function)
-    )
+    return (tree.function(node), text(node)) in tree.counted
 
 
 def _has_modulo(value: ast.expr) -> bool:

@@ -89,6 +89,17 @@ class Tree:
         """The names that functions declare global."""
         return {(self.scope(g), name) for g in self.every(ast.Global) for name in g.names}
 
+    @cached_property
+    def counted(self) -> set[tuple[ast.AST | None, str]]:
+        """The names that are set from a remainder (`due = step % 10 == 0`), by function."""
+        found: set[tuple[ast.AST | None, str]] = set()
+        for operation in self.every(ast.BinOp):
+            statement = self.statement(operation) if isinstance(operation.op, ast.Mod) else None
+            if isinstance(statement, ast.Assign):
+                function = self.function(statement)
+                found.update((function, text(target)) for target in statement.targets)
+        return found
+
     def parent(self, node: ast.AST) -> ast.AST | None:
         """The node around this one; None for the module."""
         return self._parents.get(node)

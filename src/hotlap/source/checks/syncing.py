@@ -59,9 +59,8 @@ def nonzero_in_step(source: Source, _: Technique) -> Iterator[ast.AST]:
 def tensor_as_condition(source: Source, _: Technique) -> Iterator[ast.AST]:
     """`if loss > best:`, `while error.max() > 0:`, `assert mask.any()`."""
     for test in _tests(source):
-        for part in _parts(source, test):
-            if _decides(source, part) and source.loops.in_step(test):
-                yield part
+        if source.loops.in_step(test):
+            yield from (part for part in _parts(source, test) if _decides(source, part))
 
 
 def of_device(source: Source, node: ast.expr | None) -> bool:
