@@ -64,12 +64,14 @@ def test_loaders_that_are_left_alone_are_named(tmp_path: Path) -> None:
     assert "--set" in caught.value.hint
 
 
+@pytest.mark.slow
 def test_a_loop_without_a_loader_needs_its_own_option(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no DataLoader feeds") as caught:
         look(plan(tmp_path, GPT))
     assert "--set '--batch-size {batch}'" in caught.value.hint
 
 
+@pytest.mark.slow
 def test_an_option_that_does_nothing_is_told(tmp_path: Path) -> None:
     search = Search(Orders(plan(tmp_path, LOOP, argument="--samples {batch}00")), Silent())
     with pytest.raises(UsageError, match="still has batch size 4"):

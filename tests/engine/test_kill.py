@@ -81,6 +81,7 @@ def kill_in_saves(number: int, folder: Path) -> None:
     assert all(len(losses) == 1 for losses in by_place(entries(folder)).values())
 
 
+@pytest.mark.slow
 def test_a_kill_while_saving_leaves_whole_files(tmp_path: Path) -> None:
     kill_in_saves(1, tmp_path)
 

@@ -1,0 +1,79 @@
+"""What autograd keeps for the backward pass, module by module."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+
+@dataclass
+class Saved:
+    """One module's part: bytes and number of tensors saved in its own forward, children apart.
+
+    `input` is the size of the tensors it was called with, in bytes.
+    """
+
+    name: str
+    kind: str
+    bytes: int = 0
+    tensors: int = 0
+    input: int = 0
+
+
+@contextmanager
+def saved_by_module(model: nn.Module) -> Iterator[dict[str, Saved]]:
+    """Fill a table, by module name, of what the forward passes in the context save.
+
+    A tensor saved twice counts once, for the module that saved it first; parameters and buffers
+    do not count. What is saved outside of the model (by the loss) is listed under `outside`.
+    """
+    table: dict[str, Saved] = {}
+    stack: list[str] = ["outside"]
+    kinds = {name: type(module).__name__ for name, module in model.named_modules()}
+    seen = {_key(t) for t in (*model.parameters(), *model.buffers())}
+    held: list[Tensor] = []  # keeps storages alive: a key that is used again would not count
+
+    def row(name: str) -> Saved:
+        return table.setdefault(name, Saved(name, kinds.get(name, "")))
+
+    def pack(tensor: Tensor) -> Tensor:
+        key = _key(tensor)
+        if key and key not in seen:
+            seen.add(key)
+            held.append(tensor)
+            row(stack[-1]).bytes += tensor.untyped_storage().nbytes()
+            row(stack[-1]).tensors += 1
+        return tensor
+
+    def entering(name: str) -> Any:
+        def hook(_: nn.Module, args: Any) -> None:
+            stack.append(name)
+            row(name).input += sum(a.nbytes for a in args if isinstance(a, Tensor))
+
+        return hook
+
+    def leaving(*_: Any) -> None:
+        stack.pop()
+
+    with ExitStack() as undo:
+        for name, module in model.named_modules():
+            undo.callback(module.register_forward_pre_hook(entering(name)).remove)
+            undo.callback(module.register_forward_hook(leaving, always_call=True).remove)
+        undo.enter_context(torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t))
+        yield table
+
+
+def below(table: dict[str, Saved], name: str) -> int:
+    """Bytes saved by a module and all modules in it."""
+    inside = f"{name}." if name else ""
+    return sum(r.bytes for n, r in table.items() if n == name or n.startswith(inside))
+
+
+def _key(tensor: Tensor) -> int:
+    try:
+        return tensor.untyped_storage().data_ptr()
+    except (NotImplementedError, RuntimeError):
+        return 0

@@ -1,0 +1,73 @@
+"""Counting live tensors, against sums done by hand."""
+
+import torch
+from torch import nn
+
+from hotlap.memory import Meter, saved_by_module
+
+KIB = 1024
+
+
+def test_bytes_come_and_go() -> None:
+    with Meter() as meter:
+        a = torch.zeros(256)
+        b = a.view(16, 16)  # shares a's memory
+        assert meter._now == KIB
+        c = a + 1
+        assert meter.peak == 2 * KIB
+        del a
+        assert meter._now == 2 * KIB  # b keeps it
+        del b, c
+        assert meter._now == 0
+        torch.zeros(1000)
+    assert meter.peak == 4000
+
+
+def test_phases_and_owners() -> None:
+    model = nn.Sequential(nn.Linear(8, 8, bias=False), nn.ReLU(), nn.Linear(8, 8, bias=False))
+    optimizer = torch.optim.Adam(model.parameters())
+    weights = 2 * 8 * 8 * 4
+    with Meter(model, optimizer) as meter:
+        for _ in range(2):
+            with meter.phase("forward"):
+                loss = model(torch.zeros(100, 8)).sum()
+            with meter.phase("backward"):
+                loss.backward()
+            with meter.phase("step"):
+                optimizer.step()
+            optimizer.zero_grad()
+    forward, backward, step = (meter.peaks[name] for name in ("forward", "backward", "step"))
+    assert forward["parameters"] == backward["parameters"] == weights
+    assert forward["gradients"] == 0
+    assert forward["activations"] >= 3 * 100 * 8 * 4
+    assert step["gradients"] == weights
+    assert step["optimizer state"] >= 2 * weights
+    assert meter.peak >= sum(backward.values())
+
+
+def test_the_largest_and_their_lines() -> None:
+    with Meter() as meter:
+        small = torch.ones(10)
+        large = torch.ones(1000)  # this line
+    first, second = meter.largest(2)
+    assert first.bytes == large.nbytes
+    assert first.shape == (1000,)
+    with open(__file__) as file:
+        lines = file.read().splitlines()
+    path, _, number = first.where.rpartition(":")
+    assert path == __file__
+    assert lines[int(number) - 1].endswith("# this line")
+    assert second.bytes == small.nbytes
+
+
+def test_what_is_saved_by_which_module() -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 16), nn.Tanh(), nn.Linear(16, 2))
+    x = torch.randn(50, 4)
+    with saved_by_module(model) as table:
+        model(x).square().mean()
+    assert table["0"].bytes == x.nbytes  # a linear layer keeps its input
+    assert table["1"].bytes == 50 * 16 * 4  # tanh its output, which is the next one's input
+    assert table["2"].bytes == 0 if "2" in table else True
+    assert table["outside"].bytes == 50 * 2 * 4
+    assert not any(module._forward_hooks for module in model.modules())
