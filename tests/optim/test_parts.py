@@ -130,7 +130,7 @@ def test_rates_scale_with_the_batch() -> None:
     assert scale_lr(0.1, 64, 256) == pytest.approx(0.025)
     assert scale_lr(0.1, 1024, 256, rule="sqrt") == pytest.approx(0.2)
     for bad in ({"batch": 0}, {"lr": -1.0}, {"rule": "cubic"}, {"lr": math.inf}):
-        with pytest.raises(ValueError, match="must be|at least"):
+        with pytest.raises(ValueError, match=r"must be|at least"):
             scale_lr(**({"lr": 0.1, "batch": 2, "base_batch": 1} | bad))
 
 

@@ -15,6 +15,7 @@ class Mode(StrEnum):
     RUN = "run"
     RACE = "race"
     PROFILE = "profile"
+    LR = "lr"
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ class LAMB(Layerwise):
         weight_decay: :math:`\lambda`; decoupled from the moments.
         bias_correction: divide the moments by 1 - beta^t, as the paper does; some other
             implementations do not.
-        norm_bounds: (low, high) of :math:`\phi`, which clamps the weight's norm; None: the identity.
+        norm_bounds: (low, high) that :math:`\phi` clamps the weight's norm to; None: no clamp.
         exclude_1d: biases and the scales of norms (one dimension or none) get neither a rate of
             their own nor weight decay.
         maximize: ascend.
@@ -43,8 +43,8 @@ class LAMB(Layerwise):
             small updates add up. Weights that are loaded into the model later do not reach it:
             build the optimizer after loading, or load its state as well.
 
-    The state is float32 (float64 for float64 parameters): `step`, `exp_avg`, `exp_avg_sq`, `master`.
-    Under FSDP2 and tensor parallelism, norms are those of the whole parameter.
+    The state is float32 (float64 for float64 parameters): `step`, `exp_avg`, `exp_avg_sq` and
+    `master`. Under FSDP2 and tensor parallelism, norms are those of the whole parameter.
 
     Raises:
         ValueError: an option is out of its range.
@@ -124,10 +124,10 @@ class LAMB(Layerwise):
 class NVLAMB(LAMB):
     """LAMB as NVIDIA trains BERT with it: gradients are first divided by their global norm.
 
-    From "Pretraining BERT with Layer-wise Adaptive Learning Rates" (NVIDIA, 2019). Takes what `LAMB`
-    takes, and `max_grad_norm`: if None, gradients are always brought to a global norm of 1, as the
-    text has it; with a number, only those above it are brought down to it, as Apex's FusedLAMB
-    does with 1.0.
+    From "Pretraining BERT with Layer-wise Adaptive Learning Rates" (NVIDIA, 2019). Takes what
+    `LAMB` takes, and `max_grad_norm`: if None, gradients are always brought to a global norm of 1,
+    as the text has it; with a number, only those above it are brought down to it, as Apex's
+    FusedLAMB does with 1.0.
 
     The norm is over all parameters of the optimizer. Stages of a pipeline, which hold different
     parameters, each use their own.

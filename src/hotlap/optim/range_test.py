@@ -15,7 +15,7 @@ from hotlap.optim.sweep import Divergence, Sweep, geometric
 Loss = Callable[[nn.Module, Any], Tensor]
 
 
-def lr_range_test(
+def lr_range_test(  # noqa: PLR0913
     model: nn.Module,
     optimizer: Optimizer,
     loader: Any,
@@ -63,14 +63,12 @@ def _sweep(
     shares = _shares(optimizer)
     watch = Divergence(divergence)
     seen: list[float] = []
-    set_rate(optimizer, rates[0], shares)
-    for rate, loss in zip([*rates[1:], None], losses, strict=False):
-        seen.append(loss)
-        if watch.add(loss):
+    for rate in [*rates, rates[-1]]:  # one step more, for the loss after the last
+        set_rate(optimizer, rate, shares)
+        seen.append(next(losses))
+        if watch.add(seen[-1]):
             break
-        if rate is not None:
-            set_rate(optimizer, rate, shares)
-    ended = "end of the sweep" if len(seen) == len(rates) else "diverged"
+    ended = "end of the sweep" if len(seen) > len(rates) else "diverged"
     return Sweep(seen[0], tuple(rates[: len(seen) - 1]), tuple(seen[1:]), ended)
 
 
@@ -85,7 +83,8 @@ def _losses(model: nn.Module, optimizer: Optimizer, loader: Any, loss: Loss) -> 
             value.backward()  # type: ignore[no-untyped-call]
             return value.detach()
 
-        found: Any = optimizer.step(closure)
+        step: Any = optimizer.step  # closures that give tensors are what torch means
+        found = step(closure)
         yield _agreed(found)
 
 

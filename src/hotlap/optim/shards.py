@@ -17,7 +17,7 @@ class Layout:
 
 
 def local(tensor: Tensor) -> Tensor:
-    """This rank's part of a DTensor; any other tensor as it is."""
+    """Return this rank's part of a DTensor; any other tensor as it is."""
     return tensor.to_local() if hasattr(tensor, "to_local") else tensor
 
 
@@ -31,7 +31,7 @@ def layout(parameter: Tensor) -> Layout | None:
 
 
 def gradient(parameter: Tensor) -> Tensor:
-    """This rank's part of a gradient, laid out as its parameter is."""
+    """Return this rank's part of a gradient, laid out as its parameter is."""
     grad = parameter.grad
     assert grad is not None
     wanted = getattr(parameter, "placements", None)
@@ -60,5 +60,5 @@ def summed(squares: Tensor, layouts: Sequence[Layout | None]) -> Tensor:
 
 def square_norms(tensors: Sequence[Tensor]) -> Tensor:
     """The squared norms (n,) of this rank's parts, in float64 where the device has it."""
-    norms = torch.stack(torch._foreach_norm(list(tensors)))  # type: ignore[arg-type]
+    norms = torch.stack(torch._foreach_norm(list(tensors)))
     return (norms if norms.device.type == "mps" else norms.double()).square()

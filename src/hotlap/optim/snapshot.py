@@ -109,7 +109,8 @@ def _value(rate: Any) -> float:
 
 @contextmanager
 def _loader(loader: Any) -> Iterator[None]:
-    parts = [part for part in (loader, *(getattr(loader, n, None) for n in PARTS)) if part]
+    found = (loader, *(getattr(loader, name, None) for name in PARTS))
+    parts = [part for part in found if part is not None]
     states = [(part, copy.deepcopy(part.state_dict())) for part in parts if _resumes(part)]
     plain = [(part, _plain(part)) for part in parts if hasattr(part, "__dict__")]
     try:

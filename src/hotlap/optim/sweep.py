@@ -6,7 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 WIDTH = 2.0  # of the smoothing kernel, in steps
+REACH = 3  # steps to either side that a slope is taken over
+DIVISOR = 5
 FEWEST = 8
+MEANINGS = {
+    "steepest": "where the loss falls fastest",
+    "valley": "two thirds into the longest fall",
+    "lowest": "where the loss is lowest",
+}
 
 
 @dataclass(frozen=True)
@@ -33,32 +40,53 @@ class Sweep:
             found.append(total / sum(weights))
         return found
 
+    def readings(self) -> dict[str, float | None]:
+        """Each rule's rate by name; None throughout if the loss never falls."""
+        names = {name: getattr(self, name) for name in MEANINGS}
+        return {name: rule() if self._falls() else None for name, rule in names.items()}
+
     def steepest(self) -> float | None:
         """The rate where the smoothed loss falls fastest a decade; None if it never falls.
 
         Smith 2017, "Cyclical Learning Rates", reads its range off the same curve by eye.
         """
-        curve = self.smoothed()[: self._lowest() + 1]
-        if len(curve) < 2 or len(self._finite()) < FEWEST:
+        if not self._falls():
             return None
-        slopes = [after - before for before, after in zip(curve, curve[1:], strict=False)]
-        at = min(range(len(slopes)), key=slopes.__getitem__)
-        return self.rates[at] if slopes[at] < 0 else None
+        curve = self.smoothed()[: self._lowest() + 1]
+        last = len(curve) - 1
+        slopes = [
+            (curve[min(last, at + REACH)] - curve[max(0, at - REACH)])
+            / (min(last, at + REACH) - max(0, at - REACH))
+            for at in range(len(curve))
+        ]
+        return self.rates[min(range(len(slopes)), key=slopes.__getitem__)]
 
     def valley(self) -> float | None:
         """The rate two thirds into the longest fall of the loss; None if it never falls.
 
         The longest falling subsequence of the smoothed losses, as in fastai's `valley`.
         """
-        curve = self.smoothed()
-        if len(curve) < FEWEST:
+        if not self._falls():
             return None
-        start, end = _longest_fall(curve)
-        return self.rates[start + round((end - start) * 2 / 3)] if end > start else None
+        start, end = _longest_fall(self.smoothed())
+        return self.rates[start + round((end - start) * 2 / 3)]
+
+    def lowest(self) -> float | None:
+        """The rate where the smoothed loss is lowest; None if it never falls."""
+        return self.rates[self._lowest()] if self._falls() else None
 
     def suggestion(self) -> float | None:
-        """The rate to try first; None if the loss never fell."""
-        return self.valley()
+        """The rate to try first: a fifth of where the loss is lowest; None if it never falls.
+
+        A rate that is best for the next few steps is too high for many. On the small tasks of
+        `benchmarks/optim.py` the best fixed rate lay nearer to this than to the other readings.
+        """
+        lowest = self.lowest()
+        return None if lowest is None else lowest / DIVISOR
+
+    def still_falling(self) -> bool:
+        """Whether the loss is lowest at the end of the sweep: a higher rate may be better."""
+        return self._falls() and self._lowest() >= len(self.smoothed()) - 2
 
     def to_json(self) -> dict[str, Any]:
         """Everything, as plain data."""
@@ -67,14 +95,23 @@ class Sweep:
             "rates": list(self.rates),
             "losses": list(self.losses),
             "ended": self.ended,
-            "steepest": self.steepest(),
-            "valley": self.valley(),
+            **self.readings(),
             "suggestion": self.suggestion(),
         }
 
     def _finite(self) -> list[float]:
         bad = (i for i, loss in enumerate(self.losses) if not math.isfinite(loss))
         return list(self.losses[: next(bad, len(self.losses))])
+
+    def _falls(self) -> bool:
+        """Whether the curve goes down by more than its noise does."""
+        curve = self.smoothed()
+        if len(curve) < FEWEST:
+            return False
+        start, at = _mean(curve[: FEWEST // 2]), self._lowest()
+        noise = [loss - smooth for loss, smooth in zip(self.losses, curve[: at + 1], strict=False)]
+        spread = math.sqrt(_mean([part * part for part in noise]))
+        return at > 0 and start - curve[at] > 2 * spread
 
     def _lowest(self) -> int:
         curve = self.smoothed()

@@ -36,10 +36,11 @@ class Losses:
         with replaced(torch.Tensor, "backward", make), _unscaled():
             yield
 
-    def step(self) -> None:
-        """A step is over: what was collected belongs to it."""
+    def step(self) -> int:
+        """A step is over: what was collected belongs to it. Returns how many losses that is."""
         self._steps.append(self._now)
         self._now = []
+        return len(self._steps[-1])
 
     def take(self) -> list[float]:
         """The figures of the steps since last asked, one synchronisation for all of them."""

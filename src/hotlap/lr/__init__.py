@@ -1,0 +1,1 @@
+"""The learning-rate range test of a command, from outside."""
