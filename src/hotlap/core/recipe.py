@@ -103,7 +103,8 @@ class Recipe:
 
 
 HEADER = """\
-# Written by `hotlap tune`; applied by `hotlap run`. Ratios are plain time over tuned time.
+# Written by `hotlap tune`; applied by `hotlap run`, written into source by `hotlap patch`.
+# Ratios are plain time over tuned time.
 # A technique can be taken out by deleting its table, and its values can be changed by hand.
 
 """

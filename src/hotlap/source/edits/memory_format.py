@@ -1,7 +1,12 @@
 """Channels last: the model once, where it is made, and each batch of images on its way in."""
 
 import ast
+from collections.abc import Callable
+from typing import Any
 
+import libcst as cst
+
+from hotlap.source.module import Source
 from hotlap.source.patch.draft import Draft
 from hotlap.source.patch.imports import spelt
 from hotlap.source.patch.predicates import class_named
@@ -84,7 +89,7 @@ def _takes_images(draft: Draft) -> bool:
     made = draft.scene.model
     if made is None:
         return False
-    if _begins_with_convolution(draft, made, {}):
+    if _begins_with_convolution(draft.source, made):
         return True
     found = class_named(draft, draft.source.names.of(made.func) or getattr(made.func, "id", ""))
     if found is None:
@@ -102,9 +107,7 @@ def _takes_images(draft: Draft) -> bool:
         return False
     layers = _layers(source.tree.nodes, node)
     layer = layers.get(getattr(call.func, "attr", ""))
-    whole = Draft(source.path, "", classes=draft.classes)
-    whole.__dict__["source"] = source
-    return layer is not None and _begins_with_convolution(whole, layer, layers)
+    return layer is not None and _begins_with_convolution(source, layer)
 
 
 def _in_order(function: ast.FunctionDef) -> list[ast.Name]:
@@ -124,23 +127,19 @@ def _layers(nodes: list[ast.AST], owner: ast.ClassDef) -> dict[str, ast.expr]:
     }
 
 
-def _begins_with_convolution(draft: Draft, made: ast.expr, layers: dict[str, ast.expr]) -> bool:
+def _begins_with_convolution(source: Source, made: ast.expr) -> bool:
+    """`nn.Conv2d(...)`, or a Sequential that begins with one."""
     if not isinstance(made, ast.Call):
         return False
-    dotted = draft.source.names.of(made.func)
+    dotted = source.names.of(made.func)
     if dotted == "torch.nn.Conv2d":
         return True
-    first = made.args[0] if made.args else None
-    return (
-        dotted == "torch.nn.Sequential"
-        and first is not None
-        and _begins_with_convolution(draft, first, layers)
-    )
+    chain = dotted == "torch.nn.Sequential" and bool(made.args)
+    return chain and _begins_with_convolution(source, made.args[0])
 
 
-def _calling(name: str, code: str):  # type: ignore[no-untyped-def]
-    import libcst as cst
-
+def _calling(name: str, code: str) -> Callable[[Any], cst.BaseExpression]:
+    """`.name(memory_format=code)` behind an expression."""
     none = cst.SimpleWhitespace("")
     argument = cst.Arg(
         cst.parse_expression(code), cst.Name("memory_format"), equal=cst.AssignEqual(none, none)
