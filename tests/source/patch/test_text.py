@@ -9,6 +9,7 @@ import pytest
 from patching import recipe
 
 from hotlap.core.errors import UsageError
+from hotlap.core.registry import techniques
 from hotlap.source.patch.plan import patch
 from hotlap.source.patch.text import File, write_all
 
@@ -88,3 +89,29 @@ def test_classes_are_known_across_the_files(tmp_path):
     done = patch(recipe("loader_workers"), files)
     assert not done.changed
     assert "each worker would yield" in done.notes[0].text
+
+
+def test_lines_put_in_have_the_line_ends_of_the_file(tmp_path):
+    path = tmp_path / "train.py"
+    script = (
+        "import torch\nfrom torch import nn\n\nmodel = nn.Linear(9, 9)\n"
+        "opt = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+        "for x in xs:\n\tloss = model(x).mean()\n\tloss.backward()\n\topt.step()\n"
+    )
+    path.write_bytes(script.replace("\n", "\r\n").encode())
+    file = File.read(path)
+    wanted = recipe("cpu_threads", "mixed_precision", "fused_pointwise", "cached_dataset")
+    text = patch(wanted, [file]).texts[file]
+    assert text.count("\n") == text.count("\r\n") == script.count("\n") + 4
+    assert "\twith torch.autocast" in text
+    assert "\t\tloss = model(x).mean()" in text
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", '"""Doc."""\n', "x = 1; y = 2\n"])
+def test_files_with_next_to_nothing_in_them(tmp_path, text):
+    path = tmp_path / "train.py"
+    path.write_text(text)
+    wanted = recipe(*(record.id for record in techniques().values() if record.moves))
+    done = patch(wanted, [File.read(path)])
+    assert not done.changed
+    assert done.notes

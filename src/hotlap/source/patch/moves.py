@@ -167,7 +167,7 @@ def _set_once(draft: Draft, target: str, value: Any, code: Callable[[str], str])
             draft.already = True
         else:
             draft.by_hand(node, f"the script sets this itself: `{code(target)}` was measured")
-    if settings or not draft.entry:
+    if settings or not draft.entry or not draft.source.tree.module.body:
         return
     head, below_setting = head_end(draft)
     statement = code(spelt(draft, target))

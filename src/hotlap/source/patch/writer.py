@@ -139,7 +139,10 @@ class _Writer(cst.CSTTransformer):
         )
 
     def _statement(self, code: str) -> Any:
-        return cst.parse_statement(code, self._config)
+        made: Any = cst.parse_statement(code.lstrip("\n"), self._config)
+        if code.startswith("\n"):  # in the file's own line ends
+            made = made.with_changes(leading_lines=(cst.EmptyLine(indent=False),))
+        return made
 
     def _span(self, node: cst.CSTNode) -> Span:
         found: Any = self.get_metadata(PositionProvider, node)
