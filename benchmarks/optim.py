@@ -34,17 +34,21 @@ def _makers() -> dict[str, Callable[[Params], Any]]:
         "hotlap NVLAMB": NVLAMB,
         "hotlap LARS": lambda ps: LARS(ps, weight_decay=0.01),
     }
-    for package, names in (
-        ("torch_optimizer", ("Lamb", "LARS")),
-        ("pytorch_optimizer", ("Lamb", "LARS")),
-    ):
+    others: list[tuple[str, str, dict[str, Any]]] = [
+        *(("torch_optimizer", name, {}) for name in ("Lamb", "LARS")),
+        *(("pytorch_optimizer", name, {"foreach": False}) for name in ("Lamb", "LARS")),
+        *(("pytorch_optimizer", name, {"foreach": True}) for name in ("Lamb", "LARS")),
+    ]
+    for package, name, more in others:
         try:
-            module = import_module(package)
+            kind = getattr(import_module(package), name)
         except ModuleNotFoundError:
             continue
-        for name in names:
-            kind = getattr(module, name)
-            makers[f"{package} {name}"] = lambda ps, kind=kind: kind(ps, lr=1e-3, weight_decay=0.01)
+        form = "foreach" if more.get("foreach") else "for-loop"
+        options = {"lr": 1e-3, "weight_decay": 0.01, **more}
+        makers[f"{package} {name} {form}"] = lambda ps, kind=kind, options=options: kind(
+            ps, **options
+        )
     return makers
 
 
