@@ -196,14 +196,16 @@ def in_comprehension(source: Source, node: ast.AST) -> ast.AST | None:
 @lru_cache(maxsize=64)
 def goes_backward(source: Source, root: ast.AST) -> bool:
     """Whether gradients are taken below a node, or asked for."""
-    for node in reached(source, root):
-        if method(node) in {"backward", "grad", "manual_backward", "requires_grad_", "jacobian"}:
-            return True
-        if isinstance(node, ast.Attribute) and node.attr == "requires_grad" and _stored(node):
-            return True
-        if isinstance(node, ast.Call) and source.names.of(node.func).startswith(_GRADIENTS):
-            return True
-    return False
+    return any(takes_gradients(source, node) for node in reached(source, root))
+
+
+def takes_gradients(source: Source, node: ast.AST) -> bool:
+    """Whether a node itself takes gradients or asks for them."""
+    if method(node) in {"backward", "grad", "manual_backward", "requires_grad_", "jacobian"}:
+        return True
+    if isinstance(node, ast.Attribute):
+        return node.attr == "requires_grad" and _stored(node)
+    return isinstance(node, ast.Call) and source.names.of(node.func).startswith(_GRADIENTS)
 
 
 def _stored(node: ast.Attribute) -> bool:

@@ -16,6 +16,8 @@ from hotlap.source.checks.context import (
     name_of,
     place,
     reached,
+    takes_gradients,
+    within,
 )
 from hotlap.source.module import Source
 from hotlap.source.tree import Loop, method, receiver, text
@@ -92,8 +94,23 @@ def _evaluations(source: Source) -> Iterator[ast.Call]:
         loop = _data_loop(source, call)
         if loop is None or in_test(source, call):
             continue
-        if not goes_backward(source, function or loop):
+        if not _wants_gradients(source, call, loop):
             yield call
+
+
+def _wants_gradients(source: Source, call: ast.Call, loop: ast.AST) -> bool:
+    """Whether the loop goes backward, or its function does outside of loops of its own."""
+    if goes_backward(source, loop):
+        return True
+    function, around = source.tree.function(call), set(source.tree.loops(call))
+    for node in within(source, function) if function is not None else []:
+        local = source.values.local(node) if isinstance(node, ast.Call) else None
+        takes = takes_gradients(source, node) or (
+            local is not None and goes_backward(source, local)
+        )
+        if takes and not set(source.tree.loops(node)) - around:
+            return True
+    return False
 
 
 _MODES = frozenset({"eval", "train", "parameters", "state_dict", "to", "cuda"})

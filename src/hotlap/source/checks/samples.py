@@ -12,6 +12,8 @@ from hotlap.source.values import MODEL, SEVERAL, TENSOR
 _TENSOR_ONLY = frozenset(
     ["size", "dim", "view", "reshape", "unsqueeze", "permute", "flatten", "device", "shape", "ndim"]
 )
+# What people call a batch, and not a list of feature maps.
+_BATCHES = frozenset({"x", "batch", "input", "data"})
 # Modules that return one tensor.
 _PLAIN = frozenset(
     f"torch.nn.{name}"
@@ -149,9 +151,19 @@ def _is_tensor(source: Source, node: ast.Name) -> bool:
         return TENSOR in kinds and all(value and _of_torch(source, value) for value in values)
     function = source.tree.function(node)
     return function is not None and any(
-        isinstance(n, ast.Attribute) and text(n.value) == node.id and n.attr in _TENSOR_ONLY
+        (isinstance(n, ast.Attribute) and text(n.value) == node.id and n.attr in _TENSOR_ONLY)
+        or (node.id in _BATCHES and _rejoins(source, n))
         for n in ast.walk(function)
     )
+
+
+def _rejoins(source: Source, node: ast.AST) -> bool:
+    """`torch.stack(outputs)`, `torch.cat(outputs, 0)`: samples become a batch again."""
+    if not isinstance(node, ast.Call):
+        return False
+    axis = argument(node, "dim", 1)
+    joins = source.names.of(node.func) in {"torch.stack", "torch.cat", "torch.vstack"}
+    return joins and (axis is None or is_constant(axis, 0))
 
 
 def _of_torch(source: Source, value: ast.expr) -> bool:
@@ -218,22 +230,19 @@ def _computes(source: Source, call: ast.Call) -> bool:
 
 
 def _recurs(nodes: list[ast.AST]) -> bool:
-    """Whether something that the body sets is read above it: a state from sample to sample."""
+    """Whether something that the body sets is read before: a state from sample to sample."""
+    first: dict[str, tuple[int, int]] = {}
     for node in nodes:
         if isinstance(node, ast.Assign):
-            for target in node.targets:
-                for name in map(text, _plain(target)):
-                    read = [
-                        n
-                        for n in nodes
-                        if isinstance(n, ast.Name | ast.Attribute)
-                        and isinstance(n.ctx, ast.Load)
-                        and text(n) == name
-                        and place(n) <= (node.end_lineno or 0, node.end_col_offset or 0)
-                    ]
-                    if name and read:
-                        return True
-    return False
+            end = (node.end_lineno or 0, node.end_col_offset or 0)
+            for name in [text(part) for target in node.targets for part in _plain(target)]:
+                first[name] = min(end, first.get(name, end))
+    return any(
+        isinstance(node, ast.Name | ast.Attribute)
+        and isinstance(node.ctx, ast.Load)
+        and place(node) <= first.get(text(node) or "-", (0, 0))
+        for node in nodes
+    )
 
 
 def _plain(target: ast.expr) -> list[ast.expr]:

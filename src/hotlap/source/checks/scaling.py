@@ -57,9 +57,9 @@ def step_around_scaler(source: Source, _: Technique) -> Iterator[ast.AST]:
 
 def fp16_without_scaler(source: Source, _: Technique) -> Iterator[ast.AST]:
     """float16 under autocast, and gradients too small for it vanish."""
-    if _scales(source):
-        return
     for node in source.tree.every(ast.With):
+        if _scales(source.tree.class_of(node) or body_of(source, node)):
+            continue
         for item in node.items:
             call = item.context_expr
             if isinstance(call, ast.Call) and _is_half(source, call) and _trains(source, node):
@@ -107,11 +107,12 @@ def _for_old_torch(source: Source, node: ast.AST) -> bool:
     return False
 
 
-def _scales(source: Source) -> bool:
-    """Whether the file knows a loss scaler by any name."""
-    names = [node.id for node in source.tree.every(ast.Name)]
-    names += [node.attr for node in source.tree.every(ast.Attribute)]
-    return any(_SCALER.search(name) for name in names)
+def _scales(scope: ast.AST) -> bool:
+    """Whether a class, function or module knows a loss scaler by any name."""
+    return any(
+        _SCALER.search(getattr(node, "id", "") or getattr(node, "attr", "") or "")
+        for node in ast.walk(scope)
+    )
 
 
 def _last_scaled(source: Source, call: ast.Call) -> ast.Call | None:
