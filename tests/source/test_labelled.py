@@ -13,7 +13,7 @@ CLEAN = [path for path in SCRIPTS if path.stem.endswith("_clean")]
 @pytest.mark.parametrize("path", BAD, ids=name)
 def test_a_pattern_is_found_where_it_is_marked_and_nowhere_else(path):
     pattern = path.parent.name
-    wanted = {(line, id) for line, id in marked(path) if id == pattern}
+    wanted = {mark for mark in marked(path) if mark[1] == pattern}
     assert wanted
     assert found(path, hints=True, only=(pattern,)) == wanted
 
