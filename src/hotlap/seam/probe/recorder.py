@@ -31,6 +31,7 @@ NOBODY = -1
 WARMUP = 5
 EVERY = 16
 FOREVER = 1 << 62
+SHORT = 1_000_000
 
 
 class Recorder:
@@ -173,6 +174,7 @@ class Recorder:
         tally = self.tally
         self.counting = tally.detailed < EVERY or tally.detailed % EVERY == 0
         self._limit = LONG * tally.usual
+        self.sampler.seldom = 0 < tally.usual < SHORT
         now = self.counting or self.session.roots.looking or not self.timeline.may_skip
         self._ahead = 0 if now or not self._cycle.every else self._pace.gap(tally.usual)
         if tally.steps < self.wanted:

@@ -24,7 +24,7 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class Sampler:
-    """Samples the thread `thread()` while it is in `phase()`."""
+    """Samples the thread `thread()` while it is in `phase()`, from the start seldom if so told."""
 
     def __init__(self, thread: Callable[[], int], phase: Callable[[], str]) -> None:
         self._thread = thread
@@ -32,6 +32,7 @@ class Sampler:
         self.stacks: Counter[tuple[str, Stack]] = Counter()
         self.resident: dict[str, int] = {}
         self.timing = False
+        self.seldom = False
         self._taken = 0
         self._end = threading.Event()
 
@@ -67,7 +68,8 @@ class Sampler:
         A sample makes the training thread wait for the interpreter's lock and come back with cold
         caches: about 0.6 ms in all. Ten in a second cost a program of short steps less than 1 %.
         """
-        return min(LONGEST, INTERVAL * max(1.0, self._taken / MANY))
+        wanted = LONGEST if self.seldom else INTERVAL * max(1.0, self._taken / MANY)
+        return min(LONGEST, wanted)
 
     def _sample(self, statm: int) -> None:
         frame = sys._current_frames().get(self._thread())
