@@ -84,13 +84,11 @@ class LAMB(Layerwise):
         w, u = found.weight, self._scratch(found.weight)
         decay = group["weight_decay"] if found.adapt else 0.0
         ww = wu = uu = 0.0
-        size, scale = chunk(), None if prepared is None else float(prepared)
-        for at in range(0, len(w), size):
-            part = slice(at, at + size)
-            wc, uc = w[part], u[part].zero_()
-            gc = found.grad[part] if scale is None else found.grad[part] * scale
-            _adam([uc], [gc], [found.buffers[0][part]], [found.buffers[1][part]], [found.step],
-                  group)  # fmt: skip
+        scale = None if prepared is None else float(prepared)
+        for wc, uc, gc, first, second in _chunks((w, u, found.grad, *found.buffers)):
+            uc.zero_()
+            scaled = gc if scale is None else gc * scale
+            _adam([uc], [scaled], [first], [second], [found.step], group)
             if found.adapt:
                 uu += uc.dot(uc).item()
                 ww += wc.dot(wc).item()
@@ -166,6 +164,14 @@ class NVLAMB(LAMB):
         if most is not None:
             norm = (norm / most).clamp(min=1.0)
         return torch.where(norm > 0, 1 / norm, 1.0)
+
+
+def _chunks(tensors: tuple[Tensor, ...]) -> list[tuple[Tensor, ...]]:
+    """Parts of flat tensors that stay in the cache together."""
+    size = chunk()
+    if tensors[0].numel() <= size:
+        return [tensors]
+    return list(zip(*(tensor.split(size) for tensor in tensors), strict=True))
 
 
 def _adam(

@@ -140,7 +140,7 @@ class Layerwise(Optimizer):
         pad = self._pad
         if pad is None or pad.dtype != like.dtype or pad.numel() < like.numel():
             pad = self._pad = torch.empty_like(like)
-        return pad[: like.numel()]
+        return pad if pad.numel() == like.numel() else pad.narrow(0, 0, like.numel())
 
 
 def chunk() -> int:

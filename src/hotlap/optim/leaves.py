@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from hotlap.optim.shards import Layout, gradient, layout, local
 
@@ -56,6 +56,10 @@ def begin(parameter: Tensor, state: dict[str, Any], names: Iterable[str], *, mas
 
 def leaf(parameter: Tensor, state: dict[str, Any], names: Iterable[str], *, adapt: bool) -> Leaf:
     """Lay a parameter out for an update."""
+    if _plain(parameter, [state[name] for name in names]):
+        flat = [state[name].view(-1) for name in names]
+        grad = gradient(parameter).view(-1)
+        return Leaf(parameter.view(-1), grad, flat, state["step"], None, adapt)
     held, grad = local(parameter), gradient(parameter)
     dtype = wide(held.dtype)
     form = _form(held)
@@ -74,6 +78,19 @@ def leaf(parameter: Tensor, state: dict[str, Any], names: Iterable[str], *, adap
     if step.device != weight.device:  # a checkpoint that was read to another device
         step = state["step"] = step.to(weight.device)
     return Leaf(weight, _flat(grad.to(dtype), form), buffers, step, layout(parameter), adapt, backs)
+
+
+def _plain(parameter: Tensor, buffers: list[Tensor]) -> bool:
+    """Whether nothing has to be converted: by far the most frequent case, and a quick one."""
+    grad = parameter.grad
+    return (
+        grad is not None
+        and type(parameter) in (Tensor, nn.Parameter)
+        and parameter.dtype not in HALF
+        and parameter.device.type == "cpu"
+        and parameter.is_contiguous()
+        and all(t.dtype is parameter.dtype and t.is_contiguous() for t in (grad, *buffers))
+    )
 
 
 def _form(tensor: Tensor) -> torch.memory_format:
