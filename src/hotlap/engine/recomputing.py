@@ -105,11 +105,12 @@ def _recomputed(block: nn.Module) -> Any:
 
 @contextmanager
 def _still(tracking: Sequence[_NormBase]) -> Iterator[None]:
-    """Normalise by the batch's own statistics and leave the running ones alone."""
-    for norm in tracking:
-        norm.track_running_stats = False
+    """Leave the running statistics as they are: the forward pass moved them already."""
+    buffers = [buffer for norm in tracking for buffer in norm.buffers(recurse=False)]
+    before = [buffer.clone() for buffer in buffers]
     try:
         yield
     finally:
-        for norm in tracking:
-            norm.track_running_stats = True
+        with torch.no_grad():
+            for buffer, was in zip(buffers, before, strict=True):
+                buffer.copy_(was)
