@@ -171,7 +171,7 @@ def _chunks(tensors: tuple[Tensor, ...]) -> list[tuple[Tensor, ...]]:
     size = chunk()
     if tensors[0].numel() <= size:
         return [tensors]
-    return list(zip(*(tensor.split(size) for tensor in tensors), strict=True))
+    return list(zip(*(torch.split(tensor, size) for tensor in tensors), strict=True))
 
 
 def _adam(
