@@ -67,20 +67,24 @@ class Search:
         self._track = Track(replace(self.plan, loaders=script.loaders))
         self.found = found = Found(script)
         try:
-            self._upward(script)
-            self._downward()
-            self._between()
-            self._finals()
-            self._confirm()
+            self._search(script)
         except KeyboardInterrupt:
             found.interrupted = True
+            found.fastest, found.largest = self._choice().size, self._largest()
         finally:
             self._track.close()
             found.seconds = time.monotonic() - begin
-        if not any(row.fits for row in found.rows.values()):
-            why = next((row.why for row in found.rows.values()), "nothing was tried")
-            raise TrialFailedError(f"no batch size fits: {why}")
         return found
+
+    def _search(self, script: Script) -> None:
+        self._upward(script)
+        if not self._timed():
+            why = next(iter(self.found.rows.values())).why
+            raise TrialFailedError(f"no batch size fits, not even 1: {why}")
+        self._downward()
+        self._between()
+        self._finals()
+        self._confirm()
 
     # trying one size
 

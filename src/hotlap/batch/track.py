@@ -1,10 +1,11 @@
 """Racing one batch size against another: samples per second, pair by pair."""
 
+from collections.abc import Callable
 from statistics import median
 
 from hotlap.batch.contender import Contender, Plan, TooLarge
 from hotlap.batch.result import Row
-from hotlap.core.errors import UsageError
+from hotlap.core.errors import NotReachedError, TrialFailedError, UsageError
 from hotlap.trial.stats import PairedTest
 
 EQUAL = 0.02
@@ -31,35 +32,43 @@ class Track:
     def raced(self, size: int, pairs: int) -> Row:
         """Time a size; more pairs are added to those it has run before.
 
+        A size at which the program fails for another reason than memory does not fit either.
         Where it does not fit beside the reference it is timed alone: on a machine that changes its
         pace that is worth less, and the row's interval is open.
         """
-        try:
-            if self._reference is None:
-                return self._first(size)
-            return self._beside(self._reference, size, pairs)
-        except TooLarge as error:
-            if self._reference is None:
-                return Row(size, fits=False, why=str(error))
+        if self._reference is None:
+            return self._attempt(size, self._first)
+        reference = self._reference
+        row = self._attempt(size, lambda size: self._beside(reference, size, pairs))
+        if row.fits:
+            return row
         self.close()  # either of the two may have run out: once more, with all the memory
-        try:
-            return self._alone(size)
-        except TooLarge as error:
-            return Row(size, fits=False, why=str(error))
+        return self._attempt(size, self._alone)
 
     def held(self, size: int, steps: int, *, warm: bool = False) -> Row:
         """Run so many steps of a size alone, untimed; `warm`: after its warm-up."""
         self.close()
+        return self._attempt(size, lambda size: self._run(size, steps, warm=warm))
+
+    def _run(self, size: int, steps: int, *, warm: bool) -> Row:
         rival = Contender(self.plan, size)
         try:
             if warm:
                 rival.ready()
             rival.run(steps)
-        except TooLarge as error:
-            return Row(size, fits=False, why=str(error))
         finally:
             rival.close()
         return Row(size, True, step=rival.step, memory=rival.memory)
+
+    def _attempt(self, size: int, action: Callable[[int], Row]) -> Row:
+        try:
+            return action(size)
+        except TooLarge as error:
+            return Row(size, fits=False, why=str(error))
+        except (TrialFailedError, NotReachedError) as error:
+            if self._reference is None:  # where even the first size fails, it is the program
+                raise
+            return Row(size, fits=False, why=f"the program failed: {error}")
 
     def _first(self, size: int) -> Row:
         contender = Contender(self.plan, size)
