@@ -195,7 +195,8 @@ class Loader:
         return epoch, delivered
 
     def _rows(self, steps: Iterator[Step]) -> Generator[tuple[Step, Fetched], None, None]:
-        engine, first, whole = self._engine, [], False
+        first: list[tuple[Step, Fetched]] = []
+        engine, whole = self._engine, False
         if engine is None or not engine.alive:
             engine, first = begun(self._reader, self._wish, steps)
             self._engine = engine

@@ -1,0 +1,219 @@
+"""`hotlap pack`: a folder of samples into a fast dataset, and verbs about it."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hotlap.cli.common import NEGATIVE, console, print_json
+from hotlap.core.errors import HotlapError, UsageError
+
+PATH = click.Path(path_type=Path)
+
+
+class Verbs(click.Group):
+    """`pack SRC DST` packs; `pack info`, `verify` and `bench` look at what was packed."""
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        """Take anything that is no verb for a source."""
+        if args and args[0] not in self.commands:
+            args = ["into", *args]
+        return super().resolve_command(ctx, args)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Let options stand before the source too."""
+        if args and args[0].startswith("-") and args[0] not in {"--help", "-h"}:
+            args = ["into", *args]
+        return super().parse_args(ctx, args)
+
+    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Show both forms."""
+        formatter.write_usage(ctx.command_path, "SRC DST [OPTIONS] | info|verify|bench DST")
+
+
+@click.group(cls=Verbs)
+def pack() -> None:
+    """Turn samples into one fast, checked dataset.
+
+    `hotlap pack SRC DST` packs an image folder (a folder for each class), WebDataset tars, Arrow or
+    Parquet tables, .npy/.npz/.pt tensors, or a token stream into the store DST. Its options:
+    `hotlap pack into --help`. A source named like a verb: `./info`.
+    """
+
+
+def _resize(ctx: click.Context, param: click.Parameter, value: str | None) -> Any:
+    del ctx
+    if value is None:
+        return None
+    try:
+        sides = tuple(int(side) for side in value.lower().split("x"))
+    except ValueError:
+        sides = ()
+    if len(sides) not in {1, 2} or min(sides) < 1:
+        raise click.BadParameter(f"{value!r} is no size: give N or HEIGHTxWIDTH", param=param)
+    return sides if len(sides) == 2 else sides[0]
+
+
+@pack.command()
+@click.argument("source", type=PATH, metavar="SRC")
+@click.argument("target", type=PATH, metavar="DST")
+@click.option(
+    "--profile",
+    type=click.Choice(["jpeg", "jpeg256", "raw", "tokens"]),
+    default="jpeg",
+    show_default=True,
+    help="Images as they are, JPEGs of short side 256, decoded rows, or tokens.",
+)
+@click.option("--resize", callback=_resize, metavar="N|HxW", help="Short side, or both.")
+@click.option("--shuffle", is_flag=True, help="Store in random order.")
+@click.option("--seed", default=0, show_default=True, help="Of that order.")
+@click.option("--shards", type=int, help="Files; by default one for 1,000 samples.")
+@click.option("--workers", type=click.IntRange(1), help="Processes; by default one a core.")
+@click.option("--quality", default=92, show_default=True, help="Of JPEGs encoded anew.")
+@click.option(
+    "--decoder",
+    type=click.Choice(["auto", "simplejpeg", "opencv", "pil"]),
+    default="auto",
+    show_default=True,
+    help="What decodes JPEGs.",
+)
+@click.option("--exif", is_flag=True, help="Turn images as their EXIF says.")
+@click.option("--lenient", is_flag=True, help="Keep files that can be decoded despite damage.")
+@click.option(
+    "--bad",
+    type=click.Choice(["raise", "skip", "replace"]),
+    default="raise",
+    show_default=True,
+    help="What to do with a sample that cannot be read.",
+)
+@click.option("--bad-limit", default=0.01, show_default=True, help="Largest share of bad samples.")
+@click.option(
+    "--dtype",
+    type=click.Choice(["uint16", "uint32"]),
+    default="uint16",
+    show_default=True,
+    help="Of tokens in .bin files.",
+)
+@click.option("--end", type=int, metavar="TOKEN", help="The token that ends a document.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress.")
+def into(
+    source: Path, target: Path, workers: int | None, dtype: str, end: int | None, lenient: bool,
+    quiet: bool, **options: Any,
+) -> None:  # fmt: skip
+    """Pack SRC into the store DST; after an interruption the same command goes on."""
+    with _said():
+        from hotlap.data.pack import Settings
+        from hotlap.data.pack import pack as run
+        from hotlap.data.pack.sources import source_of
+
+        settings = Settings(strict=not lenient, **options)
+        found = source_of(source, settings.profile, dtype, end)
+        with _progress(quiet) as told:
+            store = run(found, target, settings, workers=workers, progress=told)
+        _summary(store, found.kind)
+
+
+@pack.command()
+@click.argument("target", type=PATH, metavar="DST")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def info(target: Path, as_json: bool) -> None:
+    """Say what a store holds."""
+    with _said():
+        from hotlap.data.store import Store
+
+        store = Store(target)
+    if as_json:
+        print_json(store.manifest.document())
+        return
+    _summary(store, store.manifest.settings.get("source", "samples"))
+    for name, why in store.manifest.skipped[:20]:
+        click.echo(f"  left out: {name}: {why}")
+
+
+@pack.command()
+@click.argument("target", type=PATH, metavar="DST")
+def verify(target: Path) -> None:
+    """Compare every checksum; exit code 1 when something is wrong."""
+    with _said():
+        from hotlap.data.store import Store
+
+        wrong = Store(target).verify()
+    for line in wrong:
+        click.echo(line)
+    if wrong:
+        raise click.exceptions.Exit(NEGATIVE)
+    click.echo(f"{target}: every checksum agrees")
+
+
+@pack.command()
+@click.argument("target", type=PATH, metavar="DST")
+@click.option("--samples", default=512, show_default=True, help="How many to compare with.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def bench(target: Path, samples: int, as_json: bool) -> None:
+    """Read some of DST's samples from every usual format, by turns."""
+    with _said():
+        from hotlap.data.formats.compare import compare
+        from hotlap.data.store import Store
+
+        rows = compare(Store(target), samples)
+    if as_json:
+        print_json([vars(row) for row in rows])
+        return
+    from rich.table import Table
+
+    table = Table("format", "CPU us/sample", "wall us/sample", box=None)
+    for row in rows:
+        figures = ("", row.note) if row.note else (f"{row.cpu * 1e6:.1f}", f"{row.wall * 1e6:.1f}")
+        table.add_row(row.name, *figures)
+    console().print(table)
+
+
+@contextmanager
+def _said() -> Iterator[None]:
+    """Turn the library's errors into hotlap's."""
+    from hotlap.data.errors import DATA_ERRORS, PackError
+
+    try:
+        yield
+    except DATA_ERRORS as error:
+        kind = UsageError if isinstance(error, PackError) else HotlapError
+        raise kind(str(error)) from error
+    except OSError as error:
+        raise HotlapError(str(error)) from error
+
+
+@contextmanager
+def _progress(quiet: bool) -> Iterator[Callable[[Any], None] | None]:
+    if quiet:
+        yield None
+        return
+    from rich import progress as parts
+
+    columns = (
+        parts.BarColumn(), parts.MofNCompleteColumn(), parts.TextColumn("{task.fields[rate]}"),
+        parts.TimeRemainingColumn(), parts.TextColumn("{task.fields[bad]}"),
+    )  # fmt: skip
+    with parts.Progress(*columns, console=console(err=True)) as bar:
+        task = bar.add_task("", total=None, rate="", bad="")
+
+        def told(state: Any) -> None:
+            elapsed = bar.tasks[0].elapsed or 1e-9
+            rate = f"{(state.done - state.resumed) / elapsed:,.0f} samples/s"
+            bad = f"{state.bad} bad" if state.bad else ""
+            bar.update(task, total=state.total, completed=state.done, rate=rate, bad=bad)
+
+        yield told
+
+
+def _summary(store: Any, kind: str) -> None:
+    size = sum(shard.bytes for shard in store.manifest.shards)
+    row = store.manifest.row
+    shape = f", rows of {row.dtype} {row.shape}" if row else ""
+    classes = f", {len(store.classes)} classes" if store.classes else ""
+    left = f", {len(store.manifest.skipped)} left out or replaced" if store.manifest.skipped else ""
+    click.echo(
+        f"{store.path}: {len(store):,} samples ({kind}), profile {store.profile}, "
+        f"{size / 1e6:,.1f} MB in {len(store.manifest.shards)} shards{shape}{classes}{left}"
+    )

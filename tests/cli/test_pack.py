@@ -1,0 +1,83 @@
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from data.images import folder
+from hotlap.cli.pack import pack
+from hotlap.core.errors import HotlapError, UsageError
+from hotlap.data import Store
+
+
+def run(*args):
+    return CliRunner().invoke(pack, [str(arg) for arg in args], standalone_mode=False)
+
+
+def test_pack_info_verify_and_bench(tmp_path):
+    folder(tmp_path / "src", classes=3)
+    done = run(tmp_path / "src", tmp_path / "s", "--shuffle", "--seed", 3, "--shards", 2, "-q")
+    assert "18 samples (image folder), profile jpeg" in done.output
+    assert "2 shards, 3 classes" in done.output
+    assert Store(tmp_path / "s").manifest.settings["seed"] == 3
+    told = json.loads(run("info", tmp_path / "s", "--json").output)
+    assert (told["count"], told["classes"]) == (18, ["class0", "class1", "class2"])
+    assert "18 samples" in run("info", tmp_path / "s").output
+    assert "every checksum agrees" in run("verify", tmp_path / "s").output
+    rows = json.loads(run("bench", tmp_path / "s", "--json").output)
+    assert rows[0]["name"] == "hotlap store"
+    assert {"LMDB", "tar, in order", "a file each"} <= {r["name"] for r in rows if r["cpu"] > 0}
+    notes = {row["name"]: row["note"] for row in rows}
+    assert notes["HDF5"] == "for rows of one length only"
+
+
+def test_rows_are_compared_with_every_format(tmp_path):
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).integers(0, 9, (20, 30), dtype=np.uint8))
+    assert run("--profile", "raw", tmp_path / "x.npy", tmp_path / "s").exit_code == 0
+    shown = run("bench", tmp_path / "s").output
+    for name in ("hotlap store", "HDF5", ".npy, mapped", ".pth"):
+        assert name in shown
+
+
+def test_an_altered_store_fails_verification(tmp_path):
+    folder(tmp_path / "src")
+    run(tmp_path / "src", tmp_path / "s", "-q")
+    shard = tmp_path / "s" / "shard-00000.bin"
+    data = bytearray(shard.read_bytes())
+    data[99] ^= 1
+    shard.write_bytes(data)
+    result = run("verify", tmp_path / "s")
+    assert "sample 0 (class0/000.jpg)" in result.output
+    assert result.exit_code == 1 or result.return_value == 1
+
+
+@pytest.mark.parametrize(
+    ("args", "kind", "says"),
+    [
+        (("none", "s"), UsageError, "does not exist"),
+        (("info", "none"), HotlapError, "does not exist"),
+        (("src", "src"), UsageError, "exists: remove it"),
+        (("src", "s", "--shards", "0"), UsageError, "shards is 0"),
+    ],
+)
+def test_errors_are_one_line(tmp_path, monkeypatch, args, kind, says):
+    folder(tmp_path / "src")
+    monkeypatch.chdir(tmp_path)
+    error = run(*args).exception
+    assert isinstance(error, kind)
+    assert says in str(error)
+
+
+def test_sizes_are_n_or_height_x_width(tmp_path):
+    folder(tmp_path / "src")
+    run(tmp_path / "src", tmp_path / "s", "--profile", "raw", "--resize", "20x30", "-q")
+    assert Store(tmp_path / "s").row.shape == (20, 30, 3)
+    error = run(tmp_path / "src", tmp_path / "t", "--resize", "0x3").exception
+    assert "is no size: give N or HEIGHTxWIDTH" in str(error)
+
+
+def test_tokens_with_document_ends(tmp_path):
+    np.arange(1000, dtype=np.uint16).tofile(tmp_path / "t.bin")
+    result = run(tmp_path / "t.bin", tmp_path / "s", "--profile", "tokens", "--end", 99, "-q")
+    assert result.exit_code == 0
+    assert Store(tmp_path / "s").table("documents").tolist() == [0, 100]
