@@ -9,6 +9,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -114,7 +115,8 @@ def _accuracy(name: str, lr: float, seed: int, epochs: int = 20, batch: int = 51
         "AdamW": torch.optim.AdamW,
         "LAMB": LAMB,
         "NVLAMB": NVLAMB,
-        "LARS": LARS,
+        # biases take the bare rate, so it is kept small and the layers' coefficient large
+        "LARS": partial(LARS, trust_coefficient=0.05),
     }
     optimizer = kinds[name](no_decay_groups(model, 0.01), lr=lr)
     steps = math.ceil(len(x) / batch) * epochs
@@ -130,10 +132,10 @@ def _accuracy(name: str, lr: float, seed: int, epochs: int = 20, batch: int = 51
 
 
 GRIDS = {
-    "AdamW": [1e-3, 2e-3, 4e-3, 8e-3, 1.6e-2, 3.2e-2],
+    "AdamW": [2e-3, 4e-3, 8e-3, 1.6e-2, 3.2e-2, 6.4e-2],
     "LAMB": [5e-3, 1e-2, 2e-2, 4e-2, 8e-2, 1.6e-1],
     "NVLAMB": [5e-3, 1e-2, 2e-2, 4e-2, 8e-2, 1.6e-1],
-    "LARS": [5, 10, 20, 40, 80, 160],
+    "LARS": [0.125, 0.25, 0.5, 1, 2, 4],
 }
 
 
