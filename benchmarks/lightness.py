@@ -1,14 +1,20 @@
 """What `hotlap run` and `hotlap profile` cost a step: paired blocks of one loop with and without.
 
-`python -m benchmarks.lightness [PAIRS]`. The loop times itself, so that nothing of hotlap is needed
-to time it; the two processes take turns.
+`python -m benchmarks.lightness [SECONDS]`: about so many for each figure. The loop times itself, so
+that nothing of hotlap is needed to time it. Blocks are short, so that both of a pair see the same
+weather, and there are hundreds of them; the pairs come from several pairs of processes, since two
+processes of one program differ a little in where their memory lies.
 """
 
 import math
 import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from benchmarks import record
@@ -16,8 +22,13 @@ from hotlap.trial.stats import PairedTest
 
 STEPPER = Path(__file__).with_name("stepper.py")
 SIZES = {"0.5 ms": ("64", "32"), "20 ms": ("1024", "256")}
-BLOCK = 0.2
-WARM = 60
+VERBS = {"run": ["run", "-q"], "profile": ["profile", "--steps", "all"]}
+BLOCK = 0.06
+PROCESSES = 2
+WARM = 1.5
+FEWEST_WARM = 80
+
+Pair = tuple[float, float]
 
 
 class Loop:
@@ -46,41 +57,71 @@ class Loop:
         self.process.communicate(timeout=120)
 
 
-def cost(verb: list[str], size: tuple[str, str], pairs: int) -> dict[str, Any]:
-    """Race the plain loop against the loop below a verb."""
+@contextmanager
+def loops(verb: list[str], size: tuple[str, str]) -> Iterator[tuple[Loop, Loop]]:
+    """The plain loop and the loop below a verb, both warm."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "hotlap.toml").write_text("")
         plain = Loop([], size, folder)
         under = Loop([sys.executable, "-m", "hotlap", *verb], size, folder)
-        first = [loop.block(WARM) for loop in (plain, under)]
-        steps = max(1, math.ceil(BLOCK / min(first)))
-        test, rows = PairedTest(), []
-        for index in range(pairs):
-            order = (plain, under) if index % 2 else (under, plain)
-            seconds = {id(loop): loop.block(steps) for loop in order}
-            rows.append((seconds[id(plain)], seconds[id(under)]))
-            test.add(*rows[-1])
+        step = min(loop.block(FEWEST_WARM) for loop in (plain, under))
+        for loop in (plain, under):
+            loop.block(math.ceil(WARM / step))
+        yield plain, under
         plain.end()
         under.end()
-    e = test.estimate()
-    interval = [round(1 / e.high, 4), round(1 / e.low, 4)]
-    step = sorted(row[0] for row in rows)[len(rows) // 2]
-    return {"cost": round(1 / e.ratio, 4), "interval": interval, "step": step, "rows": rows}
 
 
-def main(pairs: int) -> None:
+def pairs(plain: Loop, under: Loop, seconds: float) -> Iterator[Pair]:
+    """Seconds a step of both, block by block; which one goes first alternates."""
+    steps = max(1, math.ceil(BLOCK / plain.block(FEWEST_WARM)))
+    end, first = time.monotonic() + seconds, False
+    while time.monotonic() < end:
+        first = not first
+        order = (plain, under) if first else (under, plain)
+        took = {id(loop): loop.block(steps) for loop in order}
+        yield took[id(plain)], took[id(under)]
+
+
+def cost(verb: list[str], size: tuple[str, str], seconds: float) -> dict[str, Any]:
+    """Race the plain loop against the loop below a verb."""
+    rows: list[list[Pair]] = []
+    for _ in range(PROCESSES):
+        with loops(verb, size) as both:
+            rows.append(list(pairs(*both, seconds / PROCESSES)))
+    return {
+        **estimate([pair for row in rows for pair in row]),
+        "processes": [estimate(row) for row in rows],
+        "rows": rows,
+    }
+
+
+def estimate(rows: list[Pair]) -> dict[str, Any]:
+    """What a step costs as a ratio, its 95 % interval, and the plain step in seconds."""
+    test = PairedTest()
+    for row in rows:
+        test.add(*row)
+    found = test.estimate()
+    interval = [round(1 / found.high, 4), round(1 / found.low, 4)]
+    return {
+        "cost": round(1 / found.ratio, 4),
+        "interval": interval,
+        "pairs": len(rows),
+        "step": median(plain for plain, _ in rows),
+    }
+
+
+def main(seconds: float) -> None:
     """Measure both verbs at both sizes."""
-    verbs = {"run": ["run", "-q"], "profile": ["profile", "--steps", "all"]}
     rows = {
-        f"{name}, {size} step": cost(verb, SIZES[size], pairs)
-        for name, verb in verbs.items()
+        f"{name}, {size} step": cost(VERBS[name], SIZES[size], seconds)
+        for name in VERBS
         for size in SIZES
     }
-    summary = {
-        name: {key: row[key] for key in ("cost", "interval", "step")} for name, row in rows.items()
-    }
-    record.write("lightness", f"python -m benchmarks.lightness {pairs}", rows, summary)
+    summary = {name: {k: v for k, v in row.items() if k != "rows"} for name, row in rows.items()}
+    raw = {name: row["rows"] for name, row in rows.items()}
+    record.write("lightness", f"python -m benchmarks.lightness {seconds:g}", raw, summary)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 60)
+    main(float(sys.argv[1]) if len(sys.argv) > 1 else 20.0)

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -16,6 +17,14 @@ from hotlap.trial.witness import changed, tree_hash
 
 WRITER = Path(__file__).with_name("writer.py")
 OURS = (".hotlap", "hotlap.toml")
+
+
+@pytest.fixture(autouse=True)
+def interrupts() -> Iterator[None]:
+    """Children hear SIGINT, also where a shell runs the tests in the background and ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture
