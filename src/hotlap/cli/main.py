@@ -17,6 +17,9 @@ VERBS = {
     "patch": "The recipe written into the source, as a diff.",
     "lint": "The anti-patterns that can be seen without running.",
     "explain": "The catalogue of techniques.",
+    "lr": "Learning-rate range test of the script as it is.",
+    "batch": "The largest batch that fits, and the fastest.",
+    "pack": "Turn a folder of samples into a fast dataset.",
     "plan": "Which parallel layouts of a model fit a cluster, and how fast each would be.",
     "machine": "This machine and its measured peaks.",
 }
