@@ -56,7 +56,8 @@ def compare(store: Store, samples: int = 512) -> list[Reading]:
 def _chosen(store: Store, samples: int) -> list[int]:
     """Return samples spread over the store, so many that they fit the bytes allowed."""
     spread = random.Random(0).sample(range(len(store)), min(samples, len(store)))
-    total, kept = 0, []
+    total = 0
+    kept: list[int] = []
     for index in spread:
         total += store.length(index)
         if kept and total > MOST_BYTES:
