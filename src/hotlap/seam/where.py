@@ -46,7 +46,7 @@ def users_frame(frame: FrameType | None) -> FrameType | None:
 
 def users_stack(frame: FrameType | None) -> Stack:
     """The user's lines at and above `frame`, at most so many."""
-    found = []
+    found: list[tuple[CodeType, int]] = []
     while frame is not None and len(found) < DEEPEST:
         if is_users(frame.f_code):
             found.append((frame.f_code, frame.f_lineno))
