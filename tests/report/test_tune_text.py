@@ -4,7 +4,7 @@ import json
 
 from rich.console import Console
 
-from hotlap.cli.common import _plain
+from hotlap.cli.common import plain
 from hotlap.core.recipe import Recipe
 from hotlap.report import tune_html, tune_text
 from hotlap.trial.parity import Parity
@@ -56,7 +56,7 @@ def test_what_was_not_raced_for_want_of_time_is_said() -> None:
 def test_json_holds_only_json() -> None:
     found = result()
     found.final = race(float("inf"))
-    json.loads(json.dumps(_plain(tune_text.document(found)), allow_nan=False))
+    json.loads(json.dumps(plain(tune_text.document(found)), allow_nan=False))
 
 
 def test_the_html_report_is_whole_and_escapes_what_programs_say() -> None:
