@@ -104,6 +104,7 @@ def _bare(
     memory = payload["memory"]
     return Profile(
         steps=step["steps"],
+        detailed=payload.get("detailed", step["steps"]),
         step=step["mean"],
         step_p10=step["p10"],
         step_p90=step["p90"],

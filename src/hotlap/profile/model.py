@@ -122,6 +122,7 @@ class Finding:
 class Profile:
     """Everything a profile tells. Times in seconds a step, memory in bytes.
 
+    `detailed` counts the steps whose phases were taken; the others were only clocked.
     `partial` says why it holds fewer steps than were asked for. `files` are the source files met,
     by absolute path.
     """
@@ -144,6 +145,7 @@ class Profile:
     places: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     cpu: float = 0.0
+    detailed: int = 0
     partial: str = ""
     folder: str = ""
     files: Mapping[str, Touched] = field(default_factory=dict)

@@ -39,9 +39,11 @@ def _partial(profile: Profile) -> str:
 
 def _show_step(out: Console, profile: Profile) -> None:
     spread = f"{duration(profile.step_p10)} to {duration(profile.step_p90)}"
+    some = 0 < profile.detailed < profile.steps
+    detail = f", {profile.detailed} of them in detail" if some else ""
     out.print(
         f"[bold]{duration(profile.step)} a step[/] on {profile.device}, over {profile.steps} steps "
-        f"(80 % of them {spread})"
+        f"(80 % of them {spread}){detail}"
     )
     rates = [f"{profile.samples_per_second:,.0f} samples/s"] if profile.samples_per_second else []
     if profile.tokens_per_second:
