@@ -126,3 +126,9 @@ def test_a_technique_in_a_folder_of_ones_own(tmp_path: Path) -> None:
     done = call(*tune, cwd=tmp_path, **more)
     rows = {row["technique"]: row for row in json.loads(done.stdout)["outcomes"]}
     assert rows["my_fused"]["race"] is not None, rows["my_fused"]
+
+
+def test_explain_takes_the_id_of_a_lint_pattern():
+    done = CliRunner().invoke(hotlap, ["explain", "graph_kept"])
+    assert done.exit_code == 0
+    assert done.output.startswith("retained_graph")

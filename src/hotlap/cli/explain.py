@@ -9,11 +9,14 @@ from hotlap.cli.common import console, print_json
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.argument("technique", required=False)
 def explain(as_json: bool, technique: str | None) -> None:
-    """Say what a technique does, when it pays and what it may change; without ID, list all."""
+    """Say what a technique does, when it pays and what it may change; without ID, list all.
+
+    A lint pattern's id stands for the technique it belongs to.
+    """
     from hotlap.core.registry import technique as find
     from hotlap.core.registry import techniques
 
-    found = [find(technique)] if technique else list(techniques().values())
+    found = [find(_owner(technique))] if technique else list(techniques().values())
     if as_json:
         from dataclasses import asdict
 
@@ -25,3 +28,11 @@ def explain(as_json: bool, technique: str | None) -> None:
         explain_text.show_one(console(), found[0])
     else:
         explain_text.show_all(console(), found)
+
+
+def _owner(name: str) -> str:
+    """The technique that a lint pattern belongs to; any other name stays."""
+    from hotlap.core.registry import techniques
+
+    owners = {p.id: record.id for record in techniques().values() for p in record.patterns}
+    return owners.get(name, name)

@@ -94,4 +94,4 @@ def _show(done: "Patch", *, written: bool) -> None:
         patch_text.show_written(console(err=True), done)
     else:
         patch_text.show_diff(console(), done)
-    patch_text.show_notes(console(err=True), done)
+    patch_text.show_notes(console(err=True), done, written=written)

@@ -7,6 +7,8 @@ import click
 from hotlap.cli.common import COMMAND, command_argument
 from hotlap.core.errors import UsageError
 
+NOTHING = "nothing to change; the source may have it already"
+
 
 @click.command(context_settings=COMMAND)
 @click.option(
@@ -93,7 +95,4 @@ class Witness:
         if not self.stepped:
             return ["the recipe was not applied: no optimizer step was seen"]
         idle = [name for name in recipe.techniques if name not in self.held]
-        return [
-            f"{name} did not take hold: {self.inert.get(name, 'it found nothing to change')}"
-            for name in idle
-        ]
+        return [f"{name} did not take hold: {self.inert.get(name, NOTHING)}" for name in idle]

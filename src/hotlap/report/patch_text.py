@@ -33,9 +33,12 @@ def show_written(out: Console, done: "Patch") -> None:
         out.print(Text(f"changed {file.path}"), soft_wrap=True)
 
 
-def show_notes(out: Console, done: "Patch") -> None:
-    """What was written, what was there already, and what is left to a person, place by place."""
-    lists = (("written", done.written), ("there already", done.present))
+def show_notes(out: Console, done: "Patch", *, written: bool) -> None:
+    """What is written, what was there already, and what is left to a person, place by place."""
+    lists = (
+        ("written" if written else "to be written", done.written),
+        ("there already", done.present),
+    )
     for title, names in lists:
         if names:
             out.print(Text(f"{title}: {', '.join(names)}"), soft_wrap=True)

@@ -38,8 +38,8 @@ def show(out: Console, plans: Plans, shape: Shape, cluster: Cluster, batch: int)
         style="dim",
     )
     out.print(
-        "times are predicted by formula from the achieved share of the peak you gave; only a run "
-        "proves them",
+        f"times are by formula, with {cluster.achieved:.0%} of the peak reached (--achieved); "
+        "only a run proves them",
         style="dim",
     )
 

@@ -154,7 +154,8 @@ def _show_final(out: Console, result: TuneResult) -> None:
         words = "nothing that was raced makes this script faster on this machine"
         out.print(f"[bold]{words if raced else 'nothing was raced'}[/]")
         if any(row.reason == OUT_OF_TIME for row in result.outcomes):
-            out.print("the time was too short to race everything: --budget gives it more")
+            what = "everything" if raced else "anything"
+            out.print(f"the time was too short to race {what}: --budget gives it more")
         return
     assert result.final_parity is not None
     e = result.final.estimate
