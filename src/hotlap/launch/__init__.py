@@ -1,0 +1,1 @@
+"""Start ranks so that a lost one is survived: torchrun with the settings that recover."""
