@@ -6,6 +6,7 @@ from rich.syntax import Syntax
 from rich.table import Table
 
 from hotlap.core.move import Call, Choice, Env, Flag, Keyword, Move, Wrap
+from hotlap.core.pattern import Pattern
 from hotlap.core.technique import Example, Technique
 
 
@@ -35,16 +36,23 @@ def show_one(out: Console, record: Technique) -> None:
     }
     for title, text in texts.items():
         _section(out, title, text)
-    for claim in record.claims:
-        _section(out, "Claimed elsewhere (not measured here)", f"{claim.text} ({claim.source})")
+    claims = "\n".join(f"{claim.text} ({claim.source})" for claim in record.claims)
+    _section(out, "Claimed elsewhere (not measured here)", claims)
     if record.needs:
         _section(out, "Not raced when", "; ".join(need.reason for need in record.needs))
     if record.conflicts:
         _section(out, "Excludes", ", ".join(record.conflicts))
     if record.moves:
         _section(out, "What hotlap changes", "\n".join(describe(move) for move in record.moves))
+    if record.patterns:
+        _section(out, "What lint finds", "\n".join(_pattern(p) for p in record.patterns))
     for example in record.examples:
         _example(out, example)
+
+
+def _pattern(pattern: Pattern) -> str:
+    hint = " (hint)" if pattern.hint else ""
+    return f"{pattern.id}{hint}: {pattern.says}; {pattern.remedy}"
 
 
 def _section(out: Console, title: str, text: str) -> None:

@@ -27,6 +27,7 @@ technique = Technique(
             remedy="apply the operations to the whole batch (torch.vmap where one takes no batch)",
             check="hotlap.source.checks.samples:loop_over_samples",
             phases=("forward", "backward"),
+            differentiated=True,
         ),
     ),
     examples=(

@@ -29,6 +29,7 @@ technique = Technique(
             remedy="call F.scaled_dot_product_attention(q, k, v, attn_mask=..., dropout_p=...)",
             check="hotlap.source.checks.attending:attention_by_hand",
             phases=("forward", "backward"),
+            differentiated=True,
         ),
     ),
     examples=(

@@ -63,6 +63,7 @@ technique = Technique(
             check="hotlap.source.checks.elementwise:pointwise_by_hand",
             hint=True,
             phases=("forward", "backward"),
+            differentiated=True,
         ),
         Pattern(
             id="compiled_in_loop",
