@@ -1,0 +1,184 @@
+"""How a model is spread over ranks, as one frozen record."""
+
+import math
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from hotlap.parallel.names import SCHEDULES, canonical
+
+
+@dataclass(frozen=True)
+class Parallelism:
+    """The degrees of each kind of parallelism and how each works; their product is the world size.
+
+    Names are torchtitan's; `Parallelism.of` takes Accelerate's and shorter ones as well.
+
+    Args:
+        data_parallel_replicate_degree: copies of the model (DDP; HSDP together with shards).
+        data_parallel_shard_degree: ranks that share parameters, gradients and optimizer state
+            (FSDP2); -1: as many as are left of the world.
+        tensor_parallel_degree: ranks that share each matrix.
+        sequence_parallel: between the matrices, shard activations along the sequence (with tensor
+            parallelism).
+        loss_parallel: leave the logits sharded along the vocabulary, and compute the loss so.
+        pipeline_parallel_degree: ranks that hold consecutive layers.
+        pipeline_parallel_schedule: a schedule of torch.distributed.pipelining, by name.
+        pipeline_parallel_microbatches: parts that a batch is cut into; 0: as many as stages.
+        reshard_after_forward: `always`, `never`, or `default`: not under a pipeline, where each
+            micro-batch would gather the parameters again.
+        cpu_offload: keep shards and optimizer state in the host's memory.
+        mixed_precision_param: dtype of parameters in forward and backward under FSDP; empty: as
+            they are.
+        mixed_precision_reduce: dtype in which gradients are reduced under FSDP; empty: as they are.
+        ddp_bucket_cap_mb: MiB of gradients to one all-reduce.
+        ddp_gradient_as_bucket_view: let gradients be views of the buckets: one copy less.
+        ddp_comm_hook: `bf16`, `fp16` or `powersgd`: what gradients are compressed to on the way.
+        sync_batch_norm: batch normalisation over all replicas (CUDA only).
+
+    Raises:
+        ValueError: a value that cannot be.
+
+    """
+
+    data_parallel_replicate_degree: int = 1
+    data_parallel_shard_degree: int = 1
+    tensor_parallel_degree: int = 1
+    sequence_parallel: bool = False
+    loss_parallel: bool = False
+    pipeline_parallel_degree: int = 1
+    pipeline_parallel_schedule: str = "1F1B"
+    pipeline_parallel_microbatches: int = 0
+    reshard_after_forward: str = "default"
+    cpu_offload: bool = False
+    mixed_precision_param: str = ""
+    mixed_precision_reduce: str = ""
+    ddp_bucket_cap_mb: float = 25.0
+    ddp_gradient_as_bucket_view: bool = True
+    ddp_comm_hook: str = ""
+    sync_batch_norm: bool = False
+
+    def __post_init__(self) -> None:
+        from hotlap.parallel.checks import mistakes
+
+        for why in mistakes(self):
+            raise ValueError(f"Parallelism: {why}")
+
+    @staticmethod
+    def of(**names: Any) -> "Parallelism":
+        """Make one from field names, Accelerate's names (`dp_shard_size`) or short ones (`shard`).
+
+        Raises:
+            ValueError: a name that is none of them, or two names of one field.
+        """
+        return Parallelism(**canonical(names))
+
+    @staticmethod
+    def from_toml(path: str | Path, **changes: Any) -> "Parallelism":
+        """Read the `[parallelism]` table of a file; `changes` come last. No table: the defaults.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            ValueError: not TOML, or a name or value that cannot be.
+        """
+        try:
+            table = tomllib.loads(Path(path).read_text()).get("parallelism", {})
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise ValueError(f"{path} is not TOML: {error}") from None
+        if not isinstance(table, dict):
+            raise ValueError(f"{path}: `parallelism` is to be a table, [parallelism]")  # noqa: TRY004
+        return Parallelism(**canonical(table) | canonical(changes))
+
+    def to_toml(self) -> str:
+        """The `[parallelism]` table: what is not as it is by default."""
+        given = {f.name: getattr(self, f.name) for f in fields(self)}
+        changed = [n for n, f in zip(given, fields(self), strict=True) if given[n] != f.default]
+        lines = [f"{name} = {_toml(given[name])}" for name in changed]
+        return "\n".join(["[parallelism]", *lines, ""])
+
+    @property
+    def degrees(self) -> dict[str, int]:
+        """The degree of each kind, by field name, outermost in the mesh first."""
+        return {name: getattr(self, name) for name in DEGREES}
+
+    @property
+    def world(self) -> int:
+        """Ranks it takes.
+
+        Raises:
+            ValueError: the shard degree is still -1: it is known with the world size only.
+        """
+        if self.data_parallel_shard_degree == -1:
+            raise ValueError(
+                "data_parallel_shard_degree=-1 is what a world leaves: resolved(world)"
+            )
+        return math.prod(self.degrees.values())
+
+    @property
+    def ddp(self) -> bool:
+        """Whether replicas are kept equal by DDP: where nothing but a pipeline is beside them."""
+        others = self.data_parallel_shard_degree, self.tensor_parallel_degree
+        return self.data_parallel_replicate_degree > 1 and others == (1, 1)
+
+    @property
+    def fsdp(self) -> bool:
+        """Whether FSDP2 is used: shards, or replicas of what tensor parallelism has sharded."""
+        shards = self.data_parallel_shard_degree != 1
+        return shards or (self.data_parallel_replicate_degree > 1 and not self.ddp)
+
+    @property
+    def stages(self) -> int:
+        """Stages of the whole pipeline."""
+        per_rank = SCHEDULES[self.pipeline_parallel_schedule].stages
+        return self.pipeline_parallel_degree * per_rank if self.pipeline_parallel_degree > 1 else 1
+
+    @property
+    def microbatches(self) -> int:
+        """Parts that a pipeline cuts a batch into."""
+        return self.pipeline_parallel_microbatches or self.stages
+
+    def resolved(self, world: int) -> "Parallelism":
+        """The same with the shard degree filled in, checked against the world size.
+
+        Raises:
+            ValueError: the degrees do not multiply to it; says which do not fit.
+        """
+        shard = self.data_parallel_shard_degree
+        if shard == -1:
+            shard = max(world // math.prod(abs(n) for n in self.degrees.values()), 1)
+        full = replace(self, data_parallel_shard_degree=shard)
+        if full.world != world:
+            raise ValueError(_misfit(self.degrees, world))
+        return full
+
+
+DEGREES = (
+    "pipeline_parallel_degree",
+    "data_parallel_replicate_degree",
+    "data_parallel_shard_degree",
+    "tensor_parallel_degree",
+)
+
+
+def _misfit(degrees: Mapping[str, int], world: int) -> str:
+    given = {name: degree for name, degree in degrees.items() if degree not in (1, -1)}
+    product = " x ".join(f"{name}={degree}" for name, degree in given.items()) or "all degrees 1"
+    total = math.prod(given.values())
+    alone = [f"{name}={degree}" for name, degree in given.items() if world % degree]
+    if alone:
+        why = f"{' and '.join(alone)} does not divide {world}"
+    elif total == 1:
+        why = "say how to use the others; data_parallel_shard_degree=-1 takes all that are left"
+    elif world % total:
+        why = f"together they make {total}, which does not divide {world}"
+    else:
+        why = f"together they make {total}; data_parallel_shard_degree=-1 takes all that are left"
+    return f"{product} does not fill a world of {world} ranks: {why}"
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f'"{value}"' if isinstance(value, str) else str(value)
