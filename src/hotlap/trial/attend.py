@@ -15,6 +15,7 @@ import psutil
 
 from hotlap.trial.channel import Channel, Message
 from hotlap.trial.launch import Launched, Setting
+from hotlap.trial.warded import Warded
 
 OnMessage = Callable[[Message | None], bool]
 
@@ -33,7 +34,7 @@ def attend(setting: Setting, on_message: OnMessage) -> int:
     try:
         launched = Launched(setting, channel.address, folder)
         try:
-            with nullcontext() if setting.separate else _signals_passed_on(launched):
+            with nullcontext() if setting.separate else signals_passed_on(launched):
                 return _until_over(launched, channel, on_message)
         finally:
             launched.end()
@@ -55,7 +56,7 @@ def _until_over(launched: Launched, channel: Channel, on_message: OnMessage) -> 
 
 
 @contextmanager
-def _signals_passed_on(launched: Launched) -> Iterator[None]:
+def signals_passed_on(launched: Warded) -> Iterator[None]:
     """Hand signals to the program; a Ctrl-C at a terminal has reached it by itself."""
 
     def pass_on(number: int, _: Any) -> None:

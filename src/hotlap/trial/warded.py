@@ -1,0 +1,100 @@
+"""A command below its warden: started, waited for, ended with everything it left behind."""
+
+import json
+import os
+import select
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO
+
+WARDEN = Path(__file__).with_name("warden.py")
+
+
+class Warded:
+    """A running command; nothing of it outlives this process or a call of `end`.
+
+    Args:
+        command: as it is run.
+        env: its whole environment.
+        folder: takes the warden's orders.
+        separate: a process group and terminal session of its own; then with `stdin` or none.
+        output: file for both its streams; None: they stay ours.
+        stdin: file it reads.
+        tidy: further folders to remove should this process be killed.
+
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        env: Mapping[str, str],
+        folder: Path,
+        *,
+        separate: bool = False,
+        output: Path | None = None,
+        stdin: Path | None = None,
+        tidy: Sequence[Path] = (),
+    ) -> None:
+        orders = {
+            "command": list(command),
+            "env": dict(env),
+            "cwd": str(Path.cwd()),
+            "separate": separate,
+            "tidy": [str(folder), *map(str, tidy)],
+        }
+        (folder / "launch.json").write_text(json.dumps(orders))
+        life_theirs, self._life = os.pipe()
+        self._report, report_theirs = os.pipe()
+        self._code: int | None = None
+        fds = life_theirs, report_theirs
+        self._warden = _warden(folder, fds, _streams(separate, output, stdin))
+        os.close(life_theirs)
+        os.close(report_theirs)
+
+    @property
+    def warden(self) -> int:
+        """The pid below which everything of the command lives."""
+        return self._warden.pid
+
+    def exit_code(self, timeout: float | None = 0.0) -> int | None:
+        """The command's exit code (negative: the signal that ended it); None while it runs."""
+        if self._code is None:
+            ready, _, _ = select.select([self._report], [], [], timeout)
+            if ready:
+                self._code = int(os.read(self._report, 16) or b"-9")
+        return self._code
+
+    def end(self) -> None:
+        """End it: closing the pipe makes the warden kill everything below it."""
+        if self._life >= 0:
+            os.close(self._life)
+            self._life = -1
+            self._warden.wait()
+            os.close(self._report)
+            if self._code is None:
+                self._code = -9
+
+
+def _streams(separate: bool, output: Path | None, stdin: Path | None) -> dict[str, IO[bytes]]:
+    streams: dict[str, IO[bytes]] = {}
+    if output is not None:
+        streams["stdout"] = streams["stderr"] = output.open("ab")
+    if separate:
+        streams["stdin"] = (stdin or Path(os.devnull)).open("rb")
+    return streams
+
+
+def _warden(
+    folder: Path, fds: tuple[int, int], streams: dict[str, IO[bytes]]
+) -> "subprocess.Popen[bytes]":
+    life, report = fds
+    arguments = (
+        sys.executable, "-E", str(WARDEN), str(folder / "launch.json"), str(life), str(report),
+    )  # fmt: skip
+    try:
+        return subprocess.Popen(arguments, pass_fds=fds, **streams)  # type: ignore[call-overload,no-any-return]
+    finally:
+        for stream in {id(s): s for s in streams.values()}.values():
+            stream.close()
