@@ -161,7 +161,7 @@ def test_a_profile_gives_costs_and_drops_what_costs_nothing(run, tmp_path):
     digest = sources.digest(Path("train.py").read_bytes())
     lines = {"2": {"data": [0.0019, 20]}}
     document = {
-        "step": 0.0142, "folder": str(tmp_path), "findings": [],
+        "step": 0.0142, "folder": str(tmp_path), "findings": [], "phases": [],
         "files": {str(tmp_path / "train.py"): {"digest": digest, "lines": lines}},
     }  # fmt: skip
     Path(".hotlap/profile.json").write_text(json.dumps(document))

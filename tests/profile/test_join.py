@@ -29,11 +29,12 @@ def spot(path, line, end=0, phases=(), technique="host_sync", **more):
                 end_line=end or line, **more)  # fmt: skip
 
 
-def document(path, lines, findings=(), step=0.0142):
+def document(path, lines, findings=(), step=0.0142, phases=()):
     files = {str(path): {"digest": digest(path.read_bytes()), "lines": lines}}
     return {
         "step": step,
         "files": files,
+        "phases": [{"name": name, "mean": mean} for name, mean in dict(phases).items()],
         "findings": [asdict(f) for f in findings],
         "folder": str(path.parent),
     }
@@ -63,6 +64,62 @@ def test_only_the_phases_of_the_pattern_count(script):
     assert past.cost(spot(script, 10, phases=("forward",))).seconds == pytest.approx(0.004)
     assert past.cost(spot(script, 10, phases=("data",))).seconds == 0.0
     assert past.cost(spot(script, 10)).seconds == pytest.approx(0.006)
+
+
+def test_work_that_autograd_follows_costs_its_part_of_the_backward_pass(script):
+    lines = {"6": {"forward": (0.001, 9)}, "7": {"loss": (0.001, 9)}, "8": {"backward": (0.006, 9)}}
+    past = Past(document(script, lines, phases={"forward": 0.004, "backward": 0.006}))
+    plain = past.cost(spot(script, 6, end=7, phases=("forward", "backward")))
+    assert plain.seconds == pytest.approx(0.002)
+    assert "estimated" not in plain.cost
+    both = past.cost(spot(script, 6, end=7, phases=("forward", "backward"), differentiated=True))
+    assert both.seconds == pytest.approx(0.002 + 0.006 * 0.5)
+    assert both.estimated == pytest.approx(0.003)
+    assert dict(both.by_phase)["backward"] == pytest.approx(0.003)
+    assert both.cost == "5 ms of 14.2 ms, its backward part estimated"
+
+
+def test_the_backward_part_is_never_more_than_the_backward_pass(script):
+    past = Past(
+        document(
+            script, {"7": {"forward": (0.005, 9)}}, phases={"forward": 0.004, "backward": 0.006}
+        )
+    )
+    assert past.cost(spot(script, 7, differentiated=True)).estimated == pytest.approx(0.006)
+    alone = Past(document(script, {"7": {"rest": (0.005, 9)}}, phases={"rest": 0.005}))
+    assert alone.cost(spot(script, 7, differentiated=True)).seconds == pytest.approx(0.005)
+
+
+def test_a_pattern_costs_what_all_of_its_statements_cost(tmp_path):
+    path = tmp_path / "model.py"
+    path.write_text(
+        "import torch\n\n\n"
+        "def attend(q, k, v, mask):\n"
+        "    scores = q @ k.transpose(-2, -1)\n"
+        "    scores = scores.masked_fill(mask, -1e9)\n"
+        "    weights = torch.softmax(scores, dim=-1)\n"
+        "    return weights @ v\n"
+    )
+    lines = {str(n): {"forward": (0.001, 9)} for n in range(4, 9)}
+    seen = document(path, lines, phases={"forward": 0.008, "backward": 0.002})
+    (found,) = joined([path], seen, Config(root=tmp_path))
+    assert (found.spot.id, found.spot.line, found.spot.since) == ("attention_by_hand", 8, 5)
+    assert found.seconds == pytest.approx(0.004 + 0.001)
+
+
+def test_the_statistics_of_a_formula_are_part_of_it(tmp_path):
+    path = tmp_path / "model.py"
+    path.write_text(
+        "import torch\n\n\n"
+        "def norm(x, weight, bias):\n"
+        "    mean = x.mean(-1, keepdim=True)\n"
+        "    var = x.var(-1, keepdim=True)\n"
+        "    return weight * (x - mean) / torch.sqrt(var + 1e-5) + bias\n"
+    )
+    lines = {str(n): {"forward": (0.002, 9)} for n in range(5, 8)}
+    (found,) = joined([path], document(path, lines), Config(root=tmp_path))
+    assert (found.spot.line, found.spot.since) == (7, 5)
+    assert found.seconds == pytest.approx(0.006)
 
 
 def test_one_or_two_samples_are_no_measurement(script):

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,23 @@ def test_a_line_costs_its_time_once(script):
     assert sum(finding.share for finding in found.findings) == pytest.approx(0.2)
     assert found.explained == {"rest": pytest.approx(0.002)}
     assert all(not finding.also for finding in found.findings)
+
+
+def test_what_is_estimated_is_called_so(script):
+    part = (("forward", 0.001), ("backward", 0.002))
+    spot = replace(costed(script, 2, 0.003), by_phase=part, estimated=0.002)
+    (finding,) = merged([], [spot], script.parent).findings
+    assert finding.what == "it waits: 30% of a step, 3 ms, its backward part estimated"
+    assert finding.most == pytest.approx(1 / 0.7)
+
+
+def test_what_must_still_be_computed_is_expected_to_give_less_than_it_costs(script):
+    removed = costed(script, 2, 0.004)
+    computed = costed(script, 4, 0.004, "forward", "fused_attention", "b")
+    replaced = replace(computed, spot=replace(computed.spot, differentiated=True))
+    found = {f.pattern: f for f in merged([], [removed, replaced], script.parent).findings}
+    assert found["item"].expected > 2 * found["b"].expected > 0
+    assert found["item"].most == found["b"].most
 
 
 def test_a_finding_without_a_cost_stands_without_a_figure(script):

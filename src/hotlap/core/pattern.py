@@ -11,7 +11,8 @@ class Pattern:
     to write instead. `check` (`module:function`) yields the syntax nodes that show it. `hint`:
     whether it costs anything depends on the workload; it is shown when asked for, or once a
     profile confirms it. `phases` are the phases of the step in which a profile sees the cost of
-    the found line (empty: all of them).
+    the found line (empty: all of them). `differentiated`: the lines compute what autograd follows,
+    so that their time in the forward pass comes again, in proportion, in the backward pass.
     """
 
     id: str
@@ -20,3 +21,4 @@ class Pattern:
     check: str
     hint: bool = False
     phases: tuple[str, ...] = ()
+    differentiated: bool = False

@@ -15,14 +15,18 @@ from hotlap.source.lint import Spot, lint
 
 WORTH = 0.02
 LEAST_SAMPLES = 3
+FORWARD = ("forward", "loss")
+ESTIMATE = "its backward part estimated"
 
 
 @dataclass(frozen=True)
 class Costed:
     """A spot and what it costs: `seconds` of the `step`, 0 where too little was seen.
 
-    `by_phase` are the parts of `seconds`. `confirmed`: the profile shows its technique's symptom at
-    this place. `stale`: the file changed since the profile was taken, so nothing is known.
+    `by_phase` are the parts of `seconds`. `estimated` seconds of them were not sampled on its
+    lines: its part of the backward pass, in proportion to the forward pass. `confirmed`: the
+    profile shows its technique's symptom at this place. `stale`: the file changed since the profile
+    was taken, so nothing is known.
     """
 
     spot: Spot
@@ -31,6 +35,7 @@ class Costed:
     by_phase: tuple[tuple[str, float], ...] = ()
     confirmed: bool = False
     stale: bool = False
+    estimated: float = 0.0
 
     @property
     def share(self) -> float:
@@ -47,7 +52,8 @@ class Costed:
         """The cost in words, `1.9 ms of 14.2 ms`; empty where it is not known."""
         if not self.seconds:
             return ""
-        return f"{self.seconds * 1e3:.3g} ms of {self.step * 1e3:.3g} ms"
+        words = f"{self.seconds * 1e3:.3g} ms of {self.step * 1e3:.3g} ms"
+        return f"{words}, {ESTIMATE}" if self.estimated else words
 
 
 def joined(paths: Iterable[Path], document: Mapping[str, Any], config: Config) -> list[Costed]:
@@ -73,6 +79,7 @@ class Past:
     def __init__(self, document: Mapping[str, Any]) -> None:
         try:
             self._step = float(document["step"])
+            self._phases = {p["name"]: float(p["mean"]) for p in document["phases"]}
             self._files: Mapping[str, Any] = document["files"]
             self._places = _places(document["findings"], Path(document["folder"]))
         except (KeyError, TypeError, ValueError):
@@ -92,15 +99,26 @@ class Past:
         path = spot.path.resolve()
         if self.stale(path):
             return Costed(spot, stale=True)
+        confirmed = self._confirmed(path, spot)
         by_phase, samples = self._on(path, spot)
-        seconds = sum(by_phase.values()) if samples >= LEAST_SAMPLES else 0.0
-        return Costed(
-            spot,
-            min(seconds, self._step),
-            self._step,
-            tuple(by_phase.items()) if seconds else (),
-            self._confirmed(path, spot),
-        )
+        if samples < LEAST_SAMPLES or not any(by_phase.values()):
+            return Costed(spot, step=self._step, confirmed=confirmed)
+        behind = self._behind(by_phase) if spot.differentiated else 0.0
+        if behind:
+            by_phase["backward"] = by_phase.get("backward", 0.0) + behind
+        seconds = min(sum(by_phase.values()), self._step)
+        parts = tuple(by_phase.items())
+        return Costed(spot, seconds, self._step, parts, confirmed, estimated=behind)
+
+    def _behind(self, by_phase: Mapping[str, float]) -> float:
+        """The seconds of the backward pass that belong to lines of the forward pass.
+
+        Autograd runs them without a line of the user's; they are taken to be to the whole backward
+        pass as the lines are to the whole forward pass.
+        """
+        forward = self._phases.get("forward", 0.0)
+        mine = sum(by_phase.get(name, 0.0) for name in FORWARD)
+        return min(1.0, mine / forward) * self._phases.get("backward", 0.0) if forward else 0.0
 
     def _on(self, path: Path, spot: Spot) -> tuple[dict[str, float], int]:
         """Seconds a step by phase on the lines of a spot, and the samples they stand on."""
@@ -108,7 +126,7 @@ class Past:
         seconds: dict[str, float] = {}
         samples = 0
         for line, phases in known["lines"].items():
-            if spot.line <= int(line) <= max(spot.line, spot.end_line):
+            if int(line) in spot.priced:
                 for phase, (spent, count) in phases.items():
                     if _concerns(phase, spot.phases):
                         seconds[phase] = seconds.get(phase, 0.0) + spent

@@ -5,11 +5,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from hotlap.core.registry import techniques
-from hotlap.profile.join import Costed, covers, split
+from hotlap.profile.join import ESTIMATE, Costed, covers, split
 from hotlap.profile.model import DATA, Finding, Remedy, headline
 from hotlap.profile.sources import line_of
 
 FEEDING = {*DATA}
+REPLACED = 0.3
+"""The part of a computation's time that a better form of it can be expected to take away: it has
+still to be computed."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,7 @@ def merged(own: Sequence[Finding], spots: Iterable[Costed], folder: Path) -> Mer
     places: set[str] = set()
     for spot in known:
         if spot.worth:
-            places |= {_place(spot, folder, line) for line in _lines(spot)}
+            places |= {_place(spot, folder, line) for line in spot.spot.priced}
         for phase, seconds in spot.by_phase:
             name = "forward" if phase == "loss" else phase
             explained[name] = explained.get(name, 0.0) + seconds
@@ -52,11 +55,16 @@ def _apart(spots: list[Costed]) -> list[Costed]:
     claimed: set[tuple[Path, int]] = set()
     found = []
     for spot in sorted(spots, key=lambda spot: spot.seconds, reverse=True):
-        lines = {(spot.spot.path, line) for line in _lines(spot)}
-        found.append(replace(spot, seconds=0.0, by_phase=()) if lines & claimed else spot)
+        lines = {(spot.spot.path, line) for line in spot.spot.priced}
+        found.append(_free(spot) if lines & claimed else spot)
         if spot.seconds:
             claimed |= lines
     return [spot for spot in found if spot.seconds or not _beside(spot, found)]
+
+
+def _free(spot: Costed) -> Costed:
+    """The spot, its lines' time being another's."""
+    return replace(spot, seconds=0.0, by_phase=(), estimated=0.0)
 
 
 def _beside(spot: Costed, others: list[Costed]) -> bool:
@@ -67,10 +75,6 @@ def _beside(spot: Costed, others: list[Costed]) -> bool:
         for other in others
         for two in (other.spot,)
     )
-
-
-def _lines(spot: Costed) -> range:
-    return range(spot.spot.line, max(spot.spot.line, spot.spot.end_line) + 1)
 
 
 def _same(found: Sequence[Finding], spot: Costed, folder: Path) -> bool:
@@ -110,8 +114,9 @@ def _finding(group: list[Costed], folder: Path) -> Finding:
     remedy = _remedy(group, folder)
     share = _share(group)
     says = first.spot.says
+    what = headline(says, share, first.step) if share else says
     return Finding(
-        headline(says, share, first.step) if share else says,
+        f"{what}, {ESTIMATE}" if any(spot.estimated for spot in group) else what,
         remedy.place,
         line_of(first.spot.path, first.spot.line),
         share,
@@ -127,7 +132,8 @@ def _remedy(group: list[Costed], folder: Path) -> Remedy:
     record = techniques().get(spot.technique)
     symptom = record.symptom if record else None
     gives = symptom.gives if symptom else 1.0
-    expected = (symptom.expected if symptom else 1.0) * share
+    usual = REPLACED if spot.differentiated else 1.0
+    expected = (symptom.expected if symptom else usual) * share
     phases = tuple(phase for phase, _ in group[0].by_phase) or spot.phases
     places = [_place(entry, folder, entry.spot.line) for entry in group]
     return Remedy(

@@ -1,6 +1,5 @@
 """Lint: run every pattern's check over source files."""
 
-import ast
 import importlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -12,17 +11,21 @@ from hotlap.core.registry import techniques
 from hotlap.core.technique import Technique
 from hotlap.source.config import Config
 from hotlap.source.files import python_files
+from hotlap.source.found import Found, told
 from hotlap.source.module import Source
 
 BROKEN = "broken_file"
 _MARKS = (b"torch", b"lightning", b"accelerate", b"transformers")
-Found = ast.AST | tuple[ast.AST, str]
 Check = Callable[[Source, Technique], Iterable[Found]]
 
 
 @dataclass(frozen=True, order=True)
 class Spot:
-    """A pattern found at a place. Lines count from 1, columns too."""
+    """A pattern found at a place. Lines count from 1, columns too.
+
+    `since` is the line from which its work counts, where that is not `line`; 0 elsewhere.
+    `differentiated`: what its lines cost in the forward pass comes again in the backward pass.
+    """
 
     path: Path
     line: int
@@ -35,6 +38,13 @@ class Spot:
     end_line: int = 0
     end_column: int = 0
     phases: tuple[str, ...] = ()
+    since: int = 0
+    differentiated: bool = False
+
+    @property
+    def priced(self) -> range:
+        """The lines whose time is its cost."""
+        return range(self.since or self.line, max(self.line, self.end_line) + 1)
 
     @property
     def place(self) -> str:
@@ -79,8 +89,8 @@ def patterns() -> list[tuple[Technique, Pattern]]:
 
 def _spots(source: Source, record: Technique, pattern: Pattern) -> Iterator[Spot]:
     for found in _check(pattern.check)(source, record):
-        node, detail = found if isinstance(found, tuple) else (found, "")
-        line = getattr(node, "lineno", 1)
+        seen = told(found)
+        node, detail, line = seen.node, seen.detail, getattr(seen.node, "lineno", 1)
         column = getattr(node, "col_offset", 0) + 1
         yield Spot(
             source.path,
@@ -94,6 +104,8 @@ def _spots(source: Source, record: Technique, pattern: Pattern) -> Iterator[Spot
             getattr(node, "end_lineno", None) or line,
             (getattr(node, "end_col_offset", None) or column - 1) + 1,
             pattern.phases,
+            min(line, getattr(seen.since, "lineno", line)),
+            pattern.differentiated,
         )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from hotlap.core.technique import Technique
 from hotlap.source.checks.context import argument, body_of
+from hotlap.source.found import Spread
 from hotlap.source.module import Source
 from hotlap.source.tree import method, receiver, text
 
@@ -20,8 +21,8 @@ _DROPOUT = re.compile(r"drop", re.IGNORECASE)
 _LAST = frozenset({-1, 2, 3})
 
 
-def attention_by_hand(source: Source, _: Technique) -> Iterator[ast.AST]:
-    """Products with weights that are nothing but a softmax of a product."""
+def attention_by_hand(source: Source, _: Technique) -> Iterator[Spread]:
+    """Products with weights that are nothing but a softmax of a product, and that product."""
     if b"softmax" not in source.content.lower():
         return
     for node in [*source.tree.every(ast.BinOp), *source.tree.calls]:
@@ -33,7 +34,7 @@ def attention_by_hand(source: Source, _: Technique) -> Iterator[ast.AST]:
         if scores is not None:
             found = _back(source, scores, between=True)
             if found is not None and _product(source, found) is not None:
-                yield node
+                yield Spread(node, found)
 
 
 def _product(source: Source, node: ast.AST) -> tuple[ast.expr, ast.expr] | None:

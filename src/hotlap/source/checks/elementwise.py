@@ -4,14 +4,15 @@ import ast
 from collections.abc import Iterator
 
 from hotlap.core.technique import Technique
-from hotlap.source.checks.context import meaning
+from hotlap.source.checks.context import meaning, place
+from hotlap.source.found import Spread
 from hotlap.source.module import Source
 from hotlap.source.tree import method, receiver
 
 _COMPILERS = ("compile", "script", "jit", "trace", "triton", "fuse")
 
 
-def pointwise_by_hand(source: Source, _: Technique) -> Iterator[tuple[ast.AST, str]]:
+def pointwise_by_hand(source: Source, _: Technique) -> Iterator[Spread]:
     """swish, gelu, mish, layer and RMS norms as formulas, in code that nothing compiles."""
     if source.calls("torch.compile") or source.tree.methods.get("compile"):
         return
@@ -21,7 +22,7 @@ def pointwise_by_hand(source: Source, _: Technique) -> Iterator[tuple[ast.AST, s
         if isinstance(node.op, ast.Mult | ast.Div) and whole:
             name = _formula(source, node)
             if name and not _compiled(source, node):
-                yield node, name
+                yield Spread(node, _begin(source, node), name)
 
 
 def _formula(source: Source, node: ast.BinOp) -> str:
@@ -41,6 +42,18 @@ def _formula(source: Source, node: ast.BinOp) -> str:
     if centred and any(_called(source, part) in roots for part in [*factors, *divisors]):
         return "a layer norm"
     return ""
+
+
+def _begin(source: Source, node: ast.BinOp) -> ast.AST:
+    """The first of the statistics that a formula uses by name, or the formula itself."""
+    names = [n for n in ast.walk(node) if isinstance(n, ast.Name)]
+    made = [d.value for n in names for d in source.values.flow.reaching(n) if d.value is not None]
+    kept = [value for value in made if any(_keeps_axis(part) for part in ast.walk(value))]
+    return min((node, *kept), key=place)
+
+
+def _keeps_axis(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and any(word.arg == "keepdim" for word in node.keywords)
 
 
 def _factors(node: ast.expr) -> tuple[list[ast.expr], list[ast.expr]]:
@@ -101,11 +114,7 @@ def _is_mish(source: Source, factor: ast.expr, others: list[ast.expr]) -> bool:
 def _has_mean(source: Source, factor: ast.expr) -> bool:
     """Whether a mean along an axis that is kept is in it, by a name too."""
     parts = [meaning(source, n) if isinstance(n, ast.Name) else n for n in ast.walk(factor)]
-    return any(
-        method(part) == "mean" and any(k.arg == "keepdim" for k in part.keywords)
-        for part in parts
-        if isinstance(part, ast.Call)
-    )
+    return any(method(part) == "mean" and _keeps_axis(part) for part in parts)
 
 
 def _is_centred(source: Source, factor: ast.expr) -> bool:
@@ -119,7 +128,7 @@ def _is_centred(source: Source, factor: ast.expr) -> bool:
     return any(
         isinstance(call, ast.Call)
         and method(call) in {"mean", "var_mean", "std_mean"}
-        and any(k.arg == "keepdim" for k in call.keywords)
+        and _keeps_axis(call)
         and not source.names.of(call.func).startswith("numpy.")
         for call in made
     )
