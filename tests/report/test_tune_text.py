@@ -49,8 +49,13 @@ def test_the_table_names_each_fate_and_the_final_figure() -> None:
 def test_what_was_not_raced_for_want_of_time_is_said() -> None:
     found = TuneResult(("python", "train.py"))
     found.outcomes = [Outcome("tf32", Status.NOT_RACED, OUT_OF_TIME)]
+    found.needed = 95.0
     assert "nothing was raced" in shown(found)
-    assert "--budget" in shown(found)
+    assert "too short to race anything: about --budget 95s would do" in shown(found)
+    some = result()
+    assert "--budget" not in shown(some)
+    some.needed = 240.0
+    assert "too short to race everything: about --budget 240s would do" in shown(some)
 
 
 def test_json_holds_only_json() -> None:

@@ -21,11 +21,12 @@ from hotlap.cli.common import (
 from hotlap.core.numerics import UNASKED, Numerics
 
 if TYPE_CHECKING:
+    from hotlap.tune.orders import Orders
     from hotlap.tune.result import TuneResult
-    from hotlap.tune.search import Orders
 
 
 LOOK = 6.0
+LOOK_SHARE = 0.05
 SHORTEST = 20.0
 
 
@@ -99,7 +100,7 @@ def tune(ctx: click.Context, /, as_json: bool, quiet: bool, verbose: bool, recip
         follow.stage("looking at the script")
         begin = time.monotonic()
         script = _looked_at(orders)
-        orders = replace(orders, seconds=orders.seconds - (time.monotonic() - begin))
+        orders = replace(orders, spent=time.monotonic() - begin)
         tuner = Tuner(orders, script, machine, follow)
         result = tuner.run()
     written = recipe_of(result, tuner.chosen, machine)
@@ -119,8 +120,9 @@ def _orders(command: tuple[str, ...], options: dict[str, Any]) -> "Orders":
     from hotlap.core.spec import Mode
     from hotlap.trial.command import normalise
     from hotlap.trial.launch import Setting
+    from hotlap.tune.baseline import MEMORY_SAVERS
     from hotlap.tune.candidates import Wanted, known
-    from hotlap.tune.search import MEMORY_SAVERS, Orders
+    from hotlap.tune.orders import Orders
 
     here = folder()
     parts = normalise(command)
@@ -143,7 +145,8 @@ def _looked_at(orders: "Orders") -> "Script":  # type: ignore[name-defined]  # n
     from hotlap.profile.model import shares_of
     from hotlap.tune.candidates import Script
 
-    seen = look(orders.setting, Bounds(seconds=LOOK, patience=orders.patience)).payload
+    seconds = min(LOOK, LOOK_SHARE * orders.seconds)
+    seen = look(orders.setting, Bounds(seconds=seconds, patience=orders.patience)).payload
     return Script(dict(seen["facts"]), shares_of(seen))
 
 

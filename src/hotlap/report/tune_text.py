@@ -15,7 +15,7 @@ from rich.text import Text
 from hotlap.report.words import duration, interval, named, ratio
 from hotlap.trial.race import Race
 from hotlap.trial.stats import Estimate
-from hotlap.tune.result import OUT_OF_TIME, Outcome, Status, TuneResult
+from hotlap.tune.result import Outcome, Status, TuneResult
 
 STYLES = {
     Status.KEPT: "bold green",
@@ -26,6 +26,8 @@ STYLES = {
 
 
 NOISY = 1.8
+ENOUGH = 6
+"""Pairs from which a wide interval tells of the machine rather than of their number."""
 
 
 class Follow:
@@ -136,7 +138,7 @@ def _show_floor(out: Console, result: TuneResult) -> None:
         out.print(
             f"the script against itself: {ratio(e.ratio)} {interval(e)}; a run {same}", style="dim"
         )
-        if e.high > NOISY * e.low:
+        if e.high > NOISY * e.low and e.pairs >= ENOUGH:
             out.print("the machine is very noisy at the moment: small gains cannot be seen")
     for ceiling in result.ceilings:
         e = ceiling.estimate  # type: ignore[assignment]
@@ -153,9 +155,7 @@ def _show_final(out: Console, result: TuneResult) -> None:
         raced = any(row.race for row in result.outcomes)
         words = "nothing that was raced makes this script faster on this machine"
         out.print(f"[bold]{words if raced else 'nothing was raced'}[/]")
-        if any(row.reason == OUT_OF_TIME for row in result.outcomes):
-            what = "everything" if raced else "anything"
-            out.print(f"the time was too short to race {what}: --budget gives it more")
+        _show_needed(out, result, "everything" if raced else "anything")
         return
     assert result.final_parity is not None
     e = result.final.estimate
@@ -170,6 +170,14 @@ def _show_final(out: Console, result: TuneResult) -> None:
     )
     if not result.final_parity.kept:
         out.print("the whole recipe broke parity and was not written", style="bold red")
+    _show_needed(out, result, "everything")
+
+
+def _show_needed(out: Console, result: TuneResult, what: str) -> None:
+    """Which budget would have sufficed."""
+    if result.needed:
+        enough = f"--budget {result.needed:.0f}s would do"
+        out.print(f"the time was too short to race {what}: about {enough}")
 
 
 def document(result: TuneResult) -> dict[str, Any]:

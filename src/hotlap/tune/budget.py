@@ -1,24 +1,46 @@
 """Sharing a fixed time out among the races still to come."""
 
+import math
 import time
 
 FINAL_SHARE = 0.2
 FEWEST_PAIRS = 7
 LONGEST_RACE = 40.0
+FLOOR_SECONDS = 8.0
+FLOOR_PAIRS = 6
+TIGHT_PAIRS = 6
+TIGHT_FLOOR_PAIRS = 2
+ROUNDED = 5.0
+MOST_GAIN = 0.9
 
 
 class Budget:
-    """`seconds` from now; a part is set aside for the final race.
+    """`seconds` in all, of which `spent` are over; a part is set aside for the final race.
 
-    `start_up` is what the plain script or the best so far takes to be launched and settled, and
-    `pair` what one pair of blocks takes; both in seconds, both as last seen.
+    `start_up` is what the plain script or the best so far takes to be launched and settled, `plain`
+    and `best` what a block of each takes; all in seconds, as last seen. Where the time is `tight`,
+    races are as short as a race may be, what-ifs are left out, and a candidate's block is taken to
+    be shorter by `gain`, the part of a step that the most valuable one can be expected to save.
     """
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, spent: float = 0.0) -> None:
         self.seconds = seconds
-        self._end = time.monotonic() + seconds
+        self._end = time.monotonic() + seconds - spent
         self.start_up = 5.0
-        self.pair = 0.6
+        self.plain = self.best = 0.3
+        self.gain = 0.0
+        self.tight = False
+
+    def settled(self, start_up: float, block: float) -> None:
+        """The plain script is live: what its start and a block of it took."""
+        self.start_up = start_up
+        self.plain = self.best = block
+
+    def kept(self, start_up: float, block: float) -> None:
+        """A candidate is the best so far."""
+        self.start_up = max(self.start_up, start_up)
+        self.best = min(self.best, block)
+        self.gain = 0.0
 
     @property
     def left(self) -> float:
@@ -26,18 +48,62 @@ class Budget:
         return self._end - time.monotonic()
 
     @property
+    def _pairs(self) -> int:
+        return TIGHT_PAIRS if self.tight else FEWEST_PAIRS
+
+    @property
     def shortest(self) -> float:
-        """The shortest race that can show anything."""
-        return FEWEST_PAIRS * self.pair
+        """The shortest race that can show anything, of a candidate and the best so far."""
+        return self._pairs * self.best * (2.0 - self.gain)
+
+    @property
+    def final(self) -> float:
+        """The shortest final race: of the plain script and the best, or what may become it."""
+        pairs = self._pairs * (1 if self.tight else 2)
+        return pairs * (self.plain + self.best * (1.0 - self.gain))
 
     @property
     def reserve(self) -> float:
         """Seconds set aside for the final race: two start-ups and the race itself."""
-        return 2 * self.start_up + max(2 * self.shortest, FINAL_SHARE * self.seconds)
+        share = 0.0 if self.tight else FINAL_SHARE * self.seconds
+        return 2 * self.start_up + max(self.final, share)
+
+    @property
+    def another(self) -> float:
+        """Seconds that one more candidate takes at the least."""
+        return self.start_up + self.shortest
+
+    @property
+    def floor_pairs(self) -> int:
+        """Pairs of the script against itself that must be run."""
+        return TIGHT_FLOOR_PAIRS if self.tight else FLOOR_PAIRS
+
+    @property
+    def one(self) -> float:
+        """Seconds for the script against itself, one candidate, and the final race."""
+        floor = self.start_up + self.floor_pairs * 2 * self.plain
+        return floor + self.another + self.reserve
+
+    def suffices(self, gain: float) -> bool:
+        """Whether it suffices for a candidate that can be expected to save `gain` of a step.
+
+        From here on the time is tight where it would not suffice for that and a what-if in comfort.
+        """
+        self.tight = self.left < self.one + self.another
+        self.gain = min(MOST_GAIN, max(0.0, gain)) if self.tight else 0.0
+        return self.left >= self.one
+
+    def needed(self, seconds: float) -> float:
+        """The whole budget with which so many seconds would be left now, rounded up."""
+        return math.ceil((self.seconds - self.left + seconds) / ROUNDED) * ROUNDED
 
     def allows_another(self) -> bool:
         """Whether one more candidate can be started and raced."""
-        return self.left - self.reserve > self.start_up + self.shortest
+        return self.left - self.reserve > self.another
+
+    def for_floor(self) -> float:
+        """Seconds for the script against itself."""
+        return 0.0 if self.tight else min(FLOOR_SECONDS, 0.08 * self.seconds)
 
     def for_race(self, candidates: int) -> float:
         """Seconds of racing for one of `candidates` that are still to come."""
@@ -46,4 +112,4 @@ class Budget:
 
     def for_final(self) -> float:
         """Seconds for the final race."""
-        return max(2 * self.shortest, self.left - 2 * self.start_up)
+        return max(self.final, self.left - 2 * self.start_up)

@@ -57,7 +57,10 @@ class Ceiling:
 
 @dataclass
 class TuneResult:
-    """Everything a tune learned; partial when it was interrupted."""
+    """Everything a tune learned; partial when it was interrupted.
+
+    `needed`: the budget (seconds) that would have sufficed, where the one given did not.
+    """
 
     command: tuple[str, ...]
     floor: Race | None = None
@@ -68,6 +71,7 @@ class TuneResult:
     final_parity: Parity | None = None
     interrupted: bool = False
     seconds: float = 0.0
+    needed: float = 0.0
     notes: list[str] = field(default_factory=list)
 
     @property
