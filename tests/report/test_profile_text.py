@@ -4,7 +4,7 @@ import pytest
 from rich.console import Console
 
 from hotlap.profile.model import Finding, Headroom, Phase, Profile, Remedy
-from hotlap.report import profile_text
+from hotlap.report import layers_text, profile_text
 from hotlap.report.profile_text import limit
 
 
@@ -104,6 +104,18 @@ def test_lines_fit_the_terminal():
 def test_limit(rate, said):
     assert said in limit(Headroom(1e6, rate, "float32", 1e12))
     assert "peak" not in limit(Headroom(1e6, rate, "float32", None))
+
+
+def test_the_names_of_layers_are_whole_in_a_pipe_and_cut_in_a_terminal():
+    row = {"layer": "encoder.blocks.11.attention.projection.out", "kind": "K" * 30, "place": "",
+           "seconds": 0.1, "flops": 1, "parameters": 1, "traffic": 1, "elements": 1,
+           "operators": 1, "pointwise": 0, "calls": 1, "shape": {}, "shares_input": 0}  # fmt: skip
+    layers = {"rows": [row], "left_out": 0}
+    for terminal in (True, False):
+        out = Console(width=400, force_terminal=terminal, file=io.StringIO())
+        layers_text.show(out, layers)
+        whole = row["layer"] in out.file.getvalue() and row["kind"] in out.file.getvalue()
+        assert whole is not terminal
 
 
 def test_layers_have_their_table_and_their_worst():

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 FOLDER = Path(".hotlap")
+WIDE = 1000
+"""Columns where there is no terminal: nothing is cut off and no line is broken."""
 
 OK, NEGATIVE, USAGE, NOT_REACHED, FAILED, INTERRUPTED = 0, 1, 2, 3, 4, 130
 _CODES = {UsageError: USAGE, NotReachedError: NOT_REACHED, TrialFailedError: FAILED}
@@ -48,10 +50,16 @@ def common(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def console(*, err: bool = False) -> "Console":
-    """A rich console; NO_COLOR and pipes are respected by rich itself."""
+    """A rich console; NO_COLOR is respected by rich itself.
+
+    What goes into a pipe or a file is as wide as it needs to be, unless COLUMNS says otherwise.
+    """
     from rich.console import Console
 
-    return Console(stderr=err, highlight=False, soft_wrap=False)
+    found = Console(stderr=err, highlight=False, soft_wrap=False)
+    if not found.is_terminal and "COLUMNS" not in os.environ:
+        found.width = WIDE
+    return found
 
 
 def folder() -> Path:

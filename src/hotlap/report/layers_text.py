@@ -17,7 +17,7 @@ SOURCE = "guidelines of ShuffleNetV2 (Ma et al., 2018); the share is that of all
 def show(out: Console, layers: Mapping[str, Any]) -> None:
     """The table of layers and the worst offenders."""
     rows = layers["rows"]
-    out.print(_table(rows))
+    out.print(_table(rows, whole_names=not out.is_terminal))
     hidden = len(rows) - TOP + layers["left_out"]
     if hidden > 0:
         out.print(Text(f"and {hidden} more; --json has them", "dim"))
@@ -30,10 +30,12 @@ def show(out: Console, layers: Mapping[str, Any]) -> None:
     out.print()
 
 
-def _table(rows: list[Mapping[str, Any]]) -> Table:
+def _table(rows: list[Mapping[str, Any]], *, whole_names: bool) -> Table:
+    """The costliest layers; names are cut where the terminal has no room for them."""
     drawn = Table(box=None, pad_edge=False, header_style="bold")
-    drawn.add_column("layer", overflow="ellipsis", max_width=28, no_wrap=True)
-    drawn.add_column("kind", overflow="ellipsis", max_width=18, no_wrap=True)
+    for title, most in (("layer", 28), ("kind", 18)):
+        limit = None if whole_names else most
+        drawn.add_column(title, overflow="ellipsis", max_width=limit, no_wrap=True)
     for title in ("forward", "share", "FLOPs", "parameters", "moved", "FLOP/byte"):
         drawn.add_column(title, justify="right", no_wrap=True)
     whole = sum(row["seconds"] for row in rows) or 1.0

@@ -9,21 +9,14 @@ from typing import Any
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.spinner import Spinner
-from rich.table import Table
 from rich.text import Text
 
-from hotlap.report.words import duration, interval, named, ratio
+from hotlap.report import tune_table
+from hotlap.report.findings_text import show_steps
+from hotlap.report.words import duration, hanging, interval, named, ratio
 from hotlap.trial.race import Race
 from hotlap.trial.stats import Estimate
-from hotlap.tune.result import Outcome, Status, TuneResult
-
-STYLES = {
-    Status.KEPT: "bold green",
-    Status.BROKE_PARITY: "red",
-    Status.CRASHED: "red",
-    Status.NO_GAIN: "yellow",
-}
-
+from hotlap.tune.result import Advice, Outcome, Status, TuneResult
 
 NOISY = 1.8
 ENOUGH = 6
@@ -58,7 +51,7 @@ class Follow:
         """A new stage began."""
         self._now, self._estimate = text, None
         if self._verbose and self._live is None:
-            self._out.print(f"hotlap: {text}")
+            self._out.print(Text(f"hotlap: {text}"), soft_wrap=True)
 
     def racing(self, name: str, values: Mapping[str, Any]) -> None:
         """A candidate is being started."""
@@ -74,7 +67,7 @@ class Follow:
             return
         self._rows.append(outcome)
         if self._verbose and self._live is None:
-            self._out.print("hotlap: " + " ".join(_cells(outcome)))
+            self._out.print(Text(f"hotlap: {tune_table.plain(outcome)}"), soft_wrap=True)
 
     def _draw(self) -> RenderableType:
         left = max(0.0, self._end - time.monotonic())
@@ -83,33 +76,9 @@ class Follow:
             e = self._estimate
             line += f"  {ratio(e.ratio)} {interval(e)} after {e.pairs} pairs"
         self._spinner.update(text=Text(f"{line}  ({duration(left)} left)"))
-        return Group(table(self._rows), self._spinner) if self._rows else self._spinner
-
-
-def table(rows: list[Outcome]) -> Table:
-    """The rows as a table."""
-    drawn = Table(box=None, pad_edge=False, header_style="bold")
-    drawn.add_column("technique", no_wrap=True)
-    for title in ("speed", "95 % interval", "memory"):
-        drawn.add_column(title, justify="right", no_wrap=True)
-    drawn.add_column("")
-    for row in rows:
-        drawn.add_row(*_cells(row), style=STYLES.get(row.status, "dim"))
-    return drawn
-
-
-def _cells(row: Outcome) -> tuple[str, str, str, str, str]:
-    name = named(row.technique, row.values)
-    if row.joined:
-        name += f" + {', '.join(row.joined)}"
-    why = f"{row.status}: {row.reason}" if row.reason else str(row.status)
-    if row.race is None:
-        return name, "", "", "", why
-    if row.race.b_warmup - row.race.a_warmup > 2 and row.status is Status.KEPT:
-        extra = row.race.b_warmup - row.race.a_warmup
-        why += f"; starts {duration(extra)} later, earned back in {row.race.break_even:.0f} steps"
-    e = row.race.estimate
-    return name, ratio(e.ratio), interval(e), ratio(row.race.memory), why
+        if not self._rows:
+            return self._spinner
+        return Group(tune_table.table(self._rows, self._out.width), self._spinner)
 
 
 def show(out: Console, result: TuneResult, *, everything: bool) -> None:
@@ -117,11 +86,11 @@ def show(out: Console, result: TuneResult, *, everything: bool) -> None:
     raced = [row for row in result.outcomes if row.race or row.status is Status.CRASHED]
     _show_floor(out, result)
     if raced:
-        out.print(table(raced))
+        out.print(tune_table.table(raced, out.width))
         out.print("each over the script with the kept ones above it\n", style="dim")
     others = [row for row in result.outcomes if row not in raced]
     if everything and others:
-        out.print(table(others))
+        out.print(tune_table.table(others, out.width))
     elif others:
         counts = {s: sum(row.status is s for row in others) for s in Status}
         words = ", ".join(f"{n} {s}" for s, n in counts.items() if n)
@@ -129,6 +98,15 @@ def show(out: Console, result: TuneResult, *, everything: bool) -> None:
     for note in result.notes:
         out.print(f"note: {note}")
     _show_final(out, result)
+    for advice in result.advice:
+        _show_advice(out, advice)
+
+
+def _show_advice(out: Console, advice: Advice) -> None:
+    head = f"yours to do: {advice.technique} [{advice.place}]: {advice.says}"
+    out.print()
+    out.print(Text(hanging(head, out.width, "", "  "), "bold"))
+    show_steps(out, advice.lines, advice.notes)
 
 
 def _show_floor(out: Console, result: TuneResult) -> None:

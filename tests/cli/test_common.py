@@ -1,0 +1,46 @@
+"""What the verbs share."""
+
+import io
+
+import pytest
+from rich.table import Table
+
+from hotlap.cli import common
+
+
+def printed(monkeypatch: pytest.MonkeyPatch, stream: io.StringIO, *cells: str) -> str:
+    monkeypatch.setattr("sys.stdout", stream)
+    table = Table(box=None, show_header=False)
+    for _ in cells:
+        table.add_column(no_wrap=True)
+    table.add_row(*cells)
+    common.console().print(table)
+    return stream.getvalue()
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+CELLS = ("a name " * 12, "b" * 90, "c")
+
+
+def test_nothing_is_cut_off_in_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    text = printed(monkeypatch, io.StringIO(), *CELLS)
+    assert all(cell.strip() in text for cell in CELLS)
+    assert len(text.splitlines()) == 1
+
+
+def test_a_width_that_was_asked_for_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "70")
+    text = printed(monkeypatch, io.StringIO(), *CELLS)
+    assert max(map(len, text.splitlines())) <= 70
+
+
+def test_a_terminal_has_its_own_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    text = printed(monkeypatch, Terminal(), *CELLS)
+    assert max(map(len, text.splitlines())) < common.WIDE
