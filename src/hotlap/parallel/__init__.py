@@ -1,1 +1,36 @@
 """Training over several devices and machines, on torch.distributed."""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hotlap.parallel.applying import Parallelized as Parallelized
+    from hotlap.parallel.applying import Preparation as Preparation
+    from hotlap.parallel.applying import apply as apply
+    from hotlap.parallel.config import Parallelism as Parallelism
+    from hotlap.parallel.fused import FusedColwise as FusedColwise
+    from hotlap.parallel.norms import clip_grad_norm_ as clip_grad_norm_
+    from hotlap.parallel.norms import global_norm as global_norm
+    from hotlap.parallel.plans import pair as pair
+    from hotlap.parallel.splitting import stage_names as stage_names
+
+_WHERE = {
+    "FusedColwise": "fused",
+    "Parallelism": "config",
+    "Parallelized": "applying",
+    "Preparation": "applying",
+    "apply": "applying",
+    "clip_grad_norm_": "norms",
+    "global_norm": "norms",
+    "pair": "plans",
+    "stage_names": "splitting",
+}
+__all__ = list(_WHERE)
+
+
+def __getattr__(name: str) -> Any:
+    """Import a part when it is first asked for."""
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)

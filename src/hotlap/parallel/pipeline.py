@@ -1,0 +1,122 @@
+"""One step of a pipeline, over a batch that every rank of it has."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.pipelining import PipelineStage
+
+from hotlap.parallel.mesh import Mesh
+from hotlap.parallel.schedules import backend_of, own_stages, refuse, schedule
+
+Loss = Callable[[Any, Any], Tensor]
+Shapes = tuple[tuple[torch.Size, torch.dtype], ...]
+
+
+class Pipeline:
+    """Runs forward and backward of micro-batches through the stages.
+
+    Args:
+        parts: this rank's stages, in order; wrapped and sharded as they are trained.
+        mesh: where this rank is.
+        loss: from the last stage's output and the target of a micro-batch to its mean loss.
+
+    Attributes:
+        first, last: whether this rank has the stage that takes the batch, or gives the loss.
+
+    Raises:
+        ValueError: a schedule that hangs here, or no loss.
+
+    """
+
+    def __init__(self, parts: Sequence[nn.Module], mesh: Mesh, loss: Loss | None) -> None:
+        along = mesh["pipeline"]
+        if along is None or loss is None:
+            raise ValueError(
+                "a pipeline computes the loss itself: give loss=, as in apply(loss=...)"
+            )
+        refuse(mesh.parallelism, backend_of(along.get_group()))
+        self._along: DeviceMesh = along
+        self._parts, self._mesh, self._loss = list(parts), mesh, loss
+        self._own = own_stages(mesh.parallelism, along.get_local_rank())
+        self._micro = mesh.parallelism.microbatches
+        self._over: float | Tensor = 1.0
+        self._made: dict[Shapes, Any] = {}
+        self.first = 0 in self._own
+        self.last = mesh.parallelism.stages - 1 in self._own
+
+    def step(self, *inputs: Tensor, target: Any, over: float | Tensor = 1.0) -> Tensor | None:
+        """Forward and backward; gradients are added to those that are there.
+
+        Args:
+            inputs: the batch, cut along its first dimension; the same on all ranks of the pipeline.
+            target: what the loss is computed with; a tensor, cut likewise.
+            over: what the loss is divided by for backward, with several batches to one step.
+
+        Returns:
+            The mean loss, detached, on the ranks with the last stage; None on the others.
+
+        Raises:
+            ValueError: the batch cannot be cut into equal micro-batches.
+
+        """
+        return self._run("step", inputs, target, over)
+
+    def evaluate(self, *inputs: Tensor, target: Any) -> Tensor | None:
+        """Forward only; returns what `step` returns."""
+        with torch.no_grad():
+            return self._run("eval", inputs, target, 1.0)
+
+    def everywhere(self, loss: Tensor | None) -> Tensor:
+        """The loss on all ranks of the pipeline: the last stage's is sent to them."""
+        given = loss if loss is not None else torch.zeros((), device=self._mesh.device)
+        held = given.to(torch.float64).clone()
+        dist.broadcast(held, group=self._along.get_group(), group_src=self._last_rank())
+        return held
+
+    def _run(
+        self, how: str, inputs: tuple[Tensor, ...], target: Any, over: float | Tensor
+    ) -> Tensor | None:
+        self._check(inputs)
+        self._over = over
+        losses: list[Tensor] = []
+        call = getattr(self._schedule(inputs, how), how)
+        given: dict[str, Any] = {"losses": losses, "target": target} if self.last else {}
+        if how == "step":
+            given["return_outputs"] = False
+        call(*(inputs if self.first else ()), **given)
+        # What the schedule keeps has been divided for backward.
+        return torch.stack([x.detach() for x in losses]).sum() * over if self.last else None
+
+    def _schedule(self, inputs: tuple[Tensor, ...], how: str) -> Any:
+        """The schedule for batches of this shape: stages are made for one."""
+        key: Any = (how, *((x.shape, x.dtype) for x in inputs))
+        if key not in self._made:
+            self._made[key] = schedule(self._mesh.parallelism, self._stages(), self._scaled)
+        return self._made[key]
+
+    def _stages(self) -> list[PipelineStage]:
+        number, group = self._mesh.parallelism.stages, self._along.get_group()
+        return [
+            PipelineStage(part, index, number, self._mesh.device, group=group)
+            for part, index in zip(self._parts, self._own, strict=True)
+        ]
+
+    def _scaled(self, output: Any, target: Any) -> Tensor:
+        return self._loss(output, target) / (self._micro * self._over)
+
+    def _check(self, inputs: tuple[Tensor, ...]) -> None:
+        for x in inputs:
+            if x.shape[0] % self._micro:
+                raise ValueError(
+                    f"a batch of {x.shape[0]} cannot be cut into {self._micro} equal micro-batches:"
+                    " choose other pipeline_parallel_microbatches, or drop_last=True in the loader"
+                )
+
+    def _last_rank(self) -> int:
+        last, parallelism = self._mesh.parallelism.stages - 1, self._mesh.parallelism
+        ranks = range(parallelism.pipeline_parallel_degree)
+        return next(rank for rank in ranks if last in own_stages(parallelism, rank))

@@ -1,0 +1,104 @@
+"""DDP: copies of the model that average their gradients."""
+
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.parallel import DistributedDataParallel
+
+from hotlap.parallel.mesh import Mesh
+
+
+def replicate(part: nn.Module, mesh: Mesh) -> DistributedDataParallel:
+    """Wrap one part of a model by DDP over the mesh's `replicate` dimension.
+
+    Raises:
+        ValueError: there are no replicas.
+    """
+    along = mesh["replicate"]
+    if along is None:
+        raise ValueError("DDP keeps data_parallel_replicate_degree copies equal, which is 1")
+    config = mesh.parallelism
+    wrapped = DistributedDataParallel(
+        part,
+        device_ids=[mesh.device.index] if mesh.device.type == "cuda" else None,
+        process_group=along.get_group(),
+        bucket_cap_mb=config.ddp_bucket_cap_mb,
+        gradient_as_bucket_view=config.ddp_gradient_as_bucket_view,
+    )
+    compress(wrapped, config.ddp_comm_hook)
+    return wrapped
+
+
+def compress(wrapped: DistributedDataParallel, how: str) -> None:
+    """Let gradients be compressed on their way: `bf16`, `fp16`, `powersgd`; empty: as they are.
+
+    PowerSGD keeps a rank-4 approximation from the 10th step on and feeds its error back; it needs
+    memory for that, and is the only one that does more than round.
+
+    Raises:
+        ValueError: another word.
+    """
+    if how == "powersgd":
+        from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook as power
+
+        state = power.PowerSGDState(
+            wrapped.process_group, matrix_approximation_rank=4, start_powerSGD_iter=10
+        )
+        wrapped.register_comm_hook(state, power.powerSGD_hook)
+    elif how in _HALF:
+        wrapped.register_comm_hook(wrapped.process_group, _HALF[how])
+    elif how:
+        raise ValueError(f"gradients cannot be compressed by {how!r}: bf16, fp16 or powersgd")
+
+
+def bf16_hook(group: Any, bucket: Any) -> torch.futures.Future[Tensor]:
+    """Average a bucket in bfloat16.
+
+    torch's own hook of this name is refused by builds without CUDA, though Gloo can do it.
+    """
+    return _average(group, bucket, torch.bfloat16)
+
+
+def fp16_hook(group: Any, bucket: Any) -> torch.futures.Future[Tensor]:
+    """Average a bucket in float16: finer than bfloat16, but gradients above 65504 overflow."""
+    return _average(group, bucket, torch.float16)
+
+
+def _average(
+    group: dist.ProcessGroup, bucket: Any, dtype: torch.dtype
+) -> torch.futures.Future[Tensor]:
+    buffer: Tensor = bucket.buffer()
+    sent = buffer.to(dtype).div_(group.size())
+    work: Any = dist.all_reduce(sent, group=group, async_op=True)
+
+    def back(_: Any) -> Tensor:
+        buffer.copy_(sent)
+        return buffer
+
+    future: torch.futures.Future[Tensor] = work.get_future().then(back)
+    return future
+
+
+_HALF = {"bf16": bf16_hook, "fp16": fp16_hook}
+
+
+def synchronise_batch_norm(part: nn.Module, mesh: Mesh) -> nn.Module:
+    """Let batch normalisation take mean and variance over all replicas.
+
+    Raises:
+        ValueError: not on CUDA, or there is no batch normalisation, or no replicas.
+    """
+    along = mesh["replicate"]
+    if mesh.device.type != "cuda":
+        raise ValueError(
+            f"sync_batch_norm works on CUDA only, and this model is on {mesh.device.type}: turn it "
+            "off; with small batches a GroupNorm does not depend on other ranks at all"
+        )
+    if along is None or not any(isinstance(m, _BatchNorm) for m in part.modules()):
+        raise ValueError("sync_batch_norm: there is no batch normalisation over replicas here")
+    convert: Any = nn.SyncBatchNorm.convert_sync_batchnorm
+    converted: nn.Module = convert(part, along.get_group())
+    return converted

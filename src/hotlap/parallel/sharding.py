@@ -1,0 +1,49 @@
+"""FSDP2: parameters, gradients and optimizer state in shards."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import nn
+from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy, fully_shard
+
+from hotlap.parallel.config import Parallelism
+from hotlap.parallel.mesh import Mesh
+
+
+def shard(part: nn.Module, blocks: Sequence[nn.Module], mesh: Mesh) -> None:
+    """Shard each block by itself, so that one is gathered while another computes, and the rest.
+
+    Raises:
+        ValueError: there is nothing to shard over.
+    """
+    if mesh.data is None:
+        raise ValueError("FSDP shards over data_parallel_shard_degree, which is 1")
+    options = {"mesh": mesh.data, **policies(mesh.parallelism, mesh.device)}
+    reshard = reshards(mesh.parallelism)
+    for block in blocks:
+        fully_shard(block, reshard_after_forward=reshard, **options)
+    fully_shard(part, reshard_after_forward=reshard, **options)
+
+
+def reshards(parallelism: Parallelism) -> bool:
+    """Whether parameters are given up after each forward pass, and gathered again in backward."""
+    if parallelism.reshard_after_forward == "default":
+        return parallelism.pipeline_parallel_degree == 1
+    return parallelism.reshard_after_forward == "always"
+
+
+def policies(parallelism: Parallelism, device: torch.device) -> dict[str, Any]:
+    """What `fully_shard` is told about number formats and the host's memory."""
+    precision = MixedPrecisionPolicy(
+        param_dtype=_dtype(parallelism.mixed_precision_param),
+        reduce_dtype=_dtype(parallelism.mixed_precision_reduce),
+    )
+    found: dict[str, Any] = {"mp_policy": precision}
+    if parallelism.cpu_offload:
+        found["offload_policy"] = CPUOffloadPolicy(pin_memory=device.type == "cuda")
+    return found
+
+
+def _dtype(name: str) -> torch.dtype | None:
+    return getattr(torch, name) if name else None
