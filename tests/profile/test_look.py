@@ -33,6 +33,7 @@ def test_bounds_as_the_probe_takes_them():
         "least": 3.0,
         "layers": True,
         "stop": True,
+        "dataset": True,
     }
 
 

@@ -21,12 +21,15 @@ from hotlap.cli.common import (
 from hotlap.core.numerics import UNASKED, Numerics
 
 if TYPE_CHECKING:
+    from hotlap.tune.candidates import Script
     from hotlap.tune.orders import Orders
     from hotlap.tune.result import TuneResult
 
 
 LOOK = 6.0
 LOOK_SHARE = 0.05
+WITH_FILES = 60.0
+"""Budget (seconds) from which a few may be spent on the files that the dataset reads."""
 SHORTEST = 20.0
 
 
@@ -90,6 +93,7 @@ def tune(ctx: click.Context, /, as_json: bool, quiet: bool, verbose: bool, recip
     """Race every technique that applies to CMD; prove speed and parity; write the recipe."""
     from hotlap.core.machine import detect
     from hotlap.report import tune_html, tune_text
+    from hotlap.tune.advice import advice
     from hotlap.tune.recipe import recipe_of
     from hotlap.tune.search import Tuner
 
@@ -99,10 +103,11 @@ def tune(ctx: click.Context, /, as_json: bool, quiet: bool, verbose: bool, recip
     with follow.showing():
         follow.stage("looking at the script")
         begin = time.monotonic()
-        script = _looked_at(orders)
+        seen = _looked_at(orders)
         orders = replace(orders, spent=time.monotonic() - begin)
-        tuner = Tuner(orders, script, machine, follow)
+        tuner = Tuner(orders, _script(seen), machine, follow)
         result = tuner.run()
+    result.advice = advice(seen, result, Path.cwd())
     written = recipe_of(result, tuner.chosen, machine)
     worth = bool(result.kept) and (result.confirmed or result.interrupted)
     if worth:
@@ -140,13 +145,19 @@ def _orders(command: tuple[str, ...], options: dict[str, Any]) -> "Orders":
     return Orders(setting, wanted, options["budget"], options["min_effect"], options["patience"])
 
 
-def _looked_at(orders: "Orders") -> "Script":  # type: ignore[name-defined]  # noqa: F821
+def _looked_at(orders: "Orders") -> dict[str, Any]:
     from hotlap.profile.look import Bounds, look
+
+    seconds = min(LOOK, LOOK_SHARE * orders.seconds)
+    files = orders.seconds >= WITH_FILES and not orders.wanted.only
+    bounds = Bounds(seconds=seconds, patience=orders.patience, dataset=files)
+    return look(orders.setting, bounds).payload
+
+
+def _script(seen: dict[str, Any]) -> "Script":
     from hotlap.profile.model import shares_of
     from hotlap.tune.candidates import Script
 
-    seconds = min(LOOK, LOOK_SHARE * orders.seconds)
-    seen = look(orders.setting, Bounds(seconds=seconds, patience=orders.patience)).payload
     return Script(dict(seen["facts"]), shares_of(seen))
 
 

@@ -12,6 +12,7 @@ from hotlap.profile.findings import Seen, advised, proposed, seen_in
 from hotlap.profile.join import Costed, Past, joined, split
 from hotlap.profile.merge import merged
 from hotlap.profile.model import Finding, Headroom, Line, Phase, Profile
+from hotlap.profile.packing import with_packing
 from hotlap.profile.sights import sights
 from hotlap.profile.sources import line_of, touched
 from hotlap.source.config import read_config
@@ -40,8 +41,15 @@ def profile_from(
     except Exception as error:  # a profile that took a minute outlives a rule that fails
         note = f"source not judged: {error!r}"
         spots, bare = [], replace(bare, notes=(*bare.notes, note))
-    bare = replace(bare, notes=(*bare.notes, *_changed(bare, run.folder)))
-    return replace(bare, findings=_all(own, spots, seen, run.folder))
+    bare = replace(bare, notes=(*bare.notes, *_changed(bare, run.folder), *_unpacked(payload)))
+    found = _all(own, spots, seen, run.folder)
+    return replace(bare, findings=_ranked(with_packing(found, payload, run.folder), run.folder))
+
+
+def _unpacked(payload: Mapping[str, Any]) -> list[str]:
+    """Why the training's files were not compared with a packed copy, where that went wrong."""
+    why = (payload.get("dataset") or {}).get("failed", "")
+    return [f"not compared with a packed copy: {why}"] if why else []
 
 
 def _changed(bare: Profile, folder: Path) -> list[str]:
@@ -54,12 +62,16 @@ def _changed(bare: Profile, folder: Path) -> list[str]:
     ]
 
 
-def _all(own: list[Finding], spots: list[Costed], seen: Seen, folder: Path) -> tuple[Finding, ...]:
-    """Every finding, those that can be expected to give most first."""
+def _all(own: list[Finding], spots: list[Costed], seen: Seen, folder: Path) -> list[Finding]:
+    """Every finding that time, source and the model show."""
     known = merged(own, spots, folder)
-    found = [*known.findings, *advised(seen, known.explained, known.places)]
-    found = [_with_text(finding, folder) for finding in found]
-    return tuple(sorted(found, key=lambda finding: finding.expected, reverse=True))
+    return [*known.findings, *advised(seen, known.explained, known.places)]
+
+
+def _ranked(found: list[Finding], folder: Path) -> tuple[Finding, ...]:
+    """With their lines of source, those that can be expected to give most first."""
+    texts = [_with_text(finding, folder) for finding in found]
+    return tuple(sorted(texts, key=lambda finding: finding.expected, reverse=True))
 
 
 def _with_text(finding: Finding, folder: Path) -> Finding:

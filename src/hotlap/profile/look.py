@@ -17,6 +17,7 @@ class Bounds:
     """How far to look: so many steps (0: to the end) and at most seconds of them (0: no bound).
 
     Short steps go on until `least` seconds are over. `layers`: what each layer costs as well.
+    `dataset`: where steps wait for data, how fast they would come from a packed copy.
     """
 
     steps: int = 200
@@ -24,6 +25,7 @@ class Bounds:
     patience: float = 120.0
     least: float = 0.0
     layers: bool = False
+    dataset: bool = True
 
     def options(self) -> dict[str, Any]:
         """The bounds as the probe in the process takes them."""
@@ -32,6 +34,7 @@ class Bounds:
             "seconds": self.seconds,
             "least": self.least,
             "layers": self.layers,
+            "dataset": self.dataset,
             "stop": bool(self.steps),
         }
 

@@ -83,7 +83,8 @@ class Remedy:
     """A technique (or an advice) that would shorten a phase.
 
     `most` is the speed ratio if it took away all it can, `expected` the part of a step it can be
-    expected to take away. `also` are further places where it is missing.
+    expected to take away. `also` are further places where it is missing. `lines` are commands and
+    code, to be shown as they are; `notes` what to mind.
     """
 
     id: str
@@ -93,6 +94,8 @@ class Remedy:
     most: float
     expected: float
     also: tuple[str, ...] = ()
+    lines: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """The findings of a profile in the terminal: what, where, and what to do."""
 
 import shlex
+from collections.abc import Iterable
 
 from rich.console import Console
 from rich.text import Text
@@ -34,9 +35,18 @@ def _show(out: Console, number: int, finding: Finding) -> None:
         out.print(shortened(f"   at {finding.place}  {finding.text}", out.width), style="cyan")
     for remedy in finding.remedies:
         out.print(Text(hanging(_remedy(remedy, finding), out.width, "   - ", "     ")))
+        show_steps(out, remedy.lines, remedy.notes)
     if raced := _raced(finding):
         out.print(Text(hanging(f"race it: {raced}", out.width, "   ", "     "), "dim"))
     out.print()
+
+
+def show_steps(out: Console, lines: Iterable[str], notes: Iterable[str]) -> None:
+    """Commands and code as they are to be typed, never broken; then what to mind."""
+    for line in lines:
+        out.print(Text(f"       {line}", "green"), soft_wrap=True)
+    for note in notes:
+        out.print(Text(hanging(f"note: {note}", out.width, "     ", "     "), "dim"))
 
 
 def _most(finding: Finding) -> str:

@@ -55,6 +55,17 @@ class Ceiling:
     reason: str = ""
 
 
+@dataclass(frozen=True)
+class Advice:
+    """What is the user's to do: what it would bring, where, what to type, what to mind."""
+
+    technique: str
+    says: str
+    place: str
+    lines: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
 @dataclass
 class TuneResult:
     """Everything a tune learned; partial when it was interrupted.
@@ -73,6 +84,7 @@ class TuneResult:
     seconds: float = 0.0
     needed: float = 0.0
     notes: list[str] = field(default_factory=list)
+    advice: list[Advice] = field(default_factory=list)
 
     @property
     def kept(self) -> list[Outcome]:

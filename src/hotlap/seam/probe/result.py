@@ -4,6 +4,7 @@ from typing import Any
 
 from hotlap.seam.probe.device import DeviceTimeline
 from hotlap.seam.probe.facts import global_facts, loader_facts, optimizer_facts
+from hotlap.seam.probe.fed import fed
 from hotlap.seam.probe.lines import by_file, hottest, phase_of
 from hotlap.seam.probe.models import anything_compiled
 from hotlap.seam.probe.recorder import Recorder
@@ -45,7 +46,12 @@ def payload(rec: Recorder, ended: str) -> dict[str, Any]:
         "layers": rec.diagnostics.result()["values"].get("layers") or {},
         "warnings": [{"text": text, "place": place} for text, place in rec.warnings],
         "notes": rec.diagnostics.result()["notes"],
+        "dataset": fed(rec, ended, _training_loader(rec), _waiting(shares)),
     }
+
+
+def _waiting(shares: dict[str, float]) -> float:
+    return shares.get("data", 0.0) + shares.get("loader", 0.0)
 
 
 def _facts(rec: Recorder) -> dict[str, Any]:

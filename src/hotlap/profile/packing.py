@@ -1,0 +1,198 @@
+"""Whether a packed copy of the training's image files pays, from what the probe measured."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from hotlap.profile.construction import made_at
+from hotlap.profile.layout import Layout, layout_of
+from hotlap.profile.model import DATA, Finding, Remedy, headline
+from hotlap.trial.stats import Estimate, PairedTest
+
+WORTH = 1.1
+"""Packing is work of a person's and room on a disk: less than 10 % does not pay for it."""
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A packed copy that pays.
+
+    `reading`: how much faster one core reads the packed samples, as measured by turns. `expected`
+    and `least`: the step's ratio that follows from `reading` and its lower bound; `most`: the ratio
+    if data cost nothing. `place` is the dataset's `file:line`, `command` packs, `code` reads,
+    `notes` are what to mind.
+    """
+
+    place: str
+    reading: Estimate
+    samples: int
+    seconds: tuple[float, float]
+    expected: float
+    least: float
+    most: float
+    bytes: int
+    command: str
+    code: tuple[str, str]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def evidence(self) -> str:
+        """What was measured, in one sentence."""
+        now, packed = (f"{seconds * 1e3:.3g} ms" for seconds in self.seconds)
+        e = self.reading
+        high = "" if e.high == float("inf") else f", {e.high:.3g}"
+        return (
+            f"{self.samples} of your files, read by turns on one core from RAM: {now} a sample, "
+            f"{packed} from a packed copy, {e.ratio:.3g}x [{e.low:.3g}{high}]"
+        )
+
+    @property
+    def says(self) -> str:
+        """What it would bring to the step."""
+        return (
+            f"the step would be about {self.expected:.2f}x as fast (at least {self.least:.2f}x; "
+            f"{self.most:.2f}x if data were free)"
+        )
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """What to type, and the two lines of code to change."""
+        return (self.command, *self.code)
+
+    def remedy(self) -> Remedy:
+        """The proposal as a remedy of the wait for data."""
+        return Remedy(
+            "packed_dataset",
+            f"{self.says}: {self.evidence}; {self.bytes / 1e6:,.0f} MB in all",
+            ("data",),
+            self.place,
+            self.most,
+            1.0 - 1.0 / self.expected,
+            lines=self.lines,
+            notes=self.notes,
+        )
+
+
+def proposal(payload: Mapping[str, Any], folder: Path) -> Proposal | None:
+    """Work out what packing would bring to the step; None where it was not seen to pay."""
+    dataset = payload.get("dataset") or {}
+    packed = dataset.get("packed")
+    if not packed or not packed["pairs"]:
+        return None
+    reading = _reading(packed["pairs"])
+    waiting = _waiting(payload)
+    workers = dataset["workers"]
+    least = step_ratio(waiting, reading.low, workers) if reading.low > 0 else 0.0
+    if least < WORTH:
+        return None
+    found = layout_of(dataset, folder)
+    middle = sorted(packed["pairs"])[len(packed["pairs"]) // 2]
+    return Proposal(
+        place=_place(payload, dataset, folder),
+        reading=reading,
+        samples=packed["samples"],
+        seconds=(middle[0], middle[0] / reading.ratio),
+        expected=step_ratio(waiting, reading.ratio, workers),
+        least=least,
+        most=1.0 / max(1e-3, 1.0 - waiting),
+        bytes=int(packed["bytes"] * dataset["length"]),
+        command=_command(found, packed),
+        code=_code(dataset, packed),
+        notes=(*found.notes, *_notes(dataset, packed)),
+    )
+
+
+def with_packing(
+    found: Sequence[Finding], payload: Mapping[str, Any], folder: Path
+) -> list[Finding]:
+    """Add the proposal, if there is one, to what is found about the wait for data."""
+    made = proposal(payload, folder)
+    if made is None:
+        return list(found)
+    remedy, share = made.remedy(), _waiting(payload)
+    kept = [finding for finding in found if finding.remedies[0].phases != ("data",)]
+    waits = [finding for finding in found if finding not in kept]
+    if not waits:
+        what = headline("waiting for data", share, payload["step"]["mean"])
+        return [*kept, Finding(what, made.place, "", share, made.most, (remedy,))]
+    first, *others = waits
+    ranked = sorted((*first.remedies, remedy), key=lambda one: one.expected, reverse=True)
+    return [*kept, replace(first, remedies=tuple(ranked)), *others]
+
+
+def step_ratio(waiting: float, reading: float, workers: int) -> float:
+    """The step's ratio when samples are read `reading` times as fast.
+
+    `waiting` is the part of a step that waits for data. Without workers it is all of the reading.
+    With some the whole step is what reading takes, so that it shrinks until nothing waits.
+    """
+    if reading <= 0:
+        return 0.0
+    rest = 1.0 - waiting
+    left = max(rest, 1.0 / reading) if workers else rest + waiting / reading
+    return 1.0 / max(1e-3, left)
+
+
+def _reading(pairs: list[tuple[float, float]]) -> Estimate:
+    test = PairedTest()
+    for own, packed in pairs:
+        test.add(own, packed)
+    return test.estimate()
+
+
+def _waiting(payload: Mapping[str, Any]) -> float:
+    whole = payload["step"]["mean"] or 1.0
+    phases = payload["phases"]
+    spent = sum(float(phases[n]["mean"]) for n in DATA[:2] if n in phases)
+    return min(1.0, spent / float(whole))
+
+
+def _place(payload: Mapping[str, Any], dataset: Mapping[str, Any], folder: Path) -> str:
+    """The user's own `__getitem__`, else the line that makes the dataset or its loader."""
+    places = payload["places"]
+    made: str = dataset["place"] or made_at(payload["sampled"], dataset["kind"], folder)
+    return made or places.get("loader", "") or places.get("dataset", "")
+
+
+def _command(found: Layout, packed: Mapping[str, Any]) -> str:
+    side = packed["resize"]
+    size = f"{side[0]}x{side[1]}" if isinstance(side, list) else str(side)
+    parts = ["hotlap", "pack", found.source, found.target]
+    return shlex.join([*parts, "--profile", packed["profile"], "--resize", size])
+
+
+def _code(dataset: Mapping[str, Any], packed: Mapping[str, Any]) -> tuple[str, str]:
+    """The import, and the line that stands where the DataLoader stood."""
+    steps = ", ".join(
+        f"transforms.{name}({_arguments(args)})" for name, args in packed["transforms"]
+    )
+    transform = f", transform=[{steps}]" if steps else ""
+    shuffle = ", shuffle=True" if dataset["shuffle"] else ""
+    names = "Loader, transforms" if steps else "Loader"
+    return (
+        f"from hotlap.data import {names}",
+        f'loader = Loader("packed", batch_size={dataset["batch_size"]}{shuffle}{transform})',
+    )
+
+
+def _arguments(values: Any) -> str:
+    if len(values) == 1 and len(set(values[0])) == 1:
+        return str(values[0][0]) if isinstance(values[0][0], int) else repr(tuple(values[0]))
+    return ", ".join(repr(tuple(value)) for value in values)
+
+
+def _notes(dataset: Mapping[str, Any], packed: Mapping[str, Any]) -> list[str]:
+    """What to mind when packing so."""
+    notes = []
+    if packed["profile"] == "raw":
+        notes.append(
+            "rows are resized to both sides; where your transform keeps the shape and cuts, give "
+            f"--resize {packed['resize'][0]} (short side, middle cut out)"
+        )
+    if dataset["draws"]:
+        notes.append("your samples vary: name the same random transforms in the list")
+    if any(name == "Normalize" and not any(args[0]) for name, args in packed["transforms"]):
+        notes.append("Normalize as written scales to [0, 1] alone: put your mean and std in")
+    return notes

@@ -1,0 +1,200 @@
+"""What the dataset of the training reads for its samples, looked at once the steps are timed.
+
+Some samples are read once more in this process, by what the loader itself would read them with,
+while the files that are opened are written down. The program's random numbers stay as they were.
+"""
+
+import inspect
+import os
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any
+
+import torch
+from torch.utils.data import IterableDataset, Subset
+from torch.utils.data._utils.fetch import _MapDatasetFetcher
+from torch.utils.data.sampler import SequentialSampler
+
+from hotlap.seam.patch import load
+from hotlap.seam.probe.opened import opened
+from hotlap.seam.where import is_users_file, short
+
+SECONDS = 1.0
+FEWEST, MOST = 24, 384
+SLOWEST = 0.25
+FIRST = 4
+SUFFIXES = ".jpg .jpeg .jpe .png .bmp .webp .gif .tif .tiff .ppm .pgm .jp2 .avif".split()  # noqa: SIM905
+MAGIC = (b"\xff\xd8\xff", b"\x89PNG", b"GIF8", b"II*\0", b"MM\0*", b"BM")
+
+
+@dataclass(frozen=True)
+class Taken:
+    """Samples that were read: their numbers, the images opened for them, and seconds a sample."""
+
+    ids: list[int]
+    files: list[str]
+    labels: list[int | None]
+    seconds: float
+
+
+@dataclass
+class Seen:
+    """What the dataset showed; `why` says what makes it unfit for a comparison, if anything."""
+
+    about: dict[str, Any]
+    fetcher: Any
+    taken: Taken | None = None
+    shape: tuple[int, ...] = ()
+    dtype: str = ""
+    draws: bool = False
+    why: str = ""
+    transforms: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+
+def seen(loader: Any) -> Seen | None:
+    """Look at the dataset of a loader; None where its samples have no numbers."""
+    dataset = getattr(loader, "dataset", None)
+    if dataset is None or isinstance(dataset, IterableDataset) or not loader.batch_size:
+        return None
+    fetch = _MapDatasetFetcher(dataset, True, loader.collate_fn, False)
+    found = Seen(_about(loader, dataset), fetch)
+    if not hasattr(dataset, "__len__") or len(dataset) < FEWEST:
+        return None
+    streams = load("hotlap.data.randomness:Streams")(dataset)
+    before, threads = streams.state(), torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        _look(found, dataset, streams)
+    except Exception as error:
+        found.why = f"its samples could not be read here: {error!r}"
+    finally:
+        torch.set_num_threads(threads)
+        streams.restore(before)
+    return found
+
+
+def _look(found: Seen, dataset: Any, streams: Any) -> None:
+    """Read a few samples to learn the pace and the form, then as many as there is time for."""
+    order = random.Random(0).sample(range(len(dataset)), min(MOST, len(dataset)))
+    state = streams.state()
+    first, batch = _read(found.fetcher, order[:FIRST])
+    found.draws = not load("hotlap.data.randomness:same")(state, streams.state())
+    found.shape, found.dtype = form(batch)
+    found.transforms = dict(_transforms(dataset))
+    found.why = _unfit(first, found.shape)
+    if found.why:
+        return
+    count = min(len(order), max(FEWEST, int(SECONDS / max(first.seconds, 1e-6))))
+    size = min(found.about["batch_size"], 32)
+    parts = [_read(found.fetcher, ids)[0] for ids in _blocks(order[:count], size)]
+    found.taken = Taken(
+        [i for part in parts for i in part.ids],
+        [path for part in parts for path in part.files],
+        [label for part in parts for label in part.labels],
+        sum(part.seconds * len(part.ids) for part in parts) / count,
+    )
+    found.why = _unfit(found.taken, found.shape)
+
+
+def _blocks(ids: list[int], size: int) -> Iterator[list[int]]:
+    for start in range(0, len(ids), size):
+        yield ids[start : start + size]
+
+
+def _read(fetcher: Any, ids: Sequence[int]) -> tuple[Taken, Any]:
+    with opened() as files:
+        begin = perf_counter()
+        batch = fetcher.fetch(list(ids))
+        seconds = (perf_counter() - begin) / len(ids)
+    images = [path for path in files if is_image(path)]
+    return Taken(list(ids), images, labels_of(batch, len(ids)), seconds), batch
+
+
+def _unfit(taken: Taken, shape: tuple[int, ...]) -> str:
+    if len(taken.files) != len(taken.ids):
+        return "a sample is not read from one image file"
+    if not shape:
+        return "its batches hold no colour images of one size"
+    if taken.seconds > SLOWEST:
+        return f"a sample takes {taken.seconds:.2g} s, too long to read many"
+    return ""
+
+
+def is_image(path: str) -> bool:
+    """Whether a file is an image, by its name or else by its first bytes."""
+    if os.path.splitext(path)[1].lower() in SUFFIXES:
+        return os.path.isfile(path)
+    try:
+        with open(path, "rb") as file:
+            return file.read(8).startswith(MAGIC)
+    except OSError:
+        return False
+
+
+def form(batch: Any) -> tuple[tuple[int, ...], str]:
+    """(3, height, width) and dtype of a batch's colour images; nothing if it holds none."""
+    first = batch[0] if isinstance(batch, (list, tuple)) and batch else batch
+    first = next(iter(batch.values()), None) if isinstance(batch, dict) else first
+    if not isinstance(first, torch.Tensor) or first.dim() != 4:
+        return (), ""
+    _, *shape = first.shape
+    if shape[0] != 3 and shape[-1] == 3:
+        shape = [shape[-1], *shape[:-1]]
+    return (tuple(shape), str(first.dtype)[6:]) if shape[0] == 3 else ((), "")
+
+
+def labels_of(batch: Any, count: int) -> list[int | None]:
+    """The labels of a batch, where it has whole numbers in second place."""
+    labels = batch[1] if isinstance(batch, (list, tuple)) and len(batch) > 1 else None
+    whole = isinstance(labels, torch.Tensor) and not labels.is_floating_point()
+    if whole and labels.shape == (count,):  # type: ignore[union-attr]
+        return labels.tolist()  # type: ignore[union-attr,no-any-return]
+    return [None] * count
+
+
+def _about(loader: Any, dataset: Any) -> dict[str, Any]:
+    inner = dataset
+    while isinstance(inner, Subset):
+        inner = inner.dataset
+    return {
+        "kind": type(inner).__name__,
+        "bases": [f"{kind.__module__}.{kind.__qualname__}" for kind in type(inner).__mro__],
+        "place": _place(type(inner)),
+        "length": len(dataset) if hasattr(dataset, "__len__") else 0,
+        "part": inner is not dataset,
+        "root": str(getattr(inner, "root", "") or ""),
+        "batch_size": int(loader.batch_size),
+        "workers": int(loader.num_workers),
+        "shuffle": not isinstance(loader.sampler, SequentialSampler),
+    }
+
+
+def _place(kind: type) -> str:
+    """`file:line` of the class's `__getitem__`, if the user wrote it."""
+    try:
+        function = inspect.unwrap(vars(kind)["__getitem__"])
+        code = function.__code__
+    except (KeyError, AttributeError, ValueError):
+        return ""
+    if not is_users_file(code.co_filename):
+        return ""
+    return f"{short(code.co_filename)}:{code.co_firstlineno}"
+
+
+def _transforms(dataset: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Objects that a dataset holds under torchvision's names, with the numbers they were given."""
+    for _, value in load("hotlap.data.randomness:attributes")(dataset):
+        name = type(value).__name__
+        if name.startswith(("Random", "Normalize", "ColorJitter")):
+            held = vars(value).items() if hasattr(value, "__dict__") else ()
+            yield name, {key: numbers(entry) for key, entry in held if key in ("mean", "std")}
+
+
+def numbers(value: Any) -> list[float]:
+    """A list of floats from whatever holds numbers; empty if it does not."""
+    try:
+        return [float(entry) for entry in value]
+    except (TypeError, ValueError):
+        return []

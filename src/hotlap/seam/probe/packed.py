@@ -1,0 +1,139 @@
+"""The same files, packed into a scratch store and read from it: against the script's own reading.
+
+Both read the same samples by turns, on one core, from the page cache.
+"""
+
+import math
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import torch
+
+from hotlap.core.machine import available_memory
+from hotlap.seam.patch import load
+from hotlap.seam.probe.dataset import Seen, Taken
+
+ROUNDS = 6
+CROP_FROM = 8 / 7
+"""How much larger than the crop the short side of a stored JPEG is: 256 for 224."""
+
+
+def plan(seen: Seen) -> dict[str, Any]:
+    """How to pack: rows where samples are the same each time and would fit into RAM, else JPEGs.
+
+    Rows keep what does not vary; a random crop needs the image around it.
+    """
+    assert seen.taken is not None
+    _, height, width = seen.shape
+    varied = {name for name in seen.transforms if name.startswith(("Random", "ColorJitter"))}
+    crops = seen.draws and varied != {"RandomHorizontalFlip"}
+    row = 3 * height * width
+    small = row * seen.about["length"] < available_memory() // 2
+    steps: list[tuple[str, tuple[Any, ...]]] = []
+    if crops:
+        steps = [("RandomResizedCrop", ((height, width),))]
+    if not crops and not small:
+        steps = [("Resize", ((height, width),))]
+    if seen.draws:
+        steps.append(("RandomHorizontalFlip", ()))
+    if seen.dtype != "uint8":
+        steps.append(("Normalize", _scale(seen)))
+    raw = small and not crops
+    side = [height, width] if raw else math.ceil(CROP_FROM * max(height, width))
+    return {"profile": "raw" if raw else "jpeg256", "resize": side, "transforms": steps}
+
+
+def _scale(seen: Seen) -> tuple[list[float], list[float]]:
+    found = seen.transforms.get("Normalize", {})
+    mean, std = found.get("mean"), found.get("std")
+    return (mean, std) if mean and std and len(mean) == len(std) == 3 else ([0.0] * 3, [1.0] * 3)
+
+
+def compared(seen: Seen, scratch: str, *, on_device: bool) -> dict[str, Any]:
+    """Seconds a sample of each round, (the script's, packed), and what the packed ones take.
+
+    `on_device`: the loader would normalise on a GPU, so that the CPU has not to.
+    """
+    assert seen.taken is not None
+    how = plan(seen)
+    folder = Path(tempfile.mkdtemp(prefix="packed-", dir=scratch or None))
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        store = _packed(seen.taken, how, folder)
+        loader = _loader(store, how, min(seen.about["batch_size"], 32), on_device=on_device)
+        pairs = _by_turns(seen, loader)
+        bytes_each = sum(part.bytes for part in store.manifest.shards) / len(store)
+        return how | {"pairs": pairs, "samples": len(store), "bytes": bytes_each}
+    finally:
+        torch.set_num_threads(threads)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _packed(taken: Taken, how: dict[str, Any], folder: Path) -> Any:
+    source = folder / "source"
+    source.mkdir()
+    for number, path in enumerate(taken.files):
+        os.symlink(path, source / f"{number:06d}.jpg")
+    side = how["resize"]
+    settings = {
+        "profile": how["profile"],
+        "resize": tuple(side) if isinstance(side, list) else side,
+    }
+    return load("hotlap.data.pack:pack")(
+        source, folder / "store", workers=1, bad="skip", bad_limit=1.0, **settings
+    )
+
+
+def _loader(store: Any, how: dict[str, Any], size: int, *, on_device: bool) -> Any:
+    steps = [
+        load(f"hotlap.data.transforms:{name}")(*values)
+        for name, values in how["transforms"]
+        if not (on_device and name == "Normalize")
+    ]
+    return load("hotlap.data:Loader")(
+        store, size, shuffle=True, transform=steps, workers=0, threads=1
+    )
+
+
+def _by_turns(seen: Seen, loader: Any) -> list[tuple[float, float]]:
+    """Rounds in which each side reads; who begins alternates. The first packed pass warms."""
+    assert seen.taken is not None
+    ids, size = seen.taken.ids, min(seen.about["batch_size"], 32)
+    share = max(1, len(ids) // ROUNDS)
+    _timed(lambda: _pass(loader))
+    pairs = []
+    for number in range(ROUNDS):
+        mine = ids[number * share : (number + 1) * share] or ids[:share]
+        sides = [
+            lambda mine=mine: _own(seen.fetcher, mine, size),  # type: ignore[misc]
+            lambda: _pass(loader),
+        ]
+        turns = sides if number % 2 == 0 else sides[::-1]
+        times = {id(side): _timed(side) for side in turns}
+        pairs.append((times[id(sides[0])], times[id(sides[1])]))
+    loader.close()
+    return pairs
+
+
+def _own(fetcher: Any, ids: list[int], size: int) -> int:
+    for start in range(0, len(ids), size):
+        fetcher.fetch(ids[start : start + size])
+    return len(ids)
+
+
+def _pass(loader: Any) -> int:
+    for batch in loader:
+        del batch
+    return len(loader.dataset)
+
+
+def _timed(read: Callable[[], int]) -> float:
+    begin = perf_counter()
+    count = read()
+    return (perf_counter() - begin) / count

@@ -1,0 +1,64 @@
+"""Which folder to pack, and what of a dataset does not follow from its folders."""
+
+import pytest
+
+from hotlap.profile.layout import layout_of
+
+
+def made(place, names, labels=None, **about):
+    paths = [place / name for name in names]
+    for path in paths:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    taken = {"files": [str(p) for p in paths], "labels": labels or [None] * len(paths)}
+    usual = {"root": "", "bases": [], "part": False, "length": len(paths)}
+    return {"taken": taken, **usual, **about}
+
+
+def test_a_folder_for_each_class_carries_over(tmp_path):
+    found = layout_of(made(tmp_path / "d", ["a/1.jpg", "b/1.jpg", "b/2.jpg"], [0, 1, 1]), tmp_path)
+    assert (found.source, found.target, found.notes) == ("d", "packed", ())
+
+
+@pytest.mark.parametrize(
+    ("names", "labels", "says"),
+    [
+        (["a/1.jpg", "b/1.jpg"], [1, 0], "not the order of yours"),
+        (["a/1.jpg", "a/2.jpg", "b/1.jpg"], [0, 1, 1], "do not follow from the folders"),
+        (["1.jpg", "2.jpg"], [0, 1], "not the folders'"),
+        (["a/1.jpg", "b/1.jpg"], None, "not the folders'"),
+        (["a/x/1.jpg", "b/1.jpg"], [0, 1], "not the folders'"),
+    ],
+)
+def test_labels_that_would_be_others_are_said(tmp_path, names, labels, says):
+    found = layout_of(made(tmp_path / "d", names, labels), tmp_path)
+    assert found.source == "d"
+    assert [note for note in found.notes if says in note]
+
+
+def test_a_part_of_the_files_is_said(tmp_path):
+    names, labels = ["a/1.jpg", "b/1.jpg"], [0, 1]
+    part = layout_of(made(tmp_path / "d", names, labels, part=True), tmp_path)
+    assert any("Subset" in note for note in part.notes)
+    fewer = made(tmp_path / "d", names, labels)
+    (tmp_path / "d" / "a" / "more.jpg").touch()
+    (tmp_path / "d" / "a" / "readme.txt").touch()
+    assert layout_of(fewer, tmp_path).notes == (
+        "the folder holds 3 such files, the dataset 2 samples: pack a folder of those alone",
+    )
+
+
+def test_the_root_of_torchvisions_folder_is_believed(tmp_path):
+    about = {
+        "root": str(tmp_path / "d"),
+        "bases": ["x.Mine", "torchvision.datasets.folder.ImageFolder"],
+    }
+    found = layout_of(made(tmp_path / "d", ["a/x/1.jpg", "b/1.jpg"], [5, 6], **about), tmp_path)
+    assert (found.source, found.notes) == ("d", ())
+
+
+def test_a_source_elsewhere_is_named_in_full(tmp_path):
+    here = tmp_path / "here"
+    here.mkdir()
+    found = layout_of(made(tmp_path / "d", ["a/1.jpg", "b/1.jpg"], [0, 1]), here)
+    assert found.source == str(tmp_path / "d")

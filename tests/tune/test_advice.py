@@ -1,0 +1,73 @@
+"""A tune proposes a packed copy within what the race without data allows."""
+
+from typing import Any
+
+import pytest
+
+from hotlap.profile.packing import Proposal
+from hotlap.trial.race import Race
+from hotlap.trial.stats import Estimate, Verdict
+from hotlap.tune import advice as module
+from hotlap.tune.advice import advice
+from hotlap.tune.result import Ceiling, Outcome, Status, TuneResult
+
+
+def estimate(ratio: float) -> Estimate:
+    return Estimate(ratio, ratio * 0.9, ratio * 1.1, 9, 0.95)
+
+
+def race(ratio: float) -> Race:
+    return Race(
+        estimate(ratio), Verdict.FASTER, "steps", True, 0.02, 0.02 / ratio, 1.0, 1.0, 0, 0, 9
+    )
+
+
+@pytest.fixture(autouse=True)
+def measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    code = ("from hotlap.data import Loader", 'loader = Loader("packed")')
+    made = Proposal(
+        "train.py:9", estimate(9.0), 99, (0.004, 0.0005), 4.0, 3.5, 5.0, 10**9,
+        "hotlap pack photos packed", code, ("mind this",),
+    )  # fmt: skip
+    monkeypatch.setattr(module, "proposal", lambda *_: made)
+
+
+def told(result: TuneResult, tmp_path: Any) -> str:
+    return "".join(one.says for one in advice({}, result, tmp_path))
+
+
+def test_the_lines_to_type_come_with_it(tmp_path: Any) -> None:
+    (found,) = advice({}, TuneResult(("x",)), tmp_path)
+    assert found.technique == "packed_dataset"
+    assert found.place == "train.py:9"
+    assert found.lines[0] == "hotlap pack photos packed"
+    assert found.notes == ("mind this",)
+    assert "about 4.00x as fast (at least 3.50x; 5.00x if data were free)" in found.says
+
+
+def test_it_promises_no_more_than_free_data_gave(tmp_path: Any) -> None:
+    result = TuneResult(("x",))
+    result.ceilings = [Ceiling("data_free", "", estimate(2.0)), Ceiling("copies_free", "", None)]
+    assert "about 2.20x as fast (at least 2.20x; 2.20x if data" in told(result, tmp_path)
+
+
+@pytest.mark.parametrize("ratio", [0.9, 0.98])
+def test_where_free_data_gave_nothing_it_is_left_alone(tmp_path: Any, ratio: float) -> None:
+    result = TuneResult(("x",))
+    result.ceilings = [Ceiling("data_free", "", estimate(ratio))]
+    assert told(result, tmp_path) == ""
+
+
+def test_where_what_was_kept_gives_as_much_it_is_left_alone(tmp_path: Any) -> None:
+    result = TuneResult(("x",), final=race(4.2))
+    assert told(result, tmp_path) == ""
+    result.final = None
+    result.outcomes = [Outcome("cached_dataset", Status.KEPT, race=race(3.9))]
+    assert told(result, tmp_path) == ""
+    result.outcomes = [Outcome("fused_optimizer", Status.KEPT, race=race(1.1))]
+    assert told(result, tmp_path)
+
+
+def test_nothing_measured_nothing_proposed(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "proposal", lambda *_: None)
+    assert advice({}, TuneResult(("x",)), tmp_path) == []
