@@ -21,6 +21,7 @@ VERBS = {
     "batch": "The largest batch that fits, and the fastest.",
     "pack": "Turn a folder of samples into a fast dataset.",
     "plan": "Which parallel layouts of a model fit a cluster, and how fast each would be.",
+    "launch": "torchrun that recovers from a lost rank, and shows where a hang stands.",
     "machine": "This machine and its measured peaks.",
 }
 

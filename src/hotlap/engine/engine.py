@@ -1,6 +1,5 @@
 """The parts of a step put together, around a loop that stays the reader's own."""
 
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from typing import Any
@@ -11,17 +10,19 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from hotlap.engine import states
 from hotlap.engine.accumulation import ALONE, Weigh, grouped
-from hotlap.engine.checkpoint import Checkpointer
 from hotlap.engine.config import EngineConfig
 from hotlap.engine.determinism import choose_kernels, seed_everything
 from hotlap.engine.evaluation import evaluating
 from hotlap.engine.feed import Feed
 from hotlap.engine.loggers import Logger
+from hotlap.engine.logs import Logs
 from hotlap.engine.placement import Placement
 from hotlap.engine.precision import Precision
 from hotlap.engine.preparation import device_of, plain, prepared
 from hotlap.engine.randomness import Randomness, globals_of
-from hotlap.engine.readings import Readings, Value
+from hotlap.engine.readings import Value
+from hotlap.engine.saving import restore, save, writer
+from hotlap.engine.spread import clipper_of
 from hotlap.engine.stepper import Stepper
 from hotlap.engine.sync import GradientSync
 
@@ -81,25 +82,31 @@ class Engine:
         self.precision.on()
         self._undo.callback(self.precision.off)
         self.stepper = Stepper(
-            optimizer, scheduler=scheduler, scaler=self.precision.scaler, clip=config.clip
+            optimizer,
+            scheduler=scheduler,
+            scaler=self.precision.scaler,
+            clip=config.clip,
+            clipper=clipper_of(model),
         )
-        self.checkpoints = Checkpointer(config.folder, keep=config.keep) if config.folder else None
+        self.checkpoints = writer(config.folder, config.keep) if config.folder else None
         self.count = self.epoch = 0
         self._place = Placement(
             self.device, channels_last=config.channels_last, prefetch=config.prefetch
         )
         self._sync = GradientSync(model)
-        self._extra = dict(extra or {})
+        self.extra = dict(extra or {})
         self._feed: Feed | None = None
         self._position: State | None = None
+        self._between: State | None = None
         self._share = ALONE
-        self._logs = _Logs(tuple(loggers), config.log_every)
+        self._logs = Logs(tuple(loggers), config.log_every)
 
     def epochs(self, number: int) -> Iterator[int]:
         """Count the passes from where training stands up to `number`."""
         while self.epoch < number:
             yield self.epoch
             self.epoch += 1
+            self._between = self._feed.next() if self._feed else None
             self._feed = self._position = None
 
     def steps(self, loader: Iterable[Any], weigh: Weigh | None = None) -> Iterator[Any]:
@@ -141,7 +148,7 @@ class Engine:
         """The body of a step is through: what is left of it is done, what is due is saved."""
         if self.stepper.pending:  # the body passed over the group's last micro-batch
             self._update()
-        feed.taken += batches
+        feed.take(batches)
         every = self.config.save_every
         if every and self.count % every == 0:
             self.save()
@@ -166,14 +173,18 @@ class Engine:
         """
         if self.checkpoints is None:
             raise ValueError("there is no folder for checkpoints: EngineConfig(folder=...)")
-        self.checkpoints.save(self.state_dict(), self.count)
+        save(self.checkpoints, self)
 
     def resume(self) -> bool:
-        """Take up the last checkpoint of the folder; False if there is none."""
-        state = None if self.checkpoints is None else self.checkpoints.load()
-        if state is not None:
-            self.load_state_dict(state)
-        return state is not None
+        """Take up the last checkpoint of the folder; False if there is none.
+
+        It may have been saved by another number of ranks, in another layout; then the loader is to
+        be a `hotlap.data.Loader`, or the checkpoint one between two passes.
+
+        Raises:
+            ValueError: it is of another model.
+        """
+        return self.checkpoints is not None and restore(self.checkpoints, self)
 
     def state_dict(self) -> State:
         """Everything that the next losses depend on.
@@ -181,30 +192,45 @@ class Engine:
         For a checkpoint by hand, take it in the body of the loop over `steps` at its end, or
         between two passes: the loader's position is that of the last step whose body is through.
         """
+        model = states.gather(self.module, self.stepper.optimizer)
+        return {**model, **self.shared_state(), **self.own_state()}
+
+    def shared_state(self) -> State:
+        """What every rank has alike, beside model and optimizer."""
         scheduler, scaler = self.stepper.scheduler, self.stepper.scaler
         return {
-            **states.gather(self.module, self.stepper.optimizer),
             "scheduler": scheduler.state_dict() if scheduler else None,
             "scaler": scaler.state_dict() if scaler else None,
-            "extra": {name: thing.state_dict() for name, thing in self._extra.items()},
+            "extra": {name: thing.state_dict() for name, thing in self.extra.items()},
             "count": self.count,
             "epoch": self.epoch,
+        }
+
+    def own_state(self) -> State:
+        """What is this rank's alone: its random numbers, and where it is in its loader."""
+        waiting = self._position or self._between
+        return {
             "random": Randomness().state(),
-            "position": self._feed.state() if self._feed else self._position,
+            "position": self._feed.state() if self._feed else waiting,
         }
 
     def load_state_dict(self, state: State) -> None:
         """Take up what `state_dict` gave."""
         states.scatter(self.module, self.stepper.optimizer, state)
+        self.load_rest(state, state)
+
+    def load_rest(self, shared: State, own: State) -> None:
+        """Take up what `shared_state` and `own_state` gave; without `random` they stay."""
         if self.stepper.scheduler:
-            self.stepper.scheduler.load_state_dict(state["scheduler"])
+            self.stepper.scheduler.load_state_dict(shared["scheduler"])
         if self.stepper.scaler:
-            self.stepper.scaler.load_state_dict(state["scaler"])
-        for name, thing in self._extra.items():
-            thing.load_state_dict(state["extra"][name])
-        self.count, self.epoch = state["count"], state["epoch"]
-        self._feed, self._position = None, state["position"]
-        Randomness().restore(globals_of(state["random"]))
+            self.stepper.scaler.load_state_dict(shared["scaler"])
+        for name, state in shared["extra"].items():
+            self.extra[name].load_state_dict(state)
+        self.count, self.epoch = shared["count"], shared["epoch"]
+        self._feed, self._between, self._position = None, None, own["position"]
+        if own["random"] is not None:
+            Randomness().restore(globals_of(own["random"]))
 
     def close(self) -> None:
         """Wait for checkpoints, close the loggers, put back what was switched in the process."""
@@ -218,46 +244,6 @@ class Engine:
 
     def __exit__(self, *_: Any) -> None:
         self.close()
-
-
-class _Logs:
-    """Hands figures to the loggers once they have arrived from the device."""
-
-    def __init__(self, loggers: tuple[Logger, ...], every: int) -> None:
-        self.active = bool(loggers)
-        self._loggers = loggers
-        self._every = every
-        self._readings = Readings()
-        self._more: dict[str, Value] = {}
-        self._since = time.perf_counter(), 0
-
-    def add(self, values: Mapping[str, Value]) -> None:
-        self._more.update(values)
-
-    def step(self, count: int, loss: Tensor, stepper: Stepper) -> None:
-        if count % self._every == 0:
-            self._readings.put(count, self._values(count, loss, stepper))
-        for step, values in self._readings.arrived():
-            self._tell(step, values)
-
-    def _values(self, count: int, loss: Tensor, stepper: Stepper) -> dict[str, Value]:
-        now, (then, before) = time.perf_counter(), self._since
-        self._since = now, count
-        values: dict[str, Value] = {"loss": loss, "lr": stepper.optimizer.param_groups[0]["lr"]}
-        if stepper.norm is not None:
-            values["grad_norm"] = stepper.norm
-        more, self._more = self._more, {}
-        return {**values, "steps_per_second": (count - before) / (now - then), **more}
-
-    def _tell(self, step: int, values: dict[str, float]) -> None:
-        for logger in self._loggers:
-            logger.log(step, values)
-
-    def close(self) -> None:
-        for step, values in self._readings.rest():
-            self._tell(step, values)
-        for logger in self._loggers:
-            logger.close()
 
 
 def _tell_epoch(loader: Any, epoch: int) -> None:

@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from hotlap.engine.randomness import Randomness
+from hotlap.engine.spread import sharded
 
 
 @contextmanager
@@ -15,16 +16,20 @@ def evaluating(
 ) -> Iterator[None]:
     """Run the block in evaluation mode and `torch.inference_mode`, under `forward` if given.
 
+    Where parameters are in shards, under `torch.no_grad`: what FSDP2 gathers first is kept for
+    training, and could not take part in it if it had been made in inference mode.
+
     On exit every module is in the mode it was in, frozen ones included, and the random number
     streams stand where they stood: how often one evaluates does not change the training.
     """
     before = [(module, module.training) for model in models for module in model.modules()]
+    quiet = torch.no_grad if any(map(sharded, models)) else torch.inference_mode
     random = Randomness()
     streams = random.state()
     for model in models:
         model.eval()
     try:
-        with torch.inference_mode(), forward or nullcontext():
+        with quiet(), forward or nullcontext():
             yield
     finally:
         random.restore(streams)

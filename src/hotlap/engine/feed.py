@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
+from hotlap.data import Loader
 from hotlap.engine.randomness import Randomness
 
 State = dict[str, Any]
@@ -14,11 +15,12 @@ class Feed:
     """One pass over a loader that knows how far it is.
 
     `taken` counts the batches whose step is done; the loader may have been read further, for
-    accumulation and prefetching. To resume, the random number streams are put back to where they
-    were when the pass began, the batches are read again up to where the reading was, and the
-    streams are set to where they were when the state was taken. That works for any loader that
-    gives the same batches from the same random numbers: shuffling, augmentation and workers
-    included. What it costs is reading the batches of a part of one pass.
+    accumulation and prefetching. A `hotlap.data.Loader` is set to where it was, in whichever number
+    of ranks. With any other, the random number streams are put back to where they were when the
+    pass began, the batches are read again up to where the reading was, and the streams are set to
+    where they were when the state was taken. That works for any loader that gives the same batches
+    from the same random numbers: shuffling, augmentation and workers included. What it costs is
+    reading the batches of a part of one pass.
     """
 
     def __init__(self, loader: Iterable[Any], position: State | None = None) -> None:
@@ -29,6 +31,9 @@ class Feed:
         self._position = position
         self._random = Randomness(loader)
         self._begin: dict[str, Any] = {}
+        self._ours = loader if isinstance(loader, Loader) else None
+        self._places: deque[tuple[int, int]] = deque()  # of batches read, not yet taken
+        self._place: tuple[int, int] | None = None
 
     def state(self) -> State:
         """Where it is, to be given to a Feed over the same loader in another process."""
@@ -38,20 +43,58 @@ class Feed:
             "read": self._read,
             "taken": self.taken,
             "over": self.over,
+            "loader": self._loader_state(),
         }
 
+    def next(self) -> State | None:
+        """What a Feed over the next pass is given in another process, if it has to know."""
+        state = self._loader_state()
+        return None if state is None else {"begins": state}
+
+    def take(self, batches: int) -> None:
+        """The step of so many more batches is done."""
+        self.taken += batches
+        for _ in range(batches if self._ours else 0):
+            self._place = self._places.popleft()
+
+    def _loader_state(self) -> State | None:
+        if self._ours is None or self._place is None:
+            return None
+        epoch, delivered = self._place
+        return {**self._ours.state_dict(), "epoch": epoch, "delivered": delivered}
+
     def __iter__(self) -> Iterator[Any]:
-        position = self._position
-        if position is None:
+        position = self._position or {}
+        if self._ours is not None and (saved := position.get("loader") or position.get("begins")):
+            self._ours.load_state_dict(saved)
+            self._place = self._ours.place
+        if not position or "begins" in position:
             self._begin = self._random.state()
             yield from self._counted(iter(self.loader))
         elif position["over"]:  # saved behind the pass: nothing of it is left
-            self._random.restore(position["now"])
+            self._restore(position)
+        elif self._ours is not None and position["loader"]:
+            yield from self._onwards(self._ours, position)
         else:
             yield from self._again(position)
         self.over = True
 
+    def _onwards(self, loader: Loader, position: State) -> Iterator[Any]:
+        """Go on in a loader that stands where it stood."""
+        self._begin, self.taken = position["begin"], position["taken"]
+        self._read = self.taken
+        self._restore(position)
+        if not loader.through:  # or it would begin the next pass
+            yield from self._counted(iter(loader))
+
     def _again(self, position: State) -> Iterator[Any]:
+        """Read once more what was read, and go on."""
+        if position["now"] is None:
+            raise ValueError(
+                "the checkpoint was saved in the middle of a pass by another number of ranks, and "
+                f"a {type(self.loader).__name__} cannot be cut anew: use hotlap.data.Loader, or "
+                "resume with as many ranks"
+            )
         self._begin, self.taken = position["begin"], position["taken"]
         self._random.restore(self._begin)
         reader = iter(self.loader)
@@ -67,7 +110,21 @@ class Feed:
         yield from waiting
         yield from self._counted(reader)
 
+    def _restore(self, position: State) -> None:
+        if position["now"] is not None:
+            self._random.restore(position["now"])
+
     def _counted(self, reader: Iterator[Any]) -> Iterator[Any]:
         for batch in reader:
             self._read += 1
+            if self._ours is not None:
+                self._places.append(self._ours.place)
             yield batch
+
+
+def elsewhere(position: State | None) -> State | None:
+    """A position of one rank as it holds for a world of another size: without random numbers."""
+    if position is None or "begins" in position:
+        return position
+    fresh = not position["taken"] and not position["over"] and not position["loader"]
+    return None if fresh else {**position, "begin": {}, "now": None}

@@ -2,20 +2,12 @@
 
 from typing import Any
 
-import torch
 from torch import nn
 from torch.optim import Optimizer
 
+from hotlap.engine.spread import sharded
+
 State = dict[str, Any]
-
-
-def sharded(model: nn.Module) -> bool:
-    """Whether parameters are DTensors, as FSDP2 makes them."""
-    if not torch.distributed.is_available():
-        return False
-    from torch.distributed.tensor import DTensor
-
-    return any(isinstance(parameter, DTensor) for parameter in model.parameters())
 
 
 def gather(model: nn.Module, optimizer: Optimizer) -> State:

@@ -1,6 +1,6 @@
 """Backward and update, in the one order that is right."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import torch
 from torch import Tensor
@@ -8,6 +8,8 @@ from torch.amp.grad_scaler import GradScaler
 from torch.nn.utils import clip_grad_norm_
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
+
+Clipper = Callable[[list[Tensor], float], Tensor]
 
 
 class Stepper:
@@ -20,6 +22,8 @@ class Stepper:
             then does not step either.
         clip: largest norm of all gradients together; 0: not clipped.
         parameters: what is clipped; by default all that the optimizer has.
+        clipper: clips them, called with parameters and norm; by default torch's `clip_grad_norm_`.
+            Where ranks hold shards, `hotlap.parallel.norms.clip_grad_norm_`.
 
     Attributes:
         norm: the gradients' norm before clipping, as a 0-d tensor; None without `clip`.
@@ -38,6 +42,7 @@ class Stepper:
         scaler: GradScaler | None = None,
         clip: float = 0.0,
         parameters: Iterable[Tensor] | None = None,
+        clipper: Clipper = clip_grad_norm_,
     ) -> None:
         if isinstance(scheduler, ReduceLROnPlateau):
             raise TypeError(
@@ -51,6 +56,7 @@ class Stepper:
         self.pending = False
         groups = optimizer.param_groups
         self._parameters = list(parameters or (p for group in groups for p in group["params"]))
+        self._clipper = clipper
         self._ran = True
         if scaler is not None:
             optimizer.register_step_post_hook(self._note)
@@ -69,7 +75,7 @@ class Stepper:
         if self.clip:
             if self.scaler is not None:
                 self.scaler.unscale_(self.optimizer)
-            self.norm = clip_grad_norm_(self._parameters, self.clip)
+            self.norm = self._clipper(self._parameters, self.clip)
         if self.scaler is None:
             self.optimizer.step()
             made = True

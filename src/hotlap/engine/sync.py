@@ -14,6 +14,7 @@ class GradientSync:
         self._ddp: list[nn.parallel.DistributedDataParallel] = []
         self._fsdp: list[torch.distributed.fsdp.FSDPModule] = []
         self._now = True
+        self._exchanged = False
         if torch.distributed.is_available():
             self._find(model)
         self.needed = bool(self._ddp or self._fsdp)
@@ -33,6 +34,9 @@ class GradientSync:
             return
         self._now = on
         for ddp in self._ddp:  # what DDP.no_sync() sets for the length of a context
-            ddp.require_backward_grad_sync = on
+            # A static graph is learnt in the first step, which DDP cannot without exchanging; the
+            # sums are right all the same: what was averaged already is alike on all ranks.
+            ddp.require_backward_grad_sync = on or (ddp.static_graph and not self._exchanged)
+        self._exchanged |= on
         for shard in self._fsdp:
             shard.set_requires_gradient_sync(on, recurse=False)

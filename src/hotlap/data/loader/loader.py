@@ -162,6 +162,16 @@ class Loader:
         self._resumed = True
         self._turn += 1
 
+    @property
+    def place(self) -> tuple[int, int]:
+        """(epoch, samples of it that all ranks had) with the batch that was handed out last."""
+        return self._at
+
+    @property
+    def through(self) -> bool:
+        """Whether the epoch it stands in has no batch left."""
+        return self._over(self._plan())
+
     def close(self) -> None:
         """End processes and let go of memory; the next pass starts them again."""
         if self._engine is not None:
@@ -186,13 +196,15 @@ class Loader:
     def _begin(self, plan: Plan) -> tuple[int, int]:
         """Return (epoch, samples already delivered) of the pass that begins."""
         epoch, delivered = self._at
-        left = plan.count - delivered
-        over = left < plan.batch_size * plan.world if plan.drop_last else not left
-        if not self._resumed or (delivered and over):
+        if not self._resumed or (delivered and self._over(plan)):
             epoch, delivered = epoch + 1, 0
         self._resumed = False
         self._at = epoch, delivered
         return epoch, delivered
+
+    def _over(self, plan: Plan) -> bool:
+        left = plan.count - self._at[1]
+        return left < plan.batch_size * plan.world if plan.drop_last else not left
 
     def _rows(self, steps: Iterator[Step]) -> Generator[tuple[Step, Fetched], None, None]:
         first: list[tuple[Step, Fetched]] = []

@@ -27,13 +27,18 @@ def _load_hotlap() -> None:
 
 
 def _boot() -> None:
-    if "HOTLAP_SPEC" not in os.environ:
+    if not {"HOTLAP_SPEC", "HOTLAP_WATCH"} & os.environ.keys():
         return
     if "hotlap" not in sys.modules:
         _load_hotlap()
-    from hotlap.seam.session import boot
+    if "HOTLAP_WATCH" in os.environ:
+        from hotlap.seam.beat import boot as begin_beats
 
-    boot(os.environ["HOTLAP_SPEC"])
+        begin_beats(os.environ["HOTLAP_WATCH"])
+    if "HOTLAP_SPEC" in os.environ:
+        from hotlap.seam.session import boot
+
+        boot(os.environ["HOTLAP_SPEC"])
 
 
 def _hand_over() -> None:

@@ -1,0 +1,55 @@
+"""`hotlap launch`."""
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from hotlap.cli.common import COMMAND, folder
+from hotlap.launch.options import OPTIONS
+
+HANG = 1800.0
+
+
+def _torchrun_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    for option in reversed(OPTIONS):
+        kind: dict[str, Any] = {"metavar": option.value} if option.value else {"is_flag": True}
+        function = click.option(
+            *option.spellings, option.key, default=None, help=option.help, **kind
+        )(function)
+    return function
+
+
+@click.command(context_settings=COMMAND)
+@click.option(
+    "--hang-timeout",
+    type=click.FloatRange(min=0),
+    default=HANG,
+    show_default=True,
+    metavar="SECONDS",
+    help="End the ranks when none has made an optimizer step for so long; 0: never.",
+)
+@_torchrun_options
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="SCRIPT [ARGS]...")
+def launch(hang_timeout: float, words: tuple[str, ...], **options: Any) -> None:
+    """Start ranks as torchrun does, with the settings that recover from a lost one.
+
+    A rank that is killed, or hangs, takes the others along, and all start again; a training that
+    resumes from its checkpoints goes on. Options that are not listed are handed to torchrun.
+    """
+    import os
+
+    from hotlap.launch import run, settings
+    from hotlap.trial.attend import leave_like
+
+    given = {key: value for key, value in options.items() if value is not None}
+    command = settings.command(given, words)
+    code = run.launch(
+        command,
+        settings.environment(given, os.environ),
+        hang_timeout=hang_timeout,
+        reports=folder(),
+        again=settings.restarts(given),
+        tell=lambda line: click.echo(f"hotlap: {line}", err=True),
+    )
+    leave_like(code)

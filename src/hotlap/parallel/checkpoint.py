@@ -1,0 +1,210 @@
+"""Checkpoints of a training over several ranks: each writes its shard, any layout reads them."""
+
+import contextlib
+import os
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+from torch.distributed.checkpoint.default_planner import DefaultSavePlanner
+from torch.distributed.checkpoint.filesystem import FileSystemWriter
+from torch.distributed.checkpoint.state_dict_saver import async_save
+from torch.optim import Optimizer
+
+from hotlap.parallel import reading
+from hotlap.parallel.meeting import Meeting
+from hotlap.parallel.state import collect, packed, put_back, template
+
+_NAME = re.compile(r"step-(\d+)")
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What was read beside model and optimizer; `own` is None if the world had another size."""
+
+    step: int
+    shared: Any
+    own: Any
+
+
+class ShardedCheckpointer:
+    """Writes directories `step-<n>` into a folder that all ranks see, and keeps the last `keep`.
+
+    torch.distributed.checkpoint writes them, in the background, from a copy on the host. A step is
+    written as `step-<n>.partial` and renamed once every rank's shard and the metadata are on the
+    disk, so that a directory with its name is whole, whenever whichever process is killed. What was
+    saved by any number of ranks in any layout is loaded into any other.
+
+    Every rank makes one, and calls `save` and `load` alike. Without torch.distributed it works in
+    one process. Like any checkpoint of torch.distributed.checkpoint, one is to be read only if you
+    trust who wrote it: its metadata is a pickle.
+
+    Args:
+        folder: made if it is not there.
+        keep: how many steps to keep.
+
+    """
+
+    def __init__(self, folder: str | Path, *, keep: int = 3) -> None:
+        if keep < 1:
+            raise ValueError(f"keep={keep}: at least one checkpoint must be kept")
+        self.folder = Path(folder)
+        self.keep = keep
+        self._ranks = Meeting()
+        if self._ranks.first:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            _clear(self.folder)
+        self._finisher = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
+        self._last: Future[None] | None = None
+
+    def save(
+        self,
+        step: int,
+        models: Sequence[nn.Module],
+        optimizers: Sequence[Optimizer] = (),
+        *,
+        shared: Any = None,
+        own: Any = None,
+        tensors: Mapping[str, Tensor] | None = None,
+    ) -> None:
+        """Copy everything now and write it in the background; every rank must call.
+
+        A save that comes while the last one is still being written waits for it first.
+
+        Args:
+            step: names the checkpoint.
+            models: the model, or the pipeline stages of this rank.
+            optimizers: one for each model, or none.
+            shared: what is the same on all ranks: numbers, strings, tensors and containers.
+            own: what is this rank's alone, such as its random numbers.
+            tensors: more tensors by name, which may be sharded.
+
+        Raises:
+            OSError, torch.distributed.checkpoint.api.CheckpointException: the last save failed.
+        """
+        self.wait()
+        flat = collect(models, optimizers) | {f"more.{k}": v for k, v in (tensors or {}).items()}
+        flat["shared"] = packed({"world": self._ranks.world, "value": shared})
+        flat[f"own.{self._ranks.rank}"] = packed(own)
+        partial = self.folder / f"step-{step:09d}.partial"
+        if self._ranks.first:
+            shutil.rmtree(partial, ignore_errors=True)
+        written = async_save(
+            flat,
+            storage_writer=FileSystemWriter(partial),
+            planner=DefaultSavePlanner(flatten_state_dict=False),
+            process_group=self._ranks.group,
+            no_dist=self._ranks.alone,
+        )
+        assert isinstance(written, Future)  # the default stager copies before it returns
+        self._last = self._finisher.submit(self._finish, written, partial)
+
+    def wait(self) -> None:
+        """Wait until what was saved is on the disk; raise what went wrong with it."""
+        last, self._last = self._last, None
+        if last is not None:
+            last.result()
+
+    def close(self) -> None:
+        """Wait, and end the thread."""
+        try:
+            self.wait()
+        finally:
+            self._finisher.shutdown()
+
+    def steps(self) -> list[int]:
+        """Steps of which there is a whole checkpoint, in order."""
+        found = [(path, _NAME.fullmatch(path.name)) for path in self.folder.glob("step-*")]
+        return sorted(int(m[1]) for path, m in found if m and (path / ".metadata").exists())
+
+    def last(self) -> int | None:
+        """The last step there is, as the first rank sees it; every rank must call."""
+        self.wait()
+        return self._ranks.told(newest(self.steps()))
+
+    def told(self, step: int | None) -> int | None:
+        """What the first rank says, on every rank."""
+        return self._ranks.told(step)
+
+    def load(
+        self,
+        models: Sequence[nn.Module],
+        optimizers: Sequence[Optimizer] = (),
+        *,
+        step: int | None = None,
+        tensors: Mapping[str, Tensor] | None = None,
+    ) -> Loaded | None:
+        """Load a step, by default the last, in place; None if there is none. Every rank must call.
+
+        Parameters whose optimizer state was not saved, because they had none, begin with zeros.
+
+        Raises:
+            FileNotFoundError: there is no such step, or some ranks do not see it.
+            ValueError: the checkpoint is of another model.
+        """
+        if step is None and (step := self.last()) is None:
+            return None
+        path = self.folder / f"step-{step:09d}"
+        self._seen_by_all(path)
+        flat = template(models, optimizers) | {f"more.{k}": v for k, v in (tensors or {}).items()}
+        found = reading.read(path, flat, self._ranks)
+        put_back(models, optimizers, found.flat)
+        return Loaded(step, found.shared, found.own)
+
+    def _seen_by_all(self, path: Path) -> None:
+        blind = self._ranks.where((path / ".metadata").exists())
+        if len(blind) == self._ranks.world:
+            known = self.steps()
+            raise FileNotFoundError(f"{self.folder} has no whole checkpoint {path.name}: {known}")
+        if blind:
+            raise FileNotFoundError(
+                f"{path} is not there for ranks {blind}: checkpoints of several nodes need a "
+                "folder that all of them share"
+            )
+
+    def _finish(self, written: "Future[Any]", partial: Path) -> None:
+        """Give the directory its name, once all ranks have written, and drop old ones."""
+        written.result()
+        if not self._ranks.first:
+            return
+        final = partial.with_suffix("")
+        if final.exists():
+            _remove(final)
+        partial.rename(final)
+        _flush(self.folder)
+        for step in self.steps()[: -self.keep]:
+            _remove(self.folder / f"step-{step:09d}")
+
+
+def newest(steps: Sequence[int]) -> int | None:
+    """The last of some steps in order; None of none."""
+    return steps[-1] if steps else None
+
+
+def _remove(path: Path) -> None:
+    """Remove a directory; under another name first, so that none is there by half."""
+    gone = path.with_suffix(".partial")
+    shutil.rmtree(gone, ignore_errors=True)
+    path.rename(gone)
+    shutil.rmtree(gone, ignore_errors=True)
+
+
+def _clear(folder: Path) -> None:
+    """Remove what killed processes were writing or removing."""
+    for left in folder.glob("step-*.partial"):
+        shutil.rmtree(left, ignore_errors=True)
+
+
+def _flush(folder: Path) -> None:
+    """Make a rename last through a power cut; not every file system has a way to."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
