@@ -21,8 +21,10 @@ Make = Callable[..., torch.optim.Optimizer]
 def together(kind: type) -> type:
     """The optimizer with the multi-tensor path of other devices, on the CPU."""
 
-    def _alone(self: Any, found: Any, group: Any, prepared: Any) -> None:
-        self._together([found], group, prepared)
+    def _alone(self: Any, leaves: Any, group: Any, scale: float | None) -> None:
+        for found in leaves:
+            prepared = None if scale is None else torch.tensor(scale, dtype=torch.float64)
+            self._together([found], group, prepared)
 
     return type(kind.__name__, (kind,), {"_alone": _alone})
 
@@ -154,6 +156,24 @@ def test_zeros_do_no_harm(kind: type, zero: str) -> None:
     kind([p], lr=0.1, weight_decay=0.0).step()
     assert torch.isfinite(p).all()
     assert (p != 0).all()
+
+
+@pytest.mark.parametrize("kind", [LARS, LAMB, NVLAMB])
+@pytest.mark.parametrize("bad", [math.inf, math.nan])
+def test_a_gradient_that_is_not_finite_stays_with_its_parameter(kind: type, bad: float) -> None:
+    ps = [torch.randn(6, 4).requires_grad_() for _ in range(3)]
+    for p in ps:
+        p.grad = torch.randn_like(p)
+    ps[0].grad[1, 2] = bad
+    optimizer = kind(ps, lr=0.01)
+    if kind is NVLAMB:  # its global norm carries it everywhere; what comes after is clean
+        ps[1].grad, ps[2].grad = None, None
+    optimizer.step()
+    assert not torch.isfinite(ps[0]).all()
+    ps[0].grad = None
+    ps[1].grad, ps[2].grad = torch.randn(6, 4), torch.randn(6, 4)
+    optimizer.step()
+    assert torch.isfinite(torch.stack(ps[1:])).all()
 
 
 @pytest.mark.parametrize("path", PATHS, ids=["alone", "together"])

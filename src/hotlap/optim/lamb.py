@@ -1,6 +1,8 @@
 """LAMB: Adam with a rate for each layer; NVLAMB: the same on gradients of one global norm."""
 
 import math
+from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import chain
 
 import torch
@@ -13,6 +15,10 @@ from hotlap.optim.leaves import Leaf
 from hotlap.optim.shards import gradient, layout, square_norms, summed
 
 FOREVER = 1e30
+_sgd = partial(
+    torch._fused_sgd_, momentum=0.0, dampening=0.0, nesterov=False, maximize=False,
+    is_first_step=True,
+)  # fmt: skip
 
 
 class LAMB(Layerwise):
@@ -80,28 +86,25 @@ class LAMB(Layerwise):
         }
         super().__init__(params, options)
 
-    def _alone(self, found: Leaf, group: Group, prepared: Tensor | None) -> None:
-        w, u = found.weight, self._scratch(found.weight)
-        decay = group["weight_decay"] if found.adapt else 0.0
-        ww = wu = uu = 0.0
-        scale = None if prepared is None else float(prepared)
-        for wc, uc, gc, first, second in _chunks((w, u, found.grad, *found.buffers)):
-            uc.zero_()
-            scaled = gc if scale is None else gc * scale
-            _adam([uc], [scaled], [first], [second], [found.step], group)
-            if found.adapt:
+    def _alone(self, leaves: list[Leaf], group: Group, scale: float | None) -> None:
+        adam, lr, decay, size = _adam(group), float(group["lr"]), group["weight_decay"], chunk()
+        for found in leaves:
+            w, g, (first, second), step = found.weight, found.grad, found.buffers, found.step
+            if not found.adapt:  # Adam as it is
+                adam([w], [_scaled(g, scale)], [first], [second], [], [step], lr=lr)
+                continue
+            u, ww, uu, wu = self._scratch(w), 0.0, 0.0, 0.0
+            for wc, uc, gc, mc, vc in _chunks(size, w, u, g, first, second):
+                # -1 and -1: what was in u is multiplied by 0, the update added
+                adam([uc], [_scaled(gc, scale)], [mc], [vc], [], [step], lr=-1.0, weight_decay=-1.0)
                 uu += uc.dot(uc).item()
-                ww += wc.dot(wc).item()
+                ww += wc.dot(wc).item()  # after Adam, to be in the cache for what comes next
                 wu += wc.dot(uc).item() if decay else 0.0
-        rate = float(group["lr"])
-        if found.adapt:  # |u + decay * w|^2, without a pass to add them
-            square = uu + 2 * decay * wu + decay * decay * ww
-            rate *= _ratio(math.sqrt(ww), math.sqrt(max(square, 0.0)), group["norm_bounds"])
-        # w = w - rate * (u + decay * w)
-        torch._fused_sgd_(
-            [w], [u], [], weight_decay=decay, momentum=0.0, lr=rate, dampening=0.0, nesterov=False,
-            maximize=False, is_first_step=True,
-        )  # fmt: skip
+            square = uu + decay * (2 * wu + decay * ww)  # of |u + decay * w|
+            rate = lr * _ratio(ww, square, group["norm_bounds"])
+            _sgd([w], [u], [], weight_decay=decay, lr=rate)
+            if not math.isfinite(uu):
+                u.zero_()  # 0 times this would not be 0
 
     def _together(self, leaves: list[Leaf], group: Group, prepared: Tensor | None) -> None:
         weights = [found.weight for found in leaves]
@@ -110,7 +113,7 @@ class LAMB(Layerwise):
         if prepared is not None:
             grads = list(torch._foreach_mul(grads, prepared.to(grads[0].device, grads[0].dtype)))
         first, second = ([found.buffers[i] for found in leaves] for i in (0, 1))
-        _adam(updates, grads, first, second, [found.step for found in leaves], group)
+        _adam(group)(updates, grads, first, second, [], [found.step for found in leaves], lr=-1.0)
         if leaves[0].adapt:
             if group["weight_decay"]:
                 torch._foreach_add_(updates, weights, alpha=group["weight_decay"])
@@ -127,9 +130,11 @@ class NVLAMB(LAMB):
     as the text has it; with a number, only those above it are brought down to it, as Apex's
     FusedLAMB does with 1.0.
 
-    The norm is over all parameters of the optimizer. Stages of a pipeline, which hold different
-    parameters, each use their own.
+    The norm is over all parameters of the optimizer. The stages of a pipeline hold different ones:
+    set `stages` to the process group that connects them, and it is over all of theirs.
     """
+
+    stages: torch.distributed.ProcessGroup | None = None
 
     def __init__(  # noqa: PLR0913
         self,
@@ -160,39 +165,47 @@ class NVLAMB(LAMB):
         if not found:
             return None
         norm = _global_norm(found)
+        if self.stages is not None:
+            square = norm.square()
+            torch.distributed.all_reduce(square, group=self.stages)
+            norm = square.sqrt()
         most = self.param_groups[0]["max_grad_norm"]
         if most is not None:
             norm = (norm / most).clamp(min=1.0)
         return torch.where(norm > 0, 1 / norm, 1.0)
 
 
-def _chunks(tensors: tuple[Tensor, ...]) -> list[tuple[Tensor, ...]]:
+def _chunks(size: int, *tensors: Tensor) -> Iterable[tuple[Tensor, ...]]:
     """Parts of flat tensors that stay in the cache together."""
-    size = chunk()
     if tensors[0].numel() <= size:
-        return [tensors]
-    return list(zip(*(torch.split(tensor, size) for tensor in tensors), strict=True))
+        return (tensors,)
+    return zip(*(torch.split(tensor, size) for tensor in tensors), strict=True)
 
 
-def _adam(
-    updates: list[Tensor],
-    grads: list[Tensor],
-    first: list[Tensor],
-    second: list[Tensor],
-    steps: list[Tensor],
-    group: Group,
-) -> None:
-    """Advance the moments, and add Adam's update to `updates`, by torch's fused kernel."""
-    if not group["bias_correction"]:
-        steps = [torch.full_like(step, FOREVER) for step in steps]  # 1 - beta^t is 1
-    torch._fused_adam_(
-        updates, grads, first, second, [], steps, lr=-1.0, beta1=group["betas"][0],
-        beta2=group["betas"][1], weight_decay=0.0, eps=group["eps"], amsgrad=False,
-        maximize=group["maximize"],
+def _scaled(grad: Tensor, scale: float | None) -> Tensor:
+    return grad if scale is None else grad * scale
+
+
+def _adam(group: Group) -> Callable[..., None]:
+    """Torch's fused kernel with a group's options: it advances moments and makes AdamW's step."""
+    beta1, beta2 = group["betas"]
+    kernel = partial(
+        torch._fused_adamw_, beta1=beta1, beta2=beta2, weight_decay=0.0, eps=group["eps"],
+        amsgrad=False, maximize=group["maximize"],
     )  # fmt: skip
+    if group["bias_correction"]:
+        return kernel
+
+    def uncorrected(*tensors: list[Tensor], **options: float) -> None:
+        steps = [torch.full_like(step, FOREVER) for step in tensors[-1]]  # 1 - beta^t is 1
+        kernel(*tensors[:-1], steps, **options)
+
+    return uncorrected
 
 
-def _ratio(weight: float, update: float, bounds: tuple[float, float] | None) -> float:
+def _ratio(ww: float, uu: float, bounds: tuple[float, float] | None) -> float:
+    """The layer's rate from the squares of two norms; the second may be a little below 0."""
+    weight, update = math.sqrt(ww), math.sqrt(max(uu, 0.0))
     if bounds is not None:
         weight = min(max(weight, bounds[0]), bounds[1])
     return weight / update if weight > 0 and update > 0 else 1.0

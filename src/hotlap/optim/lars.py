@@ -78,22 +78,20 @@ class LARS(Layerwise):
         }
         super().__init__(params, options)
 
-    def _alone(self, found: Leaf, group: Group, prepared: Tensor | None) -> None:
-        w, g, v = found.weight, found.grad, found.buffers[0]
-        decay, inside = _decays(group, adapt=found.adapt)
-        rate = float(group["lr"])
-        if decay:
-            w.mul_(1 - rate * decay)
-        if found.adapt:
-            w_norm, g_norm = math.sqrt(w.dot(w).item()), math.sqrt(g.dot(g).item())
-            if w_norm > 0 and g_norm > 0:
-                below = g_norm + inside * w_norm + group["eps"]
-                rate *= group["trust_coefficient"] * w_norm / below
-        # v = momentum * v + rate * (g + decay * w); w = w - v
-        torch._fused_sgd_(
-            [w], [g], [v], weight_decay=inside, momentum=group["momentum"], lr=1.0,
-            dampening=1 - rate, nesterov=False, maximize=group["maximize"], is_first_step=False,
-        )  # fmt: skip
+    def _alone(self, leaves: list[Leaf], group: Group, scale: float | None) -> None:
+        lr, momentum = float(group["lr"]), group["momentum"]
+        for found in leaves:
+            w, g = found.weight, found.grad
+            decay, inside = _decays(group, adapt=found.adapt)
+            if decay:
+                w.mul_(1 - lr * decay)
+            rate = lr * _rate(w, g, group, inside) if found.adapt else lr
+            # v = momentum * v + rate * (g + decay * w); w = w - v
+            torch._fused_sgd_(
+                [w], [g], found.buffers, weight_decay=inside, momentum=momentum, lr=1.0,
+                dampening=1 - rate, nesterov=False, maximize=group["maximize"],
+                is_first_step=False,
+            )  # fmt: skip
 
     def _together(self, leaves: list[Leaf], group: Group, prepared: Tensor | None) -> None:
         weights = [found.weight for found in leaves]
@@ -117,6 +115,14 @@ def _decays(group: Group, *, adapt: bool) -> tuple[float, float]:
     """Weight decay beside the gradient, and inside it."""
     decay = group["weight_decay"] if adapt else 0.0
     return (decay, 0.0) if group["decoupled"] else (0.0, decay)
+
+
+def _rate(w: Tensor, g: Tensor, group: Group, decay: float) -> float:
+    w_norm, g_norm = math.sqrt(w.dot(w).item()), math.sqrt(g.dot(g).item())
+    if not (w_norm > 0 and g_norm > 0):
+        return 1.0
+    below = g_norm + decay * w_norm + group["eps"]
+    return float(group["trust_coefficient"] * w_norm / below)
 
 
 def _rates(leaves: list[Leaf], group: Group, decay: float) -> list[Tensor]:

@@ -93,20 +93,30 @@ class Layerwise(Optimizer):
         return None
 
     def _group(self, group: Group, prepared: Tensor | None) -> None:
+        alone: list[Leaf] = []
         together: dict[tuple[Any, ...], list[Leaf]] = {}
         for parameter in self._with_grad(group):
             found = self._leaf(parameter, group)
-            found.step += 1
-            if found.weight.device.type == "cpu" and found.layout is None:
-                self._alone(found, group, prepared)
-                found.write_back()
-            else:
+            if found.weight.device.type != "cpu" or found.layout is not None:
                 key = (found.weight.device, found.weight.dtype, found.adapt)
                 together.setdefault(key, []).append(found)
+            elif found.copied:  # at once, so that one copy lives at a time
+                self._one_by_one([found], group, prepared)
+            else:
+                alone.append(found)
+        self._one_by_one(alone, group, prepared)
         for leaves in together.values():
+            torch._foreach_add_([found.step for found in leaves], 1)
             self._together(leaves, group, prepared)
             for found in leaves:
                 found.write_back()
+
+    def _one_by_one(self, leaves: list[Leaf], group: Group, prepared: Tensor | None) -> None:
+        if leaves:
+            torch._foreach_add_([found.step for found in leaves], 1)
+            self._alone(leaves, group, None if prepared is None else prepared.item())
+        for found in leaves:
+            found.write_back()
 
     def _leaf(self, parameter: Tensor, group: Group) -> Leaf:
         state = self.state[parameter]
@@ -127,8 +137,11 @@ class Layerwise(Optimizer):
                 )
             yield parameter
 
-    def _alone(self, found: Leaf, group: Group, prepared: Tensor | None) -> None:
-        """Update one parameter of the CPU."""
+    def _alone(self, leaves: list[Leaf], group: Group, scale: float | None) -> None:
+        """Update parameters of the CPU, one after the other; `scale`: what `prepared` holds.
+
+        Little else should be done in between: what Python reads has left the cache by then.
+        """
         raise NotImplementedError
 
     def _together(self, leaves: list[Leaf], group: Group, prepared: Tensor | None) -> None:
@@ -136,10 +149,10 @@ class Layerwise(Optimizer):
         raise NotImplementedError
 
     def _scratch(self, like: Tensor) -> Tensor:
-        """Uninitialised memory of a tensor's size, kept from step to step."""
+        """Finite memory of a tensor's size, kept from step to step."""
         pad = self._pad
         if pad is None or pad.dtype != like.dtype or pad.numel() < like.numel():
-            pad = self._pad = torch.empty_like(like)
+            pad = self._pad = torch.zeros_like(like)
         return pad if pad.numel() == like.numel() else pad.narrow(0, 0, like.numel())
 
 

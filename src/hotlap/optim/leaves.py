@@ -17,11 +17,12 @@ CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}
 HALF = (torch.bfloat16, torch.float16)
 
 
-@dataclass
+@dataclass(slots=True)
 class Leaf:
     """A parameter's weight, gradient and buffers, flat (n,) and of one dtype.
 
-    `adapt` tells whether it gets a rate of its own and weight decay.
+    `adapt` tells whether it gets a rate of its own and weight decay, `copied` whether anything here
+    may be a copy in another dtype or memory format.
     """
 
     weight: Tensor
@@ -30,6 +31,7 @@ class Leaf:
     step: Tensor
     layout: Layout | None
     adapt: bool
+    copied: bool = False
     backs: list[tuple[Tensor, Tensor, torch.memory_format]] = field(default_factory=list)
 
     def write_back(self) -> None:
@@ -77,7 +79,9 @@ def leaf(parameter: Tensor, state: dict[str, Any], names: Iterable[str], *, adap
     step = state["step"]
     if step.device != weight.device:  # a checkpoint that was read to another device
         step = state["step"] = step.to(weight.device)
-    return Leaf(weight, _flat(grad.to(dtype), form), buffers, step, layout(parameter), adapt, backs)
+    slope = _flat(grad.to(dtype), form)
+    how = layout(parameter)
+    return Leaf(weight, slope, buffers, step, how, adapt, copied=True, backs=backs)
 
 
 def _plain(parameter: Tensor, buffers: list[Tensor]) -> bool:
