@@ -25,10 +25,36 @@ def test_pack_info_verify_and_bench(tmp_path):
     assert "18 samples" in run("info", tmp_path / "s").output
     assert "every checksum agrees" in run("verify", tmp_path / "s").output
     rows = json.loads(run("bench", tmp_path / "s", "--json").output)
-    assert rows[0]["name"] == "hotlap store"
-    assert {"LMDB", "tar, in order", "a file each"} <= {r["name"] for r in rows if r["cpu"] > 0}
+    assert {"hotlap store", "LMDB", "tar, in order", "a file each"} <= {
+        r["name"] for r in rows if r["cpu"] > 0
+    }
     notes = {row["name"]: row["note"] for row in rows}
-    assert notes["HDF5"] == "for rows of one length only"
+    assert notes[".npy, mapped"] == "for rows of one length only"
+
+
+def test_ctrl_c_says_how_to_go_on(tmp_path, monkeypatch):
+    folder(tmp_path / "src")
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("hotlap.data.pack.pack", interrupted)
+    done = run(tmp_path / "src", tmp_path / "s")
+    assert f"finished shards stay in {tmp_path / 's'}.partial; the same command" in done.stderr
+    assert done.exit_code
+
+
+def test_what_the_error_of_a_bad_file_says_works(tmp_path):
+    paths = folder(tmp_path / "src", each=60)
+    paths[70].write_bytes(paths[70].read_bytes()[:900])
+    args = (tmp_path / "src", tmp_path / "s", "--shards", 6, "-q")
+    said = str(run(*args).exception)
+    assert said.startswith("class1/010.jpg: is a damaged JPEG")
+    assert said.endswith("to go on without it: --bad skip")
+    done = run(*args, "--bad", "skip")
+    assert "119 samples" in done.output
+    assert "1 left out or replaced" in done.output
+    assert "left out: class1/010.jpg" in run("info", tmp_path / "s").output
 
 
 def test_rows_are_compared_with_every_format(tmp_path):

@@ -3,12 +3,16 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from hotlap.cli.common import NEGATIVE, console, print_json
 from hotlap.core.errors import HotlapError, UsageError
+
+if TYPE_CHECKING:
+    from hotlap.data.formats.compare import Reading
+    from hotlap.data.store import Store
 
 PATH = click.Path(path_type=Path)
 
@@ -110,7 +114,7 @@ def into(
 
         settings = Settings(strict=not lenient, **options)
         found = source_of(source, settings.profile, dtype, end)
-        with _progress(quiet) as told:
+        with _resumable(target), _progress(quiet) as told:
             store = run(found, target, settings, workers=workers, progress=told)
         _summary(store, found.kind)
 
@@ -134,12 +138,15 @@ def info(target: Path, as_json: bool) -> None:
 
 @pack.command()
 @click.argument("target", type=PATH, metavar="DST")
-def verify(target: Path) -> None:
+@click.option("-q", "--quiet", is_flag=True, help="No progress.")
+def verify(target: Path, quiet: bool) -> None:
     """Compare every checksum; exit code 1 when something is wrong."""
     with _said():
         from hotlap.data.store import Store
 
-        wrong = Store(target).verify()
+        store = Store(target)
+        with _bytes_read(store, quiet) as told:
+            wrong = store.verify(told)
     for line in wrong:
         click.echo(line)
     if wrong:
@@ -157,10 +164,15 @@ def bench(target: Path, samples: int, as_json: bool) -> None:
         from hotlap.data.formats.compare import compare
         from hotlap.data.store import Store
 
-        rows = compare(Store(target), samples)
+        store = Store(target)
+        rows = compare(store, samples)
     if as_json:
         print_json([vars(row) for row in rows])
         return
+    _show_readings(rows, min(samples, len(store)))
+
+
+def _show_readings(rows: "list[Reading]", samples: int) -> None:
     from rich.table import Table
 
     table = Table("format", "CPU us/sample", "wall us/sample", box=None)
@@ -168,6 +180,10 @@ def bench(target: Path, samples: int, as_json: bool) -> None:
         figures = ("", row.note) if row.note else (f"{row.cpu * 1e6:.1f}", f"{row.wall * 1e6:.1f}")
         table.add_row(row.name, *figures)
     console().print(table)
+    click.echo(
+        f"{samples} samples' bytes as stored, not decoded, by turns, at random unless said "
+        "otherwise, from RAM;\nwhat comes from the store is compared with its checksum"
+    )
 
 
 @contextmanager
@@ -182,6 +198,19 @@ def _said() -> Iterator[None]:
         raise kind(str(error)) from error
     except OSError as error:
         raise HotlapError(str(error)) from error
+
+
+@contextmanager
+def _resumable(target: Path) -> Iterator[None]:
+    """Say at a Ctrl-C that nothing is lost."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        click.echo(
+            f"interrupted: finished shards stay in {target}.partial; the same command goes on",
+            err=True,
+        )
+        raise
 
 
 @contextmanager
@@ -202,18 +231,45 @@ def _progress(quiet: bool) -> Iterator[Callable[[Any], None] | None]:
             elapsed = bar.tasks[0].elapsed or 1e-9
             rate = f"{(state.done - state.resumed) / elapsed:,.0f} samples/s"
             bad = f"{state.bad} bad" if state.bad else ""
-            bar.update(task, total=state.total, completed=state.done, rate=rate, bad=bad)
+            if state.done == state.resumed:  # an earlier start's samples say nothing of the pace
+                bar.reset(task, total=state.total, completed=state.done, rate="", bad=bad)
+            else:
+                bar.update(task, total=state.total, completed=state.done, rate=rate, bad=bad)
 
         yield told
+
+
+@contextmanager
+def _bytes_read(store: "Store", quiet: bool) -> Iterator[Callable[[int], None] | None]:
+    if quiet:
+        yield None
+        return
+    from rich import progress as parts
+
+    columns = (
+        parts.BarColumn(), parts.DownloadColumn(), parts.TransferSpeedColumn(),
+        parts.TimeRemainingColumn(),
+    )  # fmt: skip
+    with parts.Progress(*columns, console=console(err=True), transient=True) as bar:
+        task = bar.add_task("", total=sum(shard.bytes for shard in store.manifest.shards))
+        yield lambda size: bar.advance(task, size)
 
 
 def _summary(store: Any, kind: str) -> None:
     size = sum(shard.bytes for shard in store.manifest.shards)
     row = store.manifest.row
-    shape = f", rows of {row.dtype} {row.shape}" if row else ""
+    shape = f", rows of {_dtype(row.dtype)} {' x '.join(map(str, row.shape))}" if row else ""
+    shards = len(store.manifest.shards)
     classes = f", {len(store.classes)} classes" if store.classes else ""
     left = f", {len(store.manifest.skipped)} left out or replaced" if store.manifest.skipped else ""
     click.echo(
         f"{store.path}: {len(store):,} samples ({kind}), profile {store.profile}, "
-        f"{size / 1e6:,.1f} MB in {len(store.manifest.shards)} shards{shape}{classes}{left}"
+        f"{size / 1e6:,.1f} MB in {shards} shard{'s' * (shards != 1)}{shape}{classes}{left}"
     )
+
+
+def _dtype(code: str) -> str:
+    """`uint8` for `|u1`."""
+    kinds = {"u": "uint", "i": "int", "f": "float", "b": "bool"}
+    kind, size = code[-2:-1], code[-1:]
+    return kinds.get(kind, kind) + ("" if kind == "b" else str(8 * int(size)))

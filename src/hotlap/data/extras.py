@@ -35,11 +35,13 @@ def need(module: str) -> Any:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != root:
             raise
-        package, extra = _EXTRA[root]
-        raise MissingPackageError(
-            f"this needs {package}, which is not installed: pip install 'hotlap[{extra}]' "
-            f"(or {package} alone)"
-        ) from None
+        raise MissingPackageError(f"this needs {how_to_install(root)}") from None
+
+
+def how_to_install(module: str) -> str:
+    """Say that a module is not installed, and which extra or package would bring it."""
+    package, extra = _EXTRA[module.partition(".")[0]]
+    return f"{package}, which is not installed: pip install 'hotlap[{extra}]' (or {package} alone)"
 
 
 @cache

@@ -144,18 +144,60 @@ def test_an_interrupted_packing_goes_on_where_it_stopped(tmp_path):
 
 def test_other_settings_do_not_resume(tmp_path):
     paths = folder(tmp_path / "src")
+    options = {"workers": 1, "shards": 4}
+    for _ in range(2):
+        stopped(tmp_path, 4, **options)
+    with pytest.raises(PackError, match="holds 1 shards packed with other settings"):
+        pack(tmp_path / "src", tmp_path / "s", shuffle=True, **options)
+    with pytest.raises(PackError, match="packed with other number of shards"):
+        pack(tmp_path / "src", tmp_path / "s", workers=1, shards=3)
+    paths[0].write_bytes(paths[1].read_bytes())
+    with pytest.raises(PackError, match="packed with other source"):
+        pack(tmp_path / "src", tmp_path / "s", **options)
+
+
+def stopped(tmp_path, after, **options):
+    """Pack and be interrupted after so many samples."""
 
     def stop(state):
-        raise InterruptError
+        if state.done >= after:
+            raise InterruptError
 
-    for _ in range(2):
-        with pytest.raises(InterruptError):
-            pack(tmp_path / "src", tmp_path / "s", progress=stop)
-    with pytest.raises(PackError, match="half packed with other settings"):
-        pack(tmp_path / "src", tmp_path / "s", shuffle=True)
-    paths[0].write_bytes(paths[1].read_bytes())
-    with pytest.raises(PackError, match="half packed with other source"):
-        pack(tmp_path / "src", tmp_path / "s")
+    with pytest.raises(InterruptError):
+        pack(tmp_path / "src", tmp_path / "s", progress=stop, **options)
+
+
+def test_before_a_shard_is_finished_other_settings_begin_anew(tmp_path):
+    folder(tmp_path / "src")
+    stopped(tmp_path, 1, workers=1, shards=4)
+    (tmp_path / "s.partial" / "shard-00003.bin").write_bytes(b"left")
+    store = pack(tmp_path / "src", tmp_path / "s", shuffle=True, shards=2)
+    assert store.digest == pack(tmp_path / "src", tmp_path / "t", shuffle=True, shards=2).digest
+    assert {path.name for path in store.path.iterdir()} == {
+        path.name for path in (tmp_path / "t").iterdir()
+    }
+
+
+@pytest.mark.parametrize("policy", ["skip", "replace"])
+def test_after_a_bad_sample_the_packing_goes_on_as_the_error_says(tmp_path, policy):
+    paths = folder(tmp_path / "src")
+    paths[7].write_bytes(b"no image")
+    options = {"workers": 1, "shards": 4, "bad_limit": 0.1}
+    with pytest.raises(PackError, match="--bad skip"):
+        pack(tmp_path / "src", tmp_path / "s", **options)
+    states = []
+    store = pack(tmp_path / "src", tmp_path / "s", bad=policy, progress=states.append, **options)
+    assert states[-1].resumed == 6
+    assert store.digest == pack(tmp_path / "src", tmp_path / "t", bad=policy, **options).digest
+
+
+def test_finished_shards_do_not_become_strict_afterwards(tmp_path):
+    paths = folder(tmp_path / "src")
+    paths[1].write_bytes(b"no image")
+    options = {"workers": 1, "shards": 4, "bad_limit": 0.1}
+    stopped(tmp_path, 5, bad="skip", **options)
+    with pytest.raises(PackError, match="other policy for bad samples"):
+        pack(tmp_path / "src", tmp_path / "s", bad="raise", **options)
 
 
 class Slow(Arrays):

@@ -1,7 +1,6 @@
 """Pack a source into a store: resumable, and whole or not there."""
 
 import fcntl
-import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,17 +11,14 @@ from typing import Any
 from hotlap.data.errors import PackError
 from hotlap.data.extras import need
 from hotlap.data.order import permutation
+from hotlap.data.pack import plan
 from hotlap.data.pack.crew import Crew
 from hotlap.data.pack.job import Job
-from hotlap.data.pack.settings import MOST_SHARDS, Settings
+from hotlap.data.pack.settings import Settings
 from hotlap.data.pack.sources import Source, source_of
-from hotlap.data.pack.sources.base import digest
 from hotlap.data.store import Store, shard
-from hotlap.data.store.files import room, write_whole
+from hotlap.data.store.files import room
 from hotlap.data.store.publish import partial_of, publish
-
-PLAN = "plan.json"
-PER_SHARD = 1000
 
 
 @dataclass(frozen=True)
@@ -74,10 +70,9 @@ def pack(
     with room(folder):
         folder.mkdir(parents=True, exist_ok=True)
     with _alone(folder):
-        shards = _plan(source, settings, folder)
+        shards = plan.shards_of(source, settings, folder)
         _pack(source, settings, folder, shards, workers or len(os.sched_getaffinity(0)), progress)
-        for leftover in (PLAN, "table.arrow"):
-            (folder / leftover).unlink(missing_ok=True)
+        plan.clear(folder)
         about = settings.document() | source.about() | {"source": source.kind, "shards": shards}
         tables = source.tables()
         publish(
@@ -107,36 +102,6 @@ def _alone(folder: Path) -> Iterator[None]:
         raise PackError(f"another packing writes to {folder} already") from None
     finally:
         os.close(handle)
-
-
-def _plan(source: Source, settings: Settings, folder: Path) -> int:
-    """Return the number of shards; note the plan, or check it against what lies there."""
-    shards = min(
-        settings.shards or min(-(-len(source) // PER_SHARD), MOST_SHARDS), max(len(source), 1)
-    )
-    kept = {key: value for key, value in settings.document().items() if key not in _FREE}
-    plan = {
-        "settings": digest([json.dumps(kept, sort_keys=True)]),
-        "source": source.identity(),
-        "samples": len(source),
-        "shards": shards,
-    }
-    path = folder / PLAN
-    try:
-        before = json.loads(path.read_bytes())
-    except FileNotFoundError:
-        before = plan
-    changed = [key for key in plan if plan[key] != before.get(key)]
-    if changed:
-        raise PackError(
-            f"{folder} is half packed with other {', '.join(changed)}: give the same command "
-            "again, or remove it to begin anew"
-        )
-    write_whole(path, json.dumps(plan).encode())
-    return shards
-
-
-_FREE = {"bad_limit", "shards"}
 
 
 def _pack(
