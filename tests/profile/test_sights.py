@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from hotlap.profile.sights import raw, sights
@@ -27,6 +29,18 @@ SHOWN = {
 def payload(**more):
     return {"retained": [], "warnings": [], "modules": {}, "places": {"model": "train.py:1"},
             "facts": {"cuda": False}, **more}  # fmt: skip
+
+
+def test_dataparallel_is_told_with_what_it_cost():
+    parts = {"scatter": 1e-3, "replicate": 4e-3, "parallel_apply": 0.03, "gather": 1e-3}
+    seen = payload(spread=parts, step={"mean": 0.06}, facts={"cuda": False, "data_parallel": True})
+    (spot,) = sights(seen, Path("/here"))
+    assert spot.technique == "ddp_not_dp"
+    assert spot.line == 1
+    assert "scatter 1 ms, replicate 4 ms, gather 1 ms; together 10% of a step" in spot.says
+    (silent,) = sights({**seen, "spread": {}}, Path("/here"))
+    assert "measured" not in silent.says
+    assert not sights(payload(spread={}, step={"mean": 0.06}), Path("/here"))
 
 
 def test_every_known_warning_is_known_by_its_text():

@@ -10,8 +10,9 @@ from hotlap.core.spec import Mode
 from hotlap.optim.sweep import FEWEST, Divergence, Sweep, geometric
 from hotlap.trial.attend import attend
 from hotlap.trial.channel import Message, Peer
+from hotlap.trial.last_words import last_words
 from hotlap.trial.launch import Setting
-from hotlap.trial.reach import Reach, last_words
+from hotlap.trial.reach import Reach
 
 END, DIVERGED = "end of the sweep", "diverged"
 RAN_OUT, INTERRUPTED, FAILED = "the program ended", "interrupted", "the program failed"
@@ -127,7 +128,7 @@ def look(setting: Setting, ask: Ask, follow: Follow) -> Found:
 def _run(setting: Setting, ask: Ask, follow: Follow) -> tuple[_Run, str]:
     rates = ask.rates()
     options = {"rates": rates, "optimizer": ask.optimizer}
-    run = _Run(rates, follow, Reach(ask.patience))
+    run = _Run(rates, follow, Reach(ask.patience, setting.output))
     setting = replace(setting, mode=Mode.LR, options=options)
     try:
         code = attend(setting, run.see)
@@ -149,7 +150,7 @@ def _nothing(run: _Run, ask: Ask, code: int, setting: Setting) -> HotlapError:
         names = ", ".join(f"{i} {name}" for i, name in enumerate(run.optimizers, 1))
         hint = f"in the order of their first steps: {names}"
         return UsageError(f"--optimizer {ask.optimizer}: the script stepped fewer", hint)
-    return run.reach.failure(code, setting.output)
+    return run.reach.failure(code)
 
 
 def _failed(run: _Run, code: int, setting: Setting) -> str:

@@ -70,7 +70,7 @@ def look(setting: Setting, bounds: Bounds, told: OnSteps | None = None) -> Look:
         TrialFailedError: the probe could not start, or the program failed before its first step.
     """
     payloads: list[dict[str, Any]] = []
-    reach = Reach(bounds.patience)
+    reach = Reach(bounds.patience, setting.output)
 
     def see(message: Message | None) -> bool:
         reach.see(message)
@@ -84,5 +84,5 @@ def look(setting: Setting, bounds: Bounds, told: OnSteps | None = None) -> Look:
     setting = replace(setting, mode=Mode.PROFILE, options=bounds.options())
     code = attend(setting, see)
     if not payloads:
-        raise reach.failure(code, setting.output)
+        raise reach.failure(code)
     return Look(payloads[-1], None if payloads[-1]["ended"] == "steps" else code)

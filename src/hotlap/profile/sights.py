@@ -71,9 +71,22 @@ def _modules(payload: Mapping[str, Any], folder: Path) -> Iterator[Spot]:
                 "dims_multiple_of_8", places.get("loader", ""), folder, f"{batch}", "odd_batch"
             )
     if payload["facts"].get("data_parallel"):
-        yield from _spot("ddp_not_dp", places.get("model", ""), folder)
+        cost = spread_words(payload.get("spread") or {}, payload["step"]["mean"])
+        yield from _spot("ddp_not_dp", places.get("model", ""), folder, cost)
     if said := raw(seen.get("input") or {}):
         yield from _spot("input_normalised", places.get("model", ""), folder, said)
+
+
+def spread_words(parts: Mapping[str, float], step: float) -> str:
+    """What DataParallel's own work took of a step (seconds); empty where it spread nothing.
+
+    The parallel forward passes themselves are left out: another way to spread runs them as well.
+    """
+    own = {name: seconds for name, seconds in parts.items() if name != "parallel_apply"}
+    if not own or not step:
+        return ""
+    said = ", ".join(f"{name} {seconds * 1e3:.3g} ms" for name, seconds in own.items())
+    return f"measured: {said}; together {sum(own.values()) / step:.0%} of a step"
 
 
 def raw(statistics: Mapping[str, float]) -> str:

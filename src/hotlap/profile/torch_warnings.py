@@ -89,6 +89,7 @@ KNOWN = (
         "unused_not_found",
         "DDP walks the whole graph in each step to find unused parameters, and there are none",
         "leave find_unused_parameters out",
+        "ddp_unused_search",
     ),
     Known(
         r"Grad strides do not match bucket view strides",

@@ -3,8 +3,12 @@
 Blocks are timed here, from the word to the last step's end, so that neither the waiting nor the
 messages count. A step in which an epoch began, an evaluation ran or a file was saved is *special*:
 its time is told apart, so that blocks can be compared that do not hold the same number of them.
+
+Of several ranks each has a gate and stops after the same step, behind the optimizer, where no
+collective is open: the parent lets them go on together once all have reported.
 """
 
+import os
 import resource
 import time
 from collections.abc import Callable
@@ -12,6 +16,7 @@ from typing import Any
 
 import torch
 
+from hotlap.seam.ranks import rank_and_world
 from hotlap.seam.wire import Wire
 
 
@@ -52,8 +57,12 @@ class Gate:
         self._marks.clear()
 
     def _report(self, wall: float) -> None:
+        rank, world = rank_and_world()
         self._wire.send(
             "block",
+            pid=os.getpid(),
+            rank=rank,
+            world=world,
             steps=self._steps,
             at=self._count,
             wall=wall,

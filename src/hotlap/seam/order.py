@@ -12,3 +12,4 @@ class Order(IntEnum):
     CHANNELS_LAST = 40
     COMPILE = 50
     BLOCKS = 60
+    GRADIENTS = 70

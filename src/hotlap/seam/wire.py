@@ -44,13 +44,6 @@ class Wire:
             self._socket.connect(self.address)
             self._reader = self._socket.makefile("rb")
             self._pid = os.getpid()
-            hello = {"type": "hello", "pid": self._pid, "argv": sys.argv, **_rank()}
+            hello = {"type": "hello", "pid": self._pid, "argv": sys.argv}
             self._socket.sendall(json.dumps(hello).encode() + b"\n")
         return self._socket
-
-
-def _rank() -> dict[str, int]:
-    return {
-        "rank": int(os.environ.get("RANK", "0")),
-        "world": int(os.environ.get("WORLD_SIZE", "1")),
-    }

@@ -12,7 +12,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Message:
-    """One message and the connection it came by."""
+    """One message and the connection it came by; `gone` when that connection ended."""
 
     type: str
     fields: dict[str, Any]
@@ -24,17 +24,6 @@ class Peer:
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
-        self.hello: dict[str, Any] = {}
-
-    @property
-    def rank(self) -> int:
-        """Its rank, as its environment says; 0 outside of a launcher."""
-        return int(self.hello.get("rank", 0))
-
-    @property
-    def world(self) -> int:
-        """How many ranks there are."""
-        return int(self.hello.get("world", 1))
 
     def send(self, **fields: Any) -> None:
         """Send one order; a process that is gone is noticed elsewhere."""
@@ -74,6 +63,5 @@ class Channel:
             for line in lines:
                 fields = json.loads(line)
                 kind = fields.pop("type")
-                if kind == "hello":
-                    peer.hello = fields
                 self.messages.put(Message(kind, fields, peer))
+        self.messages.put(Message("gone", {}, peer))

@@ -13,6 +13,8 @@ from hotlap.seam.moves import environment
 from hotlap.trial.warded import Warded
 
 BOOT = Path(__file__).parent.parent / "seam" / "boot"
+NO_MONITOR = ("TORCH_NCCL_ENABLE_MONITORING", "0")
+"""NCCL's monitor would take a rank that stood stopped for long for one that hangs."""
 Techniques = Mapping[str, Mapping[str, Any]]
 
 
@@ -89,6 +91,8 @@ def child_environment(setting: Setting, spec: Path) -> dict[str, str]:
     """The environment that reaches every Python below the command."""
     env = reaching(os.environ)
     env[VARIABLE] = str(spec)
+    if setting.mode is Mode.RACE:
+        env.setdefault(*NO_MONITOR)
     for name, values in setting.techniques.items():
         env.update(environment(technique(name).moves, dict(values)))
     if setting.scratch is not None:

@@ -5,15 +5,20 @@ from pathlib import Path
 
 from hotlap.core.errors import HotlapError, NotReachedError, TrialFailedError
 from hotlap.trial.channel import Message
+from hotlap.trial.last_words import advice, last_words
 
 STEPS = {"step", "block", "profile"}
 
 
 class Reach:
-    """Remembers which kinds of messages came, and when to lose patience (seconds)."""
+    """Remembers which kinds of messages came, and when to lose patience (seconds).
 
-    def __init__(self, patience: float) -> None:
+    `output` is where the program's words are kept, if they are.
+    """
+
+    def __init__(self, patience: float, output: Path | None = None) -> None:
         self.patience = patience
+        self._output = output
         self._seen: set[str] = set()
         self._deadline = time.monotonic() + patience
 
@@ -31,10 +36,11 @@ class Reach:
         if not self._seen & STEPS and time.monotonic() > self._deadline:
             raise self.not_reached(f"within {self.patience:.0f} s")
 
-    def failure(self, code: int, output: Path | None) -> HotlapError:
+    def failure(self, code: int) -> HotlapError:
         """Why a program that has ended gave nothing to time."""
         if code:
-            return TrialFailedError(last_words(output) or f"it ended with exit code {code}")
+            words = last_words(self._output) or f"it ended with exit code {code}"
+            return TrialFailedError(words, advice(self._output))
         return self.not_reached("before the program ended")
 
     def not_reached(self, when: str) -> NotReachedError:
@@ -48,12 +54,5 @@ class Reach:
         else:
             what = "a backward pass was seen, but no step of a torch optimizer"
             hint = "hotlap counts steps of torch.optim.Optimizer; --patience gives it more time"
+        hint = advice(self._output) or hint
         return NotReachedError(f"no training step {when}: {what}", hint)
-
-
-def last_words(output: Path | None) -> str:
-    """The last line that a program wrote to its kept output; empty if nothing was kept."""
-    if output is None or not output.exists():
-        return ""
-    lines = output.read_text(errors="replace").strip().splitlines()
-    return next((line.strip() for line in reversed(lines) if line.strip()), "")

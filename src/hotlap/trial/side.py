@@ -2,10 +2,12 @@
 
 import math
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from statistics import median
 
-from hotlap.core.errors import TrialFailedError
+from hotlap.core.errors import HotlapError, TrialFailedError
 from hotlap.trial.launch import Setting
 from hotlap.trial.trial import PATIENCE, Block, Ended, Trial
 
@@ -43,7 +45,10 @@ class Pace:
 
 @dataclass(eq=False)
 class Side:
-    """Launches its command, settles it, and launches it again whenever it comes to its end."""
+    """Launches its command, settles it, and launches it again whenever it comes to its end.
+
+    A command that fails is over: the failure is told, and the next use launches it afresh.
+    """
 
     setting: Setting
     patience: float = PATIENCE
@@ -70,7 +75,8 @@ class Side:
     def _launch(self, patience: "Patience") -> None:
         self.trial = Trial(self.setting, self.patience)
         self.launches += 1
-        self.pace = settle(self.trial, patience)
+        with self._over_if_it_fails():
+            self.pace = settle(self.trial, patience)
         self._note()
         self.trial.pause()
 
@@ -102,7 +108,8 @@ class Side:
             self.ready()
             assert self.trial is not None
             try:
-                block = self.trial.run(steps)
+                with self._over_if_it_fails():
+                    block = self.trial.run(steps)
             except Ended:
                 self.close()
                 steps = steps // 2 if fresh else steps
@@ -117,6 +124,16 @@ class Side:
         if len(self.trial.losses) > len(self.losses):
             self.losses = list(self.trial.losses)
         self.peak = max(self.peak, *(b.cuda or b.resident for b in self.trial.blocks[-3:]))
+
+    @contextmanager
+    def _over_if_it_fails(self) -> Iterator[None]:
+        try:
+            yield
+        except Ended:
+            raise
+        except HotlapError:
+            self.close()
+            raise
 
     def close(self) -> None:
         """End what is live."""

@@ -14,6 +14,7 @@ import psutil
 from hotlap.core.errors import HotlapError
 from hotlap.trial.channel import Channel, Message
 from hotlap.trial.launch import Launched, Setting
+from hotlap.trial.ranks import Ranks
 from hotlap.trial.reach import Reach
 
 PATIENCE = 120.0
@@ -25,7 +26,8 @@ class Block:
 
     `special` lists (step, kinds, seconds) for each step in which an epoch began, an evaluation ran
     or a file was saved. `cpu` is the CPU time of all of the trial's processes. `reports` is what
-    each rank's process said, the first rank's first.
+    each rank's process said, the first rank's first. Of several ranks the slowest gives the time,
+    and all together the memory.
     """
 
     steps: int
@@ -60,8 +62,8 @@ class Trial:
 
     def __init__(self, setting: Setting, patience: float = PATIENCE) -> None:
         self.setting = setting
-        self._reach = Reach(patience)
-        self.losses: list[float] = []
+        self._reach = Reach(patience, setting.output)
+        self._ranks = Ranks()
         self.held: dict[str, list[str]] = {}
         self.inert: dict[str, str] = {}
         self.blocks: list[Block] = []
@@ -70,6 +72,11 @@ class Trial:
         self.folder = Path(tempfile.mkdtemp(prefix="hotlap-"))
         self.channel = Channel(self.folder)
         self.launched = Launched(setting, self.channel.address, self.folder)
+
+    @property
+    def losses(self) -> list[float]:
+        """One loss a step so far; of several ranks their mean."""
+        return self._ranks.losses
 
     def first(self) -> Block:
         """Wait for the first block, which the program runs unasked.
@@ -96,10 +103,10 @@ class Trial:
     def _block(self, *, first: bool) -> Block:
         reports = self._reports(first=first)
         self._waiting = reports
-        lead = min(reports, key=lambda m: m.peer.rank)
-        fields = lead.fields
-        self.losses += fields["losses"]
-        self.held, self.inert = fields["held"], fields["inert"]
+        fields = reports[0].fields
+        for report in reports:
+            self.held |= report.fields["held"]
+            self.inert |= report.fields["inert"]
         block = Block(
             steps=fields["steps"],
             at=fields["at"],
@@ -108,33 +115,33 @@ class Trial:
             special=tuple((at, kinds, seconds) for at, kinds, seconds in fields["special"]),
             resident=self._others_memory() + sum(r.fields["resident"] for r in reports),
             cuda=sum(r.fields["cuda"] for r in reports),
-            reports=tuple(r.fields for r in sorted(reports, key=lambda m: m.peer.rank)),
+            reports=tuple(r.fields for r in reports),
         )
         self.blocks.append(block)
         return block
 
     def _reports(self, *, first: bool) -> list[Message]:
-        reports: list[Message] = []
-        while not reports or len(reports) < reports[0].peer.world:
-            message = self._next(first=first)
-            self._reach.see(message)
-            if message.type == "block":
-                reports.append(message)
-        return reports
-
-    def _next(self, *, first: bool) -> Message:
-        while True:
+        self._ranks.begin()
+        while not self._ranks.complete():
             try:
-                return self.channel.messages.get(timeout=0.05)
+                message = self.channel.messages.get(timeout=0.05)
             except queue.Empty:
-                pass
-            code = self.launched.exit_code()
-            if code is not None and self.channel.messages.empty():
-                if code or not self.blocks:
-                    raise self._reach.failure(code, self.setting.output)
-                raise Ended("the program came to its end")
-            if first:
-                self._reach.see(None)
+                self._quiet(first=first)
+            else:
+                self._reach.see(message)
+                self._ranks.see(message)
+        return self._ranks.reports
+
+    def _quiet(self, *, first: bool) -> None:
+        """No message waits: the program may have ended, or patience may be over."""
+        code = self.launched.exit_code()
+        if code is not None and self.channel.messages.empty():
+            if code or not self.blocks:
+                raise self._reach.failure(code)
+            raise Ended("the program came to its end")
+        self._ranks.tick()
+        if first:
+            self._reach.see(None)
 
     def processes(self) -> list[psutil.Process]:
         """Every live process of the trial, the warden left out."""
@@ -165,7 +172,7 @@ class Trial:
 
     def _others_memory(self) -> int:
         """Unique memory of the processes besides the reporting ones: loader workers, launchers."""
-        steppers = {m.peer.hello.get("pid") for m in self._waiting}
+        steppers = {m.fields["pid"] for m in self._waiting}
         total = 0
         for process in self.processes():
             if process.pid not in steppers:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from hotlap.core.errors import TrialFailedError
 from hotlap.core.registry import technique
 from hotlap.trial.race import Race, Rules, race
 from hotlap.trial.side import Side
@@ -32,11 +33,29 @@ class Field:
         self._live = [other for other in self._live if other is not side]
 
     def race(self, a: Side, b: Side, seconds: float, **more: object) -> Race:
-        """Race B against A for at most so many seconds; `more` are further rules."""
-        rules = Rules(min_effect=self.orders.min_effect, seconds=seconds)
-        return race(a, b, replace(rules, **more), self.watcher.pair)  # type: ignore[arg-type]
+        """Race B against A for at most so many seconds; `more` are further rules.
+
+        Should it be A that fails, which has run well before, it is started once more.
+
+        Raises:
+            TrialFailedError: B failed, or A a second time.
+        """
+        rules = replace(Rules(self.orders.min_effect, seconds=seconds), **more)  # type: ignore[arg-type]
+        try:
+            return race(a, b, rules, self.watcher.pair)
+        except TrialFailedError as error:
+            if not _not_its_fault(a, b):
+                raise
+            self.watcher.stage(f"what is raced against failed ({error}); once more from its start")
+        return race(a, b, rules, self.watcher.pair)
 
     def close(self) -> None:
         """End whatever is live."""
         for side in self._live:
             side.close()
+
+
+def _not_its_fault(a: Side, b: Side) -> bool:
+    """Whether it was not B's techniques that made a race fail: A failed, or both are the same."""
+    same = a.setting.techniques == b.setting.techniques
+    return same or (a.trial is None and b.trial is not None)

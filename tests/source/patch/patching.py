@@ -13,6 +13,7 @@ VALUES: dict[str, Any] = {
     "prefetch_factor": 4,
     "threads": 2,
     "dtype": "bfloat16",
+    "bucket_cap_mb": 100,
     "mode": "default",
 }
 

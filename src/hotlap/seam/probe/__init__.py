@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from hotlap.seam.ranks import rank_and_world
+
 if TYPE_CHECKING:
     from hotlap.seam.probe.recorder import Recorder
     from hotlap.seam.session import Session
@@ -24,6 +26,7 @@ def probing(session: "Session") -> Iterator[None]:
     from hotlap.seam.probe.making import making
     from hotlap.seam.probe.progress import telling
     from hotlap.seam.probe.recorder import Recorder
+    from hotlap.seam.probe.spread import spreading
     from hotlap.seam.probe.timeline import Timeline
     from hotlap.seam.probe.warned import warned
 
@@ -31,10 +34,12 @@ def probing(session: "Session") -> Iterator[None]:
     rec = Recorder(session, DeviceTimeline() if gpu else Timeline())
     report = _Report(rec)
     rec.finish = report.send
+    rec.at_first_step.append(report.numbered)
     rec.at_first_step.append(lambda: telling(session.spec.control, lambda: rec.tally.steps))
     with ExitStack() as stack:
         stack.enter_context(boundaries(rec))
         stack.enter_context(making(rec))
+        stack.enter_context(spreading(rec))
         stack.enter_context(warned(rec))
         if gpu:
             stack.enter_context(synchronising(rec))
@@ -51,6 +56,13 @@ class _Report:
     def __init__(self, rec: "Recorder") -> None:
         self._rec = rec
         self._sent = False
+        self._rank = 0
+
+    @contextmanager
+    def numbered(self) -> Iterator[None]:
+        """Note the rank at the first step: at its exit a program may have left the group."""
+        self._rank, _ = rank_and_world()
+        yield
 
     def send(self, ended: str) -> None:
         """Send what was learned; after the steps asked for, wait to be ended if that is asked."""
@@ -59,7 +71,7 @@ class _Report:
             return
         self._sent = True
         rec.leave_alone()
-        if os.environ.get("RANK", "0") != "0":
+        if self._rank:
             return
         self._report(ended)
         if ended == "steps" and rec.session.spec.options.get("stop"):

@@ -20,6 +20,7 @@ from hotlap.seam.probe.pace import Pace
 from hotlap.seam.probe.phases import LOSS as AFTER
 from hotlap.seam.probe.phases import Marks, name_of
 from hotlap.seam.probe.sampler import Sampler
+from hotlap.seam.probe.spread import Spread
 from hotlap.seam.probe.tally import LONG, Tally
 from hotlap.seam.probe.timeline import Timeline
 from hotlap.seam.steps import Cycle
@@ -43,6 +44,7 @@ class Recorder:
         self.timeline = timeline
         self.thread = threading.main_thread().ident or NOBODY
         self.facts = Facts()
+        self.spread = Spread()
         self.tally = Tally()
         self.warm = Tally()
         self.sampler = Sampler(lambda: self.thread, self.phase)

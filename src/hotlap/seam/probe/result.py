@@ -1,5 +1,6 @@
 """The profile as the process sends it: plain JSON, times in seconds a step, memory in bytes."""
 
+from contextlib import suppress
 from typing import Any
 
 from hotlap.seam.probe.device import DeviceTimeline
@@ -8,6 +9,7 @@ from hotlap.seam.probe.fed import fed
 from hotlap.seam.probe.lines import by_file, hottest, phase_of
 from hotlap.seam.probe.models import anything_compiled
 from hotlap.seam.probe.recorder import Recorder
+from hotlap.seam.probe.spread import ddp_facts
 
 
 def payload(rec: Recorder, ended: str) -> dict[str, Any]:
@@ -46,6 +48,7 @@ def payload(rec: Recorder, ended: str) -> dict[str, Any]:
         "layers": rec.diagnostics.result()["values"].get("layers") or {},
         "warnings": [{"text": text, "place": place} for text, place in rec.warnings],
         "notes": rec.diagnostics.result()["notes"],
+        "spread": rec.spread.per_call(),
         "dataset": fed(rec, ended, _training_loader(rec), _waiting(shares)),
     }
 
@@ -58,6 +61,7 @@ def _facts(rec: Recorder) -> dict[str, Any]:
     used = [loader for loader in list(rec.loaders) if loader is not None]
     found = {"cuda": False, "model": False, "compiled": False, **global_facts(), **rec.facts.values}
     found |= loader_facts(used) | optimizer_facts(list(rec.optimizers))
+    found |= _of_ranks(rec)
     found["compiled"] = found["compiled"] or anything_compiled()
     if found["cuda"] and found["loaders"]:
         found.setdefault("pageable", not found["loader_pinned"])
@@ -66,6 +70,12 @@ def _facts(rec: Recorder) -> dict[str, Any]:
     found["sync_calls"] = sum(rec.sync_calls.values()) / max(1, rec.tally.steps)
     found["parameters"] = _parameters(rec)
     return found
+
+
+def _of_ranks(rec: Recorder) -> dict[str, Any]:
+    with suppress(Exception):  # the group is gone by now: the profile is sent all the same
+        return ddp_facts(rec.session.roots.found)
+    return {"ddp": False}
 
 
 def _parameters(rec: Recorder) -> int:

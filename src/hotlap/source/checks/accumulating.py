@@ -22,7 +22,7 @@ _OTHERS = ("accelerator", "fabric", "engine", "manager", "booster")
 
 def undivided_accumulation(source: Source, _: Technique) -> Iterator[ast.AST]:
     """The loss of each batch at full weight: the sum grows with the number of batches."""
-    for branch, backward in _accumulations(source):
+    for branch, backward in accumulations(source):
         loop = next(source.tree.loops(branch), None)
         if loop is not None and not _divided(source, backward, loop):
             yield backward
@@ -30,7 +30,7 @@ def undivided_accumulation(source: Source, _: Technique) -> Iterator[ast.AST]:
 
 def dropped_last_group(source: Source, _: Technique) -> Iterator[ast.AST]:
     """Batches after the last whole group get no step of their own."""
-    for branch, _backward in _accumulations(source):
+    for branch, _backward in accumulations(source):
         loop = next(source.tree.loops(branch), None)
         if not isinstance(loop, ast.For) or not _ends(source, loop):
             continue
@@ -38,7 +38,7 @@ def dropped_last_group(source: Source, _: Technique) -> Iterator[ast.AST]:
             yield branch
 
 
-def _accumulations(source: Source) -> Iterator[tuple[ast.If, ast.Call]]:
+def accumulations(source: Source) -> Iterator[tuple[ast.If, ast.Call]]:
     """`if i % k == 0:` with the step and `zero_grad`, and the backward before it."""
     for branch in source.tree.every(ast.If):
         if not _counts(branch.test) or not _steps(source, branch):

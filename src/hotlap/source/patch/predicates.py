@@ -48,10 +48,17 @@ def may_fuse(draft: Draft, arguments: Arguments) -> str:
     return ""
 
 
+def one_cap(_: Draft, arguments: Arguments) -> str:
+    """Whether no list of bucket sizes is given."""
+    given = "bucket_cap_mb_list" in arguments
+    return "it is given a list of bucket sizes" if given else ""
+
+
 PREDICATES: dict[str, Predicate] = {
     "hotlap.seam.loader:may_have_workers": may_have_workers,
     "hotlap.seam.loader:may_pin": may_pin,
     "hotlap.seam.fused:may_fuse": may_fuse,
+    "hotlap.seam.ddp:one_cap": one_cap,
 }
 
 

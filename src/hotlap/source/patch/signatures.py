@@ -19,6 +19,11 @@ POSITIONS: dict[str, tuple[str, ...]] = {
     ),
     "torch.optim.Optimizer.zero_grad": ("set_to_none",),
     "torch.nn.Module.zero_grad": ("set_to_none",),
+    "torch.nn.parallel.DistributedDataParallel": (
+        "module", "device_ids", "output_device", "dim", "broadcast_buffers", "init_sync",
+        "process_group", "bucket_cap_mb", "find_unused_parameters", "check_reduction",
+        "gradient_as_bucket_view", "static_graph",
+    ),
 }  # fmt: skip
 
 DEFAULTS: dict[tuple[str, str], Any] = {

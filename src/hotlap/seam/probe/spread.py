@@ -1,0 +1,111 @@
+"""How a model is spread over ranks or devices: facts about DDP, and what DataParallel costs."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from functools import wraps
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from torch.nn import DataParallel, Module
+from torch.nn.parallel import DistributedDataParallel
+
+from hotlap.seam.ddp import parallel_models
+from hotlap.seam.patch import replaced
+
+if TYPE_CHECKING:
+    from hotlap.seam.probe.recorder import Recorder
+
+SPREADING = ("scatter", "replicate", "parallel_apply", "gather")
+FIRST_BUCKET = 1 << 20
+
+
+class Spread:
+    """Seconds that DataParallel has spent by now in each of its four parts, and in how many calls.
+
+    They are the training thread's: what runs on devices in the meantime is not waited for.
+    """
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self.calls = 0
+
+    def add(self, name: str, seconds: float) -> None:
+        """One part of one call is over."""
+        self.seconds[name] = self.seconds.get(name, 0.0) + seconds
+        self.calls += name == SPREADING[-1]
+
+    def per_call(self) -> dict[str, float]:
+        """Seconds a forward pass; empty where DataParallel had nothing to spread."""
+        return {name: spent / self.calls for name, spent in self.seconds.items() if self.calls}
+
+
+@contextmanager
+def spreading(rec: "Recorder") -> Iterator[None]:
+    """Watch what the profile is to know of DDP and DataParallel."""
+    with ExitStack() as stack:
+        stack.enter_context(
+            replaced(DistributedDataParallel, "no_sync", lambda f: _noting(rec, f, "ddp_no_sync"))
+        )
+        stack.enter_context(
+            replaced(DistributedDataParallel, "__init__", lambda f: _placed(rec, f))
+        )
+        for name in SPREADING:
+            stack.enter_context(replaced(DataParallel, name, lambda f: _timed(rec.spread, f)))
+        yield
+
+
+def _noting(rec: "Recorder", original: Any, fact: str) -> Any:
+    @wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        rec.facts.note(fact)
+        return original(*args, **kwargs)
+
+    return call
+
+
+def _placed(rec: "Recorder", original: Any) -> Any:
+    @wraps(original)
+    def __init__(*args: Any, **kwargs: Any) -> None:  # noqa: N807
+        rec.facts.point("ddp")
+        original(*args, **kwargs)
+
+    return __init__
+
+
+def _timed(spread: Spread, original: Any) -> Any:
+    @wraps(original)
+    def part(*args: Any, **kwargs: Any) -> Any:
+        begin = perf_counter()
+        try:
+            return original(*args, **kwargs)
+        finally:
+            spread.add(original.__name__, perf_counter() - begin)
+
+    return part
+
+
+def ddp_facts(roots: list[Module]) -> dict[str, Any]:
+    """What the DDP models are like; only that there are none, where there are none."""
+    models = list(dict.fromkeys(model for root in roots for model in parallel_models(root)))
+    if not models:
+        return {"ddp": False}
+    return {
+        "ddp": True,
+        "several_ranks": any(model.process_group.size() > 1 for model in models),
+        "ddp_copies_gradients": any(not m.gradient_as_bucket_view for m in models),
+        "ddp_searches_unused": any(m.find_unused_parameters for m in models),
+        "ddp_unused": any(map(_unused, models)),
+        "ddp_not_static": any(not m.static_graph for m in models),
+        "ddp_hooked": any(m._comm_hooks for m in models),
+        "ddp_many_gradients": any(_gradient_bytes(m) > FIRST_BUCKET for m in models),
+    }
+
+
+def _unused(model: DistributedDataParallel) -> bool:
+    """Whether a parameter took no part in the last step that DDP's own log looked at."""
+    seen: Any = model._get_ddp_logging_data()  # type: ignore[no-untyped-call]
+    return bool(seen.get("unused_parameter_size", 0))
+
+
+def _gradient_bytes(model: Module) -> int:
+    return sum(p.numel() * p.element_size() for p in model.parameters() if p.requires_grad)

@@ -1,0 +1,4 @@
+from torch.nn.parallel import DistributedDataParallel
+
+model = DistributedDataParallel(net, find_unused_parameters=False)
+plain = DistributedDataParallel(net)

@@ -1,0 +1,5 @@
+from torch.nn.parallel import DistributedDataParallel
+
+
+def wrap(net, frozen):
+    return DistributedDataParallel(net, find_unused_parameters=frozen)

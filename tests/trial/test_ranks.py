@@ -1,0 +1,286 @@
+"""Which ranks a block waits for; with messages made up, then with real ranks."""
+
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from hotlap.core.errors import NotReachedError, TrialFailedError
+from hotlap.core.spec import Mode
+from hotlap.trial import ranks as module
+from hotlap.trial.channel import Message
+from hotlap.trial.last_words import advice, last_words
+from hotlap.trial.launch import Setting
+from hotlap.trial.race import Rules, race
+from hotlap.trial.ranks import FOREVER, Ranks
+from hotlap.trial.reach import Reach
+from hotlap.trial.side import Side
+from hotlap.trial.trial import Ended, Trial
+
+SCRIPT = Path(__file__).parent.parent / "scripts" / "ranks.py"
+TORCHRUN = (
+    *(sys.executable, "-m", "torch.distributed.run", "--standalone"),
+    *("--local-addr", "127.0.0.1", "--nproc-per-node", "2"),
+)
+
+
+class Peer:
+    def __init__(self) -> None:
+        self.orders: list[int] = []
+
+    def send(self, **fields: Any) -> None:
+        self.orders.append(fields["go"])
+
+
+def block(peer: Peer, rank: int, losses: list[float], world: int = 2) -> Message:
+    fields = {"rank": rank, "world": world, "losses": losses, "wall": 0.1}
+    return Message("block", fields, peer)  # type: ignore[arg-type]
+
+
+def test_a_block_is_complete_with_its_last_rank_and_losses_are_the_mean() -> None:
+    ranks, first, second = Ranks(), Peer(), Peer()
+    for losses in ([3.0, 2.0], [1.0]):
+        ranks.begin()
+        ranks.see(block(second, 1, [x + 1 for x in losses]))
+        assert not ranks.complete()
+        ranks.see(block(first, 0, losses))
+        assert ranks.complete()
+        assert [message.peer for message in ranks.reports] == [first, second]
+    assert ranks.losses == [3.5, 2.5, 1.5]
+    assert not first.orders
+    assert not second.orders
+
+
+def test_who_does_not_come_is_let_run_and_one_is_followed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "STRAGGLE", -1.0)
+    ranks, first, second = Ranks(), Peer(), Peer()
+    ranks.see(block(first, 0, [3.0]))
+    ranks.see(block(second, 1, [5.0]))
+    assert ranks.complete()
+    ranks.begin()
+    ranks.tick()  # nobody waits yet
+    ranks.see(block(second, 1, [4.0]))
+    assert not ranks.complete()
+    ranks.tick()
+    assert ranks.complete()
+    assert ranks.losses == [5.0, 4.0]
+    assert first.orders == [FOREVER]
+    ranks.begin()
+    ranks.see(block(first, 0, [2.0]))  # it came after all
+    assert not ranks.complete()
+    assert first.orders == [FOREVER, FOREVER]
+    ranks.see(block(second, 1, [1.0]))
+    assert ranks.complete()
+    assert ranks.losses == [5.0, 4.0, 1.0]
+    assert not second.orders
+
+
+def test_a_process_that_trains_for_itself_is_let_run() -> None:
+    ranks, first, other = Ranks(), Peer(), Peer()
+    ranks.see(block(first, 0, [1.0], world=1))
+    assert ranks.complete()
+    ranks.begin()
+    ranks.see(block(other, 0, [9.0], world=1))
+    assert not ranks.complete()
+    assert other.orders == [FOREVER]
+    ranks.see(Message("gone", {}, first))  # type: ignore[arg-type]
+    ranks.see(block(other, 0, [2.0], world=1))
+    assert ranks.complete()
+
+
+REPORT = """\
+Traceback (most recent call last):
+torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
+=======================================================
+train.py FAILED
+-------------------------------------------------------
+Failures:
+[1]:
+  rank      : 0 (local_rank: 0)
+  exitcode  : -15 (pid: 19553)  (SIGTERM)
+-------------------------------------------------------
+Root Cause (first observed failure):
+[0]:
+  time      : 2026-11-21_08:18:59
+  rank      : 1 (local_rank: 1)
+  exitcode  : {code} (pid: 19554)
+  error_file: <N/A>
+=======================================================
+"""
+
+
+@pytest.mark.parametrize(
+    ("written", "words"),
+    [
+        (REPORT.format(code=-9), "rank 1 was killed by SIGKILL (exit code -9)"),
+        (REPORT.format(code=3), "rank 1 ended with exit code 3"),
+        (
+            "[rank1]: Traceback (most recent call last):\n[rank1]:   File 'x'\n"
+            "[rank0]: OSError: gone\n[rank1]: ValueError: planted\n" + REPORT.format(code=1),
+            "rank 1 failed: ValueError: planted",
+        ),
+        (REPORT.format(code=-9) + "another trial\nRuntimeError: later\n", "RuntimeError: later"),
+        ("step 1\n\nMemoryError\n\n", "MemoryError"),
+        ("", ""),
+    ],
+)
+def test_last_words(tmp_path: Path, written: str, words: str) -> None:
+    output = tmp_path / "log"
+    output.write_text(written)
+    assert last_words(output) == words
+    assert last_words(tmp_path / "none") == ""
+    assert advice(output) == ""
+
+
+def test_ranks_that_look_for_an_unknown_name_are_advised(tmp_path: Path) -> None:
+    output = tmp_path / "log"
+    output.write_text("[c10d] The IPv6 network addresses of (box, 1) cannot be retrieved (gai)\n")
+    assert "--local-addr 127.0.0.1" in advice(output)
+    with pytest.raises(NotReachedError) as failed:
+        Reach(0.0, output).see(None)
+    assert "GLOO_SOCKET_IFNAME=lo" in failed.value.hint
+    assert "GLOO_SOCKET_IFNAME=lo" in Reach(1.0, output).failure(1).hint
+
+
+def setting(tmp_path: Path, *words: Any) -> Setting:
+    command = tuple(map(str, words))
+    scratch, output = tmp_path / "scratch", tmp_path / "log"
+    return Setting(command, Mode.RACE, seed=0, scratch=scratch, output=output)
+
+
+def test_all_ranks_run_the_same_steps_and_stop_together(tmp_path: Path) -> None:
+    with Trial(setting(tmp_path, sys.executable, SCRIPT), 60) as trial:
+        trial.first()
+        found = trial.run(7)
+        assert [(r["rank"], r["steps"], r["at"]) for r in found.reports] == [(0, 7, 8), (1, 7, 8)]
+        own = [report["losses"] for report in found.reports]
+        assert own[0] != own[1]
+        assert trial.losses[1:] == [(a + b) / 2 for a, b in zip(*own, strict=True)]
+        assert found.resident >= sum(report["resident"] for report in found.reports)
+        trial.pause()
+        time.sleep(0.1)
+        processes = trial.processes()
+        assert {p.status() for p in processes} == {psutil.STATUS_STOPPED}
+        assert len(processes) >= 3  # the script and its two ranks
+        assert trial.run(3).at == 11
+
+
+@pytest.mark.slow
+def test_ranks_of_uneven_length_do_not_wait_for_one_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "STRAGGLE", 0.5)
+    script = setting(tmp_path, sys.executable, SCRIPT, "--uneven", "--steps", "60")
+    with Trial(script, 60) as trial:
+        trial.first()
+        assert len(trial.run(20).reports) == 2
+        assert [report["rank"] for report in trial.run(30).reports] == [0]
+        assert len(trial.losses) == 51
+        with pytest.raises(Ended):
+            trial.run(30)
+
+
+@contextmanager
+def sides(*settings: Setting) -> Iterator[list[Side]]:
+    made = [Side(one, 60.0) for one in settings]
+    try:
+        yield made
+    finally:
+        for side in made:
+            side.close()
+
+
+def ranks_of(side: Side) -> list[psutil.Process]:
+    assert side.trial is not None
+    found = {p.pid: p for p in side.trial.processes()}
+    return [found[report["pid"]] for report in side.trial.blocks[-1].reports]
+
+
+@pytest.mark.parametrize(
+    ("launcher", "words"),
+    [
+        ((sys.executable,), "process 1 terminated with signal SIGKILL"),
+        pytest.param(TORCHRUN, "rank 1 was killed by SIGKILL", marks=pytest.mark.slow),
+    ],
+    ids=["forked", "torchrun"],
+)
+def test_a_killed_rank_is_told_and_the_side_starts_afresh(
+    tmp_path: Path, launcher: tuple[str, ...], words: str
+) -> None:
+    with sides(setting(tmp_path, *launcher, SCRIPT)) as (side,):
+        side.ready()
+        before = ranks_of(side)
+        assert len(before) == 2
+        side.trial.resume()  # type: ignore[union-attr]
+        before[1].kill()
+        failure = pytest.raises(TrialFailedError, match=words)
+        with failure:
+            side.block(1_000_000)
+        assert side.trial is None
+        assert not any(process.is_running() for process in before)
+        assert side.block(5).steps == 5
+        assert side.launches == 2
+
+
+@pytest.mark.slow
+def test_torchrun_against_itself(tmp_path: Path) -> None:
+    plain = setting(tmp_path, *TORCHRUN, SCRIPT)
+    with sides(plain, plain) as (a, b):
+        found = race(a, b, Rules(seconds=15))
+        assert found.lockstep
+        assert 0.8 < found.estimate.ratio < 1.25
+        common = min(len(a.losses), len(b.losses))
+        assert common > 10
+        assert a.losses[:common] == b.losses[:common]
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        signal.SIGKILL,
+        pytest.param(signal.SIGINT, marks=pytest.mark.slow),
+        pytest.param(signal.SIGTERM, marks=pytest.mark.slow),
+    ],
+)
+def test_no_rank_outlives_hotlap(tmp_path: Path, number: signal.Signals) -> None:
+    command = [sys.executable, "-m", "hotlap", "race", *TORCHRUN, str(SCRIPT), "--",
+               *TORCHRUN, str(SCRIPT)]  # fmt: skip
+    with (tmp_path / "out").open("wb") as out:
+        hotlap = subprocess.Popen(command, cwd=tmp_path, stdout=out, stderr=out)
+    try:
+        below = _ranks_below(hotlap, 4)
+    finally:
+        hotlap.send_signal(number)
+        hotlap.wait(30)
+    gone, alive = psutil.wait_procs(below, timeout=15)
+    assert not alive, [process.cmdline() for process in alive]
+    assert len(gone) >= 4
+
+
+def _ranks_below(hotlap: "subprocess.Popen[bytes]", count: int) -> list[psutil.Process]:
+    """Everything below hotlap, once so many ranks are there."""
+    deadline = time.monotonic() + 90
+    while time.monotonic() < deadline:
+        below = psutil.Process(hotlap.pid).children(recursive=True)
+        if sum(_is_rank(process) for process in below) >= count:
+            return below
+        assert hotlap.poll() is None
+        time.sleep(0.2)
+    pytest.fail("no ranks were started")
+
+
+def _is_rank(process: psutil.Process) -> bool:
+    try:
+        return "RANK" in process.environ() and bool(re.search("ranks.py", str(process.cmdline())))
+    except psutil.Error:
+        return False
