@@ -1,11 +1,18 @@
 """`hotlap run`."""
 
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from hotlap.cli.common import COMMAND, command_argument
 from hotlap.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from hotlap.core.recipe import Recipe
+    from hotlap.trial.channel import Message
 
 NOTHING = "nothing to change; the source may have it already"
 
@@ -31,14 +38,29 @@ def run(recipe: Path, quiet: bool, command: tuple[str, ...]) -> None:  # fmt: sk
     parts = normalise(command)
     found = Recipe.read(recipe)
     _refuse_nested()
+    there = _in_source(found, parts) if found.script_changed(parts) else frozenset()
     if not quiet:
-        _announce(found, parts)
+        _announce(found, parts, there)
+    on = {name: values for name, values in found.values.items() if name not in there}
     witness = Witness()
-    setting = Setting(parts, Mode.RUN, found.values, separate=False)
-    code = attend(setting, witness.see)
-    for line in witness.complaints(found):
+    code = attend(Setting(parts, Mode.RUN, on, separate=False), witness.see)
+    idle = witness.idle(on)
+    written = _in_source(found, parts) if idle else frozenset()
+    if written & set(idle) and not quiet:
+        click.echo(f"hotlap: {_already(idle, written)}", err=True)
+    for line in witness.complaints(name for name in on if name not in written):
         click.echo(f"hotlap: {line}", err=True)
     leave_like(code)
+
+
+def _in_source(recipe: "Recipe", command: tuple[str, ...]) -> frozenset[str]:
+    from hotlap.source.patch.present import in_source
+
+    return in_source(recipe, command)
+
+
+def _already(names: Collection[str], written: Collection[str]) -> str:
+    return f"{', '.join(name for name in names if name in written)}: already in the source"
 
 
 def _refuse_nested() -> None:
@@ -48,14 +70,24 @@ def _refuse_nested() -> None:
         raise UsageError("this is already running below hotlap", "start the outer one alone")
 
 
-def _announce(recipe: "Recipe", command: tuple[str, ...]) -> None:  # type: ignore[name-defined]  # noqa: F821
+def _announce(recipe: "Recipe", command: tuple[str, ...], there: Collection[str]) -> None:
+    """What is on; of a recipe that was written into the script, what is there already."""
     from hotlap.core.machine import detect
     from hotlap.core.recipe import torch_version
     from hotlap.report.words import named
+    from hotlap.trial.command import shown
 
-    on = ", ".join(named(name, kept.values) for name, kept in recipe.techniques.items())
-    ratio = f" ({recipe.measured.ratio:.2f}x when tuned)" if recipe.measured.confirmed else ""
-    click.echo(f"hotlap: {on or 'nothing'} on{ratio}", err=True)
+    if there and len(there) == len(recipe.techniques):
+        words = "the recipe is already in the source; it can be run plainly"
+        click.echo(f"hotlap: {words}: {shown(command)}", err=True)
+        return
+    on = [named(name, kept.values) for name, kept in recipe.techniques.items() if name not in there]
+    whole = recipe.measured.confirmed and not there
+    ratio = f" ({recipe.measured.ratio:.2f}x when tuned)" if whole else ""
+    also = f"; {_already(recipe.techniques, there)}" if there else ""
+    click.echo(f"hotlap: {', '.join(on) or 'nothing'} on{ratio}{also}", err=True)
+    if there:  # that is why the script is another
+        recipe = replace(recipe, measured=replace(recipe.measured, script_hash=""))
     for reason in recipe.stale(detect(), torch_version(), command):
         click.echo(f"hotlap: the recipe may be stale: {reason}; `hotlap tune` again", err=True)
 
@@ -70,7 +102,7 @@ class Witness:
         self.inert: dict[str, str] = {}
         self.broken = ""
 
-    def see(self, message: "Message | None") -> bool:  # type: ignore[name-defined]  # noqa: F821
+    def see(self, message: "Message | None") -> bool:
         """Take one message in."""
         if message is None:
             return False
@@ -83,9 +115,14 @@ class Witness:
             self.inert |= message.fields["inert"]
         return False
 
-    def complaints(self, recipe: "Recipe") -> list[str]:  # type: ignore[name-defined]  # noqa: F821
-        """What of the recipe was not applied, and why; empty when all of it was."""
-        if not recipe.techniques:
+    def idle(self, on: Mapping[str, Any]) -> list[str]:
+        """The techniques that did not take hold where the training was reached."""
+        return [name for name in on if name not in self.held] if self.stepped else []
+
+    def complaints(self, names: Iterable[str]) -> list[str]:
+        """Which of the techniques were not applied, and why; empty when all of them were."""
+        wanted = list(names)
+        if not wanted:
             return []
         if self.broken:
             return [f"the recipe could not be applied: {self.broken}"]
@@ -94,5 +131,5 @@ class Witness:
             return [f"the recipe was not applied: {why}"]
         if not self.stepped:
             return ["the recipe was not applied: no optimizer step was seen"]
-        idle = [name for name in recipe.techniques if name not in self.held]
+        idle = [name for name in wanted if name not in self.held]
         return [f"{name} did not take hold: {self.inert.get(name, NOTHING)}" for name in idle]

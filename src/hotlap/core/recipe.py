@@ -96,10 +96,14 @@ class Recipe:
             reasons.append(f"it was measured on another machine ({then.machine})")
         if then.torch and torch and then.torch != torch:
             reasons.append(f"torch was {then.torch} and is {torch}")
-        name, now = script_of(command)
-        if then.script_hash and then.script == name and then.script_hash != now:
-            reasons.append(f"{name} has changed")
+        if self.script_changed(command):
+            reasons.append(f"{then.script} has changed")
         return reasons
+
+    def script_changed(self, command: Sequence[str]) -> bool:
+        """Whether the command's script is the one it was measured on, with another text."""
+        then, (name, now) = self.measured, script_of(command)
+        return bool(then.script_hash) and then.script == name and then.script_hash != now
 
 
 HEADER = """\
