@@ -44,8 +44,6 @@ def test_other_names(names: dict[str, object], field: str, value: object) -> Non
         ({"pp": 2, "chunks": -1}, "cannot be negative"),
         ({"sequence": True}, "tensor_parallel_degree, which is 1"),
         ({"tp": 2, "sequence": "yes"}, "true or false"),
-        ({"cpu_offload": True}, "is FSDP's"),
-        ({"replicate": 2, "param_dtype": "bfloat16"}, "is FSDP's"),
         ({"shard": 2, "comm_hook": "bf16"}, "is DDP's"),
         ({"replicate": 2, "comm_hook": "int8"}, "none of bf16"),
         ({"bucket_cap_mb": 0}, "above 0"),
@@ -132,6 +130,8 @@ def test_what_it_comes_to() -> None:
     assert not Parallelism.of(replicate=2, tp=2).ddp
     assert Parallelism.of(replicate=2, tp=2).fsdp
     assert not Parallelism.of(tp=2, pp=2).fsdp
+    assert Parallelism.of(shard=-1, cpu_offload=True).resolved(1).fsdp
+    assert Parallelism.of(replicate=2, param_dtype="bfloat16").fsdp
     assert Parallelism.of(pp=2, schedule="DualPipeV").stages == 4
     assert Parallelism.of(pp=2, chunks=8).microbatches == 8
     assert Parallelism.of(pp=4).microbatches == 4

@@ -63,9 +63,6 @@ def _combinations(c: "Parallelism") -> Iterator[str]:
             f"ddp_comm_hook={c.ddp_comm_hook!r} is DDP's, which is used where only replicas (and "
             "a pipeline) are: for FSDP give mixed_precision_reduce"
         )
-    for name in ("cpu_offload", "mixed_precision_param", "mixed_precision_reduce"):
-        if getattr(c, name) and not c.fsdp:
-            yield f"{name} is FSDP's: give data_parallel_shard_degree above 1, or -1"
 
 
 def _micro_batches(c: "Parallelism") -> Iterator[str]:

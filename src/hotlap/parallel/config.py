@@ -119,14 +119,22 @@ class Parallelism:
     @property
     def ddp(self) -> bool:
         """Whether replicas are kept equal by DDP: where nothing but a pipeline is beside them."""
-        others = self.data_parallel_shard_degree, self.tensor_parallel_degree
-        return self.data_parallel_replicate_degree > 1 and others == (1, 1)
+        return self.data_parallel_replicate_degree > 1 and not self.fsdp
 
     @property
     def fsdp(self) -> bool:
-        """Whether FSDP2 is used: shards, or replicas of what tensor parallelism has sharded."""
-        shards = self.data_parallel_shard_degree != 1
-        return shards or (self.data_parallel_replicate_degree > 1 and not self.ddp)
+        """Whether FSDP2 is used.
+
+        For shards, for replicas of what tensor parallelism has sharded, and wherever one of its
+        abilities is asked for, on a single rank too.
+        """
+        copies = self.data_parallel_replicate_degree > 1 and self.tensor_parallel_degree > 1
+        return self.data_parallel_shard_degree != 1 or copies or self._asks_fsdp
+
+    @property
+    def _asks_fsdp(self) -> bool:
+        precision = self.mixed_precision_param or self.mixed_precision_reduce
+        return self.cpu_offload or bool(precision)
 
     @property
     def stages(self) -> int:

@@ -21,8 +21,8 @@ NAMES = {
 class Mesh:
     """Where this rank is: dimensions `pipeline`, `replicate`, `shard`, `tensor`, outermost first.
 
-    `whole` is None on one rank. A dimension of size 1 is left out of it, but for the one that FSDP
-    shards over when it keeps replicas.
+    A dimension of size 1 is left out of `whole`, but for the one that FSDP shards over; `whole` is
+    None where nothing is left.
     """
 
     whole: DeviceMesh | None
@@ -75,16 +75,17 @@ def build(parallelism: Parallelism, device: torch.device | str = "") -> Mesh:
         RuntimeError: torch.distributed is not initialised, and more than one rank is asked for.
     """
     started = dist.is_available() and dist.is_initialized()
-    if not started and parallelism.data_parallel_shard_degree != -1 and parallelism.world > 1:
+    asked = parallelism.fsdp or parallelism.world > 1
+    if asked and not started:
         raise RuntimeError(
-            f"{parallelism.world} ranks are asked for, but torch.distributed is not initialised: "
-            "start with torchrun, and call torch.distributed.init_process_group first"
+            "torch.distributed is not initialised, and there is something to spread: start with "
+            "torchrun, and call torch.distributed.init_process_group first"
         )
     full = parallelism.resolved(dist.get_world_size() if started else 1)
     where = torch.device(device) if device else default_device()
-    if full.world == 1:
-        return Mesh(None, full, where)
     sizes = {name: full.degrees[field] for name, field in NAMES.items() if _kept(name, full)}
+    if not sizes:
+        return Mesh(None, full, where)
     return Mesh(
         init_device_mesh(where.type, tuple(sizes.values()), mesh_dim_names=tuple(sizes)),
         full,

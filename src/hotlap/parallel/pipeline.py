@@ -82,6 +82,7 @@ class Pipeline:
     ) -> Tensor | None:
         self._check(inputs)
         self._over = over
+        self._quiet()
         losses: list[Tensor] = []
         call = getattr(self._schedule(inputs, how), how)
         given: dict[str, Any] = {"losses": losses, "target": target} if self.last else {}
@@ -89,7 +90,17 @@ class Pipeline:
             given["return_outputs"] = False
         call(*(inputs if self.first else ()), **given)
         # What the schedule keeps has been divided for backward.
-        return torch.stack([x.detach() for x in losses]).sum() * over if self.last else None
+        return torch.stack([_plain(x) for x in losses]).sum() * over if self.last else None
+
+    def _quiet(self) -> None:
+        """Let DDP expect no gradients from a forward pass.
+
+        The stage itself tells DDP of its last backward pass; told by each forward pass as well, DDP
+        counts gradients once per micro-batch and fails.
+        """
+        for part in self._parts:
+            if isinstance(part, nn.parallel.DistributedDataParallel):
+                part.require_backward_grad_sync = False
 
     def _schedule(self, inputs: tuple[Tensor, ...], how: str) -> Any:
         """The schedule for batches of this shape: stages are made for one."""
@@ -120,3 +131,9 @@ class Pipeline:
         last, parallelism = self._mesh.parallelism.stages - 1, self._mesh.parallelism
         ranks = range(parallelism.pipeline_parallel_degree)
         return next(rank for rank in ranks if last in own_stages(parallelism, rank))
+
+
+def _plain(loss: Any) -> Tensor:
+    """A loss without its graph, put together where the logits were sharded."""
+    held: Tensor = loss.detach()
+    return held.full_tensor() if hasattr(held, "full_tensor") else held
