@@ -32,13 +32,13 @@ def net():
     return nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Linear(16, 3))
 
 
-def trained(model, steps=3):
+def trained(model, steps=3, dtype=torch.float32):
     """Losses and gradients of a few steps."""
     torch.manual_seed(1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     losses = []
     for _ in range(steps):
-        loss = model(torch.randn(8, 6)).square().mean()
+        loss = model(torch.randn(8, 6, dtype=dtype)).square().mean()
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -121,6 +121,13 @@ def test_compression_leaves_alone_what_has_a_hook_or_is_no_float32():
 def test_the_hook_refuses_other_types():
     with pytest.raises(ValueError, match="bfloat16 or float16"):
         narrowed(torch.int8)
+
+
+def test_the_hook_reduces_other_gradients_as_they_are():
+    plain = trained(DistributedDataParallel(net().double()), dtype=torch.float64)
+    hooked = DistributedDataParallel(net().double())
+    hooked.register_comm_hook(None, narrowed(torch.bfloat16))
+    assert trained(hooked, dtype=torch.float64)[0] == plain[0]
 
 
 class Partly(nn.Module):

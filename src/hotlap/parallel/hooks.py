@@ -27,8 +27,8 @@ def narrowed(dtype: torch.dtype) -> Hook:
         bucket: dist.GradBucket,  # type: ignore[name-defined]  # torch checks this very annotation
     ) -> torch.futures.Future[torch.Tensor]:
         gradients: torch.Tensor = bucket.buffer()
-        mean = gradients / dist.get_world_size(group)  # first: a sum of float16 overflows
-        sent = mean.to(dtype) if gradients.dtype == torch.float32 else mean
+        gradients.div_(dist.get_world_size(group))  # first: a sum of float16 overflows
+        sent = gradients.to(dtype) if gradients.dtype == torch.float32 else gradients
         work: Any = dist.all_reduce(sent, group=group, async_op=True)
 
         def widened(done: Any) -> torch.Tensor:

@@ -5,7 +5,6 @@ figures and its log shows them; momentum, which one-cycle schedules turn as well
 """
 
 import math
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ import torch
 from torch.optim.optimizer import Optimizer
 
 from hotlap.seam.losses import Losses
+from hotlap.seam.ranks import rank_and_world
 from hotlap.seam.steps import step_hooks
 
 if TYPE_CHECKING:
@@ -84,14 +84,16 @@ class Drive:
         if not self._seen:
             self._session.stepped()
         self._seen.append(id(optimizer))
-        self._session.wire.send("optimizer", count=len(self._seen), name=type(optimizer).__name__)
+        if _first_rank():
+            name = type(optimizer).__name__
+            self._session.wire.send("optimizer", count=len(self._seen), name=name)
         if len(self._seen) == self._wanted:
             self._target = optimizer
 
     def _report(self) -> None:
         """Tell the loss before this step; after the last one wait to be ended."""
         last = self._step == len(self._rates)
-        if os.environ.get("RANK", "0") == "0":
+        if _first_rank():
             loss = self._latest
             finite = loss is not None and math.isfinite(loss)
             known = loss is not None
@@ -101,6 +103,11 @@ class Drive:
         self._step += 1
         if last:
             self._session.wire.receive()
+
+
+def _first_rank() -> bool:
+    """Whether this process is the one that tells: the others go through the same rates."""
+    return rank_and_world()[0] == 0
 
 
 def _options(groups: list[dict[str, Any]]) -> Options:
