@@ -15,6 +15,7 @@ from hotlap.profile.model import Finding, Headroom, Line, Phase, Profile
 from hotlap.profile.packing import with_packing
 from hotlap.profile.sights import sights
 from hotlap.profile.sources import line_of, touched
+from hotlap.profile.storage import with_storage
 from hotlap.source.config import read_config
 from hotlap.source.lint import Spot
 
@@ -42,8 +43,8 @@ def profile_from(
         note = f"source not judged: {error!r}"
         spots, bare = [], replace(bare, notes=(*bare.notes, note))
     bare = replace(bare, notes=(*bare.notes, *_changed(bare, run.folder), *_unpacked(payload)))
-    found = _all(own, spots, seen, run.folder)
-    return replace(bare, findings=_ranked(with_packing(found, payload, run.folder), run.folder))
+    found = with_packing(_all(own, spots, seen, run.folder), payload, run.folder)
+    return replace(bare, findings=_ranked(with_storage(found, payload), run.folder))
 
 
 def _unpacked(payload: Mapping[str, Any]) -> list[str]:

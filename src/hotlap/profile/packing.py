@@ -8,7 +8,8 @@ from typing import Any
 
 from hotlap.profile.construction import made_at
 from hotlap.profile.layout import Layout, layout_of
-from hotlap.profile.model import DATA, Finding, Remedy, headline
+from hotlap.profile.model import Finding, Remedy, headline
+from hotlap.profile.storage import waiting
 from hotlap.trial.stats import Estimate, PairedTest
 
 WORTH = 1.1
@@ -82,9 +83,9 @@ def proposal(payload: Mapping[str, Any], folder: Path) -> Proposal | None:
     if not packed or not packed["pairs"]:
         return None
     reading = _reading(packed["pairs"])
-    waiting = _waiting(payload)
+    wait = waiting(payload)
     workers = dataset["workers"]
-    least = step_ratio(waiting, reading.low, workers) if reading.low > 0 else 0.0
+    least = step_ratio(wait, reading.low, workers) if reading.low > 0 else 0.0
     if least < WORTH:
         return None
     found = layout_of(dataset, folder)
@@ -94,9 +95,9 @@ def proposal(payload: Mapping[str, Any], folder: Path) -> Proposal | None:
         reading=reading,
         samples=packed["samples"],
         seconds=(middle[0], middle[0] / reading.ratio),
-        expected=step_ratio(waiting, reading.ratio, workers),
+        expected=step_ratio(wait, reading.ratio, workers),
         least=least,
-        most=1.0 / max(1e-3, 1.0 - waiting),
+        most=1.0 / max(1e-3, 1.0 - wait),
         bytes=int(packed["bytes"] * dataset["length"]),
         command=_command(found, packed),
         code=_code(dataset, packed),
@@ -111,7 +112,7 @@ def with_packing(
     made = proposal(payload, folder)
     if made is None:
         return list(found)
-    remedy, share = made.remedy(), _waiting(payload)
+    remedy, share = made.remedy(), waiting(payload)
     kept = [finding for finding in found if finding.remedies[0].phases != ("data",)]
     waits = [finding for finding in found if finding not in kept]
     if not waits:
@@ -122,16 +123,16 @@ def with_packing(
     return [*kept, replace(first, remedies=tuple(ranked)), *others]
 
 
-def step_ratio(waiting: float, reading: float, workers: int) -> float:
+def step_ratio(share: float, reading: float, workers: int) -> float:
     """The step's ratio when samples are read `reading` times as fast.
 
-    `waiting` is the part of a step that waits for data. Without workers it is all of the reading.
+    `share` is the part of a step that waits for data. Without workers it is all of the reading.
     With some the whole step is what reading takes, so that it shrinks until nothing waits.
     """
     if reading <= 0:
         return 0.0
-    rest = 1.0 - waiting
-    left = max(rest, 1.0 / reading) if workers else rest + waiting / reading
+    rest = 1.0 - share
+    left = max(rest, 1.0 / reading) if workers else rest + share / reading
     return 1.0 / max(1e-3, left)
 
 
@@ -140,13 +141,6 @@ def _reading(pairs: list[tuple[float, float]]) -> Estimate:
     for own, packed in pairs:
         test.add(own, packed)
     return test.estimate()
-
-
-def _waiting(payload: Mapping[str, Any]) -> float:
-    whole = payload["step"]["mean"] or 1.0
-    phases = payload["phases"]
-    spent = sum(float(phases[n]["mean"]) for n in DATA[:2] if n in phases)
-    return min(1.0, spent / float(whole))
 
 
 def _place(payload: Mapping[str, Any], dataset: Mapping[str, Any], folder: Path) -> str:

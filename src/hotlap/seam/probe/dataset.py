@@ -18,6 +18,7 @@ from torch.utils.data._utils.fetch import _MapDatasetFetcher
 from torch.utils.data.sampler import SequentialSampler
 
 from hotlap.seam.patch import load
+from hotlap.seam.probe.holding import faults_of
 from hotlap.seam.probe.opened import opened
 from hotlap.seam.where import is_users_file, short
 
@@ -50,6 +51,7 @@ class Seen:
     dtype: str = ""
     draws: bool = False
     why: str = ""
+    faults: dict[str, float] = field(default_factory=dict)
     transforms: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
@@ -88,7 +90,12 @@ def _look(found: Seen, dataset: Any, streams: Any) -> None:
         return
     count = min(len(order), max(FEWEST, int(SECONDS / max(first.seconds, 1e-6))))
     size = min(found.about["batch_size"], 32)
-    parts = [_read(found.fetcher, ids)[0] for ids in _blocks(order[:count], size)]
+    parts: list[Taken] = []
+
+    def read() -> None:
+        parts.extend(_read(found.fetcher, ids)[0] for ids in _blocks(order[:count], size))
+
+    found.faults = faults_of(read, count)
     found.taken = Taken(
         [i for part in parts for i in part.ids],
         [path for part in parts for path in part.files],

@@ -19,6 +19,7 @@ from hotlap.seam.probe.lines import LOSS
 from hotlap.seam.probe.pace import Pace
 from hotlap.seam.probe.phases import LOSS as AFTER
 from hotlap.seam.probe.phases import Marks, name_of
+from hotlap.seam.probe.resources import Resources
 from hotlap.seam.probe.sampler import Sampler
 from hotlap.seam.probe.spread import Spread
 from hotlap.seam.probe.tally import LONG, Tally
@@ -49,6 +50,7 @@ class Recorder:
         self.warm = Tally()
         self.sampler = Sampler(lambda: self.thread, self.phase)
         self.diagnostics = Diagnostics(self)
+        self.resources = Resources()
         self.warmup = int(options.get("warmup", WARMUP))
         self.wanted = int(options.get("steps") or 0)
         self.seconds = float(options.get("seconds") or 0.0)

@@ -5,7 +5,7 @@ from typing import Any
 
 from hotlap.seam.probe.device import DeviceTimeline
 from hotlap.seam.probe.facts import global_facts, loader_facts, optimizer_facts
-from hotlap.seam.probe.fed import fed
+from hotlap.seam.probe.fed import fed, held
 from hotlap.seam.probe.lines import by_file, hottest, phase_of
 from hotlap.seam.probe.models import anything_compiled
 from hotlap.seam.probe.recorder import Recorder
@@ -49,6 +49,7 @@ def payload(rec: Recorder, ended: str) -> dict[str, Any]:
         "warnings": [{"text": text, "place": place} for text, place in rec.warnings],
         "notes": rec.diagnostics.result()["notes"],
         "spread": rec.spread.per_call(),
+        "resources": held(rec, ended, _training_loader(rec)),
         "dataset": fed(rec, ended, _training_loader(rec), _waiting(shares)),
     }
 

@@ -1,0 +1,107 @@
+"""Disk reads and the memory of worker processes, followed by a thread while steps are timed.
+
+What a process holds for itself (private dirty pages) is taken rather than what is resident: after a
+fork all of the parent's pages are resident in a worker, and each that is written to (a reference
+count is enough) becomes its own.
+"""
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from time import perf_counter
+from typing import Any
+
+INTERVAL = 1.0
+ALONE = 5.0
+"""Seconds between looks, with worker processes and without."""
+SHARE = 0.02
+"""Of the time at most spent on looking: smaps of large processes take milliseconds."""
+MOST = 512
+
+
+class Resources:
+    """Looks every second or so; `result` is what was seen."""
+
+    def __init__(self) -> None:
+        self._looks: list[tuple[float, dict[int, int]]] = []
+        self._disk: list[tuple[float, dict[int, tuple[int, int]]]] = []
+        self._end = threading.Event()
+        self._busy = threading.Lock()
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Look until the context ends."""
+        thread = threading.Thread(target=self._run, name="hotlap resources", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            self._end.set()
+
+    def _run(self) -> None:
+        pause = 0.0
+        while not self._end.wait(pause):
+            begin = perf_counter()
+            usual = INTERVAL if self.look() else ALONE
+            pause = max(usual, (perf_counter() - begin) / SHARE)
+
+    def look(self) -> int:
+        """Look once: now. Returns how many processes were seen below this one."""
+        workers: list[int] = []
+        with self._busy, suppress(OSError):
+            workers = children(os.getpid())
+            now = perf_counter()
+            if len(self._looks) < MOST:
+                self._looks.append((now, {pid: private(pid) for pid in workers}))
+            latest = {pid: disk(pid) for pid in (os.getpid(), *workers)}
+            self._disk = [*self._disk[:1], (now, latest)]
+        return len(workers)
+
+    def result(self) -> dict[str, Any]:
+        """Memory of each worker over time (seconds, bytes), and bytes a second from the disk."""
+        self.look()
+        begin = self._looks[0][0] if self._looks else 0.0
+        series: dict[int, list[tuple[float, int]]] = {}
+        for when, found in self._looks:
+            for pid, size in found.items():
+                if size:
+                    series.setdefault(pid, []).append((when - begin, size))
+        return {"workers": list(series.values()), **self._rates()}
+
+    def _rates(self) -> dict[str, float]:
+        """Bytes a second fetched from disks, and read by system calls whatever they came from."""
+        if len(self._disk) < 2:
+            return {"disk": 0.0, "read": 0.0}
+        (begin, before), (end, after) = self._disk
+        spent = max(1e-9, end - begin)
+        sums = [
+            sum(max(0, now[at] - before.get(pid, (0, 0))[at]) for pid, now in after.items())
+            for at in (0, 1)
+        ]
+        return {"disk": sums[0] / spent, "read": sums[1] / spent}
+
+
+def children(pid: int) -> list[int]:
+    """The processes that a process has started, from any of its threads."""
+    found: list[int] = []
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        with suppress(OSError), open(f"/proc/{pid}/task/{thread}/children") as file:
+            found += map(int, file.read().split())
+    return found
+
+
+def private(pid: int) -> int:
+    """Bytes that a process has written to and shares with nobody; 0 where it cannot be told."""
+    with suppress(OSError, ValueError), open(f"/proc/{pid}/smaps_rollup") as file:
+        lines = [line for line in file if line.startswith("Private_Dirty:")]
+        return sum(int(line.split()[1]) * 1024 for line in lines)
+    return 0
+
+
+def disk(pid: int) -> tuple[int, int]:
+    """Bytes that a process fetched from disks, and that its system calls read."""
+    with suppress(OSError, ValueError), open(f"/proc/{pid}/io") as file:
+        values = dict(line.split(": ") for line in file.read().splitlines())
+        return int(values["read_bytes"]), int(values["rchar"])
+    return 0, 0
