@@ -36,6 +36,12 @@ technique = Technique(
             check="hotlap.source.checks.ranks:synced_accumulation",
             phases=("backward",),
         ),
+        Pattern(
+            id="static_graph_unsynced",
+            says="torch fails with an internal assertion where no_sync() meets a static graph",
+            remedy="leave static_graph out, or synchronise every micro-batch of the first step",
+            check="hotlap.source.checks.ranks:static_graph_unsynced",
+        ),
     ),
     examples=(
         Example(

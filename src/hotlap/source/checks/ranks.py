@@ -41,6 +41,16 @@ def synced_accumulation(source: Source, _: Technique) -> Iterator[ast.AST]:
         yield backward
 
 
+def static_graph_unsynced(source: Source, _: Technique) -> Iterator[ast.AST]:
+    """DDP with `static_graph=True` in a file that uses `no_sync()`."""
+    if not source.tree.methods.get("no_sync"):
+        return
+    for call in source.calls(DDP):
+        given = source.arguments(call)
+        if given is not None and is_constant(given.get("static_graph"), True):
+            yield call
+
+
 def sampler_epoch_unset(source: Source, _: Technique) -> Iterator[ast.AST]:
     """A shuffling DistributedSampler, epochs, and nobody who calls `set_epoch`."""
     if _mentions(source, "set_epoch"):
