@@ -3,12 +3,13 @@ import json
 import pickle
 import random
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from hotlap.data.errors import PackError, StoreError
-from hotlap.data.store import Store, files, manifest
+from hotlap.data.store import Store, files, manifest, reader
 from hotlap.data.store.publish import partial_of, publish
 from hotlap.data.store.shard import ShardWriter, load
 
@@ -139,6 +140,23 @@ def test_a_shard_cut_while_open_is_an_error(tmp_path):
         store.rows_into([7], np.empty((1, 64), np.uint8))
     with pytest.raises(StoreError, match="has 384 bytes, packed were 512"):
         Store(tmp_path / "s")
+
+
+def test_hints_are_given_only_for_what_is_not_in_memory(tmp_path, monkeypatch):
+    given = []
+    store = written(tmp_path / "s", [bytes(5000)] * 30 + [b""])
+    monkeypatch.setattr(reader.os, "posix_fadvise", lambda *call: given.append(call))
+    store.advise(range(31))
+    assert given == []
+    monkeypatch.setattr(reader.os, "preadv", _would_wait)
+    store.advise([4, 30, 19])
+    shards = [Path(f"/proc/self/fd/{handle}").readlink().name for handle, *_ in given]
+    assert shards == [f"shard-0000{index}.bin" for index in (0, 2, 1)]
+    assert [call[1:3] for call in given] == [(20_000, 5000), (50_000, 0), (45_000, 5000)]
+
+
+def _would_wait(*_):
+    raise BlockingIOError
 
 
 def _edit(folder, change):

@@ -141,3 +141,14 @@ def test_mixup_says_what_it_needs():
         MixUp(4).batch(batch(2), torch.tensor([0, 1]), draws(2))
     with pytest.raises(ValueError, match="alpha is 0"):
         MixUp(4, 0)
+
+
+def test_one_image_keeps_its_layout_when_it_is_resized():
+    """Channels last in memory stays so: turning the result again costs more than resizing."""
+    pixels = torch.randint(0, 256, (61, 83, 3), dtype=torch.uint8)
+    for image in (pixels.permute(2, 0, 1), pixels[5:50, 7:70].permute(2, 0, 1)):
+        resized = Resize((20, 30)).image(image, draws(1))
+        assert resized.permute(1, 2, 0).is_contiguous()
+        planes = Resize((20, 30)).image(image.contiguous(), draws(1))
+        assert planes.is_contiguous()
+        assert torch.equal(resized, planes)

@@ -10,7 +10,7 @@ from hotlap.data.loader.parcel import Parcel, packed, size_of
 from hotlap.data.loader.plan import Step
 from hotlap.data.loader.reading import Fetched, Reader
 
-AHEAD = 2
+AHEAD = 1
 
 
 class Local:

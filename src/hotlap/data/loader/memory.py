@@ -54,7 +54,7 @@ class Pool:
     def take(self) -> Any:
         """Return a free buffer of at least `size` bytes."""
         while self._free:
-            memory = self._free.popleft()
+            memory = self._free.pop()
             if len(memory) >= self.size:
                 return memory
         return torch.empty(self.size, dtype=torch.uint8, pin_memory=self._pin).numpy()

@@ -15,6 +15,8 @@ from hotlap.data.extras import need
 from hotlap.data.store import check
 from hotlap.data.store.files import room, write_whole
 
+BUFFER = 4 << 20  # large writes lie in larger pieces of the page cache, which are read faster
+
 
 def file_name(index: int) -> str:
     """Return a shard's file name."""
@@ -58,7 +60,7 @@ class ShardWriter:
 
     def __enter__(self) -> "ShardWriter":
         with room(self._path):
-            self._file = self._path.open("wb")
+            self._file = self._path.open("wb", buffering=BUFFER)
         return self
 
     def add(self, payload: Any, name: str, fields: Mapping[str, Any]) -> None:

@@ -19,11 +19,22 @@ def resized(images: torch.Tensor, height: int, width: int) -> torch.Tensor:
     """
     if images.shape[-2:] == (height, width):
         return images
+    if len(images) == 1:
+        images = _striding(images)
     if images.dtype is torch.uint8 and images.is_cuda:
         return resized(images.float(), height, width).round_().clamp_(0, 255).to(torch.uint8)
     return functional.interpolate(
         images, (height, width), mode="bilinear", antialias=True, align_corners=False
     )
+
+
+def _striding(images: torch.Tensor) -> torch.Tensor:
+    """Give a batch of one the stride from image to image that its layout implies.
+
+    `image[None]` of one with channels last in memory has another, by which torch takes it for
+    channels first: it then resizes by a slower path, into a layout that has to be turned again.
+    """
+    return images[0].permute(1, 2, 0)[None].permute(0, 3, 1, 2)
 
 
 @dataclass(frozen=True)
