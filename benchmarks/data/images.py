@@ -5,6 +5,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+NOISE = 8.4  # the JPEGs then have 74 KB on average
+
 
 def photo(seed: int) -> Image.Image:
     """About 500 x 375, smooth at several scales, with some noise."""
@@ -14,7 +16,7 @@ def photo(seed: int) -> Image.Image:
     for cells, share in ((4, 0.5), (16, 0.3), (64, 0.2)):
         small = Image.fromarray(rng.integers(0, 256, (cells, cells, 3), dtype=np.uint8))
         total += share * np.asarray(small.resize((width, height), Image.Resampling.BICUBIC))
-    total += rng.normal(0, 4, total.shape)
+    total += rng.normal(0, NOISE, total.shape)
     return Image.fromarray(np.clip(total, 0, 255).astype(np.uint8))
 
 

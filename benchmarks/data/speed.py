@@ -1,116 +1,134 @@
-"""CPU time and wall time an image: hotlap's profiles against an ImageFolder, by turns.
+"""CPU time and wall time a sample: hotlap's profiles against usual ways and peers, by turns.
 
-`python -m benchmarks.data.speed [IMAGES] [ROUNDS]`. CPU time is that of the process tree. Each side
-runs in processes of its own, kept from round to round; the order of the sides alternates. The sides
-of hotlap give uint8 batches (what is copied to a device), those of torch what a DataLoader gives.
+`python -m benchmarks.data.speed [jpeg|raw] [IMAGES] [ROUNDS] [FOLDER]`. Each side runs in a process
+of its own, kept from round to round and idle between; the order of the sides alternates. Peers that
+are not installed get a row that says so (see `peers`). FOLDER keeps what is written for the next
+call.
 """
 
+import json
 import statistics
+import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import psutil
-from torch.utils.data import DataLoader
-
 from benchmarks import record
-from benchmarks.data import images, usual
-from hotlap.data import Loader
-from hotlap.data.pack import pack
-from hotlap.data.transforms import Resize
+from benchmarks.data.peers import PEERS
+from benchmarks.data.prepare import prepare
 
-BATCH = 64
 Row = dict[str, float]
+GROUPS = {
+    "jpeg": [
+        "tv",
+        "tv, 2 workers",
+        "jpeg",
+        "jpeg, 1 process of 2 threads",
+        "jpeg, 2 processes",
+        "jpeg256",
+        *(f"{name} jpeg, 2 workers" for name in PEERS),
+    ],
+    "raw": [
+        "tv",
+        "raw",
+        "npy",
+        "npy, 2 workers",
+        "npy, __getitems__",
+        *(f"{name} raw, {workers} workers" for workers in (0, 2) for name in PEERS),
+    ],
+}
+ROWS_PER_IMAGE = 8
 
 
-def tree_seconds() -> float:
-    """CPU seconds of this process, its living children, and those that ended."""
-    me = psutil.Process()
-    own = me.cpu_times()
-    total = own.user + own.system + own.children_user + own.children_system
-    for child in me.children(recursive=True):
-        times = child.cpu_times()
-        total += times.user + times.system
-    return float(total)
+class Child:
+    """One side, waiting for its turn."""
+
+    def __init__(self, name: str, folder: Path) -> None:
+        command = [sys.executable, "-m", "benchmarks.data.side", name, str(folder)]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self.absent = self._answer().get("absent", "")
+
+    def once(self) -> Row:
+        """Run an epoch."""
+        assert self._process.stdin
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
+        return self._answer()
+
+    def end(self) -> None:
+        """Let it end; what its library leaves running is ended with it."""
+        assert self._process.stdin
+        self._process.stdin.close()
+        try:
+            self._process.wait(20)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def _answer(self) -> Any:
+        assert self._process.stdout
+        line = self._process.stdout.readline()
+        return json.loads(line) if line else {"absent": "it failed; see above"}
 
 
-def once(loader: Any, count: int) -> Row:
-    """Microseconds an image of one epoch."""
-    cpu, wall = tree_seconds(), time.perf_counter()
-    for _ in loader:
-        pass
-    wall = time.perf_counter() - wall
-    return {"cpu": (tree_seconds() - cpu) / count * 1e6, "wall": wall / count * 1e6}
-
-
-def sides(root: Path) -> dict[str, Callable[[], Any]]:
-    """Pack the folder in each profile; return what makes each side."""
-    source = root / "images"
-    sized = {"transform": Resize((224, 224)), "shuffle": True}
-    pack(source, root / "jpeg")
-    pack(source, root / "jpeg256", profile="jpeg256")
-    raw = pack(source, root / "raw", profile="raw", resize=(224, 224))
-    rows = np.empty((len(raw), *raw.row.shape), np.uint8)
-    raw.rows_into(range(len(raw)), rows.reshape(len(raw), -1))
-    np.save(root / "rows.npy", rows)
-    plain = {"batch_size": BATCH, "shuffle": True}
-    return {
-        "tv": lambda: DataLoader(usual.Folder(source), **plain),
-        "tv, 2 workers": lambda: DataLoader(
-            usual.Folder(source), num_workers=2, persistent_workers=True, **plain
-        ),
-        "jpeg": lambda: Loader(root / "jpeg", BATCH, **sized),
-        "jpeg256": lambda: Loader(root / "jpeg256", BATCH, **sized),
-        "raw": lambda: Loader(root / "raw", BATCH, shuffle=True),
-        "npy": lambda: DataLoader(usual.Mapped(root / "rows.npy"), **plain),
-        "npy, 2 workers": lambda: DataLoader(
-            usual.Mapped(root / "rows.npy"), num_workers=2, persistent_workers=True, **plain
-        ),
-    }
-
-
-def main(count: int, rounds: int) -> None:
-    """Measure, and write the record."""
-    with tempfile.TemporaryDirectory() as folder:
-        root = Path(folder)
-        images.folder(root / "images", count)
-        loaders = {name: make() for name, make in sides(root).items()}
-        for loader in loaders.values():
-            once(loader, count)  # warm: start processes, first reads, checksums of rows
-        rows: dict[str, list[Row]] = {name: [] for name in loaders}
+def measure(names: list[str], rounds: int, folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return each side's rows, and the sides that cannot run."""
+    sides: dict[str, Child] = {}
+    try:
+        for name in names:
+            sides[name] = Child(name, folder)
+        absent = {name: side.absent for name, side in sides.items() if side.absent}
+        able = [name for name in names if name not in absent]
+        rows: dict[str, list[Row]] = {name: [] for name in able}
         for number in range(rounds):
-            order = list(loaders) if number % 2 else list(reversed(loaders))
-            for name in order:
-                rows[name].append(once(loaders[name], count))
-    record.write(
-        "data-speed", f"python -m benchmarks.data.speed {count} {rounds}", rows, ratios(rows)
-    )
+            for name in able if number % 2 else reversed(able):
+                rows[name].append(sides[name].once())
+    finally:
+        for side in sides.values():
+            side.end()
+    return rows, absent
 
 
-def ratios(rows: dict[str, list[Row]]) -> dict[str, Any]:
-    """Medians, and the median of the paired ratios to the first side."""
+def summary(rows: dict[str, list[Row]], own: tuple[str, ...]) -> dict[str, Any]:
+    """Medians, and medians of the paired ratios: to `tv`, and of hotlap's sides to each."""
     return {
-        name: {
-            f"{kind}_us": round(statistics.median(row[kind] for row in found), 1)
-            for kind in ("cpu", "wall")
-        }
+        name: {f"{kind}_us": _median([row[kind] for row in found], 1) for kind in ("cpu", "wall")}
+        | {f"{kind}_over_tv": _ratio(rows["tv"], found, kind) for kind in ("cpu", "wall")}
         | {
-            f"{kind}_over_tv": round(
-                statistics.median(
-                    base[kind] / row[kind] for base, row in zip(rows["tv"], found, strict=True)
-                ),
-                2,
-            )
+            f"{kind}_{side}_over_this": _ratio(found, rows[side], kind)
+            for side in own
             for kind in ("cpu", "wall")
         }
         for name, found in rows.items()
     }
 
 
+def _ratio(slow: list[Row], fast: list[Row], kind: str) -> float:
+    return _median([a[kind] / b[kind] for a, b in zip(slow, fast, strict=True)], 2)
+
+
+def _median(values: list[float], digits: int) -> float:
+    return round(statistics.median(values), digits)
+
+
+def main(group: str = "jpeg", count: int = 512, rounds: int = 5, place: str = "") -> None:
+    """Measure one group, and write the record."""
+    with tempfile.TemporaryDirectory() as passing:
+        folder = Path(place or passing)
+        prepare(folder, count, count * ROWS_PER_IMAGE)
+        rows, absent = measure(GROUPS[group], rounds, folder)
+    own = tuple(name for name in (group, "jpeg256") if name in rows)
+    record.write(
+        f"data-{group}",
+        f"python -m benchmarks.data.speed {group} {count} {rounds}",
+        rows | absent,
+        summary(rows, own) | absent,
+    )
+
+
 if __name__ == "__main__":
-    given = [int(argument) for argument in sys.argv[1:]]
-    main(*(given + [512, 5][len(given) :]))
+    given = sys.argv[1:]
+    main(*given[:1], *map(int, given[1:3]), *given[3:])

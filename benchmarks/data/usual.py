@@ -41,3 +41,16 @@ class Mapped(Dataset[Any]):
 
     def __getitem__(self, index: int) -> torch.Tensor:
         return torch.from_numpy(self.rows[index].copy())
+
+
+class Gathered(Mapped):
+    """Rows of a memory-mapped .npy, a batch at once: the least that NumPy can do."""
+
+    def __getitems__(self, indices: list[int]) -> torch.Tensor:
+        """Return a whole batch, which needs no joining."""
+        return torch.from_numpy(self.rows[indices])
+
+
+def same(batch: torch.Tensor) -> torch.Tensor:
+    """Leave a batch as it is."""
+    return batch
