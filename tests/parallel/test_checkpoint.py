@@ -14,7 +14,7 @@ from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
 from hotlap.parallel.checkpoint import ShardedCheckpointer
-from parallel.crew import ranks
+from parallel.farm import run as ranks
 
 STEPS = 3
 
@@ -71,7 +71,7 @@ def write(folder: Path, layout: str) -> dict[str, Any]:
     optimizer.param_groups[0]["lr"] = 0.005
     wanted = values(model, optimizer)
     saver = ShardedCheckpointer(folder)
-    saver.save(7, [model], [optimizer], shared={"count": 7}, own=f"of {saver._ranks.rank}")
+    saver.save(7, [model], optimizer, shared={"count": 7}, own=f"of {saver._ranks.rank}")
     with torch.no_grad():  # what is trained on meanwhile is not what is written
         for parameter in model.parameters():
             parameter.fill_(9.0)
@@ -83,7 +83,7 @@ def read(folder: Path, layout: str) -> tuple[dict[str, Any], Any]:
     model = laid(made(seed=5), layout)
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
     saver = ShardedCheckpointer(folder)
-    loaded = saver.load([model], [optimizer])
+    loaded = saver.load([model], optimizer)
     saver.close()
     return values(model, optimizer), loaded
 
@@ -111,10 +111,10 @@ def call(layout: str, function: Any, *args: Any) -> list[Any]:
 def test_training_goes_on_as_if_it_had_not_been_stopped(tmp_path: Path) -> None:
     model, optimizer = trained("alone")
     saver = ShardedCheckpointer(tmp_path)
-    saver.save(3, [model], [optimizer])
+    saver.save(3, [model], optimizer)
     other = made(seed=8)
     adam = torch.optim.AdamW(other.parameters(), lr=0.01, weight_decay=0.1)
-    assert saver.load([other], [adam]) is not None
+    assert saver.load([other], adam) is not None
     for x in torch.randn(4, 8, 6):
         for one, its in ((model, optimizer), (other, adam)):
             one(x).square().mean().backward()
@@ -178,10 +178,10 @@ def test_an_optimizer_that_has_not_stepped_is_saved_and_left_as_it_is(tmp_path: 
     model = made()
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.3)
     saver = ShardedCheckpointer(tmp_path)
-    saver.save(0, [model], [optimizer])
+    saver.save(0, [model], optimizer)
     assert not optimizer.state
     stepped, its = trained("alone")
-    assert saver.load([stepped], [its]) is not None
+    assert saver.load([stepped], its) is not None
     assert not its.state
     assert its.param_groups[0]["lr"] == 0.3
     saver.close()
@@ -194,10 +194,10 @@ def test_a_parameter_without_state_begins_with_zeros(tmp_path: Path) -> None:
     optimizer.step()
     optimizer.zero_grad()
     saver = ShardedCheckpointer(tmp_path)
-    saver.save(1, [model], [optimizer])
+    saver.save(1, [model], optimizer)
     other = made(seed=2)
     its = torch.optim.AdamW(other.parameters())
-    saver.load([other], [its])
+    saver.load([other], its)
     assert its.state[other[0].weight]["step"].item() == 1
     fresh = its.state[other[3].weight]
     assert fresh["step"].item() == 0

@@ -1,8 +1,8 @@
 """The parts of a step put together, around a loop that stays the reader's own."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack
-from typing import Any
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, nn
 from torch.optim import Optimizer
@@ -13,18 +13,21 @@ from hotlap.engine.accumulation import ALONE, Weigh, grouped
 from hotlap.engine.config import EngineConfig
 from hotlap.engine.determinism import choose_kernels, seed_everything
 from hotlap.engine.evaluation import evaluating
-from hotlap.engine.feed import Feed
+from hotlap.engine.feed import Feed, tell_epoch
 from hotlap.engine.loggers import Logger
 from hotlap.engine.logs import Logs
 from hotlap.engine.placement import Placement
 from hotlap.engine.precision import Precision
-from hotlap.engine.preparation import device_of, plain, prepared
+from hotlap.engine.preparation import device_of, prepared
 from hotlap.engine.randomness import Randomness, globals_of
 from hotlap.engine.readings import Value
 from hotlap.engine.saving import restore, save, writer
-from hotlap.engine.spread import clipper_of
+from hotlap.engine.spread import spread_of
 from hotlap.engine.stepper import Stepper
 from hotlap.engine.sync import GradientSync
+
+if TYPE_CHECKING:
+    from hotlap.parallel.applying import Parallelized
 
 State = dict[str, Any]
 
@@ -42,7 +45,8 @@ class Engine:
     ```
 
     Args:
-        model: trained; may be wrapped by DistributedDataParallel or sharded by `fully_shard`.
+        model: trained; may be wrapped by DistributedDataParallel or sharded by `fully_shard`, or be
+            what `hotlap.parallel.apply` gave.
         optimizer: over the model's parameters.
         scheduler: stepped once per optimizer step.
         config: what to do; by default nothing but the plain float32 loop.
@@ -58,7 +62,7 @@ class Engine:
 
     def __init__(
         self,
-        model: nn.Module,
+        model: "nn.Module | Parallelized",
         optimizer: Optimizer,
         *,
         scheduler: LRScheduler | None = None,
@@ -73,11 +77,13 @@ class Engine:
         )
         if config.seed is not None:
             seed_everything(config.seed)
-        self.device = device_of(model, config.device)
-        self.module = plain(model)
-        self.model, undo = prepared(model, config, self.device)
-        for function in undo:
-            self._undo.callback(function)
+        self.spread = spread = spread_of(model, config)
+        self.device = spread.device or device_of(spread.model, config.device)
+        self.model: nn.Module = spread.model
+        if spread.device is None:
+            self.model, undo = prepared(spread.model, config, self.device)
+            for function in undo:
+                self._undo.callback(function)
         self.precision = Precision(config.precision, self.device)
         self.precision.on()
         self._undo.callback(self.precision.off)
@@ -86,14 +92,14 @@ class Engine:
             scheduler=scheduler,
             scaler=self.precision.scaler,
             clip=config.clip,
-            clipper=clipper_of(model),
+            clipper=spread.clipper,
         )
         self.checkpoints = writer(config.folder, config.keep) if config.folder else None
         self.count = self.epoch = 0
         self._place = Placement(
             self.device, channels_last=config.channels_last, prefetch=config.prefetch
         )
-        self._sync = GradientSync(model)
+        self._sync = GradientSync(spread.model)
         self.extra = dict(extra or {})
         self._feed: Feed | None = None
         self._position: State | None = None
@@ -117,11 +123,11 @@ class Engine:
         """
         self._feed = feed = Feed(loader, self._position)
         self._position = None
-        _tell_epoch(loader, self.epoch)
+        tell_epoch(loader, self.epoch)
         groups = grouped(feed, self.config.accumulate, weigh, self.device)
         for batch, share in self._place.each(groups):
             self._share = share
-            if self._sync.needed:
+            if self._sync.needed and self.spread.pipeline is None:  # which does it by itself
                 self._sync.switch(share.last)
             yield batch
             if share.last:
@@ -129,15 +135,39 @@ class Engine:
 
     def forward(self) -> AbstractContextManager[object]:
         """The context for forward pass and loss: autocast, if the precision wants it."""
-        return self.precision.forward()
+        if self.spread.device is None:
+            return self.precision.forward()
+        return _both(self.precision.forward(), self.spread.context())
 
     def step(self, loss: Tensor) -> None:
         """Take a micro-batch's mean loss: backward, and with the last of a group the update."""
-        share = self._share
-        self.stepper.backward(loss, share.over)
-        if share.last:
+        with self.spread.context():
+            self.stepper.backward(loss, self._share.over)
+        self._after_backward(loss)
+
+    def pipeline_step(self, *inputs: Tensor, target: Any) -> Tensor | None:
+        """Forward, loss and backward of a batch through a pipeline, and what `step` does.
+
+        Every rank of the pipeline is given the whole batch.
+
+        Returns:
+            The batch's mean loss on the ranks that have the last stage, None on the others.
+
+        Raises:
+            ValueError: the model has no pipeline.
+        """
+        if self.spread.pipeline is None:
+            raise ValueError("there is no pipeline here: compute the loss, and call step(loss)")
+        with self.forward():
+            loss = self.spread.pipeline.step(*inputs, target=target, over=self._share.over)
+        self.stepper.pending = True
+        self._after_backward(loss)
+        return loss
+
+    def _after_backward(self, loss: Tensor | None) -> None:
+        if self._share.last:
             self._update()
-            if self._logs.active:
+            if self._logs.active and loss is not None:
                 self._logs.step(self.count, loss, self.stepper)
 
     def _update(self) -> None:
@@ -192,7 +222,7 @@ class Engine:
         For a checkpoint by hand, take it in the body of the loop over `steps` at its end, or
         between two passes: the loader's position is that of the last step whose body is through.
         """
-        model = states.gather(self.module, self.stepper.optimizer)
+        model = states.gather(self.spread.parts[0], self.stepper.optimizer)
         return {**model, **self.shared_state(), **self.own_state()}
 
     def shared_state(self) -> State:
@@ -216,7 +246,7 @@ class Engine:
 
     def load_state_dict(self, state: State) -> None:
         """Take up what `state_dict` gave."""
-        states.scatter(self.module, self.stepper.optimizer, state)
+        states.scatter(self.spread.parts[0], self.stepper.optimizer, state)
         self.load_rest(state, state)
 
     def load_rest(self, shared: State, own: State) -> None:
@@ -246,8 +276,9 @@ class Engine:
         self.close()
 
 
-def _tell_epoch(loader: Any, epoch: int) -> None:
-    """Let samplers that shuffle by epoch (DistributedSampler) know which it is."""
-    sampler = getattr(loader, "sampler", None)
-    if sampler is not None and hasattr(sampler, "set_epoch"):
-        sampler.set_epoch(epoch)
+@contextmanager
+def _both(
+    first: AbstractContextManager[object], second: AbstractContextManager[object]
+) -> Iterator[None]:
+    with first, second:
+        yield

@@ -128,3 +128,10 @@ def elsewhere(position: State | None) -> State | None:
         return position
     fresh = not position["taken"] and not position["over"] and not position["loader"]
     return None if fresh else {**position, "begin": {}, "now": None}
+
+
+def tell_epoch(loader: Any, epoch: int) -> None:
+    """Let samplers that shuffle by epoch (DistributedSampler) know which it is."""
+    sampler = getattr(loader, "sampler", None)
+    if sampler is not None and hasattr(sampler, "set_epoch"):
+        sampler.set_epoch(epoch)

@@ -40,8 +40,8 @@ def save(to: "Checkpointer | ShardedCheckpointer", engine: "Engine") -> None:
     shared["position"] = elsewhere(own["position"])
     to.save(
         engine.count,
-        [engine.module],
-        [engine.stepper.optimizer],
+        engine.spread.parts,
+        engine.stepper.optimizer,
         shared=shared,
         own=own,
         tensors=_flat(shards),
@@ -81,7 +81,7 @@ def _restore_shards(shards: "ShardedCheckpointer", engine: "Engine", step: int) 
     states = {name: thing.state_dict() for name, thing in engine.extra.items()}
     spread = {name: state for name, state in states.items() if _has_shards(state)}
     found = shards.load(
-        [engine.module], [engine.stepper.optimizer], step=step, tensors=_flat(spread)
+        engine.spread.parts, engine.stepper.optimizer, step=step, tensors=_flat(spread)
     )
     assert found is not None
     own = found.own or {"random": None, "position": found.shared["position"]}

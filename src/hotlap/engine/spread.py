@@ -1,12 +1,24 @@
 """What changes where a model is spread over ranks."""
 
-from typing import Any
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
 from torch.nn.utils import clip_grad_norm_
 
+from hotlap.engine.config import EngineConfig
+from hotlap.engine.preparation import plain
 from hotlap.engine.stepper import Clipper
+
+if TYPE_CHECKING:
+    from torch.distributed.device_mesh import DeviceMesh
+
+    from hotlap.parallel.applying import Parallelized
+    from hotlap.parallel.pipeline import Pipeline
 
 
 def distributed() -> bool:
@@ -28,10 +40,60 @@ def is_shard(value: Any) -> bool:
     return isinstance(value, DTensor)
 
 
-def clipper_of(model: nn.Module) -> Clipper:
-    """What clips by the norm of the whole model's gradients, whichever part of it is here."""
-    if not sharded(model):
-        return clip_grad_norm_
-    from hotlap.parallel import norms
+@dataclass(frozen=True)
+class Spread:
+    """A model as it lies over the ranks.
 
-    return norms.clip_grad_norm_
+    `parts` are the modules inside the wrappers, by whose names states are saved; `device` is None
+    where the engine may choose; forward pass and loss run in `context()`, backward as well.
+    """
+
+    model: nn.Module
+    parts: tuple[nn.Module, ...]
+    clipper: Clipper = clip_grad_norm_
+    device: torch.device | None = None
+    pipeline: "Pipeline | None" = None
+    context: Callable[[], AbstractContextManager[object]] = nullcontext
+
+
+def spread_of(model: "nn.Module | Parallelized", config: EngineConfig) -> Spread:
+    """How a model lies: one that was wrapped or sharded by hand, or by `hotlap.parallel.apply`.
+
+    Raises:
+        ValueError: the engine is asked for what `apply` has to do.
+    """
+    if isinstance(model, nn.Module):
+        clipper = _true_clipper(None) if sharded(model) else clip_grad_norm_
+        return Spread(model, (plain(model),), clipper)
+    _check(model, config)
+    across = model.mesh["pipeline"]
+    return Spread(
+        model.model,
+        tuple(map(plain, model.parts)),
+        _true_clipper(across) if across or sharded(model.model) else clip_grad_norm_,
+        model.mesh.device,
+        model.pipeline,
+        model.loss_context,
+    )
+
+
+def _check(model: "Parallelized", config: EngineConfig) -> None:
+    late = [
+        name
+        for name in ("compile", "recompute", "recompute_every", "channels_last")
+        if getattr(config, name)
+    ]
+    if late:
+        raise ValueError(
+            f"EngineConfig({late[0]}=...) comes too late for a model that is spread already: say "
+            "so in hotlap.parallel.apply(preparation=Preparation(...))"
+        )
+    if model.pipeline is not None and config.precision == "fp16":
+        raise ValueError("a pipeline computes its own backward pass, unscaled: use bf16, not fp16")
+
+
+def _true_clipper(across: "DeviceMesh | None") -> Clipper:
+    """What clips by the norm of the whole model's gradients, whichever part of it is here."""
+    from hotlap.parallel.norms import clip_grad_norm_ as clip
+
+    return partial(clip, pipeline=across)

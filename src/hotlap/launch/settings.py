@@ -37,7 +37,7 @@ def command(given: Given, words: Sequence[str]) -> tuple[str, ...]:
         value = options.get(option.key)
         if value is True:
             told.append(f"--{option.name}")
-        elif value not in {None, False}:
+        elif value is not None and value is not False:
             told.append(f"--{option.name}={value}")
     return (sys.executable, "-m", "torch.distributed.run", *told, *words)
 

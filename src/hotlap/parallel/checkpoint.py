@@ -66,7 +66,7 @@ class ShardedCheckpointer:
         self,
         step: int,
         models: Sequence[nn.Module],
-        optimizers: Sequence[Optimizer] = (),
+        optimizer: Optimizer | None = None,
         *,
         shared: Any = None,
         own: Any = None,
@@ -79,7 +79,7 @@ class ShardedCheckpointer:
         Args:
             step: names the checkpoint.
             models: the model, or the pipeline stages of this rank.
-            optimizers: one for each model, or none.
+            optimizer: over the parameters of all of them.
             shared: what is the same on all ranks: numbers, strings, tensors and containers.
             own: what is this rank's alone, such as its random numbers.
             tensors: more tensors by name, which may be sharded.
@@ -88,7 +88,7 @@ class ShardedCheckpointer:
             OSError, torch.distributed.checkpoint.api.CheckpointException: the last save failed.
         """
         self.wait()
-        flat = collect(models, optimizers) | {f"more.{k}": v for k, v in (tensors or {}).items()}
+        flat = collect(models, optimizer) | {f"more.{k}": v for k, v in (tensors or {}).items()}
         flat["shared"] = packed({"world": self._ranks.world, "value": shared})
         flat[f"own.{self._ranks.rank}"] = packed(own)
         partial = self.folder / f"step-{step:09d}.partial"
@@ -134,7 +134,7 @@ class ShardedCheckpointer:
     def load(
         self,
         models: Sequence[nn.Module],
-        optimizers: Sequence[Optimizer] = (),
+        optimizer: Optimizer | None = None,
         *,
         step: int | None = None,
         tensors: Mapping[str, Tensor] | None = None,
@@ -151,9 +151,9 @@ class ShardedCheckpointer:
             return None
         path = self.folder / f"step-{step:09d}"
         self._seen_by_all(path)
-        flat = template(models, optimizers) | {f"more.{k}": v for k, v in (tensors or {}).items()}
+        flat = template(models, optimizer) | {f"more.{k}": v for k, v in (tensors or {}).items()}
         found = reading.read(path, flat, self._ranks)
-        put_back(models, optimizers, found.flat)
+        put_back(models, optimizer, found.flat)
         return Loaded(step, found.shared, found.own)
 
     def _seen_by_all(self, path: Path) -> None:

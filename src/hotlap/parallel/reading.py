@@ -1,6 +1,7 @@
 """Reading a directory of shards into the layout that is here."""
 
 import io
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,13 +52,15 @@ def read(path: Path, flat: Flat, ranks: Meeting) -> Found:
     for name in ("shared", own):
         if isinstance(entry := saved.get(name), TensorStorageMetadata):
             wanted[name] = torch.empty(entry.size, dtype=torch.uint8)
-    load(
-        wanted,
-        storage_reader=reader,
-        planner=_Planner(),
-        process_group=ranks.group,
-        no_dist=ranks.alone,
-    )
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "torch.distributed is", UserWarning)  # as is meant
+        load(
+            wanted,
+            storage_reader=reader,
+            planner=_Planner(),
+            process_group=ranks.group,
+            no_dist=ranks.alone,
+        )
     shared = unpacked(wanted.pop("shared"))
     mine = unpacked(wanted.pop(own)) if own in wanted else None
     same = shared["world"] == ranks.world

@@ -1,8 +1,8 @@
 """Model and optimizer as one flat dictionary, by names that no layout changes."""
 
 import io
-from collections.abc import Iterable, Sequence
-from itertools import zip_longest
+import re
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -18,10 +18,11 @@ from torch.optim import Optimizer
 
 Flat = dict[str, Any]
 MODEL, OPTIMIZER, STATE = "model.", "optimizer.", "optimizer.state."
+_STAGE = re.compile(r"^((?:state|param_groups)\.)?\d+\.")
 _FLAT = StateDictOptions(flatten_optimizer_state_dict=True)
 
 
-def collect(models: Sequence[nn.Module], optimizers: Sequence[Optimizer]) -> Flat:
+def collect(models: Sequence[nn.Module], optimizer: Optimizer | None = None) -> Flat:
     """Every parameter, buffer and optimizer value by name, sharded as it is.
 
     An optimizer that has not stepped yet has no state, and is left without.
@@ -29,69 +30,65 @@ def collect(models: Sequence[nn.Module], optimizers: Sequence[Optimizer]) -> Fla
     Args:
         models: the whole model, or the pipeline stages of this rank, which keep the names that
             their layers have in the whole.
-        optimizers: one for each model.
+        optimizer: over the parameters of all of them.
     """
-    flat: Flat = {}
-    for model, optimizer in _pairs(models, optimizers):
-        flat |= _named(MODEL, get_model_state_dict(model))
-        if optimizer is not None:
-            flat |= _of_optimizer(model, optimizer)
+    flat = _of_model(models)
+    if optimizer is not None:
+        stepped = bool(optimizer.state)
+        flat |= _of_optimizer(models, optimizer)
+        if not stepped:  # torch has made a state to name its values
+            optimizer.state.clear()
+            flat = {name: value for name, value in flat.items() if not name.startswith(STATE)}
     return flat
 
 
-def template(models: Sequence[nn.Module], optimizers: Sequence[Optimizer]) -> Flat:
-    """What `collect` gives, with the state that each optimizer will have: to be loaded into."""
-    flat: Flat = {}
-    for model, optimizer in _pairs(models, optimizers):
-        flat |= _named(MODEL, get_model_state_dict(model))
-        if optimizer is not None:
-            flat |= _named(OPTIMIZER, _optimizer_dict(model, optimizer))
-    return flat
+def template(models: Sequence[nn.Module], optimizer: Optimizer | None = None) -> Flat:
+    """What `collect` gives, with the state that the optimizer will have: to be loaded into."""
+    flat = _of_model(models)
+    return flat if optimizer is None else flat | _of_optimizer(models, optimizer)
 
 
-def put_back(models: Sequence[nn.Module], optimizers: Sequence[Optimizer], flat: Flat) -> None:
+def put_back(models: Sequence[nn.Module], optimizer: Optimizer | None, flat: Flat) -> None:
     """Load what `collect` gave, read into a `template`."""
-    for model, optimizer in _pairs(models, optimizers):
-        own = get_model_state_dict(model)
-        set_model_state_dict(model, {name: flat[MODEL + name] for name in own})
-        if optimizer is not None:
-            _load_optimizer(model, optimizer, flat)
-
-
-def _load_optimizer(model: nn.Module, optimizer: Optimizer, flat: Flat) -> None:
-    names = _optimizer_dict(model, optimizer)
-    values = {name: flat[OPTIMIZER + name] for name in names if OPTIMIZER + name in flat}
-    set_optimizer_state_dict(model, optimizer, values, options=_FLAT)
+    joint = _joint(models)
+    names = get_model_state_dict(joint)
+    set_model_state_dict(joint, {name: flat[MODEL + _inner(joint, name)] for name in names})
+    if optimizer is None:
+        return
+    own = _named(joint, optimizer)
+    values = {k: flat.get(OPTIMIZER + _inner(joint, k), value) for k, value in own.items()}
+    set_optimizer_state_dict(joint, optimizer, values, options=_FLAT)
     if not any(name.startswith(STATE) for name in flat):
         optimizer.state.clear()
 
 
-def _of_optimizer(model: nn.Module, optimizer: Optimizer) -> Flat:
-    stepped = bool(optimizer.state)
-    named = _named(OPTIMIZER, _optimizer_dict(model, optimizer))
-    if stepped:
-        return named
-    optimizer.state.clear()  # torch has made one to name its values
-    return {name: value for name, value in named.items() if not name.startswith(STATE)}
+def _of_model(models: Sequence[nn.Module]) -> Flat:
+    joint = _joint(models)
+    values = get_model_state_dict(joint)
+    return {MODEL + _inner(joint, name): value for name, value in values.items()}
 
 
-def _optimizer_dict(model: nn.Module, optimizer: Optimizer) -> Flat:
-    return dict(get_optimizer_state_dict(model, optimizer, options=_FLAT))
+def _of_optimizer(models: Sequence[nn.Module], optimizer: Optimizer) -> Flat:
+    joint = _joint(models)
+    values = _named(joint, optimizer)
+    return {OPTIMIZER + _inner(joint, name): value for name, value in values.items()}
 
 
-def _named(prefix: str, values: Flat) -> Flat:
-    return {prefix + name: value for name, value in values.items()}
+def _named(joint: nn.Module, optimizer: Optimizer) -> Flat:
+    return dict(get_optimizer_state_dict(joint, optimizer, options=_FLAT))
 
 
-def _pairs(
-    models: Sequence[nn.Module], optimizers: Sequence[Optimizer]
-) -> Iterable[tuple[nn.Module, Optimizer | None]]:
-    if optimizers and len(optimizers) != len(models):
-        raise ValueError(
-            f"{len(models)} models and {len(optimizers)} optimizers: give each part of the model "
-            "an optimizer of its own, or none to any"
-        )
-    return zip_longest(models, optimizers)
+class _Joint(nn.ModuleList):
+    """The stages of one rank, for an optimizer that is over all of them."""
+
+
+def _joint(models: Sequence[nn.Module]) -> nn.Module:
+    return models[0] if len(models) == 1 else _Joint(models)
+
+
+def _inner(joint: nn.Module, name: str) -> str:
+    """A name as it is in the whole model: without the number of the stage."""
+    return _STAGE.sub(r"\1", name, count=1) if isinstance(joint, _Joint) else name
 
 
 def packed(value: Any) -> Tensor:

@@ -1,0 +1,1 @@
+"""Training over several ranks: what it survives, and what it costs."""
