@@ -37,7 +37,7 @@ def payload(taken, *, own=0.004, packed=0.0004, wait=0.8, about=None, **how):
     }  # fmt: skip
     dataset["packed"] = {
         "profile": "raw", "resize": [96, 64], "pairs": pairs, "samples": 24, "bytes": 18432.0,
-        "transforms": [["Normalize", [[0.5, 0.4, 0.3], [1.0, 1.0, 1.0]]]], **how,
+        "transforms": [["Normalize", [[0.5, 0.4, 0.3], [1.0, 1.0, 1.0]]]], "sure": False, **how,
     }  # fmt: skip
     return {
         "step": {"mean": STEP},
@@ -74,6 +74,24 @@ def test_it_says_what_was_measured_what_to_type_and_where(photos, tmp_path):
     )
     assert len(found.notes) == 1
     assert "--resize 96 (short side" in found.notes[0]
+
+
+def test_a_resize_that_its_pixels_told_needs_no_note(photos, tmp_path):
+    assert proposal(payload(photos, sure=True), tmp_path).notes == ()
+
+
+@pytest.mark.parametrize(
+    ("steps", "code"),
+    [
+        ([["Resize", [[96, 96]]]], "transforms.Resize((96, 96))"),
+        ([["Resize", [96]], ["CenterCrop", [[96, 96]]]],
+         "transforms.Resize(96), transforms.CenterCrop(96)"),
+        ([["RandomResizedCrop", [[96, 64]]]], "transforms.RandomResizedCrop((96, 64))"),
+    ],
+)  # fmt: skip
+def test_transforms_are_written_as_they_were_run(photos, tmp_path, steps, code):
+    found = proposal(payload(photos, transforms=steps), tmp_path)
+    assert f"transform=[{code}])" in found.code[1]
 
 
 def test_it_joins_the_other_remedies_of_the_wait(photos, tmp_path):

@@ -85,7 +85,7 @@ def test_samples_that_vary_are_packed_larger_than_they_are_cut(paths, tmp_path):
     found = trained(DataLoader(Photos(paths, vary=True), batch_size=8), tmp_path)
     assert found["draws"]
     assert not found["shuffle"]
-    assert (found["packed"]["profile"], found["packed"]["resize"]) == ("jpeg256", 28)
+    assert (found["packed"]["profile"], found["packed"]["resize"]) == ("jpeg256", 27)
     steps = [name for name, _ in found["packed"]["transforms"]]
     assert steps == ["RandomResizedCrop", "RandomHorizontalFlip", "Normalize"]
 
@@ -102,6 +102,14 @@ class Stream(IterableDataset):
 
     def __iter__(self):
         return (self.data[index] for index in range(len(self.data)))
+
+
+class Turned(Photos):
+    """Holds something that no resize gives."""
+
+    def __getitem__(self, index):
+        image, label = super().__getitem__(index)
+        return image.flip(1), label
 
 
 class Failing(Photos):
@@ -123,7 +131,8 @@ def never_compared(monkeypatch):
 def test_other_datasets_are_left_alone(paths, tmp_path, monkeypatch):
     never_compared(monkeypatch)
     rows = TensorDataset(torch.randn(64, 3, SIDE, SIDE), torch.randint(0, 2, (64,)))
-    for data in (rows, Photos(paths, twice=True), Stream(paths), Photos(paths[:8])):
+    others = (Photos(paths, twice=True), Stream(paths), Photos(paths[:8]), Turned(paths))
+    for data in (rows, *others):
         found = trained(DataLoader(data, batch_size=4), tmp_path)
         assert "packed" not in found
         assert "failed" not in found

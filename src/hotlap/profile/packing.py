@@ -160,7 +160,7 @@ def _command(found: Layout, packed: Mapping[str, Any]) -> str:
 def _code(dataset: Mapping[str, Any], packed: Mapping[str, Any]) -> tuple[str, str]:
     """The import, and the line that stands where the DataLoader stood."""
     steps = ", ".join(
-        f"transforms.{name}({_arguments(args)})" for name, args in packed["transforms"]
+        f"transforms.{name}({_arguments(name, args)})" for name, args in packed["transforms"]
     )
     transform = f", transform=[{steps}]" if steps else ""
     shuffle = ", shuffle=True" if dataset["shuffle"] else ""
@@ -171,16 +171,18 @@ def _code(dataset: Mapping[str, Any], packed: Mapping[str, Any]) -> tuple[str, s
     )
 
 
-def _arguments(values: Any) -> str:
-    if len(values) == 1 and len(set(values[0])) == 1:
-        return str(values[0][0]) if isinstance(values[0][0], int) else repr(tuple(values[0]))
-    return ", ".join(repr(tuple(value)) for value in values)
+def _arguments(name: str, values: Any) -> str:
+    """The arguments as code; a square is one number, but for Resize, where that is a short side."""
+    square = len(values) == 1 and isinstance(values[0], list) and len(set(values[0])) == 1
+    if square and name != "Resize":
+        return repr(values[0][0])
+    return ", ".join(repr(tuple(v) if isinstance(v, list) else v) for v in values)
 
 
 def _notes(dataset: Mapping[str, Any], packed: Mapping[str, Any]) -> list[str]:
     """What to mind when packing so."""
     notes = []
-    if packed["profile"] == "raw":
+    if packed["profile"] == "raw" and not packed["sure"]:
         notes.append(
             "rows are resized to both sides; where your transform keeps the shape and cuts, give "
             f"--resize {packed['resize'][0]} (short side, middle cut out)"

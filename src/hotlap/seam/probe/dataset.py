@@ -18,6 +18,7 @@ from torch.utils.data._utils.fetch import _MapDatasetFetcher
 from torch.utils.data.sampler import SequentialSampler
 
 from hotlap.seam.patch import load
+from hotlap.seam.probe.fitting import ALIKE, Fit, fitted
 from hotlap.seam.probe.holding import faults_of
 from hotlap.seam.probe.opened import opened
 from hotlap.seam.where import is_users_file, short
@@ -52,6 +53,7 @@ class Seen:
     draws: bool = False
     why: str = ""
     faults: dict[str, float] = field(default_factory=dict)
+    fit: Fit | None = None
     transforms: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
@@ -86,6 +88,10 @@ def _look(found: Seen, dataset: Any, streams: Any) -> None:
     found.shape, found.dtype = form(batch)
     found.transforms = dict(_transforms(dataset))
     found.why = _unfit(first, found.shape)
+    if not found.why and not found.draws:
+        found.fit = fitted(_images(batch), first.files)
+        if found.fit.agreement < ALIKE:
+            found.why = "its transform is none that a packed copy could stand for"
     if found.why:
         return
     count = min(len(order), max(FEWEST, int(SECONDS / max(first.seconds, 1e-6))))
@@ -142,14 +148,19 @@ def is_image(path: str) -> bool:
 
 def form(batch: Any) -> tuple[tuple[int, ...], str]:
     """(3, height, width) and dtype of a batch's colour images; nothing if it holds none."""
+    first = _images(batch)
+    return (tuple(first.shape[1:]), str(first.dtype)[6:]) if first is not None else ((), "")
+
+
+def _images(batch: Any) -> Any:
+    """The colour images of a batch as (samples, 3, height, width); None if it holds none."""
     first = batch[0] if isinstance(batch, (list, tuple)) and batch else batch
     first = next(iter(batch.values()), None) if isinstance(batch, dict) else first
     if not isinstance(first, torch.Tensor) or first.dim() != 4:
-        return (), ""
-    _, *shape = first.shape
-    if shape[0] != 3 and shape[-1] == 3:
-        shape = [shape[-1], *shape[:-1]]
-    return (tuple(shape), str(first.dtype)[6:]) if shape[0] == 3 else ((), "")
+        return None
+    last = first.shape[1] != 3 and first.shape[-1] == 3
+    images = first.permute(0, 3, 1, 2) if last else first
+    return images if images.shape[1] == 3 else None
 
 
 def labels_of(batch: Any, count: int) -> list[int | None]:

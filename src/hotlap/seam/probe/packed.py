@@ -3,7 +3,6 @@
 Both read the same samples by turns, on one core, from the page cache.
 """
 
-import math
 import os
 import shutil
 import tempfile
@@ -17,16 +16,16 @@ import torch
 from hotlap.core.machine import available_memory
 from hotlap.seam.patch import load
 from hotlap.seam.probe.dataset import Seen, Taken
+from hotlap.seam.probe.fitting import CROP_FROM
 
 ROUNDS = 6
-CROP_FROM = 8 / 7
-"""How much larger than the crop the short side of a stored JPEG is: 256 for 224."""
 
 
 def plan(seen: Seen) -> dict[str, Any]:
     """How to pack: rows where samples are the same each time and would fit into RAM, else JPEGs.
 
-    Rows keep what does not vary; a random crop needs the image around it.
+    Rows keep what does not vary; a random crop needs the image around it, and so does one out of
+    an image that was resized to more.
     """
     assert seen.taken is not None
     _, height, width = seen.shape
@@ -34,18 +33,29 @@ def plan(seen: Seen) -> dict[str, Any]:
     crops = seen.draws and varied != {"RandomHorizontalFlip"}
     row = 3 * height * width
     small = row * seen.about["length"] < available_memory() // 2
+    how = seen.fit.how if seen.fit else "both"
+    raw = small and not crops and how != "larger"
     steps: list[tuple[str, tuple[Any, ...]]] = []
     if crops:
         steps = [("RandomResizedCrop", ((height, width),))]
-    if not crops and not small:
-        steps = [("Resize", ((height, width),))]
+    elif not raw:
+        steps = _cut(how, height, width)
     if seen.draws:
         steps.append(("RandomHorizontalFlip", ()))
     if seen.dtype != "uint8":
         steps.append(("Normalize", _scale(seen)))
-    raw = small and not crops
-    side = [height, width] if raw else math.ceil(CROP_FROM * max(height, width))
-    return {"profile": "raw" if raw else "jpeg256", "resize": side, "transforms": steps}
+    larger = round(CROP_FROM * max(height, width))
+    side = ([height, width] if how == "both" else height) if raw else larger
+    told = {"profile": "raw" if raw else "jpeg256", "resize": side, "transforms": steps}
+    return told | {"sure": seen.fit is not None}
+
+
+def _cut(how: str, height: int, width: int) -> list[tuple[str, tuple[Any, ...]]]:
+    """What gives the samples from stored JPEGs whose short side is larger."""
+    if how == "both":
+        return [("Resize", ((height, width),))]
+    cut: tuple[str, tuple[Any, ...]] = ("CenterCrop", ((height, width),))
+    return [cut] if how == "larger" else [("Resize", (height,)), cut]
 
 
 def _scale(seen: Seen) -> tuple[list[float], list[float]]:

@@ -1,0 +1,72 @@
+"""Which of the usual resizes a dataset applies: told by its pixels.
+
+A sample is compared with what each resize makes of its file. The correlation of pixels, channel by
+channel, does not see how they were scaled and normalised.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import isnan
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from hotlap.seam.patch import load
+
+ALIKE = 0.9
+"""Other interpolations of an image agree to more than this, other cuts and rotations to less."""
+CROP_FROM = 8 / 7
+"""How much larger than the crop the short side usually is: 256 for 224."""
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A resize: `both` sides, the `short` one with the middle cut out, or from `larger` images."""
+
+    how: str
+    agreement: float
+
+
+def fitted(images: torch.Tensor, files: Sequence[str]) -> Fit:
+    """Find the resize that gives these samples (n, 3, height, width) from their files."""
+    height, width = images.shape[-2:]
+    decode = load("hotlap.data:Decoder")()
+    pixels = [
+        torch.from_numpy(decode(Path(path).read_bytes(), path)).permute(2, 0, 1)[None]
+        for path in files
+    ]
+    ways = {"both": lambda image: _both(image, height, width)}
+    if height == width:
+        ways |= {
+            "short": lambda image: _short(image, height, height),
+            "larger": lambda image: _short(image, round(CROP_FROM * height), height),
+        }
+    fits = [Fit(how, _agreement(images, pixels, way)) for how, way in ways.items()]
+    return max(fits, key=lambda fit: fit.agreement)
+
+
+def _both(image: torch.Tensor, height: int, width: int) -> torch.Tensor:
+    resized = load("hotlap.data.transforms.geometry:resized")
+    found: torch.Tensor = resized(image, height, width)
+    return found
+
+
+def _short(image: torch.Tensor, side: int, cut: int) -> torch.Tensor:
+    geometry = ("Resize", side), ("CenterCrop", cut)
+    for name, size in geometry:
+        image = load(f"hotlap.data.transforms:{name}")(size).batch(image, None, None)[0]
+    return image
+
+
+def _agreement(images: torch.Tensor, pixels: list[Any], way: Callable[[Any], Any]) -> float:
+    """The least correlation among the samples."""
+    return min(_alike(own, way(file)[0]) for own, file in zip(images, pixels, strict=True))
+
+
+def _alike(one: torch.Tensor, other: torch.Tensor) -> float:
+    """The mean over the channels of the correlation of their pixels."""
+    pairs = zip(one.double().flatten(1), other.double().flatten(1), strict=True)
+    found = [float(torch.corrcoef(torch.stack(pair))[0, 1]) for pair in pairs]
+    known = [value for value in found if not isnan(value)]  # a channel of one value has none
+    return sum(known) / len(known) if known else 0.0
