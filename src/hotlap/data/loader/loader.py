@@ -5,21 +5,17 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.utils.data import IterableDataset
 
 from hotlap.data.decode import Decoder
 from hotlap.data.errors import SampleError
 from hotlap.data.loader.choose import Engine, Wish, begun
-from hotlap.data.loader.datasets import DatasetReader
+from hotlap.data.loader.given import Transform, check, device_of, reader_of, split
+from hotlap.data.loader.place import Place
 from hotlap.data.loader.plan import Plan, Step
 from hotlap.data.loader.ranks import here
-from hotlap.data.loader.reading import Fetched, Reader
+from hotlap.data.loader.reading import Fetched
 from hotlap.data.loader.stage import Stage
-from hotlap.data.loader.stores import ImageReader, RowReader
 from hotlap.data.store import Store
-from hotlap.data.transforms.base import Batched, Geometry
-
-Transform = Batched | Sequence[Batched] | Callable[[Any], Any] | None
 
 
 class Loader:
@@ -82,26 +78,25 @@ class Loader:
         rank: int | None = None,
         world_size: int | None = None,
     ) -> None:
-        _check(batch_size, workers, threads, bad)
+        check(batch_size, workers, threads, bad)
         self.dataset = Store(data) if isinstance(data, str | Path) else data
         self.batch_size = batch_size
         self.drop_last = drop_last
         self.seed = seed
-        self.device = _device(device)
+        self.device = device_of(device)
         self.replaced: dict[int, str] = {}
         self._shuffle = shuffle
         self._ranks = rank, world_size
         self._limit = bad_limit
-        geometry, rest = _split(transform, self.dataset)
-        self._reader = _reader(
+        geometry, rest = split(transform, self.dataset)
+        self._reader = reader_of(
             self.dataset, geometry, fields, decoder or Decoder(), collate_fn, seed, bad
         )
         self._stage = Stage(self.device, rest, seed)
         pin = self.device is not None and self.device.type == "cuda"
         self._wish = Wish(workers, threads, pin)
         self._engine: Engine | None = None
-        self._at = (0, 0)
-        self._resumed = True  # the first pass begins where `_at` says
+        self._place = Place()
         self._turn = 0
         self._running = False
 
@@ -114,12 +109,12 @@ class Loader:
         self._turn += 1
         self._running = True
         mine, plan = self._turn, self._plan()
-        epoch, delivered = self._begin(plan)
+        epoch, delivered = self._place.begin(plan)
         rows = self._rows(plan.steps(epoch, delivered))
         try:
             for step, fetched in self._stage.run(rows):
                 self._note(fetched)
-                self._at = epoch, step.delivered
+                self._place.reach(epoch, step.delivered)
                 yield fetched.value
                 del fetched
                 if self._turn != mine:
@@ -133,16 +128,7 @@ class Loader:
 
     def state_dict(self) -> dict[str, Any]:
         """Return where the loader is: what was handed out counts, what was read ahead does not."""
-        epoch, delivered = self._at
-        return {
-            "version": 1,
-            "seed": self.seed,
-            "shuffle": self._shuffle,
-            "epoch": epoch,
-            "delivered": delivered,
-            "count": len(self._reader),
-            "data": self._reader.identity(),
-        }
+        return self._place.state(self._about())
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from a saved state; batch size, workers and world size may be others.
@@ -151,26 +137,18 @@ class Loader:
             ValueError: the state is of other data, or of another order.
 
         """
-        own = self.state_dict()
-        for name in ("version", "seed", "shuffle", "count", "data"):
-            if state.get(name) != own[name]:
-                raise ValueError(
-                    f"the saved state has {name} {state.get(name)!r}, this loader {own[name]!r}: "
-                    "it would go on with other samples"
-                )
-        self._at = state["epoch"], state["delivered"]
-        self._resumed = True
+        self._place.resume(state, self._about())
         self._turn += 1
 
     @property
     def place(self) -> tuple[int, int]:
         """(epoch, samples of it that all ranks had) with the batch that was handed out last."""
-        return self._at
+        return self._place.at
 
     @property
     def through(self) -> bool:
         """Whether the epoch it stands in has no batch left."""
-        return self._over(self._plan())
+        return self._place.over(self._plan())
 
     def close(self) -> None:
         """End processes and let go of memory; the next pass starts them again."""
@@ -193,18 +171,14 @@ class Loader:
             world,
         )
 
-    def _begin(self, plan: Plan) -> tuple[int, int]:
-        """Return (epoch, samples already delivered) of the pass that begins."""
-        epoch, delivered = self._at
-        if not self._resumed or (delivered and self._over(plan)):
-            epoch, delivered = epoch + 1, 0
-        self._resumed = False
-        self._at = epoch, delivered
-        return epoch, delivered
-
-    def _over(self, plan: Plan) -> bool:
-        left = plan.count - self._at[1]
-        return left < plan.batch_size * plan.world if plan.drop_last else not left
+    def _about(self) -> dict[str, Any]:
+        """Return what a saved state is checked against."""
+        return {
+            "seed": self.seed,
+            "shuffle": self._shuffle,
+            "count": len(self._reader),
+            "data": self._reader.identity(),
+        }
 
     def _rows(self, steps: Iterator[Step]) -> Generator[tuple[Step, Fetched], None, None]:
         first: list[tuple[Step, Fetched]] = []
@@ -228,86 +202,3 @@ class Loader:
                 f"{len(self.replaced)} of {len(self._reader)} samples are bad, more than bad_limit "
                 f"({self._limit:g}) allows; the first: {names}"
             )
-
-
-def _reader(
-    data: Any,
-    geometry: tuple[Geometry, ...],
-    fields: Sequence[str] | None,
-    decoder: Decoder,
-    collate: Callable[[list[Any]], Any] | None,
-    seed: int,
-    bad: str,
-) -> Reader:
-    if hasattr(data, "reader"):
-        made: Reader = data.reader(seed)
-        return made
-    if not isinstance(data, Store):
-        return _of_dataset(data, collate, seed, bad)
-    return _of_store(data, geometry, fields, decoder, seed, bad)
-
-
-def _of_dataset(
-    data: Any, collate: Callable[[list[Any]], Any] | None, seed: int, bad: str
-) -> Reader:
-    if isinstance(data, IterableDataset) or not hasattr(data, "__getitem__"):
-        raise TypeError(
-            f"{type(data).__name__} has no samples by number, which order and resume need: pack "
-            "it, or keep a DataLoader and put DevicePrefetcher around it"
-        )
-    return DatasetReader(data, collate, seed, bad == "replace")
-
-
-def _of_store(
-    data: Store,
-    geometry: tuple[Geometry, ...],
-    fields: Sequence[str] | None,
-    decoder: Decoder,
-    seed: int,
-    bad: str,
-) -> Reader:
-    names = tuple(fields) if fields is not None else ("label",) * ("label" in data.fields)
-    if missing := set(names) - set(data.fields):
-        raise ValueError(f"{data.path} has no field {sorted(missing)}, only {sorted(data.fields)}")
-    if data.profile == "tokens":
-        raise ValueError(f"{data.path} holds tokens: Loader(TokenWindows(store, length), ...)")
-    if data.profile == "raw":
-        return RowReader(data, names)
-    return ImageReader(data, names, geometry, decoder, seed, bad == "replace")
-
-
-def _split(transform: Transform, data: Any) -> tuple[tuple[Geometry, ...], Any]:
-    """Part the geometry that runs while decoding from what runs on the device."""
-    if transform is None:
-        return (), ()
-    if isinstance(transform, Batched):
-        transform = (transform,)
-    if not isinstance(transform, Sequence):
-        return (), transform
-    if wrong := [each for each in transform if not isinstance(each, Batched)]:
-        raise TypeError(
-            f"{wrong[0]!r} is no transform of hotlap.data.transforms: a function of your own must "
-            "stand alone (it gets the batch), or in the dataset"
-        )
-    first = 0
-    if isinstance(data, Store) and data.profile.startswith("jpeg"):
-        while first < len(transform) and isinstance(transform[first], Geometry):
-            first += 1
-    return tuple(transform[:first]), tuple(transform[first:])  # type: ignore[arg-type]
-
-
-def _check(batch_size: int, workers: int | None, threads: int | None, bad: str) -> None:
-    if batch_size < 1:
-        raise ValueError(f"batch_size is {batch_size}, should be at least 1")
-    if workers is not None and workers < 0:
-        raise ValueError(f"workers is {workers}, should be 0 or more")
-    if threads is not None and threads < 1:
-        raise ValueError(f"threads is {threads}, should be at least 1")
-    if bad not in {"raise", "replace"}:
-        raise ValueError(f"bad is {bad!r}, should be raise or replace")
-
-
-def _device(device: torch.device | str | int | None) -> torch.device | None:
-    if device is None:
-        return None
-    return torch.device("cuda", device) if isinstance(device, int) else torch.device(device)

@@ -1,0 +1,100 @@
+"""What the user gives a loader: checked, and turned into what it works with."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.utils.data import IterableDataset
+
+from hotlap.data.decode import Decoder
+from hotlap.data.loader.datasets import Collate, DatasetReader
+from hotlap.data.loader.reading import Reader
+from hotlap.data.loader.stores import ImageReader, RowReader
+from hotlap.data.store import Store
+from hotlap.data.transforms.base import Batched, Geometry
+
+Transform = Batched | Sequence[Batched] | Callable[[Any], Any] | None
+
+
+def reader_of(
+    data: Any,
+    geometry: tuple[Geometry, ...],
+    fields: Sequence[str] | None,
+    decoder: Decoder,
+    collate: Collate | None,
+    seed: int,
+    bad: str,
+) -> Reader:
+    """Return what reads the data: by its kind."""
+    if hasattr(data, "reader"):
+        made: Reader = data.reader(seed)
+        return made
+    if not isinstance(data, Store):
+        return _of_dataset(data, collate, seed, bad)
+    return _of_store(data, geometry, fields, decoder, seed, bad)
+
+
+def _of_dataset(data: Any, collate: Collate | None, seed: int, bad: str) -> Reader:
+    if isinstance(data, IterableDataset) or not hasattr(data, "__getitem__"):
+        raise TypeError(
+            f"{type(data).__name__} has no samples by number, which order and resume need: pack "
+            "it, or keep a DataLoader and put DevicePrefetcher around it"
+        )
+    return DatasetReader(data, collate, seed, bad == "replace")
+
+
+def _of_store(
+    data: Store,
+    geometry: tuple[Geometry, ...],
+    fields: Sequence[str] | None,
+    decoder: Decoder,
+    seed: int,
+    bad: str,
+) -> Reader:
+    names = tuple(fields) if fields is not None else ("label",) * ("label" in data.fields)
+    if missing := set(names) - set(data.fields):
+        raise ValueError(f"{data.path} has no field {sorted(missing)}, only {sorted(data.fields)}")
+    if data.profile == "tokens":
+        raise ValueError(f"{data.path} holds tokens: Loader(TokenWindows(store, length), ...)")
+    if data.profile == "raw":
+        return RowReader(data, names)
+    return ImageReader(data, names, geometry, decoder, seed, bad == "replace")
+
+
+def split(transform: Transform, data: Any) -> tuple[tuple[Geometry, ...], Any]:
+    """Part the geometry that runs while decoding from what runs on the device."""
+    if transform is None:
+        return (), ()
+    if isinstance(transform, Batched):
+        transform = (transform,)
+    if not isinstance(transform, Sequence):
+        return (), transform
+    if wrong := [each for each in transform if not isinstance(each, Batched)]:
+        raise TypeError(
+            f"{wrong[0]!r} is no transform of hotlap.data.transforms: a function of your own must "
+            "stand alone (it gets the batch), or in the dataset"
+        )
+    first = 0
+    if isinstance(data, Store) and data.profile.startswith("jpeg"):
+        while first < len(transform) and isinstance(transform[first], Geometry):
+            first += 1
+    return tuple(transform[:first]), tuple(transform[first:])  # type: ignore[arg-type]
+
+
+def check(batch_size: int, workers: int | None, threads: int | None, bad: str) -> None:
+    """Refuse numbers out of their range."""
+    if batch_size < 1:
+        raise ValueError(f"batch_size is {batch_size}, should be at least 1")
+    if workers is not None and workers < 0:
+        raise ValueError(f"workers is {workers}, should be 0 or more")
+    if threads is not None and threads < 1:
+        raise ValueError(f"threads is {threads}, should be at least 1")
+    if bad not in {"raise", "replace"}:
+        raise ValueError(f"bad is {bad!r}, should be raise or replace")
+
+
+def device_of(device: torch.device | str | int | None) -> torch.device | None:
+    """Return the device; a number is that of a CUDA device."""
+    if device is None:
+        return None
+    return torch.device("cuda", device) if isinstance(device, int) else torch.device(device)
