@@ -5,7 +5,8 @@ import pytest
 from hotlap.profile import storage
 from hotlap.profile.findings import proposed, seen_in
 from hotlap.profile.rates import Rates
-from hotlap.profile.storage import growth, with_storage
+from hotlap.profile.storage import with_storage
+from hotlap.profile.worker_memory import growth
 
 MIB = 1 << 20
 SLOW = Rates(50e6, 500e6, 2e9, 40e3, {"/fast": 90e6})

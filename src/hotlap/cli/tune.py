@@ -122,6 +122,7 @@ def tune(ctx: click.Context, /, as_json: bool, quiet: bool, verbose: bool, recip
 
 
 def _orders(command: tuple[str, ...], options: dict[str, Any]) -> "Orders":
+    from hotlap.core.registry import technique
     from hotlap.core.spec import Mode
     from hotlap.trial.command import normalise
     from hotlap.trial.launch import Setting
@@ -139,7 +140,7 @@ def _orders(command: tuple[str, ...], options: dict[str, Any]) -> "Orders":
     wanted = Wanted(
         options["allow"],
         known(options["only"]),
-        known(options["skip"]),
+        tuple(technique(name).id for name in options["skip"]),
         MEMORY_SAVERS if options["fit_memory"] else (),
     )
     return Orders(setting, wanted, options["budget"], options["min_effect"], options["patience"])
@@ -149,7 +150,8 @@ def _looked_at(orders: "Orders") -> dict[str, Any]:
     from hotlap.profile.look import Bounds, look
 
     seconds = min(LOOK, LOOK_SHARE * orders.seconds)
-    files = orders.seconds >= WITH_FILES and not orders.wanted.only
+    wanted = orders.wanted
+    files = orders.seconds >= WITH_FILES and not wanted.only and "packed_dataset" not in wanted.skip
     bounds = Bounds(seconds=seconds, patience=orders.patience, dataset=files)
     return look(orders.setting, bounds).payload
 

@@ -1,4 +1,4 @@
-"""Disk, shared memory, the workers' memory and malloc, as findings; each on a measurement."""
+"""The disk that the data come from, and what else costs or endangers reading them, as findings."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -6,18 +6,13 @@ from typing import Any
 
 from hotlap.profile.model import DATA, Finding, Remedy, headline
 from hotlap.profile.rates import Rates, rates
+from hotlap.profile.worker_memory import growing, shared_memory
 
 WAITING = 0.1
 BUSY = 0.3
 """The part of the disk's measured rate from which it is what the step waits for."""
 FASTER = 1.5
-GROWN = 16 << 20
-STEADY = 0.4
-"""A second half that grows by less than this part of the first is warming up, not growing."""
-LONG = 2.0
-KEPT = 256 << 20
 FAULTS = 0.1
-NO_TIME = ("memory",)
 
 
 def with_storage(found: Sequence[Finding], payload: Mapping[str, Any]) -> list[Finding]:
@@ -26,7 +21,7 @@ def with_storage(found: Sequence[Finding], payload: Mapping[str, Any]) -> list[F
     if not seen:
         return list(found)
     remedies = [*_disk(payload, seen), *_faults(payload)]
-    apart = [*_shared_memory(payload, seen), *_growth(payload, seen)]
+    apart = [*shared_memory(payload, seen), *growing(seen, _place(payload))]
     return [*_joined(list(found), remedies, payload), *apart]
 
 
@@ -104,79 +99,6 @@ def _rate(bytes_a_second: float) -> str:
     return f"{bytes_a_second / 1e6:,.0f} MB/s"
 
 
-def _shared_memory(payload: Mapping[str, Any], seen: Mapping[str, Any]) -> Iterator[Finding]:
-    """Workers hand batches over in /dev/shm: one that is too small ends them with a bus error."""
-    found = seen.get("shm") or {}
-    if not found or found["needed"] <= found["free"]:
-        return
-    need, free, size = (f"{found[key] / 2**20:,.0f} MiB" for key in ("needed", "free", "size"))
-    what = f"/dev/shm has {free} free of {size}, the loader's batches may need {need}"
-    says = (
-        f"{found['batches']} batches of {found['batch'] / 2**20:,.1f} MiB can be under way; when "
-        "it is full, workers die with a bus error: make it larger (docker run --shm-size), lower "
-        "prefetch_factor, or use hotlap.data.Loader, whose batches do not lie there"
-    )
-    yield _of_memory(what, "shared_memory", says, payload["places"].get("loader", ""))
-
-
-def growth(series: Sequence[Sequence[float]]) -> tuple[float, float]:
-    """Bytes that a worker grew by, and bytes a second; (0, 0) unless it was growing to the end.
-
-    `series`: (seconds, bytes) in order. A worker that warms up grows fast and then no more.
-    """
-    if len(series) < 3 or series[-1][0] - series[0][0] < LONG:
-        return 0.0, 0.0
-    middle = min(series, key=lambda look: abs(look[0] - (series[0][0] + series[-1][0]) / 2))
-    early = (middle[1] - series[0][1]) / max(1e-9, middle[0] - series[0][0])
-    late = (series[-1][1] - middle[1]) / max(1e-9, series[-1][0] - middle[0])
-    if late <= 0 or late < STEADY * early:
-        return 0.0, 0.0
-    return series[-1][1] - series[0][1], late
-
-
-def _growth(payload: Mapping[str, Any], seen: Mapping[str, Any]) -> Iterator[Finding]:
-    """Memory that the workers do not share any more, and go on taking."""
-    grown = [growth(series) for series in seen.get("workers", ())]
-    total, pace = sum(size for size, _ in grown), sum(rate for _, rate in grown)
-    if total < GROWN:
-        return
-    what = (
-        f"the memory of {sum(size > 0 for size, _ in grown)} worker processes grew by "
-        f"{total / 2**20:,.0f} MiB, and goes on at {pace / 2**20:,.1f} MiB/s"
-    )
-    names = seen.get("objects") or []
-    says = _objects(names[0], len(grown)) if names else _unknown()
-    notes = tuple(_malloc(seen))
-    yield _of_memory(what, "worker_memory", says, _place(payload), notes)
-
-
-def _objects(found: Mapping[str, Any], workers: int) -> str:
-    size = found["bytes"] / 2**20
-    return (
-        f"the dataset's {found['path']} is a {found['kind']} of {found['length']:,} Python "
-        f"objects, about {size:,.0f} MiB: looking at one writes its reference count, and the "
-        f"worker copies the page, up to {workers} times all of it; keep it as a numpy array or a "
-        "torch tensor (strings as one array of bytes), or pack the data (`hotlap pack`)"
-    )
-
-
-def _unknown() -> str:
-    return (
-        "the dataset holds no long list of Python objects: look for what its samples add to "
-        "(a cache, a log, open files)"
-    )
-
-
-def _malloc(seen: Mapping[str, Any]) -> Iterator[str]:
-    kept = seen.get("kept", 0)
-    if kept >= KEPT:
-        yield (
-            f"malloc_trim gave back {kept / 2**20:,.0f} MiB of freed memory that malloc had kept "
-            "in this process: MALLOC_ARENA_MAX=2, or jemalloc or tcmalloc by LD_PRELOAD, may hold "
-            "less; `hotlap race CMD -- env MALLOC_ARENA_MAX=2 CMD` measures it"
-        )
-
-
 def _faults(payload: Mapping[str, Any]) -> Iterator[Remedy]:
     """Samples whose buffers malloc gives back to the kernel and takes anew each time."""
     dataset = payload.get("dataset") or {}
@@ -197,8 +119,3 @@ def _faults(payload: Mapping[str, Any]) -> Iterator[Remedy]:
         0.5 * gives,
         lines=(f"hotlap race CMD -- env {line} CMD",),
     )
-
-
-def _of_memory(what: str, name: str, says: str, place: str, notes: tuple[str, ...] = ()) -> Finding:
-    remedy = Remedy(name, says, NO_TIME, place, 1.0, 0.0, notes=notes)
-    return Finding(what, place, "", 0.0, 1.0, (remedy,))
