@@ -2,6 +2,7 @@
 
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -32,7 +33,8 @@ def test_a_lost_rank_is_survived(tmp_path: Path, wanted: list[killing.Step]) -> 
     check(killing.lose_a_rank(tmp_path, wanted, random.Random(1), "ddp"))
 
 
-@pytest.mark.parametrize("victim", ["launcher", pytest.param("torchrun", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("victim", ["launcher", "torchrun"])
 def test_a_lost_node_is_survived_by_the_other(
     victim: str, tmp_path: Path, wanted: list[killing.Step]
 ) -> None:
@@ -55,7 +57,7 @@ def test_kills_while_saving_leave_whole_checkpoints(
 ) -> None:
     draw = random.Random(number)
     for index in range(number):
-        folder = tmp_path / str(index // 4)
+        folder = tmp_path / str(index // 3)
         row = killing.lose_everything_in_a_save(folder, wanted, draw, "fsdp")
         assert row["intact"], row
 
@@ -65,6 +67,7 @@ def run(*words: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(command, capture_output=True, text=True, timeout=150, check=False)
 
 
+@pytest.mark.slow
 def test_a_hang_is_ended_and_shown_and_training_starts_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -73,12 +76,14 @@ def test_a_hang_is_ended_and_shown_and_training_starts_again(
     assert result.returncode == 0, result.stderr
     assert result.stdout.count("through") == 2
     assert "rank 1 stands after step 2:" in result.stderr
-    assert "hanging.py:14 in stands_still" in result.stderr
+    assert re.search(r"hanging\.py:\d+ in stands_still", result.stderr)
     assert "hotlap: rank 0 stands after step 2:" in result.stderr
     assert len(list((tmp_path / ".hotlap").glob("hang-*.txt"))) == 1
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
+)
 def test_a_signal_ends_all_ranks(number: int, tmp_path: Path) -> None:
     process = killing.launch(tmp_path, "--nproc-per-node", "2", training=("ddp", "4", "5"))
     try:
@@ -91,6 +96,7 @@ def test_a_signal_ends_all_ranks(number: int, tmp_path: Path) -> None:
     assert not (tmp_path / "finished").exists()
 
 
+@pytest.mark.slow
 def test_a_killed_launcher_leaves_no_rank_and_a_killed_torchrun_is_started_again(
     tmp_path: Path,
 ) -> None:
@@ -108,6 +114,7 @@ def test_a_killed_launcher_leaves_no_rank_and_a_killed_torchrun_is_started_again
         killing.finish(process)
 
 
+@pytest.mark.slow
 def test_a_failing_script_keeps_torchruns_exit_code(tmp_path: Path) -> None:
     script = tmp_path / "failing.py"
     script.write_text("print('tried', flush=True)\nraise SystemExit(3)\n")
@@ -120,6 +127,7 @@ def test_a_failing_script_keeps_torchruns_exit_code(tmp_path: Path) -> None:
     assert RESTARTS == 3
 
 
+@pytest.mark.slow
 def test_output_stays_the_scripts_own(tmp_path: Path) -> None:
     script = tmp_path / "words.py"
     script.write_text(

@@ -71,6 +71,11 @@ def restore(source: "Checkpointer | ShardedCheckpointer", engine: "Engine") -> b
 
 
 def _restore_file(files: Checkpointer, engine: "Engine", step: int) -> None:
+    if engine.spread.pipeline is not None:
+        raise ValueError(
+            f"{files.folder} has the checkpoint of one process, which stages cannot be taken from: "
+            "start torchrun with one rank, resume, save, and go on from there"
+        )
     state = files.load(step)
     if distributed() and torch.distributed.get_world_size() > 1:  # each rank reads the only one's
         state |= {"random": None, "position": elsewhere(state["position"])}

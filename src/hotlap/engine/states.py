@@ -25,7 +25,7 @@ def gather(model: nn.Module, optimizer: Optimizer) -> State:
 
 
 def scatter(model: nn.Module, optimizer: Optimizer, state: State) -> None:
-    """Load what `gather` gave. Into a sharded model the first rank's is spread: all must call."""
+    """Load what `gather` gave, sharded or not. In shards the first rank's is spread: all call."""
     if not sharded(model):
         model.load_state_dict(state["model"])
         optimizer.load_state_dict(state["optimizer"])
@@ -34,7 +34,23 @@ def scatter(model: nn.Module, optimizer: Optimizer, state: State) -> None:
 
     options = dcp.StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
     dcp.set_model_state_dict(model, state["model"], options=options)
-    if state["shards"]:
-        dcp.set_optimizer_state_dict(model, optimizer, state["optimizer"], options=options)
-    else:
-        optimizer.load_state_dict(state["optimizer"])
+    saved = state["optimizer"]
+    if not (state["shards"] if "shards" in state else saved["state"]):
+        optimizer.load_state_dict(saved)
+        return
+    named = saved if "shards" in state else _by_name(model, optimizer, saved)
+    dcp.set_optimizer_state_dict(model, optimizer, named, options=options)
+
+
+def _by_name(model: nn.Module, optimizer: Optimizer, saved: State) -> State:
+    """An optimizer's state of one process: parameters by name instead of by number."""
+    from torch.distributed.checkpoint.state_dict import get_optimizer_state_dict
+
+    own: State = dict(get_optimizer_state_dict(model, optimizer))
+    names = [name for group in own["param_groups"] for name in group["params"]]
+    groups = [
+        {**group, "params": [names[number] for number in group["params"]]}
+        for group in saved["param_groups"]
+    ]
+    state = {names[number]: values for number, values in saved["state"].items()}
+    return {"state": state, "param_groups": groups}

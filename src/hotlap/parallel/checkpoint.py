@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from torch import Tensor, nn
+from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.default_planner import DefaultSavePlanner
 from torch.distributed.checkpoint.filesystem import FileSystemWriter
 from torch.distributed.checkpoint.state_dict_saver import async_save
@@ -85,7 +86,7 @@ class ShardedCheckpointer:
             tensors: more tensors by name, which may be sharded.
 
         Raises:
-            OSError, torch.distributed.checkpoint.api.CheckpointException: the last save failed.
+            RuntimeError: the last save failed on some rank, for want of space, for example.
         """
         self.wait()
         flat = collect(models, optimizer) | {f"more.{k}": v for k, v in (tensors or {}).items()}
@@ -169,16 +170,20 @@ class ShardedCheckpointer:
 
     def _finish(self, written: "Future[Any]", partial: Path) -> None:
         """Give the directory its name, once all ranks have written, and drop old ones."""
-        written.result()
-        if not self._ranks.first:
-            return
-        final = partial.with_suffix("")
-        if final.exists():
-            _remove(final)
-        partial.rename(final)
-        _flush(self.folder)
-        for step in self.steps()[: -self.keep]:
-            _remove(self.folder / f"step-{step:09d}")
+        try:
+            written.result()
+        except CheckpointException as error:  # which is no Exception
+            raise RuntimeError(
+                f"{partial} could not be written: {reading.failure(error)}"
+            ) from error
+        if self._ranks.first:
+            final = partial.with_suffix("")
+            old = _aside(final)
+            partial.rename(final)
+            _flush(self.folder)
+            late = [_aside(self.folder / f"step-{n:09d}") for n in self.steps()[: -self.keep]]
+            for path in (old, *late):
+                shutil.rmtree(path, ignore_errors=True)
 
 
 def newest(steps: Sequence[int]) -> int | None:
@@ -186,17 +191,21 @@ def newest(steps: Sequence[int]) -> int | None:
     return steps[-1] if steps else None
 
 
-def _remove(path: Path) -> None:
-    """Remove a directory; under another name first, so that none is there by half."""
-    gone = path.with_suffix(".partial")
-    shutil.rmtree(gone, ignore_errors=True)
-    path.rename(gone)
-    shutil.rmtree(gone, ignore_errors=True)
+def _aside(path: Path) -> Path:
+    """Rename a directory that is to be removed, so that none is there by half."""
+    gone = path.with_suffix(".gone")
+    if path.exists():
+        shutil.rmtree(gone, ignore_errors=True)
+        path.rename(gone)
+    return gone
 
 
 def _clear(folder: Path) -> None:
-    """Remove what killed processes were writing or removing."""
-    for left in folder.glob("step-*.partial"):
+    """Remove what killed processes were writing or removing; take back what was to be replaced."""
+    for gone in folder.glob("step-*.gone"):
+        if not gone.with_suffix("").exists():
+            gone.rename(gone.with_suffix(""))
+    for left in (*folder.glob("step-*.partial"), *folder.glob("step-*.gone")):
         shutil.rmtree(left, ignore_errors=True)
 
 

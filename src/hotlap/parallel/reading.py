@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.default_planner import DefaultLoadPlanner
 from torch.distributed.checkpoint.filesystem import FileSystemReader
 from torch.distributed.checkpoint.metadata import TensorStorageMetadata
@@ -42,7 +43,8 @@ def read(path: Path, flat: Flat, ranks: Meeting) -> Found:
     """Fill the tensors of `flat` in place; names of the optimizer that were not saved stay.
 
     Raises:
-        ValueError: the model has names that were not saved, or lacks some that were.
+        ValueError: the model has names that were not saved, or lacks some that were, or has other
+            shapes.
     """
     reader = FileSystemReader(path)
     saved = reader.read_metadata().state_dict_metadata
@@ -52,6 +54,17 @@ def read(path: Path, flat: Flat, ranks: Meeting) -> Found:
     for name in ("shared", own):
         if isinstance(entry := saved.get(name), TensorStorageMetadata):
             wanted[name] = torch.empty(entry.size, dtype=torch.uint8)
+    try:
+        _load(reader, wanted, ranks)
+    except CheckpointException as error:
+        raise ValueError(f"{path} cannot be read into this model: {failure(error)}") from error
+    shared = unpacked(wanted.pop("shared"))
+    mine = unpacked(wanted.pop(own)) if own in wanted else None
+    same = shared["world"] == ranks.world
+    return Found(_completed(flat, wanted), shared["value"], mine if same else None)
+
+
+def _load(reader: FileSystemReader, wanted: Flat, ranks: Meeting) -> None:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "torch.distributed is", UserWarning)  # as is meant
         load(
@@ -61,10 +74,12 @@ def read(path: Path, flat: Flat, ranks: Meeting) -> Found:
             process_group=ranks.group,
             no_dist=ranks.alone,
         )
-    shared = unpacked(wanted.pop("shared"))
-    mine = unpacked(wanted.pop(own)) if own in wanted else None
-    same = shared["world"] == ranks.world
-    return Found(_completed(flat, wanted), shared["value"], mine if same else None)
+
+
+def failure(error: CheckpointException) -> str:
+    """What went wrong on the first rank that failed; torch's error is no Exception."""
+    rank, (cause, _) = next(iter(error.failures.items()))
+    return f"rank {rank}: {cause}"
 
 
 def _completed(flat: Flat, wanted: Flat) -> Flat:
