@@ -124,25 +124,31 @@ def lose_a_rank(
     }  # fmt: skip
 
 
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def node(
+    folder: Path, port: int, number: int, again: int, layout: str, pause: str = "0.05"
+) -> "subprocess.Popen[bytes]":
+    """One of up to two nodes, which one is enough for."""
+    words = (
+        "--nnodes", "1:2", "--nproc-per-node", "1", "--rdzv-endpoint", f"127.0.0.1:{port}",
+        "--rdzv-conf", "last_call_timeout=5,keep_alive_interval=1,keep_alive_max_attempt=3",
+        "--node-rank", str(number), "--max-restarts", str(again),
+    )  # fmt: skip
+    return launch(folder, *words, training=(layout, "4", pause))
+
+
 def lose_a_node(
     folder: Path, wanted: list[Step], draw: random.Random, layout: str, victim: str
 ) -> dict[str, Any]:
     """Kill one of two nodes (all of its launcher, or torchrun alone); the other is to go on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    words = (
-        "--nnodes", "1:2", "--nproc-per-node", "1", "--rdzv-endpoint", f"127.0.0.1:{port}",
-        "--rdzv-conf", "last_call_timeout=5,keep_alive_interval=1,keep_alive_max_attempt=3",
-    )  # fmt: skip
-    again = ("2", "2" if victim == "launcher" else "0")  # a lost torchrun would be started again
-    nodes = [
-        launch(
-            folder, *words, "--node-rank", str(n), "--max-restarts", again[n],
-            training=(layout, "4", "0.05"),
-        )
-        for n in (0, 1)
-    ]  # fmt: skip
+    port = free_port()
+    again = 2 if victim == "launcher" else 0  # a lost torchrun would be started again
+    nodes = [node(folder, port, 0, 2, layout), node(folder, port, 1, again, layout)]
     try:
         at = draw.randint(6, STEPS - 12)
         wait_for(lambda: len(steps(folder)) >= at, folder)

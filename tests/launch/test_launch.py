@@ -44,6 +44,22 @@ def test_a_lost_node_is_survived_by_the_other(
 
 
 @pytest.mark.slow
+def test_a_node_that_comes_later_joins(tmp_path: Path, wanted: list[killing.Step]) -> None:
+    port = killing.free_port()
+    nodes = [killing.node(tmp_path, port, 0, 2, "ddp", "0.5")]
+    try:
+        killing.wait_for(lambda: len(killing.steps(tmp_path)) > 5, tmp_path)
+        nodes.append(killing.node(tmp_path, port, 1, 2, "ddp", "0.5"))
+        assert [killing.ended(each, tmp_path) for each in nodes] == [0, 0]
+    finally:
+        killing.finish(*nodes)
+    found = killing.steps(tmp_path)
+    assert [found[0].world, found[-1].world] == [1, 2]
+    assert found[-1].count == killing.STEPS
+    assert killing.apart(found, wanted) < 1e-6
+
+
+@pytest.mark.slow
 def test_twenty_lost_ranks_are_survived(tmp_path: Path, wanted: list[killing.Step]) -> None:
     draw = random.Random(3)
     for number in range(20):
