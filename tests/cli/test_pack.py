@@ -1,5 +1,6 @@
 import json
 
+import click
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -84,6 +85,7 @@ def test_an_altered_store_fails_verification(tmp_path):
         (("info", "none"), HotlapError, "does not exist"),
         (("src", "src"), UsageError, "exists: remove it"),
         (("src", "s", "--shards", "0"), UsageError, "shards is 0"),
+        (("bench", "s", "--samples", "0"), click.UsageError, "0 is not in the range"),
     ],
 )
 def test_errors_are_one_line(tmp_path, monkeypatch, args, kind, says):
@@ -92,6 +94,21 @@ def test_errors_are_one_line(tmp_path, monkeypatch, args, kind, says):
     error = run(*args).exception
     assert isinstance(error, kind)
     assert says in str(error)
+
+
+def test_an_error_at_once_draws_no_bar(tmp_path):
+    folder(tmp_path / "src")
+    (tmp_path / "s").mkdir()
+    (tmp_path / "s" / "mine").touch()
+    done = run(tmp_path / "src", tmp_path / "s")
+    assert "exists" in str(done.exception)
+    assert "━" not in done.stderr
+
+
+def test_small_stores_have_a_size_too(tmp_path):
+    np.save(tmp_path / "x.npy", np.zeros((20, 30), np.float32))
+    shown = run("--profile", "raw", tmp_path / "x.npy", tmp_path / "s", "-q").output
+    assert "2.4 kB in 1 shard, rows of float32 30" in shown
 
 
 def test_sizes_are_n_or_height_x_width(tmp_path):

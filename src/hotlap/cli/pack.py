@@ -156,7 +156,13 @@ def verify(target: Path, quiet: bool) -> None:
 
 @pack.command()
 @click.argument("target", type=PATH, metavar="DST")
-@click.option("--samples", default=512, show_default=True, help="How many to compare with.")
+@click.option(
+    "--samples",
+    default=512,
+    show_default=True,
+    type=click.IntRange(1),
+    help="How many to compare with.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def bench(target: Path, samples: int, as_json: bool) -> None:
     """Read some of DST's samples from every usual format, by turns."""
@@ -225,16 +231,18 @@ def _progress(quiet: bool) -> Iterator[Callable[[Any], None] | None]:
         parts.TimeRemainingColumn(), parts.TextColumn("{task.fields[bad]}"),
     )  # fmt: skip
     with parts.Progress(*columns, console=console(err=True)) as bar:
-        task = bar.add_task("", total=None, rate="", bad="")
+        task = bar.add_task("", total=None, rate="", bad="", visible=False)
 
         def told(state: Any) -> None:
             elapsed = bar.tasks[0].elapsed or 1e-9
             rate = f"{(state.done - state.resumed) / elapsed:,.0f} samples/s"
             bad = f"{state.bad} bad" if state.bad else ""
             if state.done == state.resumed:  # an earlier start's samples say nothing of the pace
-                bar.reset(task, total=state.total, completed=state.done, rate="", bad=bad)
+                bar.reset(task, total=state.total, completed=state.done, visible=True, bad=bad)
             else:
-                bar.update(task, total=state.total, completed=state.done, rate=rate, bad=bad)
+                bar.update(
+                    task, total=state.total, completed=state.done, rate=rate, bad=bad, visible=True
+                )
 
         yield told
 
@@ -264,8 +272,12 @@ def _summary(store: Any, kind: str) -> None:
     left = f", {len(store.manifest.skipped)} left out or replaced" if store.manifest.skipped else ""
     click.echo(
         f"{store.path}: {len(store):,} samples ({kind}), profile {store.profile}, "
-        f"{size / 1e6:,.1f} MB in {shards} shard{'s' * (shards != 1)}{shape}{classes}{left}"
+        f"{_size(size)} in {shards} shard{'s' * (shards != 1)}{shape}{classes}{left}"
     )
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e6:,.1f} MB" if count >= 1e5 else f"{count / 1e3:,.1f} kB"
 
 
 def _dtype(code: str) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hotlap.data.errors import StoreError
 from hotlap.data.extras import has, how_to_install
 from hotlap.data.formats.base import Format
 from hotlap.data.formats.known import FORMATS
@@ -46,9 +47,12 @@ def compare(store: Store, samples: int = 512) -> list[Reading]:
     does. The fastest come first.
 
     Raises:
+        StoreError: the store holds nothing.
         OSError: there is no room for the copies.
 
     """
+    if not len(store):
+        raise StoreError(f"{store.path} holds no samples: there is nothing to compare")
     chosen = _chosen(store, samples)
     payloads = [store.payload(index) for index in chosen]
     missing = []
