@@ -33,8 +33,8 @@ GOES_ON = [
     ("alone", "fsdp"),
     ("fsdp", "tensor"),
     ("pipeline", "alone"),
-    ("fsdp x tensor", "interleaved"),
-    ("interleaved", "fsdp"),
+    pytest.param("fsdp x tensor", "interleaved", marks=pytest.mark.slow),
+    pytest.param("interleaved", "fsdp", marks=pytest.mark.slow),
     pytest.param("fsdp x pipeline", "ddp", marks=pytest.mark.slow),
     pytest.param("ddp", "fsdp x pipeline", marks=pytest.mark.slow),
 ]

@@ -56,7 +56,7 @@ def put_back(models: Sequence[nn.Module], optimizer: Optimizer | None, flat: Fla
     if optimizer is None:
         return
     own = _named(joint, optimizer)
-    values = {k: flat.get(OPTIMIZER + _inner(joint, k), value) for k, value in own.items()}
+    values: Flat = {k: flat.get(OPTIMIZER + _inner(joint, k), value) for k, value in own.items()}
     set_optimizer_state_dict(joint, optimizer, values, options=_FLAT)
     if not any(name.startswith(STATE) for name in flat):
         optimizer.state.clear()
