@@ -6,6 +6,7 @@ if TYPE_CHECKING:
     from hotlap.parallel.applying import Parallelized as Parallelized
     from hotlap.parallel.applying import Preparation as Preparation
     from hotlap.parallel.applying import apply as apply
+    from hotlap.parallel.checkpoint import ShardedCheckpointer as ShardedCheckpointer
     from hotlap.parallel.config import Parallelism as Parallelism
     from hotlap.parallel.fused import FusedColwise as FusedColwise
     from hotlap.parallel.norms import clip_grad_norm_ as clip_grad_norm_
@@ -18,6 +19,7 @@ _WHERE = {
     "Parallelism": "config",
     "Parallelized": "applying",
     "Preparation": "applying",
+    "ShardedCheckpointer": "checkpoint",
     "apply": "applying",
     "clip_grad_norm_": "norms",
     "global_norm": "norms",
