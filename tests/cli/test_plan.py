@@ -6,8 +6,8 @@ from click.testing import CliRunner
 from hotlap.cli.plan import plan
 
 
-def invoke(*arguments):
-    result = CliRunner().invoke(plan, arguments, standalone_mode=False)
+def invoke(*arguments, verify="0"):
+    result = CliRunner().invoke(plan, (*arguments, "--verify", verify), standalone_mode=False)
     assert result.exception is None, result.exception
     return result
 

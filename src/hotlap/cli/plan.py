@@ -1,10 +1,18 @@
 """`hotlap plan`."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from hotlap.cli.common import NEGATIVE, OK, console, print_json
+
+if TYPE_CHECKING:
+    from hotlap.plan.cluster import Cluster
+    from hotlap.plan.precision import Precision
+    from hotlap.plan.search import Plans
+    from hotlap.plan.shape import Shape
+    from hotlap.plan.verify import Verified
 
 
 @click.command()
@@ -21,6 +29,13 @@ from hotlap.cli.common import NEGATIVE, OK, console, print_json
     "--node", type=click.IntRange(1), default=8, show_default=True, help="GPUs that share a node."
 )
 @click.option("--memory", type=click.FloatRange(1.0), help="GiB a GPU, if not the preset's.")
+@click.option("--peak", type=click.FloatRange(0.001), help="TFLOP/s a GPU, if not the preset's.")
+@click.option(
+    "--inside", type=click.FloatRange(0.001), help="GB/s a GPU within a node, one direction."
+)
+@click.option(
+    "--outside", type=click.FloatRange(0.001), help="GB/s a GPU between nodes, one direction."
+)
 @click.option(
     "--achieved",
     type=click.FloatRange(0.01, 1.0),
@@ -30,9 +45,32 @@ from hotlap.cli.common import NEGATIVE, OK, console, print_json
 )
 @click.option("--sequence", type=click.IntRange(1), help="Tokens a sequence, if not the model's.")
 @click.option(
+    "--precision",
+    type=click.Choice(["mixed", "bf16", "fp32"]),
+    default="mixed",
+    show_default=True,
+    help="Weights in float32 and passes in bfloat16, or all in one format.",
+)
+@click.option("--tensor", type=click.IntRange(1), help="Only this degree of tensor parallelism.")
+@click.option("--pipeline", type=click.IntRange(1), help="Only this number of pipeline stages.")
+@click.option("--shard", type=click.IntRange(1), help="Only this degree of FSDP.")
+@click.option("--micro-batch", type=click.IntRange(1), help="Only so many sequences at once.")
+@click.option(
+    "--recompute",
+    type=click.Choice(["none", "blocks"]),
+    help="Only with, or without, recomputation.",
+)
+@click.option(
+    "--verify",
+    type=click.IntRange(0),
+    default=3,
+    show_default=True,
+    help="Layouts to try by dry run until one fits; 0: formulas alone.",
+)
+@click.option(
     "--emit",
-    type=click.Path(path_type=Path),
-    help="Write the best layout to this TOML file (torchtitan's field names).",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the best layout to this TOML file, which Parallelism.from_toml reads.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.argument("model")
@@ -41,43 +79,119 @@ def plan(
     batch: int,
     gpus: int,
     gpu: str,
-    node: int,
-    memory: float | None,
-    achieved: float,
     sequence: int | None,
+    precision: str,
+    verify: int,
     emit: Path | None,
     as_json: bool,
+    **given: Any,
 ) -> int:
     """Parallel layouts of MODEL on a cluster: which fit, and how fast each would be.
 
-    MODEL is a name (gpt3-175b, llama3-8b, ...), a Hugging Face config.json, or a TOML file with
-    layers, hidden, heads, vocabulary and sequence. Exit code 1: nothing fits.
+    MODEL is a name (gpt3-175b, llama3-8b, ...), a Hugging Face config.json or the name of a model
+    in its cache, a TOML file with layers, hidden, heads, vocabulary and sequence, or
+    `module:function` that builds an nn.Module. Exit code 1: nothing fits.
     """
-    from dataclasses import asdict, replace
+    from dataclasses import asdict
 
-    from hotlap.plan.cluster import GIB, PRESETS
+    from hotlap.plan.precision import Precision
     from hotlap.plan.search import search
-    from hotlap.plan.shape import read_shape
     from hotlap.report import plan_text
 
+    shape = _shape(model, sequence, Precision(precision))
+    names = ("tensor", "pipeline", "shard", "micro_batch", "recompute")
+    only = {name: value for name in names if (value := given.pop(name)) is not None}
+    cluster = _cluster(gpu, gpus, **given)
+    plans = search(shape, cluster, batch, Precision(precision), only)
+    if not as_json:
+        plan_text.show(console(), plans, shape, cluster, batch)
+    runs = _verified(shape, cluster, plans, batch, verify, quiet=as_json)
+    if as_json:
+        print_json(asdict(plans) | {"verified": [asdict(run) for run in runs]})
+    if not plans.fitting:
+        return NEGATIVE
+    _start(plans, runs, cluster, batch, emit, quiet=as_json)
+    return OK
+
+
+def _shape(model: str, sequence: int | None, precision: "Precision") -> "Shape":
+    from dataclasses import replace
+
+    if ":" in model:
+        from hotlap.plan.module import read_module
+
+        with console(err=True).status(f"building {model} and running it on fake tensors ..."):
+            return read_module(model, sequence or 0, precision)
+    from hotlap.plan.reading import read_shape
+
     shape = read_shape(model)
-    shape = replace(shape, sequence=sequence) if sequence else shape
-    preset = PRESETS[gpu]
-    cluster = replace(
-        preset.having(gpus),
+    return replace(shape, sequence=sequence) if sequence else shape
+
+
+def _cluster(
+    gpu: str,
+    gpus: int,
+    node: int,
+    achieved: float,
+    memory: float | None,
+    peak: float | None,
+    inside: float | None,
+    outside: float | None,
+) -> "Cluster":
+    """The preset, with what was given instead."""
+    from dataclasses import replace
+
+    from hotlap.plan.cluster import GIB, PRESETS
+
+    preset = PRESETS[gpu].having(gpus)
+    return replace(
+        preset,
         node=node,
         achieved=achieved,
         memory=memory * GIB if memory else preset.memory,
+        peak=peak * 1e12 if peak else preset.peak,
+        inside=inside * 1e9 if inside else preset.inside,
+        outside=outside * 1e9 if outside else preset.outside,
     )
-    plans = search(shape, cluster, batch)
-    if as_json:
-        print_json(asdict(plans))
-    else:
-        plan_text.show(console(), plans, shape, cluster, batch)
-    if not plans.fitting:
-        return NEGATIVE
+
+
+def _verified(
+    shape: "Shape", cluster: "Cluster", plans: "Plans", batch: int, tries: int, *, quiet: bool
+) -> list["Verified"]:
+    """Dry runs of the best plans, shown as they end."""
+    from hotlap.plan.verify import until_one_fits
+    from hotlap.report.plan_ranks import ranks
+
+    runs = []
+    with console(err=True).status("dry run of one rank of each distinct stage ..."):
+        for run in until_one_fits(shape, cluster, plans.fitting, batch, tries):
+            runs.append(run)
+            if not quiet:
+                ranks(console(), run, cluster)
+    return runs
+
+
+def _start(
+    plans: "Plans",
+    runs: list["Verified"],
+    cluster: "Cluster",
+    batch: int,
+    emit: Path | None,
+    *,
+    quiet: bool,
+) -> None:
+    """Write the layout that was seen to fit, or else the best by formula; say how to start it."""
+    from hotlap.core.errors import UsageError
+    from hotlap.plan.emit import toml, torchrun
+
+    seen = [run.plan for run in runs if run.fits(cluster)]
+    best = seen[0] if seen else plans.fitting[0]
     if emit is not None:
-        emit.write_text(plan_text.toml(plans.fitting[0].layout, batch))
-    if not as_json:
-        click.echo(f"\nstart it: {plan_text.torchrun(cluster)}")
-    return OK
+        try:
+            emit.write_text(toml(best.layout, batch))
+        except OSError as error:
+            raise UsageError(f"cannot write {emit}: {error.strerror}") from None
+    if not quiet:
+        click.echo(f"\nstart it: {torchrun(cluster)}")
+        if emit is not None:
+            click.echo(f"with:     Parallelism.from_toml({str(emit)!r})")

@@ -1,27 +1,28 @@
-"""Bytes a rank needs, by owner, on the first pipeline stage (the fullest under 1F1B) or another.
+"""Bytes a rank needs, by owner, at its highest point.
 
-Parameters, gradients and Adam's two moments in float32 over the shards, the layers at work
-gathered in 16 bits. Activations by Korthikanti et al. 2022, section 4: a layer keeps
-`s b h (34 + 5 a s / h) / t` bytes with tensor and sequence parallelism of degree t; selective
-recomputation (or a fused attention kernel) drops the `5 a s / h`, full recomputation keeps the
-layer's input alone.
+It is what `hotlap.parallel` does: weights, gradients and Adam's two moments over the shards. FSDP
+without a pipeline gathers a layer at a time and reduces gradients after each micro-batch; under a
+pipeline it gathers the stage once a step and reduces at the end, so that whole weights and whole
+gradients are held meanwhile. Activations are highest either when the loss is computed or when the
+last layer's backward pass runs.
 """
 
 from dataclasses import dataclass
 
-from hotlap.plan.flops import Recompute
+from hotlap.plan.activations import kept, loss, working
 from hotlap.plan.layout import Layout
+from hotlap.plan.precision import Precision
 from hotlap.plan.shape import Shape
 
-FLOAT32, HALF = 4, 2
 GATHERED = 2  # layers whose full weights are held at once: at work, and prefetched
 
 
 @dataclass(frozen=True)
 class Memory:
-    """Bytes by owner."""
+    """Bytes by owner; `gathered`: weights beside the shards, in the format of the passes."""
 
     parameters: float
+    gathered: float
     gradients: float
     optimizer: float
     activations: float
@@ -29,17 +30,30 @@ class Memory:
     @property
     def total(self) -> float:
         """All of it."""
-        return self.parameters + self.gradients + self.optimizer + self.activations
+        return self.state + self.activations
+
+    @property
+    def state(self) -> float:
+        """What no micro-batch brings."""
+        return self.parameters + self.gathered + self.gradients + self.optimizer
 
 
 def memory(shape: Shape, layout: Layout, batch: int, stage: int = 0) -> Memory:
     """What one rank of a pipeline stage holds at its peak."""
     own = stage_parameters(shape, layout, stage) / layout.tensor
-    state = own * FLOAT32 / layout.shard
-    gathered = 0.0
-    if layout.shard > 1:
-        gathered = GATHERED * shape.layer_parameters * HALF / layout.tensor
-    return Memory(state + gathered, state, 2 * state, activations(shape, layout, batch, stage))
+    rest = own * layout.precision.bytes.rest / layout.shard
+    held = kept(shape, layout, batch, stage)
+    gathered, gradients = _whole(shape, layout, own)
+    words, passing = _words(shape, layout, stage)
+    gradients += words
+    layer, layer_gradients = _layer(shape, layout)
+    at_loss = held + loss(shape, layout, stage)
+    at_work = held + working(shape, layout) + passing
+    moments = (
+        Memory(rest, gathered, gradients, 2 * rest, at_loss),
+        Memory(rest, gathered + layer, gradients + layer_gradients, 2 * rest, at_work),
+    )
+    return max(moments, key=lambda moment: moment.total)
 
 
 def stage_parameters(shape: Shape, layout: Layout, stage: int) -> int:
@@ -54,29 +68,34 @@ def stage_parameters(shape: Shape, layout: Layout, stage: int) -> int:
     return held
 
 
-def activations(shape: Shape, layout: Layout, batch: int, stage: int = 0) -> float:
-    """What the micro-batches in flight keep for the backward pass, in bytes."""
-    in_flight = min(layout.pipeline - stage, max(1, layout.micro_batches(batch)))
-    held = shape.layers // layout.pipeline * layer_activations(shape, layout)
-    total = in_flight * held
-    if layout.recompute is Recompute.FULL:  # one layer is whole again while it is computed again
-        total += _kept(shape, layout, Recompute.SELECTIVE)
-    if stage == layout.pipeline - 1:
-        tokens = shape.sequence * layout.micro_batch
-        total += tokens * shape.vocabulary * (HALF + FLOAT32) / layout.tensor  # logits, softmax
-    return total
+def _whole(shape: Shape, layout: Layout, own: float) -> tuple[float, float]:
+    """Gathered weights and gradients that are held all through the passes."""
+    numbers = layout.precision.bytes
+    if layout.fsdp and layout.pipeline > 1:
+        return own * numbers.passes, own * numbers.reduced
+    if layout.fsdp:
+        return 0.0, own * numbers.rest / layout.shard
+    casts = layout.precision is Precision.MIXED  # autocast keeps the weights it has cast
+    return own * numbers.passes if casts else 0.0, own * numbers.rest
 
 
-def layer_activations(shape: Shape, layout: Layout) -> float:
-    """Bytes that one layer keeps for one micro-batch."""
-    return _kept(shape, layout, layout.recompute)
+def _words(shape: Shape, layout: Layout, stage: int) -> tuple[float, float]:
+    """Gradients of the whole vocabulary, which DTensor's embedding leaves on each tensor rank.
+
+    The second is that of the micro-batch at work; other micro-batches are in flight beside it.
+    """
+    if stage or layout.pipeline == 1 or layout.tensor == 1:
+        return 0.0, 0.0
+    words, numbers = shape.vocabulary * shape.hidden, layout.precision.bytes
+    added_up = words * (1 - 1 / layout.tensor) * numbers.reduced if layout.fsdp else 0.0
+    return added_up, words * numbers.passes
 
 
-def _kept(shape: Shape, layout: Layout, recompute: Recompute) -> float:
-    base = float(shape.sequence * layout.micro_batch * shape.hidden)
-    core = 0.0
-    if recompute is Recompute.FULL:
-        return HALF * base / layout.tensor
-    if recompute is Recompute.NONE:
-        core = 5 * shape.heads * shape.sequence / shape.hidden
-    return base * (34 + core) / layout.tensor
+def _layer(shape: Shape, layout: Layout) -> tuple[float, float]:
+    """What FSDP without a pipeline gathers for a layer at work, and its whole gradients."""
+    if not layout.fsdp or layout.pipeline > 1:
+        return 0.0, 0.0
+    numbers, layers = layout.precision.bytes, min(GATHERED, shape.layers)
+    ends = shape.head_parameters / layout.tensor
+    one = shape.layer_parameters / layout.tensor
+    return (layers * one + ends) * numbers.passes, one * (numbers.passes + numbers.reduced)

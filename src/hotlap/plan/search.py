@@ -1,17 +1,20 @@
 """Every layout of a model on a cluster: what fits, the fastest first, and why others do not."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import product
 
 from hotlap.plan.cluster import Cluster
 from hotlap.plan.cost import Plan, plan
 from hotlap.plan.flops import Recompute
 from hotlap.plan.layout import Layout
+from hotlap.plan.precision import Precision
 from hotlap.plan.shape import Shape
 
 RESERVE = 0.12  # of a GPU's memory: the CUDA context, the allocator's gaps, communication buffers
 MICRO_BATCHES = (1, 2, 4, 8)
+TRIED = (Recompute.NONE, Recompute.FULL)  # with the fused attention kernel that torch has
 
 
 @dataclass(frozen=True)
@@ -27,13 +30,22 @@ class Plans:
     refused: tuple[tuple[str, int], ...]
 
 
-def search(shape: Shape, cluster: Cluster, batch: int) -> Plans:
-    """Try every layout."""
-    limit = cluster.memory * (1 - RESERVE)
+def search(
+    shape: Shape,
+    cluster: Cluster,
+    batch: int,
+    precision: Precision = Precision.MIXED,
+    only: Mapping[str, object] | None = None,
+) -> Plans:
+    """Try every layout; with `only`, those whose fields have these values."""
+    wanted = only or {}
+    limit = usable(cluster)
     fitting: list[Plan] = []
     others: list[Plan] = []
     refused = Counter[str]()
-    for layout in layouts(shape, cluster):
+    for layout in layouts(shape, cluster, precision):
+        if any(getattr(layout, name) != value for name, value in wanted.items()):
+            continue
         reason = layout.refusal(shape, cluster, batch)
         if reason:
             refused[reason] += 1
@@ -45,19 +57,24 @@ def search(shape: Shape, cluster: Cluster, batch: int) -> Plans:
     return Plans(tuple(fitting), tuple(others), tuple(refused.most_common()))
 
 
-def layouts(shape: Shape, cluster: Cluster) -> Iterator[Layout]:
+def usable(cluster: Cluster) -> float:
+    """Bytes of a GPU that a plan may fill."""
+    return cluster.memory * (1 - RESERVE)
+
+
+def layouts(
+    shape: Shape, cluster: Cluster, precision: Precision = Precision.MIXED
+) -> Iterator[Layout]:
     """Every way to make the world of tensor, pipeline, shard and replicate."""
-    for tensor in _divisors(min(cluster.node, cluster.gpus)):
-        if cluster.gpus % tensor:
+    ways = product(
+        _divisors(min(cluster.node, cluster.gpus)), _divisors(shape.layers), MICRO_BATCHES, TRIED
+    )
+    for tensor, pipeline, micro, recompute in ways:
+        data, left = divmod(cluster.gpus, tensor * pipeline)
+        if left:
             continue
-        for pipeline in _divisors(shape.layers):
-            if cluster.gpus % (tensor * pipeline):
-                continue
-            data = cluster.gpus // (tensor * pipeline)
-            for shard in sorted({1, *(d for d in _divisors(cluster.node) if data % d == 0), data}):
-                for micro in MICRO_BATCHES:
-                    for recompute in Recompute:
-                        yield Layout(data // shard, shard, tensor, pipeline, micro, recompute)
+        for shard in sorted({1, *(d for d in _divisors(cluster.node) if data % d == 0), data}):
+            yield Layout(data // shard, shard, tensor, pipeline, micro, recompute, precision)
 
 
 def _divisors(number: int) -> list[int]:

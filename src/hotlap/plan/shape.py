@@ -1,11 +1,6 @@
 """The shape of a transformer: what memory, FLOPs and communication follow from."""
 
-import json
-import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass
 
 from hotlap.core.errors import UsageError
 
@@ -54,6 +49,27 @@ class Shape:
         return self.ffn or 4 * self.hidden
 
     @property
+    def unit(self) -> str:
+        """What a step's speed is counted in."""
+        return "tokens"
+
+    @property
+    def whole(self) -> str:
+        """Why it can only be copied and sharded, not cut up or recomputed; empty: it can."""
+        return ""
+
+    @property
+    def split_by_tensor(self) -> dict[str, int]:
+        """What tensor ranks share, each evenly."""
+        return {
+            "the heads": self.heads,
+            "the key and value heads": self.kv_heads or self.heads,
+            "the feed-forward width": self.ffn_width,
+            "the sequence": self.sequence,
+            "the vocabulary": self.vocabulary,
+        }
+
+    @property
     def layer_matrices(self) -> int:
         """Weights of one layer's matrices."""
         attention = self.hidden * (2 * self.hidden + 2 * self.kv_width)
@@ -84,6 +100,43 @@ class Shape:
             self.layers * self.layer_parameters + self.embedding_parameters + self.head_parameters
         )
 
+    def layer_flops(self, rows: int) -> float:
+        """Forward FLOPs of a layer over so many sequences."""
+        return 2.0 * rows * self.sequence * self.layer_matrices + self.attention_flops(rows)
+
+    def attention_flops(self, rows: int) -> float:
+        """The two products of the attention core, without the causal half."""
+        return 4.0 * rows * self.sequence**2 * self.hidden
+
+    def last_flops(self, rows: int) -> float:
+        """A layer's last product."""
+        return 2.0 * rows * self.sequence * self.hidden * self.ffn_width
+
+    def head_flops(self, rows: int) -> float:
+        """The product with the vocabulary."""
+        return 2.0 * rows * self.sequence * self.hidden * self.vocabulary
+
+    def message(self, rows: int) -> float:
+        """Numbers that a layer hands on."""
+        return float(rows * self.sequence * self.hidden)
+
+    def logits(self, rows: int) -> float:
+        """Numbers that the head gives."""
+        return float(rows * self.sequence * self.vocabulary)
+
+    def block_bytes(self, rows: int, ranks: int, number: int) -> float:
+        """What a layer keeps on each of so many tensor ranks, with numbers of so many bytes."""
+        tokens, h = rows * self.sequence, self.hidden
+        feed = (4 if self.gated else 2) * self.ffn_width
+        width = 2 * h / ranks + 2 * h + (2 * h + 2 * self.kv_width + feed) / ranks
+        scales = 4 * tokens * self.heads / ranks  # one number a token and head, of the softmax
+        return number * tokens * width + scales
+
+    def working_bytes(self, rows: int, ranks: int, number: int) -> float:
+        """Gradients on their way through one layer."""
+        width = 2 * self.hidden + 2 * self.ffn_width / ranks
+        return rows * self.sequence * width * number
+
 
 KNOWN = {
     "gpt2": Shape(12, 768, 12, 50257, 1024),
@@ -96,77 +149,3 @@ KNOWN = {
     "llama3-70b": Shape(80, 8192, 64, 128256, 8192, 8, 28672, gated=True, bias=False,
                         positions=False, tied=False),
 }  # fmt: skip
-
-_LLAMA = {
-    "num_hidden_layers": "layers",
-    "hidden_size": "hidden",
-    "num_attention_heads": "heads",
-    "num_key_value_heads": "kv_heads",
-    "intermediate_size": "ffn",
-    "vocab_size": "vocabulary",
-    "max_position_embeddings": "sequence",
-    "tie_word_embeddings": "tied",
-}
-_GPT2 = {
-    "n_layer": "layers",
-    "n_embd": "hidden",
-    "n_head": "heads",
-    "n_inner": "ffn",
-    "vocab_size": "vocabulary",
-    "n_positions": "sequence",
-}
-_PLAIN = {"llama", "mistral", "qwen2", "qwen3", "gemma", "phi3"}
-
-
-def read_shape(name: str) -> Shape:
-    """A known model's name, a Hugging Face `config.json`, or a TOML file with `Shape`'s fields.
-
-    Raises:
-        UsageError: neither a known name nor a readable file, or a field is missing or unknown.
-    """
-    if name in KNOWN:
-        return KNOWN[name]
-    path = Path(name)
-    if not path.is_file():
-        known = ", ".join(KNOWN)
-        raise UsageError(f"{name!r} is no model that is known, and no file", f"known: {known}")
-    try:
-        if path.suffix == ".toml":
-            return _own(tomllib.loads(path.read_text("utf-8")), path)
-        return _hugging_face(json.loads(path.read_text("utf-8")), path)
-    except (json.JSONDecodeError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} cannot be read: {error}") from None
-
-
-def _own(table: Mapping[str, Any], path: Path) -> Shape:
-    known = {field.name for field in fields(Shape)}
-    if unknown := sorted(set(table) - known):
-        raise UsageError(f"{path} has {unknown[0]!r}", f"known: {', '.join(sorted(known))}")
-    return _made(dict(table), path)
-
-
-def _hugging_face(config: Mapping[str, Any], path: Path) -> Shape:
-    kind = config.get("model_type", "")
-    if kind == "gpt2":
-        return _made(_renamed(config, _GPT2), path)
-    if kind in _PLAIN:
-        given = _renamed(config, _LLAMA)
-        given = {"tied": False, **given, "gated": True, "bias": False, "positions": False}
-        return _made(given, path)
-    raise UsageError(
-        f"{path} is of the type {kind!r}, which is not known here",
-        "write layers, hidden, heads, vocabulary, sequence into a .toml file",
-    )
-
-
-def _renamed(config: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    return {
-        ours: config[theirs] for theirs, ours in names.items() if config.get(theirs) is not None
-    }
-
-
-def _made(given: dict[str, Any], path: Path) -> Shape:
-    try:
-        return Shape(**given)
-    except TypeError as error:
-        raise UsageError(f"{path}: {str(error).replace('Shape.__init__() ', '')}") from None

@@ -1,53 +1,50 @@
-"""How plans look in the terminal, and what starts the chosen one."""
+"""How plans look in the terminal: what fits, where the best one's memory goes, what is left out."""
+
+from collections import Counter
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.table import Table
 
 from hotlap.plan.cluster import GIB, Cluster
 from hotlap.plan.cost import Plan
-from hotlap.plan.layout import Layout
-from hotlap.plan.search import RESERVE, Plans
+from hotlap.plan.memory import Memory
+from hotlap.plan.search import RESERVE, Plans, usable
 from hotlap.plan.shape import Shape
 
 SHOWN, CLOSEST = 10, 3
-COLUMNS = ("dp", "tp", "pp", "mb", "recomp", "GiB", "state", "activ", "bubble", "step s",
-           "tokens/s", "MFU")  # fmt: skip
+COLUMNS = ("dp", "tp", "pp", "mb", "again", "GiB", "state", "activ", "bubble", "step s")
 
 
 def show(out: Console, plans: Plans, shape: Shape, cluster: Cluster, batch: int) -> None:
     """The table of what fits, or what comes closest; then why the others were left out."""
     out.print(
         f"{shape.parameters / 1e9:.3g} G parameters, {cluster.gpus} x {cluster.name}, "
-        f"batch {batch} x {shape.sequence} tokens; {RESERVE:.0%} of memory kept free"
+        f"batch {batch}" + (" samples" if shape.whole else f" x {shape.sequence} tokens")
     )
     if plans.fitting:
-        out.print(_table(plans.fitting[:SHOWN]))
+        out.print(_table(plans.fitting[:SHOWN], shape.unit))
         more = len(plans.fitting) - SHOWN
         if more > 0:
             out.print(f"and {more} more that fit", style="dim")
     else:
         out.print("nothing fits; what comes closest:", style="bold")
-        out.print(_table(plans.closest[:CLOSEST]))
-    if plans.closest and plans.fitting:
-        out.print(f"{len(plans.closest)} layouts need more memory than there is", style="dim")
-    for reason, count in plans.refused[:CLOSEST]:
-        out.print(f"{count} left out: {reason}", style="dim")
+        out.print(_table(plans.closest[:CLOSEST], shape.unit))
+    _left_out(out, plans, cluster)
     out.print(
-        "dp: replicate x shard; mb: sequences computed at once; state: parameters, gradients "
-        "and optimizer; MFU: model FLOP/s over the peak",
+        "dp: replicate x shard; mb: sequences computed at once; again: what backward computes "
+        "again; state: weights, gradients, optimizer; MFU: model FLOP/s over the peak",
         style="dim",
     )
     out.print(
-        f"times are by formula, with {cluster.achieved:.0%} of the peak reached (--achieved); "
+        f"times are by formula, at {cluster.achieved:.0%} of the peak (--achieved); "
         "only a run proves them",
         style="dim",
     )
 
 
-def _table(plans: tuple[Plan, ...]) -> Table:
-    drawn = Table(box=None, pad_edge=False, header_style="bold")
-    for title in COLUMNS:
-        drawn.add_column(title, justify="left" if title == "recomp" else "right", no_wrap=True)
+def _table(plans: Sequence[Plan], unit: str) -> Table:
+    drawn = _grid((*COLUMNS, f"{unit}/s", "MFU"), left=("again",))
     for plan in plans:
         lay, held = plan.layout, plan.memory
         drawn.add_row(
@@ -56,9 +53,7 @@ def _table(plans: tuple[Plan, ...]) -> Table:
             str(lay.pipeline),
             str(lay.micro_batch),
             lay.recompute,
-            f"{held.total / GIB:.1f}",
-            f"{(held.total - held.activations) / GIB:.1f}",
-            f"{held.activations / GIB:.1f}",
+            *_gib(held.total, held.state, held.activations),
             f"{plan.bubble:.0%}",
             f"{plan.step:.3g}",
             f"{plan.tokens_per_second:,.0f}",
@@ -67,28 +62,34 @@ def _table(plans: tuple[Plan, ...]) -> Table:
     return drawn
 
 
-def toml(layout: Layout, batch: int) -> str:
-    """The layout under torchtitan's field names."""
-    return (
-        "[parallelism]\n"
-        f"data_parallel_replicate_degree = {layout.replicate}\n"
-        f"data_parallel_shard_degree = {layout.shard}\n"
-        f"tensor_parallel_degree = {layout.tensor}\n"
-        f"pipeline_parallel_degree = {layout.pipeline}\n"
-        f"pipeline_parallel_microbatch_size = {layout.micro_batch}\n"
-        "\n[training]\n"
-        f"local_batch_size = {batch // layout.data}\n"
-        f"global_batch_size = {batch}\n"
-        "\n[activation_checkpoint]\n"
-        f'mode = "{layout.recompute}"\n'
-    )
+def _grid(columns: Sequence[str], left: Sequence[str] = ()) -> Table:
+    drawn = Table(box=None, pad_edge=False, header_style="bold")
+    for title in columns:
+        drawn.add_column(title, justify="left" if title in left else "right", no_wrap=True)
+    return drawn
 
 
-def torchrun(cluster: Cluster) -> str:
-    """The line that starts it on every node."""
-    node = min(cluster.node, cluster.gpus)
-    nodes = -(-cluster.gpus // node)
-    return (
-        f"torchrun --nnodes {nodes} --nproc-per-node {node} --rdzv-backend c10d "
-        "--rdzv-endpoint $HEAD_NODE:29500 train.py"
-    )
+def _gib(*sizes: float) -> list[str]:
+    return [f"{size / GIB:.{1 if size >= GIB else 2}f}" for size in sizes]
+
+
+def _left_out(out: Console, plans: Plans, cluster: Cluster) -> None:
+    limit = f"{usable(cluster) / GIB:.1f} GiB ({1 - RESERVE:.0%} of a GPU)"
+    if plans.closest:
+        owners = Counter(_too_large(plan.memory, cluster) for plan in plans.closest)
+        for why, count in owners.most_common():
+            out.print(f"{count} left out: {why} over {limit}", style="dim")
+    for reason, count in plans.refused[:CLOSEST]:
+        out.print(f"{count} left out: {reason}", style="dim")
+    others = sum(count for _, count in plans.refused[CLOSEST:])
+    if others:
+        kinds = len(plans.refused) - CLOSEST
+        out.print(f"{others} left out for {kinds} other reasons (--json)", style="dim")
+
+
+def _too_large(held: Memory, cluster: Cluster) -> str:
+    if held.parameters + held.gradients + held.optimizer > usable(cluster):
+        return "weights, gradients and optimizer state alone are"
+    if held.state > usable(cluster):
+        return "with gathered weights, the state is"
+    return "with activations, memory is"

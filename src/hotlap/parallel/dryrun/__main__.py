@@ -1,0 +1,84 @@
+"""`python -m hotlap.parallel.dryrun`: jobs as JSON lines on stdin, a line of JSON for each.
+
+An answer is what `Found` has, or {"error": why}. A job has `Job`'s fields, with tables for `sizes`
+and `parallelism`; or `describe`, the name of a function, which `Facts` answer.
+
+Each job has a process of its own, forked once torch is imported: a process group leaves traces in
+torch that the next one stumbles over. As many run at once as there are cores.
+"""
+
+import json
+import logging
+import os
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from hotlap.parallel.dryrun import describe, fake, job
+
+Answer = dict[str, Any]
+AT_ONCE = 4  # at most: each takes about 350 MB
+
+
+def main() -> None:
+    """Answer all jobs, in order."""
+    warnings.simplefilter("ignore")
+    logging.disable(logging.ERROR)
+    jobs = [json.loads(line) for line in sys.stdin if line.strip()]
+    for answer in forked(_answer, jobs, min(AT_ONCE, os.cpu_count() or 1)):
+        print(json.dumps(answer), flush=True)
+
+
+def forked(call: Callable[[Any], Answer], given: Sequence[Any], at_once: int) -> list[Answer]:
+    """`call` of each, in a process each; {"error": ...} where one ends without an answer."""
+    answers: list[Answer] = [{} for _ in given]
+    running: list[tuple[int, int, int]] = []
+    for number, one in enumerate(given):
+        if len(running) == at_once:
+            _collect(running.pop(0), answers)
+        running.append((number, *_fork(call, one)))
+    for each in running:
+        _collect(each, answers)
+    return answers
+
+
+def _fork(call: Callable[[Any], Answer], one: Any) -> tuple[int, int]:
+    """The child's process id, and where its answer can be read."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child:
+        os.close(writing)
+        return child, reading
+    os.dup2(2, 1)  # what is printed on the way is no answer
+    with os.fdopen(writing, "w") as answer:
+        json.dump(call(one), answer)
+    os._exit(0)
+
+
+def _collect(running: tuple[int, int, int], answers: list[Answer]) -> None:
+    number, child, reading = running
+    with os.fdopen(reading) as pipe:
+        text = pipe.read()
+    _, status = os.waitpid(child, 0)
+    ended = {"error": f"the dry run's process ended with status {status}"}
+    answers[number] = json.loads(text) if text else ended
+
+
+def _answer(given: dict[str, Any]) -> Answer:
+    try:
+        if "describe" in given:
+            return describe.describe(given["describe"], given["sequence"], given["dtype"])
+        return vars(fake.dry_run(job.Job.of(given)))
+    except Exception as error:  # whatever it was, it is the answer
+        return {"error": _said(error)}
+
+
+def _said(error: Exception) -> str:
+    """One line; what is a ValueError explains itself."""
+    first = (str(error).strip().splitlines() or [""])[0]
+    return first if isinstance(error, ValueError) else f"{type(error).__name__}: {first}"
+
+
+if __name__ == "__main__":
+    main()

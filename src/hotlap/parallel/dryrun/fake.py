@@ -1,0 +1,55 @@
+"""Run a rank in a world that is not there: a fake process group and fake tensors."""
+
+import time
+from collections.abc import Callable
+
+import torch.distributed as dist
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from hotlap.parallel.dryrun.hollow import Hollow
+from hotlap.parallel.dryrun.job import Found, Job
+from hotlap.parallel.dryrun.pipeline import Alone
+from hotlap.parallel.dryrun.rank import Rank
+from hotlap.parallel.dryrun.source import cross_entropy
+from hotlap.parallel.dryrun.watch import Watch
+
+
+def dry_run(job: Job) -> Found:
+    """What a step of the job's rank comes to; nothing is allocated or sent.
+
+    Raises:
+        RuntimeError: a process group is there already.
+    """
+    from torch.testing._internal.distributed.fake_pg import FakeStore  # registers the backend
+
+    if dist.is_initialized():
+        raise RuntimeError("a dry run makes a fake process group; there is a real one already")
+    p = job.parallelism
+    rank = job.stage * (p.world // p.pipeline_parallel_degree)
+    dist.init_process_group("fake", rank=rank, world_size=p.world, store=FakeStore())
+    try:
+        return _run(job)
+    finally:
+        dist.destroy_process_group()
+
+
+def _run(job: Job) -> Found:
+    start = time.perf_counter()
+    fake, watch = FakeTensorMode(allow_non_fake_inputs=True), Watch()
+    rank = Rank(job, Hollow(fake))
+    with fake, watch:
+        rank.start(watch)
+        rank.step(rank.one_micro_batch)
+        rank.step(_pipelined(rank) if job.parallelism.stages > 1 else rank.all_micro_batches)
+    return rank.found(time.perf_counter() - start)
+
+
+def _pipelined(rank: Rank) -> Callable[[], None]:
+    spread = rank.spread
+    alone = Alone(spread.parts, spread.mesh, cross_entropy, rank.passed(), rank.own_gradients)
+
+    def step() -> None:
+        ids = rank.ids()
+        alone.step(ids, target=ids)
+
+    return step

@@ -1,0 +1,155 @@
+"""Build one rank by `hotlap.parallel.apply`, run two steps of it, and report the second."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.distributed.fsdp import FSDPModule
+
+from hotlap.parallel.applying import Parallelized, Preparation, apply
+from hotlap.parallel.dryrun.given import given
+from hotlap.parallel.dryrun.job import Found, Job
+from hotlap.parallel.dryrun.source import cross_entropy, gpt
+from hotlap.parallel.dryrun.watch import Watch
+
+Step = Callable[[], None]
+Around = AbstractContextManager[Any]
+
+
+class Rank:
+    """One rank's model, optimizer and step.
+
+    Args:
+        job: which rank of what; the default process group is there already.
+        building: what `apply` runs in.
+
+    """
+
+    def __init__(self, job: Job, building: Around) -> None:
+        self.job = job
+        self.source = given(job.function, job.sequence) if job.sizes is None else gpt(job.sizes)
+        model = self.source.model.to(getattr(torch, job.dtype))
+        with building:
+            self.spread: Parallelized = apply(
+                model,
+                job.parallelism,
+                tp_plan=self.source.plan,
+                stages=job.stages or None,
+                loss=cross_entropy,
+                preparation=Preparation(
+                    recompute=self.source.blocks if job.recompute else (),
+                    blocks=self.source.blocks,
+                    init=partial(_start, _tied(model)),
+                ),
+            )
+
+    def start(self, watch: Watch) -> None:
+        """Take in the parameters, and make the optimizer."""
+        self.watch = watch
+        watch.ledger.own(self.spread.parameters(), "parameters")
+        self.optimizer = torch.optim.AdamW(self.spread.parameters(), fused=True)
+        if self.job.buckets:
+            for parameter in self.spread.parameters():
+                parameter.grad = torch.zeros_like(parameter)
+
+    def step(self, micro_batches: Step) -> None:
+        """One step; counted from here on."""
+        self.watch.restart()
+        with self.spread.loss_context(), self._casts():
+            micro_batches()
+        self.own_gradients()
+        self.optimizer.step()
+        held = (t for state in self.optimizer.state.values() for t in state.values())
+        self.watch.ledger.own((t for t in held if isinstance(t, Tensor)), "optimizer")
+        self.optimizer.zero_grad(set_to_none=not self.job.buckets)
+
+    def all_micro_batches(self) -> None:
+        """Forward and backward of a step's micro-batches, without a pipeline."""
+        for _ in range(self.job.micro_batches):
+            inputs = self.source.inputs(self.job.micro_batch)
+            loss = self.source.loss(self.spread.model(*inputs), inputs)
+            loss.backward()  # type: ignore[no-untyped-call]
+            del loss
+            self.own_gradients()
+
+    def one_micro_batch(self) -> None:
+        """Forward and backward of one, so that what is set up at first use is no part of a step."""
+        inputs = self.source.inputs(self.job.micro_batch)
+        out = self.spread.model(*((self.passed(),) if self.job.stage else inputs))
+        if self.job.stage == self.job.parallelism.stages - 1:
+            out = self.source.loss(out, inputs)
+        out.backward(torch.zeros_like(out))
+
+    def _casts(self) -> Around:
+        return torch.autocast("cpu", torch.bfloat16) if self.job.autocast else nullcontext()
+
+    def own_gradients(self) -> None:
+        """See whose the gradients' memory is, of those too that FSDP holds whole for a while."""
+        found = [p.grad for p in self.spread.parameters()]
+        for part in self.spread.parts:
+            found += _whole_gradients(part)
+        self.watch.ledger.own((grad for grad in found if grad is not None), "gradients")
+
+    def ids(self) -> Tensor:
+        """Token ids of all micro-batches."""
+        (ids,) = self.source.inputs(self.job.micro_batches * self.job.micro_batch)
+        return ids
+
+    def passed(self) -> Tensor:
+        """What a micro-batch hands to the next stage: under sequence parallelism, a part of it."""
+        job, p = self.job, self.job.parallelism
+        assert job.sizes is not None
+        dtype = getattr(torch, p.mixed_precision_param or job.dtype)
+        parts = p.tensor_parallel_degree if p.sequence_parallel else 1
+        shape = (job.micro_batch, job.sizes.sequence // parts, job.sizes.hidden)
+        return torch.zeros(shape, dtype=dtype, requires_grad=True)
+
+    def found(self, seconds: float) -> Found:
+        """What was counted."""
+        mesh = self.spread.mesh.whole
+        names = (mesh.mesh_dim_names or ()) if mesh is not None else ()
+        groups = {self.spread.mesh[name].get_group().group_name: name for name in names}
+        sent: dict[str, int] = {}
+        for (kind, group), size in self.watch.sent.items():
+            label = f"{kind} {groups.get(group, group)}"
+            sent[label] = sent.get(label, 0) + size
+        ledger = self.watch.ledger
+        return Found(ledger.peak, ledger.at_peak, self.watch.flops, sent, seconds)
+
+
+def _whole_gradients(part: nn.Module) -> Iterator[Tensor | None]:
+    """Those that FSDP gathers up over micro-batches before it reduces them."""
+    for module in part.modules():
+        group = (
+            getattr(module._get_fsdp_state(), "_fsdp_param_group", None) if _fsdp(module) else None
+        )
+        for parameter in group.fsdp_params if group is not None else ():
+            yield parameter.unsharded_accumulated_grad
+            whole = getattr(parameter, "_unsharded_param", None)
+            yield whole.grad if whole is not None else None
+
+
+def _fsdp(module: nn.Module) -> bool:
+    return isinstance(module, FSDPModule)
+
+
+def _tied(model: nn.Module) -> list[list[str]]:
+    """Names of parameters that are one."""
+    names: dict[nn.Parameter, list[str]] = {}
+    for name, parameter in model.named_parameters(remove_duplicate=False):
+        names.setdefault(parameter, []).append(name)
+    return [same for same in names.values() if len(same) > 1]
+
+
+def _start(tied: list[list[str]], part: nn.Module) -> None:
+    """Tie again what new memory has parted, and give it values: any, as none are looked at."""
+    for first, *others in tied:
+        for name in others:
+            above, _, own = name.rpartition(".")
+            part.get_submodule(above)._parameters[own] = part.get_parameter(first)
+    with torch.no_grad():
+        for parameter in part.parameters():
+            parameter.zero_()

@@ -1,0 +1,59 @@
+"""Bytes that a collective makes one rank send, by ring."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch.distributed as dist
+from torch import Tensor
+from torch.utils._pytree import tree_leaves
+
+# How often the largest tensor's bytes go over the ring of n ranks, times (n - 1) / n.
+_TURNS = {"all_gather": 1, "allgather": 1, "reduce_scatter": 1, "all_reduce": 2, "allreduce": 2,
+          "all_to_all": 1, "alltoall": 1, "broadcast": 1}  # fmt: skip
+_SPACES = ("c10d::", "_c10d_functional::")
+
+
+def sent(func: Any, args: tuple[Any, ...]) -> dict[tuple[str, str], int]:
+    """Bytes by (kind, group's name) of one operation; empty for what is no collective."""
+    name = str(getattr(func, "_schema", "")).partition("(")[0]
+    if not name.startswith(_SPACES):
+        return {}
+    name = name.partition("::")[2].strip("_").partition(".")[0]
+    if name == "send":
+        return {("send", _group(args)): max(_sizes(args), default=0)}
+    kind = next((kind for kind in _TURNS if kind in name), None)
+    if kind is None:
+        return {}
+    group, ranks = _group(args), _ranks(args)
+    largest = max(_sizes(args), default=0)
+    if name.startswith("all_gather_into") or name == "all_gather_into_tensor_coalesced":
+        largest *= ranks  # the functional form has the shard alone among its arguments
+    label = {"allgather": "all_gather", "allreduce": "all_reduce", "alltoall": "all_to_all"}
+    return {(label.get(kind, kind), group): _TURNS[kind] * largest * (ranks - 1) // ranks}
+
+
+def _sizes(args: tuple[Any, ...]) -> Iterator[int]:
+    for leaf in tree_leaves(args):
+        if isinstance(leaf, Tensor):
+            yield leaf.numel() * leaf.element_size()
+
+
+def _process_group(args: tuple[Any, ...]) -> Any:
+    from torch.distributed.distributed_c10d import _resolve_process_group
+
+    if isinstance(args[-1], str):  # functional: the group by name, last
+        return _resolve_process_group(args[-1])
+    boxed = next(arg for arg in args if type(arg).__name__ == "ScriptObject" and _is_group(arg))
+    return dist.ProcessGroup.unbox(boxed)
+
+
+def _is_group(boxed: Any) -> bool:
+    return str(boxed._type()).endswith("ProcessGroup")
+
+
+def _group(args: tuple[Any, ...]) -> str:
+    return str(_process_group(args).group_name)
+
+
+def _ranks(args: tuple[Any, ...]) -> int:
+    return int(_process_group(args).size())
