@@ -11,6 +11,7 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset, TensorDataset
 
 from data.images import folder
+from hotlap.data.errors import MissingPackageError
 from hotlap.seam.probe import dataset as looked
 from hotlap.seam.probe.opened import opened
 
@@ -166,6 +167,16 @@ def test_a_copy_that_cannot_be_made_is_told(paths, tmp_path, monkeypatch):
     found = trained(DataLoader(Photos(paths), batch_size=8), tmp_path)
     assert found["failed"] == "no space left"
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_package_that_is_missing_is_told(paths, tmp_path, monkeypatch):
+    def missing(*_, **__):
+        raise MissingPackageError("this needs pillow, which is not installed")
+
+    monkeypatch.setattr(looked, "fitted", missing)
+    found = trained(DataLoader(Photos(paths), batch_size=8), tmp_path)
+    assert found["failed"] == "this needs pillow, which is not installed"
+    assert "packed" not in found
 
 
 def test_the_programs_random_numbers_stay_as_they_were(paths, tmp_path):

@@ -43,7 +43,10 @@ class Taken:
 
 @dataclass
 class Seen:
-    """What the dataset showed; `why` says what makes it unfit for a comparison, if anything."""
+    """What the dataset showed.
+
+    `why` says what makes it unfit for a comparison, `failed` what is missing for one; if anything.
+    """
 
     about: dict[str, Any]
     fetcher: Any
@@ -52,6 +55,7 @@ class Seen:
     dtype: str = ""
     draws: bool = False
     why: str = ""
+    failed: str = ""
     faults: dict[str, float] = field(default_factory=dict)
     fit: Fit | None = None
     transforms: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -71,6 +75,8 @@ def seen(loader: Any) -> Seen | None:
     torch.set_num_threads(1)
     try:
         _look(found, dataset, streams)
+    except load("hotlap.data.errors:MissingPackageError") as error:
+        found.failed = str(error)
     except Exception as error:
         found.why = f"its samples could not be read here: {error!r}"
     finally:

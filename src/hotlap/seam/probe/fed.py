@@ -32,7 +32,9 @@ def fed(rec: Recorder, ended: str, loader: Any, waiting: float) -> dict[str, Any
         "shape": list(found.shape), "dtype": found.dtype, "draws": found.draws, "why": found.why,
         "taken": asdict(found.taken) if found.taken else None, "faults": found.faults,
     }  # fmt: skip
-    if not found.why:
+    if found.failed:
+        told["failed"] = found.failed
+    elif not found.why:
         told |= _versus(found, rec)
     return told
 
