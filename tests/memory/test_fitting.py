@@ -64,6 +64,20 @@ def test_each_measure_saves() -> None:
         assert measure(model, batch, loss, adam, plan) < 0.9 * plain, plan
 
 
+def test_a_smaller_optimizer_is_taken_where_nothing_else_will_do() -> None:
+    torch.manual_seed(0)
+    model, batch = nn.Linear(512, 512), (torch.randn(4, 512), torch.randn(4, 512))
+    makers = [adam, lambda m: torch.optim.Adafactor(m.parameters())]
+    plain, small = (measure(model, batch, loss, make, Fit()) for make in makers)
+    assert small < 0.8 * plain  # two rows of state in the place of two matrices
+    assert fit(model, batch, loss, makers, plain).optimizer == 0
+    found = fit(model, batch, loss, makers, int(0.8 * plain), half=False)
+    assert found.optimizer == 1
+    assert found.measured <= 0.8 * plain
+    with pytest.raises(ValueError, match="no set of measures"):
+        fit(model, batch, loss, adam, int(0.8 * plain), half=False)
+
+
 def test_without_16_bits_and_beyond_reach() -> None:
     model, batch = task()
     plain = measure(model, batch, loss, adam, Fit())

@@ -1,9 +1,10 @@
 """Counting live tensors, against sums done by hand."""
 
+import pytest
 import torch
 from torch import nn
 
-from hotlap.memory import Meter, saved_by_module
+from hotlap.memory import Fragmentation, Meter, saved_by_module
 
 KIB = 1024
 
@@ -58,6 +59,60 @@ def test_the_largest_and_their_lines() -> None:
     assert path == __file__
     assert lines[int(number) - 1].endswith("# this line")
     assert second.bytes == small.nbytes
+
+
+def test_what_was_alive_at_the_peak() -> None:
+    with Meter(model := nn.Linear(4, 4)) as meter:
+        a = torch.zeros(500)
+        b = torch.zeros(300)  # the peak
+        del b
+        c = torch.zeros(100)
+        del a
+        d = torch.zeros(50)
+    assert [live.bytes for live in meter.largest(2, at_peak=True)] == [2000, 1200]
+    assert [live.bytes for live in meter.largest(2)] == [c.nbytes, d.nbytes]
+    assert meter.largest(9, at_peak=True)[2].where == "parameters"
+    assert meter.peak == 3200 + sum(p.nbytes for p in model.parameters())
+
+
+def test_state_in_lists_and_parameters_of_the_optimizer_alone_count() -> None:
+    p = torch.randn(100, requires_grad=True)
+    optimizer = torch.optim.SGD([p], lr=0.1)
+    with Meter(None, optimizer) as meter, meter.phase("step"):
+        optimizer.state[p]["history"] = [torch.zeros(100), torch.zeros(100)]  # as LBFGS does
+        torch.zeros(10_000)
+    assert meter.peaks["step"]["parameters"] == p.nbytes
+    assert meter.peaks["step"]["optimizer state"] == 2 * p.nbytes
+
+
+def test_a_profile_counts_with_the_same_code() -> None:
+    from hotlap.memory.owners import owners
+    from hotlap.seam.probe.memory import owners as probed
+
+    model = nn.Linear(8, 8)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    model(torch.ones(2, 8)).sum().backward()
+    optimizer.step()
+    with Meter(model, optimizer) as meter, meter.phase("now"):
+        pass
+    weights = sum(p.nbytes for p in model.parameters())
+    found = owners([model], [optimizer])[0]
+    assert found == probed([model], [optimizer])[0]
+    assert found == {
+        "parameters": weights, "buffers": 0, "gradients": weights, "optimizer state": weights,
+    }  # fmt: skip
+    assert meter.peaks["now"] == {**found, "activations": 0}
+
+
+@pytest.mark.parametrize(
+    ("reserved", "expandable", "advice"),
+    [(110, False, ""), (200, False, "expandable_segments:True"), (200, True, "pad inputs")],
+)
+def test_what_to_do_about_fragments(reserved: int, expandable: bool, advice: str) -> None:
+    found = Fragmentation(reserved, 80, reserved, 100, expandable)
+    assert found.lost == pytest.approx(1 - 100 / reserved)
+    assert advice in found.advice()
+    assert bool(found.advice()) == bool(advice)
 
 
 def test_what_is_saved_by_which_module() -> None:

@@ -1,9 +1,9 @@
 """The cheapest set of measures under which a training step fits a memory limit."""
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -31,13 +31,15 @@ class Fit:
     """A set of measures and what it comes to; bytes.
 
     `engine` holds the fields of an EngineConfig that are to be set. `offload`: run the forward pass
-    in `hotlap.memory.offloaded()`. `cost` is the rough factor on the time of a step.
+    in `hotlap.memory.offloaded()`. `optimizer` is which of the makers given was taken, from 0.
+    `cost` is the rough factor on the time of a step.
     """
 
     accumulate: int = 1
     precision: str = "fp32"
     recompute_every: int = 0
     offload: bool = False
+    optimizer: int = 0
     cost: float = 1.0
     predicted: int = 0
     measured: int = 0
@@ -56,7 +58,7 @@ def fit(
     model: nn.Module,
     batch: Any,
     loss: Loss,
-    optimizer: MakeOptimizer,
+    optimizer: MakeOptimizer | Sequence[MakeOptimizer],
     limit: int,
     *,
     half: bool = True,
@@ -73,6 +75,8 @@ def fit(
         batch: a whole batch, on that device; tensors are split along their first dimension.
         loss: `loss(model, batch)` gives the mean loss.
         optimizer: `optimizer(model)` makes the optimizer; its state counts after its first step.
+            Several, such as AdamW and then Adafactor with its smaller state, are taken in their
+            order: the next one where nothing fits with those before.
         limit: bytes.
         half: whether bf16 autocast may be used.
 
@@ -80,23 +84,31 @@ def fit(
         ValueError: nothing tried fits; the message has the least peak that was measured.
 
     """
-    rows = min((len(t) for t in tensors(batch) if t.dim()), default=1)
-    device = next(tensors(batch)).device
-    parts = _Parts.of(model, batch, loss, optimizer, device)
-    least = 0
-    for plan in sorted(_plans(model, rows, device, half=half), key=lambda plan: plan.cost):
-        predicted = parts.peak(plan)
-        if predicted > _HOPE * limit:
-            continue
-        measured = measure(model, batch, loss, optimizer, plan)
-        if measured <= limit:
-            return Fit(**{**vars(plan), "predicted": predicted, "measured": measured})
-        least = min(least or measured, measured)
-    known = f"; the least measured was {least}" if least else f"; {parts.fixed} are fixed"
+    makers = [optimizer] if callable(optimizer) else list(optimizer)
+    least: list[int] = []
+    fixed: list[int] = []
+    for index, make in enumerate(makers):
+        parts = _Parts.of(model, batch, loss, make)
+        fixed.append(parts.fixed)
+        for plan in _near(parts, _plans(model, batch, half=half), limit):
+            measured = measure(model, batch, loss, make, plan)
+            if measured <= limit:
+                return replace(plan, optimizer=index, measured=measured)
+            least.append(measured)
+    known = f"; the least measured was {min(least)}" if least else f"; {min(fixed)} are fixed"
     raise ValueError(f"no set of measures fits {limit} bytes{known}")
 
 
-def _plans(model: nn.Module, rows: int, device: torch.device, *, half: bool) -> Iterator[Fit]:
+def _near(parts: "_Parts", plans: Iterator[Fit], limit: int) -> Iterator[Fit]:
+    """Those plans that may fit, the cheapest first."""
+    for plan in sorted(plans, key=lambda plan: plan.cost):
+        predicted = parts.peak(plan)
+        if predicted <= _HOPE * limit:
+            yield replace(plan, predicted=predicted)
+
+
+def _plans(model: nn.Module, batch: Any, *, half: bool) -> Iterator[Fit]:
+    rows, device = _rows(batch), next(tensors(batch)).device
     splits = [1 << k for k in range(rows.bit_length()) if 1 << k <= rows]
     blocks = (0, 1) if repeated(model) else (0,)
     precisions = ("fp32", "bf16") if half else ("fp32",)
@@ -104,7 +116,12 @@ def _plans(model: nn.Module, rows: int, device: torch.device, *, half: bool) -> 
     for split, every, precision, away in product(splits, blocks, precisions, offload):
         cost = _SPLITTING ** (split.bit_length() - 1)
         cost *= (_RECOMPUTING if every else 1) * (_HALF if precision == "bf16" else 1)
-        yield Fit(split, precision, every, away, cost * (_OFFLOADING if away else 1))
+        cost *= _OFFLOADING if away else 1
+        yield Fit(split, precision, every, away, cost=cost)
+
+
+def _rows(batch: Any) -> int:
+    return min((len(t) for t in tensors(batch) if t.dim()), default=1)
 
 
 @dataclass(frozen=True)
@@ -126,13 +143,12 @@ class _Parts:
     other: int
 
     @staticmethod
-    def of(model: nn.Module, batch: Any, loss: Loss, optimizer: MakeOptimizer,
-           device: torch.device) -> "_Parts":  # fmt: skip
+    def of(model: nn.Module, batch: Any, loss: Loss, optimizer: MakeOptimizer) -> "_Parts":
         """Take apart a step on two rows of the batch, scaled up to the whole."""
         weights = sum(p.nbytes for p in model.parameters())
         trained = sum(p.nbytes for p in model.parameters() if p.requires_grad)
         buffers = sum(b.nbytes for b in model.buffers())
-        rows = min((len(t) for t in tensors(batch) if t.dim()), default=1)
+        rows, device = _rows(batch), next(tensors(batch)).device
         part = mapped(batch, lambda t: t[:2].clone() if t.dim() else t)
         times = rows / min(2, rows)
         with _own_random(device), saved_by_module(twin := copy.deepcopy(model)) as table:

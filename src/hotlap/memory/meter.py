@@ -15,13 +15,18 @@ from torch.optim import Optimizer
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from hotlap.data.nested import tensors
+from hotlap.memory.owners import owned
 
 _LIBRARY = (str(Path(torch.__file__).parent), str(Path(__file__).parent))
 
 
 @dataclass(frozen=True)
 class Live:
-    """A live tensor's memory: bytes, shape and type at first sight, and the line that made it."""
+    """A live tensor's memory: bytes, shape and type at first sight, and the line that made it.
+
+    `where` is `file:line`, `backward` where no line of the user's was running, or the owner of what
+    was there before.
+    """
 
     bytes: int
     shape: tuple[int, ...]
@@ -61,14 +66,17 @@ class Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._optimizer = optimizer
         self._alive: dict[int, Live] = {}
         self._watches: dict[int, weakref.ref[Any]] = {}
+        self._events: list[tuple[int, Live | None]] = []
+        self._peak_at = 0
         self._now = 0
         self._phase = ""
         self._phase_peak = 0
 
     def __enter__(self) -> "Meter":
         """Take in what is there already."""
-        for tensor in self._known():
-            self._add(tensor, "before")
+        for owner, theirs in self._owned():
+            for tensor in theirs:
+                self._add(tensor, owner)
         super().__enter__()  # type: ignore[no-untyped-call]
         return self
 
@@ -83,9 +91,20 @@ class Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         finally:
             self._phase, self._phase_peak = before
 
-    def largest(self, number: int = 10) -> list[Live]:
-        """The largest tensors alive now, the largest first."""
-        return sorted(self._alive.values(), key=lambda live: -live.bytes)[:number]
+    def largest(self, number: int = 10, *, at_peak: bool = False) -> list[Live]:
+        """The largest tensors alive now, or when the most bytes were; the largest first."""
+        alive = self._then() if at_peak else self._alive
+        return sorted(alive.values(), key=lambda live: -live.bytes)[:number]
+
+    def _then(self) -> dict[int, Live]:
+        """What was alive at the peak: all that came and went until then, once more."""
+        alive: dict[int, Live] = {}
+        for key, live in self._events[: self._peak_at]:
+            if live is None:
+                alive.pop(key, None)
+            else:
+                alive[key] = live
+        return alive
 
     def __torch_dispatch__(
         self,
@@ -102,20 +121,9 @@ class Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 self._add(tensor, where)
         return results
 
-    def _known(self) -> Iterator[Tensor]:
-        for _, owned in self._owned():
-            yield from owned
-
     def _owned(self) -> Iterator[tuple[str, Iterable[Tensor]]]:
-        """Tensors by owner; what two own counts for the first."""
-        if self._model is not None:
-            parameters = list(self._model.parameters())
-            yield "parameters", parameters
-            yield "buffers", self._model.buffers()
-            yield "gradients", (p.grad for p in parameters if p.grad is not None)
-        if self._optimizer is not None:
-            state = self._optimizer.state.values()
-            yield "optimizer state", (v for s in state for v in s.values() if _is_tensor(v))
+        models = [] if self._model is None else [self._model]
+        return owned(models, [] if self._optimizer is None else [self._optimizer])
 
     def _is_known(self, tensor: Tensor) -> bool:
         storage = _storage(tensor)
@@ -126,7 +134,8 @@ class Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if storage is None or storage._cdata in self._alive:
             return
         key, size = storage._cdata, storage.nbytes()
-        self._alive[key] = Live(size, tuple(tensor.shape), tensor.dtype, where)
+        live = self._alive[key] = Live(size, tuple(tensor.shape), tensor.dtype, where)
+        self._events.append((key, live))
         self._watches[key] = weakref.ref(storage, lambda _: self._drop(key))
         self._now += size
         self._higher()
@@ -135,10 +144,12 @@ class Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._watches.pop(key, None)
         live = self._alive.pop(key, None)
         if live is not None:
+            self._events.append((key, None))
             self._now -= live.bytes
 
     def _higher(self) -> None:
-        self.peak = max(self.peak, self._now)
+        if self._now > self.peak:
+            self.peak, self._peak_at = self._now, len(self._events)
         if self._phase and self._now > self._phase_peak:
             self._phase_peak = self._now
             self.peaks[self._phase] = self._by_owner()
@@ -146,16 +157,12 @@ class Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _by_owner(self) -> dict[str, int]:
         found: dict[str, int] = {}
         counted: set[int] = set()
-        for owner, owned in self._owned():
-            keys = {s._cdata for t in owned if (s := _storage(t)) is not None}
+        for owner, theirs in self._owned():
+            keys = {s._cdata for t in theirs if (s := _storage(t)) is not None}
             keys = (keys & self._alive.keys()) - counted
             found[owner] = sum(self._alive[key].bytes for key in keys)
             counted |= keys
         return {**found, "activations": self._now - sum(found.values())}
-
-
-def _is_tensor(value: Any) -> bool:
-    return isinstance(value, Tensor)
 
 
 def _storage(tensor: Tensor) -> torch.UntypedStorage | None:
