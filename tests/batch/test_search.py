@@ -15,7 +15,7 @@ from hotlap.batch.contender import Contender, Plan, TooLarge
 from hotlap.batch.limits import Limits
 from hotlap.batch.look import look
 from hotlap.batch.search import Orders, Search
-from hotlap.core.errors import TrialFailedError, UsageError
+from hotlap.core.errors import NotReachedError, TrialFailedError, UsageError
 from hotlap.core.spec import Mode
 from hotlap.trial.launch import Setting
 
@@ -62,6 +62,14 @@ def test_loaders_that_are_left_alone_are_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"loop.py:\d+ has a batch_sampler") as caught:
         look(plan(tmp_path, LOOP, "--batch-sampler"))
     assert "--set" in caught.value.hint
+
+
+def test_a_program_that_trains_nothing_is_told_so(tmp_path: Path) -> None:
+    with pytest.raises(NotReachedError, match="no backward pass was seen"):
+        look(plan(tmp_path, "-c", "import torch"))
+    only_backward = "import torch; torch.ones(1, requires_grad=True).sum().backward()"
+    with pytest.raises(NotReachedError, match="no step of a torch optimizer"):
+        look(plan(tmp_path, "-c", only_backward))
 
 
 @pytest.mark.slow

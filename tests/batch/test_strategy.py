@@ -8,7 +8,7 @@ import pytest
 import hotlap.batch.search as module
 from hotlap.batch.contender import Plan
 from hotlap.batch.result import Found, Row, Script
-from hotlap.batch.search import Orders, Search
+from hotlap.batch.search import MORE_PAIRS, PAIRS, Orders, Search
 from hotlap.core.errors import TrialFailedError
 from hotlap.core.spec import Mode
 from hotlap.trial.launch import Setting
@@ -125,6 +125,25 @@ def test_an_interrupt_keeps_what_is_known(monkeypatch: pytest.MonkeyPatch) -> No
     assert found.interrupted
     assert found.largest == 64
     assert found.confirmed == ()
+
+
+def test_some_time_is_left_to_compare_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    track = Track(1 << 20, saturating)
+    asked: list[tuple[int, int]] = []
+
+    def raced(size: int, pairs: int) -> Row:
+        now[0] += pairs
+        asked.append((size, pairs))
+        return Track.raced(track, size, pairs)
+
+    monkeypatch.setattr(track, "raced", raced)
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    found = search(monkeypatch, track, seconds=30.0)
+    assert "--budget" in found.bound
+    explored = [size for size, pairs in asked if pairs == PAIRS]
+    assert len(explored) * PAIRS < 30
+    assert (explored[-1], MORE_PAIRS) in asked
 
 
 def test_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:

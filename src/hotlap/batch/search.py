@@ -20,6 +20,7 @@ PAIRS = 4
 MORE_PAIRS = 10
 FINALISTS = 3
 CLEARLY_SLOWER = 0.9
+EXPLORING = 0.7  # of the time, at most, goes into trying sizes; the rest compares the best ones
 CONFIRM_STEPS = 20
 FIRST = 8
 
@@ -53,7 +54,7 @@ class Search:
         self.plan = orders.plan
         self.found = Found(Script(0))
         self._track = Track(self.plan)
-        self._end = time.monotonic() + orders.seconds
+        self._begin = time.monotonic()
 
     def run(self) -> Found:
         """Look at the script, search, confirm.
@@ -163,7 +164,7 @@ class Search:
         rows = sorted(self._timed(), key=lambda row: -row.ratio)
         for row in rows[:FINALISTS]:
             close = row.ratio > CLEARLY_SLOWER * rows[0].ratio
-            if close and self._track.paired(row.size) and self._time():
+            if close and self._track.paired(row.size) and self._time(1.0):
                 self.watcher.stage(f"batch {row.size} once more")
                 again = self._track.raced(row.size, MORE_PAIRS)
                 if again.fits:  # where the two no longer fit together, the first word stands
@@ -196,8 +197,8 @@ class Search:
 
     # what is known
 
-    def _time(self) -> bool:
-        return time.monotonic() < self._end
+    def _time(self, share: float = EXPLORING) -> bool:
+        return time.monotonic() < self._begin + share * self.orders.seconds
 
     def _timed(self) -> list[Row]:
         return [row for row in self.found.rows.values() if row.fits and row.rate]

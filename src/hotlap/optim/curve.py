@@ -40,7 +40,7 @@ def drawn(sweep: Sweep, width: int = 60, height: int = 12) -> list[str]:
 
 
 def write_png(sweep: Sweep, path: Path | str) -> None:
-    """Write the curve, its smoothing and the suggestions as a PNG.
+    """Write the losses, the smoothed curve, its readings and the suggestion as a PNG.
 
     Raises:
         RuntimeError: matplotlib is not installed.
@@ -61,6 +61,9 @@ def write_png(sweep: Sweep, path: Path | str) -> None:
             axes.axvline(rate, linestyle="--", linewidth=1, color="C3", alpha=0.3)
             axes.annotate(f"{name} {rate:.2g}", (rate, 0.97), xycoords=axes.get_xaxis_transform(),
                           rotation=90, va="top", ha="right", fontsize=8)  # fmt: skip
+    first = sweep.suggestion()
+    if first is not None:
+        axes.axvline(first, color="C3", linewidth=1.5, label=f"try first: {first:.2g}")
     if len(curve) > 1:
         low, high = min(curve), _ceiling(sweep, curve)
         margin = 0.08 * (high - low or 1.0)

@@ -43,11 +43,18 @@ class Follow:
 def _outcome(row: Row) -> str:
     if not row.fits:
         return row.why
-    return f"{row.rate:.4g} samples/s" if row.rate else "fits"
+    return f"{_pace(row.rate)} samples/s" if row.rate else "fits"
+
+
+def _pace(rate: float) -> str:
+    return f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}"
 
 
 def show(out: Console, found: Found, *, brief: bool) -> None:
     """Print the outcome; `brief` leaves the table out."""
+    if not found.rows:
+        out.print("interrupted before any batch size was timed", style="yellow")
+        return
     if not brief:
         out.print(_table(found))
         for note in found.script.notes:
@@ -59,9 +66,13 @@ def show(out: Console, found: Found, *, brief: bool) -> None:
         fastest = found.rows[found.fastest]
         beside = f", {fastest.ratio:.2f}x batch {_reference(found)}" if fastest.ratio else ""
         out.print(f"[bold]fastest: {found.fastest}[/]{ranks}{beside}")
-        out.print(f"[bold]largest that fits: {found.largest}[/]{ranks} (bound by {found.bound})")
+        out.print(f"[bold]largest that fits: {found.largest}[/]{ranks}{_bound(found)}")
     for line in found.advice():
         out.print(line)
+
+
+def _bound(found: Found) -> str:
+    return f" (bound by {found.bound})" if found.bound else ""
 
 
 def _reference(found: Found) -> int:
@@ -76,7 +87,7 @@ def _table(found: Found) -> Table:
         row = found.rows[size]
         table.add_row(
             str(size),
-            f"{row.rate:,.4g}" if row.rate else "",
+            _pace(row.rate) if row.rate else "",
             f"{row.ratio:.2f}x" if row.ratio else "",
             duration(row.step) if row.step else "",
             gib(row.memory) if row.memory else "",

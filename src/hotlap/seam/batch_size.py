@@ -9,9 +9,9 @@ the smaller last batch of an epoch counts as what it is.
 import inspect
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from functools import wraps
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -54,8 +54,23 @@ def driving(session: "Session") -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(step_hooks(None, after))
         stack.enter_context(meter.watching(session.roots.look))
-        session.wire.send("backward")
+        tell = partial(_telling, lambda: session.wire.send("backward"))
+        stack.enter_context(replaced(torch.Tensor, "backward", tell))
         yield
+
+
+def _telling(tell: Callable[[], None], original: Any) -> Any:
+    """`Tensor.backward` that tells of its first call, so that a script without steps is named."""
+    told: list[bool] = []
+
+    @wraps(original)
+    def backward(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        if not told:
+            told.append(True)
+            tell()
+        return original(tensor, *args, **kwargs)
+
+    return backward
 
 
 class Meter:
