@@ -1,7 +1,7 @@
 """`make bench`: every benchmark, one after the other. An hour or two, on a quiet machine."""
 
 from benchmarks import engine, honesty, lightness, lint_speed, optim, patch_parity, techniques
-from benchmarks.data import speed
+from benchmarks.data import cold, scale, speed
 
 lightness.main(60)
 honesty.main(40, 10, 30)
@@ -10,4 +10,7 @@ patch_parity.main(20, 3, list(patch_parity.SCRIPTS))
 engine.main(60)
 optim.main("all")
 techniques.main()
-speed.main(512, 5)
+speed.main("jpeg")
+speed.main("raw")
+scale.main()
+cold.main()

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from benchmarks import record
-from benchmarks.data.prepare import prepare
+from benchmarks.data import prepare
 from hotlap.data import Loader
 
 BATCH = 64
@@ -71,7 +71,7 @@ def main(rows: int = 16384, rounds: int = 3, place: str = "") -> None:
     """Measure, and write the record."""
     with tempfile.TemporaryDirectory() as passing:
         folder = Path(place or passing)
-        prepare(folder, 8, rows)
+        prepare.raw(folder, rows)
         shards = sorted((folder / "raw").glob("*.bin"))
         plain = folder / "rows.npy"
         sides: dict[str, tuple[list[Path], Callable[[], None]]] = {

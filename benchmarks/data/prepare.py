@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,8 @@ SHARDS = 4
 Samples = list[tuple[bytes, int]]
 
 
-def prepare(folder: Path, count: int, rows: int) -> dict[str, str]:
-    """Write what is not there yet; return what could not be written, and why.
+def everything(folder: Path, count: int, rows: int) -> None:
+    """Write what is not there yet; peers that are not installed are left out.
 
     Args:
         folder: where to; parts that are there from before are kept.
@@ -28,16 +29,17 @@ def prepare(folder: Path, count: int, rows: int) -> dict[str, str]:
     _once(folder / "images", lambda to: images.folder(to, count))
     for profile in ("jpeg", "jpeg256"):
         _once(folder / profile, lambda to, p=profile: pack(folder / "images", to, profile=p))
-    _once(folder / "rows.npy", lambda to: _rows(to, rows))
-    _once(folder / "raw", lambda to: _raw(folder / "rows.npy", to))
-    absent = {}
+    raw(folder, rows)
     for kind in peers.KINDS:
         for name, write in WRITERS.items():
-            try:
+            with suppress(ModuleNotFoundError):
                 _once(folder / f"{name}-{kind}", lambda to, w=write, k=kind: w(folder / k, to))
-            except ModuleNotFoundError as error:
-                absent[f"{name}-{kind}"] = f"not installed: {error.name}"
-    return absent
+
+
+def raw(folder: Path, rows: int) -> None:
+    """Write the rows alone: as a store, and as .npy."""
+    _once(folder / "rows.npy", lambda to: _rows(to, rows))
+    _once(folder / "raw", lambda to: _raw(folder / "rows.npy", to))
 
 
 def _once(target: Path, write: Callable[[Path], Any]) -> None:
@@ -68,12 +70,12 @@ def samples(store: Path) -> Iterator[tuple[bytes, int]]:
 def _wds(store: Path, target: Path) -> None:
     import webdataset as wds
 
-    everything = list(samples(store))
+    found = list(samples(store))
     target.mkdir()
     for shard in range(SHARDS):
         with wds.TarWriter(str(target / f"{shard}.tar")) as writer:
-            for index in range(shard, len(everything), SHARDS):
-                data, label = everything[index]
+            for index in range(shard, len(found), SHARDS):
+                data, label = found[index]
                 writer.write({"__key__": f"{index:06d}", "bin": data, "cls": str(label)})
 
 

@@ -59,6 +59,7 @@ SIDES: dict[str, Callable[[Path], Side]] = {
     "jpeg, 1 process of 2 threads": _hotlap("jpeg", workers=1, threads=2, **_SIZED),
     "jpeg, 2 processes": _hotlap("jpeg", workers=2, threads=1, **_SIZED),
     "jpeg256": _hotlap("jpeg256", **_SIZED),
+    "jpeg256, 2 processes": _hotlap("jpeg256", workers=2, threads=1, **_SIZED),
     "raw": _hotlap("raw"),
     "npy": _torch(lambda folder: usual.Mapped(folder / "rows.npy"), 0),
     "npy, 2 workers": _torch(lambda folder: usual.Mapped(folder / "rows.npy"), 2),

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import record
+from benchmarks.data import prepare
 from benchmarks.data.peers import PEERS
-from benchmarks.data.prepare import prepare
 
 Row = dict[str, float]
 GROUPS = {
@@ -118,7 +118,7 @@ def main(group: str = "jpeg", count: int = 512, rounds: int = 5, place: str = ""
     """Measure one group, and write the record."""
     with tempfile.TemporaryDirectory() as passing:
         folder = Path(place or passing)
-        prepare(folder, count, count * ROWS_PER_IMAGE)
+        prepare.everything(folder, count, count * ROWS_PER_IMAGE)
         rows, absent = measure(GROUPS[group], rounds, folder)
     own = tuple(name for name in (group, "jpeg256") if name in rows)
     record.write(

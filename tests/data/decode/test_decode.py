@@ -1,5 +1,6 @@
 import io
 import random
+import threading
 
 import numpy as np
 import pytest
@@ -8,7 +9,9 @@ from PIL import Image
 from data.images import encoded, photo
 from hotlap.data import extras
 from hotlap.data.decode import Decoder
+from hotlap.data.decode import scratch as scratch_module
 from hotlap.data.decode.decoder import BACKENDS
+from hotlap.data.decode.scratch import Scratch
 from hotlap.data.errors import MissingPackageError, SampleError
 
 
@@ -107,6 +110,31 @@ def _refused(backend, data):
     except SampleError:
         return True
     return False
+
+
+def test_scratch_is_used_again_and_holds_every_size():
+    scratch, rng = Scratch(), random.Random(3)
+    places = set()
+    for seed in range(12):
+        data = encoded(photo(seed, rng.randint(20, 60), rng.randint(20, 60)))
+        pixels = Decoder("simplejpeg")(data, "x", scratch)
+        assert np.array_equal(pixels, Decoder("simplejpeg")(data))
+        places.add(pixels.ctypes.data)
+        png = Decoder()(encoded(photo(seed), "PNG"), "x", scratch)
+        assert np.array_equal(png, photo(seed))
+    assert len(places) < 6
+    other = []
+    thread = threading.Thread(target=lambda: other.append(scratch.take(5).ctypes.data))
+    thread.start()
+    thread.join()
+    assert other[0] not in {scratch.take(5).ctypes.data}
+
+
+def test_scratch_does_not_keep_what_is_huge():
+    scratch = Scratch()
+    small = scratch.take(10)
+    assert len(scratch.take(scratch_module.MOST + 1)) == scratch_module.MOST + 1
+    assert scratch.take(10).ctypes.data == small.ctypes.data
 
 
 def test_lenient_decoding_goes_on():

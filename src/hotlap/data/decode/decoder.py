@@ -2,9 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from hotlap.data.decode import jpeg, pil
+from hotlap.data.decode.scratch import Scratch
 from hotlap.data.errors import MissingPackageError, SampleError
 from hotlap.data.extras import has
 
@@ -55,8 +57,13 @@ class Decoder:
             )
         return found
 
-    def __call__(self, data: bytes, name: str = "image") -> Any:
+    def __call__(self, data: bytes, name: str = "image", scratch: Scratch | None = None) -> Any:
         """Decode.
+
+        Args:
+            data: the encoded image.
+            name: what errors call it.
+            scratch: memory that the pixels may lie in, until the thread's next image.
 
         Raises:
             SampleError: empty, not an image, truncated, damaged, animated or too large; the
@@ -66,11 +73,13 @@ class Decoder:
         if not data:
             raise SampleError(f"{name} is empty")
         try:
-            return self._function(data)(data, self)
+            return self._function(data, scratch)(data, self)
         except SampleError as error:
             raise SampleError(f"{name} {error}") from None
 
-    def _function(self, data: bytes) -> "Callable[[bytes, Decoder], Any]":
+    def _function(self, data: bytes, scratch: Scratch | None) -> "Callable[[bytes, Decoder], Any]":
         if not data.startswith(_JPEG) or self.chosen() == "pil":
             return pil.decode
-        return jpeg.with_simplejpeg if self.chosen() == "simplejpeg" else jpeg.with_opencv
+        if self.chosen() == "opencv":
+            return jpeg.with_opencv
+        return partial(jpeg.with_simplejpeg, scratch=scratch)

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from hotlap.data.decode import pil
 from hotlap.data.decode.limits import check_pixels
+from hotlap.data.decode.scratch import Scratch
 from hotlap.data.errors import SampleError
 from hotlap.data.extras import need
 
@@ -14,7 +15,7 @@ _END = b"\xff\xd9"
 _INKS = {"CMYK", "YCCK"}
 
 
-def with_simplejpeg(data: bytes, how: "Decoder") -> Any:
+def with_simplejpeg(data: bytes, how: "Decoder", scratch: Scratch | None = None) -> Any:
     """Decode by libjpeg-turbo; in strict mode its warnings about damaged data are errors."""
     turbo = need("simplejpeg")
     try:
@@ -22,7 +23,8 @@ def with_simplejpeg(data: bytes, how: "Decoder") -> Any:
         check_pixels(width, height, how.max_pixels)
         if colours.upper() in _INKS:
             return pil.decode(data, how)
-        pixels = turbo.decode_jpeg(data, "RGB", strict=how.strict)
+        room = scratch and scratch.take(height * width * 3)
+        pixels = turbo.decode_jpeg(data, "RGB", strict=how.strict, buffer=room)
     except ValueError as error:
         raise SampleError(f"is a damaged JPEG: {error}") from None
     return pil.turned(pixels, data) if how.exif else pixels

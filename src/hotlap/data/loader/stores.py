@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from hotlap.data.decode import Decoder
+from hotlap.data.decode.scratch import Scratch
 from hotlap.data.errors import SampleError
 from hotlap.data.extras import need
 from hotlap.data.loader.memory import Space
@@ -72,6 +73,7 @@ class ImageReader:
         self._fields = fields
         self._geometry = geometry
         self._decoder = decoder
+        self._scratch = Scratch()
         self._seed = seed
         self._replace = replace_bad
 
@@ -112,7 +114,7 @@ class ImageReader:
     def _decoded(self, index: int, draws: Draws) -> Any:
         data = self._store.payload(index)
         try:
-            pixels = self._decoder(data, "it")
+            pixels = self._decoder(data, "it", self._scratch)
         except SampleError as error:
             why = str(error).removeprefix("it ")
             raise SampleError(

@@ -97,8 +97,14 @@ class Store:
         self._compare(index, data)
         return data
 
-    def rows_into(self, indices: Sequence[int], out: Any) -> None:
-        """Read rows into `out`: a C-contiguous uint8 array (len(indices), bytes of a row)."""
+    def rows_into(self, indices: Any, out: Any) -> None:
+        """Read the rows of some indices, a sequence or an array, into `out`.
+
+        Args:
+            indices: integers.
+            out: a C-contiguous uint8 array (len(indices), bytes of a row).
+
+        """
         trusted = self._trusted
         fresh = ~trusted[indices]
         places = self._places(indices)
