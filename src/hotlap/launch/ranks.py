@@ -12,6 +12,7 @@ import psutil
 from hotlap.launch.stacks import Stack, main_stack
 from hotlap.seam.beat import RECORD, SIGNAL
 
+GONE = "gone"
 ANSWER = 3.0  # seconds that a rank has to write its stacks
 
 
@@ -50,8 +51,8 @@ def _read(path: Path) -> Rank | None:
         return None
     with contextlib.suppress(OSError, struct.error):
         pid, steps, since = RECORD.unpack(path.read_bytes())
-        os.kill(pid, 0)
-        return Rank(int(path.name.removeprefix("rank-")), pid, steps, time.monotonic() - since)
+        if _state(pid) not in {GONE, psutil.STATUS_ZOMBIE}:
+            return Rank(int(path.name.removeprefix("rank-")), pid, steps, time.monotonic() - since)
     return None
 
 
@@ -90,4 +91,4 @@ def _state(pid: int) -> str:
     try:
         return str(psutil.Process(pid).status())
     except psutil.Error:
-        return "gone"
+        return GONE
