@@ -118,6 +118,7 @@ class Failing(Photos):
 
     def __getitem__(self, index):
         if torch.get_num_threads() == 1:
+            print("looked at")
             raise RuntimeError("not here")
         return super().__getitem__(index)
 
@@ -139,7 +140,7 @@ def test_other_datasets_are_left_alone(paths, tmp_path, monkeypatch):
         assert "failed" not in found
 
 
-def test_a_dataset_that_fails_here_costs_no_profile(paths, tmp_path, monkeypatch):
+def test_a_dataset_that_fails_here_costs_no_profile(paths, tmp_path, monkeypatch, capsys):
     never_compared(monkeypatch)
     before = torch.get_num_threads()
     torch.set_num_threads(2)
@@ -147,6 +148,7 @@ def test_a_dataset_that_fails_here_costs_no_profile(paths, tmp_path, monkeypatch
         found = trained(DataLoader(Failing(paths), batch_size=4), tmp_path)
         assert "not here" in found["why"]
         assert torch.get_num_threads() == 2
+        assert "looked at" not in capsys.readouterr().out
     finally:
         torch.set_num_threads(before)
 

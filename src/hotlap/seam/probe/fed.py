@@ -1,6 +1,8 @@
 """What feeds the training, looked at after the timed steps."""
 
-from collections.abc import Callable
+import io
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import asdict
 from typing import Any
 
@@ -18,6 +20,14 @@ OVER = "the program was over before its files could be read once more; --steps a
 FEW = 2
 
 
+@contextmanager
+def _silent() -> Iterator[None]:
+    """What the dataset prints for these further samples is no output of the program's."""
+    with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+        yield
+
+
+@_silent()
 def fed(rec: Recorder, ended: str, loader: Any, waiting: float) -> dict[str, Any]:
     """What was learned of the dataset; empty where nobody asked, or nothing waits."""
     wanted = rec.session.spec.options.get("dataset")
@@ -47,6 +57,7 @@ def _versus(found: Any, rec: Recorder) -> dict[str, Any]:
         return {"failed": str(error) or repr(error)}
 
 
+@_silent()
 def held(rec: Recorder, ended: str, loader: Any) -> dict[str, Any]:
     """What was used meanwhile and is held now: memory of workers, disk reads, files, /dev/shm."""
     if not rec.session.spec.options.get("dataset"):
