@@ -3,6 +3,7 @@
 import os
 import socket
 import sys
+from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from click.testing import CliRunner
 
 from hotlap.cli.launch import launch
 from hotlap.core.errors import UsageError
+from hotlap.core.machine import Gpu
 from hotlap.launch import settings
 from hotlap.launch.address import interface, split, towards
 
@@ -105,8 +107,15 @@ def test_the_environment_recovers_shares_the_cores_and_gives_way() -> None:
     assert found["GLOO_SOCKET_IFNAME"] == interface("127.0.0.1")
     kept = {"OMP_NUM_THREADS": "7", "GLOO_SOCKET_IFNAME": "eth9"}
     assert settings.environment({"nproc_per_node": "2"}, kept).items() >= kept.items()
-    for number in ("1", "gpu"):
+    for number in ("1", "cpu"):
         assert "OMP_NUM_THREADS" not in settings.environment({"nproc_per_node": number}, {})
+
+
+def test_a_rank_for_each_gpu_shares_the_cores_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = replace(settings.detect(), gpus=(Gpu("a", 1),) * 4)
+    monkeypatch.setattr(settings, "detect", lambda: machine)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(16)))
+    assert settings.environment({"nproc_per_node": "gpu"}, {})["OMP_NUM_THREADS"] == "4"
 
 
 def test_addresses() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hotlap.core.errors import UsageError
+from hotlap.core.machine import detect
 from hotlap.launch.address import LOOPBACK, interface, split, towards
 from hotlap.launch.options import OPTIONS
 
@@ -118,7 +119,14 @@ def _program(given: Given, first: str) -> dict[str, Any]:
 
 def _threads(given: Given) -> dict[str, str]:
     """The cores shared out among the ranks; torchrun would give each one thread."""
-    ranks = str(given.get("nproc_per_node", "1"))
-    if not ranks.isdigit() or int(ranks) < 2:
+    ranks = _ranks(str(given.get("nproc_per_node", "1")))
+    if ranks < 2:
         return {}
-    return {"OMP_NUM_THREADS": str(max(1, len(os.sched_getaffinity(0)) // int(ranks)))}
+    return {"OMP_NUM_THREADS": str(max(1, len(os.sched_getaffinity(0)) // ranks))}
+
+
+def _ranks(typed: str) -> int:
+    """How many ranks this node will have; 0 where torchrun alone knows."""
+    if typed in {"gpu", "auto"}:
+        return len(detect().gpus)
+    return int(typed) if typed.isdigit() else 0
