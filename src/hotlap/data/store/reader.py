@@ -1,7 +1,7 @@
 """Read a store: nothing is handed out whose checksum does not agree."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +9,9 @@ from hotlap.data.errors import StoreError
 from hotlap.data.extras import need
 from hotlap.data.store import check, manifest
 from hotlap.data.store.manifest import Table
+from hotlap.data.store.places import Places
 
 Progress = Callable[[int], None]
-PROBES = 8
 
 
 class Store:
@@ -37,23 +37,15 @@ class Store:
         self.manifest, self.digest = manifest.read(self.path)
         for shard in self.manifest.shards:
             self._must_have(shard.file, shard.bytes)
-        lengths = self._table("length")
+        self._places = Places(self.path, self.manifest.shards, self._table("length"))
         self._checks = self._table("check")
-        self._ends = self._np.cumsum(lengths)
-        self._starts = self._ends - lengths
-        held = [shard.bytes for shard in self.manifest.shards]
-        self._shard_start = self._np.cumsum([0, *held])[:-1]
-        samples = [shard.samples for shard in self.manifest.shards]
-        self._sample_end = self._np.cumsum(samples)
         self.fields = {
             name.removeprefix("field."): self._table(name)
             for name in self.manifest.tables
             if name.startswith("field.")
         }
-        self._handles: dict[int, int] = {}
         self._trusted = self._np.zeros(len(self), bool)
         self._name_end: Any = None
-        self._agree(lengths)
 
     def __len__(self) -> int:
         return self.manifest.count
@@ -65,8 +57,8 @@ class Store:
         return Store, (self.path,)
 
     def __del__(self) -> None:
-        for handle in getattr(self, "_handles", {}).values():
-            os.close(handle)
+        if hasattr(self, "_places"):
+            self._places.close()
 
     @property
     def profile(self) -> str:
@@ -92,7 +84,7 @@ class Store:
 
     def payload(self, index: int) -> bytes:
         """Return the bytes of one sample, checked."""
-        handle, at, length = self._where(index)
+        handle, at, length = self._places.one(index)
         data = os.pread(handle, length, at)
         self._compare(index, data)
         return data
@@ -107,7 +99,7 @@ class Store:
         """
         trusted = self._trusted
         fresh = ~trusted[indices]
-        places = self._places(indices)
+        places = self._places.many(indices)
         for target, (handle, at, length), index in zip(out, places, indices, strict=True):
             if os.preadv(handle, [target], at) != length:
                 raise StoreError(self._cut(index))
@@ -117,7 +109,7 @@ class Store:
 
     def read(self, index: int, start: int, length: int) -> bytes:
         """Return a part of one payload, which is checked as a whole on its first read."""
-        handle, at, whole = self._where(index)
+        handle, at, whole = self._places.one(index)
         if not self._trusted[index]:
             self._compare(index, os.pread(handle, whole, at))
             self._trusted[index] = True
@@ -126,20 +118,16 @@ class Store:
             raise StoreError(self._cut(index))
         return data
 
-    def advise(self, indices: Sequence[int]) -> None:
+    def advise(self, indices: Any) -> None:
         """Tell the kernel what is read soon: random reads then come at the sequential rate.
 
         Nothing is told of samples that are in memory, as a few of them show.
         """
-        places = self._places(indices)
-        if all(_in_memory(*place) for place in places[:: len(places) // PROBES + 1]):
-            return
-        for handle, at, length in places:
-            os.posix_fadvise(handle, at, length, os.POSIX_FADV_WILLNEED)
+        self._places.advise(indices)
 
     def length(self, index: int) -> int:
         """Bytes of one payload."""
-        return int(self._ends[index] - self._starts[index])
+        return self._places.length(index)
 
     def name(self, index: int) -> str:
         """Return where a sample came from: its path in the source."""
@@ -171,42 +159,6 @@ class Store:
             if progress:
                 progress(self.length(index))
         return wrong
-
-    def _where(self, index: int) -> tuple[int, int, int]:
-        """Return (file handle, offset in the file, length) of one sample, faster than `_places`."""
-        if not 0 <= index < len(self):
-            raise IndexError(f"{self.path} has samples 0 to {len(self) - 1}")
-        shard = int(self._sample_end.searchsorted(index, "right"))
-        start = int(self._starts[index])
-        at = start - int(self._shard_start[shard])
-        return self._handle(shard), at, int(self._ends[index]) - start
-
-    def _places(self, indices: Sequence[int]) -> list[tuple[int, int, int]]:
-        asked = self._np.asarray(indices, "i8")
-        if len(asked) and not 0 <= asked.min() <= asked.max() < len(self):
-            raise IndexError(f"{self.path} has samples 0 to {len(self) - 1}")
-        shards = self._np.searchsorted(self._sample_end, asked, "right")
-        starts = self._starts[asked]
-        at = (starts - self._shard_start[shards]).tolist()
-        length = (self._ends[asked] - starts).tolist()
-        handles = [self._handle(shard) for shard in shards.tolist()]
-        return list(zip(handles, at, length, strict=True))
-
-    def _handle(self, shard: int) -> int:
-        handle = self._handles.get(shard)
-        if handle is None:
-            fresh = self._open(shard)
-            handle = self._handles.setdefault(shard, fresh)
-            if handle != fresh:  # another thread was first
-                os.close(fresh)
-        return handle
-
-    def _open(self, shard: int) -> int:
-        path = self.path / self.manifest.shards[shard].file
-        try:
-            return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        except OSError as error:
-            raise StoreError(f"cannot open {path}: {error.strerror}") from None
 
     def _compare(self, index: int, data: Any) -> None:
         if len(data) != self.length(index):
@@ -248,21 +200,6 @@ class Store:
             raise StoreError(f"{path} is missing ({error.strerror}): pack again") from None
         if held != size:
             raise StoreError(f"{path} has {held} bytes, packed were {size}: pack or copy it again")
-
-    def _agree(self, lengths: Any) -> None:
-        ends = self._sample_end.tolist()
-        starts = [0, *ends[:-1]]
-        sums = [int(lengths[a:b].sum()) for a, b in zip(starts, ends, strict=True)]
-        if len(lengths) != len(self) or sums != [shard.bytes for shard in self.manifest.shards]:
-            raise StoreError(f"{self.path}: manifest and tables do not belong together: pack again")
-
-
-def _in_memory(handle: int, at: int, length: int) -> bool:
-    """Whether the last byte can be read without the disk; False where that is not to be known."""
-    try:
-        return not length or os.preadv(handle, [bytearray(1)], at + length - 1, os.RWF_NOWAIT) == 1
-    except OSError:
-        return False
 
 
 def _entries(about: Table) -> int:

@@ -1,0 +1,117 @@
+"""Where the payloads of a store lie: file, offset, length; and the open files."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from hotlap.data.errors import StoreError
+from hotlap.data.extras import need
+from hotlap.data.store.manifest import Shard
+
+PROBES = 8
+Place = tuple[int, int, int]
+
+
+class Places:
+    """Finds payloads. A place is (file handle, offset in the file, length).
+
+    Args:
+        folder: of the store.
+        shards: its files.
+        lengths: bytes of each payload, int64.
+
+    Raises:
+        StoreError: the lengths are not those of the shards, or a shard cannot be opened.
+
+    """
+
+    def __init__(self, folder: Path, shards: Sequence[Shard], lengths: Any) -> None:
+        self._np = need("numpy")
+        self._folder = folder
+        self._files = [shard.file for shard in shards]
+        self._ends = self._np.cumsum(lengths)
+        self._starts = self._ends - lengths
+        self._shard_start = self._np.cumsum([0, *(shard.bytes for shard in shards)])[:-1]
+        self._sample_end = self._np.cumsum([shard.samples for shard in shards])
+        self._handles: dict[int, int] = {}
+        self._agree(shards, lengths)
+
+    def __len__(self) -> int:
+        return len(self._ends)
+
+    def close(self) -> None:
+        """Close the files."""
+        for handle in self._handles.values():
+            os.close(handle)
+        self._handles = {}
+
+    def length(self, index: int) -> int:
+        """Bytes of one payload."""
+        return int(self._ends[index] - self._starts[index])
+
+    def one(self, index: int) -> Place:
+        """Return a sample's place: `many` of one, without arrays."""
+        if not 0 <= index < len(self):
+            raise self._outside()
+        shard = int(self._sample_end.searchsorted(index, "right"))
+        start = int(self._starts[index])
+        at = start - int(self._shard_start[shard])
+        return self._handle(shard), at, int(self._ends[index]) - start
+
+    def many(self, indices: Any) -> list[Place]:
+        """Return the places of samples, a sequence or an array of integers."""
+        asked = self._np.asarray(indices, "i8")
+        if len(asked) and not 0 <= asked.min() <= asked.max() < len(self):
+            raise self._outside()
+        shards = self._np.searchsorted(self._sample_end, asked, "right")
+        starts = self._starts[asked]
+        at = (starts - self._shard_start[shards]).tolist()
+        length = (self._ends[asked] - starts).tolist()
+        handles = [self._handle(shard) for shard in shards.tolist()]
+        return list(zip(handles, at, length, strict=True))
+
+    def advise(self, indices: Any) -> None:
+        """Tell the kernel what is read soon, unless a few of the samples show that it is there."""
+        places = self.many(indices)
+        if all(_in_memory(*place) for place in places[:: len(places) // PROBES + 1]):
+            return
+        for handle, at, length in places:
+            os.posix_fadvise(handle, at, length, os.POSIX_FADV_WILLNEED)
+
+    def _handle(self, shard: int) -> int:
+        handle = self._handles.get(shard)
+        if handle is None:
+            fresh = self._open(shard)
+            handle = self._handles.setdefault(shard, fresh)
+            if handle != fresh:  # another thread was first
+                os.close(fresh)
+        return handle
+
+    def _open(self, shard: int) -> int:
+        path = self._folder / self._files[shard]
+        try:
+            return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as error:
+            raise StoreError(f"cannot open {path}: {error.strerror}") from None
+
+    def _outside(self) -> IndexError:
+        return IndexError(f"{self._folder} has samples 0 to {len(self) - 1}")
+
+    def _agree(self, shards: Sequence[Shard], lengths: Any) -> None:
+        ends = self._sample_end.tolist()
+        sums = [int(lengths[a:b].sum()) for a, b in zip([0, *ends], ends, strict=False)]
+        if len(lengths) != sum(shard.samples for shard in shards) or sums != [
+            shard.bytes for shard in shards
+        ]:
+            raise StoreError(
+                f"{self._folder}: manifest and tables do not belong together: pack again"
+            )
+
+
+def _in_memory(handle: int, at: int, length: int) -> bool:
+    """Whether the last byte can be read without the disk; False where that is not to be known."""
+    try:
+        return not length or os.preadv(handle, [bytearray(1)], at + length - 1, os.RWF_NOWAIT) == 1
+    except OSError:
+        return False
