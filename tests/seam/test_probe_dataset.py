@@ -49,7 +49,7 @@ def soon(monkeypatch):
     monkeypatch.setattr("hotlap.seam.probe.fed.LEAST", 0.0)  # however busy the machine is
 
 
-def trained(loader, scratch, *, dataset=True):
+def trained(loader, scratch, *, dataset=True, part="dataset"):
     """Train on a loader under the probe; return what was told of its dataset."""
     model = nn.Sequential(nn.Flatten(), nn.Linear(3 * SIDE * SIDE, 2))
     with probed(steps=6, dataset=dataset) as session:
@@ -62,7 +62,7 @@ def trained(loader, scratch, *, dataset=True):
                 optimizer.zero_grad()
                 loss.backward()
                 optimizer.step()
-    return session.profile["dataset"]
+    return session.profile[part]
 
 
 def test_files_are_named_and_read_by_turns_from_a_packed_copy(paths, tmp_path):
@@ -169,6 +169,22 @@ def test_a_copy_that_cannot_be_made_is_told(paths, tmp_path, monkeypatch):
     found = trained(DataLoader(Photos(paths), batch_size=8), tmp_path)
     assert found["failed"] == "no space left"
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_workers_hold_and_need_is_told(paths, tmp_path, monkeypatch):
+    never_compared(monkeypatch)
+    monkeypatch.setattr("hotlap.seam.probe.fed.LEAST", 1.1)
+    data = Photos(paths)
+    data.names = [f"{number}.jpg" for number in range(20_000)]
+    loader = DataLoader(data, batch_size=8, num_workers=1, persistent_workers=True)
+    found = trained(loader, tmp_path, part="resources")
+    (series,) = found["workers"]
+    assert all(size > 0 for _, size in series)
+    assert [entry["path"] for entry in found["objects"]] == ["names"]
+    assert found["shm"]["batches"] == 3
+    assert found["shm"]["batch"] == pytest.approx(8 * 3 * SIDE * SIDE * 4, rel=0.1)
+    assert found["disk"] >= 0
+    assert found["kept"] >= 0
 
 
 def test_a_package_that_is_missing_is_told(paths, tmp_path, monkeypatch):
