@@ -309,6 +309,8 @@ def test_the_curve_is_drawn(tmp_path: Path) -> None:
     assert "1e-3" in lines[-1]
     assert any(character > "\u2800" for character in lines[0])
     assert drawn(Sweep(1.0, (), ())) == []
+    cliff = [row[11:] for row in drawn(Sweep(1.0, (1.0, 2.0, 3.0), (9.0, 0.0, 0.0)), 40, 8)[:8]]
+    assert all(any(cell > "\u2800" for cell in row) for row in cliff)  # steep, and in one piece
     pytest.importorskip("matplotlib")
     write_png(sweep, tmp_path / "curve.png")
     assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")

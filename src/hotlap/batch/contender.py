@@ -52,11 +52,15 @@ class Plan:
 
 @dataclass(frozen=True)
 class Lap:
-    """One block: samples drawn by all ranks in the seconds of training, and the optimizer steps."""
+    """One block: samples drawn by all ranks in the seconds of training, and the optimizer steps.
+
+    `cpu`: seconds of processor time of the whole trial, evaluation and loader workers included.
+    """
 
     samples: float
     seconds: float
     steps: int
+    cpu: float = 0.0
 
     @property
     def pace(self) -> float:
@@ -218,7 +222,7 @@ class Contender:
         if not samples:  # no DataLoader: by what the script was told
             samples = float(self.size * block.steps * self.world)
         self.step = block.wall / block.steps
-        return Lap(samples, max(block.wall - paused, 1e-9), block.steps)
+        return Lap(samples, max(block.wall - paused, 1e-9), block.steps, block.cpu)
 
 
 def _tail(output: Path | None) -> str:

@@ -23,12 +23,11 @@ def drawn(sweep: Sweep, width: int = 60, height: int = 12) -> list[str]:
     low, high = min(curve), _ceiling(sweep, curve)
     cells = [[0] * width for _ in range(height)]
     columns = 2 * width - 1
+    heights = []
     for x in range(columns + 1):
-        at = x / columns * (len(curve) - 1)
-        loss = _between(curve, at)
-        y = (high - loss) / (high - low or 1.0) * (4 * height - 1)
-        if y >= -0.5:
-            _dot(cells, x, max(0, round(y)))
+        loss = _between(curve, x / columns * (len(curve) - 1))
+        heights.append(round((high - loss) / (high - low or 1.0) * (4 * height - 1)))
+        _stroke(cells, x, heights[-2:])
     labels = [f"{high:9.4g} ", *[" " * 10] * (height - 2), f"{low:9.4g} "]
     rows = ["".join(chr(BLANK + dots) for dots in row) for row in cells]
     lines = [label + "│" + row for label, row in zip(labels, rows, strict=True)]
@@ -84,6 +83,14 @@ def _ceiling(sweep: Sweep, curve: list[float]) -> float:
 def _between(curve: list[float], at: float) -> float:
     below = min(int(at), len(curve) - 2)
     return curve[below] + (at - below) * (curve[below + 1] - curve[below])
+
+
+def _stroke(cells: list[list[int]], x: int, heights: list[int]) -> None:
+    """Dots from the last column's height to this one's, so that steep parts hold together."""
+    before, here = heights[0], heights[-1]
+    nearer = before + (here > before) - (here < before)
+    for y in range(max(0, min(nearer, here)), max(nearer, here) + 1):
+        _dot(cells, x, y)
 
 
 def _dot(cells: list[list[int]], x: int, y: int) -> None:
