@@ -13,6 +13,7 @@ from hotlap.data.loader.reading import Fetched, Reader
 
 SHORT = 0.003
 ROOM = 1.25
+PROCESSES = 16
 _SMALL = 1 << 16
 
 Engine = Local | Forked
@@ -47,15 +48,23 @@ def begun(
 
 
 def _chosen(reader: Reader, wish: Wish, seconds: float, size: int) -> Engine:
-    """A short batch is read here; else by a process of threads, or by several processes."""
-    workers, threads = wish.workers, wish.threads
-    if workers is None:
-        if seconds < SHORT:
-            return Local(reader, _threads_here(reader, wish), wish.pin)
-        workers = 1 if reader.threads else cores()
-    if threads is None:
-        threads = max(cores() // workers, 1) if reader.threads else 1
-    return Forked(reader, workers, threads, size, wish.pin)
+    """A short batch is read here, a longer one in processes."""
+    if wish.workers is None and seconds < SHORT:
+        return Local(reader, _threads_here(reader, wish), wish.pin)
+    return Forked(reader, *shares(reader.threads, wish, cores()), size, wish.pin)
+
+
+def shares(threaded: bool, wish: Wish, cores: int) -> tuple[int, int]:
+    """Return (processes, threads in each) for a number of cores.
+
+    A process for each core; where there are many, those of a reader that can use threads have
+    several. Decoding holds the interpreter's lock for a tenth of its time, so that the threads of
+    one process could not feed on all cores.
+    """
+    if not threaded:
+        return wish.workers or cores, 1
+    workers = wish.workers or min(PROCESSES, -(-cores // (wish.threads or 1)))
+    return workers, wish.threads or -(-cores // workers)
 
 
 def _threads_here(reader: Reader, wish: Wish) -> int:
