@@ -11,6 +11,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from hotlap.parallel.hooks import narrowed
 from hotlap.seam.probe.spread import Spread, ddp_facts, spreading
+from hotlap.seam.ranks import rank_and_world
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -128,6 +129,17 @@ def test_the_hook_reduces_other_gradients_as_they_are():
     hooked = DistributedDataParallel(net().double())
     hooked.register_comm_hook(None, narrowed(torch.bfloat16))
     assert trained(hooked, dtype=torch.float64)[0] == plain[0]
+
+
+def test_the_groups_rank_counts_not_the_environments(monkeypatch):
+    monkeypatch.setenv("RANK", "3")
+    monkeypatch.setenv("WORLD_SIZE", "8")
+    assert rank_and_world() == (0, 1)
+    monkeypatch.setattr(dist, "is_initialized", lambda: False)
+    assert rank_and_world() == (3, 8)
+    monkeypatch.delenv("RANK")
+    monkeypatch.delenv("WORLD_SIZE")
+    assert rank_and_world() == (0, 1)
 
 
 class Partly(nn.Module):
