@@ -1,4 +1,4 @@
-"""What a check may yield besides a syntax node: a node whose work is spread over statements."""
+"""What a check may yield besides a syntax node: one that is spread over statements, or a hint."""
 
 import ast
 from dataclasses import dataclass
@@ -8,12 +8,14 @@ from dataclasses import dataclass
 class Spread:
     """A pattern that `node` shows, and whose work begins at the expression `since`.
 
-    Everything between the two is counted as its cost; `node` alone is pointed at.
+    Everything between the two is counted as its cost; `node` alone is pointed at. `hint`: whether
+    it costs anything here is not known, though the pattern's cost usually is.
     """
 
     node: ast.AST
     since: ast.AST
     detail: str = ""
+    hint: bool = False
 
 
 Found = ast.AST | tuple[ast.AST, str] | Spread

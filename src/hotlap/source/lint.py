@@ -76,6 +76,7 @@ def lint_file(path: Path, content: bytes, config: Config) -> list[Spot]:
             for record, pattern in patterns()
             if config.wants(pattern.id, path) and (config.hints or not pattern.hint)
             for spot in _spots(source, record, pattern)
+            if config.hints or not spot.hint
         ]
     except RecursionError:
         return [_broken(path, SyntaxError("nested too deeply to be judged"))]
@@ -100,7 +101,7 @@ def _spots(source: Source, record: Technique, pattern: Pattern) -> Iterator[Spot
             f"{pattern.says} ({detail})" if detail else pattern.says,
             pattern.remedy,
             record.id,
-            pattern.hint,
+            pattern.hint or seen.hint,
             getattr(node, "end_lineno", None) or line,
             (getattr(node, "end_col_offset", None) or column - 1) + 1,
             pattern.phases,

@@ -30,6 +30,10 @@ _CANONICAL = (
 
 _ACCELERATORS = ("cuda", "gpu", "mps", "xpu", "hpu", "xla", "tpu")
 _TOOLS = frozenset({"cuda", "mps", "xpu", "prepare", "accelerator", "Fabric", "Trainer"})
+# Whatever may put a tensor or a model elsewhere than where torch makes it.
+_PLACING = _TOOLS | {"to", "device", "to_device", "device_map", "distribute"}
+_PLACE_MODELS = frozenset({"lightning", "pytorch_lightning", "accelerate", "transformers", "fastai",
+                           "deepspeed", "ignite", "jax", "ray"})  # fmt: skip
 
 
 @lru_cache(maxsize=65536)
@@ -84,6 +88,39 @@ class Names:
         others = any(word.startswith(_ACCELERATORS) for word in strings)
         attributes = {node.attr for node in self._tree.every(ast.Attribute)}
         return "cpu" in strings and not others and not attributes & _TOOLS
+
+    @cached_property
+    def no_device(self) -> bool:
+        """Whether the module trains a model that it makes itself, and names no device at all.
+
+        Then the model stays where torch makes it: on the CPU. Frameworks place models themselves.
+        """
+        bound = [dotted for names in self._bound.values() for dotted in names.values()]
+        packages = {dotted.partition(".")[0] for dotted in bound}
+        if self.default_device or packages & _PLACE_MODELS or not self._makes_what_it_trains():
+            return False
+        attributes = {node.attr for node in self._tree.every(ast.Attribute)}
+        plain = {node.id for node in self._tree.every(ast.Name)}
+        passed = {word.arg or "**" for call in self._tree.calls for word in call.keywords}
+        return not (attributes | plain | passed) & _PLACING
+
+    def _makes_what_it_trains(self) -> bool:
+        """Whether an optimizer is made of the parameters of a name that a call is assigned to."""
+        made = {
+            ast.unparse(target)
+            for node in self._tree.every(ast.Assign)
+            if isinstance(node.value, ast.Call)
+            for target in node.targets
+        }
+        return any(
+            ast.unparse(inner.func.value) in made
+            for call in self._tree.calls
+            if self.of(call.func).startswith("torch.optim.")
+            for inner in ast.walk(call)
+            if isinstance(inner, ast.Call)
+            and isinstance(inner.func, ast.Attribute)
+            and inner.func.attr == "parameters"
+        )
 
     def _lookup(self, node: ast.Name) -> str:
         for scope in self._tree.scopes(node):

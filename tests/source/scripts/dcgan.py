@@ -105,7 +105,7 @@ G_losses = []
 D_losses = []
 
 for epoch in range(opt.niter):
-    dataloader = torch.utils.data.DataLoader(  # found: loader_rebuilt, workers_restarted
+    dataloader = torch.utils.data.DataLoader(  # found: loader_rebuilt
         dataset, batch_size=opt.batchSize, shuffle=True, num_workers=4, pin_memory=True
     )
     for i, data in enumerate(dataloader, 0):

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from hotlap.core.technique import Technique
 from hotlap.source.called import goes_to_device
+from hotlap.source.checks.collating import lists_arrays
 from hotlap.source.checks.loading import is_given, loaders
 from hotlap.source.module import Source
 from hotlap.source.tree import keyword, method, opaque, receiver, text
@@ -54,9 +55,11 @@ def array_copied(source: Source, _: Technique) -> Iterator[ast.AST]:
 
 
 def tensor_of_arrays(source: Source, _: Technique) -> Iterator[ast.AST]:
-    """`torch.tensor([array, ...])`."""
+    """`torch.tensor([array, ...])`, in a collate function as well."""
     for call in source.calls(*_TENSOR, "torch.as_tensor"):
-        if call.args and ARRAYS in source.values.kinds(call.args[0]):
+        if not call.args:
+            continue
+        if ARRAYS in source.values.kinds(call.args[0]) or lists_arrays(source, call.args[0]):
             yield call
 
 

@@ -23,9 +23,12 @@ def serial_loader(source: Source, _: Technique) -> Iterator[ast.AST]:
 
 
 def workers_restarted(source: Source, _: Technique) -> Iterator[ast.AST]:
-    """Workers without `persistent_workers`."""
+    """Workers without `persistent_workers`; it would not help a loader that is made anew."""
+    rebuilt = set(loader_rebuilt(source, _))
     for call, given in loaders(source):
-        if _has_workers(source, given) and not is_given(source, given, "persistent_workers"):
+        if call in rebuilt or is_given(source, given, "persistent_workers"):
+            continue
+        if _has_workers(source, given):
             yield call
 
 

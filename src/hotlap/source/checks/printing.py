@@ -4,7 +4,8 @@ import ast
 from collections.abc import Iterator
 
 from hotlap.core.technique import Technique
-from hotlap.source.checks.syncing import of_device
+from hotlap.source.checks.syncing import of_device, perhaps
+from hotlap.source.found import Spread
 from hotlap.source.module import Source
 from hotlap.source.tree import method, receiver, text
 
@@ -17,12 +18,13 @@ _TRACKERS = frozenset({"wandb.log", "mlflow.log_metric", "mlflow.log_metrics", "
 _RUNS = frozenset({"run", "wandb", "accelerator", "wandb_run", "tracker"})
 
 
-def tensor_printed(source: Source, _: Technique) -> Iterator[ast.AST]:
+def tensor_printed(source: Source, _: Technique) -> Iterator[Spread]:
     """`print(loss)`, an f-string of a tensor, `writer.add_scalar(..., loss)`."""
     if not source.loops.any_steps:
         return
     found = [*_logging(source), *_formatted(source)]
-    yield from (node for node in dict.fromkeys(found) if source.loops.in_step(node))
+    nodes = (node for node in dict.fromkeys(found) if source.loops.in_step(node))
+    yield from perhaps(source, nodes)
 
 
 def _logging(source: Source) -> Iterator[ast.AST]:

@@ -2,10 +2,11 @@
 
 import ast
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from hotlap.core.technique import Technique
 from hotlap.source.called import goes_to_host
+from hotlap.source.found import Spread
 from hotlap.source.module import Source
 from hotlap.source.seldom import seldom
 from hotlap.source.tree import keyword, method, receiver
@@ -17,8 +18,12 @@ _OF_MODELS = frozenset({"parameters", "state_dict", "eval", "train", "modules"})
 _NONZERO = frozenset({"torch.nonzero", "torch.argwhere"})
 
 
-def item_in_step(source: Source, _: Technique) -> Iterator[ast.AST]:
+def item_in_step(source: Source, _: Technique) -> Iterator[Spread]:
     """`.item()`, `.tolist()`, `float(tensor)`."""
+    yield from perhaps(source, _items(source))
+
+
+def _items(source: Source) -> Iterator[ast.AST]:
     for call in _in_step(source, "item"):
         owner = receiver(call)
         if owner is not None and not call.args and _may_be_on_device(source, owner):
@@ -29,8 +34,12 @@ def item_in_step(source: Source, _: Technique) -> Iterator[ast.AST]:
             yield call
 
 
-def cpu_in_step(source: Source, _: Technique) -> Iterator[ast.AST]:
+def cpu_in_step(source: Source, _: Technique) -> Iterator[Spread]:
     """`.cpu()`, `.to("cpu")`, `.numpy()`."""
+    yield from perhaps(source, _copied_back(source))
+
+
+def _copied_back(source: Source) -> Iterator[ast.AST]:
     for call in _in_step(source, "cpu"):
         owner = receiver(call)
         if owner is not None and _may_be_on_device(source, owner):
@@ -45,8 +54,12 @@ def cpu_in_step(source: Source, _: Technique) -> Iterator[ast.AST]:
             yield call
 
 
-def nonzero_in_step(source: Source, _: Technique) -> Iterator[ast.AST]:
+def nonzero_in_step(source: Source, _: Technique) -> Iterator[Spread]:
     """`.nonzero()`, `torch.nonzero(x)`, `torch.where(mask)`: their length is asked for."""
+    yield from perhaps(source, _sized_by_data(source))
+
+
+def _sized_by_data(source: Source) -> Iterator[ast.AST]:
     yield from (call for call in _in_step(source, "nonzero") if of_device(source, receiver(call)))
     for call in source.calls(*_NONZERO, "torch.where"):
         alone = len(call.args) == 1 and not call.keywords
@@ -56,11 +69,21 @@ def nonzero_in_step(source: Source, _: Technique) -> Iterator[ast.AST]:
             yield call
 
 
-def tensor_as_condition(source: Source, _: Technique) -> Iterator[ast.AST]:
+def tensor_as_condition(source: Source, _: Technique) -> Iterator[Spread]:
     """`if loss > best:`, `while error.max() > 0:`, `assert mask.any()`."""
+    yield from perhaps(source, _decided(source))
+
+
+def _decided(source: Source) -> Iterator[ast.AST]:
     for test in _tests(source):
         if source.loops.in_step(test):
             yield from (part for part in _parts(source, test) if _decides(source, part))
+
+
+def perhaps(source: Source, nodes: Iterable[ast.AST]) -> Iterator[Spread]:
+    """The nodes; only as hints where the file trains a model of its own and names no device."""
+    hint = source.names.no_device
+    yield from (Spread(node, node, hint=hint) for node in nodes)
 
 
 def of_device(source: Source, node: ast.expr | None) -> bool:
