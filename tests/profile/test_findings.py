@@ -78,3 +78,32 @@ def test_the_way_into_the_optimizer_is_no_code_between_the_phases():
     assert (
         advised(seen({"rest": 0.3}, lines, places={"step": "train.py:30"}), {}, frozenset()) == []
     )
+
+
+ZEROED = {"zero_grad_false": True}
+AT_ZERO_GRAD = {"zero_grad": "train.py:7"}
+
+
+def test_zeroed_gradients_are_bounded_by_what_was_sampled_on_their_line():
+    lines = {"optimizer": [("train.py:7", 0.25), ("train.py:9", 0.75)]}
+    found = proposed(
+        seen({"optimizer": 0.2, "backward": 0.4}, lines, places=AT_ZERO_GRAD, **ZEROED)
+    )
+    (remedy,) = [r for f in found for r in f.remedies if r.id == "grads_to_none"]
+    assert remedy.place == "train.py:7"
+    assert remedy.most == pytest.approx(1 / (1 - 3 * 0.25 * 0.2))
+    assert remedy.expected == pytest.approx(3 * 0.25 * 0.2)
+
+
+def test_zeroed_gradients_without_a_sample_have_no_bound_to_tell():
+    for lines in ({}, {"rest": [("train.py:9", 1.0)]}):
+        shares = {"rest": 0.5, "optimizer": 0.2}
+        assert "grads_to_none" not in ids(
+            proposed(seen(shares, lines, places=AT_ZERO_GRAD, **ZEROED))
+        )
+
+
+def test_a_cache_is_not_proposed_for_what_lies_in_memory():
+    lines = {"data": [("train.py:9", 1.0)]}
+    assert "cached_dataset" in ids(proposed(seen({"data": 0.5}, lines)))
+    assert "cached_dataset" not in ids(proposed(seen({"data": 0.5}, lines, in_memory=True)))

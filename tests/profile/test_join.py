@@ -122,6 +122,22 @@ def test_the_statistics_of_a_formula_are_part_of_it(tmp_path):
     assert found.seconds == pytest.approx(0.006)
 
 
+def test_a_pattern_stands_once_for_a_line(tmp_path):
+    path = tmp_path / "train.py"
+    path.write_text(
+        "import torch\n"
+        "from torch.utils.data import DataLoader\n\n"
+        "loader = DataLoader(train_set, num_workers=2)\n"
+        "for x, y in loader:\n"
+        "    x, y = x.cuda(), y.cuda()\n"
+        "    model(x).sum().backward()\n"
+        "    optimizer.step()\n"
+    )
+    found = joined([path], document(path, {"6": {"copy": (0.002, 9)}}), Config(root=tmp_path))
+    copies = [c for c in found if c.spot.id == "pageable_copy"]
+    assert [(c.spot.line, c.seconds) for c in copies] == [(6, 0.002)]
+
+
 def test_one_or_two_samples_are_no_measurement(script):
     past = Past(document(script, {"10": {"rest": (0.005, 2)}}))
     assert not past.cost(spot(script, 10)).worth

@@ -55,7 +55,8 @@ class Symptom:
 
     `phases` are the phases of the step it can shorten; `gives` the largest share of them it can
     take away (1.0: all). `place` names the source place to point at. `says` is the finding's line.
-    `by_line`: only what was sampled on that line counts, not the whole phases. `sure`: it is a
+    `by_line`: only what was sampled on that line counts, not the whole phases; each second there is
+    worth `line_gives`, more than one where other lines pay for it, too. `sure`: it is a
     fault that was seen, not an option that may or may not help.
     """
 
@@ -65,6 +66,7 @@ class Symptom:
     gives: float = 1.0
     by_line: bool = False
     sure: bool = True
+    line_gives: float = 0.0
 
     @property
     def expected(self) -> float:

@@ -121,8 +121,11 @@ def _remedy(name: str, symptom: Symptom, seen: Seen) -> Remedy:
     share = _line_share(place, symptom.phases, seen) if by_line else seen.share(symptom.phases)
     if seen.step:
         share = max(0.0, share - OVERHEAD.get(name, 0.0) / seen.step)
-    most = 1.0 / max(1e-3, 1.0 - symptom.gives * share)
-    return Remedy(name, symptom.says, symptom.phases, place, most, symptom.expected * share)
+    gives = symptom.line_gives if by_line and symptom.line_gives else symptom.gives
+    saved = min(gives * share, seen.share(symptom.phases))
+    most = 1.0 / max(1e-3, 1.0 - saved)
+    expected = saved * symptom.expected / symptom.gives
+    return Remedy(name, symptom.says, symptom.phases, place, most, expected)
 
 
 def _line_share(place: str, phases: Iterable[str], seen: Seen) -> float:

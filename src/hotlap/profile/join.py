@@ -59,13 +59,16 @@ class Costed:
 def joined(paths: Iterable[Path], document: Mapping[str, Any], config: Config) -> list[Costed]:
     """The spots at and below the paths with their cost: findings, and hints that are confirmed.
 
-    `document` is what `hotlap profile` wrote. With `config.hints` the other hints stay as well.
+    `document` is what `hotlap profile` wrote. With `config.hints` the other hints stay as well. A
+    profile knows lines, so that a pattern stands once for each.
 
     Raises:
         UsageError: a path does not exist, or the document is not a profile's.
     """
     past = Past(document)
-    found = (past.cost(spot) for spot in lint(paths, replace(config, hints=True)))
+    spots = lint(paths, replace(config, hints=True))
+    one_a_line = {(spot.path, spot.line, spot.id): spot for spot in reversed(list(spots))}
+    found = [past.cost(spot) for spot in sorted(one_a_line.values())]
     return [c for c in found if config.hints or not c.spot.hint or c.worth or c.confirmed]
 
 

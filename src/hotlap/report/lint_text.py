@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from itertools import groupby
+from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
@@ -11,8 +11,14 @@ from hotlap.source.lint import Spot
 
 
 def show(out: Console, spots: list[Spot]) -> None:
-    """One line a spot under its file, the remedy below it; then the count."""
-    for path, group in groupby(spots, key=lambda spot: spot.path):
+    """One line a spot under its file, the remedy below it; then the count.
+
+    The files come in the order of their first spots.
+    """
+    by_file: dict[Path, list[Spot]] = {}
+    for spot in spots:
+        by_file.setdefault(spot.path, []).append(spot)
+    for path, group in by_file.items():
         out.print(f"[bold]{escape(str(path))}[/]")
         for spot in group:
             mark = "[dim]hint[/] " if spot.hint else ""

@@ -38,10 +38,12 @@ technique = Technique(
         ),
     ),
     symptom=Symptom(
-        phases=("rest", "backward"),
+        phases=("optimizer", "backward"),
         says="zero_grad(set_to_none=False) writes zeros into every gradient",
         place="zero_grad",
         gives=0.2,
+        by_line=True,
+        line_gives=3.0,  # backward reads the zeros and writes the sums, where it would write alone
     ),
     patterns=(
         Pattern(

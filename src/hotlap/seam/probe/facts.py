@@ -90,8 +90,19 @@ def loader_facts(loaders: list[Any]) -> dict[str, Any]:
         "loader_workers": max(workers, default=0),
         "loader_not_persistent": transient,
         "map_style": any(_map_style(loader) for loader in loaders),
+        "in_memory": bool(loaders) and all(_in_memory(loader.dataset) for loader in loaders),
         "loader_pinned": any(loader.pin_memory for loader in loaders),
     }
+
+
+def _in_memory(dataset: Any) -> bool:
+    """Whether the samples are tensors or arrays that lie in RAM as they are."""
+    data = torch.utils.data
+    if type(dataset) is data.Subset:
+        return _in_memory(dataset.dataset)
+    if type(dataset) is data.ConcatDataset:
+        return all(map(_in_memory, dataset.datasets))
+    return type(dataset) in {data.TensorDataset, list, tuple, torch.Tensor}
 
 
 def _map_style(loader: Any) -> bool:
