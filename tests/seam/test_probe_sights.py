@@ -1,7 +1,9 @@
 """What the diagnostic steps see in the live program: graphs that are kept, layers, warnings."""
 
 import warnings
+from pathlib import Path
 
+import numpy
 import pytest
 import torch
 import torch._dynamo
@@ -250,6 +252,28 @@ def test_layers_are_not_looked_at_unasked():
 
 
 # warnings
+
+
+def test_a_warning_of_c_code_names_the_users_line():
+    """Of two places: where the loop makes its tensors, and where it converts them."""
+    arrays = [numpy.ones(3), numpy.zeros(3)]
+
+    def make(_, __):
+        torch.tensor(arrays)
+
+    def convert(_, __):
+        torch.ones(2, dtype=torch.complex64).to(torch.float32)
+
+    torch.set_warn_always(True)
+    try:
+        for function, text in ((make, "extremely slow"), (convert, "discards the imaginary")):
+            with pytest.warns(UserWarning, match=text) as caught:
+                train(linear(), *data(8, 4), function)
+            places = {(w.filename, w.lineno) for w in caught if text in str(w.message)}
+            file, _, line = line_of(function, "torch.").rpartition(":")
+            assert places == {(str(Path(file).absolute()), int(line))}
+    finally:
+        torch.set_warn_always(False)
 
 
 def test_warnings_are_kept_with_the_users_line():

@@ -6,6 +6,8 @@ import sys
 import sysconfig
 from types import CodeType, FrameType
 
+OURS = os.path.dirname(os.path.dirname(os.path.realpath(__file__))) + os.sep
+"""The folder of hotlap's own code."""
 _LIBRARIES = tuple(
     {
         os.path.realpath(folder) + os.sep

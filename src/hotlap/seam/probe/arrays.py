@@ -38,15 +38,17 @@ def _looking(rec: Recorder, original: Any) -> Any:
         if isinstance(data, torch.Tensor):
             step_aside()
             return _warned_as(sys._getframe(1), original, data, *args, **kwargs)
-        made = original(data, *args, **kwargs)
-        if _has_array(data):
+        if not _has_array(data):
+            made = original(data, *args, **kwargs)
+        else:
+            made = _warned_as(sys._getframe(1), original, data, *args, **kwargs)
             rec.facts.note("tensor_from_numpy")
             rec.facts.point("tensor")
             if made.dtype == torch.float64:
                 rec.facts.made_double("float64_array")
-        elif calls[0] < LOOKS:
-            return made
-        step_aside()
+            step_aside()
+        if calls[0] >= LOOKS:
+            step_aside()
         return made
 
     return tensor
@@ -62,7 +64,7 @@ def _has_array(data: Any) -> bool:
 
 
 def _warned_as(frame: FrameType, call: Any, *args: Any, **kwargs: Any) -> Any:
-    """Call; its warnings (`torch.tensor(tensor)` has one) name the user's line, as without us."""
+    """Call; its warnings (for a tensor, or a list of arrays) name the caller's line."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         result = call(*args, **kwargs)

@@ -3,6 +3,8 @@
 Those that Python's filters let through; most of them come once for each place.
 """
 
+import os
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +12,7 @@ from typing import Any
 
 from hotlap.seam.patch import replaced
 from hotlap.seam.probe.recorder import Recorder
-from hotlap.seam.where import place
+from hotlap.seam.where import OURS, place, users_frame
 
 MOST = 64
 LONGEST = 400
@@ -26,11 +28,22 @@ def warned(rec: Recorder) -> Iterator[None]:
         yield
 
 
+def _name_the_caller(message: Any) -> None:
+    """A warning of C code names the Python that called it: the user's line, not a wrapper here."""
+    frame = sys._getframe(1)
+    ours = os.path.realpath(message.filename).startswith(OURS)
+    found = users_frame(frame) if ours else None
+    if found is not None:
+        message.filename, message.lineno = found.f_code.co_filename, found.f_lineno
+        message.line = None
+
+
 def _listening(rec: Recorder, original: Any) -> Any:
     def show(message: Any) -> None:
         if len(rec.warnings) < MOST and rec.mine():
             text = str(message.message)[:LONGEST]
             rec.warnings.setdefault((text, place()), None)
+        _name_the_caller(message)
         original(message)
 
     return show
