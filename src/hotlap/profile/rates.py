@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import TypeVar
@@ -188,10 +189,14 @@ def _rate(pieces: list[Piece]) -> float:
     """Bytes a second of reading so; ends when its time is over."""
     total, begin = 0, perf_counter()
     for path, at, size in pieces:
-        total += _with(path, lambda handle, at=at, size=size: len(os.pread(handle, size, at)))
+        total += _with(path, partial(_read, at=at, size=size))
         if perf_counter() - begin > SECONDS or total > MOST_BYTES:
             break
     return total / max(1e-9, perf_counter() - begin)
+
+
+def _read(handle: int, at: int, size: int) -> int:
+    return len(os.pread(handle, size, at))
 
 
 def _with(path: str, use: Callable[[int], Found]) -> Found:

@@ -52,7 +52,7 @@ def _joined(
 
 def _place(payload: Mapping[str, Any]) -> str:
     places = payload["places"]
-    own = (payload.get("dataset") or {}).get("place", "")
+    own: str = (payload.get("dataset") or {}).get("place", "")
     return own or places.get("dataset", "") or places.get("loader", "")
 
 

@@ -48,9 +48,10 @@ def _size(value: Any, depth: int = 2) -> int:
     """Bytes of an object with those in it; nothing for arrays and tensors."""
     if not isinstance(value, (str, bytes, int, float, tuple, list, dict, os.PathLike)):
         return 0
+    if not depth or not isinstance(value, (tuple, list, dict)):
+        return sys.getsizeof(value)
     inner = value.values() if isinstance(value, dict) else value
-    nested = isinstance(value, (tuple, list, dict)) and depth
-    return sys.getsizeof(value) + (sum(_size(v, depth - 1) for v in inner) if nested else 0)  # type: ignore[union-attr]
+    return sys.getsizeof(value) + sum(_size(entry, depth - 1) for entry in inner)
 
 
 def files() -> list[str]:
