@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 
 from hotlap.engine.sync import GradientSync
+from hotlap.optim import NVLAMB
 from hotlap.parallel import Parallelism, Preparation, apply
 from hotlap.parallel.applying import Parallelized
 from parallel.gpt import GPT, loss
@@ -92,11 +93,15 @@ def rank(case: Case) -> Outcome:
         model(case), case.parallelism, tp_plan="gpt", loss=loss, preparation=case.preparation
     )
     steps = optimizer(case, spread.parameters())
+    along = spread.mesh["pipeline"]
+    if isinstance(steps, NVLAMB) and along is not None:
+        steps.stages = along.get_group()
     found = Outcome([], [], {})
-    mine = [t.chunk(spread.mesh.data_ranks, dim=2)[spread.mesh.data_rank] for t in data(case)]
+    parts, own = spread.mesh.data_ranks, spread.mesh.data_rank
+    mine = [t.chunk(parts, dim=2)[own].to(spread.mesh.device) for t in data(case)]
     sync = GradientSync(spread.model)
     for ids, targets in zip(*mine, strict=True):
-        total = torch.zeros((), dtype=torch.float64)
+        total = torch.zeros((), dtype=torch.float64, device=spread.mesh.device)
         for index, (x, y) in enumerate(zip(ids, targets, strict=True)):
             sync.switch(index == case.accumulate - 1)
             total += micro_step(spread, x, y, case.accumulate)
@@ -139,8 +144,11 @@ def full(spread: Parallelized) -> dict[str, Tensor]:
     return found
 
 
-def differences(wanted: Outcome, found: list[Outcome]) -> dict[str, float]:
-    """The largest differences in loss, norm (relative) and parameters, over ranks and steps."""
+def differences(wanted: Outcome, found: list[Outcome], part: bool = False) -> dict[str, float]:
+    """The largest differences in loss, norm (relative) and parameters, over ranks and steps.
+
+    `part`: some stages only, which have not all parameters.
+    """
     worst = {"loss": 0.0, "norm": 0.0, "parameters": 0.0}
     names: set[str] = set()
     for outcome in found:
@@ -150,7 +158,7 @@ def differences(wanted: Outcome, found: list[Outcome]) -> dict[str, float]:
         norms = zip(outcome.norms, wanted.norms, strict=True)
         worst["norm"] = max(worst["norm"], *(abs(a / b - 1) for a, b in norms))
         for name, value in outcome.parameters.items():
-            apart = (value - wanted.parameters[name]).abs().max().item()
+            apart = (value.cpu() - wanted.parameters[name]).abs().max().item()
             worst["parameters"] = max(worst["parameters"], apart)
-    assert names == wanted.parameters.keys(), names ^ wanted.parameters.keys()
+    assert part or names == wanted.parameters.keys(), names ^ wanted.parameters.keys()
     return worst

@@ -94,7 +94,6 @@ OPTIMIZERS = [
         ("fsdp tp", {"shard": 2, "tp": 2}),
         ("pp", {"pp": 2}),
     )
-    if (kind, name) != ("NVLAMB", "pp")
 ]
 
 SINGLE = [

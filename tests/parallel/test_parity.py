@@ -26,7 +26,7 @@ def compare(one: Case) -> None:
 
 @pytest.mark.parametrize("one", table.CORE, ids=names)
 def test_core(one: Case) -> None:
-    compare(replace(one, steps=3))
+    compare(replace(one, steps=2))
 
 
 @pytest.mark.slow

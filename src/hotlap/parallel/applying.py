@@ -141,7 +141,7 @@ class _Making:
         """Find the stages of this rank, on its device; one part without a pipeline."""
         parts = self._split(stages) if self.mesh["pipeline"] is not None else [self.model]
         for part in parts:
-            if not splitting.meta(part):
+            if not _on_meta(part):
                 part.to(self.mesh.device)
                 self._same(part)
         return parts
@@ -208,12 +208,17 @@ class _Making:
         return part
 
     def _initialised(self, part: nn.Module) -> nn.Module:
-        if splitting.meta(part):
+        if _on_meta(part):
             if self.preparation.init is None:
                 raise ValueError(
                     "the model is on the meta device: give Preparation(init=...), which fills its "
                     "parameters"
                 )
-            splitting.materialise(part, self.mesh.device)
+            part.to_empty(device=self.mesh.device)
             self.preparation.init(part)
         return part
+
+
+def _on_meta(model: nn.Module) -> bool:
+    """Whether it has parameters without memory."""
+    return any(parameter.device.type == "meta" for parameter in model.parameters())

@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any
 
 import torch
-import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed._functional_collectives import all_to_all_single_autograd
 from torch.distributed.device_mesh import DeviceMesh
@@ -88,12 +87,8 @@ def regrouped(parameter: Any, parts: int, dim: int) -> Tensor:
     to = [unit * sum(j % ranks == rank for j in own) for rank in range(ranks)]
     wanted = [matrix * ranks + mine for matrix in range(parts)]
     came = [unit * sum(j // parts == rank for j in wanted) for rank in range(ranks)]
-    received = all_to_all_single_autograd(sent, came, to, _group(mesh))
+    received = all_to_all_single_autograd(sent, came, to, mesh.get_group())
     return received.movedim(0, dim)
-
-
-def _group(mesh: DeviceMesh) -> dist.ProcessGroup:
-    return mesh.get_group()
 
 
 def _replicated(mesh: DeviceMesh, _: nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -75,13 +75,13 @@ def build(parallelism: Parallelism, device: torch.device | str = "") -> Mesh:
         RuntimeError: torch.distributed is not initialised, and more than one rank is asked for.
     """
     started = dist.is_available() and dist.is_initialized()
-    asked = parallelism.fsdp or parallelism.world > 1
-    if asked and not started:
+    several = any(degree > 1 for degree in parallelism.degrees.values())
+    full = parallelism if several and not started else parallelism.resolved(_world())
+    if not started and (several or full.fsdp):
         raise RuntimeError(
             "torch.distributed is not initialised, and there is something to spread: start with "
             "torchrun, and call torch.distributed.init_process_group first"
         )
-    full = parallelism.resolved(dist.get_world_size() if started else 1)
     where = torch.device(device) if device else default_device()
     sizes = {name: full.degrees[field] for name, field in NAMES.items() if _kept(name, full)}
     if not sizes:
@@ -91,6 +91,10 @@ def build(parallelism: Parallelism, device: torch.device | str = "") -> Mesh:
         full,
         where,
     )
+
+
+def _world() -> int:
+    return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
 
 
 def _kept(name: str, parallelism: Parallelism) -> bool:

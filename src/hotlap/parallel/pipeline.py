@@ -86,9 +86,8 @@ class Pipeline:
         losses: list[Tensor] = []
         call = getattr(self._schedule(inputs, how), how)
         given: dict[str, Any] = {"losses": losses, "target": target} if self.last else {}
-        if how == "step":
-            given["return_outputs"] = False
-        call(*(inputs if self.first else ()), **given)
+        # Outputs are not kept: logits of all micro-batches would be the largest tensor there is.
+        call(*(inputs if self.first else ()), return_outputs=False, **given)
         # What the schedule keeps has been divided for backward.
         return torch.stack([_plain(x) for x in losses]).sum() * over if self.last else None
 

@@ -54,7 +54,10 @@ def compress(wrapped: DistributedDataParallel, how: str) -> None:
         raise ValueError(f"gradients cannot be compressed by {how!r}: bf16, fp16 or powersgd")
 
 
-def bf16_hook(group: Any, bucket: Any) -> torch.futures.Future[Tensor]:
+def bf16_hook(
+    group: Any,
+    bucket: dist.GradBucket,  # type: ignore[name-defined]
+) -> torch.futures.Future[Tensor]:
     """Average a bucket in bfloat16.
 
     torch's own hook of this name is refused by builds without CUDA, though Gloo can do it.
@@ -62,7 +65,10 @@ def bf16_hook(group: Any, bucket: Any) -> torch.futures.Future[Tensor]:
     return _average(group, bucket, torch.bfloat16)
 
 
-def fp16_hook(group: Any, bucket: Any) -> torch.futures.Future[Tensor]:
+def fp16_hook(
+    group: Any,
+    bucket: dist.GradBucket,  # type: ignore[name-defined]
+) -> torch.futures.Future[Tensor]:
     """Average a bucket in float16: finer than bfloat16, but gradients above 65504 overflow."""
     return _average(group, bucket, torch.float16)
 

@@ -20,14 +20,15 @@ def shard(part: nn.Module, blocks: Sequence[nn.Module], mesh: Mesh) -> None:
     if mesh.data is None:
         raise ValueError("FSDP shards over data_parallel_shard_degree, which is 1")
     options = {"mesh": mesh.data, **policies(mesh.parallelism, mesh.device)}
-    reshard = reshards(mesh.parallelism)
     for block in blocks:
-        fully_shard(block, reshard_after_forward=reshard, **options)
-    fully_shard(part, reshard_after_forward=reshard, **options)
+        fully_shard(block, reshard_after_forward=reshards(mesh.parallelism), **options)
+    # What is outside the blocks is needed at the end of forward and the beginning of backward.
+    always = mesh.parallelism.reshard_after_forward == "always"
+    fully_shard(part, reshard_after_forward=always, **options)
 
 
 def reshards(parallelism: Parallelism) -> bool:
-    """Whether parameters are given up after each forward pass, and gathered again in backward."""
+    """Whether a block's parameters are given up after forward, and gathered again in backward."""
     if parallelism.reshard_after_forward == "default":
         return parallelism.pipeline_parallel_degree == 1
     return parallelism.reshard_after_forward == "always"

@@ -4,7 +4,6 @@ import copy
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 Names = Sequence[str]
@@ -174,13 +173,3 @@ def _constant(module: nn.Module) -> bool:
     """Whether it has nothing to train but something it computes with, as rotary embeddings have."""
     has = next(module.parameters(), None) is not None
     return not has and next(module.buffers(), None) is not None
-
-
-def meta(model: nn.Module) -> bool:
-    """Whether it has parameters without memory."""
-    return any(parameter.device.type == "meta" for parameter in model.parameters())
-
-
-def materialise(model: nn.Module, device: torch.device) -> None:
-    """Give such parameters memory, of which nothing is known yet."""
-    model.to_empty(device=device)

@@ -47,14 +47,13 @@ class Conv1DRowwise(ParallelStyle):
 class Divided(ParallelStyle):
     """Divides attributes of a module by the number of ranks, such as its number of heads.
 
-    For code that computes with such a number instead of looking at what its matrices gave. Then
-    spreads the module by `inner`, if there is one.
+    For code that computes with such a number instead of looking at what its matrices gave. A module
+    that has no such attribute is left as it is.
     """
 
-    def __init__(self, *names: str, inner: ParallelStyle | None = None) -> None:
+    def __init__(self, *names: str) -> None:
         super().__init__()
         self.names = names
-        self.inner = inner
 
     def _apply(self, module: nn.Module, device_mesh: DeviceMesh) -> nn.Module:
         for name in self.names:
@@ -67,7 +66,7 @@ class Divided(ParallelStyle):
                     "of tensor parallelism cannot share evenly"
                 )
             setattr(module, name, number // device_mesh.size())
-        return module if self.inner is None else self.inner._apply(module, device_mesh)
+        return module
 
 
 def replicated_input(

@@ -80,7 +80,7 @@ def shard(part: nn.Module, mesh: DeviceMesh, plan: Plan) -> None:
     for pattern, style in plan.items():
         for name, module in list(part.named_modules()):
             if matches(name, pattern) and not isinstance(module, Absent):
-                parallelize_module(module, mesh, style)
+                parallelize_module(module, mesh, style, src_data_rank=None)
                 _even(module, name, mesh.size())
     _tie(part, tied)
     for module in part.modules():
