@@ -54,7 +54,7 @@ class Task:
 TASKS = {
     "digits": Task(
         HERE / "examples" / "digits" / "train.py", 3 << 30,
-        ("--max", "256", "--budget", "200s"), samples=1437,
+        ("--max", "256", "--budget", "120s"), samples=1437,
     ),
     "gpt": Task(
         HERE / "tests" / "batch" / "gpt.py", 15 << 26,
