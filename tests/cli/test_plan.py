@@ -1,9 +1,16 @@
 import json
+import signal
+import subprocess
+import sys
+import time
 import tomllib
 
+import psutil
+import pytest
 from click.testing import CliRunner
 
 from hotlap.cli.plan import plan
+from hotlap.parallel.config import Parallelism
 
 
 def invoke(*arguments, verify="0"):
@@ -42,3 +49,78 @@ def test_memory_and_sequence_can_be_given():
                    "llama3-8b")  # fmt: skip
     for found in json.loads(small.output)["fitting"]:
         assert sum(found["memory"].values()) <= 24 * 2**30
+
+
+TINY = "layers=4\nhidden=64\nheads=4\nvocabulary=512\nsequence=32\n"
+
+
+def test_the_best_layout_is_verified_and_written(tmp_path):
+    model, target = tmp_path / "tiny.toml", tmp_path / "layout.toml"
+    model.write_text(TINY)
+    result = invoke("--batch", "16", "--gpus", "8", "--tensor", "2", "--pipeline", "2",
+                    "--emit", str(target), str(model), verify="1")  # fmt: skip
+    assert result.return_value == 0
+    assert "verified: stage 0" in result.output
+    assert "verified: stage 1" in result.output
+    assert "a rank sends in a step" in result.output
+    read = Parallelism.from_toml(target)
+    assert (read.world, read.tensor_parallel_degree, read.pipeline_parallel_degree) == (8, 2, 2)
+
+
+def test_only_what_was_asked_for_is_shown():
+    result = invoke("--batch", "512", "--gpus", "64", "--tensor", "4", "--recompute", "blocks",
+                    "--json", "llama3-8b")  # fmt: skip
+    found = json.loads(result.output)
+    layouts = [plan["layout"] for plan in found["fitting"] + found["closest"]]
+    assert layouts
+    assert all(lay["tensor"] == 4 and lay["recompute"] == "blocks" for lay in layouts)
+    assert found["verified"] == []
+
+
+def test_the_cluster_can_be_described():
+    def step(*more):
+        found = invoke("--batch", "512", "--gpus", "64", "--json", *more, "llama3-8b")
+        return json.loads(found.output)["fitting"][0]["step"]
+
+    assert step("--peak", "2000") < step("--peak", "500")
+    assert step("--outside", "0.1", "--inside", "0.1") > step()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("gpt5",), "no model that is known"),
+        (("llama3-8",), "did you mean 'llama3-8b'"),
+        (("nowhere:build",), "No module named 'nowhere'"),
+        (("--emit", "/nowhere/layout.toml", "--verify", "0", "gpt2"), "cannot write"),
+    ],
+)
+def test_what_cannot_be_taken_is_said(arguments, said):
+    command = [sys.executable, "-m", "hotlap", "plan", "--gpus", "8", "--batch", "64", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_an_interrupt_ends_the_dry_run_too():
+    command = [
+        sys.executable,
+        "-m",
+        "hotlap",
+        "plan",
+        "--gpus",
+        "64",
+        "--batch",
+        "512",
+        "llama3-8b",
+    ]
+    process = psutil.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while not (children := process.children(recursive=True)) and process.poll() is None:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "tokens/s" in out  # what formulas say was there already
+    assert "Traceback" not in err
+    assert not any(child.is_running() for child in children)

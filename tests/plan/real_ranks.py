@@ -79,7 +79,7 @@ def ranks(given):
         for process in started:
             process.join(LIMIT)
         if any(process.exitcode for process in started):
-            return {"error": str([process.exitcode for process in started])}
+            return [{"error": f"exit codes {[process.exitcode for process in started]}"}]
         found = sorted(answers.get() for _ in started)
     names = ("rank", "peak", "allocated", "owners", "flops")
     return [dict(zip(names, row, strict=True)) for row in found]

@@ -1,5 +1,7 @@
 """The formulas against rows that were published; each with its source."""
 
+from dataclasses import replace
+
 import pytest
 
 from hotlap.plan.activations import layer_activations
@@ -53,6 +55,32 @@ def test_an_iteration_of_gpt3_on_1024_a100():
     # Narayanan 2021, section 5.1: 175 B, 1024 A100, batch 1536, 138 TFLOP/s a GPU: about 32 s
     total = hardware_flops(KNOWN["gpt3-175b"], 1536, Recompute.FULL)
     assert total / (138e12 * 1024) == pytest.approx(32.0, rel=0.03)
+
+
+@pytest.mark.parametrize(
+    ("shape", "pipeline", "gpus", "batch", "teraflops", "petaflops"),
+    [(KNOWN["gpt-145b"], 8, 1536, 2304, 148, 227.1), (KNOWN["gpt-1t"], 64, 3072, 3072, 163, 502.0)],
+)
+def test_aggregate_rates_of_narayanan_2021_table_1(
+    shape, pipeline, gpus, batch, teraflops, petaflops
+):
+    """A step as long as the published rate a GPU makes it, communication left out."""
+    layout = Layout(gpus // (8 * pipeline), 1, 8, pipeline, 1, Recompute.FULL)
+    bubble = (pipeline - 1) / layout.micro_batches(batch)
+    kernels = teraflops * 1e12 * (1 + bubble) / A100.peak
+    free = replace(A100.having(gpus), achieved=kernels, inside=1e30, outside=1e30)
+    found = plan(shape, free, layout, batch)
+    rate = hardware_flops(shape, batch, Recompute.FULL) / found.step
+    assert rate / 1e15 == pytest.approx(petaflops, rel=0.03)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "teraflops", "seconds"), [(2240, 126, 60.1), (2800, 121, 50.2), (3360, 113, 44.4)]
+)
+def test_iterations_of_mt_nlg_530b(gpus, teraflops, seconds):
+    # Smith et al. 2022, section 4.2: batch 1920 on 280, 350 and 420 DGX A100
+    total = hardware_flops(KNOWN["gpt-530b"], 1920, Recompute.FULL)
+    assert total / (gpus * teraflops * 1e12) == pytest.approx(seconds, rel=0.03)
 
 
 @pytest.mark.parametrize(

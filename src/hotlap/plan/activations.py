@@ -33,11 +33,15 @@ def loss(shape: Shape, layout: Layout, stage: int) -> float:
     return logits * (LOSS + (layout.precision.bytes.passes if layout.pipeline > 1 else 0))
 
 
+def again(shape: Shape, layout: Layout) -> float:
+    """A layer's activations that are whole again while it is recomputed."""
+    return _block(shape, layout) if layout.recompute is Recompute.FULL else 0.0
+
+
 def working(shape: Shape, layout: Layout) -> float:
-    """Gradients on their way through one layer, which is whole again where it is recomputed."""
-    again = _block(shape, layout) if layout.recompute is Recompute.FULL else 0.0
+    """Gradients of activations on their way through one layer."""
     number = layout.precision.bytes.passes
-    return again + shape.working_bytes(layout.micro_batch, layout.tensor, number)
+    return shape.working_bytes(layout.micro_batch, layout.tensor, number)
 
 
 def layer_activations(shape: Shape, layout: Layout) -> float:

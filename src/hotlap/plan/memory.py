@@ -9,7 +9,7 @@ last layer's backward pass runs.
 
 from dataclasses import dataclass
 
-from hotlap.plan.activations import kept, loss, working
+from hotlap.plan.activations import again, kept, loss, working
 from hotlap.plan.layout import Layout
 from hotlap.plan.precision import Precision
 from hotlap.plan.shape import Shape
@@ -40,20 +40,22 @@ class Memory:
 
 def memory(shape: Shape, layout: Layout, batch: int, stage: int = 0) -> Memory:
     """What one rank of a pipeline stage holds at its peak."""
-    own = stage_parameters(shape, layout, stage) / layout.tensor
+    own = rank_parameters(shape, layout, stage)
     rest = own * layout.precision.bytes.rest / layout.shard
     held = kept(shape, layout, batch, stage)
-    gathered, gradients = _whole(shape, layout, own)
+    gathered, gradients = _whole(shape, layout, own, stage)
     words, passing = _words(shape, layout, stage)
     gradients += words
     layer, layer_gradients = _layer(shape, layout)
-    at_loss = held + loss(shape, layout, stage)
-    at_work = held + working(shape, layout) + passing
+    busy, inside = gathered + layer, held + again(shape, layout)
     moments = (
-        Memory(rest, gathered, gradients, 2 * rest, at_loss),
-        Memory(rest, gathered + layer, gradients + layer_gradients, 2 * rest, at_work),
+        (gathered, gradients, held + loss(shape, layout, stage)),
+        (gathered, gradients, held + passing),
+        (busy, gradients, inside + working(shape, layout)),  # a layer's backward pass begins
+        (busy, gradients + layer_gradients, inside),  # and ends
     )
-    return max(moments, key=lambda moment: moment.total)
+    gathered, gradients, held = max(moments, key=sum)
+    return Memory(rest, gathered, gradients, 2 * rest, held)
 
 
 def stage_parameters(shape: Shape, layout: Layout, stage: int) -> int:
@@ -68,13 +70,20 @@ def stage_parameters(shape: Shape, layout: Layout, stage: int) -> int:
     return held
 
 
-def _whole(shape: Shape, layout: Layout, own: float) -> tuple[float, float]:
+def rank_parameters(shape: Shape, layout: Layout, stage: int) -> float:
+    """Parameters of a tensor rank of a stage; learned positions are each rank's own."""
+    copied = shape.hidden * shape.sequence if shape.positions and stage == 0 else 0
+    return (stage_parameters(shape, layout, stage) - copied) / layout.tensor + copied
+
+
+def _whole(shape: Shape, layout: Layout, own: float, stage: int) -> tuple[float, float]:
     """Gathered weights and gradients that are held all through the passes."""
     numbers = layout.precision.bytes
     if layout.fsdp and layout.pipeline > 1:
         return own * numbers.passes, own * numbers.reduced
-    if layout.fsdp:
-        return 0.0, own * numbers.rest / layout.shard
+    if layout.fsdp:  # what is outside the layers stays gathered
+        ends = stage_parameters(shape, layout, stage) - shape.layers * shape.layer_parameters
+        return ends / layout.tensor * numbers.passes, own * numbers.rest / layout.shard
     casts = layout.precision is Precision.MIXED  # autocast keeps the weights it has cast
     return own * numbers.passes if casts else 0.0, own * numbers.rest
 
@@ -82,20 +91,23 @@ def _whole(shape: Shape, layout: Layout, own: float) -> tuple[float, float]:
 def _words(shape: Shape, layout: Layout, stage: int) -> tuple[float, float]:
     """Gradients of the whole vocabulary, which DTensor's embedding leaves on each tensor rank.
 
-    The second is that of the micro-batch at work; other micro-batches are in flight beside it.
+    The second is what the micro-batch at work passes on there, while others are in flight beside
+    it: such a gradient, and hidden states of the whole sequence (two, and their gradient in
+    float32's size).
     """
     if stage or layout.pipeline == 1 or layout.tensor == 1:
         return 0.0, 0.0
     words, numbers = shape.vocabulary * shape.hidden, layout.precision.bytes
     added_up = words * (1 - 1 / layout.tensor) * numbers.reduced if layout.fsdp else 0.0
-    return added_up, words * numbers.passes
+    return added_up, (words + 4 * shape.message(layout.micro_batch)) * numbers.passes
 
 
 def _layer(shape: Shape, layout: Layout) -> tuple[float, float]:
-    """What FSDP without a pipeline gathers for a layer at work, and its whole gradients."""
-    if not layout.fsdp or layout.pipeline > 1:
+    """What FSDP gathers for a layer at work, and the layer's whole gradients on their way."""
+    if not layout.fsdp:
         return 0.0, 0.0
-    numbers, layers = layout.precision.bytes, min(GATHERED, shape.layers)
-    ends = shape.head_parameters / layout.tensor
-    one = shape.layer_parameters / layout.tensor
-    return (layers * one + ends) * numbers.passes, one * (numbers.passes + numbers.reduced)
+    numbers, one = layout.precision.bytes, shape.layer_parameters / layout.tensor
+    if layout.pipeline > 1:  # gathered they are already; new gradients are added up elsewhere
+        return 0.0, one * numbers.passes if numbers.passes != numbers.reduced else 0.0
+    layers = min(GATHERED, shape.layers)
+    return layers * one * numbers.passes, one * (numbers.passes + numbers.reduced)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from hotlap.plan.flops import Recompute
 from hotlap.plan.layout import Layout
-from hotlap.plan.memory import stage_parameters
+from hotlap.plan.memory import rank_parameters
 from hotlap.plan.shape import Shape
 
 
@@ -40,13 +40,16 @@ def traffic(shape: Shape, layout: Layout, batch: int) -> Traffic:
     layers = shape.layers // layout.pipeline
     collectives = 12 if layout.recompute is Recompute.FULL else 8
     tensor = collectives * layers * micro * message * _ring(layout.tensor)
-    own = stage_parameters(shape, layout, 0) / layout.tensor
-    gathers, scatters = (1, 1) if layout.pipeline > 1 else (2 * micro, micro)
+    own = rank_parameters(shape, layout, 0)
+    inner = shape.layers * shape.layer_parameters / layout.tensor
+    once = layout.pipeline > 1
+    scatters = 1 if once else micro
+    gathered = own if once else micro * (own + inner)  # what is outside the layers stays gathered
     shards = _ring(layout.shard)
     replicas = own / layout.shard * numbers.reduced * 2 * _ring(layout.replicate)
     return Traffic(
         tensor,
-        gathers * own * numbers.passes * shards,
+        gathered * numbers.passes * shards,
         scatters * own * numbers.reduced * shards,
         replicas * (scatters if layout.fsdp else 1),
         min(layout.pipeline - 1, 2) * micro * message / layout.tensor,

@@ -44,17 +44,22 @@ def _memory(plan: Plan, runs: Sequence[Measured]) -> Table:
         drawn.add_column(title, justify="left" if title == "by" else "right", no_wrap=True)
     held = plan.memory
     formula = [getattr(held, owner) for owner in OWNERS]
-    work = plan.flops / 1e12
-    drawn.add_row(str(plan.stage), "formula", *_gib([*formula, held.total]), f"{work:,.3g}")
+    work = plan.flops
+    drawn.add_row(str(plan.stage), "formula", *_gib([*formula, held.total]), _tera(work))
     for each in runs:
         found = [each.owners.get(owner, 0.0) for owner in OWNERS]
-        work = each.flops / 1e12
-        drawn.add_row(str(each.stage), "dry run", *_gib([*found, each.peak]), f"{work:,.3g}")
+        work = each.flops
+        drawn.add_row(str(each.stage), "dry run", *_gib([*found, each.peak]), _tera(work))
     return drawn
 
 
 def _gib(sizes: Sequence[float]) -> list[str]:
     return [f"{size / GIB:.2f}" for size in sizes]
+
+
+def _tera(flops: float) -> str:
+    tera = flops / 1e12
+    return f"{tera:,.0f}" if tera >= 10 else f"{tera:.3g}"
 
 
 def _sent(sent: Traffic) -> str:

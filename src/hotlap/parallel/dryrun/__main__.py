@@ -50,10 +50,12 @@ def _fork(call: Callable[[Any], Answer], one: Any) -> tuple[int, int]:
     if child:
         os.close(writing)
         return child, reading
-    os.dup2(2, 1)  # what is printed on the way is no answer
-    with os.fdopen(writing, "w") as answer:
-        json.dump(call(one), answer)
-    os._exit(0)
+    try:
+        os.dup2(2, 1)  # what is printed on the way is no answer
+        with os.fdopen(writing, "w") as answer:
+            json.dump(call(one), answer)
+    finally:  # also when a function that builds a model ends the process
+        os._exit(0)
 
 
 def _collect(running: tuple[int, int, int], answers: list[Answer]) -> None:
@@ -61,7 +63,7 @@ def _collect(running: tuple[int, int, int], answers: list[Answer]) -> None:
     with os.fdopen(reading) as pipe:
         text = pipe.read()
     _, status = os.waitpid(child, 0)
-    ended = {"error": f"the dry run's process ended with status {status}"}
+    ended = {"error": f"the dry run's process ended without an answer (wait status {status})"}
     answers[number] = json.loads(text) if text else ended
 
 

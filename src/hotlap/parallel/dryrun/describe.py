@@ -13,6 +13,7 @@ from hotlap.parallel.dryrun.job import Found, Job
 from hotlap.parallel.dryrun.source import Source
 
 _HEADS = ("num_heads", "n_heads", "n_head", "num_attention_heads", "nhead", "heads")
+_WIDTHS = ("head_dim", "head_size", "head_width", "d_head")
 _KEYS = ("num_key_value_heads", "num_kv_heads", "n_kv_heads", "kv_heads")
 
 
@@ -59,7 +60,7 @@ def describe(function: str, sequence: int, dtype: str) -> dict[str, Any]:
         block_parameters=sum(p.numel() for p in layers[0].parameters()) if layers else 0,
         matrices=tuple(_matrices(layers[0])) if layers else (),
         embeddings=tuple(_embeddings(source)),
-        heads=_attribute(model, _HEADS),
+        heads=_heads(model, source),
         keys=_attribute(model, _KEYS),
         config=_config(model),
         one=runs[0],
@@ -106,6 +107,14 @@ def _embeddings(source: Source) -> Iterator[tuple[int, int]]:
             yield (shape[0], shape[1])
 
 
+def _heads(model: nn.Module, source: Source) -> int:
+    """As an attribute says, or the width of one."""
+    number, width = _attribute(model, _HEADS), _attribute(model, _WIDTHS)
+    if number or not width:
+        return number
+    return max((columns for _, columns in _embeddings(source)), default=0) // width
+
+
 def _attribute(model: nn.Module, names: tuple[str, ...]) -> int:
     places = (*model.modules(), getattr(model, "config", None))
     for place in places:
@@ -117,7 +126,7 @@ def _attribute(model: nn.Module, names: tuple[str, ...]) -> int:
 
 
 def _config(model: nn.Module) -> dict[str, Any] | None:
-    config = getattr(model, "config", None)
+    config: Any = getattr(model, "config", None)
     if not hasattr(config, "to_dict"):
         return None
     kept = (str, int, float, bool, type(None))

@@ -66,8 +66,8 @@ class Attention(nn.Module):
 
     def __init__(self, sizes: Sizes) -> None:
         super().__init__()
-        self.width = sizes.hidden // sizes.heads
-        keys = sizes.kv_heads * self.width
+        self.head_dim = sizes.hidden // sizes.heads
+        keys = sizes.kv_heads * self.head_dim
         self.q = nn.Linear(sizes.hidden, sizes.hidden, bias=sizes.bias)
         self.k = nn.Linear(sizes.hidden, keys, bias=sizes.bias)
         self.v = nn.Linear(sizes.hidden, keys, bias=sizes.bias)
@@ -82,7 +82,7 @@ class Attention(nn.Module):
         return out
 
     def _heads(self, x: Tensor) -> Tensor:
-        return x.unflatten(-1, (-1, self.width)).transpose(1, 2)
+        return x.view(*x.shape[:-1], -1, self.head_dim).transpose(1, 2)
 
 
 class FeedForward(nn.Module):

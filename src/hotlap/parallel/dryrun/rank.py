@@ -14,6 +14,7 @@ from hotlap.parallel.dryrun.given import given
 from hotlap.parallel.dryrun.job import Found, Job
 from hotlap.parallel.dryrun.source import cross_entropy, gpt
 from hotlap.parallel.dryrun.watch import Watch
+from hotlap.parallel.mesh import NAMES
 
 Step = Callable[[], None]
 Around = AbstractContextManager[Any]
@@ -109,9 +110,8 @@ class Rank:
 
     def found(self, seconds: float) -> Found:
         """What was counted."""
-        mesh = self.spread.mesh.whole
-        names = (mesh.mesh_dim_names or ()) if mesh is not None else ()
-        groups = {self.spread.mesh[name].get_group().group_name: name for name in names}
+        along = {name: self.spread.mesh[name] for name in NAMES}
+        groups = {str(mesh.get_group().group_name): name for name, mesh in along.items() if mesh}
         sent: dict[str, int] = {}
         for (kind, group), size in self.watch.sent.items():
             label = f"{kind} {groups.get(group, group)}"
@@ -123,17 +123,13 @@ class Rank:
 def _whole_gradients(part: nn.Module) -> Iterator[Tensor | None]:
     """Those that FSDP gathers up over micro-batches before it reduces them."""
     for module in part.modules():
-        group = (
-            getattr(module._get_fsdp_state(), "_fsdp_param_group", None) if _fsdp(module) else None
-        )
+        if not isinstance(module, FSDPModule):
+            continue
+        group: Any = module._get_fsdp_state()._fsdp_param_group
         for parameter in group.fsdp_params if group is not None else ():
             yield parameter.unsharded_accumulated_grad
             whole = getattr(parameter, "_unsharded_param", None)
             yield whole.grad if whole is not None else None
-
-
-def _fsdp(module: nn.Module) -> bool:
-    return isinstance(module, FSDPModule)
 
 
 def _tied(model: nn.Module) -> list[list[str]]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch.distributed as dist
+import torch.distributed.distributed_c10d as _c10d
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
@@ -39,10 +40,9 @@ def _sizes(args: tuple[Any, ...]) -> Iterator[int]:
 
 
 def _process_group(args: tuple[Any, ...]) -> Any:
-    from torch.distributed.distributed_c10d import _resolve_process_group
-
     if isinstance(args[-1], str):  # functional: the group by name, last
-        return _resolve_process_group(args[-1])
+        resolve: Any = _c10d._resolve_process_group  # type: ignore[attr-defined]
+        return resolve(args[-1])
     boxed = next(arg for arg in args if type(arg).__name__ == "ScriptObject" and _is_group(arg))
     return dist.ProcessGroup.unbox(boxed)
 

@@ -109,12 +109,15 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 @contextmanager
 def _replaced(owner: type, name: str, make: Callable[[Call], Call]) -> Iterator[None]:
-    before = getattr(owner, name)
+    before, own = getattr(owner, name), name in vars(owner)
     setattr(owner, name, make(before))
     try:
         yield
     finally:
-        setattr(owner, name, before)
+        if own:
+            setattr(owner, name, before)
+        else:  # it was inherited
+            delattr(owner, name)
 
 
 def _only_waits(func: Any, args: tuple[Any, ...]) -> bool:
