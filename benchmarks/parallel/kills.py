@@ -32,17 +32,23 @@ def main(ranks: int, nodes: int, saves: int) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         wanted = {layout: killing.whole(folder / layout, layout) for layout in LAYOUTS}
-        lost = _each(ranks, lambda i, layout: killing.lose_a_rank(
-            folder / f"rank-{i}", wanted[layout], draw, layout))  # fmt: skip
+        if ranks:
+            _record("rank", _each(ranks, lambda i, layout: killing.lose_a_rank(
+                folder / f"rank-{i}", wanted[layout], draw, layout)))  # fmt: skip
         shrunk: Rows = []
         for victim in ("launcher", "torchrun"):
             shrunk += _each(nodes, lambda i, layout, v=victim: killing.lose_a_node(
                 folder / f"{v}-{i}", wanted[layout], draw, layout, v))  # fmt: skip
-        saved = _each(saves, lambda i, layout: killing.lose_everything_in_a_save(
-            folder / f"save-{layout}-{i // 6}", wanted[layout], draw, layout))  # fmt: skip
-    rows = {"rank_killed": lost, "node_killed": shrunk, "killed_while_saving": saved}
-    command = f"python -m benchmarks.parallel.kills --ranks {ranks} --nodes {nodes} --saves {saves}"
-    record.write("parallel-kills", command, rows, _summary(lost, shrunk, saved))
+        if shrunk:
+            _record("node", shrunk)
+        if saves:
+            _record("save", _each(saves, lambda i, layout: killing.lose_everything_in_a_save(
+                folder / f"save-{layout}-{i // 6}", wanted[layout], draw, layout)))  # fmt: skip
+
+
+def _record(what: str, rows: Rows) -> None:
+    command = "python -m benchmarks.parallel.kills"
+    record.write(f"parallel-kills-{what}", command, rows, SUMMARIES[what](rows))
 
 
 def _each(number: int, one: Callable[[int, str], dict[str, Any]]) -> Rows:
@@ -51,30 +57,32 @@ def _each(number: int, one: Callable[[int, str], dict[str, Any]]) -> Rows:
         layout = LAYOUTS[index % 2]
         try:
             row = one(index, layout)
-        except TimeoutError as error:
+        except (TimeoutError, ValueError) as error:
             row = {**LOST, "why": str(error)}
         rows.append({"layout": layout, **row})
         print(rows[-1], flush=True)
     return rows
 
 
-def _summary(lost: Rows, shrunk: Rows, saved: Rows) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, rows in (("rank_killed", lost), ("node_killed", shrunk)):
-        if rows:
-            found[name] = {
-                "recovered": f"{sum(row['recovered'] for row in rows)} of {len(rows)}",
-                "median_seconds_to_next_step": median(row["seconds_to_next_step"] for row in rows),
-                "most_seconds_to_next_step": max(row["seconds_to_next_step"] for row in rows),
-                "largest_difference": max(row["apart"] for row in rows),
-                "orphans": sum(row["orphans"] for row in rows),
-            }
-    found["killed_while_saving"] = {
-        "intact": f"{sum(row['intact'] for row in saved)} of {len(saved)}",
-        "of_which_in_a_save": sum(row["in_a_save"] for row in saved),
-        "largest_difference": max((row["apart"] for row in saved), default=0.0),
+def _gone_on(rows: Rows) -> dict[str, Any]:
+    return {
+        "recovered": f"{sum(row['recovered'] for row in rows)} of {len(rows)}",
+        "median_seconds_to_next_step": median(row["seconds_to_next_step"] for row in rows),
+        "most_seconds_to_next_step": max(row["seconds_to_next_step"] for row in rows),
+        "largest_difference": max(row["apart"] for row in rows),
+        "orphans": sum(row["orphans"] for row in rows),
     }
-    return found
+
+
+def _intact(rows: Rows) -> dict[str, Any]:
+    return {
+        "intact": f"{sum(row['intact'] for row in rows)} of {len(rows)}",
+        "of_which_in_a_save": sum(row["in_a_save"] for row in rows),
+        "largest_difference": max(row["apart"] for row in rows),
+    }
+
+
+SUMMARIES = {"rank": _gone_on, "node": _gone_on, "save": _intact}
 
 
 if __name__ == "__main__":

@@ -135,7 +135,9 @@ def test_the_last_few_are_kept_and_what_is_not_whole_is_not_taken(tmp_path: Path
     (tmp_path / "step-000000012").mkdir()
     (tmp_path / "step-000000012" / "__0_0.distcp").write_bytes(b"half")
     (tmp_path / "step-000000013.partial").mkdir()
-    (tmp_path / "step-000000010").rename(tmp_path / "step-000000010.gone")  # killed in between
+    (tmp_path / "step-000000010").rename(tmp_path / "step-000000010.replaced")  # killed between
+    (tmp_path / "step-000000002.gone").mkdir()  # killed while removing
+    (tmp_path / "step-000000002.gone" / ".metadata").touch()
     assert saver.last() == 11
     with pytest.raises(FileNotFoundError, match="no whole checkpoint step-000000012"):
         saver.load([model], step=12)

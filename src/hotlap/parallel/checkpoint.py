@@ -178,11 +178,11 @@ class ShardedCheckpointer:
             ) from error
         if self._ranks.first:
             final = partial.with_suffix("")
-            old = _aside(final)
+            old = _aside(final, ".replaced")
             partial.rename(final)
             _flush(self.folder)
-            late = [_aside(self.folder / f"step-{n:09d}") for n in self.steps()[: -self.keep]]
-            for path in (old, *late):
+            outdated = [self.folder / f"step-{n:09d}" for n in self.steps()[: -self.keep]]
+            for path in (old, *(_aside(one, ".gone") for one in outdated)):
                 shutil.rmtree(path, ignore_errors=True)
 
 
@@ -191,9 +191,9 @@ def newest(steps: Sequence[int]) -> int | None:
     return steps[-1] if steps else None
 
 
-def _aside(path: Path) -> Path:
+def _aside(path: Path, suffix: str) -> Path:
     """Rename a directory that is to be removed, so that none is there by half."""
-    gone = path.with_suffix(".gone")
+    gone = path.with_suffix(suffix)
     if path.exists():
         shutil.rmtree(gone, ignore_errors=True)
         path.rename(gone)
@@ -201,12 +201,16 @@ def _aside(path: Path) -> Path:
 
 
 def _clear(folder: Path) -> None:
-    """Remove what killed processes were writing or removing; take back what was to be replaced."""
-    for gone in folder.glob("step-*.gone"):
-        if not gone.with_suffix("").exists():
-            gone.rename(gone.with_suffix(""))
-    for left in (*folder.glob("step-*.partial"), *folder.glob("step-*.gone")):
-        shutil.rmtree(left, ignore_errors=True)
+    """Remove what killed processes were writing or removing; take back what was to be replaced.
+
+    That is still whole: its removal begins when the step that replaces it has its name.
+    """
+    for old in folder.glob("step-*.replaced"):
+        if not old.with_suffix("").exists():
+            old.rename(old.with_suffix(""))
+    for suffix in ("partial", "replaced", "gone"):
+        for left in folder.glob(f"step-*.{suffix}"):
+            shutil.rmtree(left, ignore_errors=True)
 
 
 def _flush(folder: Path) -> None:
