@@ -20,6 +20,12 @@ def test_layers_are_shared_out_evenly() -> None:
     assert [len(names) for names in stages(4, 8)] == [4, 2, 2, 4]
 
 
+def test_a_chain_is_shared_out_whole() -> None:
+    layers = (nn.TransformerEncoderLayer(4, 1, 8) for _ in range(2))
+    chain = nn.Sequential(nn.Linear(2, 4), *layers, nn.Linear(4, 2))
+    assert stage_names(chain, 2) == [["0", "1"], ["2", "3"]]
+
+
 @pytest.mark.parametrize("number", [2, 3, 5])
 def test_the_parts_chained_are_the_whole(number: int) -> None:
     torch.manual_seed(0)

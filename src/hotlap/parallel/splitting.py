@@ -7,6 +7,7 @@ from typing import Any
 from torch import Tensor, nn
 
 Names = Sequence[str]
+_CHAINS = (nn.Sequential, nn.ModuleList, nn.ModuleDict)
 
 
 class Absent(nn.Module):
@@ -132,10 +133,9 @@ def _container(model: nn.Module) -> str:
     """The name, with a dot, of what holds the model's repeated layers."""
     from hotlap.engine.recomputing import repeated
 
-    blocks = repeated(model)
+    first = next(iter(repeated(model)), None)
     for name, module in model.named_modules():
-        children = list(module.children())
-        if children and blocks and children[0] is blocks[0]:
+        if isinstance(module, _CHAINS) and any(child is first for child in module.children()):
             return f"{name}." if name else ""
     raise ValueError(
         f"{type(model).__name__} has no list of layers of one kind to cut up: name each stage's "

@@ -1,0 +1,39 @@
+"""Blocks compiled one by one, under FSDP and under tensor parallelism."""
+
+import pytest
+import torch
+
+from hotlap.parallel import Parallelism, Preparation, apply
+from parallel import farm
+from parallel.gpt import GPT, loss
+
+
+def train(names: dict[str, int], compiled: str) -> list[float]:
+    torch.manual_seed(0)
+    spread = apply(
+        GPT(2),
+        Parallelism.of(**names),
+        tp_plan="gpt",
+        preparation=Preparation(compile=compiled, recompute=["layers.*"]),
+    )
+    optimizer = torch.optim.SGD(spread.parameters(), lr=0.1)
+    torch.manual_seed(1)
+    ids, targets = torch.randint(0, 32, (3, 4, 8)), torch.randint(0, 32, (3, 4, 8))
+    losses = []
+    for x, y in zip(ids, targets, strict=True):
+        value = loss(spread.model(x), y)
+        value.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(value.item())
+    if compiled:
+        assert all(layer._compiled_call_impl is not None for layer in spread.model.layers.values())
+    return losses
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("names", [{"shard": 2}, {"tp": 2}], ids=["fsdp", "tp"])
+def test_blocks_compiled_one_by_one(names: dict[str, int]) -> None:
+    """The numbers are those of the plain blocks, and names stay: each block is its own module."""
+    wanted = farm.run(2, train, names, "")
+    assert farm.run(2, train, names, "default")[0] == pytest.approx(wanted[0], rel=1e-4)
