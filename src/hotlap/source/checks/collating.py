@@ -4,9 +4,10 @@ import ast
 
 from hotlap.source.checks.loading import Given, loaders
 from hotlap.source.module import Source
-from hotlap.source.tree import Function, text
+from hotlap.source.tree import text
 from hotlap.source.values import ARRAY
 
+NAMED = (ast.FunctionDef, ast.AsyncFunctionDef)
 _UNKNOWN = object()
 """No part of a sample; else an index, a key, or None for all of it."""
 
@@ -17,7 +18,7 @@ def lists_arrays(source: Source, node: ast.expr) -> bool:
     Known where a loader of the file names both the function and a dataset of the file.
     """
     function = source.tree.function(node)
-    if function is None or not function.args.args:
+    if not isinstance(function, NAMED) or not function.args.args:
         return False
     part = _part(source, node, function.args.args[0].arg)
     if part is _UNKNOWN:
@@ -28,7 +29,7 @@ def lists_arrays(source: Source, node: ast.expr) -> bool:
     )
 
 
-def _samples(source: Source, function: Function) -> list[ast.expr]:
+def _samples(source: Source, function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.expr]:
     """What the datasets that a loader has beside this collate function return for an index."""
     found: list[ast.expr] = []
     for _, given in loaders(source):
