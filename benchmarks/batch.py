@@ -132,11 +132,12 @@ def answer(name: str, task: Task) -> None:
 
 
 def sweep(name: str, task: Task) -> None:
-    """Race the recorded answer against all other sizes that fit."""
+    """Race the recorded answer against the other sizes, up to where memory ends."""
     path = max(record.RESULTS.glob(f"*/batch-{name}.json"))
     found = json.loads(path.read_text())["rows"]
     fastest = found["fastest"]
-    sizes = sorted({*(size for size in SWEEP if size <= found["largest"]), fastest})
+    most = found["largest"] if found["bound"].startswith("memory") else max(SWEEP)
+    sizes = sorted({*(size for size in SWEEP if size <= most), fastest})
     with tempfile.TemporaryDirectory() as folder:
         laps = swept(task, sizes, folder)
     rates = {
