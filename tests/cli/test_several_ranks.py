@@ -67,7 +67,7 @@ def ranks(hotlap: int) -> list[psutil.Process]:
 
 @pytest.mark.slow
 def test_a_tune_goes_on_when_a_rank_is_killed(tmp_path: Path) -> None:
-    tune = [*HOTLAP, "tune", "--budget", "100s", "--only", "fused_optimizer,ddp_unused_search"]
+    tune = [*HOTLAP, "tune", "--budget", "200s", "--only", "fused_optimizer"]
     train = [*TORCHRUN, str(SCRIPT), "--search", "--depth", "8"]
     log = tmp_path / "said"
     with log.open("wb") as out:
@@ -75,7 +75,7 @@ def test_a_tune_goes_on_when_a_rank_is_killed(tmp_path: Path) -> None:
             [*tune, *train], cwd=tmp_path, stdout=out, stderr=out, env={**os.environ}
         )
     killed = 0
-    end = time.monotonic() + 300
+    end = time.monotonic() + 400
     while hotlap.poll() is None and time.monotonic() < end:
         if not killed and b"against itself" in log.read_bytes():
             time.sleep(15)
