@@ -1,12 +1,13 @@
 """CPU time and wall time a sample: hotlap's profiles against usual ways and peers, by turns.
 
-`python -m benchmarks.data.speed [jpeg|raw] [IMAGES] [ROUNDS] [FOLDER]`. Each side runs in a process
-of its own, kept from round to round and idle between; the order of the sides alternates. Peers that
-are not installed get a row that says so (see `peers`). FOLDER keeps what is written for the next
-call.
+`python -m benchmarks.data.speed [jpeg|raw] [IMAGES] [ROUNDS] [FOLDER [SIDES...]]`. Each side runs
+in a process of its own, kept from round to round and idle between; the order of the sides
+alternates. Peers that are not installed get a row that says so (see `peers`). FOLDER keeps what is
+written for the next call; SIDES are `tv` and those of the group to be measured, if not all.
 """
 
 import json
+import shlex
 import statistics
 import subprocess
 import sys
@@ -115,16 +116,19 @@ def _median(values: list[float], digits: int) -> float:
     return round(statistics.median(values), digits)
 
 
-def main(group: str = "jpeg", count: int = 512, rounds: int = 5, place: str = "") -> None:
+def main(
+    group: str = "jpeg", count: int = 512, rounds: int = 5, place: str = "", *sides: str
+) -> None:
     """Measure one group, and write the record."""
     with tempfile.TemporaryDirectory() as passing:
         folder = Path(place or passing)
         prepare.everything(folder, count, count * ROWS_PER_IMAGE)
-        rows, absent = measure(GROUPS[group], rounds, folder)
+        rows, absent = measure(list(sides) or GROUPS[group], rounds, folder)
     own = tuple(name for name in (group, "jpeg256") if name in rows)
     record.write(
         f"data-{group}",
-        f"python -m benchmarks.data.speed {group} {count} {rounds}",
+        shlex.join(["python", "-m", "benchmarks.data.speed", group, str(count), str(rounds)])
+        + (f" FOLDER {shlex.join(sides)}" if sides else ""),
         rows | absent,
         summary(rows, own) | absent,
     )
