@@ -125,7 +125,7 @@ def test_an_image_folder_is_proposed_to_be_packed_and_the_line_works(project):
     names = {}
     with contextlib.chdir(project):
         exec("\n".join(code), names)
-    images, labels = next(iter(names["loader"]))
+        images, labels = next(iter(names["loader"]))
     assert (tuple(images.shape), labels.shape) == ((16, 3, 48, 48), (16,))
     assert 0 <= float(images.min()) < float(images.max()) <= 1
     left = {path.name for path in project.iterdir()}

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hotlap.profile.construction import made_at
-from hotlap.profile.layout import Layout, layout_of
+from hotlap.profile.layout import FOLDERS, Layout, layout_of
 from hotlap.profile.model import Finding, Remedy, headline
 from hotlap.profile.storage import waiting
 from hotlap.trial.stats import Estimate, PairedTest
@@ -146,7 +146,8 @@ def _reading(pairs: list[tuple[float, float]]) -> Estimate:
 def _place(payload: Mapping[str, Any], dataset: Mapping[str, Any], folder: Path) -> str:
     """The user's own `__getitem__`, else the line that makes the dataset or its loader."""
     places = payload["places"]
-    made: str = dataset["place"] or made_at(payload["sampled"], dataset["kind"], folder)
+    own = "" if dataset["bases"][0] in FOLDERS else dataset["place"]
+    made: str = own or made_at(payload["sampled"], dataset["kind"], folder)
     return made or places.get("loader", "") or places.get("dataset", "")
 
 
