@@ -210,6 +210,15 @@ def test_two_optimizers_make_one_step():
     assert session.profile["step"]["p10"] > 0.011
 
 
+@pytest.fixture
+def looked_at_seldom(monkeypatch):
+    """However long a step takes on a busy machine, the probe rests as in very short ones."""
+    monkeypatch.setattr("hotlap.seam.probe.pace.DETAIL", 1e12)
+    for name in ("INTERVAL", "LONGEST"):
+        monkeypatch.setattr(f"hotlap.seam.probe.sampler.{name}", 3.0)
+
+
+@pytest.mark.usefixtures("looked_at_seldom")
 def test_of_short_steps_few_are_looked_at_in_detail_and_rare_ones_all():
     model = net()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -247,6 +256,42 @@ def evaluate(model, *, grad=False, batches=4, mode="eval"):
             nap()
             functional.cross_entropy(model(x), y)
     model.train()
+
+
+def by_hand(model):
+    model.eval()
+    with torch.no_grad():
+        for _ in range(3):
+            nap()
+            model(X)
+    model.train()
+
+
+@pytest.mark.usefixtures("looked_at_seldom")
+@pytest.mark.parametrize("check", [evaluate, by_hand], ids=["loader", "by hand"])
+def test_what_is_rare_is_seen_while_the_probe_rests(tmp_path, check):
+    """Evaluations and saved files: each of them, in one step."""
+    model = net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with probed(steps=450) as session:
+        for index in range(4000):
+            if "profile" in session.kinds():
+                break
+            optimizer.zero_grad()
+            functional.cross_entropy(model(X), Y).backward()
+            optimizer.step()
+            if index % 150 == 75:
+                check(model)
+            if index % 150 == 100:
+                torch.save(model.state_dict(), tmp_path / "model.pt")
+    profile = session.profile
+    assert profile["steps"] == 450
+    assert profile["detailed"] < 300
+    assert 2 <= profile["phases"]["saving"]["steps"] <= 5
+    assert 2 <= profile["phases"]["evaluation"]["steps"] <= 5
+    assert millis(session, "evaluation") > 2 * 2 * 11 / 450
+    total = sum(phase["mean"] for phase in profile["phases"].values())
+    assert total == pytest.approx(profile["step"]["mean"])
 
 
 @pytest.mark.parametrize("grad", [False, True])

@@ -20,7 +20,7 @@ from hotlap.seam.probe.phases import (
     REST,
     fold,
 )
-from hotlap.seam.probe.tally import BATCH, FIRST, LONG, MOST_ROWS, Tally
+from hotlap.seam.probe.tally import BATCH, MOST_ROWS, Tally
 
 
 def folded(codes, evaluations=()):
@@ -138,7 +138,7 @@ def test_tally_stays_small_and_its_sums_exact():
 
 
 def test_few_ordinary_steps_in_detail_stand_for_all():
-    """One ordinary step in ten, all with an evaluation, and one that hung: as if all were."""
+    """One ordinary step in ten, one that hangs in ten, all with an evaluation: as if all were."""
     sampled, whole = Tally(), Tally()
     draw = random.Random(7)
     for index in range(40_000):
@@ -149,11 +149,10 @@ def test_few_ordinary_steps_in_detail_stand_for_all():
             marks = ([REST, EVALUATION, REST], [0, rest, rest + 900, rest + 1000], [(1, 2)])
         whole.add(marks, odd)
         lasted = marks[1][-1]
-        if index < FIRST + 1 or odd or lasted >= LONG * sampled.usual or draw.random() < 0.1:
+        if index < BATCH + 1 or odd or draw.random() < 0.1:
             sampled.add(marks, odd)
         else:
-            sampled.clocked += 1
-            sampled.clocked_time += lasted
+            sampled.clock(lasted)
     assert sampled.steps == whole.steps == 40_000
     assert sampled.detailed < 0.15 * whole.detailed
     assert sampled.step()["mean"] == pytest.approx(whole.step()["mean"], rel=1e-9)
@@ -161,7 +160,7 @@ def test_few_ordinary_steps_in_detail_stand_for_all():
     assert set(found) == set(true)
     for name, phase in true.items():
         assert found[name]["mean"] == pytest.approx(phase["mean"], rel=0.05)
-        assert found[name]["steps"] == pytest.approx(phase["steps"], rel=0.01)
+        assert found[name]["steps"] == pytest.approx(phase["steps"], rel=0.05)
         for quantile in ("p10", "p50", "p90"):
             assert found[name][quantile] == pytest.approx(phase[quantile], rel=0.2, abs=1e-9)
     assert found["evaluation"]["steps"] == 400

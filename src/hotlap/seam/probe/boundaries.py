@@ -19,7 +19,17 @@ from hotlap.seam.probe.compiling import untraced
 from hotlap.seam.probe.facts import doubled
 from hotlap.seam.probe.feeding import feeding
 from hotlap.seam.probe.forwards import forwards
-from hotlap.seam.probe.phases import BACKWARD, CLOSURE, COPY, OPEN, OPTIMIZER, REST, SAVING
+from hotlap.seam.probe.phases import (
+    BACKWARD,
+    CLOSURE,
+    COPY,
+    OPEN,
+    OPTIMIZER,
+    REST,
+    RESTING,
+    SAVING,
+    STEPPING,
+)
 from hotlap.seam.probe.recorder import Recorder
 from hotlap.seam.steps import bare_step_hooks
 
@@ -119,7 +129,7 @@ def _optimizers(rec: Recorder) -> Iterator[None]:
         if not rec.begun:
             rec.begin()
             facts.point("step")
-        if codes[-1] != OPTIMIZER and get_ident() == rec.thread:
+        if STEPPING[codes[-1]] and get_ident() == rec.thread:
             line.base = OPTIMIZER
             codes.append(OPTIMIZER)
             times.append(perf_counter_ns())
@@ -165,10 +175,13 @@ def _saving(rec: Recorder) -> Any:
 
     def make(original: Any) -> Any:
         def save(*args: Any, **kwargs: Any) -> Any:
+            if codes[-1] == RESTING:
+                rec.wake()
             back = codes[-1]
             if not OPEN[back] or get_ident() != rec.thread:
                 return original(*args, **kwargs)
             facts.point("save")
+            line.evaluations.special = True
             mark(SAVING)
             try:
                 return original(*args, **kwargs)

@@ -81,7 +81,7 @@ class Stamps(list[int]):
 class DeviceTimeline(Timeline):
     """A timeline that follows the device as well, once CUDA is in use."""
 
-    may_skip = False
+    may_rest = False
 
     def __init__(self) -> None:
         self.tally = Tally()
@@ -126,14 +126,14 @@ class DeviceTimeline(Timeline):
         self._events = None
         return marks
 
-    def reopen(self) -> None:
+    def reopen(self, begin: int = 0) -> None:
         """The next step begins; whether it has events depends on how long steps are."""
         self.resolve()
         self._steps += 1
         due = self._last >= SHORT_STEP or self._steps % STRIDE == 0
         if due and _in_use():
             self._events = [self._pool.record()]
-        super().reopen()
+        super().reopen(begin)
 
     def resolve(self) -> None:
         """Read the steps whose last event has passed."""

@@ -13,8 +13,8 @@ class Evaluations:
     """Follows one step; indices point into the timeline's marks.
 
     `going_on`: an evaluation has been recognised and is not over. `in_training`: a training
-    forward has begun whose backward pass has not. `special`: a loader was started in this step, or
-    a forward that looked like an evaluation's.
+    forward has begun whose backward pass has not. `special`: a loader was started in this step, a
+    file was saved, or a forward looked like an evaluation's.
     """
 
     def __init__(self, codes: list[int]) -> None:

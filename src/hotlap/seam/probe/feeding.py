@@ -11,7 +11,7 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from hotlap.seam.patch import replaced
 from hotlap.seam.probe.arrays import arrays
-from hotlap.seam.probe.phases import CHECKING, DATA, LOADER, OPEN
+from hotlap.seam.probe.phases import CHECKING, DATA, LOADER, OPEN, RESTING
 from hotlap.seam.probe.recorder import Recorder
 from hotlap.seam.where import place
 
@@ -45,6 +45,8 @@ def _start(rec: Recorder, original: Any) -> Any:
 
     def __iter__(loader: Any) -> Any:  # noqa: N807
         rec.session.roots.look()
+        if codes[-1] == RESTING:
+            rec.wake()
         if not OPEN[codes[-1]] or get_ident() != rec.thread:
             return original(loader)
         line.evaluations.asked(LOADER)

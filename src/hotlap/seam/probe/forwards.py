@@ -11,7 +11,7 @@ from torch import is_anomaly_enabled, is_grad_enabled
 from torch.nn import Module
 
 from hotlap.seam.probe.models import autocast_dtype, batch_of, first_tensor, model_facts
-from hotlap.seam.probe.phases import CLOSURE, FORWARD, LOSS, LOSSES
+from hotlap.seam.probe.phases import CLOSURE, FORWARD, LOSS, LOSSES, RESTING
 from hotlap.seam.probe.recorder import Recorder
 from hotlap.seam.roots import CallModule, has_parameters
 
@@ -48,7 +48,11 @@ def _model(rec: Recorder, root: Module, inner: CallModule) -> CallModule:
     known = _Known(rec, root)
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        if not CLOSURE[codes[-1]] or get_ident() != rec.thread:
+        code = codes[-1]
+        if code == RESTING and not (root.training and is_grad_enabled()):
+            rec.wake()
+            code = codes[-1]
+        if not CLOSURE[code] or get_ident() != rec.thread:
             return inner(*args, **kwargs)
         if not root.training or not is_grad_enabled():
             return _evaluation(rec, root, inner, args, kwargs)

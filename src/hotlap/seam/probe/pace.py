@@ -1,29 +1,41 @@
-"""How often an ordinary step is looked at in detail: the shorter steps are, the more seldom.
+"""How much of the time steps are looked at in detail: the shorter they are, the less.
 
-To mark a step's phases costs little; to keep the marks and to fold them costs about 30 us with cold
-caches, which is much of a step of half a millisecond. The steps in detail are drawn at random, so
-that they cannot fall into step with what the program does every so often.
+To mark a step's phases, to keep the marks and to fold them costs about 60 us with cold caches,
+which is much of a step of half a millisecond. So the probe looks at a few steps in a row and then
+rests for a while, in which every boundary passes straight through and steps are only clocked. How
+long it rests is drawn at random, so that it cannot fall into step with what the program does every
+so often.
 """
 
 import math
 import random
 
-DETAIL = 30_000
+DETAIL = 60_000
 SHARE = 0.005
-MOST = 16
+BURST = 8
+MOST = 64
 
 
 class Pace:
-    """Draws the number of steps to leave out."""
+    """Draws how many steps to rest for."""
 
     def __init__(self) -> None:
         self._random = random.Random(0)  # the program's own random numbers stay as they were
+        self._left = BURST
 
-    def gap(self, usual: float) -> int:
-        """Steps without detail before the next one in detail.
+    def rest(self, usual: float) -> int:
+        """Steps to leave out after this one; 0 in the middle of a burst.
 
         `usual` is the length of a step in nanoseconds, 0 while it is not known. Detail costs 0.5 %
-        of a step on average, or is had of one step in 16.
+        of a step on average, or is had of one step in 64; long steps are all looked at.
         """
-        stride = min(MOST, math.ceil(DETAIL / (SHARE * usual))) if usual else 1
-        return self._random.randrange(2 * stride - 1)
+        stride = min(MOST, DETAIL / (SHARE * usual)) if usual else 1.0
+        self._left -= 1
+        if self._left > 0 or stride <= 1:
+            return 0
+        self._left = BURST
+        return self._random.randrange(1 + 2 * math.ceil(BURST * (stride - 1)))
+
+    def burst(self) -> None:
+        """A burst begins before its time."""
+        self._left = BURST

@@ -7,20 +7,35 @@ open stretch led to, `fold` turns them into the phases that are reported.
 from collections.abc import Sequence
 from typing import Any
 
-REST, DATA, LOADER, COPY, FORWARD, LOSS, BACKWARD, OPTIMIZER, SAVING, EVALUATION, CHECKING = range(
-    11
-)
+CODES = range(12)
+(
+    REST,
+    DATA,
+    LOADER,
+    COPY,
+    FORWARD,
+    LOSS,
+    BACKWARD,
+    OPTIMIZER,
+    SAVING,
+    EVALUATION,
+    CHECKING,
+    RESTING,
+) = CODES
 """Codes. LOSS: after a training forward, before what follows. EVALUATION: an evaluation forward.
-CHECKING: after one."""
+CHECKING: after one. RESTING: the probe looks at nothing."""
 
-OPEN = tuple(code in (REST, LOSS, CHECKING) for code in range(11))
+OPEN = tuple(code in (REST, LOSS, CHECKING) for code in CODES)
 """Codes in which a boundary may begin; in the others it is part of what is going on."""
 
-CLOSURE = tuple(code in (REST, LOSS, CHECKING, OPTIMIZER) for code in range(11))
+CLOSURE = tuple(code in (REST, LOSS, CHECKING, OPTIMIZER) for code in CODES)
 """Codes in which a forward or backward pass may begin: an optimizer may run them as a closure."""
 
-LOSSES = tuple(code in (REST, LOSS, OPTIMIZER) for code in range(11))
+LOSSES = tuple(code in (REST, LOSS, OPTIMIZER) for code in CODES)
 """Codes in which a loss module is part of the training."""
+
+STEPPING = tuple(code not in (OPTIMIZER, RESTING) for code in CODES)
+"""Codes in which an optimizer's step begins a phase of its own."""
 
 PHASES = (
     "data",
@@ -47,13 +62,14 @@ _NAMES = {
     SAVING: "saving",
     EVALUATION: "forward",
     CHECKING: "rest",
+    RESTING: "rest",
 }
-PLAIN = tuple(_SLOT[_NAMES[code]] for code in range(11))
+PLAIN = tuple(_SLOT[_NAMES[code]] for code in CODES)
 EVALUATED = tuple(
-    _SLOT["evaluation_data" if code in (DATA, LOADER) else "evaluation"] for code in range(11)
+    _SLOT["evaluation_data" if code in (DATA, LOADER) else "evaluation"] for code in CODES
 )
 _REST = _SLOT["rest"]
-_LEADS = tuple({BACKWARD: True, DATA: False, LOADER: False}.get(code) for code in range(11))
+_LEADS = tuple({BACKWARD: True, DATA: False, LOADER: False}.get(code) for code in CODES)
 
 Range = tuple[int, int]
 Marks = tuple[list[int], list[int], list[Range]]

@@ -18,11 +18,11 @@ from hotlap.seam.probe.facts import Facts
 from hotlap.seam.probe.lines import LOSS
 from hotlap.seam.probe.pace import Pace
 from hotlap.seam.probe.phases import LOSS as AFTER
-from hotlap.seam.probe.phases import Marks, name_of
+from hotlap.seam.probe.phases import RESTING, Marks, name_of
 from hotlap.seam.probe.resources import Resources
 from hotlap.seam.probe.sampler import Sampler
 from hotlap.seam.probe.spread import Spread
-from hotlap.seam.probe.tally import LONG, Tally
+from hotlap.seam.probe.tally import Tally
 from hotlap.seam.probe.timeline import Timeline
 from hotlap.seam.steps import Cycle
 
@@ -33,7 +33,6 @@ NOBODY = -1
 WARMUP = 5
 EVERY = 16
 FOREVER = 1 << 62
-SHORT = 1_000_000
 
 
 class Recorder:
@@ -48,7 +47,7 @@ class Recorder:
         self.spread = Spread()
         self.tally = Tally()
         self.warm = Tally()
-        self.sampler = Sampler(lambda: self.thread, self.phase)
+        self.sampler = Sampler(lambda: self.thread, self.phase, lambda: bool(self._ahead))
         self.diagnostics = Diagnostics(self)
         self.resources = Resources()
         self.warmup = int(options.get("warmup", WARMUP))
@@ -74,17 +73,22 @@ class Recorder:
         self._until = FOREVER
         self._at_least = 0
         self._pace = Pace()
-        self._ahead = 0
-        self._limit = 0.0
+        self._ahead = self._rest = 0
+        self._last = 0
         self._note: Callable[[Marks, bool], None] = self._warming
         self._latest: Optimizer | None = None
         self._began = (0.0, 0.0)
         self._sampling = ExitStack()
 
     def phase(self) -> str:
-        """The phase the training thread is in; what follows a forward pass is told apart."""
+        """The phase the training thread is in; what follows a forward pass is told apart.
+
+        Empty while nothing is looked at.
+        """
         line = self.timeline
         code, evaluating = line.codes[-1], line.evaluations.going_on
+        if code == RESTING:
+            return ""
         return LOSS if code == AFTER and not evaluating else name_of(code, evaluating=evaluating)
 
     def mine(self) -> bool:
@@ -120,7 +124,8 @@ class Recorder:
         if optimizer is not self._latest:
             self._latest = optimizer
             self.optimizers.add(optimizer)
-        if self._ahead and self._clocked():
+        if self._ahead:
+            self._clock()
             return True
         if not self._cycle.turn(optimizer):
             return False
@@ -129,22 +134,40 @@ class Recorder:
         if marks[2]:
             self.facts.confirm_evaluation()
         self._note(marks, special)
-        self.session.roots.step(1 + self._ahead)
-        self.timeline.reopen()
+        self.session.roots.step()
+        if self._rest and not self.session.roots.looking:
+            self._lie_down()
+        else:
+            self.timeline.reopen()
         return True
 
-    def _clocked(self) -> bool:
-        """Count the step without its marks if it was an ordinary one."""
-        line, tally = self.timeline, self.tally
+    def _clock(self) -> None:
+        """A step of a rest is over: count it."""
         now = perf_counter_ns()
-        lasted = now - line.times[0]
-        if lasted >= self._limit or line.evaluations.special:
-            return False
+        self.tally.clock(now - self._last)
+        self._last = now
         self._ahead -= 1
-        tally.clocked += 1
-        tally.clocked_time += lasted
-        line.skip(now)
-        return True
+        if self._ahead <= 0 or self.sampler.wanted:
+            self._get_up(self._rest - self._ahead)
+
+    def _lie_down(self) -> None:
+        """Only clock the steps to come."""
+        self._ahead = self._rest
+        self.timeline.rest()
+        self._last = self.timeline.times[0]
+
+    def _get_up(self, rested: int) -> None:
+        """Look in detail again, from the end of the latest step on."""
+        self._ahead = self._rest = 0
+        self._pace.burst()
+        self.sampler.wanted = False
+        self.timeline.reopen(self._last)
+        self.session.roots.step(rested)
+
+    def wake(self) -> None:
+        """Something happens that is rare: this step is to be looked at, rest or not."""
+        if self._ahead and threading.get_ident() == self.thread:
+            self._get_up(self._rest - self._ahead)
 
     def _warming(self, marks: Marks, special: bool) -> None:
         if not self.warm.steps:
@@ -164,7 +187,8 @@ class Recorder:
 
     def _timing(self, marks: Marks, special: bool) -> None:
         tally = self.tally
-        tally.add(marks, special)
+        if special or not self.sampler.struck():
+            tally.add(marks, special)
         self.sampler.timing = True
         if self.counting:
             self.counted += 1
@@ -177,12 +201,11 @@ class Recorder:
         """How many of the next steps are only clocked; none if samples are counted in the next."""
         tally = self.tally
         self.counting = tally.detailed < EVERY or tally.detailed % EVERY == 0
-        self._limit = LONG * tally.usual
-        self.sampler.seldom = 0 < tally.usual < SHORT
-        now = self.counting or self.session.roots.looking or not self.timeline.may_skip
-        self._ahead = 0 if now or not self._cycle.every else self._pace.gap(tally.usual)
+        self.sampler.usual = tally.usual * 1e-9
+        may = self._cycle.every and self.timeline.may_rest and not self.counting
+        self._rest = self._pace.rest(tally.usual) if may else 0
         if tally.steps < self.wanted:
-            self._ahead = min(self._ahead, self.wanted - tally.steps - 1)
+            self._rest = min(self._rest, self.wanted - tally.steps - 1)
 
     def _restart(self) -> None:
         """Nothing so far counts: samples, CPU time, device times."""

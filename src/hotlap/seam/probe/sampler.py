@@ -13,26 +13,39 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from hotlap.seam.probe.pace import BURST
 from hotlap.seam.where import Stack, users_stack
 
 INTERVAL = 0.02
 LONGEST = 0.1
 MANY = 20
+SHORT = 0.001
+SHOWS = 0.004
+"""Seconds: what a sample costs is much of a `SHORT` step, and shows in one below `SHOWS`."""
 SWITCH = 0.001
 SWITCH_ALONE = 0.0002
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class Sampler:
-    """Samples the thread `thread()` while it is in `phase()`, from the start seldom if so told."""
+    """Samples the thread `thread()` while it is in `phase()`.
 
-    def __init__(self, thread: Callable[[], int], phase: Callable[[], str]) -> None:
+    `usual` is how long a step lasts (seconds), 0 while it is not known. While the probe is
+    `resting()` nothing is known of phases; `wanted` tells it then that a look is asked for.
+    """
+
+    def __init__(
+        self, thread: Callable[[], int], phase: Callable[[], str], resting: Callable[[], bool]
+    ) -> None:
         self._thread = thread
         self._phase = phase
+        self._resting = resting
         self.stacks: Counter[tuple[str, Stack]] = Counter()
         self.resident: dict[str, int] = {}
         self.timing = False
-        self.seldom = False
+        self.usual = 0.0
+        self.wanted = False
+        self._struck = False
         self._taken = 0
         self._end = threading.Event()
 
@@ -60,7 +73,19 @@ class Sampler:
         uneven = random.Random(0)  # the program's own random numbers stay as they were
         with _open_statm() as statm:
             while not self._end.wait(self._interval() * (0.5 + uneven.random())):
-                self._sample(statm)
+                if not self._resting() or self._awake(uneven.random()):
+                    self._sample(statm)
+
+    def _awake(self, part: float) -> bool:
+        """Ask for a look, and wait for a moment somewhere in it."""
+        self.wanted = True
+        self._end.wait(self.usual * (1.5 + part * (BURST - 3)))
+        return not self._resting()
+
+    def struck(self) -> bool:
+        """Whether a short step was hit by a sample since last asked: it took too long then."""
+        hit, self._struck = self._struck, False
+        return hit and 0 < self.usual < SHOWS
 
     def _interval(self) -> float:
         """Seconds between samples: the more were taken, the less another one tells.
@@ -68,14 +93,17 @@ class Sampler:
         A sample makes the training thread wait for the interpreter's lock and come back with cold
         caches: about 0.6 ms in all. Ten in a second cost a program of short steps less than 1 %.
         """
-        wanted = LONGEST if self.seldom else INTERVAL * max(1.0, self._taken / MANY)
+        wanted = LONGEST if 0 < self.usual < SHORT else INTERVAL * max(1.0, self._taken / MANY)
         return min(LONGEST, wanted)
 
     def _sample(self, statm: int) -> None:
         frame = sys._current_frames().get(self._thread())
         phase = self._phase()
+        if not phase:
+            return
         stack = users_stack(frame)
         del frame
+        self._struck = True
         if self.timing:
             self.stacks[(phase, stack)] += 1
             self._taken += 1

@@ -1,10 +1,10 @@
 """The timed steps, summed and kept thinly for the quantiles.
 
 Of a program with short steps only some are looked at in detail: all that started a loader, held an
-evaluation or took `LONG` times the usual, and of the others, the ordinary ones, a few; the rest
-have been clocked. The two kinds are kept apart, and the ordinary steps in detail stand for all
-ordinary ones: their phases are scaled to the time these took together (a ratio estimate over two
-strata), so that the mean step is exact and a rare evaluation weighs what it should.
+evaluation or saved a file, the special ones, and of the others a few; the rest have been clocked.
+Those that took `LONG` times the usual are kept apart from the ordinary ones, and of each kind the
+steps in detail stand for all: their phases are scaled to the time these took together (a ratio
+estimate over strata), so that the mean step is exact and a rare evaluation weighs what it should.
 
 Steps are folded into phases a batch at a time: that is cheaper than one by one, and the training
 runs on in between with its caches warm.
@@ -17,8 +17,7 @@ from typing import Any
 from hotlap.seam.probe.phases import PHASES, Marks, fold
 
 MOST_ROWS = 4096
-FIRST = 64
-BATCH = 256
+BATCH = 64
 LONG_STEP = 1024
 LONG = 2.0
 NANO = 1e-9
@@ -27,10 +26,15 @@ Row = Sequence[float]
 
 
 class Stratum:
-    """Steps of one kind: the nanoseconds of each phase, and how many steps had any of it."""
+    """Steps of one kind: the nanoseconds of each phase, and how many steps had any of it.
+
+    `clocked` and `clocked_time` (nanoseconds) are those without detail.
+    """
 
     def __init__(self) -> None:
         self.steps = 0
+        self.clocked = 0
+        self.clocked_time = 0
         self.sums = [0.0] * len(PHASES)
         self.seen = [0] * len(PHASES)
         self.rows: list[Row] = []
@@ -47,24 +51,41 @@ class Stratum:
             self.rows = self.rows[::2]
             self._stride *= 2
 
+    def take(self, other: "Stratum") -> None:
+        """Count another's clocked steps, because it has none in detail, as of this kind."""
+        self.clocked += other.clocked
+        self.clocked_time += other.clocked_time
+        other.clocked = other.clocked_time = 0
+
+    @property
+    def of_time(self) -> float:
+        """What the time of the steps in detail is multiplied by to stand for all."""
+        return 1.0 + self.clocked_time / sum(self.sums) if self.steps else 1.0
+
+    @property
+    def of_steps(self) -> float:
+        """The same for their number."""
+        return 1.0 + self.clocked / self.steps if self.steps else 1.0
+
+    @property
     def weight(self) -> float:
         """Steps that one of the rows stands for."""
-        return self.steps / len(self.rows) if self.rows else 0.0
+        return (self.steps + self.clocked) / len(self.rows) if self.rows else 0.0
 
 
 class Tally:
     """Adds up the nanoseconds of each phase.
 
-    `clocked` and `clocked_time` (nanoseconds) are the ordinary steps without detail, for the
-    recorder to count. `usual` is the median step of the latest batch, 0 before there is one.
+    `usual` is the median step of the latest batch, 0 before there is one.
     """
 
     def __init__(self) -> None:
         self.detailed = 0
         self.clocked = 0
-        self.clocked_time = 0
         self.usual = 0.0
+        self._limit = float("inf")
         self._ordinary = Stratum()
+        self._long = Stratum()
         self._special = Stratum()
         self._marks: list[tuple[Marks, bool]] = []
 
@@ -73,11 +94,18 @@ class Tally:
         """All steps, in detail or not."""
         return self.detailed + self.clocked
 
+    def clock(self, lasted: int) -> None:
+        """Count one step without detail that took so many nanoseconds."""
+        self.clocked += 1
+        kind = self._ordinary if lasted < self._limit else self._long
+        kind.clocked += 1
+        kind.clocked_time += lasted
+
     def add(self, marks: Marks, special: bool = False) -> None:
-        """Count one step in detail; a `special` one stands for itself alone, as a long one does."""
+        """Count one step in detail; a `special` one stands for itself alone."""
         self.detailed += 1
         self._marks.append((marks, special))
-        if len(self._marks) >= (BATCH if self.usual else FIRST) or len(marks[0]) >= LONG_STEP:
+        if len(self._marks) >= BATCH or len(marks[0]) >= LONG_STEP:
             self._digest()
 
     def _digest(self) -> None:
@@ -85,51 +113,52 @@ class Tally:
             return
         rows = [fold(*marks) for marks, _ in self._marks]
         lasted = [sum(row) for row in rows]
-        usual = self.usual or median(lasted)
-        special = [
-            told or time >= LONG * usual
+        limit = LONG * (self.usual or median(lasted))
+        kinds = [
+            self._special if told else self._long if time >= limit else self._ordinary
             for (_, told), time in zip(self._marks, lasted, strict=True)
         ]
-        self._ordinary.add([row for row, odd in zip(rows, special, strict=True) if not odd])
-        self._special.add([row for row, odd in zip(rows, special, strict=True) if odd])
-        if len(rows) >= FIRST:
+        for kind in self._kinds:
+            kind.add([row for row, its in zip(rows, kinds, strict=True) if its is kind])
+        if len(rows) >= BATCH:
             self.usual = median(lasted)
+            self._limit = LONG * self.usual
         self._marks = []
+
+    @property
+    def _kinds(self) -> tuple[Stratum, Stratum, Stratum]:
+        return self._ordinary, self._long, self._special
+
+    def _settle(self) -> None:
+        """Fold what is left; see to it that clocked steps have some in detail to stand for them."""
+        self._digest()
+        if not self._long.steps:
+            self._ordinary.take(self._long)
+        if not self._ordinary.steps:
+            self._long.take(self._ordinary)
 
     def phases(self) -> dict[str, dict[str, Any]]:
         """Mean, quantiles and number of steps for each name that took any time, in seconds."""
-        self._digest()
-        of_time, of_steps = self._scales()
-        ordinary, special = self._ordinary, self._special
+        self._settle()
         return {
             name: {
-                "mean": (ordinary.sums[at] * of_time + special.sums[at]) * NANO / self.steps,
-                "steps": round(ordinary.seen[at] * of_steps + special.seen[at]),
+                "mean": sum(k.sums[at] * k.of_time for k in self._kinds) * NANO / self.steps,
+                "steps": round(sum(kind.seen[at] * kind.of_steps for kind in self._kinds)),
                 **self._quantiles(lambda row, at=at: row[at]),
             }
             for at, name in enumerate(PHASES)
-            if ordinary.seen[at] or special.seen[at]
+            if any(kind.seen[at] for kind in self._kinds)
         }
 
     def step(self) -> dict[str, Any]:
         """The same for the whole step."""
-        self._digest()
-        total = sum(self._ordinary.sums) + self.clocked_time + sum(self._special.sums)
+        self._settle()
+        total = sum(sum(kind.sums) + kind.clocked_time for kind in self._kinds)
         mean = total * NANO / self.steps if self.steps else 0.0
         return {"mean": mean, "steps": self.steps, **self._quantiles(sum)}
 
-    def _scales(self) -> tuple[float, float]:
-        """What the ordinary steps' time and number are multiplied by to stand for all of them."""
-        if not self._ordinary.steps:
-            return 1.0, 1.0
-        time = 1.0 + self.clocked_time / sum(self._ordinary.sums)
-        return time, 1.0 + self.clocked / self._ordinary.steps
-
     def _quantiles(self, figure: Any) -> dict[str, float]:
-        kinds = ((self._ordinary, self._scales()[1]), (self._special, 1.0))
-        weighted = [
-            (figure(row), kind.weight() * scale) for kind, scale in kinds for row in kind.rows
-        ]
+        weighted = [(figure(row), kind.weight) for kind in self._kinds for row in kind.rows]
         at = {"p10": 0.1, "p50": 0.5, "p90": 0.9}
         return {name: _quantile(weighted, q) * NANO for name, q in at.items()}
 

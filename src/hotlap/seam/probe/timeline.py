@@ -4,7 +4,7 @@ from collections.abc import Callable
 from time import perf_counter_ns
 
 from hotlap.seam.probe.evaluations import Evaluations
-from hotlap.seam.probe.phases import CHECKING, EVALUATION, LOSS, REST, Marks
+from hotlap.seam.probe.phases import CHECKING, EVALUATION, LOSS, REST, RESTING, Marks
 
 Marker = Callable[[int], None]
 
@@ -15,10 +15,11 @@ class Timeline:
     `mark(code)` says that from now on it is `code`. The lists stay the same objects, so that
     boundaries may hold them. `base` is what a boundary returns to: REST, or OPTIMIZER while an
     optimizer runs a closure. `backwards` counts backward passes. Boundaries that every step crosses
-    append to `codes` and `times` themselves, in this order, rather than call `mark`.
+    append to `codes` and `times` themselves, in this order, rather than call `mark`. While it
+    rests, its only code is RESTING, in which no boundary begins.
     """
 
-    may_skip = True
+    may_rest = True
 
     def __init__(self) -> None:
         self.base = REST
@@ -62,19 +63,19 @@ class Timeline:
         self.times.append(perf_counter_ns())
         return self.codes[:], self.times[:], self.evaluations.close()
 
-    def skip(self, now: int) -> None:
-        """The step ends here, at `now`, and its marks are not wanted: it was not special."""
-        self.evaluations.over()
-        self.base = REST
-        del self.codes[1:]
-        del self.times[1:]
-        self.times[0] = now
+    def rest(self) -> None:
+        """From here on nothing is marked."""
+        self.codes[:] = (RESTING,)
+        self.times[:] = (perf_counter_ns(),)
 
-    def reopen(self) -> None:
-        """The next step begins here; what the probe did since `close` belongs to no step."""
+    def reopen(self, begin: int = 0) -> None:
+        """The next step begins here, or began at `begin`.
+
+        What the probe did since `close` belongs to no step.
+        """
         self.base = REST
         self.codes[:] = (REST,)
-        self.times[:] = (perf_counter_ns(),)
+        self.times[:] = (begin or perf_counter_ns(),)
 
     def watch_memory(self, *, on: bool) -> None:
         """Note the device's peak memory in each phase; the CPU's is read by the sampler."""
