@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from hotlap.parallel.schedules import refuse
 from parallel import farm, parity, table
 from parallel.parity import Case
 
@@ -32,6 +33,10 @@ def test_core(one: Case) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("one", table.ALL, ids=names)
 def test_table(one: Case) -> None:
+    try:
+        refuse(one.parallelism, "gloo")
+    except ValueError as error:
+        pytest.skip(str(error))
     compare(one)
 
 

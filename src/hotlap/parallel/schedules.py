@@ -16,13 +16,13 @@ def refuse(parallelism: Parallelism, backend: str, version: str = torch.__versio
     """Refuse a schedule that is known to hang.
 
     Raises:
-        ValueError: ZBVZeroBubble or DualPipeV over Gloo before torch 2.12.
+        ValueError: ZBVZeroBubble or DualPipeV over Gloo before torch 2.13.
     """
     name = parallelism.pipeline_parallel_schedule
-    if SCHEDULES[name].folded and "gloo" in backend and _version(version) < (2, 12):
+    if SCHEDULES[name].folded and "gloo" in backend and _version(version) < (2, 13):
         raise ValueError(
-            f"{name} hangs on torch {version} over Gloo, whose sends between the two stages of the"
-            " rank in the fold wait for each other: use another schedule, NCCL, or torch 2.12"
+            f"{name} is refused on torch {version} over Gloo: it hung there on 2.11, and 2.13 is"
+            " the first known not to. Use another schedule, NCCL, or torch 2.13"
         )
 
 
