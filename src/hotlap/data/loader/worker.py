@@ -1,5 +1,6 @@
 """The loader's process."""
 
+import gc
 import os
 import pickle
 import signal
@@ -58,6 +59,7 @@ def _settle_in(others: Sequence[Connection], parent: int) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # not the handler that the script may have set
     for pipe in others:
         pipe.close()
+    gc.freeze()  # a collection would write to every page that is shared with the parent
     torch.set_num_threads(1)
     threading.Thread(target=_watch, args=(parent,), daemon=True).start()
 
