@@ -235,6 +235,28 @@ def test_evaluating_before_the_first_step_does_not_harm_shards() -> None:
     assert len(set(run(2, evaluated_first))) == 1
 
 
+def overflow_on_one_rank() -> list[Any]:
+    model = fully_shard(small())
+    sgd = torch.optim.SGD(model.parameters(), lr=0.1)
+    found: list[Any] = []
+    with Engine(model, sgd, config=EngineConfig(precision="fp16", clip=1.0)) as engine:
+        for number, x in enumerate(engine.steps([torch.ones(2, 4)] * 2)):
+            before = model[0].weight.full_tensor().clone()
+            with engine.forward():
+                value = engine.model(x).square().mean()
+            bad = number == 0 and dist.get_rank() == 0
+            engine.step(value * (torch.inf if bad else 1.0))
+            found.append(torch.equal(before, model[0].weight.full_tensor()))
+        found.append(engine.stepper.scaler.get_scale())
+    return found
+
+
+def test_a_step_that_overflows_on_one_rank_is_left_out_on_all() -> None:
+    first, second = run(2, overflow_on_one_rank)
+    assert first == second
+    assert first[:2] == [True, False]
+
+
 def test_what_comes_too_late_is_refused() -> None:
     spread = apply(small(), ALONE)
     sgd = torch.optim.SGD(spread.parameters(), lr=0.1)
