@@ -1,7 +1,17 @@
 """`make bench`: every benchmark, one after the other. An hour or two, on a quiet machine."""
 
-from benchmarks import engine, honesty, lightness, lint_speed, optim, patch_parity, techniques
+from benchmarks import (
+    batch,
+    engine,
+    honesty,
+    lightness,
+    lint_speed,
+    optim,
+    patch_parity,
+    techniques,
+)
 from benchmarks.data import cold, scale, speed
+from benchmarks.parallel import kills, parity, plan, tune_ddp
 
 lightness.main(60)
 honesty.main(40, 10, 30)
@@ -14,3 +24,11 @@ speed.main("jpeg")
 speed.main("raw")
 scale.main()
 cold.main()
+for task in ("digits", "gpt"):
+    batch.main(task, "answer")
+    batch.main(task, "sweep")
+parity.main(list(parity.GROUPS))
+kills.main(20, 5, 30)
+plan.main("ranks")
+plan.main("gpt3", "16384")
+tune_ddp.main(8, "270s")
