@@ -189,6 +189,7 @@ class _Making:
         blocks = [module for module in part.modules() if module in self.blocks]
         if self.preparation.compile:
             for block in blocks:
+                _compilable(block)
                 block.compile(mode=self.preparation.compile)
         if self.mesh.parallelism.sync_batch_norm:
             from hotlap.parallel.replicas import synchronise_batch_norm
@@ -222,3 +223,13 @@ class _Making:
 def _on_meta(model: nn.Module) -> bool:
     """Whether it has parameters without memory."""
     return any(parameter.device.type == "meta" for parameter in model.parameters())
+
+
+def _compilable(block: nn.Module) -> None:
+    """Refuse what torch.compile reads wrongly: it takes parameters past a module's properties."""
+    if any(hasattr(module, "_computing") for module in block.modules()):
+        raise ValueError(
+            f"{type(block).__name__} has layers that tensor parallelism replicates or that are "
+            "fused, which torch.compile cannot trace: leave compile off, or use a plan with "
+            "sequence_parallel, which spreads the norms as well"
+        )

@@ -2,7 +2,7 @@
 
 A parameter stays a DTensor, so that optimizers, checkpoints and FSDP see what it is; while the
 module computes, its own code reads a plain tensor from the attribute. The attribute is a property
-of a class made for the module, which torch.compile can trace.
+of a class made for the module. torch.compile reads past it, so such modules are not compiled.
 """
 
 from collections.abc import Callable, Mapping
