@@ -40,5 +40,5 @@ def test_blocks_compiled_one_by_one(names: dict[str, int]) -> None:
 
 
 def test_replicated_layers_are_not_compiled() -> None:
-    with pytest.raises(RuntimeError, match="torch.compile cannot trace"):
+    with pytest.raises(RuntimeError, match=r"torch\.compile cannot trace"):
         farm.run(2, train, {"tp": 2}, "default")
