@@ -27,7 +27,7 @@ def test_a_technique_from_another_folder_is_listed(tmp_path, monkeypatch):
     (tmp_path / "my_layout.py").write_text(PLAIN)
     monkeypatch.setenv(VARIABLE, str(tmp_path))
     assert technique("my_layout").title == "A test"
-    assert list(techniques())[-1] == "my_layout"
+    assert "my_layout" in techniques()
 
 
 def test_an_unknown_name_gets_a_hint():
