@@ -8,6 +8,18 @@ import pytest
 
 from idioms.manifest import FOLDER, IDIOMS, Idiom
 
+# Their kind has another of its like among the rest; they run with the slow tests.
+LIKE_OTHERS = {
+    *("packed_rnn", "optimizer_list", "custom_collate", "functional_params", "wgan"),
+    *("schedule_ema", "iterable_workers", "plain_loader", "hf_output"),
+}
+CASES = [
+    pytest.param(
+        idiom, id=idiom.name, marks=[pytest.mark.slow] if idiom.name in LIKE_OTHERS else []
+    )
+    for idiom in IDIOMS
+]
+
 
 def outcome(command: list[str], idiom: Idiom) -> tuple[int, str, str]:
     done = subprocess.run(
@@ -22,7 +34,7 @@ def outcome(command: list[str], idiom: Idiom) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
-@pytest.mark.parametrize("idiom", IDIOMS, ids=lambda idiom: idiom.name)
+@pytest.mark.parametrize("idiom", CASES)
 def test_output_and_exit_code_stay_the_programs_own(idiom: Idiom, tmp_path: Path) -> None:
     for module in idiom.needs:
         pytest.importorskip(module)
