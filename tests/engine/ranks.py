@@ -1,5 +1,6 @@
 """One rank of two: `ranks.py RANK PORT ddp|tokens|fsdp|momentum FOLDER`; checks itself."""
 
+import gc
 import os
 import sys
 from typing import Any
@@ -86,5 +87,8 @@ else:
     same(model.state_dict(), expected(weighted=what == "tokens"))
     assert set(engine.state_dict()["model"]) == set(start)
 engine.close()
+del engine
+gc.collect()
 dist.barrier()
 dist.destroy_process_group()
+gc.collect()

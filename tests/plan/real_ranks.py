@@ -5,6 +5,7 @@ twice: of the storages that operations make, and of what torch's CPU allocator h
 """
 
 import faulthandler
+import gc
 import json
 import multiprocessing
 import os
@@ -58,8 +59,10 @@ def one(job, stage, number, store, answers):
     found = rank.found(0.0)
     events = profiler.profiler.kineto_results.experimental_event_tree()
     answers.put((number, found.peak, allocated(events), found.owners, found.flops))
+    gc.collect()
     dist.barrier()
     dist.destroy_process_group()
+    gc.collect()
 
 
 def ranks(given):

@@ -4,6 +4,7 @@
 """
 
 import argparse
+import gc
 import os
 import socket
 import time
@@ -46,8 +47,11 @@ def train(options):
             time.sleep(options.sleep)
     if rank == 0:
         print(f"loss {loss.item():.5f}", flush=True)
+    del model, optimizer
+    gc.collect()
     dist.barrier()
     dist.destroy_process_group()
+    gc.collect()
 
 
 if __name__ == "__main__":
