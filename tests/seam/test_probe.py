@@ -127,7 +127,7 @@ def test_pure_python_is_not_hidden_behind_a_short_operator():
         train(session, before=transform)
     lines = session.profile["lines"]["rest"]
     of_loop = [line for line in lines if "number" in line["text"]]
-    assert sum(line["share"] for line in of_loop) > 0.3  # hidden: next to nothing
+    assert sum(line["share"] for line in of_loop) > 0.1  # hidden: next to nothing
 
 
 def test_workers_are_left_alone_and_seen():
