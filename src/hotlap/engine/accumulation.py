@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from hotlap.common import ranks
+
 Weigh = Callable[[Any], float]
 
 
@@ -58,7 +60,7 @@ def _divisors(
         return [float(len(group))] * len(group)
     weights = [float(weigh(batch)) for batch in group]
     total = sum(weights)
-    if torch.distributed.is_available() and torch.distributed.is_initialized():
+    if ranks.started():
         return _over_ranks(weights, total, device)
     if not total > 0:
         raise ValueError(f"the weights of a step's {len(group)} micro-batches add up to {total}")
@@ -68,5 +70,5 @@ def _divisors(
 def _over_ranks(weights: list[float], total: float, device: torch.device | None) -> list[Tensor]:
     summed = torch.tensor(total, device=device)
     torch.distributed.all_reduce(summed)
-    each = summed / torch.distributed.get_world_size()
+    each = summed / ranks.world_size()
     return [each / weight for weight in weights]  # infinite where a batch weighs nothing

@@ -1,15 +1,16 @@
 """Checkpoints: written beside the training, whole or not at all, the last few kept."""
 
-import contextlib
 import os
 import re
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from hotlap.common import ranks
+from hotlap.common.background import Background
+from hotlap.common.disk import sync_folder
 from hotlap.engine.snapshot import Snapshot
 
 _NAME = re.compile(r"step-(\d+)\.rank(\d+)of(\d+)\.pt")
@@ -36,13 +37,12 @@ class Checkpointer:
             raise ValueError(f"keep={keep}: at least one checkpoint must be kept")
         self.folder = Path(folder)
         self.keep = keep
-        self.rank = _rank() if rank is None else rank
-        self.world = world or _world()
+        self.rank = ranks.rank() if rank is None else rank
+        self.world = world or ranks.world_size()
         self.folder.mkdir(parents=True, exist_ok=True)
         for left in self.folder.glob(f"*.rank{self.rank}of*.partial"):
             left.unlink(missing_ok=True)  # of a process that was killed while it wrote
-        self._writer = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
-        self._last: Future[None] | None = None
+        self._writer = Background("checkpoint")
 
     def save(self, state: Any, step: int) -> None:
         """Snapshot `state` now and write it in the background.
@@ -53,20 +53,15 @@ class Checkpointer:
             OSError: the last save failed, for want of space, for example.
         """
         self.wait()
-        self._last = self._writer.submit(self._write, Snapshot(state), step)
+        self._writer.start(self._write, Snapshot(state), step)
 
     def wait(self) -> None:
         """Wait until what was saved is on the disk; raise what went wrong with it."""
-        last, self._last = self._last, None
-        if last is not None:
-            last.result()
+        self._writer.wait()
 
     def close(self) -> None:
         """Wait, and end the thread."""
-        try:
-            self.wait()
-        finally:
-            self._writer.shutdown()
+        self._writer.close()
 
     def steps(self) -> list[int]:
         """Steps of which there is a whole checkpoint of all ranks, in order."""
@@ -101,7 +96,7 @@ class Checkpointer:
             file.flush()
             os.fsync(file.fileno())
         partial.replace(path)
-        _flush(self.folder)
+        sync_folder(self.folder)
         self._prune()
 
     def _prune(self) -> None:
@@ -116,25 +111,3 @@ class Checkpointer:
             if match := _NAME.fullmatch(path.name):
                 step, rank, world = map(int, match.groups())
                 yield path, step, rank, world
-
-
-def _flush(folder: Path) -> None:
-    """Make a rename last through a power cut; not every file system has a way to."""
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-
-
-def _distributed() -> bool:
-    return torch.distributed.is_available() and torch.distributed.is_initialized()
-
-
-def _rank() -> int:
-    return torch.distributed.get_rank() if _distributed() else 0
-
-
-def _world() -> int:
-    return torch.distributed.get_world_size() if _distributed() else 1

@@ -4,12 +4,12 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
 from torch import Tensor
 
+from hotlap.common import ranks
 from hotlap.engine.checkpoint import Checkpointer
 from hotlap.engine.feed import elsewhere
-from hotlap.engine.spread import distributed, is_shard
+from hotlap.engine.spread import is_shard
 
 if TYPE_CHECKING:
     from hotlap.engine.engine import Engine
@@ -20,7 +20,7 @@ State = dict[str, Any]
 
 def writer(folder: str, keep: int) -> "Checkpointer | ShardedCheckpointer":
     """What writes: directories of shards under torch.distributed, files without it."""
-    return _sharded(folder, keep) if distributed() else Checkpointer(folder, keep=keep)
+    return _sharded(folder, keep) if ranks.started() else Checkpointer(folder, keep=keep)
 
 
 def _sharded(folder: str | Path, keep: int) -> "ShardedCheckpointer":
@@ -77,7 +77,7 @@ def _restore_file(files: Checkpointer, engine: "Engine", step: int) -> None:
             "start torchrun with one rank, resume, save, and go on from there"
         )
     state = files.load(step)
-    if distributed() and torch.distributed.get_world_size() > 1:  # each rank reads the only one's
+    if ranks.world_size() > 1:  # each rank reads the only one's
         state |= {"random": None, "position": elsewhere(state["position"])}
     engine.load_state_dict(state)
 

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 from torch.nn.utils import clip_grad_norm_
 
+from hotlap.common import ranks
 from hotlap.engine.config import EngineConfig
 from hotlap.engine.preparation import plain
 from hotlap.engine.stepper import Clipper
@@ -21,19 +22,14 @@ if TYPE_CHECKING:
     from hotlap.parallel.pipeline import Pipeline
 
 
-def distributed() -> bool:
-    """Whether this process is one of torch.distributed's ranks."""
-    return torch.distributed.is_available() and torch.distributed.is_initialized()
-
-
 def sharded(model: nn.Module) -> bool:
     """Whether parameters are DTensors, as FSDP2 and tensor parallelism make them."""
-    return distributed() and any(map(is_shard, model.parameters()))
+    return ranks.started() and any(map(is_shard, model.parameters()))
 
 
 def is_shard(value: Any) -> bool:
     """Whether a value is a DTensor."""
-    if not distributed():
+    if not ranks.started():
         return False
     from torch.distributed.tensor import DTensor
 

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.optim.optimizer import Optimizer
 from torch.utils.data import DataLoader
 
+from hotlap.common import ranks
 from hotlap.optim.snapshot import restored
 from hotlap.optim.sweep import Divergence, Sweep, geometric
 
@@ -120,8 +121,8 @@ def set_rate(optimizer: Optimizer, rate: float, shares: list[float]) -> None:
 
 def _agreed(loss: Any) -> float:
     """The loss, averaged over ranks so that all of them stop at the same step."""
-    if torch.distributed.is_available() and torch.distributed.is_initialized():
+    if ranks.started():
         value = torch.as_tensor(loss).detach().clone()
         torch.distributed.all_reduce(value)
-        return float(value) / torch.distributed.get_world_size()
+        return float(value) / ranks.world_size()
     return float(loss)

@@ -1,11 +1,9 @@
 """Checkpoints of a training over several ranks: each writes its shard, any layout reads them."""
 
-import contextlib
-import os
 import re
 import shutil
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,8 @@ from torch.distributed.checkpoint.filesystem import FileSystemWriter
 from torch.distributed.checkpoint.state_dict_saver import async_save
 from torch.optim import Optimizer
 
+from hotlap.common.background import Background
+from hotlap.common.disk import sync_folder
 from hotlap.parallel import reading
 from hotlap.parallel.meeting import Meeting
 from hotlap.parallel.state import collect, packed, put_back, template
@@ -60,8 +60,7 @@ class ShardedCheckpointer:
         if self._ranks.first:
             self.folder.mkdir(parents=True, exist_ok=True)
             _clear(self.folder)
-        self._finisher = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
-        self._last: Future[None] | None = None
+        self._finisher = Background("checkpoint")
 
     def save(
         self,
@@ -103,20 +102,15 @@ class ShardedCheckpointer:
             no_dist=self._ranks.alone,
         )
         assert isinstance(written, Future)  # the default stager copies before it returns
-        self._last = self._finisher.submit(self._finish, written, partial)
+        self._finisher.start(self._finish, written, partial)
 
     def wait(self) -> None:
         """Wait until what was saved is on the disk; raise what went wrong with it."""
-        last, self._last = self._last, None
-        if last is not None:
-            last.result()
+        self._finisher.wait()
 
     def close(self) -> None:
         """Wait, and end the thread."""
-        try:
-            self.wait()
-        finally:
-            self._finisher.shutdown()
+        self._finisher.close()
 
     def steps(self) -> list[int]:
         """Steps of which there is a whole checkpoint, in order."""
@@ -180,7 +174,7 @@ class ShardedCheckpointer:
             final = partial.with_suffix("")
             old = _aside(final, ".replaced")
             partial.rename(final)
-            _flush(self.folder)
+            sync_folder(self.folder)
             outdated = [self.folder / f"step-{n:09d}" for n in self.steps()[: -self.keep]]
             for path in (old, *(_aside(one, ".gone") for one in outdated)):
                 shutil.rmtree(path, ignore_errors=True)
@@ -211,13 +205,3 @@ def _clear(folder: Path) -> None:
     for suffix in ("partial", "replaced", "gone"):
         for left in folder.glob(f"step-*.{suffix}"):
             shutil.rmtree(left, ignore_errors=True)
-
-
-def _flush(folder: Path) -> None:
-    """Make a rename last through a power cut; not every file system has a way to."""
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

@@ -5,6 +5,8 @@ from typing import Any
 import torch
 from torch import distributed as dist
 
+from hotlap.common import ranks
+
 
 class Meeting:
     """The ranks of torch.distributed on a gloo group of their own; alone without it.
@@ -14,9 +16,9 @@ class Meeting:
     """
 
     def __init__(self) -> None:
-        self.alone = not (dist.is_available() and dist.is_initialized())
-        self.rank = 0 if self.alone else dist.get_rank()
-        self.world = 1 if self.alone else dist.get_world_size()
+        self.alone = not ranks.started()
+        self.rank = ranks.rank()
+        self.world = ranks.world_size()
         self.group = None if self.alone else dist.new_group(backend="gloo")
         self.first = self.rank == 0
 

@@ -7,6 +7,7 @@ import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
+from hotlap.common import ranks
 from hotlap.parallel.config import Parallelism
 
 NAMES = {
@@ -74,9 +75,9 @@ def build(parallelism: Parallelism, device: torch.device | str = "") -> Mesh:
         ValueError: the degrees do not fit the world.
         RuntimeError: torch.distributed is not initialised, and more than one rank is asked for.
     """
-    started = dist.is_available() and dist.is_initialized()
+    started = ranks.started()
     several = any(degree > 1 for degree in parallelism.degrees.values())
-    full = parallelism if several and not started else parallelism.resolved(_world())
+    full = parallelism if several and not started else parallelism.resolved(ranks.world_size())
     if not started and (several or full.fsdp):
         raise RuntimeError(
             "torch.distributed is not initialised, and there is something to spread: start with "
@@ -93,16 +94,12 @@ def build(parallelism: Parallelism, device: torch.device | str = "") -> Mesh:
     )
 
 
-def _world() -> int:
-    return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
-
-
 def _kept(name: str, parallelism: Parallelism) -> bool:
     return parallelism.degrees[NAMES[name]] > 1 or (name == "shard" and parallelism.fsdp)
 
 
 def default_device() -> torch.device:
     """Find the CUDA device of this rank where NCCL connects the ranks; the CPU elsewhere."""
-    if not (dist.is_available() and dist.is_initialized() and "nccl" in dist.get_backend()):
+    if not (ranks.started() and "nccl" in dist.get_backend()):
         return torch.device("cpu")
     return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))

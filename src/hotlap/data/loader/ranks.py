@@ -2,7 +2,7 @@
 
 import os
 
-import torch
+from hotlap.common import ranks
 
 
 def here(rank: int | None, world: int | None) -> tuple[int, int]:
@@ -22,6 +22,6 @@ def here(rank: int | None, world: int | None) -> tuple[int, int]:
 
 
 def _found() -> tuple[int, int]:
-    if torch.distributed.is_available() and torch.distributed.is_initialized():
-        return torch.distributed.get_rank(), torch.distributed.get_world_size()
+    if ranks.started():
+        return ranks.rank(), ranks.world_size()
     return int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))

@@ -35,12 +35,3 @@ def write_whole(path: Path, payload: Any) -> None:
             file.flush()
             os.fsync(file.fileno())
         passing.rename(path)
-
-
-def sync_folder(folder: Path) -> None:
-    """Bring a folder's names to the disk."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

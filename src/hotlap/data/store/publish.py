@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from hotlap.common.disk import sync_folder
 from hotlap.data.errors import PackError
 from hotlap.data.extras import need
 from hotlap.data.store import check, manifest, shard
-from hotlap.data.store.files import room, sync_folder, write_whole
+from hotlap.data.store.files import room, write_whole
 from hotlap.data.store.manifest import Manifest, Row, Shard, Table
 
 KEEP_REASONS = 1000
