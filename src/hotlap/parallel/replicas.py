@@ -3,12 +3,14 @@
 from typing import Any
 
 import torch
-import torch.distributed as dist
-from torch import Tensor, nn
+from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.parallel import DistributedDataParallel
 
+from hotlap.parallel.hooks import narrowed
 from hotlap.parallel.mesh import Mesh
+
+_HALF = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 def replicate(part: nn.Module, mesh: Mesh) -> DistributedDataParallel:
@@ -49,46 +51,9 @@ def compress(wrapped: DistributedDataParallel, how: str) -> None:
         )
         wrapped.register_comm_hook(state, power.powerSGD_hook)
     elif how in _HALF:
-        wrapped.register_comm_hook(wrapped.process_group, _HALF[how])
+        wrapped.register_comm_hook(wrapped.process_group, narrowed(_HALF[how]))
     elif how:
         raise ValueError(f"gradients cannot be compressed by {how!r}: bf16, fp16 or powersgd")
-
-
-def bf16_hook(
-    group: Any,
-    bucket: dist.GradBucket,  # type: ignore[name-defined]
-) -> torch.futures.Future[Tensor]:
-    """Average a bucket in bfloat16.
-
-    torch's own hook of this name is refused by builds without CUDA, though Gloo can do it.
-    """
-    return _average(group, bucket, torch.bfloat16)
-
-
-def fp16_hook(
-    group: Any,
-    bucket: dist.GradBucket,  # type: ignore[name-defined]
-) -> torch.futures.Future[Tensor]:
-    """Average a bucket in float16: finer than bfloat16, but gradients above 65504 overflow."""
-    return _average(group, bucket, torch.float16)
-
-
-def _average(
-    group: dist.ProcessGroup, bucket: Any, dtype: torch.dtype
-) -> torch.futures.Future[Tensor]:
-    buffer: Tensor = bucket.buffer()
-    sent = buffer.to(dtype).div_(group.size())
-    work: Any = dist.all_reduce(sent, group=group, async_op=True)
-
-    def back(_: Any) -> Tensor:
-        buffer.copy_(sent)
-        return buffer
-
-    future: torch.futures.Future[Tensor] = work.get_future().then(back)
-    return future
-
-
-_HALF = {"bf16": bf16_hook, "fp16": fp16_hook}
 
 
 def synchronise_batch_norm(part: nn.Module, mesh: Mesh) -> nn.Module:
