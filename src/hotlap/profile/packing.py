@@ -2,14 +2,14 @@
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from hotlap.profile.construction import made_at
 from hotlap.profile.layout import FOLDERS, Layout, layout_of
-from hotlap.profile.model import Finding, Remedy, headline
-from hotlap.profile.storage import waiting
+from hotlap.profile.model import Finding, Remedy
+from hotlap.profile.waiting import waiting, with_remedies
 from hotlap.trial.stats import Estimate, PairedTest
 
 WORTH = 1.1
@@ -112,15 +112,7 @@ def with_packing(
     made = proposal(payload, folder)
     if made is None:
         return list(found)
-    remedy, share = made.remedy(), waiting(payload)
-    kept = [finding for finding in found if finding.remedies[0].phases != ("data",)]
-    waits = [finding for finding in found if finding not in kept]
-    if not waits:
-        what = headline("waiting for data", share, payload["step"]["mean"])
-        return [*kept, Finding(what, made.place, "", share, made.most, (remedy,))]
-    first, *others = waits
-    ranked = sorted((*first.remedies, remedy), key=lambda one: one.expected, reverse=True)
-    return [*kept, replace(first, remedies=tuple(ranked)), *others]
+    return with_remedies(found, [made.remedy()], payload)
 
 
 def step_ratio(share: float, reading: float, workers: int) -> float:

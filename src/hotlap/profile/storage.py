@@ -1,11 +1,11 @@
 """The disk that the data come from, and what else costs or endangers reading them, as findings."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
-from hotlap.profile.model import DATA, Finding, Remedy, headline
+from hotlap.profile.model import Finding, Remedy
 from hotlap.profile.rates import Rates, rates
+from hotlap.profile.waiting import waiting, with_remedies
 from hotlap.profile.worker_memory import growing, shared_memory
 
 WAITING = 0.1
@@ -22,32 +22,7 @@ def with_storage(found: Sequence[Finding], payload: Mapping[str, Any]) -> list[F
         return list(found)
     remedies = [*_disk(payload, seen), *_faults(payload)]
     apart = [*shared_memory(payload, seen), *growing(seen, _place(payload))]
-    return [*_joined(list(found), remedies, payload), *apart]
-
-
-def waiting(payload: Mapping[str, Any]) -> float:
-    """The part of a step that waits for data."""
-    whole = payload["step"]["mean"] or 1.0
-    phases = payload["phases"]
-    spent = sum(float(phases[n]["mean"]) for n in DATA[:2] if n in phases)
-    return min(1.0, spent / float(whole))
-
-
-def _joined(
-    found: list[Finding], remedies: list[Remedy], payload: Mapping[str, Any]
-) -> list[Finding]:
-    """The remedies of a wait for data belong to the finding of that wait."""
-    if not remedies:
-        return found
-    for index, finding in enumerate(found):
-        if finding.remedies[0].phases == ("data",):
-            every = sorted((*finding.remedies, *remedies), key=lambda one: -one.expected)
-            found[index] = replace(finding, remedies=tuple(every))
-            return found
-    share = waiting(payload)
-    what = headline("waiting for data", share, payload["step"]["mean"])
-    most = max(remedy.most for remedy in remedies)
-    return [*found, Finding(what, remedies[0].place, "", share, most, tuple(remedies))]
+    return [*with_remedies(found, remedies, payload), *apart]
 
 
 def _place(payload: Mapping[str, Any]) -> str:
