@@ -9,7 +9,6 @@ from hotlap.plan.emit import parallelism
 from hotlap.plan.flops import Recompute
 from hotlap.plan.layout import Layout
 from hotlap.plan.module import Module
-from hotlap.plan.precision import Precision
 from hotlap.plan.shape import Shape
 
 FIELDS = ("layers", "hidden", "heads", "vocabulary", "sequence", "gated", "bias", "positions")
@@ -76,7 +75,7 @@ def _of(layout: Layout, spread: Parallelism, micro: int) -> dict[str, Any]:
         "dtype": layout.precision.dtype,
         "recompute": layout.recompute is Recompute.FULL,
         "buckets": layout.ddp,
-        "autocast": layout.precision is Precision.MIXED and not layout.fsdp,
+        "autocast": layout.autocast,
     }
 
 

@@ -36,13 +36,9 @@ def toml(layout: Layout, batch: int) -> str:
         f"micro_batch_size = {layout.micro_batch}\n"
         f"accumulate = {accumulate}\n"
         f'weights = "{layout.precision.dtype}"\n'
-        f"autocast = {str(_autocast(layout)).lower()}\n"
+        f"autocast = {str(layout.autocast).lower()}\n"
         f"recompute_blocks = {str(layout.recompute is Recompute.FULL).lower()}\n"
     )
-
-
-def _autocast(layout: Layout) -> bool:
-    return layout.precision is Precision.MIXED and not layout.fsdp
 
 
 def torchrun(cluster: Cluster) -> str:

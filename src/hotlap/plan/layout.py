@@ -46,6 +46,11 @@ class Layout:
         """Whether FSDP is used: for shards, or for replicas of what tensor ranks share."""
         return self.data > 1 and not self.ddp
 
+    @property
+    def autocast(self) -> bool:
+        """Whether autocast is what narrows the passes: where FSDP does not."""
+        return self.precision is Precision.MIXED and not self.fsdp
+
     def micro_batches(self, batch: int) -> int:
         """Micro-batches a rank computes in a step over `batch` sequences."""
         return batch // (self.data * self.micro_batch)
