@@ -90,6 +90,32 @@ def test_a_model_built_without_memory() -> None:
         assert torch.equal(found, torch.full((32, 16), 0.5))
 
 
+def tied_on_meta() -> bool:
+    """Whether a step leaves those one that were one."""
+    torch.manual_seed(0)
+    with torch.device("meta"):
+        net = GPT(2)
+        net.head.weight = net.tok.weight
+    number = len(list(net.parameters()))
+    spread = apply(
+        net,
+        Parallelism.of(shard=2),
+        preparation=Preparation(init=lambda part: [nn.init.normal_(p) for p in part.parameters()]),
+    )
+    assert len(spread.parameters()) == number
+    optimizer = torch.optim.SGD(spread.parameters(), lr=0.1)
+    ids = torch.arange(16).reshape(2, 8)
+    loss(spread.model(ids), ids).backward()
+    optimizer.step()
+    model: Any = spread.model
+    head, embedding = model.head.weight.full_tensor(), model.tok.weight.full_tensor()
+    return torch.equal(head, embedding)
+
+
+def test_tied_weights_of_a_model_built_without_memory_stay_tied() -> None:
+    assert farm.run(2, tied_on_meta) == [True, True]
+
+
 def chosen_blocks() -> None:
     spread = apply(
         nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 4)),

@@ -16,6 +16,7 @@ from hotlap.parallel.norms import clip_grad_norm_, global_norm
 from hotlap.parallel.pipeline import Loss, Pipeline
 from hotlap.parallel.schedules import own_stages
 from hotlap.parallel.tensor import PlanLike
+from hotlap.parallel.tying import tie, tied
 
 
 @dataclass(frozen=True)
@@ -215,7 +216,9 @@ class _Making:
                     "the model is on the meta device: give Preparation(init=...), which fills its "
                     "parameters"
                 )
-            part.to_empty(device=self.mesh.device)
+            together = tied(part)
+            part.to_empty(device=self.mesh.device)  # which parts them
+            tie(part, together)
             self.preparation.init(part)
         return part
 

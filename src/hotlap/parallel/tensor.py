@@ -1,11 +1,10 @@
 """Tensor parallelism: a plan put to work on one part of a model."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
-import torch
 from torch import nn
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Replicate, Shard
@@ -15,6 +14,7 @@ from hotlap.parallel.config import Parallelism
 from hotlap.parallel.fused import distribute
 from hotlap.parallel.localised import localise, whole
 from hotlap.parallel.splitting import Absent
+from hotlap.parallel.tying import tie, tied
 
 Plan = Mapping[str, Any]
 PlanLike = Plan | Callable[[Parallelism], Plan] | str
@@ -76,16 +76,16 @@ def shard(part: nn.Module, mesh: DeviceMesh, plan: Plan) -> None:
         ValueError: a layer inside a block whose width the ranks cannot share evenly, or one
             parameter of two layers that the plan spreads in two ways.
     """
-    tied = _tied(part)
+    together = tied(part)
     for pattern, style in plan.items():
         for name, module in list(part.named_modules()):
             if matches(name, pattern) and not isinstance(module, Absent):
                 parallelize_module(module, mesh, style, src_data_rank=None)
                 _even(module, name, mesh.size())
-    _tie(part, tied)
+    tie(part, together)
     for module in part.modules():
         _replicate(module, mesh)
-    _tie(part, tied)
+    tie(part, together)
 
 
 def _even(module: nn.Module, name: str, ranks: int) -> None:
@@ -114,37 +114,3 @@ def _replicate(module: nn.Module, mesh: DeviceMesh) -> None:
     if plain:
         distribute(module, mesh, {name: Replicate() for name in plain})
         localise(module, dict.fromkeys(plain, whole))
-
-
-Places = list[tuple[nn.Module, str]]
-
-
-def _tied(part: nn.Module) -> list[Places]:
-    places: dict[nn.Parameter, Places] = {}
-    for module in part.modules():
-        for name, parameter in module._parameters.items():
-            if parameter is not None:
-                places.setdefault(parameter, []).append((module, name))
-    return [found for found in places.values() if len(found) > 1]
-
-
-def _tie(part: nn.Module, tied: list[Places]) -> None:
-    for places in tied:
-        first = places[0][0]._parameters[places[0][1]]
-        for module, name in places[1:]:
-            other = module._parameters[name]
-            if _layout(first) != _layout(other):
-                raise ValueError(
-                    f"{_name(part, places[0])} and {_name(part, (module, name))} are one parameter,"
-                    " and the plan spreads them in two ways"
-                )
-            module._parameters[name] = first
-
-
-def _layout(parameter: torch.Tensor | None) -> Any:
-    return getattr(parameter, "placements", None)
-
-
-def _name(part: nn.Module, place: tuple[nn.Module, str]) -> str:
-    names: Iterator[str] = (name for name, module in part.named_modules() if module is place[0])
-    return f"{next(names, '')}.{place[1]}"

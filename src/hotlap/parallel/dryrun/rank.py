@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
 from typing import Any
 
 import torch
@@ -43,7 +42,7 @@ class Rank:
                 preparation=Preparation(
                     recompute=self.source.blocks if job.recompute else (),
                     blocks=self.source.blocks,
-                    init=partial(_start, _tied(model)),
+                    init=_start,
                 ),
             )
 
@@ -132,20 +131,8 @@ def _whole_gradients(part: nn.Module) -> Iterator[Tensor | None]:
             yield whole.grad if whole is not None else None
 
 
-def _tied(model: nn.Module) -> list[list[str]]:
-    """Names of parameters that are one."""
-    names: dict[nn.Parameter, list[str]] = {}
-    for name, parameter in model.named_parameters(remove_duplicate=False):
-        names.setdefault(parameter, []).append(name)
-    return [same for same in names.values() if len(same) > 1]
-
-
-def _start(tied: list[list[str]], part: nn.Module) -> None:
-    """Tie again what new memory has parted, and give it values: any, as none are looked at."""
-    for first, *others in tied:
-        for name in others:
-            above, _, own = name.rpartition(".")
-            part.get_submodule(above)._parameters[own] = part.get_parameter(first)
-    with torch.no_grad():
-        for parameter in part.parameters():
-            parameter.zero_()
+@torch.no_grad()
+def _start(part: nn.Module) -> None:
+    """Give the parameters values: any, as none are looked at."""
+    for parameter in part.parameters():
+        parameter.zero_()
