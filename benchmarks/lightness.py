@@ -2,8 +2,9 @@
 
 `python -m benchmarks.lightness [SECONDS]`: about so many for each figure. The loop times itself, so
 that nothing of hotlap is needed to time it. Blocks are short, so that both of a pair see the same
-weather, and there are hundreds of them; the pairs come from several pairs of processes, since two
-processes of one program differ a little in where their memory lies.
+weather, and there are hundreds of them. Two processes of one program differ by some percent for as
+long as they live, in where their memory lies: so there are many pairs of processes, and what they
+say apart makes the interval (Student's t over the logarithms of their medians).
 """
 
 import math
@@ -14,18 +15,19 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median, stdev
 from typing import Any
 
+from scipy.stats import t
+
 from benchmarks import record
-from hotlap.trial.stats import PairedTest
 
 STEPPER = Path(__file__).with_name("stepper.py")
 SIZES = {"0.5 ms": ("64", "32"), "20 ms": ("1024", "256")}
 VERBS = {"run": ["run", "-q"], "profile": ["profile", "--steps", "all"]}
 BLOCK = 0.06
-PROCESSES = 2
-WARM = 1.5
+PROCESSES = 12
+WARM = 1.0
 FEWEST_WARM = 80
 
 Pair = tuple[float, float]
@@ -89,25 +91,19 @@ def cost(verb: list[str], size: tuple[str, str], seconds: float) -> dict[str, An
     for _ in range(PROCESSES):
         with loops(verb, size) as both:
             rows.append(list(pairs(*both, seconds / PROCESSES)))
-    return {
-        **estimate([pair for row in rows for pair in row]),
-        "processes": [estimate(row) for row in rows],
-        "rows": rows,
-    }
+    return {**estimate(rows), "rows": rows}
 
 
-def estimate(rows: list[Pair]) -> dict[str, Any]:
+def estimate(rows: list[list[Pair]]) -> dict[str, Any]:
     """What a step costs as a ratio, its 95 % interval, and the plain step in seconds."""
-    test = PairedTest()
-    for row in rows:
-        test.add(*row)
-    found = test.estimate()
-    interval = [round(1 / found.high, 4), round(1 / found.low, 4)]
+    logs = [median(math.log(under / plain) for plain, under in row) for row in rows]
+    half = float(t.ppf(0.975, len(logs) - 1)) * stdev(logs) / math.sqrt(len(logs))
+    centre = fmean(logs)
     return {
-        "cost": round(1 / found.ratio, 4),
-        "interval": interval,
-        "pairs": len(rows),
-        "step": median(plain for plain, _ in rows),
+        "cost": round(math.exp(centre), 4),
+        "interval": [round(math.exp(centre - half), 4), round(math.exp(centre + half), 4)],
+        "processes": [round(math.exp(log), 4) for log in logs],
+        "step": median(plain for row in rows for plain, _ in row),
     }
 
 
