@@ -32,7 +32,7 @@ def train(names: dict[str, int], compiled: str) -> list[float]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("names", [{"shard": 2}], ids=["fsdp"])
+@pytest.mark.parametrize("names", [{"shard": 2}, {"tp": 2, "sequence_parallel": True}], ids=["fsdp", "sequence"])
 def test_blocks_compiled_one_by_one(names: dict[str, int]) -> None:
     """The numbers are those of the plain blocks, and names stay: each block is its own module."""
     wanted = farm.run(2, train, names, "")
