@@ -8,13 +8,13 @@ from parallel import farm
 from parallel.gpt import GPT, loss
 
 
-def train(names: dict[str, int], compiled: str) -> list[float]:
+def train(names: dict[str, int], compiled: str, recompute: tuple[str, ...] = ()) -> list[float]:
     torch.manual_seed(0)
     spread = apply(
         GPT(2),
         Parallelism.of(**names),
         tp_plan="gpt",
-        preparation=Preparation(compile=compiled, recompute=["layers.*"]),
+        preparation=Preparation(compile=compiled, recompute=recompute),
     )
     optimizer = torch.optim.SGD(spread.parameters(), lr=0.1)
     torch.manual_seed(1)
@@ -32,13 +32,22 @@ def train(names: dict[str, int], compiled: str) -> list[float]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("names", [{"shard": 2}, {"tp": 2, "sequence_parallel": True}], ids=["fsdp", "sequence"])
-def test_blocks_compiled_one_by_one(names: dict[str, int]) -> None:
+@pytest.mark.parametrize(
+    ("names", "recompute"),
+    [({"shard": 2}, ("layers.*",)), ({"tp": 2, "sequence_parallel": True}, ())],
+    ids=["fsdp", "sequence"],
+)
+def test_blocks_compiled_one_by_one(names: dict[str, int], recompute: tuple[str, ...]) -> None:
     """The numbers are those of the plain blocks, and names stay: each block is its own module."""
-    wanted = farm.run(2, train, names, "")
-    assert farm.run(2, train, names, "default")[0] == pytest.approx(wanted[0], rel=1e-4)
+    wanted = farm.run(2, train, names, "", recompute)
+    assert farm.run(2, train, names, "default", recompute)[0] == pytest.approx(wanted[0], rel=1e-4)
 
 
 def test_replicated_layers_are_not_compiled() -> None:
     with pytest.raises(RuntimeError, match=r"torch\.compile cannot trace"):
         farm.run(2, train, {"tp": 2}, "default")
+
+
+def test_recomputed_blocks_are_not_compiled_under_tensor_parallelism() -> None:
+    with pytest.raises(RuntimeError, match="leave compile or recompute off"):
+        farm.run(2, train, {"tp": 2, "sequence_parallel": True}, "default", ("layers.*",))

@@ -189,14 +189,24 @@ class _Making:
         recompute([block for block in self.recompute if block in modules])
         blocks = [module for module in part.modules() if module in self.blocks]
         if self.preparation.compile:
-            for block in blocks:
-                _compilable(block)
-                block.compile(mode=self.preparation.compile)
+            self._compile(blocks)
         if self.mesh.parallelism.sync_batch_norm:
             from hotlap.parallel.replicas import synchronise_batch_norm
 
             part = synchronise_batch_norm(part, self.mesh)
         return self._initialised(self._data_parallel(part, blocks))
+
+    def _compile(self, blocks: Sequence[nn.Module]) -> None:
+        if self.mesh.parallelism.tensor_parallel_degree > 1 and not self.recompute.isdisjoint(
+            blocks
+        ):
+            raise ValueError(
+                "torch.compile fails on blocks that are recomputed under tensor parallelism: leave "
+                "compile or recompute off"
+            )
+        for block in blocks:
+            _compilable(block)
+            block.compile(mode=self.preparation.compile)
 
     def _data_parallel(self, part: nn.Module, blocks: Sequence[nn.Module]) -> nn.Module:
         if self.mesh.parallelism.ddp:
