@@ -145,6 +145,18 @@ def test_a_sample_changed_in_place_is_noticed():
     assert "has changed" in cached.refused
 
 
+def test_later_epochs_compare_one_sample_only():
+    data = Squares()
+    cached = CachedDataset(data, ram_limit=2**20)
+    again = []
+    for _ in range(8):
+        before = len(data.reads)
+        read(cached, range(10))
+        again.append(len(data.reads) - before)
+        cached.renew()
+    assert again[1:] == [4, 4, 4, 4, 1, 1, 1]
+
+
 def test_getitems_passes_through():
     class Batched(Squares):
         def __getitems__(self, indices):

@@ -214,7 +214,7 @@ def test_two_optimizers_make_one_step():
 def looked_at_seldom(monkeypatch):
     """However long a step takes on a busy machine, the probe rests as in very short ones."""
     monkeypatch.setattr("hotlap.seam.probe.pace.DETAIL", 1e12)
-    for name in ("INTERVAL", "LONGEST"):
+    for name in ("INTERVAL", "LONGEST", "RARELY"):
         monkeypatch.setattr(f"hotlap.seam.probe.sampler.{name}", 3.0)
 
 

@@ -67,6 +67,7 @@ class CachedDataset(Dataset[Any]):
         self._shape = _shape(dataset)
         self._changes = 0
         self._look_again = 0
+        self._renewals = 0
 
     def __len__(self) -> int:
         return len(self.dataset)
@@ -118,10 +119,11 @@ class CachedDataset(Dataset[Any]):
         """Forget the samples if the dataset was changed since; best called as an epoch begins.
 
         A change is another transform, a new number, a replaced array. The first samples that
-        the epoch asks for are read and compared once more.
+        the epoch asks for are read and compared once more; after a few epochs, only one.
         """
         before, self._shape = self._shape, _shape(self.dataset)
-        self._look_again = FIRST
+        self._renewals += 1
+        self._look_again = FIRST if self._renewals <= FIRST else 1
         if not _changed(before, self._shape):
             return
         self._changes += 1

@@ -12,7 +12,7 @@ from time import perf_counter_ns
 from typing import Any
 
 import torch
-from torch.optim.optimizer import Optimizer
+from torch.optim.optimizer import Optimizer, register_optimizer_step_pre_hook
 
 from hotlap.seam.patch import replaced
 from hotlap.seam.probe.compiling import untraced
@@ -31,7 +31,7 @@ from hotlap.seam.probe.phases import (
     STEPPING,
 )
 from hotlap.seam.probe.recorder import Recorder
-from hotlap.seam.steps import bare_step_hooks
+from hotlap.seam.steps import Hook, bare_step_hooks
 
 COPIES = ("to", "cuda", "cpu", "double", "float", "half", "bfloat16")
 ZEROING = (Optimizer, torch.nn.Module)
@@ -123,7 +123,8 @@ def _backward(rec: Recorder) -> Any:
 @contextmanager
 def _optimizers(rec: Recorder) -> Iterator[None]:
     line, facts = rec.timeline, rec.facts
-    codes, times, mark = line.codes, line.times, line.mark
+    codes, times, mark, clock = line.codes, line.times, line.mark, perf_counter_ns
+    rest, ends, sampler = rec.rest, rec.rest.ends, rec.sampler
 
     def before(*_: Any) -> None:
         if not rec.begun:
@@ -132,15 +133,42 @@ def _optimizers(rec: Recorder) -> Iterator[None]:
         if STEPPING[codes[-1]] and get_ident() == rec.thread:
             line.base = OPTIMIZER
             codes.append(OPTIMIZER)
-            times.append(perf_counter_ns())
+            times.append(clock())
 
     def after(optimizer: Optimizer, *_: Any) -> None:
-        if get_ident() == rec.thread and not rec.turned(optimizer):
+        if get_ident() != rec.thread:
+            return
+        if rest.left > 1 and not sampler.wanted and optimizer is rec.latest:
+            ends.append(clock())
+            rest.left -= 1
+        elif not rec.turned(optimizer):
             line.base = REST
             mark(REST)
 
-    with bare_step_hooks(before, after), _pointing(rec, Optimizer, "__init__", "optimizer"):
+    with (
+        bare_step_hooks(None, after),
+        _while_awake(rec, before),
+        _pointing(rec, Optimizer, "__init__", "optimizer"),
+    ):
         yield
+
+
+@contextmanager
+def _while_awake(rec: Recorder, before: Hook) -> Iterator[None]:
+    """Call `before` ahead of each optimizer step, but not while the probe rests."""
+    handle = register_optimizer_step_pre_hook(before)
+
+    def resting(on: bool) -> None:
+        nonlocal handle
+        handle.remove()
+        if not on:
+            handle = register_optimizer_step_pre_hook(before)
+
+    rec.resting = resting
+    try:
+        yield
+    finally:
+        handle.remove()
 
 
 def _zeroing(rec: Recorder, owner: Any) -> Any:

@@ -1,16 +1,16 @@
 """How much of the time steps are looked at in detail: the shorter they are, the less.
 
-To mark a step's phases, to keep the marks and to fold them costs about 60 us with cold caches,
-which is much of a step of half a millisecond. So the probe looks at a few steps in a row and then
-rests for a while, in which every boundary passes straight through and steps are only clocked. How
-long it rests is drawn at random, so that it cannot fall into step with what the program does every
-so often.
+To mark a step's phases, to keep the marks and to fold them takes 60 us with cold caches, and leaves
+the caches cold for the program: of a step of half a millisecond that is much. So the probe looks at
+a few steps in a row and then rests for a while, in which every boundary passes straight through and
+steps are only clocked. How long it rests is drawn at random, so that it cannot fall into step with
+what the program does every so often.
 """
 
 import math
 import random
 
-DETAIL = 60_000
+DETAIL = 100_000
 SHARE = 0.005
 BURST = 8
 MOST = 64

@@ -20,6 +20,7 @@ from hotlap.seam.probe.pace import Pace
 from hotlap.seam.probe.phases import LOSS as AFTER
 from hotlap.seam.probe.phases import RESTING, Marks, name_of
 from hotlap.seam.probe.resources import Resources
+from hotlap.seam.probe.rest import Rest
 from hotlap.seam.probe.sampler import Sampler
 from hotlap.seam.probe.spread import Spread
 from hotlap.seam.probe.tally import Tally
@@ -47,7 +48,8 @@ class Recorder:
         self.spread = Spread()
         self.tally = Tally()
         self.warm = Tally()
-        self.sampler = Sampler(lambda: self.thread, self.phase, lambda: bool(self._ahead))
+        self.rest = Rest()
+        self.sampler = Sampler(lambda: self.thread, self.phase, lambda: bool(self.rest.left))
         self.diagnostics = Diagnostics(self)
         self.resources = Resources()
         self.warmup = int(options.get("warmup", WARMUP))
@@ -66,6 +68,8 @@ class Recorder:
         self.counting = True
         self.begun = False
         self.sync_calls: Counter[str] = Counter()
+        self.latest: Optimizer | None = None
+        self.resting: Callable[[bool], None] = lambda _: None
         self.at_first_step: list[Callable[[], AbstractContextManager[None]]] = []
         self.finish: Callable[[str], None] = lambda _: None
         self._pid = os.getpid()
@@ -73,10 +77,8 @@ class Recorder:
         self._until = FOREVER
         self._at_least = 0
         self._pace = Pace()
-        self._ahead = self._rest = 0
-        self._last = 0
+        self._rest = 0
         self._note: Callable[[Marks, bool], None] = self._warming
-        self._latest: Optimizer | None = None
         self._began = (0.0, 0.0)
         self._sampling = ExitStack()
 
@@ -121,10 +123,10 @@ class Recorder:
 
     def turned(self, optimizer: Optimizer) -> bool:
         """An optimizer step is over; True if it ends a step of the training."""
-        if optimizer is not self._latest:
-            self._latest = optimizer
+        if optimizer is not self.latest:
+            self.latest = optimizer
             self.optimizers.add(optimizer)
-        if self._ahead:
+        if self.rest.left:
             self._clock()
             return True
         if not self._cycle.turn(optimizer):
@@ -142,32 +144,38 @@ class Recorder:
         return True
 
     def _clock(self) -> None:
-        """A step of a rest is over: count it."""
-        now = perf_counter_ns()
-        self.tally.clock(now - self._last)
-        self._last = now
-        self._ahead -= 1
-        if self._ahead <= 0 or self.sampler.wanted:
-            self._get_up(self._rest - self._ahead)
+        """A step of a rest is over."""
+        self.rest.ends.append(perf_counter_ns())
+        self.rest.left -= 1
+        if self.rest.left <= 0 or self.sampler.wanted:
+            self._get_up()
 
     def _lie_down(self) -> None:
         """Only clock the steps to come."""
-        self._ahead = self._rest
         self.timeline.rest()
-        self._last = self.timeline.times[0]
+        self.rest.begin(self._rest, self.timeline.times[0])
+        self.resting(True)
 
-    def _get_up(self, rested: int) -> None:
+    def _get_up(self) -> None:
         """Look in detail again, from the end of the latest step on."""
-        self._ahead = self._rest = 0
+        self.rest.left = self._rest = 0
+        self.resting(False)
         self._pace.burst()
         self.sampler.wanted = False
-        self.timeline.reopen(self._last)
-        self.session.roots.step(rested)
+        self.session.roots.step(self._count_rested())
+        self.timeline.reopen(self.rest.ends[-1])
+
+    def _count_rested(self) -> int:
+        """Count the steps that have only been clocked."""
+        lasted = self.rest.taken()
+        for each in lasted:
+            self.tally.clock(each)
+        return len(lasted)
 
     def wake(self) -> None:
         """Something happens that is rare: this step is to be looked at, rest or not."""
-        if self._ahead and threading.get_ident() == self.thread:
-            self._get_up(self._rest - self._ahead)
+        if self.rest.left and threading.get_ident() == self.thread:
+            self._get_up()
 
     def _warming(self, marks: Marks, special: bool) -> None:
         if not self.warm.steps:
@@ -229,4 +237,5 @@ class Recorder:
 
     def measured(self) -> Tally:
         """The timed steps; those of the warm-up where the run was too short for others."""
+        self._count_rested()
         return self.tally if self.tally.steps else self.warm

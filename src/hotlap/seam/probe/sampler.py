@@ -18,6 +18,7 @@ from hotlap.seam.where import Stack, users_stack
 
 INTERVAL = 0.02
 LONGEST = 0.1
+RARELY = 0.2
 MANY = 20
 SHORT = 0.001
 SHOWS = 0.004
@@ -91,10 +92,11 @@ class Sampler:
         """Seconds between samples: the more were taken, the less another one tells.
 
         A sample makes the training thread wait for the interpreter's lock and come back with cold
-        caches: about 0.6 ms in all. Ten in a second cost a program of short steps less than 1 %.
+        caches: about 0.6 ms in all. Of short steps it also asks the probe for a look.
         """
-        wanted = LONGEST if 0 < self.usual < SHORT else INTERVAL * max(1.0, self._taken / MANY)
-        return min(LONGEST, wanted)
+        if 0 < self.usual < SHORT:
+            return RARELY
+        return min(LONGEST, INTERVAL * max(1.0, self._taken / MANY))
 
     def _sample(self, statm: int) -> None:
         frame = sys._current_frames().get(self._thread())
