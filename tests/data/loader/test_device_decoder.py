@@ -2,6 +2,7 @@
 
 import json
 import random
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -205,6 +206,43 @@ def test_batches_that_are_kept_stay_as_they_are(store):
             same(a, b)
 
 
+class Stream:
+    """A CUDA stream as far as the stage uses one, and an event of it."""
+
+    def __init__(self, *_):
+        self.recorded = False
+
+    def record(self):
+        self.recorded = True
+
+    def query(self):
+        return self.recorded
+
+    def wait_stream(self, other):
+        assert isinstance(other, Stream)
+
+    def synchronize(self):
+        pass
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_decoding_one_batch_ahead_changes_neither_batches_nor_state(store, monkeypatch, workers):
+    """The stage takes its way for CUDA, on the CPU."""
+    for name in ("Stream", "Event", "current_stream"):
+        monkeypatch.setattr(f"torch.cuda.{name}", Stream)
+    monkeypatch.setattr("torch.cuda.stream", nullcontext)
+    jpegs = Turbo()
+    one, other = loader(store, jpegs, workers=workers), loader(store)
+    one._stage._device = torch.device("cuda")
+    for _ in range(2):
+        for number, (a, b) in enumerate(zip(one, other, strict=True), 1):
+            same(a, b)
+            assert one.state_dict() == other.state_dict()
+            assert number in {len(jpegs.calls) - 1, len(other)}
+        jpegs.calls.clear()
+    one.close()
+
+
 def test_images_of_many_sizes_ask_for_a_transform(store):
     for jpegs in (Turbo(), None):
         with pytest.raises(SampleError, match=r"sample 1 .* is 41 x 51, those before it 40 x 50"):
@@ -217,6 +255,11 @@ def test_a_decoder_that_decodes_nothing_is_reported(store):
 
     with pytest.raises(LoaderError, match=r"nothing on cpu, not even .* nvJPEG support; leave"):
         list(loader(store, broken))
+
+
+def test_a_decoder_that_loses_images_is_reported(store):
+    with pytest.raises(ValueError, match=r"made \d images of \d: it must"):
+        list(loader(store, lambda jpegs, device: Turbo()(jpegs, device)[1:]))
 
 
 def test_a_batch_that_is_wholly_refused_is_decoded_on_the_cpu(store):

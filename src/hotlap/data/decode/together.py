@@ -31,6 +31,7 @@ class Together:
 
         Raises:
             LoaderError: the decoder decodes nothing at all.
+            ValueError: it does not return as many images as it was given.
 
         """
         group: list[torch.Tensor] = []
@@ -53,12 +54,21 @@ class Together:
     def _halves(self, jpegs: list[torch.Tensor]) -> list[torch.Tensor | None]:
         """Decode all; where one of them is refused, each half."""
         try:
-            return list(self._jpegs(jpegs, self._device))
+            return self._all(jpegs)
         except RuntimeError:
             if len(jpegs) == 1:
                 return [None]
         half = len(jpegs) // 2
         return self._halves(jpegs[:half]) + self._halves(jpegs[half:])
+
+    def _all(self, jpegs: list[torch.Tensor]) -> list[torch.Tensor | None]:
+        made: list[torch.Tensor | None] = list(self._jpegs(jpegs, self._device))
+        if len(made) != len(jpegs):
+            raise ValueError(
+                f"`jpegs` of the DeviceDecoder made {len(made)} images of {len(jpegs)}: it must "
+                "return one for each, or raise RuntimeError"
+            )
+        return made
 
     def _must_work(self) -> None:
         """Tell a decoder that is broken from images that are."""

@@ -56,6 +56,7 @@ class Loader:
         SampleError: a sample cannot be read; named with its source.
         StoreError: the store was altered or cut short.
         LoaderError: a process of the loader was killed; the message says how.
+        MissingPackageError: a package is needed that is not installed; the message names it.
 
     """
 
