@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from hotlap.data.cached import CachedDataset as CachedDataset
     from hotlap.data.decode import Decoder as Decoder
+    from hotlap.data.decode.device import DeviceDecoder as DeviceDecoder
     from hotlap.data.loader import Loader as Loader
     from hotlap.data.prefetch import DevicePrefetcher as DevicePrefetcher
     from hotlap.data.store import Store as Store
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 _WHERE = {
     "CachedDataset": "hotlap.data.cached",
     "Decoder": "hotlap.data.decode",
+    "DeviceDecoder": "hotlap.data.decode.device",
     "DevicePrefetcher": "hotlap.data.prefetch",
     "Loader": "hotlap.data.loader",
     "Store": "hotlap.data.store",
@@ -21,6 +23,7 @@ _WHERE = {
 __all__ = [  # noqa: PLE0604,RUF100
     "CachedDataset",
     "Decoder",
+    "DeviceDecoder",
     "DevicePrefetcher",
     "Loader",
     "Store",

@@ -3,7 +3,9 @@
 import random
 
 import numpy as np
+import simplejpeg
 import torch
+from PIL import Image
 
 from data.images import encoded, photo
 from hotlap.data.pack import pack
@@ -54,3 +56,53 @@ def plain(batch):
     if isinstance(batch, list | tuple):
         return [plain(value) for value in batch]
     return batch
+
+
+def mixed_store(root, count=24, **options):
+    """Images of every kind that decoders part ways over, each with its number as its label."""
+    for i in range(count):
+        pixels = photo(i, 40 + i % 5, 50 + i % 7)
+        folder = root / "src" / f"c{i:03d}"
+        folder.mkdir(parents=True)
+        name, data = _kind(i, pixels)
+        (folder / name).write_bytes(options.pop(f"bad{i}", data))
+    return pack(root / "src", root / "mixed", workers=1, shards=2, **options)
+
+
+def _kind(i, pixels):
+    exif = Image.Exif()
+    exif[0x0112] = 1 + i // 8 % 8
+    deep = pixels[..., 0].astype(np.uint16) * 257 + 40
+    return [
+        ("x.jpg", encoded(pixels)),
+        ("x.jpg", encoded(pixels, subsampling=0, exif=exif)),
+        ("x.jpg", encoded(pixels, mode="L")),
+        ("x.jpg", encoded(pixels, progressive=True)),
+        ("x.jpg", encoded(pixels, mode="CMYK")),
+        ("x.png", encoded(pixels, "PNG")),
+        ("x.png", encoded(deep, "PNG")),
+        ("x.jpg", encoded(pixels, exif=exif)),
+    ][i % 8]
+
+
+class Turbo:
+    """Stands for nvJPEG: the planar pixels of many JPEGs, none of them when one is refused."""
+
+    def __init__(self, refuses=(), **how):
+        self.refuses = refuses
+        self.how = how
+        self.calls = []
+
+    def __call__(self, jpegs, device):
+        assert all(jpeg.dtype is torch.uint8 and jpeg.device.type == "cpu" for jpeg in jpegs)
+        self.calls.append([bytes(jpeg.numpy()) for jpeg in jpegs])
+        return [self._one(data).to(device) for data in self.calls[-1]]
+
+    def _one(self, data):
+        if data in self.refuses:
+            raise RuntimeError("Error while decoding JPEG images: refused")
+        try:
+            pixels = simplejpeg.decode_jpeg(data, "RGB", **self.how)
+        except ValueError as error:
+            raise RuntimeError(str(error)) from error
+        return torch.from_numpy(pixels).permute(2, 0, 1).contiguous()

@@ -41,23 +41,29 @@ def inks(data: bytes) -> bool:
         return bool(image.mode == "CMYK")
 
 
+def orientation(data: bytes) -> int:
+    """Return the EXIF orientation; 1 where the image says nothing."""
+    with _opened(data) as image:
+        found: int = image.getexif().get(_ORIENTATION, 1)
+        return found
+
+
 def turned(pixels: Any, data: bytes) -> Any:
     """Turn decoded pixels as the EXIF orientation says."""
-    with _opened(data) as image:
-        orientation = image.getexif().get(_ORIENTATION, 1)
-    if orientation == 1:
+    which = orientation(data)
+    if which == 1:
         return pixels
     numpy = need("numpy")
-    if orientation >= 5:
+    if which >= 5:
         pixels = pixels.transpose(1, 0, 2)
-    vertical, horizontal = _FLIPS.get(orientation, (False, False))
+    vertical, horizontal = FLIPS.get(which, (False, False))
     pixels = pixels[::-1] if vertical else pixels
     pixels = pixels[:, ::-1] if horizontal else pixels
     return numpy.ascontiguousarray(pixels)
 
 
 # EXIF orientation -> (flip vertically, flip horizontally), after the transposition of 5 to 8.
-_FLIPS = {
+FLIPS = {
     2: (False, True),
     3: (True, True),
     4: (True, False),

@@ -7,9 +7,15 @@ import torch
 from torch.utils.data import IterableDataset
 
 from hotlap.data.decode import Decoder
+from hotlap.data.decode.device import DeviceDecoder
+from hotlap.data.decode.together import Together
 from hotlap.data.loader.datasets import Collate, DatasetReader
+from hotlap.data.loader.encoded import EncodedReader
+from hotlap.data.loader.images import ImageReader, Images
+from hotlap.data.loader.landing import Landing
 from hotlap.data.loader.reading import Reader
-from hotlap.data.loader.stores import ImageReader, RowReader
+from hotlap.data.loader.stage import Land
+from hotlap.data.loader.stores import RowReader
 from hotlap.data.store import Store
 from hotlap.data.transforms.base import Batched, Geometry
 
@@ -20,7 +26,7 @@ def reader_of(
     data: Any,
     geometry: tuple[Geometry, ...],
     fields: Sequence[str] | None,
-    decoder: Decoder,
+    decoder: Decoder | DeviceDecoder,
     collate: Collate | None,
     seed: int,
     bad: str,
@@ -47,7 +53,7 @@ def _of_store(
     data: Store,
     geometry: tuple[Geometry, ...],
     fields: Sequence[str] | None,
-    decoder: Decoder,
+    decoder: Decoder | DeviceDecoder,
     seed: int,
     bad: str,
 ) -> Reader:
@@ -58,7 +64,25 @@ def _of_store(
         raise ValueError(f"{data.path} holds tokens: Loader(TokenWindows(store, length), ...)")
     if data.profile == "raw":
         return RowReader(data, names)
-    return ImageReader(data, names, geometry, decoder, seed, bad == "replace")
+    if isinstance(decoder, DeviceDecoder):
+        images = Images(data, names, geometry, decoder.cpu, seed, bad == "replace")
+        return EncodedReader(images, decoder)
+    return ImageReader(Images(data, names, geometry, decoder, seed, bad == "replace"))
+
+
+def land_of(
+    reader: Reader, decoder: Decoder | DeviceDecoder, device: torch.device | None
+) -> Land | None:
+    """Return what decodes batches on the device, where that is asked for."""
+    if not isinstance(decoder, DeviceDecoder):
+        return None
+    if not isinstance(reader, EncodedReader):
+        raise TypeError(
+            "DeviceDecoder is for stores of encoded images (profiles jpeg and jpeg256), which this "
+            "loader does not read: leave `decoder` out"
+        )
+    decode = Together(decoder.ready(device), device or torch.device("cpu"))
+    return Landing(reader.images, decode, device or torch.device("cpu"))
 
 
 def split(transform: Transform, data: Any) -> tuple[tuple[Geometry, ...], Any]:

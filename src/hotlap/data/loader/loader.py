@@ -7,9 +7,10 @@ from typing import Any
 import torch
 
 from hotlap.data.decode import Decoder
+from hotlap.data.decode.device import DeviceDecoder
 from hotlap.data.errors import SampleError
 from hotlap.data.loader.choose import Engine, Wish, begun
-from hotlap.data.loader.given import Transform, check, device_of, reader_of, split
+from hotlap.data.loader.given import Transform, check, device_of, land_of, reader_of, split
 from hotlap.data.loader.place import Place
 from hotlap.data.loader.plan import Plan, Step
 from hotlap.data.loader.ranks import here
@@ -45,7 +46,7 @@ class Loader:
         threads: in each process that reads a store.
         collate_fn: joins a dataset's samples.
         fields: of the store's samples, given after the images.
-        decoder: for encoded images.
+        decoder: for encoded images; a `DeviceDecoder` has JPEGs decoded on `device`.
         bad: "raise", or "replace" a sample that cannot be read by one that the seed picks.
         bad_limit: the largest share of bad samples that is borne; `replaced` lists them.
         rank: of this process; by default torch.distributed's or torchrun's.
@@ -55,6 +56,7 @@ class Loader:
         SampleError: a sample cannot be read; named with its source.
         StoreError: the store was altered or cut short.
         LoaderError: a process of the loader was killed; the message says how.
+        MissingPackageError: a package is needed that is not installed; the message names it.
 
     """
 
@@ -72,7 +74,7 @@ class Loader:
         threads: int | None = None,
         collate_fn: Callable[[list[Any]], Any] | None = None,
         fields: Sequence[str] | None = None,
-        decoder: Decoder | None = None,
+        decoder: Decoder | DeviceDecoder | None = None,
         bad: str = "raise",
         bad_limit: float = 0.01,
         rank: int | None = None,
@@ -89,10 +91,10 @@ class Loader:
         self._ranks = rank, world_size
         self._limit = bad_limit
         geometry, rest = split(transform, self.dataset)
-        self._reader = reader_of(
-            self.dataset, geometry, fields, decoder or Decoder(), collate_fn, seed, bad
-        )
-        self._stage = Stage(self.device, rest, seed)
+        how = decoder or Decoder()
+        self._reader = reader_of(self.dataset, geometry, fields, how, collate_fn, seed, bad)
+        land = land_of(self._reader, how, self.device)
+        self._stage = Stage(self.device, rest, seed, land)
         pin = self.device is not None and self.device.type == "cuda"
         self._wish = Wish(workers, threads, pin)
         self._engine: Engine | None = None

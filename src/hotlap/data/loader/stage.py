@@ -14,6 +14,7 @@ from hotlap.data.prefetch import DevicePrefetcher
 from hotlap.data.transforms.base import Batched, apply
 
 Rows = Iterator[tuple[Step, Fetched]]
+Land = Callable[[Step, Fetched], Fetched]
 
 
 class Stage:
@@ -23,6 +24,7 @@ class Stage:
         device: None leaves batches where they are read.
         transform: batched transforms, or one function of a batch.
         seed: of the transforms' draws.
+        land: brings one batch to the device; by default by copying each tensor of it.
 
     """
 
@@ -31,8 +33,10 @@ class Stage:
         device: torch.device | None,
         transform: tuple[Batched, ...] | Callable[[Any], Any],
         seed: int,
+        land: Land | None = None,
     ) -> None:
         self._device = device
+        self._land = land or self._copied
         self._transform = transform
         self._seed = seed
         self._copying: deque[tuple[Any, Any]] = deque()
@@ -41,7 +45,7 @@ class Stage:
         """Yield each step with its batch, ready for the model."""
         if self._device is None or self._device.type != "cuda":
             for step, fetched in rows:
-                yield step, self._ready(step, self._moved(fetched))
+                yield step, self._ready(step, self._land(step, fetched))
             return
         ahead = DevicePrefetcher((), self._device, move=self._start)
         for value, step, replaced in ahead.ahead(rows):
@@ -49,7 +53,8 @@ class Stage:
         torch.cuda.current_stream(self._device).synchronize()
         self._copying.clear()
 
-    def _moved(self, fetched: Fetched) -> Fetched:
+    def _copied(self, step: Step, fetched: Fetched) -> Fetched:
+        del step
         if self._device is None:
             return fetched
         value = mapped(fetched.value, lambda t: t.to(self._device, non_blocking=True))
@@ -58,13 +63,13 @@ class Stage:
     def _start(self, row: tuple[Step, Fetched]) -> Any:
         """Queue copy and transforms on the present stream; hold the source until it is copied."""
         step, fetched = row
-        moved = self._moved(fetched)
+        landed = self._land(step, fetched)
         copied: torch.cuda.Event = torch.cuda.Event()  # type: ignore[no-untyped-call]
         copied.record()
         self._copying.append((copied, fetched.value))
         while self._copying and self._copying[0][0].query():
             self._copying.popleft()
-        ready = self._ready(step, moved)
+        ready = self._ready(step, landed)
         return ready.value, step, ready.replaced
 
     def _ready(self, step: Step, fetched: Fetched) -> Fetched:

@@ -1,0 +1,83 @@
+"""Decode on the device that batches go to; the CPU does what is left."""
+
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+
+import torch
+
+from hotlap.data.decode import pil
+from hotlap.data.decode.decoder import Decoder
+from hotlap.data.decode.headers import plain_size
+from hotlap.data.decode.nvjpeg import nvjpeg
+from hotlap.data.errors import SampleError
+from hotlap.data.extras import need
+
+Jpegs = Callable[[list[torch.Tensor], torch.device], Sequence[torch.Tensor]]
+
+
+@dataclass(frozen=True)
+class DeviceDecoder:
+    """Lets a `Loader` decode plain JPEGs on its device, in batches.
+
+    Plain are sequential JPEGs of 8 bits, grey or YCbCr. All else (other formats, progressive, CMYK,
+    files cut short) is decoded by `cpu` in the processes that read, and so is, in the process that
+    trains, what `jpegs` refuses: errors, replacements and counts are those of `cpu`.
+
+    nvJPEG's pixels are not PIL's: torchvision's own tests hold their mean difference below 2 of
+    255; single pixels beside edges of colour may differ more, as chroma is enlarged otherwise. The
+    resize on a device is within 1 of PIL's. Damage inside a JPEG may go unnoticed.
+
+    Args:
+        cpu: its `exif` and `max_pixels` hold for every image.
+        jpegs: called with the bytes of plain JPEGs (uint8 tensors of one dimension, on the CPU) and
+            the device; returns for each its pixels there, uint8 (3, height, width), RGB, not turned
+            by EXIF; raises RuntimeError when it refuses one of them. By default nvJPEG, which
+            torchvision brings.
+
+    """
+
+    cpu: Decoder = field(default_factory=Decoder)
+    jpegs: Jpegs | None = None
+
+    def ready(self, device: torch.device | None) -> Jpegs:
+        """Return what decodes on `device`.
+
+        Raises:
+            ValueError: nvJPEG is to decode, and the device is no CUDA device.
+            MissingPackageError: CUDA or torchvision is not there, or torchvision does not load.
+
+        """
+        return self.jpegs or nvjpeg(device)
+
+    def claims(self, data: bytes) -> int:
+        """Return how a JPEG for the device is to be turned (EXIF, 1 to 8); 0: for the CPU."""
+        size = plain_size(data)
+        if size is None or size[0] * size[1] > self.cpu.max_pixels:
+            return 0
+        if not self.cpu.exif:
+            return 1
+        try:
+            found = pil.orientation(data)
+        except SampleError:
+            return 0
+        return found if found in range(1, 9) else 0
+
+
+def turned(image: torch.Tensor, orientation: int) -> torch.Tensor:
+    """Turn (channels, height, width) as an EXIF orientation says."""
+    if orientation == 1:
+        return image
+    if orientation >= 5:
+        image = image.transpose(1, 2)
+    flips = pil.FLIPS.get(orientation, (False, False))
+    return image.flip([axis for axis, flip in enumerate(flips, 1) if flip])
+
+
+@cache
+def specimen() -> torch.Tensor:
+    """Return the bytes of a JPEG that every decoder takes, as a uint8 tensor."""
+    buffer = io.BytesIO()
+    need("PIL.Image").new("RGB", (64, 64), (90, 140, 40)).save(buffer, "JPEG")
+    return torch.frombuffer(bytearray(buffer.getvalue()), dtype=torch.uint8)
