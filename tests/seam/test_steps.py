@@ -77,6 +77,27 @@ def test_only_the_outermost_call_is_wrapped_and_undone() -> None:
     assert SLOT not in model.__dict__
 
 
+def test_later_looks_end_with_calls_of_known_roots() -> None:
+    model, later, counted, roots = nn.Linear(2, 2), nn.Linear(2, 2), Counted(), Roots()
+    original, x = nn.Module.__call__, torch.ones(1, 2)
+    roots.add(0, counted.maker)
+    with roots.watching():
+        for _ in range(6):
+            for _ in range(4):
+                model(x)
+                roots.step()
+            roots.look()
+        model(x)
+        assert nn.Module.__call__ is not original
+        model(x)
+        assert nn.Module.__call__ is original
+        roots.look()
+        before = counted.calls
+        later(x)
+        assert counted.calls == before + 1
+        assert SLOT in later.__dict__
+
+
 def test_a_compiled_function_that_calls_the_model_traces_nothing_of_ours() -> None:
     model, counted, roots = nn.Linear(2, 2), Counted(), Roots()
     roots.add(0, counted.maker)
