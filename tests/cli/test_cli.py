@@ -61,6 +61,7 @@ def test_a_script_without_a_verb_gets_a_hint() -> None:
         (["tune"], 2, "no command was given"),
         (["run", "python", "train.py"], 2, "there is no recipe"),
         (["profile", "no-such-program"], 2, "no such command"),
+        (["profile", "nothing.py"], 2, "nothing.py: no such file"),
         (["race", "python", "a.py"], 2, "two commands are needed"),
         (["race", "a", "--", "b", "--", "c"], 2, "more than one `--`"),
         (["tune", "--only", "loader_worker", "python"], 2, "did you mean loader_workers"),
@@ -97,6 +98,34 @@ def test_run_says_what_did_not_take_hold(tmp_path: Path) -> None:
     assert "grads_to_none did not take hold" in done.stderr
     done = call("run", "-q", sys.executable, "-I", str(MLP), "--steps", "5", cwd=tmp_path)
     assert "the recipe was not applied" in done.stderr
+
+
+RANDOM = """
+import torch
+from torch.utils.data import DataLoader
+
+class Noise(torch.utils.data.Dataset):
+    def __len__(self):
+        return 64
+    def __getitem__(self, index):
+        return torch.randn(4), index % 2
+
+model = torch.nn.Linear(4, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in DataLoader(Noise(), 8):
+    optimizer.zero_grad()
+    torch.nn.functional.cross_entropy(model(x), y).backward()
+    optimizer.step()
+"""
+
+
+def test_run_says_what_was_given_up_on_the_way(tmp_path: Path) -> None:
+    (tmp_path / "hotlap.toml").write_text("[techniques.cached_dataset]\n")
+    (tmp_path / "train.py").write_text(RANDOM)
+    done = call("run", "-q", sys.executable, "train.py", cwd=tmp_path)
+    assert done.returncode == 0
+    words = "cached_dataset did not hold throughout: reading a sample draws random numbers"
+    assert words in done.stderr
 
 
 @pytest.mark.parametrize(("end", "code"), [("sys.exit(7)", 7), ("os.kill(os.getpid(), 15)", -15)])

@@ -132,4 +132,8 @@ class Witness:
         if not self.stepped:
             return ["the recipe was not applied: no optimizer step was seen"]
         idle = [name for name in wanted if name not in self.held]
-        return [f"{name} did not take hold: {self.inert.get(name, NOTHING)}" for name in idle]
+        parted = [name for name in wanted if name in self.held and name in self.inert]
+        return [
+            *(f"{name} did not take hold: {self.inert.get(name, NOTHING)}" for name in idle),
+            *(f"{name} did not hold throughout: {self.inert[name]}" for name in parted),
+        ]

@@ -131,7 +131,7 @@ def _show_final(out: Console, result: TuneResult) -> None:
         return
     if result.final is None:
         raced = any(row.race for row in result.outcomes)
-        words = "nothing that was raced makes this script faster on this machine"
+        words = "nothing that was raced was shown to make this script faster on this machine"
         out.print(f"[bold]{words if raced else 'nothing was raced'}[/]")
         _show_needed(out, result, "everything" if raced else "anything")
         return

@@ -29,6 +29,7 @@ technique = Technique(
     needs=(
         Need("map_style", "the dataset is iterable: its samples have no index to keep them by"),
         Need("!in_memory", "the samples lie in RAM as they are"),
+        Need("!draws", "reading a sample draws random numbers"),
         Need("loader_serial", "worker processes load the data; each would need its own cache"),
     ),
     conflicts=("loader_workers",),

@@ -28,6 +28,8 @@ def normalise(words: Sequence[str]) -> tuple[str, ...]:
     if parts[0].startswith("-"):
         hint = "hotlap's options come before the command; --help lists them"
         raise UsageError(f"no such option: {parts[0]}", hint)
+    if parts[0].endswith(".py") and not Path(parts[0]).exists():
+        raise UsageError(f"{parts[0]}: no such file", f"it is looked for in {Path.cwd()}")
     if shutil.which(parts[0]) is None:
         raise UsageError(f"{parts[0]}: no such command", "give it as you would type it in a shell")
     return parts

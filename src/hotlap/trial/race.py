@@ -16,6 +16,7 @@ from hotlap.trial.stats import Estimate, PairedTest, Verdict
 from hotlap.trial.trial import Block
 
 EXTENSION = 3.0
+LARGE = 1.5
 
 
 @dataclass(frozen=True)
@@ -53,8 +54,9 @@ class Rules:
     `precision` asks for a half-width of the log interval; `seconds` bounds the racing itself, once
     `fewest_pairs` have been run;
     `until_gain` stops as soon as a gain worth having is excluded, and gives a candidate that looks
-    like a large gain up to `EXTENSION` times longer to prove it; `threshold` races on until the
-    interval lies wholly on one side of that ratio.
+    like one longer to prove it: up to `EXTENSION` times, and beyond that where it looks at least
+    `LARGE`, but no longer than `most` seconds in all; `threshold` races on until the interval lies
+    wholly on one side of that ratio.
     """
 
     min_effect: float = 0.02
@@ -63,6 +65,7 @@ class Rules:
     precision: float | None = None
     seconds: float = 30.0
     until_gain: bool = False
+    most: float = 120.0
     threshold: float | None = None
     fewest_pairs: int = 6
     max_pairs: int = 400
@@ -87,10 +90,19 @@ def race(a: Side, b: Side, rules: Rules, on_pair: OnPair = lambda _: None) -> Ra
         on_pair(test.estimate())
         if _enough(test, rules):
             break
-        more = EXTENSION * rules.seconds if rules.until_gain and test.promising() else 0.0
-        if time.monotonic() > deadline + more and runner.pairs >= rules.fewest_pairs:
+        over = time.monotonic() > deadline + extension(test, rules)
+        if over and runner.pairs >= rules.fewest_pairs:
             break
     return runner.outcome(test, time.monotonic() - begin)
+
+
+def extension(test: PairedTest, rules: Rules) -> float:
+    """Seconds more for what looks like a gain."""
+    if not (rules.until_gain and test.promising()):
+        return 0.0
+    room = max(0.0, rules.most - rules.seconds)
+    large = test.estimate().ratio >= LARGE
+    return room if large else min(room, EXTENSION * rules.seconds)
 
 
 def _enough(test: PairedTest, rules: Rules) -> bool:

@@ -40,14 +40,20 @@ class Reach:
         """Why a program that has ended gave nothing to time."""
         if code:
             words = last_words(self._output) or f"it ended with exit code {code}"
-            return TrialFailedError(words, advice(self._output))
+            return TrialFailedError(words, advice(self._output) or self._where())
         return self.not_reached("before the program ended")
+
+    def _where(self) -> str:
+        return f"its output is in {self._output}" if self._output is not None else ""
 
     def not_reached(self, when: str) -> NotReachedError:
         """What was seen instead of a step."""
         if "hello" not in self._seen:
             what = "no Python process with torch was seen"
-            hint = "`python -I`, `-E`, `-S` and cleared environments keep hotlap out"
+            hint = (
+                "does the script import torch? `python -I`, `-E`, `-S` and cleared environments "
+                "keep hotlap out"
+            )
         elif "backward" not in self._seen:
             what = "torch was imported, but no backward pass was seen"
             hint = "is this the training command? --patience gives it more time"

@@ -110,6 +110,10 @@ class Budget:
         share = (self.left - self.reserve) / max(1, candidates) - self.start_up
         return min(LONGEST_RACE, max(self.shortest, share))
 
+    def for_gain(self) -> float:
+        """Seconds of racing for what looks like a large gain: all that the final race leaves."""
+        return self.left - self.reserve
+
     def for_final(self) -> float:
         """Seconds for the final race."""
         return max(self.final, self.left - 2 * self.start_up)

@@ -172,7 +172,8 @@ class Tuner:
         try:
             side.ready()
             start_up = time.monotonic() - begin
-            found = self.field.race(self.best, side, seconds, until_gain=True)
+            most = self.budget.for_gain()
+            found = self.field.race(self.best, side, seconds, until_gain=True, most=most)
         except HotlapError as error:
             self.best.ready()
             return Outcome(record.id, Status.CRASHED, str(error), values), side

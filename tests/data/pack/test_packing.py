@@ -115,7 +115,7 @@ def test_bad_samples_are_replaced_by_the_same_others(tmp_path):
 @pytest.mark.parametrize("workers", [1, 2])
 def test_too_many_bad_samples_end_the_packing(tmp_path, workers):
     spoilt(tmp_path, [1, 2, 30])
-    with pytest.raises(PackError, match="3 of 40 samples are bad, more than the 2 allowed"):
+    with pytest.raises(PackError, match="3 of 40 samples are bad, more than a share"):
         pack(tmp_path / "src", tmp_path / "s", workers=workers, shards=1 + workers, bad="skip",
              bad_limit=0.05)  # fmt: skip
 

@@ -118,7 +118,7 @@ def _pack(
     order = permutation(count, settings.seed, 0) if settings.shuffle else numpy.arange(count)
     cuts = [count * index // shards for index in range(shards + 1)]
     finished = {index: shard.load(folder, index) for index in range(shards)}
-    tally = _Tally(count, int(settings.bad_limit * count), progress)
+    tally = _Tally(count, settings.bad_limit, progress)
     for index, part in finished.items():
         if part is not None:
             tally.resume(cuts[index + 1] - cuts[index], part.bytes, len(part.skipped))
@@ -133,9 +133,9 @@ def _pack(
 class _Tally:
     """Adds progress up, and stops when too many samples are bad."""
 
-    def __init__(self, total: int, most_bad: int, progress: Progress | None) -> None:
+    def __init__(self, total: int, limit: float, progress: Progress | None) -> None:
         self._state = State(total)
-        self._most = most_bad
+        self._limit = limit
         self._progress = progress
 
     def resume(self, samples: int, size: int, bad: int) -> None:
@@ -153,10 +153,11 @@ class _Tally:
         self._check()
 
     def _check(self) -> None:
-        if self._state.bad > self._most:
+        bad, total = self._state.bad, self._state.total
+        if bad > self._limit * total:
             raise PackError(
-                f"{self._state.bad} of {self._state.total} samples are bad, more than the "
-                f"{self._most} allowed: look at the source, or raise --bad-limit"
+                f"{bad} of {total} samples are bad, more than a share of {self._limit:g}: look at "
+                "the source, or raise --bad-limit"
             )
         if self._progress:
             self._progress(self._state)

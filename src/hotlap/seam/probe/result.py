@@ -18,11 +18,12 @@ def payload(rec: Recorder, ended: str) -> dict[str, Any]:
     device = rec.timeline.device_results() if isinstance(rec.timeline, DeviceTimeline) else {}
     steps = max(1, tally.steps)
     samples, tokens = rec.per_step()
-    facts = _facts(rec)
     stacks = dict(rec.sampler.stacks)
     phases = tally.phases()
     shares = _shares(phases)
     lines = hottest(stacks, shares)
+    dataset = fed(rec, ended, _training_loader(rec), _waiting(shares))
+    facts = _facts(rec) | {"draws": bool(dataset.get("draws"))}
     return {
         "ended": ended,
         "steps": tally.steps,
@@ -50,7 +51,7 @@ def payload(rec: Recorder, ended: str) -> dict[str, Any]:
         "notes": rec.diagnostics.result()["notes"],
         "spread": rec.spread.per_call(),
         "resources": held(rec, ended, _training_loader(rec)),
-        "dataset": fed(rec, ended, _training_loader(rec), _waiting(shares)),
+        "dataset": dataset,
     }
 
 
