@@ -38,6 +38,11 @@ def test_an_empty_file_is_an_empty_recipe(tmp_path: Path) -> None:
         ("[techniques.loader_workers]", r"wrong values \(num_workers\)"),
         ("[techniques.no_grad_eval]\nlevel = 2", r"wrong values \(level\)"),
         ("[techniques]\nno_grad_eval = true", "must be a table"),
+        ("[technique.no_grad_eval]", "is not read"),
+        (
+            "[techniques.cached_dataset]\n[techniques.loader_workers]\nnum_workers = 2",
+            "cached_dataset and loader_workers exclude each other",
+        ),
     ],
 )
 def test_a_wrong_recipe_is_refused_with_its_reason(tmp_path: Path, text: str, message: str) -> None:

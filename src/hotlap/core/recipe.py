@@ -81,10 +81,12 @@ class Recipe:
         """Read it.
 
         Raises:
-            UsageError: no such file, not TOML, an unknown technique or a missing value.
+            UsageError: no such file, not TOML, an unknown technique, a missing value, or techniques
+                that exclude one another.
         """
         raw = _parsed(path)
         kept = {name: _kept(path, name, entry) for name, entry in raw["techniques"].items()}
+        _refuse_conflicts(path, kept)
         known = Measured.__dataclass_fields__
         measured = {k: v for k, v in raw.get("measured", {}).items() if k in known}
         return Recipe(kept, Measured(**{k: _tuple(v) for k, v in measured.items()}))
@@ -141,6 +143,8 @@ def _parsed(path: Path) -> dict[str, Any]:
         raise UsageError(f"there is no recipe at {path}", hint) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} is not a recipe: {error}") from None
+    if "technique" in raw:
+        raise UsageError(f"{path}: [technique.…] is not read", "the tables are [techniques.…]")
     if not isinstance(raw.setdefault("techniques", {}), dict):
         raise UsageError(f"{path} is not a recipe: `techniques` must be tables")
     return raw
@@ -157,6 +161,13 @@ def _kept(path: Path, name: str, entry: Any) -> Kept:
         raise UsageError(f"{path}: techniques.{name} has the wrong values ({missing})")
     figures = {k: _tuple(entry[k]) for k in _FIGURES if k in entry}
     return Kept(values, **figures)
+
+
+def _refuse_conflicts(path: Path, kept: Mapping[str, Kept]) -> None:
+    for name in kept:
+        for other in technique(name).conflicts:
+            if other in kept:
+                raise UsageError(f"{path}: {name} and {other} exclude each other: take one out")
 
 
 def script_of(command: Sequence[str]) -> tuple[str, str]:
