@@ -4,7 +4,9 @@ import pytest
 from click.testing import CliRunner
 
 from hotlap.cli.profile import profile
-from hotlap.profile.look import Bounds, Look
+from hotlap.core.spec import Mode
+from hotlap.profile.look import Bounds, Look, look
+from hotlap.trial.launch import Setting
 
 
 @pytest.mark.parametrize(
@@ -22,6 +24,13 @@ def test_why_a_profile_is_partial(code, said):
     partial = Look({}, code).partial
     assert said in partial
     assert bool(partial) == bool(said)
+
+
+@pytest.mark.parametrize("code", [-signal.SIGINT, 130])
+def test_interrupted_before_the_first_step(code, monkeypatch, tmp_path):
+    monkeypatch.setattr("hotlap.profile.look.attend", lambda *_: code)
+    with pytest.raises(KeyboardInterrupt):
+        look(Setting(("python",), Mode.PROFILE, scratch=tmp_path), Bounds())
 
 
 def test_bounds_as_the_probe_takes_them():

@@ -11,6 +11,8 @@ from hotlap.trial.channel import Message
 from hotlap.trial.launch import Setting
 from hotlap.trial.reach import Reach
 
+INTERRUPTED = (-signal.SIGINT, 128 + signal.SIGINT)
+
 
 @dataclass(frozen=True)
 class Bounds:
@@ -68,6 +70,7 @@ def look(setting: Setting, bounds: Bounds, told: OnSteps | None = None) -> Look:
     Raises:
         NotReachedError: no step was seen, and what was seen instead.
         TrialFailedError: the probe could not start, or the program failed before its first step.
+        KeyboardInterrupt: the program was interrupted before that.
     """
     payloads: list[dict[str, Any]] = []
     reach = Reach(bounds.patience, setting.output)
@@ -83,6 +86,8 @@ def look(setting: Setting, bounds: Bounds, told: OnSteps | None = None) -> Look:
 
     setting = replace(setting, mode=Mode.PROFILE, options=bounds.options())
     code = attend(setting, see)
+    if not payloads and code in INTERRUPTED:
+        raise KeyboardInterrupt
     if not payloads:
         raise reach.failure(code)
     return Look(payloads[-1], None if payloads[-1]["ended"] == "steps" else code)
