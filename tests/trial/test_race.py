@@ -54,7 +54,7 @@ def test_the_faster_side_wins_and_losses_are_equal(tmp_path: Path) -> None:
 
 def test_a_program_that_ends_is_started_again(tmp_path: Path) -> None:
     with sides(tmp_path, [MLP, "--sleep", "0.01", "--steps", "120"], [MLP]) as (a, b):
-        found = race(a, b, Rules(seconds=1, precision=0.001))
+        found = race(a, b, Rules(seconds=1, precision=0.001, max_pairs=4))
         assert a.launches > 1
         assert found.estimate.ratio > 2
 
