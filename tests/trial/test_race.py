@@ -52,6 +52,7 @@ def test_the_faster_side_wins_and_losses_are_equal(tmp_path: Path) -> None:
         assert found.memory == pytest.approx(1.0, abs=0.2)
 
 
+@pytest.mark.slow
 def test_a_program_that_ends_is_started_again(tmp_path: Path) -> None:
     with sides(tmp_path, [MLP, "--sleep", "0.01", "--steps", "120"], [MLP]) as (a, b):
         found = race(a, b, Rules(seconds=1, precision=0.001, max_pairs=4))
@@ -59,6 +60,7 @@ def test_a_program_that_ends_is_started_again(tmp_path: Path) -> None:
         assert found.estimate.ratio > 2
 
 
+@pytest.mark.slow
 def test_one_after_the_other_when_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hotlap.trial.race.available_memory", lambda: 1)
     with sides(tmp_path, [MLP, "--sleep", "0.02"], [MLP]) as (a, b):
