@@ -72,6 +72,7 @@ def test_training_with_resume_leaves_the_tree_alone(workers: int, tmp_path: Path
     assert "resumed at 3" in said
 
 
+@pytest.mark.slow
 def test_spawned_workers_share_the_view(tmp_path: Path) -> None:
     script = TRAIN.format(workers=2, tensorboard=False).replace(
         "    main(); main()", '    torch.multiprocessing.set_start_method("spawn"); main()'
