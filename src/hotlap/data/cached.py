@@ -11,6 +11,7 @@ from hotlap.data.samples import equal, size, twin
 
 FIRST = 4
 THEN_EVERY = 64
+FIRST_EPOCHS = 4
 
 Told = Callable[[str], None]
 
@@ -123,7 +124,7 @@ class CachedDataset(Dataset[Any]):
         """
         before, self._shape = self._shape, _shape(self.dataset)
         self._renewals += 1
-        self._look_again = FIRST if self._renewals <= FIRST else 1
+        self._look_again = FIRST if self._renewals <= FIRST_EPOCHS else 1
         if not _changed(before, self._shape):
             return
         self._changes += 1

@@ -39,7 +39,6 @@ class EncodedReader(ImageReader):
 
     def __init__(self, images: Images, decoder: DeviceDecoder) -> None:
         super().__init__(images)
-        self.images = images
         self._decoder = decoder
         lengths = images.store.table("length")
         self._mean = float(lengths.mean()) if len(lengths) else 0.0

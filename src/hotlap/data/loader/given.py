@@ -81,8 +81,8 @@ def land_of(
             "DeviceDecoder is for stores of encoded images (profiles jpeg and jpeg256), which this "
             "loader does not read: leave `decoder` out"
         )
-    decode = Together(decoder.ready(device), device or torch.device("cpu"))
-    return Landing(reader.images, decode, device or torch.device("cpu"))
+    where = device or torch.device("cpu")
+    return Landing(reader.images, Together(decoder.ready(device), where), where)
 
 
 def split(transform: Transform, data: Any) -> tuple[tuple[Geometry, ...], Any]:

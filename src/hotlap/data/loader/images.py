@@ -83,30 +83,30 @@ class ImageReader:
     light = changes = False
 
     def __init__(self, images: Images) -> None:
-        self._images = images
+        self.images = images
 
     def __len__(self) -> int:
-        return len(self._images.store)
+        return len(self.images.store)
 
     def identity(self) -> str:
         """Return the store's digest."""
-        return self._images.store.digest
+        return self.images.store.digest
 
     def ahead(self, step: Step) -> None:
         """Let the kernel read ahead."""
-        self._images.store.advise(step.ids)
+        self.images.store.advise(step.ids)
 
     def fetch(self, step: Step, space: Space) -> Fetched:
         """Decode a batch."""
-        draws = Draws(self._images.seed, step.epoch, step.ids)
+        draws = Draws(self.images.seed, step.epoch, step.ids)
         ids, replaced, batch = list(step.ids.tolist()), [], None
         for place, index in enumerate(ids):
-            image, ids[place], why = self._images.image(index, draws.one(place))
+            image, ids[place], why = self.images.image(index, draws.one(place))
             replaced += [(index, why)] if why else []
             if batch is None:
                 batch = space.take((len(ids), *image.shape), "u1")
-            self._images.put(batch, place, image, index)
-        fields = self._images.fields_of(step, ids)
+            self.images.put(batch, place, image, index)
+        fields = self.images.fields_of(step, ids)
         return Fetched((torch.from_numpy(batch), *fields), tuple(replaced))
 
     def present(self, value: Any) -> Any:
