@@ -8,6 +8,7 @@ say apart makes the interval (Student's t over the logarithms of their medians).
 """
 
 import math
+import os
 import subprocess
 import sys
 import tempfile
@@ -26,7 +27,7 @@ STEPPER = Path(__file__).with_name("stepper.py")
 SIZES = {"0.5 ms": ("64", "32"), "20 ms": ("1024", "256")}
 VERBS = {"run": ["run", "-q"], "profile": ["profile", "--steps", "all"]}
 BLOCK = 0.06
-PROCESSES = 12
+PROCESSES = 20
 WARM = 1.0
 FEWEST_WARM = 80
 
@@ -40,6 +41,7 @@ class Loop:
         self.process = subprocess.Popen(
             [*prefix, sys.executable, str(STEPPER), *size],
             cwd=folder,
+            env={**os.environ, "PYTHONHASHSEED": "0"},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

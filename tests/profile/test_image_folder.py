@@ -59,6 +59,7 @@ for epoch in range(500):
         optimizer.step()
 """
 GROWING = """
+import time
 import torch
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
@@ -72,6 +73,7 @@ class Names(Dataset):
 
     def __getitem__(self, index):
         name, label = self.samples[index]
+        time.sleep(0.001)
         return torch.full((64,), float(len(name))), label
 
 loader = DataLoader(Names(), batch_size=64, shuffle=True, num_workers=2)

@@ -8,12 +8,9 @@ import sys
 import time
 from pathlib import Path
 
-import pytest
-
 from planted.manifest import FOLDER
 
 
-@pytest.mark.slow
 def test_ctrl_c_gives_a_profile_that_says_it_is_partial(tmp_path: Path) -> None:
     script = [sys.executable, str(FOLDER / "running_loss.py"), "--steps", "1000000"]
     command = [sys.executable, "-m", "hotlap", "profile", "--steps", "all", *script]

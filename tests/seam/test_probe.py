@@ -10,6 +10,7 @@ from torch.nn import functional
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
 from hotlap.seam.probe.diagnostics import CountFlops
+from hotlap.seam.probe.pace import DETAIL, SHARE
 
 DIAGNOSTIC = 8  # at most: a step that holds an evaluation is tried again
 X, Y = torch.randn(8, 4), torch.randint(0, 3, (8,))
@@ -242,7 +243,7 @@ def test_of_short_steps_few_are_looked_at_in_detail_and_rare_ones_all():
 
 def test_long_steps_are_all_looked_at():
     with probed(steps=80) as session:
-        train(session, after=nap)
+        train(session, after=lambda: time.sleep(DETAIL / SHARE * 1.2e-9))
     assert session.profile["detailed"] == 80
 
 

@@ -1,7 +1,7 @@
 """What a process does in each mode of a trial, besides the techniques."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -46,13 +46,16 @@ def _run(session: "Session") -> Iterator[None]:
     """Only the techniques; the first step is told of, because it shows what took hold."""
     told: list[bool] = []
 
-    def after(*_: Any) -> None:
-        session.roots.step()
+    def first(*_: Any) -> None:
         if not told:
             told.append(True)
             session.stepped()
 
-    with bare_step_hooks(None, after), _epochs(session.roots.look):
+    with ExitStack() as stack:
+        stack.enter_context(bare_step_hooks(None, first))
+        if session.roots.wanted:
+            stack.enter_context(bare_step_hooks(None, lambda *_: session.roots.step()))
+            stack.enter_context(_epochs(session.roots.look))
         yield
 
 

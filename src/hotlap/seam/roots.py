@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+from torch import is_grad_enabled
 from torch.nn import Module
 
 CallModule = Callable[..., Any]
@@ -36,6 +37,7 @@ class Roots:
         self._steps_left = LOOK_AGAIN
         self._inside = False
         self._looks = self._known = 0
+        self._straight = False
 
     def add(self, order: int, maker: Maker) -> None:
         """Wrap every root with `maker(root, inner)`; a lower order lies further outside."""
@@ -66,6 +68,15 @@ class Roots:
             self.looking = True
             self._looks += 1
             Module.__call__ = self._discover()  # type: ignore[method-assign]
+
+    @property
+    def wanted(self) -> bool:
+        """Whether anybody asked for wrappers."""
+        return bool(self._makers)
+
+    def straight(self, *, on: bool) -> None:
+        """From now on training calls pass by the only wrapper there is, or no longer do."""
+        self._straight = on and len(self._makers) == 1
 
     def step(self, steps: int = 1) -> None:
         """So many optimizer steps are over."""
@@ -125,6 +136,8 @@ class Roots:
 
         def call(*args: Any, **kwargs: Any) -> Any:
             if self._inside or is_compiling():
+                return inner(*args, **kwargs)
+            if self._straight and root.training and is_grad_enabled():
                 return inner(*args, **kwargs)
             self._inside = True
             try:

@@ -2,8 +2,9 @@
 
 import atexit
 import os
+import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import torch
@@ -87,3 +88,15 @@ class _Report:
             rec.session.wire.send("broken", error=repr(error))
         else:
             rec.session.wire.send("profile", **fields, **rec.session.standing())
+        if ended == "exit" and getattr(sys, "last_type", None) is KeyboardInterrupt:
+            _interrupted_again()
+
+
+def _interrupted_again() -> None:
+    """Have Python still end by SIGINT after an interrupt that nobody caught.
+
+    It remembers the interrupt in a flag that any code which is run from a string (every dataclass
+    of a module that is imported) clears, and sets when such code is left by an interrupt.
+    """
+    with suppress(KeyboardInterrupt):
+        exec("raise KeyboardInterrupt")

@@ -4,7 +4,7 @@ A boundary that lies inside another (a copy in the data set, a forward in a tran
 the outer one. In other threads than the training's everything passes straight through.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import wraps
 from threading import get_ident
@@ -33,22 +33,23 @@ from hotlap.seam.probe.phases import (
 from hotlap.seam.probe.recorder import Recorder
 from hotlap.seam.steps import Hook, bare_step_hooks
 
+Make = Callable[[Any], Any]
 COPIES = ("to", "cuda", "cpu", "double", "float", "half", "bfloat16")
-ZEROING = (Optimizer, torch.nn.Module)
 
 
 @contextmanager
 def boundaries(rec: Recorder) -> Iterator[None]:
     """Mark every boundary on the recorder's timeline."""
     rec.session.roots.add(0, forwards(rec))
+    rec.while_awake.append(lambda awake: rec.session.roots.straight(on=not awake))
     with ExitStack() as stack:
         stack.enter_context(feeding(rec))
         for name in COPIES:
             stack.enter_context(_copies(rec, name))
         stack.enter_context(_backward(rec))
         stack.enter_context(_optimizers(rec))
-        for owner in ZEROING:
-            stack.enter_context(_zeroing(rec, owner))
+        stack.enter_context(_while_awake(rec, Optimizer, "zero_grad", _zeroing(rec)))
+        stack.enter_context(replaced(torch.nn.Module, "zero_grad", _zeroing(rec)))
         stack.enter_context(_saving(rec))
         stack.enter_context(_scaling(rec))
         stack.enter_context(_pointing(rec, torch, "set_anomaly_enabled", "anomaly"))
@@ -117,7 +118,7 @@ def _backward(rec: Recorder) -> Any:
 
         return backward
 
-    return replaced(torch.autograd, "backward", make)
+    return _while_awake(rec, torch.autograd, "backward", make)
 
 
 @contextmanager
@@ -147,31 +148,50 @@ def _optimizers(rec: Recorder) -> Iterator[None]:
 
     with (
         bare_step_hooks(None, after),
-        _while_awake(rec, before),
+        _before_steps(rec, before),
         _pointing(rec, Optimizer, "__init__", "optimizer"),
     ):
         yield
 
 
 @contextmanager
-def _while_awake(rec: Recorder, before: Hook) -> Iterator[None]:
+def _before_steps(rec: Recorder, before: Hook) -> Iterator[None]:
     """Call `before` ahead of each optimizer step, but not while the probe rests."""
     handle = register_optimizer_step_pre_hook(before)
 
-    def resting(on: bool) -> None:
+    def switch(awake: bool) -> None:
         nonlocal handle
         handle.remove()
-        if not on:
+        if awake:
             handle = register_optimizer_step_pre_hook(before)
 
-    rec.resting = resting
+    rec.while_awake.append(switch)
     try:
         yield
     finally:
         handle.remove()
 
 
-def _zeroing(rec: Recorder, owner: Any) -> Any:
+@contextmanager
+def _while_awake(rec: Recorder, owner: Any, name: str, make: Make) -> Iterator[None]:
+    """As `replaced`, but while the probe rests torch's own is in its place.
+
+    If the program put something of its own over ours, both stay.
+    """
+    theirs = vars(owner)[name]
+    with replaced(owner, name, make):
+        ours = vars(owner)[name]
+
+        def switch(awake: bool) -> None:
+            before, after = (theirs, ours) if awake else (ours, theirs)
+            if vars(owner).get(name) is before:
+                setattr(owner, name, after)
+
+        rec.while_awake.append(switch)
+        yield
+
+
+def _zeroing(rec: Recorder) -> Make:
     facts = rec.facts
     codes, times, clock = rec.timeline.codes, rec.timeline.times, perf_counter_ns
 
@@ -194,7 +214,7 @@ def _zeroing(rec: Recorder, owner: Any) -> Any:
 
         return zero_grad
 
-    return replaced(owner, "zero_grad", make)
+    return make
 
 
 def _saving(rec: Recorder) -> Any:

@@ -69,7 +69,7 @@ class Recorder:
         self.begun = False
         self.sync_calls: Counter[str] = Counter()
         self.latest: Optimizer | None = None
-        self.resting: Callable[[bool], None] = lambda _: None
+        self.while_awake: list[Callable[[bool], None]] = []
         self.at_first_step: list[Callable[[], AbstractContextManager[None]]] = []
         self.finish: Callable[[str], None] = lambda _: None
         self._pid = os.getpid()
@@ -154,16 +154,21 @@ class Recorder:
         """Only clock the steps to come."""
         self.timeline.rest()
         self.rest.begin(self._rest, self.timeline.times[0])
-        self.resting(True)
+        self._awake(on=False)
 
     def _get_up(self) -> None:
         """Look in detail again, from the end of the latest step on."""
         self.rest.left = self._rest = 0
-        self.resting(False)
+        self._awake(on=True)
         self._pace.burst()
         self.sampler.wanted = False
         self.session.roots.step(self._count_rested())
         self.timeline.reopen(self.rest.ends[-1])
+
+    def _awake(self, *, on: bool) -> None:
+        """Have what is needed only for a look put in or taken out."""
+        for switch in self.while_awake:
+            switch(on)
 
     def _count_rested(self) -> int:
         """Count the steps that have only been clocked."""
