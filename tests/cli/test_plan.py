@@ -10,7 +10,9 @@ import pytest
 from click.testing import CliRunner
 
 from hotlap.cli.plan import plan
+from hotlap.core.errors import UsageError
 from hotlap.parallel.config import Parallelism
+from hotlap.plan.reading import read_shape
 
 
 def invoke(*arguments, verify="0"):
@@ -30,6 +32,14 @@ def test_nothing_fits():
     result = invoke("--batch", "64", "--gpus", "8", "--gpu", "a100", "gpt3-175b")
     assert result.return_value == 1
     assert "nothing fits" in result.output
+
+
+def test_no_layout_is_possible_and_every_reason_is_said():
+    result = invoke("--batch", "7", "--gpus", "64", "--tensor", "8", "gpt2")
+    assert result.return_value == 1
+    assert "no layout is possible" in result.output
+    assert "left out" in result.output
+    assert "other reasons" not in result.output
 
 
 def test_json_and_the_emitted_layout_agree(tmp_path):
@@ -52,6 +62,13 @@ def test_memory_and_sequence_can_be_given():
 
 
 TINY = "layers=4\nhidden=64\nheads=4\nvocabulary=512\nsequence=32\n"
+
+
+def test_a_model_without_a_field_is_told_which(tmp_path):
+    model = tmp_path / "tiny.toml"
+    model.write_text("layers=4\nhidden=64\n")
+    with pytest.raises(UsageError, match="lacks heads, vocabulary"):
+        read_shape(str(model))
 
 
 def test_the_best_layout_is_verified_and_written(tmp_path):

@@ -38,6 +38,8 @@ def test_an_empty_file_is_an_empty_recipe(tmp_path: Path) -> None:
         ("[techniques.loader_workers]", r"wrong values \(num_workers\)"),
         ("[techniques.no_grad_eval]\nlevel = 2", r"wrong values \(level\)"),
         ("[techniques]\nno_grad_eval = true", "must be a table"),
+        ('[techniques.loader_workers]\nnum_workers = "two"', "num_workers is 'two'"),
+        ("[techniques.loader_workers]\nnum_workers = true", "num_workers is True"),
         ("[technique.no_grad_eval]", "is not read"),
         (
             "[techniques.cached_dataset]\n[techniques.loader_workers]\nnum_workers = 2",

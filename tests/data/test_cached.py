@@ -145,16 +145,27 @@ def test_a_sample_changed_in_place_is_noticed():
     assert "has changed" in cached.refused
 
 
-def test_later_epochs_compare_one_sample_only():
-    data = Squares()
+@pytest.mark.parametrize(("epoch", "later"), [(300.0, [1, 1, 1]), (110.0, [0, 1, 0])])
+def test_later_epochs_compare_one_sample_if_that_is_a_small_part_of_them(monkeypatch, epoch, later):
+    now = 0.0
+    monkeypatch.setattr("hotlap.data.cached.perf_counter", lambda: now)
+
+    class Slow(Squares):
+        def __getitem__(self, index):
+            nonlocal now
+            now += 1.0
+            return super().__getitem__(index)
+
+    data = Slow()
     cached = CachedDataset(data, ram_limit=2**20)
     again = []
     for _ in range(8):
         before = len(data.reads)
         read(cached, range(10))
         again.append(len(data.reads) - before)
+        now += epoch
         cached.renew()
-    assert again[1:] == [4, 4, 4, 4, 1, 1, 1]
+    assert again[1:] == [4, 4, 4, 4, *later]
 
 
 def test_getitems_passes_through():

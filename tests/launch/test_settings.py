@@ -50,6 +50,10 @@ def test_several_nodes_need_a_place_to_meet() -> None:
         settings.command({}, ())
     with pytest.raises(UsageError, match="--max-restarts is 'often'"):
         settings.command({"max_restarts": "often"}, ("train.py",))
+    with pytest.raises(UsageError, match="--nproc-per-node is 'x'"):
+        settings.command({"nproc_per_node": "x"}, ("train.py",))
+    with pytest.raises(UsageError, match="--nnodes is '2:'"):
+        settings.command({"nnodes": "2:"}, ("train.py",))
 
 
 @pytest.mark.parametrize(

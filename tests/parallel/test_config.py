@@ -108,7 +108,12 @@ def test_a_table_and_back(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "word"),
-    [("[parallelism", "not TOML"), ("parallelism = 3", "table"), ("[parallelism]\nx = 3", "'x'")],
+    [
+        ("[parallelism", "not TOML"),
+        ("parallelism = 3", "table"),
+        ("[engine]", "table"),
+        ("[parallelism]\nx = 3", "'x'"),
+    ],
 )
 def test_a_table_that_cannot_be(tmp_path: Path, text: str, word: str) -> None:
     path = tmp_path / "layout.toml"
@@ -117,9 +122,9 @@ def test_a_table_that_cannot_be(tmp_path: Path, text: str, word: str) -> None:
         Parallelism.from_toml(path)
 
 
-def test_no_table_is_the_defaults(tmp_path: Path) -> None:
+def test_an_empty_table_is_the_defaults_and_no_file_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "layout.toml"
-    path.write_text("[engine]\n")
+    path.write_text("[parallelism]\n")
     assert Parallelism.from_toml(path) == Parallelism()
     with pytest.raises(FileNotFoundError):
         Parallelism.from_toml(tmp_path / "none.toml")

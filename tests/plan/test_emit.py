@@ -33,4 +33,4 @@ def test_every_layout_comes_back_as_it_was(tmp_path, precision):
 
 def test_the_line_that_starts_it_names_every_rank():
     assert "--nnodes 8 --nproc-per-node 8" in torchrun(PRESETS["h100"].having(64))
-    assert "--nnodes 1 --nproc-per-node 2" in torchrun(PRESETS["h100"].having(2))
+    assert "--standalone --nproc-per-node 2" in torchrun(PRESETS["h100"].having(2))

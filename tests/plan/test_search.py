@@ -125,7 +125,7 @@ def test_reading_configs(tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
-        ("a.toml", "layers=2\n", "missing"),
+        ("a.toml", "layers=2\n", "lacks hidden"),
         ("a.toml", "layer=2\n", "has 'layer'"),
         ("a.toml", "layers=2\nhidden=64\nheads=5\nvocabulary=1\nsequence=1\n", "do not divide"),
         ("a.toml", "layers=0\nhidden=64\nheads=4\nvocabulary=1\nsequence=1\n", "at least 1"),

@@ -241,6 +241,22 @@ def test_of_short_steps_few_are_looked_at_in_detail_and_rare_ones_all():
     assert profile["phases"]["forward"]["steps"] == pytest.approx(600, abs=1)
 
 
+@pytest.mark.usefixtures("looked_at_seldom")
+@pytest.mark.parametrize("wrapped", [False, True], ids=["plain", "wrapped by the program"])
+def test_at_rest_torch_is_as_it_is_and_what_the_program_put_there_stays(monkeypatch, wrapped):
+    theirs, calls = torch.autograd.backward, []
+    seen = set()
+    with probed(steps=600) as session:
+        ours = torch.autograd.backward
+        if wrapped:
+            both = lambda *args, **kwargs: (calls.append(1), ours(*args, **kwargs))  # noqa: E731
+            monkeypatch.setattr(torch.autograd, "backward", both)
+        train(session, after=lambda: seen.add(torch.autograd.backward))
+    assert seen == ({both} if wrapped else {ours, theirs})
+    assert session.profile["phases"]["backward"]["mean"] > 0
+    assert len(calls) == wrapped * len(steps_of(session))
+
+
 def test_long_steps_are_all_looked_at():
     with probed(steps=80) as session:
         train(session, after=lambda: time.sleep(DETAIL / SHARE * 1.2e-9))

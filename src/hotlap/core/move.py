@@ -4,8 +4,12 @@ A move is data. The launcher applies it at run time (`hotlap.seam.moves`), the p
 into source, the linter recognises where it is missing, the docs render it.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args, get_type_hints
+
+from hotlap.core import choices
+from hotlap.core.machine import Machine
 
 
 @dataclass(frozen=True)
@@ -18,6 +22,22 @@ class Choice:
 
     name: str
     values: tuple[Any, ...] | str
+
+    def on(self, machine: Machine) -> tuple[Any, ...]:
+        """The candidates on this machine."""
+        return self._maker()(machine) if isinstance(self.values, str) else self.values
+
+    @property
+    def kind(self) -> type:
+        """The candidates' type."""
+        if isinstance(self.values, str):
+            kind: type = get_args(get_type_hints(self._maker())["return"])[0]
+            return kind
+        return type(self.values[0])
+
+    def _maker(self) -> Callable[[Machine], tuple[Any, ...]]:
+        maker: Callable[[Machine], tuple[Any, ...]] = getattr(choices, str(self.values))
+        return maker
 
 
 @dataclass(frozen=True)

@@ -48,14 +48,17 @@ class DevicePeaks:
 class Peaks:
     """The limits by device, 'cpu' and, where there is one, 'cuda' (torch's current GPU).
 
-    `when` is UTC in ISO format. `load` is the load average just before: where it comes near the
-    number of cores, others were at work and the CPU's figures may be low.
+    `when` is UTC in ISO format. `load` is the load average just before.
     """
 
     devices: Mapping[str, DevicePeaks]
     torch: str
     when: str
     load: float
+
+    def busy(self, machine: Machine) -> bool:
+        """Whether others were at work: the CPU's figures may be low."""
+        return self.load > 0.8 * machine.logical_cores
 
     def on(self, device: str) -> DevicePeaks | None:
         """Return the limits of a device as torch spells it ('cuda:1' too); None if not measured."""

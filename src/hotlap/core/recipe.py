@@ -19,6 +19,7 @@ from hotlap.core.machine import Machine
 from hotlap.core.registry import technique
 
 NAME = "hotlap.toml"
+WORDS = {int: "a whole number", str: "a name in quotes"}
 
 
 @dataclass(frozen=True)
@@ -159,6 +160,10 @@ def _kept(path: Path, name: str, entry: Any) -> Kept:
     if set(values) != wanted:
         missing = ", ".join(sorted(wanted ^ set(values)))
         raise UsageError(f"{path}: techniques.{name} has the wrong values ({missing})")
+    for choice in record.choices:
+        if type(values[choice.name]) is not choice.kind:
+            given = f"techniques.{name}: {choice.name} is {values[choice.name]!r}"
+            raise UsageError(f"{path}: {given}", f"give {WORDS[choice.kind]}")
     figures = {k: _tuple(entry[k]) for k in _FIGURES if k in entry}
     return Kept(values, **figures)
 

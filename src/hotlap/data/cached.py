@@ -1,6 +1,7 @@
 """Keep samples in RAM after they have been read once."""
 
 from collections.abc import Callable, Sequence
+from time import perf_counter
 from typing import Any
 
 import psutil
@@ -12,6 +13,7 @@ from hotlap.data.samples import equal, size, twin
 FIRST = 4
 THEN_EVERY = 64
 FIRST_EPOCHS = 4
+SHARE = 0.005
 
 Told = Callable[[str], None]
 
@@ -69,6 +71,8 @@ class CachedDataset(Dataset[Any]):
         self._changes = 0
         self._look_again = 0
         self._renewals = 0
+        self._looked = 0.0
+        self._took = 0.0
 
     def __len__(self) -> int:
         return len(self.dataset)
@@ -120,11 +124,15 @@ class CachedDataset(Dataset[Any]):
         """Forget the samples if the dataset was changed since; best called as an epoch begins.
 
         A change is another transform, a new number, a replaced array. The first samples that
-        the epoch asks for are read and compared once more; after a few epochs, only one.
+        the epoch asks for are read and compared once more; after a few epochs only one, and not in
+        every epoch where that would take more than 0.5 % of the time.
         """
         before, self._shape = self._shape, _shape(self.dataset)
         self._renewals += 1
-        self._look_again = FIRST if self._renewals <= FIRST_EPOCHS else 1
+        if self._renewals <= FIRST_EPOCHS:
+            self._look_again = FIRST
+        elif self._took <= SHARE * (perf_counter() - self._looked):
+            self._look_again = 1
         if not _changed(before, self._shape):
             return
         self._changes += 1
@@ -137,10 +145,13 @@ class CachedDataset(Dataset[Any]):
         sample = twin(self._samples[key])
         if self._look_again:
             self._look_again -= 1
+            self._looked = perf_counter()
             before = self._streams.state()
             again = self.dataset[index]
             self._streams.restore(before)
-            if not equal(sample, again):
+            agrees = equal(sample, again)
+            self._took = perf_counter() - self._looked
+            if not agrees:
                 self._refuse("a sample has changed since it was read first")
                 return again
         return sample

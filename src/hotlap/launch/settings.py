@@ -1,6 +1,7 @@
 """What torchrun is told: the options as typed, and beside them the settings that recover."""
 
 import os
+import re
 import shutil
 import sys
 import uuid
@@ -14,6 +15,7 @@ from hotlap.launch.address import LOOPBACK, interface, split, towards
 from hotlap.launch.options import OPTIONS
 
 RESTARTS = 3
+DEVICES = {"gpu", "cpu", "xpu", "auto"}
 Given = Mapping[str, Any]
 _MEETING = ("node_rank", "master_addr", "master_port", "standalone")  # said by other options below
 
@@ -26,12 +28,13 @@ def command(given: Given, words: Sequence[str]) -> tuple[str, ...]:
         words: the script and its arguments, as typed.
 
     Raises:
-        UsageError: there is no script, or several nodes have nowhere to meet.
+        UsageError: there is no script, a number is none, or several nodes have nowhere to meet.
     """
     if not words:
         raise UsageError(
             "no script was given", "for example: hotlap launch --nproc-per-node 2 train.py"
         )
+    _countable(given)
     options = {**_met(given), "max_restarts": restarts(given)} | _program(given, words[0])
     told: list[str] = []
     for option in OPTIONS:
@@ -41,6 +44,14 @@ def command(given: Given, words: Sequence[str]) -> tuple[str, ...]:
         elif value is not None and value is not False:
             told.append(f"--{option.name}={value}")
     return (sys.executable, "-m", "torch.distributed.run", *told, *words)
+
+
+def _countable(given: Given) -> None:
+    ranks, nodes = str(given.get("nproc_per_node", "1")), str(given.get("nnodes", "1"))
+    if not (re.fullmatch("[1-9][0-9]*", ranks) or ranks in DEVICES):
+        raise UsageError(f"--nproc-per-node is {ranks!r}", "give a number, or gpu, cpu or auto")
+    if not re.fullmatch("[1-9][0-9]*(:[1-9][0-9]*)?", nodes):
+        raise UsageError(f"--nnodes is {nodes!r}", "give a number, or MIN:MAX")
 
 
 def restarts(given: Given) -> int:

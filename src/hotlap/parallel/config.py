@@ -77,18 +77,18 @@ class Parallelism:
 
     @staticmethod
     def from_toml(path: str | Path, **changes: Any) -> "Parallelism":
-        """Read the `[parallelism]` table of a file; `changes` come last. No table: the defaults.
+        """Read the `[parallelism]` table of a file; `changes` come last.
 
         Raises:
             FileNotFoundError: there is no such file.
-            ValueError: not TOML, or a name or value that cannot be.
+            ValueError: not TOML, no such table, or a name or value that cannot be.
         """
         try:
-            table = tomllib.loads(Path(path).read_text()).get("parallelism", {})
+            table = tomllib.loads(Path(path).read_text()).get("parallelism")
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise ValueError(f"{path} is not TOML: {error}") from None
         if not isinstance(table, dict):
-            raise ValueError(f"{path}: `parallelism` is to be a table, [parallelism]")  # noqa: TRY004
+            raise ValueError(f"{path} has no table [parallelism]")  # noqa: TRY004
         return Parallelism(**canonical(table) | canonical(changes))
 
     def to_toml(self) -> str:

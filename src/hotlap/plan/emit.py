@@ -45,6 +45,8 @@ def torchrun(cluster: Cluster) -> str:
     """The line that starts it on every node."""
     node = min(cluster.node, cluster.gpus)
     nodes = -(-cluster.gpus // node)
+    if nodes == 1:
+        return f"torchrun --standalone --nproc-per-node {node} train.py"
     return (
         f"torchrun --nnodes {nodes} --nproc-per-node {node} --rdzv-backend c10d "
         "--rdzv-endpoint $HEAD_NODE:29500 train.py"

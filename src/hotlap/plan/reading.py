@@ -4,7 +4,7 @@ import json
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -121,7 +121,7 @@ def _made(given: dict[str, Any], path: str) -> Shape:
         if type(value) is not kinds[name]:
             kind = "true or false" if kinds[name] is bool else "a whole number"
             raise UsageError(f"{path}: {name} is {value!r}; it is to be {kind}")
-    try:
-        return Shape(**given)
-    except TypeError as error:
-        raise UsageError(f"{path}: {str(error).replace('Shape.__init__() ', '')}") from None
+    needed = [field.name for field in fields(Shape) if field.default is MISSING]
+    if missing := [name for name in needed if name not in given]:
+        raise UsageError(f"{path} lacks {', '.join(missing)}", f"it is to have {', '.join(needed)}")
+    return Shape(**given)

@@ -172,7 +172,7 @@ def _headroom(payload: Mapping[str, Any], machine: Machine, peaks: Peaks | None)
     dtype = _dtype(payload["facts"])
     limits = peaks.on(payload["device"]) if peaks else None
     caution = ""
-    if peaks and peaks.load > 0.8 * machine.logical_cores and payload["device"] == "cpu":
+    if peaks and peaks.busy(machine) and payload["device"] == "cpu":
         caution = "the peak was measured on a busy machine; `hotlap machine --refresh` when idle"
     return Headroom(
         flops, flops / seconds, dtype, limits.gemm.get(dtype) if limits else None, caution

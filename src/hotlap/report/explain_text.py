@@ -57,15 +57,15 @@ def _pattern(pattern: Pattern) -> str:
 
 def _section(out: Console, title: str, text: str) -> None:
     out.print(f"[bold]{title}[/]")
-    out.print(Padding(text, (0, 0, 1, 2)))
+    out.print(Padding(text, (0, 0, 1, 2), expand=False))
 
 
 def _example(out: Console, example: Example) -> None:
     out.print("[bold]Before[/]" if example.after is not None else "[bold]Left alone[/]")
-    out.print(Padding(_code(example.before), (0, 0, 1, 2)))
+    out.print(Padding(_code(example.before), (0, 0, 1, 2), expand=False))
     if example.after is not None:
         out.print("[bold]After[/]")
-        out.print(Padding(_code(example.after), (0, 0, 1, 2)))
+        out.print(Padding(_code(example.after), (0, 0, 1, 2), expand=False))
 
 
 def _code(source: str) -> Syntax:

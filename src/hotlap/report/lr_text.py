@@ -32,7 +32,9 @@ def show(out: Console, found: Found, *, brief: bool = False) -> None:
         out.print()
     rate = sweep.suggestion()
     if rate is None:
-        out.print("[bold]no suggestion:[/] the loss did not fall within what was seen")
+        out.print(
+            "[bold]no suggestion:[/] the loss fell by no more than it varies from step to step"
+        )
         return
     out.print(f"[bold]learning rate {rate:.1e}[/], a fifth of where the loss is lowest")
     for name, reading in sweep.readings().items():

@@ -10,6 +10,12 @@ from hotlap.core.peaks import DevicePeaks, Peaks
 def show(out: Console, machine: Machine, peaks: Peaks) -> None:
     """The machine and its measured peaks."""
     out.print(machine.summary())
+    if peaks.busy(machine):
+        out.print(
+            f"others were at work when this was measured (load {peaks.load:.1f}): "
+            "`hotlap machine --refresh` when idle",
+            style="dim",
+        )
     for name, device in peaks.devices.items():
         drawn = Table(box=None, pad_edge=False, header_style="bold", title_justify="left")
         drawn.add_column(f"{name}: measured peak")

@@ -27,10 +27,14 @@ def show(out: Console, plans: Plans, shape: Shape, cluster: Cluster, batch: int)
         more = len(plans.fitting) - SHOWN
         if more > 0:
             out.print(f"and {more} more that fit", style="dim")
-    else:
+    elif plans.closest:
         out.print("nothing fits; what comes closest:", style="bold")
         out.print(_table(plans.closest[:CLOSEST], shape.unit))
+    else:
+        out.print("no layout is possible", style="bold")
     _left_out(out, plans, cluster)
+    if not plans.fitting and not plans.closest:
+        return
     out.print(
         "dp: replicate x shard; mb: sequences computed at once; again: what backward computes "
         "again; state: weights, gradients, optimizer; MFU: model FLOP/s over the peak",
@@ -79,11 +83,12 @@ def _left_out(out: Console, plans: Plans, cluster: Cluster) -> None:
         owners = Counter(_too_large(plan.memory, cluster) for plan in plans.closest)
         for why, count in owners.most_common():
             out.print(f"{count} left out: {why} over {limit}", style="dim")
-    for reason, count in plans.refused[:CLOSEST]:
+    shown = CLOSEST if plans.fitting or plans.closest else len(plans.refused)
+    for reason, count in plans.refused[:shown]:
         out.print(f"{count} left out: {reason}", style="dim")
-    others = sum(count for _, count in plans.refused[CLOSEST:])
+    others = sum(count for _, count in plans.refused[shown:])
     if others:
-        kinds = len(plans.refused) - CLOSEST
+        kinds = len(plans.refused) - shown
         out.print(f"{others} left out for {kinds} other reasons (--json)", style="dim")
 
 

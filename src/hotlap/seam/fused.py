@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
-from weakref import WeakSet
 
 import torch
 from torch.optim import Adagrad
@@ -29,12 +28,12 @@ def may_fuse(arguments: dict[str, Any]) -> bool:
 @contextmanager
 def where_supported(context: Context) -> Iterator[None]:
     """Before an optimizer's first step, take `fused` back where its kernel would refuse."""
-    seen: WeakSet[Optimizer] = WeakSet()
+    seen = f"_hotlap_seen_{context.name}"
 
     def check(optimizer: Optimizer, *_: Any) -> None:
-        if optimizer in seen:
+        if seen in optimizer.__dict__:
             return
-        seen.add(optimizer)
+        optimizer.__dict__[seen] = True
         why = _refusal(optimizer)
         if why and any(group.get("fused") for group in optimizer.param_groups):
             _unfuse(optimizer)

@@ -5,10 +5,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hotlap.core import choices
 from hotlap.core.errors import UsageError
 from hotlap.core.machine import Machine
-from hotlap.core.move import Choice
 from hotlap.core.numerics import Numerics
 from hotlap.core.registry import technique, techniques
 from hotlap.core.technique import How, Technique
@@ -116,15 +114,8 @@ def joined_facts(record: Technique, facts: Mapping[str, object]) -> dict[str, ob
 
 def values_of(record: Technique, machine: Machine) -> list[Values]:
     """Every combination of the values that the technique's choices can take here."""
-    named = {choice.name: _candidates(choice, machine) for choice in record.choices}
+    named = {choice.name: choice.on(machine) for choice in record.choices}
     return [dict(zip(named, combo, strict=True)) for combo in itertools.product(*named.values())]
-
-
-def _candidates(choice: Choice, machine: Machine) -> tuple[Any, ...]:
-    if isinstance(choice.values, str):
-        found: tuple[Any, ...] = getattr(choices, choice.values)(machine)
-        return found
-    return choice.values
 
 
 def known(names: tuple[str, ...]) -> tuple[str, ...]:

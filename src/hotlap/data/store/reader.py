@@ -166,7 +166,7 @@ class Store:
         if check.of(data) != int(self._checks[index]):
             raise StoreError(
                 f"sample {index} ({self._origin(index)}) of {self.path} was altered after packing: "
-                "its checksum differs; `hotlap pack verify` lists all such samples"
+                "its checksum differs"
             )
 
     def _cut(self, index: int) -> str:
