@@ -5,6 +5,10 @@ that nothing of hotlap is needed to time it. Blocks are short, so that both of a
 weather, and there are hundreds of them. Two processes of one program differ by some percent for as
 long as they live, in where their memory lies: so there are many pairs of processes, and what they
 say apart makes the interval (Student's t over the logarithms of their medians).
+
+All that `run` with an empty recipe leaves in a step is one hook behind the optimizer (a test in
+`tests/seam/test_session.py`). What it costs is also measured within one process, where nothing else
+differs: by blocks with the hook and without.
 """
 
 import math
@@ -48,17 +52,28 @@ class Loop:
             text=True,
         )
 
-    def block(self, steps: int) -> float:
-        """Seconds a step over so many steps."""
+    def block(self, steps: int, how: str = "") -> float:
+        """Seconds a step over so many steps; `how` as the loop takes it."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        self.process.stdin.write(f"{steps}\n")
+        self.process.stdin.write(f"{steps} {how}\n")
         self.process.stdin.flush()
         return float(self.process.stdout.readline()) / steps
 
     def end(self) -> None:
         """End of input ends the loop."""
         self.process.communicate(timeout=120)
+
+
+class Bare:
+    """A loop of which every block runs without hooks."""
+
+    def __init__(self, loop: Loop) -> None:
+        self._loop = loop
+
+    def block(self, steps: int) -> float:
+        """Seconds a step over so many steps."""
+        return self._loop.block(steps, "bare")
 
 
 @contextmanager
@@ -76,7 +91,7 @@ def loops(verb: list[str], size: tuple[str, str]) -> Iterator[tuple[Loop, Loop]]
         under.end()
 
 
-def pairs(plain: Loop, under: Loop, seconds: float) -> Iterator[Pair]:
+def pairs(plain: Loop | Bare, under: Loop, seconds: float) -> Iterator[Pair]:
     """Seconds a step of both, block by block; which one goes first alternates."""
     steps = max(1, math.ceil(BLOCK / plain.block(FEWEST_WARM)))
     end, first = time.monotonic() + seconds, False
@@ -93,6 +108,15 @@ def cost(verb: list[str], size: tuple[str, str], seconds: float) -> dict[str, An
     for _ in range(PROCESSES):
         with loops(verb, size) as both:
             rows.append(list(pairs(*both, seconds / PROCESSES)))
+    return {**estimate(rows), "rows": rows}
+
+
+def hook(size: tuple[str, str], seconds: float) -> dict[str, Any]:
+    """Race the loop below `run` against itself with the hook taken out."""
+    rows: list[list[Pair]] = []
+    for _ in range(PROCESSES):
+        with loops(VERBS["run"], size) as (_, under):
+            rows.append(list(pairs(Bare(under), under, seconds / PROCESSES)))
     return {**estimate(rows), "rows": rows}
 
 
@@ -116,6 +140,7 @@ def main(seconds: float) -> None:
         for name in VERBS
         for size in SIZES
     }
+    rows["run, 0.5 ms step, its hook alone"] = hook(SIZES["0.5 ms"], seconds)
     summary = {name: {k: v for k, v in row.items() if k != "rows"} for name, row in rows.items()}
     raw = {name: row["rows"] for name, row in rows.items()}
     record.write("lightness", f"python -m benchmarks.lightness {seconds:g}", raw, summary)

@@ -2,6 +2,10 @@
 
 import os
 
+import torch
+from torch.optim import optimizer
+from torch.utils.data import DataLoader
+
 from hotlap.core.spec import Mode, Spec
 from hotlap.seam.session import Session
 
@@ -36,3 +40,25 @@ def test_the_places_of_what_took_hold_here_stay():
     here.held("no_copy_from_numpy", "train.py:7")
     in_a_fork(lambda: here.held("no_copy_from_numpy"))
     assert here.standing()["held"] == {"no_copy_from_numpy": ["train.py:7"]}
+
+
+def test_an_empty_recipe_leaves_one_hook_behind_the_optimizer_and_no_more():
+    owners = (
+        torch,
+        torch.Tensor,
+        torch.autograd,
+        torch.nn.Module,
+        torch.optim.Optimizer,
+        DataLoader,
+    )
+    before = [dict(vars(owner)) for owner in owners]
+    hooks = len(optimizer._global_optimizer_post_hooks)
+    here = Session(Spec("test", Mode.RUN, "", {}))
+    here.enter()
+    try:
+        assert [dict(vars(owner)) for owner in owners] == before
+        assert len(optimizer._global_optimizer_post_hooks) == hooks + 1
+        assert not optimizer._global_optimizer_pre_hooks
+    finally:
+        here.undo.close()
+    assert len(optimizer._global_optimizer_post_hooks) == hooks

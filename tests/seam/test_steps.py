@@ -77,7 +77,37 @@ def test_only_the_outermost_call_is_wrapped_and_undone() -> None:
     assert SLOT not in model.__dict__
 
 
-def test_later_looks_end_with_calls_of_known_roots() -> None:
+def test_later_looks_are_some_time_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, roots = nn.Linear(2, 2), Roots()
+    roots.add(0, Counted().maker)
+    with roots.watching():
+        for _ in range(6):
+            roots.look()
+            for _ in range(4):
+                model(torch.ones(1, 2))
+                roots.step()
+        roots.look()
+        assert not roots.looking
+        monkeypatch.setattr("hotlap.seam.roots.APART", 0.0)
+        roots.look()
+        assert roots.looking
+
+
+def test_what_nobody_wants_to_wrap_is_called_as_ever_and_known() -> None:
+    criterion, roots, original = nn.MSELoss(), Roots(), nn.Module.__call__
+    roots.add(0, lambda *_: None)
+    with roots.watching():
+        for _ in range(4):
+            criterion(torch.ones(2), torch.ones(2))
+            roots.step()
+        assert criterion.__dict__[SLOT] == criterion._call_impl
+        assert roots.found == [criterion]
+        assert nn.Module.__call__ is original
+    assert SLOT not in criterion.__dict__
+
+
+def test_later_looks_end_with_calls_of_known_roots(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hotlap.seam.roots.APART", 0.0)
     model, later, counted, roots = nn.Linear(2, 2), nn.Linear(2, 2), Counted(), Roots()
     original, x = nn.Module.__call__, torch.ones(1, 2)
     roots.add(0, counted.maker)

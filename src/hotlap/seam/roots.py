@@ -4,12 +4,14 @@ The first outermost call of a module makes it a root. A root gets its wrapper in
 `_compiled_call_impl`, which `Module.__call__` consults, pickling drops and Dynamo knows, so that
 submodules run as they always did and `torch.compile` traces nothing of ours. Roots are found by a
 patch of `Module.__call__` that takes itself out while a root runs, and altogether once no new root
-has come for a few steps; it looks again whenever an epoch starts. Each time Python forgets what it
-knows of all module classes, which takes 0.2 ms: so later looks end with a few calls of known roots.
+has come for a few steps; it looks again when an epoch starts. Each time Python forgets what it
+knows of all module classes, which takes 0.2 ms: so later looks end with a few calls of known roots,
+and are half a second apart.
 """
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from time import monotonic
 from typing import Any
 
 import torch
@@ -24,6 +26,7 @@ QUIET_STEPS = 3
 LOOK_AGAIN = 512
 LONG_LOOKS = 4
 KNOWN_CALLS = 2
+APART = 0.5  # seconds
 
 
 class Roots:
@@ -37,6 +40,7 @@ class Roots:
         self._steps_left = LOOK_AGAIN
         self._inside = False
         self._looks = self._known = 0
+        self._looked = 0.0
         self._straight = False
 
     def add(self, order: int, maker: Maker) -> None:
@@ -60,8 +64,10 @@ class Roots:
 
     def look(self) -> None:
         """Look for new roots until some steps have passed without one."""
-        if not self._makers:
+        now = monotonic()
+        if not self._makers or (self._looks > LONG_LOOKS and now - self._looked < APART):
             return
+        self._looked = now
         self._steps_left = QUIET_STEPS
         self._known = 0
         if not self.looking:
@@ -120,7 +126,8 @@ class Roots:
 
     def _attach(self, module: Module) -> None:
         present = module.__dict__.get(SLOT)
-        if getattr(present, "hotlap_root", False) or isinstance(module, torch.jit.ScriptModule):
+        ours = getattr(present, "hotlap_root", False) or present == module._call_impl
+        if ours or isinstance(module, torch.jit.ScriptModule):
             self._known += 1
             return
         self._steps_left = QUIET_STEPS
@@ -132,6 +139,8 @@ class Roots:
         outer = inner
         for _, maker in reversed(self._makers):
             outer = maker(root, outer) or outer
+        if outer == root._call_impl:  # nobody wants it: what would be called anyway
+            return outer
         is_compiling = torch.compiler.is_dynamo_compiling
 
         def call(*args: Any, **kwargs: Any) -> Any:
