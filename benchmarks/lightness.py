@@ -1,14 +1,14 @@
 """What `hotlap run` and `hotlap profile` cost a step: paired blocks of one loop with and without.
 
-`python -m benchmarks.lightness [SECONDS]`: about so many for each figure. The loop times itself, so
-that nothing of hotlap is needed to time it. Blocks are short, so that both of a pair see the same
-weather, and there are hundreds of them. Two processes of one program differ by some percent for as
-long as they live, in where their memory lies: so there are many pairs of processes, and what they
-say apart makes the interval (Student's t over the logarithms of their medians).
+`python -m benchmarks.lightness [SECONDS [hook]]`: about so many for each figure. The loop times
+itself, so that nothing of hotlap is needed to time it. Blocks are short, so that both of a pair see
+the same weather, and there are hundreds of them. Two processes of one program differ by some
+percent for as long as they live, in where their memory lies: so there are many pairs of processes,
+and what they say apart makes the interval (Student's t over the logarithms of their medians).
 
 All that `run` with an empty recipe leaves in a step is one hook behind the optimizer (a test in
 `tests/seam/test_session.py`). What it costs is also measured within one process, where nothing else
-differs: by blocks with the hook and without.
+differs: by blocks with the hook and without (`hook`).
 """
 
 import math
@@ -133,18 +133,21 @@ def estimate(rows: list[list[Pair]]) -> dict[str, Any]:
     }
 
 
-def main(seconds: float) -> None:
-    """Measure both verbs at both sizes."""
-    rows = {
-        f"{name}, {size} step": cost(VERBS[name], SIZES[size], seconds)
-        for name in VERBS
-        for size in SIZES
-    }
-    rows["run, 0.5 ms step, its hook alone"] = hook(SIZES["0.5 ms"], seconds)
+def main(seconds: float, part: str = "") -> None:
+    """Measure both verbs at both sizes, or the hook alone."""
+    if part == "hook":
+        rows = {"run, 0.5 ms step, its hook alone": hook(SIZES["0.5 ms"], seconds)}
+    else:
+        rows = {
+            f"{name}, {size} step": cost(VERBS[name], SIZES[size], seconds)
+            for name in VERBS
+            for size in SIZES
+        }
     summary = {name: {k: v for k, v in row.items() if k != "rows"} for name, row in rows.items()}
     raw = {name: row["rows"] for name, row in rows.items()}
-    record.write("lightness", f"python -m benchmarks.lightness {seconds:g}", raw, summary)
+    command = f"python -m benchmarks.lightness {seconds:g} {part}".strip()
+    record.write(f"lightness-{part}".strip("-"), command, raw, summary)
 
 
 if __name__ == "__main__":
-    main(float(sys.argv[1]) if len(sys.argv) > 1 else 20.0)
+    main(float(sys.argv[1]) if len(sys.argv) > 1 else 20.0, *sys.argv[2:])

@@ -13,10 +13,11 @@ from benchmarks import (
 from benchmarks.data import cold, scale, speed
 from benchmarks.parallel import kills, parity, plan, tune_ddp
 
-lightness.main(60)
+lightness.main(80)
+lightness.main(80, "hook")
 honesty.main(40, 10, 30)
 lint_speed.main(100_000)
-patch_parity.main(20, 3, list(patch_parity.SCRIPTS))
+patch_parity.main(15, 6, list(patch_parity.SCRIPTS))
 engine.main(60)
 optim.main("all")
 techniques.main()
