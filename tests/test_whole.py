@@ -12,7 +12,7 @@ from idioms.manifest import FOLDER, IDIOMS, Idiom
 LIKE_OTHERS = {
     *("packed_rnn", "optimizer_list", "custom_collate", "functional_params", "wgan"),
     *("schedule_ema", "iterable_workers", "plain_loader", "hf_output"),
-    *("worker_forkserver", "cpu_autocast", "data_parallel"),
+    *("tuple_output", "worker_forkserver", "cpu_autocast", "data_parallel"),
 }
 CASES = [
     pytest.param(

@@ -130,6 +130,7 @@ while True:
 """
 
 
+@pytest.mark.slow
 def test_of_two_optimizers_one_is_driven(project: Path) -> None:
     (project / "gan.py").write_text(GAN)
     two = document("--steps", "20", "--to", "0.1", "--optimizer", "2", "gan.py", cwd=project)

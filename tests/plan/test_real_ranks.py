@@ -11,7 +11,7 @@ from hotlap.plan.child import ask
 
 HERE = Path(__file__).parent
 LAYOUTS = json.loads((HERE / "layouts.json").read_text())
-QUICK = ("one process", "fsdp 2, mixed", "tensor + sequence 2", "pipeline 2")
+QUICK = ("one process", "tensor + sequence 2")
 ROW = "rank {rank}: {peak} bytes really, {dry} by dry run"
 
 

@@ -65,7 +65,7 @@ if __name__ == "__main__":
 '''
 
 
-@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("workers", [pytest.param(0, marks=pytest.mark.slow), 2])
 def test_training_with_resume_leaves_the_tree_alone(workers: int, tmp_path: Path) -> None:
     pytest.importorskip("tensorboard")
     said = make_bench(tmp_path).compare(TRAIN.format(workers=workers, tensorboard=not workers))
