@@ -57,6 +57,8 @@ def lint(
     judge = _judged_with_profile if profiled else _judged
     spots = judge(paths or (Path(),), config)
     _WRITERS[form](spots)
+    if spots and form == "text" and not (config.hints or profiled):
+        click.echo("patterns whose cost depends on the workload: --hints, or --profile", err=True)
     return NEGATIVE if any(not spot.hint for spot in spots) else OK
 
 

@@ -70,7 +70,8 @@ def main() -> None:
 
     try:
         code = hotlap.main(prog_name="hotlap", auto_envvar_prefix="HOTLAP", standalone_mode=False)
-    except click.Abort:
+    except click.Abort:  # a Ctrl-C that no verb turned into what is known so far
+        click.echo("hotlap: interrupted", err=True)
         sys.exit(130)
     except click.ClickException as error:
         error.show()

@@ -157,9 +157,10 @@ def _kept(path: Path, name: str, entry: Any) -> Kept:
     record = technique(name)
     values = {k: v for k, v in entry.items() if k not in _FIGURES}
     wanted = {choice.name for choice in record.choices}
-    if set(values) != wanted:
-        missing = ", ".join(sorted(wanted ^ set(values)))
-        raise UsageError(f"{path}: techniques.{name} has the wrong values ({missing})")
+    for what, names in (("lacks", wanted - set(values)), ("has no", set(values) - wanted)):
+        if names:
+            known = f"its values: {', '.join(sorted(wanted)) or 'none'}"
+            raise UsageError(f"{path}: techniques.{name} {what} {', '.join(sorted(names))}", known)
     for choice in record.choices:
         if type(values[choice.name]) is not choice.kind:
             given = f"techniques.{name}: {choice.name} is {values[choice.name]!r}"

@@ -1,13 +1,14 @@
 """How the catalogue looks in the terminal."""
 
 from rich.console import Console
-from rich.padding import Padding
 from rich.syntax import Syntax
 from rich.table import Table
+from rich.text import Text
 
 from hotlap.core.move import Call, Choice, Env, Flag, Keyword, Move, Wrap
 from hotlap.core.pattern import Pattern
 from hotlap.core.technique import Example, Technique
+from hotlap.report.words import hanging
 
 
 def show_all(out: Console, records: list[Technique]) -> None:
@@ -57,19 +58,25 @@ def _pattern(pattern: Pattern) -> str:
 
 def _section(out: Console, title: str, text: str) -> None:
     out.print(f"[bold]{title}[/]")
-    out.print(Padding(text, (0, 0, 1, 2), expand=False))
+    for line in text.splitlines():
+        out.print(hanging(line, out.width, "  ", "  "), markup=False, soft_wrap=True)
+    out.print()
 
 
 def _example(out: Console, example: Example) -> None:
-    out.print("[bold]Before[/]" if example.after is not None else "[bold]Left alone[/]")
-    out.print(Padding(_code(example.before), (0, 0, 1, 2), expand=False))
+    _code(out, "Left alone" if example.after is None else "Before", example.before)
     if example.after is not None:
-        out.print("[bold]After[/]")
-        out.print(Padding(_code(example.after), (0, 0, 1, 2), expand=False))
+        _code(out, "After", example.after)
 
 
-def _code(source: str) -> Syntax:
-    return Syntax(source.strip("\n"), "python", theme="ansi_dark", background_color="default")
+def _code(out: Console, title: str, source: str) -> None:
+    """Line by line: a block would be padded with blanks to its longest line."""
+    out.print(f"[bold]{title}[/]")
+    drawn = Syntax("", "python", theme="ansi_dark", background_color="default")
+    for line in drawn.highlight(source.strip("\n")).split():
+        line.rstrip()
+        out.print(Text("  ") + line, soft_wrap=True)
+    out.print()
 
 
 def describe(move: Move) -> str:

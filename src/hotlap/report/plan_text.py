@@ -88,8 +88,7 @@ def _left_out(out: Console, plans: Plans, cluster: Cluster) -> None:
         out.print(f"{count} left out: {reason}", style="dim")
     others = sum(count for _, count in plans.refused[shown:])
     if others:
-        kinds = len(plans.refused) - shown
-        out.print(f"{others} left out for {kinds} other reasons (--json)", style="dim")
+        out.print(f"{others} left out for other reasons (--json)", style="dim")
 
 
 def _too_large(held: Memory, cluster: Cluster) -> str:

@@ -113,9 +113,8 @@ def _show_floor(out: Console, result: TuneResult) -> None:
     if result.floor is not None:
         e = result.floor.estimate
         same = "repeats exactly" if result.deterministic else "is not deterministic by itself"
-        out.print(
-            f"the script against itself: {ratio(e.ratio)} {interval(e)}; a run {same}", style="dim"
-        )
+        told = f"{ratio(e.ratio)} {interval(e)}" if e.pairs >= ENOUGH else "too few pairs to tell"
+        out.print(f"the script against itself: {told}; a run {same}", style="dim")
         if e.high > NOISY * e.low and e.pairs >= ENOUGH:
             out.print("the machine is very noisy at the moment: small gains cannot be seen")
     for ceiling in result.ceilings:

@@ -2,7 +2,9 @@
 
 import atexit
 import os
+import signal
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
@@ -74,7 +76,8 @@ class _Report:
         rec.leave_alone()
         if self._rank:
             return
-        self._report(ended)
+        with _undisturbed():
+            self._report(ended)
         if ended == "steps" and rec.session.spec.options.get("stop"):
             rec.session.wire.receive()
 
@@ -90,6 +93,21 @@ class _Report:
             rec.session.wire.send("profile", **fields, **rec.session.standing())
         if ended == "exit" and getattr(sys, "last_type", None) is KeyboardInterrupt:
             _interrupted_again()
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """A second Ctrl-C, as `timeout` sends it, does not break off the report of what is known."""
+    mine = threading.current_thread() is threading.main_thread()
+    before = signal.getsignal(signal.SIGINT)
+    if not mine or before is None:
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _interrupted_again() -> None:
