@@ -145,12 +145,21 @@ def test_race_decides_by_exit_code(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {".hotlap"}
 
 
-def test_a_technique_in_a_folder_of_ones_own(tmp_path: Path) -> None:
+@pytest.fixture
+def more(tmp_path: Path) -> dict[str, str]:
+    """A folder with a technique of one's own."""
     (tmp_path / "more").mkdir()
     (tmp_path / "more" / "my_fused.py").write_text((FOLDER / "fused_optimizer.py").read_text())
-    more = {"HOTLAP_TECHNIQUES": str(tmp_path / "more")}
+    return {"HOTLAP_TECHNIQUES": str(tmp_path / "more")}
+
+
+def test_a_technique_of_ones_own_is_explained(tmp_path: Path, more: dict[str, str]) -> None:
     assert "my_fused" in call("explain", cwd=tmp_path, **more).stdout
     assert "Why it is faster" in call("explain", "my_fused", cwd=tmp_path, **more).stdout
+
+
+@pytest.mark.slow
+def test_a_technique_of_ones_own_is_raced(tmp_path: Path, more: dict[str, str]) -> None:
     tune = ["tune", "--json", "--budget", "90s", "--only", "my_fused", sys.executable, str(MLP)]
     done = call(*tune, cwd=tmp_path, **more)
     rows = {row["technique"]: row for row in json.loads(done.stdout)["outcomes"]}

@@ -106,6 +106,7 @@ def test_the_curve_is_the_scripts_own_at_those_rates(project: Path) -> None:
     assert found["losses"] == pytest.approx(losses[1:], rel=1e-5)
 
 
+@pytest.mark.slow
 def test_a_short_run_is_used_whole(project: Path) -> None:
     out, _ = call("--steps", "200", "train.py", "41", cwd=project)
     assert "the program's whole run has 40 steps" in out or "diverged" in out
