@@ -17,8 +17,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from statistics import fmean, median, stdev
 from typing import Any
@@ -36,6 +37,8 @@ WARM = 1.0
 FEWEST_WARM = 80
 
 Pair = tuple[float, float]
+Block = Callable[[int], float]
+"""Runs so many steps; returns seconds a step."""
 
 
 class Loop:
@@ -65,17 +68,6 @@ class Loop:
         self.process.communicate(timeout=120)
 
 
-class Bare:
-    """A loop of which every block runs without hooks."""
-
-    def __init__(self, loop: Loop) -> None:
-        self._loop = loop
-
-    def block(self, steps: int) -> float:
-        """Seconds a step over so many steps."""
-        return self._loop.block(steps, "bare")
-
-
 @contextmanager
 def loops(verb: list[str], size: tuple[str, str]) -> Iterator[tuple[Loop, Loop]]:
     """The plain loop and the loop below a verb, both warm."""
@@ -91,32 +83,27 @@ def loops(verb: list[str], size: tuple[str, str]) -> Iterator[tuple[Loop, Loop]]
         under.end()
 
 
-def pairs(plain: Loop | Bare, under: Loop, seconds: float) -> Iterator[Pair]:
+def pairs(plain: Block, under: Block, seconds: float) -> Iterator[Pair]:
     """Seconds a step of both, block by block; which one goes first alternates."""
-    steps = max(1, math.ceil(BLOCK / plain.block(FEWEST_WARM)))
+    steps = max(1, math.ceil(BLOCK / plain(FEWEST_WARM)))
     end, first = time.monotonic() + seconds, False
     while time.monotonic() < end:
         first = not first
         order = (plain, under) if first else (under, plain)
-        took = {id(loop): loop.block(steps) for loop in order}
-        yield took[id(plain)], took[id(under)]
+        took = {block: block(steps) for block in order}
+        yield took[plain], took[under]
 
 
-def cost(verb: list[str], size: tuple[str, str], seconds: float) -> dict[str, Any]:
-    """Race the plain loop against the loop below a verb."""
+def cost(verb: str, size: str, seconds: float, *, hook: bool = False) -> dict[str, Any]:
+    """Race the plain loop against the loop below a verb; with `hook`, the latter without its hook.
+
+    Without its hook it is the same process, and stands for the plain loop.
+    """
     rows: list[list[Pair]] = []
     for _ in range(PROCESSES):
-        with loops(verb, size) as both:
-            rows.append(list(pairs(*both, seconds / PROCESSES)))
-    return {**estimate(rows), "rows": rows}
-
-
-def hook(size: tuple[str, str], seconds: float) -> dict[str, Any]:
-    """Race the loop below `run` against itself with the hook taken out."""
-    rows: list[list[Pair]] = []
-    for _ in range(PROCESSES):
-        with loops(VERBS["run"], size) as (_, under):
-            rows.append(list(pairs(Bare(under), under, seconds / PROCESSES)))
+        with loops(VERBS[verb], SIZES[size]) as (plain, under):
+            base = partial(under.block, how="bare") if hook else plain.block
+            rows.append(list(pairs(base, under.block, seconds / PROCESSES)))
     return {**estimate(rows), "rows": rows}
 
 
@@ -136,13 +123,9 @@ def estimate(rows: list[list[Pair]]) -> dict[str, Any]:
 def main(seconds: float, part: str = "") -> None:
     """Measure both verbs at both sizes, or the hook alone."""
     if part == "hook":
-        rows = {"run, 0.5 ms step, its hook alone": hook(SIZES["0.5 ms"], seconds)}
+        rows = {"run, 0.5 ms step, its hook alone": cost("run", "0.5 ms", seconds, hook=True)}
     else:
-        rows = {
-            f"{name}, {size} step": cost(VERBS[name], SIZES[size], seconds)
-            for name in VERBS
-            for size in SIZES
-        }
+        rows = {f"{v}, {size} step": cost(v, size, seconds) for v in VERBS for size in SIZES}
     summary = {name: {k: v for k, v in row.items() if k != "rows"} for name, row in rows.items()}
     raw = {name: row["rows"] for name, row in rows.items()}
     command = f"python -m benchmarks.lightness {seconds:g} {part}".strip()

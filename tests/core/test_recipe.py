@@ -7,6 +7,7 @@ import pytest
 
 from hotlap.core.errors import UsageError
 from hotlap.core.machine import detect
+from hotlap.core.move import Choice
 from hotlap.core.recipe import Kept, Measured, Recipe, script_of
 
 MEASURED = Measured(command="python train.py", ratio=2.5, interval=(2.4, 2.6), pairs=12)
@@ -75,3 +76,8 @@ def test_stale_names_each_thing_that_changed(tmp_path: Path) -> None:
     assert recipe.stale(machine, "2.14.0", command)[0] == "torch was 2.13.0 and is 2.14.0"
     other = replace(machine, cpu="another")
     assert "another machine" in recipe.stale(other, "2.13.0", command)[0]
+
+
+def test_a_choice_may_be_between_values_of_several_types() -> None:
+    assert Choice("level", (None, 0.5, 1.0)).kinds == {type(None), float}
+    assert Choice("threads", "thread_counts").kinds == {int}

@@ -28,12 +28,11 @@ class Choice:
         return self._maker()(machine) if isinstance(self.values, str) else self.values
 
     @property
-    def kind(self) -> type:
-        """The candidates' type."""
+    def kinds(self) -> frozenset[type]:
+        """The candidates' types."""
         if isinstance(self.values, str):
-            kind: type = get_args(get_type_hints(self._maker())["return"])[0]
-            return kind
-        return type(self.values[0])
+            return frozenset(get_args(get_type_hints(self._maker())["return"])[:1])
+        return frozenset(map(type, self.values))
 
     def _maker(self) -> Callable[[Machine], tuple[Any, ...]]:
         maker: Callable[[Machine], tuple[Any, ...]] = getattr(choices, str(self.values))

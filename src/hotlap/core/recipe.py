@@ -162,9 +162,10 @@ def _kept(path: Path, name: str, entry: Any) -> Kept:
             known = f"its values: {', '.join(sorted(wanted)) or 'none'}"
             raise UsageError(f"{path}: techniques.{name} {what} {', '.join(sorted(names))}", known)
     for choice in record.choices:
-        if type(values[choice.name]) is not choice.kind:
+        if type(values[choice.name]) not in choice.kinds:
             given = f"techniques.{name}: {choice.name} is {values[choice.name]!r}"
-            raise UsageError(f"{path}: {given}", f"give {WORDS[choice.kind]}")
+            words = sorted(WORDS.get(kind, kind.__name__) for kind in choice.kinds)
+            raise UsageError(f"{path}: {given}", f"give {' or '.join(words)}")
     figures = {k: _tuple(entry[k]) for k in _FIGURES if k in entry}
     return Kept(values, **figures)
 

@@ -33,7 +33,7 @@ def show(out: Console, plans: Plans, shape: Shape, cluster: Cluster, batch: int)
     else:
         out.print("no layout is possible", style="bold")
     _left_out(out, plans, cluster)
-    if not plans.fitting and not plans.closest:
+    if not (plans.fitting or plans.closest):
         return
     out.print(
         "dp: replicate x shard; mb: sequences computed at once; again: what backward computes "

@@ -6,7 +6,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING
 
 import torch
@@ -76,7 +76,7 @@ class _Report:
         rec.leave_alone()
         if self._rank:
             return
-        with _undisturbed():
+        with _undisturbed() if ended == "exit" else nullcontext():
             self._report(ended)
         if ended == "steps" and rec.session.spec.options.get("stop"):
             rec.session.wire.receive()
