@@ -6,7 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from hotlap.data.loader.memory import Pool, Space
-from hotlap.data.loader.parcel import Parcel, packed, size_of
+from hotlap.data.loader.parcel import size_of
 from hotlap.data.loader.plan import Step
 from hotlap.data.loader.reading import Fetched, Reader
 
@@ -58,18 +58,15 @@ class Local:
             del future
 
     def _read(self, step: Step) -> Fetched:
-        """Read into a buffer of the pool, whose size the first batch gives."""
+        """Read, into a buffer of the pool if the reader fills one; the first batch tells its size.
+
+        What lies in the buffer keeps it lent.
+        """
         if not self._reader.fills:
             return self._presented(self._reader.fetch(step, Space(_NO_MEMORY)))
-        if not self._pool.size:
-            fetched = self._reader.fetch(step, Space(_NO_MEMORY))
-            self._pool.size = size_of(fetched.value)
-            return self._presented(fetched)
-        space = Space(self._pool.take())
-        fetched = self._reader.fetch(step, space)
-        parcel: Parcel = packed(fetched.value, space)
-        opened = parcel.opened(self._pool.lent(space.memory))
-        return self._presented(Fetched(opened, fetched.replaced))
+        fetched = self._reader.fetch(step, Space(self._pool.lent()))
+        self._pool.size = self._pool.size or size_of(fetched.value)
+        return self._presented(fetched)
 
     def _presented(self, fetched: Fetched) -> Fetched:
         return Fetched(self._reader.present(fetched.value), fetched.replaced)

@@ -51,19 +51,19 @@ class Pool:
         self._pin = pin
         self.size = 0
 
-    def take(self) -> Any:
-        """Return a free buffer of at least `size` bytes."""
+    def lent(self) -> Any:
+        """Return `size` bytes or more, free again when the last view of this array is gone."""
+        memory = self._taken()
+        view = need("numpy").frombuffer(memoryview(memory), "u1")  # what views of it hold on to
+        weakref.finalize(view, self._free.append, memory).atexit = False
+        return view
+
+    def _taken(self) -> Any:
         while self._free:
             memory = self._free.pop()
             if len(memory) >= self.size:
                 return memory
         return torch.empty(self.size, dtype=torch.uint8, pin_memory=self._pin).numpy()
-
-    def lent(self, memory: Any) -> torch.Tensor:
-        """Return a tensor over a buffer, which is free again when the last view of it is gone."""
-        view = memory[:]
-        weakref.finalize(view, self._free.append, memory).atexit = False
-        return torch.from_numpy(view)
 
 
 class Ring:

@@ -9,7 +9,7 @@ from hotlap.data.errors import StoreError
 from hotlap.data.extras import need
 from hotlap.data.store.manifest import Shard
 
-PROBES = 8
+PROBES = 4
 Place = tuple[int, int, int]
 
 
@@ -68,15 +68,16 @@ class Places:
         starts = self._starts[asked]
         at = (starts - self._shard_start[shards]).tolist()
         length = (self._ends[asked] - starts).tolist()
-        handles = [self._handle(shard) for shard in shards.tolist()]
-        return list(zip(handles, at, length, strict=True))
+        shards = shards.tolist()
+        handles = {shard: self._handle(shard) for shard in set(shards)}
+        return list(zip(map(handles.__getitem__, shards), at, length, strict=True))
 
     def advise(self, indices: Any) -> None:
         """Tell the kernel what is read soon, unless a few of the samples show that it is there."""
-        places = self.many(indices)
-        if all(_in_memory(*place) for place in places[:: len(places) // PROBES + 1]):
+        probes = indices[:: len(indices) // PROBES + 1]
+        if all(_in_memory(*place) for place in self.many(probes)):
             return
-        for handle, at, length in places:
+        for handle, at, length in self.many(indices):
             os.posix_fadvise(handle, at, length, os.POSIX_FADV_WILLNEED)
 
     def _handle(self, shard: int) -> int:
