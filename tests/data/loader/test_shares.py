@@ -1,6 +1,12 @@
-import pytest
+from types import SimpleNamespace
 
-from hotlap.data.loader.choose import Wish, shares
+import pytest
+import torch
+
+from hotlap.data.loader.choose import Wish, begun, shares
+from hotlap.data.loader.local import Local
+from hotlap.data.loader.plan import Step
+from hotlap.data.loader.reading import Fetched
 
 
 @pytest.mark.parametrize(
@@ -27,3 +33,49 @@ def test_decoding_is_shared_among_processes_and_their_threads(workers, threads, 
 def test_datasets_of_the_user_are_never_read_by_several_threads(workers, cores, wanted):
     assert shares(False, Wish(workers, None, False), cores) == wanted
     assert shares(False, Wish(workers, 4, False), cores) == wanted
+
+
+class Noting:
+    """A reader of batches that are their steps' places; it notes what it is asked, in order."""
+
+    fills = changes = False
+    threads = light = True
+
+    def __init__(self):
+        self.asked = []
+
+    def ahead(self, step):
+        self.asked.append(("ahead", step.delivered))
+
+    def fetch(self, step, space):
+        self.asked.append(("fetch", step.delivered))
+        return Fetched(step.delivered)
+
+    def present(self, value):
+        return value
+
+
+@pytest.mark.parametrize(
+    ("device", "asked", "wanted"),
+    [
+        (False, None, 0),
+        (True, None, 1),
+        (False, 2, 2),
+        (True, 2, 2),
+    ],
+)
+def test_copies_get_a_thread_where_a_device_computes_meanwhile(monkeypatch, device, asked, wanted):
+    monkeypatch.setattr(torch, "accelerator", SimpleNamespace(is_available=lambda: device))
+    engine, first = begun(Noting(), Wish(None, asked, False), iter([]))
+    assert isinstance(engine, Local)
+    assert engine._threads == wanted
+    assert not first
+
+
+def test_without_threads_a_batch_is_read_when_asked_for_and_its_reader_told_one_before():
+    reader = Noting()
+    batches = Local(reader, 0).run(Step([], 0, place) for place in (1, 2, 3))
+    assert next(batches)[1].value == 1
+    assert reader.asked == [("ahead", 1), ("ahead", 2), ("fetch", 1)]
+    assert [fetched.value for _, fetched in batches] == [2, 3]
+    assert reader.asked[3:] == [("ahead", 3), ("fetch", 2), ("fetch", 3)]

@@ -5,6 +5,8 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import torch
+
 from hotlap.data.loader.forked import Forked
 from hotlap.data.loader.local import Local
 from hotlap.data.loader.parcel import size_of
@@ -68,11 +70,16 @@ def shares(threaded: bool, wish: Wish, cores: int) -> tuple[int, int]:
 
 
 def _threads_here(reader: Reader, wish: Wish) -> int:
+    """Return the threads that read beside the caller's.
+
+    What is little more than a copy gets one only where a device computes meanwhile: beside a model
+    on the same cores it would cost what passing batches between threads costs, and gain nothing.
+    """
     if not reader.threads:
         return 0
     if wish.threads is not None:
         return wish.threads
-    return 1 if reader.light else cores()
+    return int(torch.accelerator.is_available()) if reader.light else cores()
 
 
 def cores() -> int:

@@ -43,7 +43,7 @@ class Loader:
         drop_last: leave the last batch out unless it is full.
         device: where batches go; on CUDA copied one ahead, from pinned memory.
         workers: processes; 0 reads in this one; None chooses by what the first batch took.
-        threads: in each process that reads a store.
+        threads: in each process that reads a store; None chooses.
         collate_fn: joins a dataset's samples.
         fields: of the store's samples, given after the images.
         decoder: for encoded images; a `DeviceDecoder` has JPEGs decoded on `device`.

@@ -2,7 +2,8 @@
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 from hotlap.data.loader.memory import Pool, Space
@@ -14,7 +15,7 @@ AHEAD = 1
 
 
 class Local:
-    """Reads with `threads` threads; none at all when it is 0."""
+    """Reads with `threads` threads; when it is 0, each batch as it is asked for."""
 
     def __init__(self, reader: Reader, threads: int, pin: bool = False) -> None:
         self._reader = reader
@@ -24,11 +25,11 @@ class Local:
     def run(self, steps: Iterator[Step]) -> Iterator[tuple[Step, Fetched]]:
         """Yield every step with its batch, in order."""
         if not self._threads:
-            yield from ((step, self._read(step)) for step in steps)
+            yield from self._ahead(steps, lambda step: partial(self._read, step))
             return
         executor = ThreadPoolExecutor(self._threads, thread_name_prefix="hotlap-loader")
         try:
-            yield from self._ahead(steps, lambda step: executor.submit(self._read, step))
+            yield from self._ahead(steps, lambda step: executor.submit(self._read, step).result)
         finally:
             executor.shutdown(wait=True, cancel_futures=True)
 
@@ -42,20 +43,22 @@ class Local:
         self._pool = Pool()
 
     def _ahead(
-        self, steps: Iterator[Step], submit: Callable[[Step], "Future[Fetched]"]
+        self, steps: Iterator[Step], begin: Callable[[Step], Callable[[], Fetched]]
     ) -> Iterator[tuple[Step, Fetched]]:
-        waiting: deque[tuple[Step, Future[Fetched]]] = deque()
+        """Tell the reader of steps, and begin them, before they are waited for."""
+        waiting: deque[tuple[Step, Callable[[], Fetched]]] = deque()
         for step in steps:
             self._reader.ahead(step)
-            waiting.append((step, submit(step)))
-            if len(waiting) >= self._threads + AHEAD:
-                first, future = waiting.popleft()
-                yield first, future.result()
-                del future
+            waiting.append((step, begin(step)))
+            if len(waiting) > max(self._threads, AHEAD):
+                yield self._first(waiting)
         while waiting:
-            first, future = waiting.popleft()
-            yield first, future.result()
-            del future
+            yield self._first(waiting)
+
+    @staticmethod
+    def _first(waiting: deque[tuple[Step, Callable[[], Fetched]]]) -> tuple[Step, Fetched]:
+        step, finish = waiting.popleft()
+        return step, finish()
 
     def _read(self, step: Step) -> Fetched:
         """Read, into a buffer of the pool if the reader fills one; the first batch tells its size.
