@@ -30,15 +30,16 @@ class Places:
         self._np = need("numpy")
         self._folder = folder
         self._files = [shard.file for shard in shards]
-        self._ends = self._np.cumsum(lengths)
-        self._starts = self._ends - lengths
-        self._shard_start = self._np.cumsum([0, *(shard.bytes for shard in shards)])[:-1]
-        self._sample_end = self._np.cumsum([shard.samples for shard in shards])
+        self._lengths = lengths
         self._handles: dict[int, int] = {}
-        self._agree(shards, lengths)
+        samples = [shard.samples for shard in shards]
+        self._agree(shards, lengths, self._np.cumsum(samples).tolist())
+        before = self._np.cumsum([0, *(shard.bytes for shard in shards)])[:-1]
+        self._shards = self._np.repeat(self._np.arange(len(shards), dtype="u4"), samples)
+        self._at = self._np.cumsum(lengths) - lengths - self._np.repeat(before, samples)
 
     def __len__(self) -> int:
-        return len(self._ends)
+        return len(self._lengths)
 
     def close(self) -> None:
         """Close the files."""
@@ -48,29 +49,25 @@ class Places:
 
     def length(self, index: int) -> int:
         """Bytes of one payload."""
-        return int(self._ends[index] - self._starts[index])
+        return int(self._lengths[index])
 
     def one(self, index: int) -> Place:
         """Return a sample's place: `many` of one, without arrays."""
         if not 0 <= index < len(self):
             raise self._outside()
-        shard = int(self._sample_end.searchsorted(index, "right"))
-        start = int(self._starts[index])
-        at = start - int(self._shard_start[shard])
-        return self._handle(shard), at, int(self._ends[index]) - start
+        return self._handle(int(self._shards[index])), int(self._at[index]), self.length(index)
 
     def many(self, indices: Any) -> list[Place]:
         """Return the places of samples, a sequence or an array of integers."""
         asked = self._np.asarray(indices, "i8")
         if len(asked) and not 0 <= asked.min() <= asked.max() < len(self):
             raise self._outside()
-        shards = self._np.searchsorted(self._sample_end, asked, "right")
-        starts = self._starts[asked]
-        at = (starts - self._shard_start[shards]).tolist()
-        length = (self._ends[asked] - starts).tolist()
-        shards = shards.tolist()
+        shards = self._shards[asked].tolist()
         handles = {shard: self._handle(shard) for shard in set(shards)}
-        return list(zip(map(handles.__getitem__, shards), at, length, strict=True))
+        found = map(handles.__getitem__, shards)
+        return list(
+            zip(found, self._at[asked].tolist(), self._lengths[asked].tolist(), strict=True)
+        )
 
     def advise(self, indices: Any) -> None:
         """Tell the kernel what is read soon, unless a few of the samples show that it is there."""
@@ -99,12 +96,10 @@ class Places:
     def _outside(self) -> IndexError:
         return IndexError(f"{self._folder} has samples 0 to {len(self) - 1}")
 
-    def _agree(self, shards: Sequence[Shard], lengths: Any) -> None:
-        ends = self._sample_end.tolist()
+    def _agree(self, shards: Sequence[Shard], lengths: Any, ends: list[int]) -> None:
         sums = [int(lengths[a:b].sum()) for a, b in zip([0, *ends], ends, strict=False)]
-        if len(lengths) != sum(shard.samples for shard in shards) or sums != [
-            shard.bytes for shard in shards
-        ]:
+        wanted = [shard.bytes for shard in shards]
+        if len(lengths) != sum(shard.samples for shard in shards) or sums != wanted:
             raise StoreError(
                 f"{self._folder}: manifest and tables do not belong together: pack again"
             )

@@ -97,15 +97,15 @@ class Store:
             out: a C-contiguous uint8 array (len(indices), bytes of a row).
 
         """
-        trusted = self._trusted
-        fresh = ~trusted[indices]
+        fresh = (~self._trusted[indices]).nonzero()[0].tolist()
         places = self._places.many(indices)
         for target, (handle, at, length), index in zip(out, places, indices, strict=True):
             if os.preadv(handle, [target], at) != length:
                 raise StoreError(self._cut(index))
-        for which in fresh.nonzero()[0].tolist():
+        for which in fresh:
             self._compare(int(indices[which]), out[which])
-        trusted[indices] = True
+        if fresh:
+            self._trusted[indices] = True
 
     def read(self, index: int, start: int, length: int) -> bytes:
         """Return a part of one payload, which is checked as a whole on its first read."""
