@@ -147,7 +147,7 @@ def test_a_tune_proposes_it_too(project):
 
 @pytest.mark.slow
 def test_workers_that_copy_a_list_are_told(project):
-    found = hotlap(project, "profile", "--json", "--seconds", "9", "--steps", "9999",
+    found = hotlap(project, "profile", "--json", "--budget", "9", "--steps", "9999",
                    sys.executable, "growing.py")  # fmt: skip
     (finding,) = [f for f in found["findings"] if f["remedies"][0]["id"] == "worker_memory"]
     assert "samples is a list of 1,000,000 Python objects" in finding["remedies"][0]["says"]

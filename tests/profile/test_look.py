@@ -47,7 +47,7 @@ def test_bounds_as_the_probe_takes_them():
 
 
 @pytest.mark.parametrize(
-    "options", [["--steps", "-5"], ["--steps", "0"], ["--steps", "x"], ["--seconds", "-1"]]
+    "options", [["--steps", "-5"], ["--steps", "0"], ["--steps", "x"], ["--budget", "-1"]]
 )
 def test_senseless_bounds_are_refused(options):
     done = CliRunner().invoke(profile, [*options, "python", "train.py"])

@@ -32,7 +32,7 @@ OPTIONAL = {
 
 
 def profile(script: Path, tmp_path: Path, seconds: str) -> dict[str, Any]:
-    command = [sys.executable, "-m", "hotlap", "profile", "--json", "--seconds", seconds]
+    command = [sys.executable, "-m", "hotlap", "profile", "--json", "--budget", seconds]
     done = subprocess.run(
         [*command, sys.executable, str(script)],
         cwd=tmp_path,

@@ -1,7 +1,9 @@
 """What a session says of its techniques."""
 
 import os
+from time import monotonic
 
+import pytest
 import torch
 from torch.optim import optimizer
 from torch.utils.data import DataLoader
@@ -62,3 +64,18 @@ def test_an_empty_recipe_leaves_one_hook_behind_the_optimizer_and_no_more():
     finally:
         here.undo.close()
     assert len(optimizer._global_optimizer_post_hooks) == hooks
+
+
+@pytest.mark.parametrize("mode", [Mode.RUN, Mode.RACE])
+def test_a_new_optimizer_has_its_model_found(mode):
+    here = Session(Spec("test", mode, "", {"no_grad_eval": {}}))
+    here.enter()
+    try:
+        here.roots._stop()
+        here.roots._looks, here.roots._looked = 99, monotonic()
+        here.roots.look()
+        assert not here.roots.looking
+        torch.optim.SGD(torch.nn.Linear(1, 1).parameters())
+        assert here.roots.looking
+    finally:
+        here.undo.close()

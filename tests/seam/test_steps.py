@@ -1,5 +1,6 @@
 """Cycles of optimizers, and root modules found without disturbing what compiles them."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -77,20 +78,39 @@ def test_only_the_outermost_call_is_wrapped_and_undone() -> None:
     assert SLOT not in model.__dict__
 
 
-def test_later_looks_are_some_time_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    model, roots = nn.Linear(2, 2), Roots()
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
+    """A clock for the looks that the test sets."""
+    clock = [100.0]
+    monkeypatch.setattr("hotlap.seam.roots.monotonic", lambda: clock[0])
+    return clock
+
+
+def looks_after(roots: Roots, now: list[float], seconds: float, model: nn.Module) -> bool:
+    """Whether an epoch that begins so much later is looked at; a few steps of it."""
+    now[0] += seconds
+    roots.look()
+    looking = roots.looking
+    for _ in range(4):
+        model(torch.ones(1, 2))
+        roots.step()
+    assert not roots.looking
+    return looking
+
+
+def test_later_looks_are_ever_further_apart_until_something_new_comes(now: list[float]) -> None:
+    model, later, roots = nn.Linear(2, 2), nn.Linear(2, 2), Roots()
     roots.add(0, Counted().maker)
     with roots.watching():
-        for _ in range(6):
-            roots.look()
-            for _ in range(4):
-                model(torch.ones(1, 2))
-                roots.step()
-        roots.look()
-        assert not roots.looking
-        monkeypatch.setattr("hotlap.seam.roots.APART", 0.0)
-        roots.look()
-        assert roots.looking
+        assert all(looks_after(roots, now, 0.01, model) for _ in range(5)), "the first ones are not"
+        for seconds in (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 32.0):
+            assert not looks_after(roots, now, 0.99 * seconds, model)
+            assert looks_after(roots, now, 0.02 * seconds, model)
+        roots.expect()
+        assert looks_after(roots, now, 0.01, model), "at once with a new optimizer"
+        assert looks_after(roots, now, 0.5, later), "and from then on as at first"
+        assert looks_after(roots, now, 0.51, later), "so too after a new root"
+        assert not looks_after(roots, now, 0.51, later)
 
 
 def test_what_nobody_wants_to_wrap_is_called_as_ever_and_known() -> None:

@@ -14,6 +14,7 @@ from hotlap.cli.common import (
     folder,
     print_json,
     stdin_copy,
+    time_span,
 )
 from hotlap.core.errors import UsageError
 
@@ -21,9 +22,7 @@ if TYPE_CHECKING:
     from hotlap.batch.contender import Plan
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
-_SPAN = re.compile(r"(\d+(?:\.\d+)?)([smh]?)")
 _UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
-_SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 def _bytes(_: click.Context, __: click.Parameter, text: str | None) -> int:
@@ -33,13 +32,6 @@ def _bytes(_: click.Context, __: click.Parameter, text: str | None) -> int:
     if match is None:
         raise click.BadParameter(f"{text!r} is no amount of memory; try 8G or 500M")
     return int(float(match[1]) * 2 ** _UNITS[match[2].upper()])
-
-
-def _span(_: click.Context, __: click.Parameter, text: str) -> float:
-    match = _SPAN.fullmatch(text.strip())
-    if match is None:
-        raise click.BadParameter(f"{text!r} is no time span; try 90s, 5m or 1h")
-    return float(match[1]) * _SECONDS[match[2]]
 
 
 def _template(_: click.Context, __: click.Parameter, text: str | None) -> str:
@@ -71,7 +63,12 @@ def _template(_: click.Context, __: click.Parameter, text: str | None) -> str:
     help="Share of the memory that must stay free.",
 )
 @click.option(
-    "--budget", default="5m", show_default=True, callback=_span, help="How long to search."
+    "--budget",
+    default="5m",
+    show_default=True,
+    type=time_span,
+    metavar="TIME",
+    help="How long to search.",
 )
 @click.option(
     "--steps",

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import re
 import stat
 import sys
 from collections.abc import Callable
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 FOLDER = Path(".hotlap")
 WIDE = 1000
 """Columns where there is no terminal: nothing is cut off and no line is broken."""
+
+_SPAN = re.compile(r"(\d+(?:\.\d+)?)([smh]?)")
+_SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 OK, NEGATIVE, USAGE, NOT_REACHED, FAILED, INTERRUPTED = 0, 1, 2, 3, 4, 130
 _CODES = {UsageError: USAGE, NotReachedError: NOT_REACHED, TrialFailedError: FAILED}
@@ -47,6 +51,14 @@ def common(function: Callable[..., Any]) -> Callable[..., Any]:
     ):  # fmt: skip
         function = option(function)
     return function
+
+
+def time_span(text: str) -> float:
+    """Seconds, written as `90`, `90s`, `5m` or `1h`: the type of an option."""
+    match = _SPAN.fullmatch(text.strip())
+    if match is None:
+        raise click.BadParameter(f"{text!r} is no time span; try 90s, 5m or 1h")
+    return float(match[1]) * _SECONDS[match[2]]
 
 
 def console(*, err: bool = False) -> "Console":

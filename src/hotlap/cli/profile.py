@@ -15,6 +15,7 @@ from hotlap.cli.common import (
     folder,
     plain,
     print_json,
+    time_span,
 )
 
 if TYPE_CHECKING:
@@ -45,10 +46,12 @@ def _steps(_: click.Context, __: click.Parameter, text: str | None) -> int | Non
     "[default: 200, and more while 3 s are not over]",
 )
 @click.option(
+    "--budget",
     "--seconds",
-    default=20.0,
+    default="20s",
     show_default=True,
-    type=click.FloatRange(min=0.0),
+    type=time_span,
+    metavar="TIME",
     help="Longest time to profile; 0, or --steps all: no bound.",
 )
 @click.option("--layers", is_flag=True, help="Also what each layer of the model costs.")
@@ -56,7 +59,7 @@ def _steps(_: click.Context, __: click.Parameter, text: str | None) -> int | Non
 @common
 @command_argument
 @click.pass_context
-def profile(ctx: click.Context, /, steps: int | None, seconds: float, layers: bool,
+def profile(ctx: click.Context, /, steps: int | None, budget: float, layers: bool,
             seed: int | None, patience: float, quiet: bool, as_json: bool,
             command: tuple[str, ...]) -> None:  # fmt: skip
     """Show where each step of CMD spends time and memory, and what to change."""
@@ -77,7 +80,7 @@ def profile(ctx: click.Context, /, steps: int | None, seconds: float, layers: bo
     began = time.time()
     with progress(quiet=quiet) as said:
         said("waiting for the first step")
-        seen = look(setting, _bounds(steps, seconds, patience, layers=layers), said.steps)
+        seen = look(setting, _bounds(steps, budget, patience, layers=layers), said.steps)
         found = _profile(seen, setting, began, said)
     document = plain(found.to_json())
     _keep(document)

@@ -2,7 +2,16 @@
 
 import click
 
-from hotlap.cli.common import COMMAND, NEGATIVE, common, console, folder, print_json, stdin_copy
+from hotlap.cli.common import (
+    COMMAND,
+    NEGATIVE,
+    common,
+    console,
+    folder,
+    print_json,
+    stdin_copy,
+    time_span,
+)
 from hotlap.core.errors import UsageError
 
 
@@ -28,7 +37,15 @@ class TwoCommands(click.Command):
     metavar="RATIO",
     help="Exit with 1 when B is shown to be slower than RATIO times A, such as 1.05.",
 )
-@click.option("--seconds", default=60.0, show_default=True, help="Longest time to race.")
+@click.option(
+    "--budget",
+    "--seconds",
+    default="1m",
+    show_default=True,
+    type=time_span,
+    metavar="TIME",
+    help="Longest time to race.",
+)
 @click.option(
     "--min-effect",
     default=0.02,
@@ -42,7 +59,7 @@ class TwoCommands(click.Command):
 @common
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="CMD_A... -- CMD_B...")
 @click.pass_context
-def race(ctx: click.Context, max_slowdown: float | None, seconds: float, min_effect: float,
+def race(ctx: click.Context, max_slowdown: float | None, budget: float, min_effect: float,
          precision: float | None, seed: int, patience: float, quiet: bool, as_json: bool,
          command: tuple[str, ...]) -> None:  # fmt: skip
     """Race CMD_A against CMD_B in lockstep: both see the same weather."""
@@ -69,7 +86,7 @@ def race(ctx: click.Context, max_slowdown: float | None, seconds: float, min_eff
         for letter, words in zip("ab", (command, ctx.meta["second"]), strict=True)
     ]  # fmt: skip
     threshold = None if max_slowdown is None else 1.0 / max_slowdown
-    rules = Rules(min_effect, seconds=seconds, precision=precision, threshold=threshold)
+    rules = Rules(min_effect, seconds=budget, precision=precision, threshold=threshold)
     out = console(err=True)
     try:
         with race_text.live(out, enabled=not (quiet or as_json)) as on_pair:

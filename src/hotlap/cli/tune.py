@@ -17,6 +17,7 @@ from hotlap.cli.common import (
     folder,
     print_json,
     stdin_copy,
+    time_span,
 )
 from hotlap.core.numerics import UNASKED, Numerics
 
@@ -33,15 +34,11 @@ WITH_FILES = 60.0
 SHORTEST = 20.0
 
 
-def _seconds(_: click.Context, __: click.Parameter, text: str) -> float:
-    units = {"s": 1.0, "m": 60.0, "h": 3600.0}
-    number, unit = (text[:-1], text[-1]) if text[-1:] in units else (text, "s")
-    try:
-        seconds = float(number) * units[unit]
-    except ValueError:
-        raise click.BadParameter(f"{text!r} is no time span; try 90s, 5m or 1h") from None
-    if not seconds >= SHORTEST:
-        raise click.BadParameter(f"{text} is too short for a race; give at least {SHORTEST:.0f}s")
+def _enough(_: click.Context, __: click.Parameter, seconds: float) -> float:
+    if seconds < SHORTEST:
+        raise click.BadParameter(
+            f"{seconds:g}s is too short for a race; give at least {SHORTEST:.0f}s"
+        )
     return seconds
 
 
@@ -62,7 +59,9 @@ def _allowed(_: click.Context, __: click.Parameter, text: str) -> frozenset[Nume
     "--budget",
     default="5m",
     show_default=True,
-    callback=_seconds,
+    type=time_span,
+    metavar="TIME",
+    callback=_enough,
     help="How long the whole tune may take, such as 90s or 10m.",
 )
 @click.option("--only", default="", callback=_names, help="Race these techniques alone (a,b,c).")

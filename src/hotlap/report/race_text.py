@@ -28,16 +28,16 @@ def live(out: Console, *, enabled: bool) -> Iterator[Callable[[Estimate], None]]
 def show(out: Console, race: Race, commands: Sequence[Sequence[str]]) -> None:
     """The outcome, on a console."""
     table = Table(box=None, pad_edge=False, show_header=True)
-    for title in ("", "time a step", "command"):
-        table.add_column(title, justify="right" if title == "time a step" else "left")
+    for title in ("", "median step", "command"):
+        table.add_column(title, justify="right" if title == "median step" else "left")
     for letter, step, command in zip("AB", (race.a_step, race.b_step), commands, strict=True):
         table.add_row(letter, duration(step), shown(command))
     out.print(table)
     e = race.estimate
-    out.print(f"\n[bold]{verdict(e, race.verdict)}[/]")
+    out.print(f"\n[bold]{verdict(race.verdict)}[/]")
     out.print(
         f"speed B over A {ratio(e.ratio)} {interval(e)} "
-        f"({e.level:.0%} interval, {e.pairs} pairs, {UNITS[race.unit]})",
+        f"({e.level:.0%} interval, from {e.pairs} pairs of blocks, {UNITS[race.unit]})",
     )
     out.print(
         f"CPU time A over B {race.cpu:.2f}, peak memory A over B {race.memory:.2f}", style="dim"

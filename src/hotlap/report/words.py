@@ -74,12 +74,12 @@ def hanging(text: str, width: int, first: str = "", then: str = "") -> str:
     )
 
 
-def verdict(estimate: Estimate, found: Verdict) -> str:
+def verdict(found: Verdict) -> str:
     """The verdict of a race of A and B, in words."""
     if found is Verdict.FASTER:
-        return f"B is faster: {ratio(estimate.ratio)}"
+        return "B is faster"
     if found is Verdict.SLOWER:
-        return f"B is slower: {ratio(1 / estimate.ratio)} the time"
+        return "B is slower"
     if found is Verdict.SAME:
         return "no difference worth having"
     return "undecided: the difference is too small, or the machine too noisy, for the time raced"

@@ -56,6 +56,7 @@ def _run(session: "Session") -> Iterator[None]:
         if session.roots.wanted:
             stack.enter_context(bare_step_hooks(None, lambda *_: session.roots.step()))
             stack.enter_context(_epochs(session.roots.look))
+            stack.enter_context(_optimizers(session.roots.expect))
         yield
 
 
@@ -92,6 +93,7 @@ def _race(session: "Session") -> Iterator[None]:
         losses.recording(lambda: session.wire.send("backward")),
         step_hooks(None, after),
         _epochs(epoch),
+        _optimizers(session.roots.expect),
         _saves(lambda: gate.mark("save")),
     ):
         yield
@@ -107,6 +109,19 @@ def _epochs(begin: Any) -> Iterator[None]:
         return __iter__
 
     with replaced(DataLoader, "__iter__", make):
+        yield
+
+
+@contextmanager
+def _optimizers(made: Any) -> Iterator[None]:
+    def make(original: Any) -> Any:
+        def __init__(optimizer: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
+            original(optimizer, *args, **kwargs)
+            made()
+
+        return __init__
+
+    with replaced(Optimizer, "__init__", make):
         yield
 
 

@@ -5,8 +5,8 @@ The first outermost call of a module makes it a root. A root gets its wrapper in
 submodules run as they always did and `torch.compile` traces nothing of ours. Roots are found by a
 patch of `Module.__call__` that takes itself out while a root runs, and altogether once no new root
 has come for a few steps; it looks again when an epoch starts. Each time Python forgets what it
-knows of all module classes, which takes 0.2 ms: so later looks end with a few calls of known roots,
-and are half a second apart.
+knows of all module classes, which takes 0.2 ms and slows their next calls: so later looks end with
+a few calls of known roots, and come ever further apart until a new root or a new optimizer does.
 """
 
 from collections.abc import Callable, Iterator
@@ -26,7 +26,7 @@ QUIET_STEPS = 3
 LOOK_AGAIN = 512
 LONG_LOOKS = 4
 KNOWN_CALLS = 2
-APART = 0.5  # seconds
+APART, FURTHEST = 0.5, 32.0  # seconds
 
 
 class Roots:
@@ -41,6 +41,7 @@ class Roots:
         self._inside = False
         self._looks = self._known = 0
         self._looked = 0.0
+        self._apart = APART
         self._straight = False
 
     def add(self, order: int, maker: Maker) -> None:
@@ -65,15 +66,23 @@ class Roots:
     def look(self) -> None:
         """Look for new roots until some steps have passed without one."""
         now = monotonic()
-        if not self._makers or (self._looks > LONG_LOOKS and now - self._looked < APART):
+        late = self._looks > LONG_LOOKS
+        if not self._makers or (late and now - self._looked < self._apart):
             return
         self._looked = now
+        self._apart = min(2 * self._apart, FURTHEST) if late else APART
         self._steps_left = QUIET_STEPS
         self._known = 0
         if not self.looking:
             self.looking = True
             self._looks += 1
             Module.__call__ = self._discover()  # type: ignore[method-assign]
+
+    def expect(self) -> None:
+        """Look at once: with a new optimizer a new model may begin to train."""
+        self._looked = -FURTHEST
+        self.look()
+        self._apart = APART
 
     @property
     def wanted(self) -> bool:
@@ -132,6 +141,7 @@ class Roots:
             return
         self._steps_left = QUIET_STEPS
         self._known = 0
+        self._apart = APART
         self.found.append(module)
         module.__dict__[SLOT] = self._wrapped(module, present or module._call_impl)
 
