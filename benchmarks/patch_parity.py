@@ -5,8 +5,13 @@
 raced against the patched copy (B), ROUNDS times SECONDS on fresh processes each time: two processes
 of one script can differ by more than 3 % for as long as they live. The ratio of a script is the
 geometric mean of its rounds.
+
+glibc gives large blocks back to the kernel, or keeps them, by thresholds that it adapts to what a
+process happened to free first: of the runs of one script here some had 7000 page faults an epoch
+and some none, a tenth of their time. Both sides therefore run with the thresholds fixed (`HEAP`).
 """
 
+import os
 import sys
 import tempfile
 from dataclasses import asdict
@@ -19,9 +24,12 @@ from hotlap.trial.race import Rules
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from patchable.racing import SCRIPTS, recipe_of, run_against_patched
 
+HEAP = {"MALLOC_MMAP_THRESHOLD_": str(2**25), "MALLOC_TRIM_THRESHOLD_": str(2**34)}
+
 
 def main(seconds: float, rounds: int, names: list[str]) -> None:
     """Race them all and write the record."""
+    os.environ.update(HEAP)
     rows = []
     for name in names * rounds:
         with tempfile.TemporaryDirectory() as folder:
