@@ -1,5 +1,6 @@
 """Memory of workers, disk reads, and what a dataset holds."""
 
+import mmap
 import multiprocessing
 import os
 import time
@@ -127,3 +128,34 @@ def test_shared_memory_that_a_loader_may_need():
 
 def test_memory_that_malloc_keeps_is_not_negative():
     assert holding.kept() >= 0
+
+
+def fresh_pages(count):
+    with mmap.mmap(-1, count * mmap.PAGESIZE) as memory:
+        memory.madvise(mmap.MADV_NOHUGEPAGE)
+        for at in range(0, len(memory), mmap.PAGESIZE):
+            memory[at] = 1
+
+
+def test_page_faults_are_counted_in_the_later_half_of_the_steps():
+    seen = Resources()
+    for pages in (50_000, 0, 0, 5_000):
+        fresh_pages(pages or 1)
+        seen._count_faults()
+    begin = seen._faults[1][0]
+    fresh_pages(5_000)
+    seen.steps_over()
+    end = seen._faults[-1][0]
+    fresh_pages(50_000)
+    assert seen.result()["faults"] * (end - begin) == pytest.approx(10_000, rel=0.1)
+
+
+def test_a_thread_counts_page_faults_while_steps_are_timed(monkeypatch):
+    monkeypatch.setattr(resources, "TICK", 0.01)
+    seen = Resources()
+    with seen.watching():
+        end = time.monotonic() + 5
+        while len(seen._faults) < 5 and time.monotonic() < end:
+            time.sleep(0.01)
+    assert len(seen._faults) >= 5
+    assert len(seen._looks) == 1

@@ -63,6 +63,7 @@ def held(rec: Recorder, ended: str, loader: Any) -> dict[str, Any]:
     if not rec.session.spec.options.get("dataset"):
         return {}
     found = rec.resources.result()
+    found["fault_seconds"] = _tried(holding.fault_seconds, 0.0)
     found["files"] = _tried(holding.files, [])
     if getattr(loader, "num_workers", 0):
         found["objects"] = _tried(lambda: holding.objects(loader.dataset), [])

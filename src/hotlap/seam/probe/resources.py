@@ -1,4 +1,4 @@
-"""Disk reads and the memory of worker processes, followed by a thread while steps are timed.
+"""Disk reads, page faults and the memory of workers, followed by a thread while steps are timed.
 
 What a process holds for itself (private dirty pages) is taken rather than what is resident: after a
 fork all of the parent's pages are resident in a worker, and each that is written to (a reference
@@ -6,6 +6,7 @@ count is enough) becomes its own.
 """
 
 import os
+import resource
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -18,6 +19,8 @@ ALONE = 5.0
 SHARE = 0.02
 """Of the time at most spent on looking: smaps of large processes take milliseconds."""
 MOST = 512
+TICK = 0.5
+"""Seconds between looks at the page faults of this process, which take a microsecond."""
 
 
 class Resources:
@@ -26,6 +29,8 @@ class Resources:
     def __init__(self) -> None:
         self._looks: list[tuple[float, dict[int, int]]] = []
         self._disk: list[tuple[float, dict[int, tuple[int, int]]]] = []
+        self._faults: list[tuple[float, int]] = []
+        self._counting = True
         self._end = threading.Event()
         self._busy = threading.Lock()
 
@@ -40,11 +45,25 @@ class Resources:
             self._end.set()
 
     def _run(self) -> None:
-        pause = 0.0
-        while not self._end.wait(pause):
+        due = 0.0
+        while not self._end.wait(TICK if self._faults else 0.0):
+            self._count_faults()
             begin = perf_counter()
-            usual = INTERVAL if self.look() else ALONE
-            pause = max(usual, (perf_counter() - begin) / SHARE)
+            if begin >= due:
+                usual = INTERVAL if self.look() else ALONE
+                end = perf_counter()
+                due = end + max(usual, (end - begin) / SHARE)
+
+    def steps_over(self) -> None:
+        """The timed steps are over: what comes now takes faults of its own."""
+        self._count_faults()
+        self._counting = False
+
+    def _count_faults(self) -> None:
+        if not self._counting:
+            return
+        found = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        self._faults.append((perf_counter(), found))
 
     def look(self) -> int:
         """Look once: now. Returns how many processes were seen below this one."""
@@ -59,15 +78,21 @@ class Resources:
         return len(workers)
 
     def result(self) -> dict[str, Any]:
-        """Memory of each worker over time (seconds, bytes), and bytes a second from the disk."""
+        """Memory of each worker over time (seconds, bytes), disk reads and page faults a second."""
         self.look()
+        self.steps_over()
         begin = self._looks[0][0] if self._looks else 0.0
         series: dict[int, list[tuple[float, int]]] = {}
         for when, found in self._looks:
             for pid, size in found.items():
                 if size:
                     series.setdefault(pid, []).append((when - begin, size))
-        return {"workers": list(series.values()), **self._rates()}
+        return {"workers": list(series.values()), "faults": self._fault_rate(), **self._rates()}
+
+    def _fault_rate(self) -> float:
+        """Page faults a second in the later half of the time, when the heap has grown."""
+        (begin, before), (end, after) = self._faults[len(self._faults) // 2 - 1], self._faults[-1]
+        return (after - before) / max(1e-9, end - begin)
 
     def _rates(self) -> dict[str, float]:
         """Bytes a second fetched from disks, and read by system calls whatever they came from."""

@@ -14,6 +14,7 @@ from hotlap.seam.probe.spread import ddp_facts
 
 def payload(rec: Recorder, ended: str) -> dict[str, Any]:
     """Everything that was learned; `ended` is what ended it: `steps` or `exit`."""
+    rec.resources.steps_over()
     tally = rec.measured()
     device = rec.timeline.device_results() if isinstance(rec.timeline, DeviceTimeline) else {}
     steps = max(1, tally.steps)
