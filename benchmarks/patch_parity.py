@@ -8,7 +8,8 @@ geometric mean of its rounds.
 
 glibc gives large blocks back to the kernel, or keeps them, by thresholds that it adapts to what a
 process happened to free first: of the runs of one script here some had 7000 page faults an epoch
-and some none, a tenth of their time. Both sides therefore run with the thresholds fixed (`HEAP`).
+and some none, a tenth of their time. Both sides therefore run with fixed thresholds (`HEAP`), on
+a heap that is shaken at random (`benchmarks/shaken.py`).
 """
 
 import os
@@ -24,6 +25,7 @@ from hotlap.trial.race import Rules
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from patchable.racing import SCRIPTS, recipe_of, run_against_patched
 
+SHAKEN = str(Path(__file__).with_name("shaken.py"))
 HEAP = {"MALLOC_MMAP_THRESHOLD_": str(2**25), "MALLOC_TRIM_THRESHOLD_": str(2**34)}
 
 
@@ -34,7 +36,7 @@ def main(seconds: float, rounds: int, names: list[str]) -> None:
     for name in names * rounds:
         with tempfile.TemporaryDirectory() as folder:
             rules = Rules(seconds=seconds, precision=0.01)
-            found = run_against_patched(name, Path(folder), rules)
+            found = run_against_patched(name, Path(folder), rules, (SHAKEN,))
         e = found.race.estimate
         shown = f"{e.ratio:.3f} [{e.low:.3f}, {e.high:.3f}] {e.pairs} pairs"
         print(name, shown, found.parity.reason, flush=True)

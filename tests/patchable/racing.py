@@ -48,13 +48,15 @@ def patched_copy(name: str, folder: Path) -> Path:
     return copy
 
 
-def run_against_patched(name: str, folder: Path, rules: Rules) -> Outcome:
-    """Race a script with its recipe on against its patched copy."""
+def run_against_patched(
+    name: str, folder: Path, rules: Rules, runner: tuple[str, ...] = ()
+) -> Outcome:
+    """Race a script with its recipe on against its patched copy; `runner` runs them, if given."""
     copy, recipe = patched_copy(name, folder), recipe_of(name)
     sides = [
         Side(
             Setting(
-                (sys.executable, str(script)), Mode.RACE, techniques, seed=0,
+                (sys.executable, *runner, str(script)), Mode.RACE, techniques, seed=0,
                 scratch=folder / "scratch", output=folder / f"{letter}.log",
             ),
             whole_epoch="cached_dataset" in recipe.techniques,
