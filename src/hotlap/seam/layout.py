@@ -28,7 +28,8 @@ def channels_last(context: Context) -> Iterator[None]:
         context.held(type(root).__name__)
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            args, kwargs = mapped((args, kwargs), _last)
+            args = mapped(args, _last)
+            kwargs = mapped(kwargs, _last) if kwargs else kwargs
             return mapped(inner(*args, **kwargs), _first)
 
         return call

@@ -4,6 +4,7 @@ import os
 import site
 import sys
 import sysconfig
+from functools import lru_cache
 from types import CodeType, FrameType
 
 OURS = os.path.dirname(os.path.dirname(os.path.realpath(__file__))) + os.sep
@@ -64,9 +65,14 @@ def place(frame: FrameType | None = None) -> str:
 
 def short(path: str) -> str:
     """The path as the user would type it: relative to the working directory when below it."""
+    return _below(path, os.getcwd())
+
+
+@lru_cache(maxsize=1024)
+def _below(path: str, folder: str) -> str:
     full = os.path.abspath(path)
     try:
-        relative = os.path.relpath(full)
+        relative = os.path.relpath(full, folder)
     except ValueError:
         return full
     return full if relative.startswith("..") else relative
