@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from hotlap.data.loader.choose import Wish, begun, shares
-from hotlap.data.loader.local import Local
+from hotlap.data.loader.local import AHEAD, Local
 from hotlap.data.loader.plan import Step
 from hotlap.data.loader.reading import Fetched
 
@@ -72,10 +72,11 @@ def test_copies_get_a_thread_where_a_device_computes_meanwhile(monkeypatch, devi
     assert not first
 
 
-def test_without_threads_a_batch_is_read_when_asked_for_and_its_reader_told_one_before():
-    reader = Noting()
-    batches = Local(reader, 0).run(Step([], 0, place) for place in (1, 2, 3))
+def test_without_threads_a_batch_is_read_when_asked_for_and_its_reader_told_before():
+    reader, places = Noting(), range(1, AHEAD + 3)
+    batches = Local(reader, 0).run(Step([], 0, place) for place in places)
     assert next(batches)[1].value == 1
-    assert reader.asked == [("ahead", 1), ("ahead", 2), ("fetch", 1)]
-    assert [fetched.value for _, fetched in batches] == [2, 3]
-    assert reader.asked[3:] == [("ahead", 3), ("fetch", 2), ("fetch", 3)]
+    told = [("ahead", place) for place in places[: AHEAD + 1]]
+    assert reader.asked == [*told, ("fetch", 1)]
+    assert [fetched.value for _, fetched in batches] == [*places[1:]]
+    assert reader.asked[AHEAD + 2 :][:2] == [("ahead", AHEAD + 2), ("fetch", 2)]

@@ -11,7 +11,8 @@ from hotlap.data.loader.parcel import size_of
 from hotlap.data.loader.plan import Step
 from hotlap.data.loader.reading import Fetched, Reader
 
-AHEAD = 1
+AHEAD = 4
+"""Steps that a reader is told of before the one that it reads, where no thread reads ahead."""
 
 
 class Local:
@@ -50,7 +51,7 @@ class Local:
         for step in steps:
             self._reader.ahead(step)
             waiting.append((step, begin(step)))
-            if len(waiting) > max(self._threads, AHEAD):
+            if len(waiting) > (self._threads or AHEAD):
                 yield self._first(waiting)
         while waiting:
             yield self._first(waiting)
