@@ -26,6 +26,7 @@ OPTIONAL = {
     "cpu_threads",
     "fused_optimizer",
     "fused_pointwise",
+    "malloc",
     "mixed_precision",
 }
 """What may help any script, and is for a race to decide; no accusation."""
