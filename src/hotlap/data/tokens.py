@@ -135,24 +135,29 @@ class WindowReader:
         tokens = space.take((len(starts), length + 1), "i8")
         for row, start in zip(tokens, starts, strict=True):
             self._windows.read(start, row)
-        value = [torch.from_numpy(tokens)]
+        value: tuple[torch.Tensor, ...] = (torch.from_numpy(tokens),)
         if self._windows.heeds_documents:
-            numpy = need("numpy")
-            about = [self._windows.documents_in(start) for start in starts]
-            value += [torch.from_numpy(numpy.stack(column)) for column in zip(*about, strict=True)]
-        return Fetched(tuple(value))
+            value += tuple(map(space.put, self._about(starts, tokens[:, 1:])))
+        return Fetched(value)
+
+    def _about(self, starts: list[int], targets: Any) -> tuple[Any, Any, Any]:
+        """Return (positions, document numbers, targets within a document) of windows."""
+        windows = map(self._windows.documents_in, starts)
+        positions, document = map(need("numpy").stack, zip(*windows, strict=True))
+        across = document[:, 1:] != document[:, :-1]
+        within = need("numpy").where(across, IGNORED, targets)
+        return positions[:, :-1], document[:, :-1], within
 
     def present(self, value: Any) -> Any:
-        """Part inputs and targets."""
+        """Name what was read, or part inputs and targets."""
         tokens, *about = value
-        inputs, targets = tokens[:, :-1], tokens[:, 1:]
+        inputs = tokens[:, :-1]
         if not about:
-            return inputs, targets
-        positions, document = about
-        across = document[:, 1:] != document[:, :-1]
+            return inputs, tokens[:, 1:]
+        positions, document, targets = about
         return {
             "inputs": inputs,
-            "targets": targets.masked_fill(across, IGNORED),
-            "positions": positions[:, :-1],
-            "document": document[:, :-1],
+            "targets": targets,
+            "positions": positions,
+            "document": document,
         }

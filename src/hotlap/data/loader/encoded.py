@@ -57,7 +57,7 @@ class EncodedReader(ImageReader):
             pixels += [] if turn else [image]
         data = self._joined(jpegs, space)
         lengths = torch.tensor([len(jpeg) for jpeg in jpegs])
-        fields = tuple(self.images.fields_of(step, ids))
+        fields = tuple(self.images.fields_of(step, ids, space))
         value = Encoded(data, lengths, torch.tensor(turns), tuple(pixels), fields)
         return Fetched(value, tuple(replaced))
 

@@ -71,9 +71,10 @@ class Images:
             )
         batch[place] = image
 
-    def fields_of(self, step: Step, ids: list[int]) -> list[torch.Tensor]:
+    def fields_of(self, step: Step, ids: list[int], space: Space) -> list[torch.Tensor]:
         """Return the fields of the samples that a step was given in the end."""
-        return fields_of(self.store, self.fields, replace(step, ids=need("numpy").array(ids)))
+        given = replace(step, ids=need("numpy").array(ids))
+        return fields_of(self.store, self.fields, given, space)
 
 
 class ImageReader:
@@ -106,7 +107,7 @@ class ImageReader:
             if batch is None:
                 batch = space.take((len(ids), *image.shape), "u1")
             self.images.put(batch, place, image, index)
-        fields = self.images.fields_of(step, ids)
+        fields = self.images.fields_of(step, ids, space)
         return Fetched((torch.from_numpy(batch), *fields), tuple(replaced))
 
     def present(self, value: Any) -> Any:

@@ -8,6 +8,7 @@ from hotlap.data.decode.device import turned
 from hotlap.data.decode.together import Together
 from hotlap.data.loader.encoded import Encoded
 from hotlap.data.loader.images import Images
+from hotlap.data.loader.memory import Space
 from hotlap.data.loader.plan import Step
 from hotlap.data.loader.reading import Fetched
 from hotlap.data.loader.stores import shown
@@ -71,7 +72,8 @@ class Landing:
             if images[place] is None:
                 pixels, sample, why = self._images.image(index, draws.one(place))
                 images[place] = torch.from_numpy(pixels).to(self._device, copy=True)
-                for field, one in zip(fields, self._images.fields_of(step, [sample]), strict=True):
+                of_sample = self._images.fields_of(step, [sample], Space())
+                for field, one in zip(fields, of_sample, strict=True):
                     field[place] = one[0]
                 replaced += [(index, why)] if why else []
         return replaced

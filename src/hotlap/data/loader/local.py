@@ -4,7 +4,6 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any
 
 from hotlap.data.loader.memory import Pool, Space
 from hotlap.data.loader.parcel import size_of
@@ -67,13 +66,10 @@ class Local:
         What lies in the buffer keeps it lent.
         """
         if not self._reader.fills:
-            return self._presented(self._reader.fetch(step, Space(_NO_MEMORY)))
+            return self._presented(self._reader.fetch(step, Space()))
         fetched = self._reader.fetch(step, Space(self._pool.lent()))
         self._pool.size = self._pool.size or size_of(fetched.value)
         return self._presented(fetched)
 
     def _presented(self, fetched: Fetched) -> Fetched:
         return Fetched(self._reader.present(fetched.value), fetched.replaced)
-
-
-_NO_MEMORY: Any = bytearray()

@@ -21,9 +21,9 @@ ALIGNED = 64
 
 
 class Space:
-    """A buffer being filled with arrays one after the other."""
+    """A buffer being filled with arrays one after the other; without one, each is fresh."""
 
-    def __init__(self, memory: Any) -> None:
+    def __init__(self, memory: Any = b"") -> None:
         self.memory = memory
         self._used = 0
 
@@ -39,6 +39,12 @@ class Space:
             return numpy.empty(shape, dtype)
         self._used = start + size
         return self.memory[start : start + size].view(dtype).reshape(shape)
+
+    def put(self, array: Any) -> torch.Tensor:
+        """Copy an array into the buffer, so that it is pinned where the buffer is."""
+        kept = self.take(array.shape, array.dtype)
+        kept[...] = array
+        return torch.from_numpy(kept)
 
 
 class Pool:

@@ -43,7 +43,8 @@ class RowReader:
         """Read the rows, and the fields of the samples."""
         rows = space.take((len(step.ids), *self._row.shape), self._row.dtype)
         self._store.rows_into(step.ids, rows.reshape(len(step.ids), -1).view("u1"))
-        return Fetched((torch.from_numpy(rows), *fields_of(self._store, self._fields, step)))
+        fields = fields_of(self._store, self._fields, step, space)
+        return Fetched((torch.from_numpy(rows), *fields))
 
     def present(self, value: Any) -> Any:
         """Images as (samples, channels, height, width), channels last in memory."""
@@ -69,9 +70,9 @@ def instead(index: int, seed: int, count: int, allowed: bool, read: Read) -> tup
     raise SampleError(f"{first}; so are the {ATTEMPTS - 1} samples picked to replace it")
 
 
-def fields_of(store: Store, names: tuple[str, ...], step: Step) -> list[torch.Tensor]:
-    """Return fields of a step's samples, each with the samples as its first axis."""
-    return [torch.from_numpy(store.fields[name][step.ids]) for name in names]
+def fields_of(store: Store, names: tuple[str, ...], step: Step, space: Space) -> list[torch.Tensor]:
+    """Return fields of a step's samples in `space`, each with the samples as its first axis."""
+    return [space.put(store.fields[name][step.ids]) for name in names]
 
 
 def shown(value: Any) -> Any:
