@@ -7,9 +7,9 @@ of one script can differ by more than 3 % for as long as they live. The ratio of
 geometric mean of its rounds.
 
 glibc gives large blocks back to the kernel, or keeps them, by thresholds that it adapts to what a
-process happened to free first: of the runs of one script here some had 7000 page faults an epoch
-and some none, a tenth of their time. Both sides therefore run with fixed thresholds (`HEAP`), on
-a heap that is shaken at random (`benchmarks/shaken.py`).
+process happened to free first: of the runs of one script some have thousands of page faults an
+epoch and some none. Both sides therefore run with fixed thresholds (`HEAP`), on a heap that is
+shaken at random (`benchmarks/shaken.py`).
 """
 
 import os

@@ -68,6 +68,7 @@ def test_a_script_without_a_verb_gets_a_hint() -> None:
         (["tune", "--allow", "wild", "python"], 2, "none of exact"),
         (["tune", "--budget", "soon", "python"], 2, "no time span"),
         (["tune", "--budget", "-5s", "python"], 2, "no time span"),
+        (["tune", "--budget", "nan", "python"], 2, "no time span"),
         (["tune", "--budget", "19s", "python"], 2, "too short"),
         (["race", "--budget", "soon", "a", "--", "b"], 2, "no time span"),
         (["prfile", "python"], 2, "did you mean 'profile'"),

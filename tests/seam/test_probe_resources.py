@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 
-from hotlap.seam.probe import holding, resources
+from hotlap.seam.probe import faults, holding, resources
 from hotlap.seam.probe.resources import Resources
 
 MIB = 1 << 20
@@ -110,12 +110,12 @@ def test_page_faults_of_fresh_memory_are_counted():
         for _ in range(4):
             np.ones(9 * MIB, np.uint8)  # larger than what malloc keeps at first
 
-    found = holding.faults_of(fresh, 4)
+    found = faults.faults_of(fresh, 4)
     assert 0 <= found["share"] <= 1
     assert found["faults"] >= 0
-    quiet = holding.faults_of(lambda: sum(range(200_000)), 1)
+    quiet = faults.faults_of(lambda: sum(range(200_000)), 1)
     assert quiet["faults"] < 200
-    assert holding.fault_seconds() > 0
+    assert faults.fault_seconds() > 0
 
 
 def test_shared_memory_that_a_loader_may_need():

@@ -1,7 +1,8 @@
 """What a process does in each mode of a trial, besides the techniques."""
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -15,14 +16,14 @@ from hotlap.seam.patch import replaced
 from hotlap.seam.steps import Cycle, bare_step_hooks, step_hooks
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
     from hotlap.seam.session import Session
 
 OUTERMOST = 0
+Patch = AbstractContextManager[None]
+Told = Callable[[], Any]
 
 
-def part(session: "Session") -> "AbstractContextManager[None]":
+def part(session: "Session") -> AbstractContextManager[None]:
     """The mode's part for this process."""
     if session.spec.mode is Mode.RACE and "batch" in session.spec.options:
         from hotlap.seam.batch_size import driving
@@ -55,8 +56,8 @@ def _run(session: "Session") -> Iterator[None]:
         stack.enter_context(bare_step_hooks(None, first))
         if session.roots.wanted:
             stack.enter_context(bare_step_hooks(None, lambda *_: session.roots.step()))
-            stack.enter_context(_epochs(session.roots.look))
-            stack.enter_context(_optimizers(session.roots.expect))
+            stack.enter_context(_told(DataLoader, "__iter__", before=session.roots.look))
+            stack.enter_context(_told(Optimizer, "__init__", after=session.roots.expect))
         yield
 
 
@@ -92,47 +93,28 @@ def _race(session: "Session") -> Iterator[None]:
     with (
         losses.recording(lambda: session.wire.send("backward")),
         step_hooks(None, after),
-        _epochs(epoch),
-        _optimizers(session.roots.expect),
-        _saves(lambda: gate.mark("save")),
+        _told(DataLoader, "__iter__", before=epoch),
+        _told(Optimizer, "__init__", after=session.roots.expect),
+        _told(torch, "save", before=lambda: gate.mark("save")),
     ):
         yield
 
 
-@contextmanager
-def _epochs(begin: Any) -> Iterator[None]:
+def _nothing() -> None:
+    """Do nothing."""
+
+
+def _told(owner: Any, name: str, *, before: Told = _nothing, after: Told = _nothing) -> Patch:
+    """Call `before()` and `after()` around each call of `owner.name`."""
+
     def make(original: Any) -> Any:
-        def __iter__(loader: Any) -> Any:  # noqa: N807
-            begin()
-            return original(loader)
+        @wraps(original)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            before()
+            result = original(*args, **kwargs)
+            after()
+            return result
 
-        return __iter__
+        return call
 
-    with replaced(DataLoader, "__iter__", make):
-        yield
-
-
-@contextmanager
-def _optimizers(made: Any) -> Iterator[None]:
-    def make(original: Any) -> Any:
-        def __init__(optimizer: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
-            original(optimizer, *args, **kwargs)
-            made()
-
-        return __init__
-
-    with replaced(Optimizer, "__init__", make):
-        yield
-
-
-@contextmanager
-def _saves(saved: Any) -> Iterator[None]:
-    def make(original: Any) -> Any:
-        def save(*args: Any, **kwargs: Any) -> Any:
-            saved()
-            return original(*args, **kwargs)
-
-        return save
-
-    with replaced(torch, "save", make):
-        yield
+    return replaced(owner, name, make)

@@ -69,20 +69,22 @@ class Roots:
         late = self._looks > LONG_LOOKS
         if not self._makers or (late and now - self._looked < self._apart):
             return
-        self._looked = now
-        self._apart = min(2 * self._apart, FURTHEST) if late else APART
+        self._begin(now, min(2 * self._apart, FURTHEST) if late else APART)
+
+    def expect(self) -> None:
+        """Look at once: with a new optimizer a new model may begin to train."""
+        if self._makers:
+            self._begin(monotonic(), APART)
+
+    def _begin(self, now: float, apart: float) -> None:
+        """Begin a look; `apart` seconds must lie between it and the next."""
+        self._looked, self._apart = now, apart
         self._steps_left = QUIET_STEPS
         self._known = 0
         if not self.looking:
             self.looking = True
             self._looks += 1
             Module.__call__ = self._discover()  # type: ignore[method-assign]
-
-    def expect(self) -> None:
-        """Look at once: with a new optimizer a new model may begin to train."""
-        self._looked = -FURTHEST
-        self.look()
-        self._apart = APART
 
     @property
     def wanted(self) -> bool:

@@ -18,8 +18,8 @@ from torch.utils.data._utils.fetch import _MapDatasetFetcher
 from torch.utils.data.sampler import SequentialSampler
 
 from hotlap.seam.patch import load
+from hotlap.seam.probe.faults import faults_of
 from hotlap.seam.probe.fitting import ALIKE, Fit, fitted
-from hotlap.seam.probe.holding import faults_of
 from hotlap.seam.probe.opened import opened
 from hotlap.seam.where import is_users_file, short
 

@@ -3,13 +3,11 @@
 import ctypes
 import mmap
 import os
-import resource
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 from hotlap.seam.patch import load
@@ -17,7 +15,6 @@ from hotlap.seam.patch import load
 MANY = 10_000
 SAMPLE = 200
 LARGE = 1 << 20
-PAGES = 2048
 
 
 def objects(dataset: Any) -> list[dict[str, Any]]:
@@ -82,32 +79,6 @@ def _is_data(path: str) -> bool:
     with suppress(OSError):
         return os.path.isfile(path) and os.stat(path).st_size >= LARGE
     return False
-
-
-def faults_of(read: Callable[[], Any], samples: int) -> dict[str, float]:
-    """How often reading takes fresh memory from the kernel, and what part of its time that costs.
-
-    `faults`: page faults a sample. The cost of one is measured here, on fresh memory.
-    """
-    before, begin = resource.getrusage(resource.RUSAGE_SELF).ru_minflt, perf_counter()
-    read()
-    seconds = perf_counter() - begin
-    faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
-    return {"faults": faults / samples, "share": min(1.0, faults * fault_seconds() / seconds)}
-
-
-def fault_seconds() -> float:
-    """Seconds that one page fault takes here."""
-    size = PAGES * mmap.PAGESIZE
-    with mmap.mmap(-1, size) as memory:
-        begin = perf_counter()
-        for at in range(0, size, mmap.PAGESIZE):
-            memory[at] = 1
-        first = perf_counter() - begin
-        begin = perf_counter()
-        for at in range(0, size, mmap.PAGESIZE):
-            memory[at] = 1
-        return max(0.0, first - (perf_counter() - begin)) / PAGES
 
 
 def kept() -> int:

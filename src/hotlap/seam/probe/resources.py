@@ -6,12 +6,13 @@ count is enough) becomes its own.
 """
 
 import os
-import resource
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from time import perf_counter
 from typing import Any
+
+from hotlap.seam.probe.faults import page_faults
 
 INTERVAL = 1.0
 ALONE = 5.0
@@ -62,8 +63,7 @@ class Resources:
     def _count_faults(self) -> None:
         if not self._counting:
             return
-        found = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-        self._faults.append((perf_counter(), found))
+        self._faults.append((perf_counter(), page_faults()))
 
     def look(self) -> int:
         """Look once: now. Returns how many processes were seen below this one."""
@@ -80,7 +80,6 @@ class Resources:
     def result(self) -> dict[str, Any]:
         """Memory of each worker over time (seconds, bytes), disk reads and page faults a second."""
         self.look()
-        self.steps_over()
         begin = self._looks[0][0] if self._looks else 0.0
         series: dict[int, list[tuple[float, int]]] = {}
         for when, found in self._looks:
@@ -91,6 +90,8 @@ class Resources:
 
     def _fault_rate(self) -> float:
         """Page faults a second in the later half of the time, when the heap has grown."""
+        if len(self._faults) < 2:
+            return 0.0
         (begin, before), (end, after) = self._faults[len(self._faults) // 2 - 1], self._faults[-1]
         return (after - before) / max(1e-9, end - begin)
 

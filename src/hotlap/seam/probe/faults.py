@@ -1,0 +1,40 @@
+"""Page faults: how often this process takes fresh memory from the kernel, and what that costs."""
+
+import mmap
+import resource
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any
+
+PAGES = 2048
+
+
+def page_faults() -> int:
+    """How many this process has had that needed no disk."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
+
+def faults_of(read: Callable[[], Any], samples: int) -> dict[str, float]:
+    """How often reading takes fresh memory from the kernel, and what part of its time that costs.
+
+    `faults`: page faults a sample. The cost of one is measured here, on fresh memory.
+    """
+    before, begin = page_faults(), perf_counter()
+    read()
+    seconds = perf_counter() - begin
+    faults = page_faults() - before
+    return {"faults": faults / samples, "share": min(1.0, faults * fault_seconds() / seconds)}
+
+
+def fault_seconds() -> float:
+    """Seconds that one page fault takes here."""
+    size = PAGES * mmap.PAGESIZE
+    with mmap.mmap(-1, size) as memory:
+        begin = perf_counter()
+        for at in range(0, size, mmap.PAGESIZE):
+            memory[at] = 1
+        first = perf_counter() - begin
+        begin = perf_counter()
+        for at in range(0, size, mmap.PAGESIZE):
+            memory[at] = 1
+        return max(0.0, first - (perf_counter() - begin)) / PAGES
