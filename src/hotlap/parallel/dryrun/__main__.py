@@ -13,6 +13,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Sequence
+from select import select
 from typing import Any
 
 from hotlap.parallel.dryrun import describe, fake, job
@@ -33,13 +34,14 @@ def main() -> None:
 def forked(call: Callable[[Any], Answer], given: Sequence[Any], at_once: int) -> list[Answer]:
     """`call` of each, in a process each; {"error": ...} where one ends without an answer."""
     answers: list[Answer] = [{} for _ in given]
-    running: list[tuple[int, int, int]] = []
+    running: dict[int, tuple[int, int]] = {}  # pipe: the job's number and its process
     for number, one in enumerate(given):
         if len(running) == at_once:
-            _collect(running.pop(0), answers)
-        running.append((number, *_fork(call, one)))
-    for each in running:
-        _collect(each, answers)
+            _collect(running, answers)
+        child, reading = _fork(call, one)
+        running[reading] = (number, child)
+    while running:
+        _collect(running, answers)
     return answers
 
 
@@ -58,8 +60,10 @@ def _fork(call: Callable[[Any], Answer], one: Any) -> tuple[int, int]:
         os._exit(0)
 
 
-def _collect(running: tuple[int, int, int], answers: list[Answer]) -> None:
-    number, child, reading = running
+def _collect(running: dict[int, tuple[int, int]], answers: list[Answer]) -> None:
+    """Wait for the first that answers."""
+    reading = select(running, (), ())[0][0]
+    number, child = running.pop(reading)
     with os.fdopen(reading) as pipe:
         text = pipe.read()
     _, status = os.waitpid(child, 0)

@@ -7,10 +7,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.distributed.fsdp import FSDPModule
+from torch.distributed.tensor import DTensor
 
 from hotlap.parallel.applying import Parallelized, Preparation, apply
 from hotlap.parallel.dryrun.given import given
 from hotlap.parallel.dryrun.job import Found, Job
+from hotlap.parallel.dryrun.ledger import unwrapped
 from hotlap.parallel.dryrun.source import cross_entropy, gpt
 from hotlap.parallel.dryrun.watch import Watch
 from hotlap.parallel.mesh import NAMES
@@ -47,10 +49,15 @@ class Rank:
             )
 
     def start(self, watch: Watch) -> None:
-        """Take in the parameters, and make the optimizer."""
+        """Take in the parameters, and make the optimizer.
+
+        It goes element by element, so that it may as well work on what of each parameter lies on
+        this rank: through DTensor it would do the same, with seconds of looking for placements.
+        """
         self.watch = watch
         watch.ledger.own(self.spread.parameters(), "parameters")
-        self.optimizer = torch.optim.AdamW(self.spread.parameters(), fused=True)
+        self.local = [unwrapped(parameter) for parameter in self.spread.parameters()]
+        self.optimizer = torch.optim.AdamW(self.local, fused=True)
         if self.job.buckets:
             for parameter in self.spread.parameters():
                 parameter.grad = torch.zeros_like(parameter)
@@ -61,10 +68,25 @@ class Rank:
         with self.spread.loss_context(), self._casts():
             micro_batches()
         self.own_gradients()
-        self.optimizer.step()
+        self._update()
         held = (t for state in self.optimizer.state.values() for t in state.values())
         self.watch.ledger.own((t for t in held if isinstance(t, Tensor)), "optimizer")
-        self.optimizer.zero_grad(set_to_none=not self.job.buckets)
+
+    def _update(self) -> None:
+        """One step of the optimizer; the gradients stay where DDP's buckets keep them."""
+        parted = [pair for pair in zip(self.spread.parameters(), self.local, strict=True)
+                  if pair[0] is not pair[1]]  # fmt: skip
+        for parameter, local in parted:
+            if parameter.grad is not None:
+                local.grad = unwrapped(_placed(parameter.grad, parameter))
+        self.optimizer.step()
+        for _, local in parted:
+            local.grad = None
+        for parameter in self.spread.parameters():
+            if not self.job.buckets:
+                parameter.grad = None
+            elif parameter.grad is not None:
+                parameter.grad.zero_()
 
     def all_micro_batches(self) -> None:
         """Forward and backward of a step's micro-batches, without a pipeline."""
@@ -117,6 +139,14 @@ class Rank:
             sent[label] = sent.get(label, 0) + size
         ledger = self.watch.ledger
         return Found(ledger.peak, ledger.at_peak, self.watch.flops, sent, seconds)
+
+
+def _placed(grad: Tensor, parameter: Tensor) -> Tensor:
+    """The gradient spread as its parameter is, as DTensor's operations have it."""
+    if not isinstance(parameter, DTensor):
+        return grad
+    assert isinstance(grad, DTensor)
+    return grad.redistribute(placements=parameter.placements)
 
 
 def _whole_gradients(part: nn.Module) -> Iterator[Tensor | None]:

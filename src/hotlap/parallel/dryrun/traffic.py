@@ -11,15 +11,14 @@ from torch.utils._pytree import tree_leaves
 # How often the largest tensor's bytes go over the ring of n ranks, times (n - 1) / n.
 _TURNS = {"all_gather": 1, "allgather": 1, "reduce_scatter": 1, "all_reduce": 2, "allreduce": 2,
           "all_to_all": 1, "alltoall": 1, "broadcast": 1}  # fmt: skip
-_SPACES = ("c10d::", "_c10d_functional::")
+_SPACES = ("c10d", "_c10d_functional")
 
 
 def sent(func: Any, args: tuple[Any, ...]) -> dict[tuple[str, str], int]:
     """Bytes by (kind, group's name) of one operation; empty for what is no collective."""
-    name = str(getattr(func, "_schema", "")).partition("(")[0]
-    if not name.startswith(_SPACES):
+    if getattr(func, "namespace", "") not in _SPACES:
         return {}
-    name = name.partition("::")[2].strip("_").partition(".")[0]
+    name = func.name().partition("::")[2].strip("_").partition(".")[0]
     if name == "send":
         return {("send", _group(args)): max(_sizes(args), default=0)}
     kind = next((kind for kind in _TURNS if kind in name), None)

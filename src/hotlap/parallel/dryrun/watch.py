@@ -97,7 +97,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if _only_waits(func, args):
             return args[0]
         out = func(*args, **(kwargs or {}))
-        if self._away:
+        if self._away or getattr(func, "namespace", "") == "prim":  # asks for a device, no more
             return out
         self.flops += flops(func, args, kwargs or {}, out)
         self.sent.update(sent(func, args))
