@@ -1,10 +1,12 @@
 """What `hotlap run` and `hotlap profile` cost a step: paired blocks of one loop with and without.
 
-`python -m benchmarks.lightness [SECONDS [hook]]`: about so many for each figure. The loop times
-itself, so that nothing of hotlap is needed to time it. Blocks are short, so that both of a pair see
-the same weather, and there are hundreds of them. Two processes of one program differ by some
-percent for as long as they live, in where their memory lies: so there are many pairs of processes,
-and what they say apart makes the interval (Student's t over the logarithms of their medians).
+`python -m benchmarks.lightness [PROCESSES [SECONDS [run|profile|hook]]]`: so many pairs of
+processes a figure, each timed for about so many seconds. The loop times itself, so that nothing of
+hotlap is needed to time it. Blocks are short, so that both of a pair see the same weather. Two
+processes of one program differ by some percent for as long as they live, in where their memory
+lies: so both run on a heap shaken at random (`benchmarks/shaken.py`) with malloc's thresholds
+fixed, there are many pairs of processes, and what they say apart makes the interval (Student's t
+over the logarithms of their medians).
 
 All that `run` with an empty recipe leaves in a step is one hook behind the optimizer (a test in
 `tests/seam/test_session.py`). What it costs is also measured within one process, where nothing else
@@ -27,12 +29,12 @@ from typing import Any
 from scipy.stats import t
 
 from benchmarks import record
+from benchmarks.shaken import HEAP, SHAKEN
 
 STEPPER = Path(__file__).with_name("stepper.py")
 SIZES = {"0.5 ms": ("64", "32"), "20 ms": ("1024", "256")}
 VERBS = {"run": ["run", "-q"], "profile": ["profile", "--steps", "all"]}
 BLOCK = 0.06
-PROCESSES = 20
 WARM = 1.0
 FEWEST_WARM = 80
 
@@ -46,9 +48,9 @@ class Loop:
 
     def __init__(self, prefix: list[str], size: tuple[str, str], folder: str) -> None:
         self.process = subprocess.Popen(
-            [*prefix, sys.executable, str(STEPPER), *size],
+            [*prefix, sys.executable, SHAKEN, str(STEPPER), *size],
             cwd=folder,
-            env={**os.environ, "PYTHONHASHSEED": "0"},
+            env={**os.environ, **HEAP, "PYTHONHASHSEED": "0"},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -94,16 +96,18 @@ def pairs(plain: Block, under: Block, seconds: float) -> Iterator[Pair]:
         yield took[plain], took[under]
 
 
-def cost(verb: str, size: str, seconds: float, *, hook: bool = False) -> dict[str, Any]:
+def cost(
+    verb: str, size: str, processes: int, seconds: float, *, hook: bool = False
+) -> dict[str, Any]:
     """Race the plain loop against the loop below a verb; with `hook`, the latter without its hook.
 
     Without its hook it is the same process, and stands for the plain loop.
     """
     rows: list[list[Pair]] = []
-    for _ in range(PROCESSES):
+    for _ in range(processes):
         with loops(VERBS[verb], SIZES[size]) as (plain, under):
             base = partial(under.block, how="bare") if hook else plain.block
-            rows.append(list(pairs(base, under.block, seconds / PROCESSES)))
+            rows.append(list(pairs(base, under.block, seconds)))
     return {**estimate(rows), "rows": rows}
 
 
@@ -120,17 +124,21 @@ def estimate(rows: list[list[Pair]]) -> dict[str, Any]:
     }
 
 
-def main(seconds: float, part: str = "") -> None:
-    """Measure both verbs at both sizes, or the hook alone."""
+def main(processes: int, seconds: float, part: str = "") -> None:
+    """Measure both verbs at both sizes, or one of them, or the hook alone."""
+    each = (processes, seconds)
     if part == "hook":
-        rows = {"run, 0.5 ms step, its hook alone": cost("run", "0.5 ms", seconds, hook=True)}
+        rows = {"run, 0.5 ms step, its hook alone": cost("run", "0.5 ms", *each, hook=True)}
     else:
-        rows = {f"{v}, {size} step": cost(v, size, seconds) for v in VERBS for size in SIZES}
+        verbs = [part] if part else list(VERBS)
+        rows = {f"{v}, {size} step": cost(v, size, *each) for v in verbs for size in SIZES}
     summary = {name: {k: v for k, v in row.items() if k != "rows"} for name, row in rows.items()}
     raw = {name: row["rows"] for name, row in rows.items()}
-    command = f"python -m benchmarks.lightness {seconds:g} {part}".strip()
+    command = f"python -m benchmarks.lightness {processes} {seconds:g} {part}".strip()
     record.write(f"lightness-{part}".strip("-"), command, raw, summary)
 
 
 if __name__ == "__main__":
-    main(float(sys.argv[1]) if len(sys.argv) > 1 else 20.0, *sys.argv[2:])
+    given = sys.argv[1:3]
+    number, length = (*map(float, given), *(20.0, 2.0)[len(given) :])
+    main(int(number), length, *sys.argv[3:])

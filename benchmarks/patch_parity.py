@@ -20,13 +20,11 @@ from pathlib import Path
 from statistics import geometric_mean
 
 from benchmarks import record
+from benchmarks.shaken import HEAP, SHAKEN
 from hotlap.trial.race import Rules
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from patchable.racing import SCRIPTS, recipe_of, run_against_patched
-
-SHAKEN = str(Path(__file__).with_name("shaken.py"))
-HEAP = {"MALLOC_MMAP_THRESHOLD_": str(2**25), "MALLOC_TRIM_THRESHOLD_": str(2**34)}
 
 
 def main(seconds: float, rounds: int, names: list[str]) -> None:

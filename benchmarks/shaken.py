@@ -17,6 +17,9 @@ from typing import Any
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
+SHAKEN = __file__
+HEAP = {"MALLOC_MMAP_THRESHOLD_": str(2**25), "MALLOC_TRIM_THRESHOLD_": str(2**34)}
+"""Environment that fixes what glibc would adapt to what a process happens to free first."""
 STEPS = 40
 LARGEST = 2**15
 draw = random.Random()  # the script's own generators are left as they are
