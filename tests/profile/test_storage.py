@@ -181,7 +181,7 @@ def test_page_faults_are_a_hint_where_they_cost_much():
     remedy = told(seen)["malloc"]
     assert "900 page faults, about 20% of its time" in remedy.says
     assert remedy.most == pytest.approx(1 / (1 - 0.2 * 0.6))
-    assert remedy.lines[0].startswith("hotlap race CMD -- env MALLOC_MMAP_THRESHOLD_=")
+    assert remedy.lines[0].startswith("hotlap race CMD -- env MALLOC_MMAP_MAX_=0")
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_page_faults_of_the_steps_are_told_where_they_cost_much():
     assert finding.what == "page faults: 8% of a step, 8 ms"
     assert "a step takes 8,000 page faults" in remedy.says
     assert remedy.most == pytest.approx(1 / 0.92)
-    assert remedy.lines[0].startswith("hotlap race CMD -- env MALLOC_MMAP_THRESHOLD_=")
+    assert remedy.lines[0].startswith("hotlap race CMD -- env MALLOC_MMAP_MAX_=0")
 
 
 def test_page_faults_are_told_once():

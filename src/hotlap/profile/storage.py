@@ -13,7 +13,8 @@ BUSY = 0.3
 """The part of the disk's measured rate from which it is what the step waits for."""
 FASTER = 1.5
 FAULTS, STEP_FAULTS = 0.1, 0.05
-HEAP_KEPT = "MALLOC_MMAP_THRESHOLD_=1073741824 MALLOC_TRIM_THRESHOLD_=1073741824"
+HEAP_KEPT = "MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=1073741824"
+"""In words that every glibc takes: older ones refuse MALLOC_MMAP_THRESHOLD_ above 32 MiB."""
 
 
 def with_storage(found: Sequence[Finding], payload: Mapping[str, Any]) -> list[Finding]:
