@@ -20,6 +20,7 @@ class Local:
     def __init__(self, reader: Reader, threads: int, pin: bool = False) -> None:
         self._reader = reader
         self._threads = threads
+        self._pin = pin
         self._pool = Pool(pin)
 
     def run(self, steps: Iterator[Step]) -> Iterator[tuple[Step, Fetched]]:
@@ -40,7 +41,7 @@ class Local:
 
     def close(self) -> None:
         """Let go of the memory kept for use again."""
-        self._pool = Pool()
+        self._pool = Pool(self._pin)
 
     def _ahead(
         self, steps: Iterator[Step], begin: Callable[[Step], Callable[[], Fetched]]
