@@ -13,6 +13,7 @@ def seen(
     lines: dict[str, list[tuple[str, float]]] | None = None,
     step: float = STEP,
     places: dict[str, str] | None = None,
+    faults: float = 0.0,
     **facts: Any,
 ) -> Any:
     rest = 1.0 - sum(phases.values())
@@ -20,6 +21,7 @@ def seen(
         "facts": {"map_style": True, "loader_serial": True, "loaders": 1, **facts},
         "places": {"loader": "train.py:3", "dataset": "train.py:9", **(places or {})},
         "step": {"mean": step},
+        "faults": faults,
         "phases": {n: {"mean": s * step} for n, s in {"forward": rest, **phases}.items()},
     }
     drawn = {
@@ -107,3 +109,15 @@ def test_a_cache_is_not_proposed_for_what_lies_in_memory():
     lines = {"data": [("train.py:9", 1.0)]}
     assert "cached_dataset" in ids(proposed(seen({"data": 0.5}, lines)))
     assert "cached_dataset" not in ids(proposed(seen({"data": 0.5}, lines, in_memory=True)))
+
+
+def test_page_faults_are_told_with_their_part_of_the_step():
+    whole = seen({}, places={"model": "train.py:5"}, faults=0.08, page_faults=True)
+    (finding,) = [f for f in proposed(whole) if "keep_heap" in ids([f])]
+    assert finding.what == "page faults: 8% of a step, 1.6 ms"
+    assert finding.place == "train.py:5"
+    assert finding.most == pytest.approx(1 / 0.92)
+
+
+def test_a_few_page_faults_are_left_alone():
+    assert "keep_heap" not in ids(proposed(seen({}, faults=0.04, page_faults=False)))

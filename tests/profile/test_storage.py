@@ -176,41 +176,5 @@ def test_what_malloc_keeps_is_a_hint_where_workers_grow():
     assert little.remedies[0].notes == ()
 
 
-def test_page_faults_are_a_hint_where_they_cost_much():
-    seen = payload(dataset={"place": "train.py:9", "faults": {"faults": 900.0, "share": 0.2}})
-    remedy = told(seen)["malloc"]
-    assert "900 page faults, about 20% of its time" in remedy.says
-    assert remedy.most == pytest.approx(1 / (1 - 0.2 * 0.6))
-    assert remedy.lines[0].startswith("hotlap race CMD -- env MALLOC_MMAP_MAX_=0")
-
-
-@pytest.mark.parametrize(
-    ("faults", "wait"), [({"faults": 90.0, "share": 0.02}, 0.6), ({}, 0.6),
-                         ({"faults": 900.0, "share": 0.2}, 0.05)]
-)  # fmt: skip
-def test_page_faults_that_cost_nothing_are_left_alone(faults, wait):
-    assert told(payload(wait=wait, dataset={"place": "", "faults": faults})) == {}
-
-
-def test_page_faults_of_the_steps_are_told_where_they_cost_much():
-    seen = payload(faults=80_000.0, fault_seconds=1e-6)
-    (finding,) = with_storage([], seen)
-    (remedy,) = finding.remedies
-    assert finding.what == "page faults: 8% of a step, 8 ms"
-    assert "a step takes 8,000 page faults" in remedy.says
-    assert remedy.most == pytest.approx(1 / 0.92)
-    assert remedy.lines[0].startswith("hotlap race CMD -- env MALLOC_MMAP_MAX_=0")
-
-
-def test_page_faults_are_told_once():
-    of_samples = {"place": "train.py:9", "faults": {"faults": 900.0, "share": 0.2}}
-    seen = payload(dataset=of_samples, faults=80_000.0, fault_seconds=1e-6)
-    assert len(with_storage([], seen)) == 1
-
-
-def test_a_few_page_faults_of_the_steps_are_left_alone():
-    assert with_storage([], payload(faults=40_000.0, fault_seconds=1e-6)) == []
-
-
 def test_a_payload_without_resources_is_left_alone():
     assert with_storage([], {**payload(), "resources": {}}) == []

@@ -26,7 +26,7 @@ OPTIONAL = {
     "cpu_threads",
     "fused_optimizer",
     "fused_pointwise",
-    "malloc",
+    "keep_heap",
     "mixed_precision",
 }
 """What may help any script, and is for a race to decide; no accusation."""

@@ -147,7 +147,7 @@ def test_page_faults_are_counted_in_the_later_half_of_the_steps():
     seen.steps_over()
     end = seen._faults[-1][0]
     fresh_pages(50_000)
-    assert seen.result()["faults"] * (end - begin) == pytest.approx(10_000, rel=0.1)
+    assert seen.fault_rate() * (end - begin) == pytest.approx(10_000, rel=0.1)
 
 
 def test_a_thread_counts_page_faults_while_steps_are_timed(monkeypatch):

@@ -24,6 +24,7 @@ PHASES = {
     "rest",
     "memory",
     "saving",
+    "faults",
 }
 ISSUE = {
     "loader_workers": Numerics.EXACT,

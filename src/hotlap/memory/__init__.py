@@ -7,6 +7,8 @@ if TYPE_CHECKING:
     from hotlap.memory.fitting import fit as fit
     from hotlap.memory.fragments import Fragmentation as Fragmentation
     from hotlap.memory.fragments import fragmentation as fragmentation
+    from hotlap.memory.heap import heap_kept as heap_kept
+    from hotlap.memory.heap import keep_heap as keep_heap
     from hotlap.memory.meter import Live as Live
     from hotlap.memory.meter import Meter as Meter
     from hotlap.memory.offload import offloaded as offloaded
@@ -21,6 +23,8 @@ _WHERE = {
     "Saved": "saved",
     "fit": "fitting",
     "fragmentation": "fragments",
+    "heap_kept": "heap",
+    "keep_heap": "heap",
     "offloaded": "offload",
     "saved_by_module": "saved",
 }

@@ -28,6 +28,7 @@ PARTS = {
     "evaluation": "evaluation",
     "saving": "writing files",
     "rest": "code between the phases",
+    "faults": "page faults",
 }
 
 

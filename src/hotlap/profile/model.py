@@ -160,11 +160,14 @@ class Profile:
 
 
 def shares_of(payload: Mapping[str, Any]) -> dict[str, float]:
-    """The phases' shares of a step; what concerns feeding is added up under `data`."""
+    """The phases' shares of a step; what concerns feeding is added up under `data`.
+
+    `faults` is no phase of its own: page faults come in any of them.
+    """
     whole = payload["step"]["mean"] or 1.0
     shares = {name: phase["mean"] / whole for name, phase in payload["phases"].items()}
     shares["data"] = sum(shares.pop(name, 0.0) for name in DATA)
-    return shares
+    return shares | {"faults": payload.get("faults", 0.0)}
 
 
 def headline(what: str, share: float, step: float) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from hotlap.profile.model import Finding, Remedy, headline
+from hotlap.profile.model import Finding, Remedy
 from hotlap.profile.rates import Rates, rates
 from hotlap.profile.waiting import waiting, with_remedies
 from hotlap.profile.worker_memory import growing, shared_memory
@@ -12,9 +12,6 @@ WAITING = 0.1
 BUSY = 0.3
 """The part of the disk's measured rate from which it is what the step waits for."""
 FASTER = 1.5
-FAULTS, STEP_FAULTS = 0.1, 0.05
-HEAP_KEPT = "MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=1073741824"
-"""In words that every glibc takes: older ones refuse MALLOC_MMAP_THRESHOLD_ above 32 MiB."""
 
 
 def with_storage(found: Sequence[Finding], payload: Mapping[str, Any]) -> list[Finding]:
@@ -22,12 +19,8 @@ def with_storage(found: Sequence[Finding], payload: Mapping[str, Any]) -> list[F
     seen = payload.get("resources") or {}
     if not seen:
         return list(found)
-    faults = list(_faults(payload))
-    remedies = [*_disk(payload, seen), *faults]
     apart = [*shared_memory(payload, seen), *growing(seen, _place(payload))]
-    if not faults:
-        apart += _step_faults(payload, seen)
-    return [*with_remedies(found, remedies, payload), *apart]
+    return [*with_remedies(found, list(_disk(payload, seen)), payload), *apart]
 
 
 def _place(payload: Mapping[str, Any]) -> str:
@@ -77,45 +70,3 @@ def _disk_notes(found: Rates) -> Iterator[str]:
 
 def _rate(bytes_a_second: float) -> str:
     return f"{bytes_a_second / 1e6:,.0f} MB/s"
-
-
-def _faults(payload: Mapping[str, Any]) -> Iterator[Remedy]:
-    """Samples whose buffers malloc gives back to the kernel and takes anew each time."""
-    dataset = payload.get("dataset") or {}
-    found, share = dataset.get("faults") or {}, waiting(payload)
-    part = found.get("share", 0.0)
-    if share < WAITING or part < FAULTS:
-        return
-    gives = part * share
-    says = (
-        f"a sample takes {found['faults']:,.0f} page faults, about {part:.0%} of its time by what "
-        "one costs here"
-    )
-    yield _malloc(says, ("data",), _place(payload), gives)
-
-
-def _step_faults(payload: Mapping[str, Any], seen: Mapping[str, Any]) -> Iterator[Finding]:
-    """Steps that take their memory anew from the kernel each time."""
-    step = payload["step"]["mean"]
-    share = min(1.0, seen.get("faults", 0.0) * seen.get("fault_seconds", 0.0))
-    if share < STEP_FAULTS:
-        return
-    each = seen["faults"] * step
-    says = f"a step takes {each:,.0f} page faults, counted in the later half of the profile"
-    place = payload["places"].get("model", "")
-    remedy = _malloc(says, ("forward", "backward"), place, share)
-    what = headline("page faults", share, step)
-    yield Finding(what, place, "", share, remedy.most, (remedy,))
-
-
-def _malloc(says: str, phases: tuple[str, ...], place: str, gives: float) -> Remedy:
-    return Remedy(
-        "malloc",
-        f"{says}: malloc gives buffers back to the kernel and takes them anew; the variables "
-        "below keep them",
-        phases,
-        place,
-        1.0 / max(1e-3, 1.0 - gives),
-        0.5 * gives,
-        lines=(f"hotlap race CMD -- env {HEAP_KEPT} CMD",),
-    )

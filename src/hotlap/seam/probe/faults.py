@@ -7,6 +7,8 @@ from time import perf_counter
 from typing import Any
 
 PAGES = 2048
+LEAST = 0.05
+"""The part of a step from which page faults are worth a technique."""
 
 
 def page_faults() -> int:
@@ -24,6 +26,18 @@ def faults_of(read: Callable[[], Any], samples: int) -> dict[str, float]:
     seconds = perf_counter() - begin
     faults = page_faults() - before
     return {"faults": faults / samples, "share": min(1.0, faults * fault_seconds() / seconds)}
+
+
+def share_of_step(rate: float, of_samples: float, waiting: float) -> float:
+    """The part of a step's time that page faults take, by what one costs here.
+
+    Args:
+        rate: page faults of this process, a second.
+        of_samples: their part of the time that a sample takes, which may be read elsewhere.
+        waiting: the part of a step that waits for samples.
+
+    """
+    return max(min(1.0, rate * fault_seconds()), of_samples * waiting)
 
 
 def fault_seconds() -> float:

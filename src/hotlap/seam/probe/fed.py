@@ -11,7 +11,6 @@ from torch.utils.data import IterableDataset
 from hotlap.seam.patch import load
 from hotlap.seam.probe import holding
 from hotlap.seam.probe.dataset import seen
-from hotlap.seam.probe.faults import fault_seconds
 from hotlap.seam.probe.packed import compared
 from hotlap.seam.probe.recorder import Recorder
 
@@ -64,7 +63,6 @@ def held(rec: Recorder, ended: str, loader: Any) -> dict[str, Any]:
     if not rec.session.spec.options.get("dataset"):
         return {}
     found = rec.resources.result()
-    found["fault_seconds"] = _tried(fault_seconds, 0.0)
     found["files"] = _tried(holding.files, [])
     if getattr(loader, "num_workers", 0):
         found["objects"] = _tried(lambda: holding.objects(loader.dataset), [])

@@ -21,8 +21,7 @@ LOADER_OF = "_hotlap_loader"
 @contextmanager
 def feeding(rec: Recorder) -> Iterator[None]:
     """Mark the waits for data, note where loaders and tensors are made, follow what is read."""
-    if rec.session.spec.options.get("dataset"):
-        rec.at_first_step.append(rec.resources.watching)
+    rec.at_first_step.append(rec.resources.watching)
     with (
         replaced(DataLoader, "__init__", lambda f: _construction(rec, f)),
         replaced(DataLoader, "__iter__", lambda f: _start(rec, f)),

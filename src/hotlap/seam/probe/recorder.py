@@ -51,7 +51,7 @@ class Recorder:
         self.rest = Rest()
         self.sampler = Sampler(lambda: self.thread, self.phase, lambda: bool(self.rest.left))
         self.diagnostics = Diagnostics(self)
-        self.resources = Resources()
+        self.resources = Resources(faults_only=not options.get("dataset"))
         self.warmup = int(options.get("warmup", WARMUP))
         self.wanted = int(options.get("steps") or 0)
         self.seconds = float(options.get("seconds") or 0.0)

@@ -25,9 +25,15 @@ TICK = 0.5
 
 
 class Resources:
-    """Looks every second or so; `result` is what was seen."""
+    """Looks every second or so; `result` is what was seen.
 
-    def __init__(self) -> None:
+    Args:
+        faults_only: follow nothing but the page faults.
+
+    """
+
+    def __init__(self, *, faults_only: bool = False) -> None:
+        self._faults_only = faults_only
         self._looks: list[tuple[float, dict[int, int]]] = []
         self._disk: list[tuple[float, dict[int, tuple[int, int]]]] = []
         self._faults: list[tuple[float, int]] = []
@@ -50,7 +56,7 @@ class Resources:
         while not self._end.wait(TICK if self._faults else 0.0):
             self._count_faults()
             begin = perf_counter()
-            if begin >= due:
+            if begin >= due and not self._faults_only:
                 usual = INTERVAL if self.look() else ALONE
                 end = perf_counter()
                 due = end + max(usual, (end - begin) / SHARE)
@@ -78,7 +84,7 @@ class Resources:
         return len(workers)
 
     def result(self) -> dict[str, Any]:
-        """Memory of each worker over time (seconds, bytes), disk reads and page faults a second."""
+        """Memory of each worker over time (seconds, bytes), and bytes read from disks a second."""
         self.look()
         begin = self._looks[0][0] if self._looks else 0.0
         series: dict[int, list[tuple[float, int]]] = {}
@@ -86,9 +92,9 @@ class Resources:
             for pid, size in found.items():
                 if size:
                     series.setdefault(pid, []).append((when - begin, size))
-        return {"workers": list(series.values()), "faults": self._fault_rate(), **self._rates()}
+        return {"workers": list(series.values()), **self._rates()}
 
-    def _fault_rate(self) -> float:
+    def fault_rate(self) -> float:
         """Page faults a second in the later half of the time, when the heap has grown."""
         if len(self._faults) < 2:
             return 0.0

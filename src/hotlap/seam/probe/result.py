@@ -3,8 +3,10 @@
 from contextlib import suppress
 from typing import Any
 
+from hotlap.seam.patch import load
 from hotlap.seam.probe.device import DeviceTimeline
 from hotlap.seam.probe.facts import global_facts, loader_facts, optimizer_facts
+from hotlap.seam.probe.faults import LEAST, share_of_step
 from hotlap.seam.probe.fed import fed, held
 from hotlap.seam.probe.lines import by_file, hottest, phase_of
 from hotlap.seam.probe.models import anything_compiled
@@ -24,7 +26,8 @@ def payload(rec: Recorder, ended: str) -> dict[str, Any]:
     shares = _shares(phases)
     lines = hottest(stacks, shares)
     dataset = fed(rec, ended, _training_loader(rec), _waiting(shares))
-    facts = _facts(rec) | {"draws": bool(dataset.get("draws"))}
+    faults = _faults(rec, dataset, _waiting(shares))
+    facts = _facts(rec) | {"draws": bool(dataset.get("draws")), "page_faults": faults >= LEAST}
     return {
         "ended": ended,
         "steps": tally.steps,
@@ -53,11 +56,20 @@ def payload(rec: Recorder, ended: str) -> dict[str, Any]:
         "spread": rec.spread.per_call(),
         "resources": held(rec, ended, _training_loader(rec)),
         "dataset": dataset,
+        "faults": faults,
     }
 
 
 def _waiting(shares: dict[str, float]) -> float:
     return shares.get("data", 0.0) + shares.get("loader", 0.0)
+
+
+def _faults(rec: Recorder, dataset: dict[str, Any], waiting: float) -> float:
+    """The part of a step that page faults take; 0 where malloc has nothing to set."""
+    if not load("hotlap.memory.heap:available")():
+        return 0.0
+    of_samples = (dataset.get("faults") or {}).get("share", 0.0)
+    return share_of_step(rec.resources.fault_rate(), of_samples, waiting)
 
 
 def _facts(rec: Recorder) -> dict[str, Any]:

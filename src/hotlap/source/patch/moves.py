@@ -171,7 +171,8 @@ def _set_once(draft: Draft, target: str, value: Any, code: Callable[[str], str])
         return
     head, below_setting = head_end(draft)
     statement = code(spelt(draft, target))
-    if head is None or draft.changes:  # torch itself is imported elsewhere, or late
+    without_torch = bool(draft.changes) and target.startswith("torch.")
+    if head is None or without_torch:  # torch itself is imported elsewhere, or late
         place = draft.source.tree.module.body[0]
         draft.by_hand(place, f"import torch and write `{statement}` before anything else")
         draft.changes.clear()

@@ -1,0 +1,59 @@
+"""How much freed memory malloc keeps in the process instead of giving it back to the kernel."""
+
+import ctypes
+from functools import cache
+from typing import Any
+
+M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4
+TRIM_THRESHOLD, MMAP_MAX = 128 * 1024, 65536  # what glibc begins with
+MOST = 2**31 - 1
+_kept = 0
+
+
+def available() -> bool:
+    """Whether this C library has thresholds to set."""
+    return _mallopt() is not None
+
+
+def keep_heap(size: int) -> bool:
+    """Have malloc keep up to `size` bytes that were freed last, and never map blocks apart.
+
+    glibc takes large blocks from the kernel one by one and gives them back when they are freed;
+    the kernel clears each page anew when it is touched. A loop that allocates the same buffers in
+    each step pays for that with page faults. Kept memory is this process's until it ends, and that
+    of processes forked from it. It does what `MALLOC_MMAP_MAX_=0` and `MALLOC_TRIM_THRESHOLD_`
+    do before Python starts (mallopt(3)).
+
+    Args:
+        size: bytes, at most 2**31 - 1; 0 puts back the thresholds that glibc begins with, without
+            their adapting.
+
+    Returns:
+        Whether malloc takes it: glibc's does, others have nothing to set.
+
+    Raises:
+        ValueError: `size` is negative or too large.
+
+    """
+    global _kept  # noqa: PLW0603 - malloc has no getter
+    if not 0 <= size <= MOST:
+        raise ValueError(f"size is {size}: give bytes from 0 to {MOST}")
+    mallopt = _mallopt()
+    if mallopt is None:
+        return False
+    _kept = size
+    taken = mallopt(M_MMAP_MAX, 0 if size else MMAP_MAX)
+    return bool(taken and mallopt(M_TRIM_THRESHOLD, size or TRIM_THRESHOLD))
+
+
+def heap_kept() -> int:
+    """Bytes that `keep_heap` was last given in this process; 0 where it was not called."""
+    return _kept
+
+
+@cache
+def _mallopt() -> Any:
+    try:
+        return ctypes.CDLL(None).mallopt
+    except (OSError, AttributeError):
+        return None
