@@ -1,5 +1,8 @@
 """What each technique gives on small workloads: `hotlap tune`, its rows kept as a record.
 
+`python -m benchmarks.techniques [BUDGET [NAME...]]`: so many seconds for each
+workload, or for those named.
+
 Every row is a race of the script with the techniques kept so far plus this one against the script
 with those kept so far.
 """
@@ -19,6 +22,7 @@ WORKLOADS = {
     "cnn": ROOT / "tests" / "planted" / "compute_cnn.py",
     "transformer": ROOT / "tests" / "planted" / "small_transformer.py",
     "evaluation": ROOT / "tests" / "planted" / "eval_with_grad.py",
+    "clean": ROOT / "tests" / "planted" / "loop_clean.py",
 }
 
 
@@ -49,9 +53,10 @@ def rows(document: dict[str, Any]) -> list[dict[str, Any]]:
     return found
 
 
-def main(budget: int = 150) -> None:
-    """Tune every workload."""
-    for name, script in WORKLOADS.items():
+def main(budget: int, names: list[str]) -> None:
+    """Tune each workload."""
+    for name in names:
+        script = WORKLOADS[name]
         document = tune(script, budget)
         final = document["final"]
         summary = {
@@ -59,9 +64,9 @@ def main(budget: int = 150) -> None:
             "script": str(script.relative_to(ROOT)),
             "recipe": final["estimate"] if final else None,
         }
-        write(f"techniques-{name}", f"python -m benchmarks.techniques {budget}", rows(document),
-              summary)  # fmt: skip
+        write(f"techniques-{name}", f"python -m benchmarks.techniques {budget} {name}",
+              rows(document), summary)  # fmt: skip
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    main(int((sys.argv[1:] or ["150"])[0]), sys.argv[2:] or list(WORKLOADS))
