@@ -11,12 +11,12 @@ import sys
 import tempfile
 import tomllib
 from pathlib import Path
-from statistics import median
 
+from benchmarks.lightness import estimate
 from benchmarks.record import write
 
 HERE = Path(__file__).parent
-STEPS = "200"
+STEPS = "600"
 ONLY = "fused_optimizer,ddp_unused_search"
 TORCHRUN = (
     *(sys.executable, "-m", "torch.distributed.run", "--standalone"),
@@ -38,14 +38,15 @@ def main(pairs: int, budget: str) -> None:
             raise SystemExit("the tune kept nothing: there is no ratio to confirm")
         recipe = tomllib.loads((folder / "hotlap.toml").read_text())
         rows = [_pair(folder, turn) for turn in range(pairs)]
-    ratios = sorted(row["plain"] / row["tuned"] for row in rows)
+    found = estimate([[(row["tuned"], row["plain"])] for row in rows])
     summary = {
         "tuned_ratio": recipe["measured"]["ratio"],
         "tuned_interval": recipe["measured"]["interval"],
         "kept": sorted(recipe["techniques"]),
         "plain_pairs": pairs,
-        "plain_ratio_median": round(median(ratios), 3),
-        "plain_ratio_range": [round(ratios[0], 3), round(ratios[-1], 3)],
+        "plain_ratio": found["cost"],
+        "plain_interval": found["interval"],
+        "plain_ratios": found["processes"],
     }
     command = f"python -m benchmarks.parallel.tune_ddp {pairs} {budget}"
     write(NAME, command, {"pairs": rows, "tune": text.splitlines()}, summary)
