@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from hotlap.common.cache import cache_dir
 from hotlap.core import peaks as module
 from hotlap.core.errors import HotlapError
 from hotlap.core.machine import Gpu, Machine
-from hotlap.core.peaks import CHILD, DevicePeaks, Peaks, cache_dir, measure, peaks
+from hotlap.core.peaks import CHILD, DevicePeaks, Peaks, measure, peaks
 
 MACHINE = Machine("CPU 9000", 2, 2, 2**34, (), "Linux", "6.1", "x86_64")
 FAKE = Peaks({"cpu": DevicePeaks({"float32": 2e11}, 1.5e10)}, "2.13.0", "2026-01-01", 0.5)

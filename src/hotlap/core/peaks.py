@@ -20,6 +20,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from hotlap.common.cache import cache_dir
 from hotlap.core.errors import HotlapError
 from hotlap.core.machine import Machine, available_memory, detect
 
@@ -139,15 +140,6 @@ def _torch_version(python: str) -> str:
 
 
 # the cache: one JSON file for a machine, torch, Python and way of measuring
-
-
-def cache_dir() -> Path:
-    """`$XDG_CACHE_HOME/hotlap`, or `~/.cache/hotlap` where that is unset or (see XDG) relative.
-
-    Raises RuntimeError where there is no home either.
-    """
-    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    return (base if base.is_absolute() else Path.home() / ".cache") / "hotlap"
 
 
 def _key(machine: Machine, python: str) -> str:

@@ -10,7 +10,8 @@ from torch import Tensor
 from torch.optim.optimizer import ParamsT
 
 from hotlap.optim.checks import check
-from hotlap.optim.layerwise import Group, Layerwise, chunk
+from hotlap.optim.kernels.calls import Options, stepped
+from hotlap.optim.layerwise import Group, Layerwise, chunk, slope
 from hotlap.optim.leaves import Leaf
 from hotlap.optim.shards import gradient, layout, square_norms, summed
 
@@ -86,6 +87,16 @@ class LAMB(Layerwise):
         }
         super().__init__(params, options)
 
+    def _compiled(self, leaves: list[Leaf], group: Group, scale: float | None) -> bool:
+        low, high = group["norm_bounds"] or (0.0, math.inf)
+        beta1, beta2 = group["betas"]
+        options = Options(
+            lr=float(group["lr"]), decay=group["weight_decay"], eps=group["eps"], beta1=beta1,
+            beta2=beta2, corrected=group["bias_correction"], low=low, high=high,
+            scale=slope(group, scale),
+        )  # fmt: skip
+        return stepped("lamb", leaves, options, self._scratch)
+
     def _alone(self, leaves: list[Leaf], group: Group, scale: float | None) -> None:
         adam, lr, decay, size = _adam(group), float(group["lr"]), group["weight_decay"], chunk()
         for found in leaves:
@@ -93,7 +104,7 @@ class LAMB(Layerwise):
             if not found.adapt:  # Adam as it is
                 adam([w], [_scaled(g, scale)], [first], [second], [], [step], lr=lr)
                 continue
-            u, ww, uu, wu = self._scratch(w), 0.0, 0.0, 0.0
+            u, ww, uu, wu = self._scratch(w.numel(), w.dtype), 0.0, 0.0, 0.0
             for wc, uc, gc, mc, vc in _chunks(size, w, u, g, first, second):
                 # -1 and -1: what was in u is multiplied by 0, the update added
                 adam([uc], [_scaled(gc, scale)], [mc], [vc], [], [step], lr=-1.0, weight_decay=-1.0)

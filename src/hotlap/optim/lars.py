@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 from torch.optim.optimizer import ParamsT
 
-from hotlap.optim.layerwise import Group, Layerwise
+from hotlap.optim.kernels.calls import Options, stepped
+from hotlap.optim.layerwise import Group, Layerwise, slope
 from hotlap.optim.leaves import Leaf
 from hotlap.optim.shards import square_norms, summed
 
@@ -77,6 +78,15 @@ class LARS(Layerwise):
             "master_weights": master_weights,
         }
         super().__init__(params, options)
+
+    def _compiled(self, leaves: list[Leaf], group: Group, scale: float | None) -> bool:
+        apart, inside = _decays(group, adapt=True)
+        options = Options(
+            lr=float(group["lr"]), decay=inside, apart=apart, eps=group["eps"],
+            momentum=group["momentum"], trust=group["trust_coefficient"],
+            scale=slope(group, scale),
+        )  # fmt: skip
+        return stepped("lars", leaves, options, self._scratch)
 
     def _alone(self, leaves: list[Leaf], group: Group, scale: float | None) -> None:
         lr, momentum = float(group["lr"]), group["momentum"]

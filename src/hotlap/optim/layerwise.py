@@ -18,8 +18,10 @@ class Layerwise(Optimizer):
     """The base of LARS and LAMB.
 
     On the CPU parameters are updated one after the other, because between the norms and the update
-    a layer then stays in the cache. Elsewhere, and where each rank holds a shard, all of them are
-    updated together by multi-tensor kernels, with one all-reduce for all norms.
+    a layer then stays in the cache: by kernels compiled for the machine where it has a C compiler
+    (`hotlap.optim.kernels`), else by torch's operations. Elsewhere, and where each rank holds a
+    shard, all of them are updated together by multi-tensor kernels, with one all-reduce for all
+    norms.
     """
 
     names: tuple[str, ...] = ()
@@ -113,8 +115,10 @@ class Layerwise(Optimizer):
 
     def _one_by_one(self, leaves: list[Leaf], group: Group, prepared: Tensor | None) -> None:
         if leaves:
-            torch._foreach_add_([found.step for found in leaves], 1)
-            self._alone(leaves, group, None if prepared is None else prepared.item())
+            scale = None if prepared is None else prepared.item()
+            if not self._compiled(leaves, group, scale):
+                torch._foreach_add_([found.step for found in leaves], 1)
+                self._alone([found.flat() for found in leaves], group, scale)
         for found in leaves:
             found.write_back()
 
@@ -137,8 +141,12 @@ class Layerwise(Optimizer):
                 )
             yield parameter
 
+    def _compiled(self, leaves: list[Leaf], group: Group, scale: float | None) -> bool:
+        """Update parameters of the CPU by kernels compiled for it; False where there are none."""
+        raise NotImplementedError
+
     def _alone(self, leaves: list[Leaf], group: Group, scale: float | None) -> None:
-        """Update parameters of the CPU, one after the other; `scale`: what `prepared` holds.
+        """Update flat parameters of the CPU, one after the other; `scale`: what `prepared` holds.
 
         Little else should be done in between: what Python reads has left the cache by then.
         """
@@ -148,12 +156,17 @@ class Layerwise(Optimizer):
         """Update parameters of one device and dtype, all of them adapted or none."""
         raise NotImplementedError
 
-    def _scratch(self, like: Tensor) -> Tensor:
-        """Finite memory of a tensor's size, kept from step to step."""
+    def _scratch(self, count: int, dtype: torch.dtype) -> Tensor:
+        """Finite memory of the CPU for so many elements, kept from step to step."""
         pad = self._pad
-        if pad is None or pad.dtype != like.dtype or pad.numel() < like.numel():
-            pad = self._pad = torch.zeros_like(like)
-        return pad if pad.numel() == like.numel() else pad.narrow(0, 0, like.numel())
+        if pad is None or pad.dtype != dtype or pad.numel() < count:
+            pad = self._pad = torch.zeros(count, dtype=dtype)
+        return pad if pad.numel() == count else pad.narrow(0, 0, count)
+
+
+def slope(group: Group, scale: float | None) -> float:
+    """What gradients are multiplied by."""
+    return (-1.0 if group["maximize"] else 1.0) * (1.0 if scale is None else scale)
 
 
 def chunk() -> int:

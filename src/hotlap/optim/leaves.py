@@ -1,11 +1,11 @@
-"""One parameter as the update sees it: flat tensors of at least float32.
+"""One parameter as the update sees it: tensors of at least float32 that lie in memory alike.
 
 The kernels below read memory in order, so all tensors of a parameter are brought into one memory
 format. Where that, or a wider dtype, takes a copy, the copy is written back when the step is over.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -15,14 +15,16 @@ from hotlap.optim.shards import Layout, gradient, layout, local
 
 CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}
 HALF = (torch.bfloat16, torch.float16)
+PLAIN = (nn.Parameter, Tensor)
 
 
 @dataclass(slots=True)
 class Leaf:
-    """A parameter's weight, gradient and buffers, flat (n,) and of one dtype.
+    """A parameter's weight, gradient and buffers, dense, of one dtype and one memory format.
 
-    `adapt` tells whether it gets a rate of its own and weight decay, `copied` whether anything here
-    may be a copy in another dtype or memory format.
+    They are flat (n,) unless nothing had to be converted; `flat` makes them so. `adapt` tells
+    whether it gets a rate of its own and weight decay, `copied` whether anything here may be a copy
+    in another dtype or memory format.
     """
 
     weight: Tensor
@@ -33,6 +35,15 @@ class Leaf:
     adapt: bool
     copied: bool = False
     backs: list[tuple[Tensor, Tensor, torch.memory_format]] = field(default_factory=list)
+
+    def flat(self) -> "Leaf":
+        """Return it with flat tensors: views of its own."""
+        return replace(
+            self,
+            weight=self.weight.view(-1),
+            grad=self.grad.view(-1),
+            buffers=[buffer.view(-1) for buffer in self.buffers],
+        )
 
     def write_back(self) -> None:
         """Put into place what was computed on copies."""
@@ -58,10 +69,9 @@ def begin(parameter: Tensor, state: dict[str, Any], names: Iterable[str], *, mas
 
 def leaf(parameter: Tensor, state: dict[str, Any], names: Iterable[str], *, adapt: bool) -> Leaf:
     """Lay a parameter out for an update."""
-    if _plain(parameter, [state[name] for name in names]):
-        flat = [state[name].view(-1) for name in names]
-        grad = gradient(parameter).view(-1)
-        return Leaf(parameter.view(-1), grad, flat, state["step"], None, adapt)
+    found = [state[name] for name in names]
+    if parameter.grad is not None and _plain(parameter, parameter.grad, *found):
+        return Leaf(parameter, parameter.grad, found, state["step"], None, adapt)
     held, grad = local(parameter), gradient(parameter)
     dtype = wide(held.dtype)
     form = _form(held)
@@ -84,17 +94,15 @@ def leaf(parameter: Tensor, state: dict[str, Any], names: Iterable[str], *, adap
     return Leaf(weight, slope, buffers, step, how, adapt, copied=True, backs=backs)
 
 
-def _plain(parameter: Tensor, buffers: list[Tensor]) -> bool:
+def _plain(parameter: Tensor, *others: Tensor) -> bool:
     """Whether nothing has to be converted: by far the most frequent case, and a quick one."""
-    grad = parameter.grad
-    return (
-        grad is not None
-        and type(parameter) in (Tensor, nn.Parameter)
-        and parameter.dtype not in HALF
-        and parameter.device.type == "cpu"
-        and parameter.is_contiguous()
-        and all(t.dtype is parameter.dtype and t.is_contiguous() for t in (grad, *buffers))
-    )
+    dtype = parameter.dtype
+    if type(parameter) not in PLAIN or dtype in HALF or not parameter.is_cpu:
+        return False
+    for other in others:
+        if other.dtype is not dtype or not other.is_contiguous():
+            return False
+    return parameter.is_contiguous()
 
 
 def _form(tensor: Tensor) -> torch.memory_format:

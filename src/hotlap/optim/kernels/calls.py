@@ -1,0 +1,95 @@
+"""Call the compiled kernels with tensors."""
+
+import ctypes
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+
+from hotlap.optim.kernels.build import SPLIT, library
+from hotlap.optim.leaves import Leaf
+
+SUFFIX = {torch.float32: "float", torch.float64: "double"}
+Scratch = Callable[[int, torch.dtype], torch.Tensor]
+
+
+class _Tensor(ctypes.Structure):
+    _fields_ = (
+        *((name, ctypes.c_void_p) for name in ("weight", "grad", "first", "second", "step")),
+        *((name, ctypes.c_long) for name in ("size", "adapt")),
+    )
+
+
+_NAMES = ("lr", "decay", "scale", "eps", "beta1", "beta2", "corrected", "low", "high", "momentum",
+          "trust", "apart")  # fmt: skip
+
+
+class _Options(ctypes.Structure):
+    _fields_ = tuple((name, ctypes.c_double) for name in _NAMES)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """A group's options as the kernels take them.
+
+    `scale`: what gradients are multiplied by, -1 to ascend. `corrected`: whether Adam's moments are
+    corrected for their bias. `low`, `high`: bounds of the norm of
+    LAMB's weight. `decay`: inside the update; `apart`: LARS's beside it. `trust`: LARS's
+    coefficient.
+    """
+
+    lr: float
+    decay: float
+    eps: float
+    scale: float = 1.0
+    beta1: float = 0.0
+    beta2: float = 0.0
+    corrected: bool = True
+    low: float = 0.0
+    high: float = float("inf")
+    momentum: float = 0.0
+    trust: float = 0.0
+    apart: float = 0.0
+
+
+def stepped(kernel: str, leaves: Sequence[Leaf], options: Options, scratch: Scratch) -> bool:
+    """Make one step of `lamb` or `lars`, if there are compiled kernels for these leaves.
+
+    Args:
+        kernel: which.
+        leaves: of the CPU, and whole; `step` is counted up.
+        options: of their group.
+        scratch: gives memory for so many elements of a dtype.
+
+    Returns:
+        Whether it was made.
+
+    """
+    dtypes = {found.weight.dtype for found in leaves}
+    if len(dtypes) != 1 or not dtypes <= SUFFIX.keys() or (compiled := library()) is None:
+        return False
+    (dtype,) = dtypes
+    given = (_Tensor * len(leaves))(*map(_given, leaves))  # type: ignore[misc]
+    threads = torch.get_num_threads()
+    largest = max(found.weight.numel() for found in leaves)
+    room = scratch(max(largest, threads * SPLIT) if kernel == "lamb" else 0, dtype)
+    call = getattr(compiled, f"{kernel}_{SUFFIX[dtype]}")
+    call.restype = None
+    call(
+        given,
+        ctypes.c_long(len(leaves)),
+        ctypes.byref(_Options(**asdict(options))),
+        ctypes.c_void_p(room.data_ptr()),
+        ctypes.c_int(threads),
+    )
+    return True
+
+
+def _given(leaf: Leaf) -> tuple[Any, ...]:
+    """The fields of a `_Tensor`; an optimizer with one buffer has no second."""
+    weight, first, second = leaf.weight, leaf.buffers[0], leaf.buffers[-1]
+    return (
+        weight.data_ptr(), leaf.grad.data_ptr(), first.data_ptr(), second.data_ptr(),
+        leaf.step.data_ptr(), weight.numel(), leaf.adapt,
+    )  # fmt: skip

@@ -1,0 +1,81 @@
+"""The compiled steps: shared out among threads, and done without where they cannot be had."""
+
+import copy
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from hotlap.optim import LAMB, LARS
+from hotlap.optim.kernels.build import SPLIT, library
+from optim.test_layerwise import eager
+
+with_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+
+
+@pytest.fixture
+def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A cache in which nothing was compiled."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    library.cache_clear()
+    yield tmp_path / "hotlap" / "kernels"
+    library.cache_clear()
+
+
+@with_compiler
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("kind", [LARS, LAMB])
+def test_large_tensors_are_shared_out_among_threads(kind: type, threads: int) -> None:
+    sizes = [(7, 5), (SPLIT + 4099, 1), (3, SPLIT // 2), (SPLIT - 1, 1), (2, 0)]
+    ps = [torch.randn(size, dtype=torch.float64) for size in sizes]
+    qs = copy.deepcopy(ps)
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(threads)
+        ours = kind([p.requires_grad_() for p in ps], lr=0.1, weight_decay=0.1)
+        theirs = eager(kind)([q.requires_grad_() for q in qs], lr=0.1, weight_decay=0.1)
+        for _ in range(3):
+            for p, q in zip(ps, qs, strict=True):
+                p.grad = torch.randn_like(p)
+                q.grad = p.grad.clone()
+            ours.step()
+            theirs.step()
+    finally:
+        torch.set_num_threads(before)
+    for p, q in zip(ps, qs, strict=True):
+        assert torch.allclose(p, q, rtol=1e-12, atol=1e-14)
+
+
+@with_compiler
+def test_they_are_compiled_once_for_a_machine(fresh: Path) -> None:
+    assert library() is not None
+    (made,) = fresh.iterdir()
+    when = made.stat().st_mtime_ns
+    library.cache_clear()
+    assert library() is not None
+    assert [each.stat().st_mtime_ns for each in fresh.iterdir()] == [when]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("CC", "no-such-compiler"), ("CC", "false"), ("HOTLAP_KERNELS", "0")]
+)
+def test_it_goes_without_them(
+    fresh: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    assert library() is None
+    assert not fresh.exists() or not list(fresh.iterdir())
+    p = torch.ones(3, 3, requires_grad=True)
+    p.grad = torch.ones(3, 3)
+    LAMB([p], lr=0.1).step()
+    assert (p < 1).all()
+
+
+def test_a_cache_that_cannot_be_written_to_does_no_harm(
+    tmp_path: Path, fresh: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert library() is None
