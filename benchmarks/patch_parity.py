@@ -54,7 +54,8 @@ def main(seconds: float, rounds: int, names: list[str]) -> None:
         "time of run over time of patched": {n: round(ratio, 3) for n, ratio in ratios.items()},
     }
     command = f"python -m benchmarks.patch_parity {seconds:.0f} {rounds} {' '.join(names)}"
-    record.write("-".join(["patch-parity", *names]), command, rows, summary)
+    name = "-".join(["patch-parity", str(rounds), *(names if names != list(SCRIPTS) else ())])
+    record.write(name, command, rows, summary)
 
 
 if __name__ == "__main__":
