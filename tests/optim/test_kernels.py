@@ -2,7 +2,7 @@
 
 import copy
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -49,6 +49,60 @@ def test_large_tensors_are_shared_out_among_threads(kind: type, threads: int) ->
 
 
 @with_compiler
+def test_half_a_file_in_the_cache_is_compiled_anew(fresh: Path) -> None:
+    assert library() is not None
+    (made,) = fresh.iterdir()
+    library.cache_clear()
+    made.unlink()  # what is loaded stays what it was
+    made.write_bytes(b"half")
+    assert library() is not None
+
+
+@pytest.mark.parametrize("kind", [LARS, LAMB, eager(LARS), eager(LAMB)])
+@pytest.mark.parametrize("was", [torch.float32, torch.float64, torch.bfloat16])
+def test_a_state_of_another_dtype_is_taken(kind: type, was: torch.dtype) -> None:
+    model = torch.nn.Linear(300, 200).to(was)
+    optimizer = kind(model.parameters(), lr=0.01)
+    for p in model.parameters():
+        p.grad = torch.ones_like(p)
+    optimizer.step()
+    state = copy.deepcopy(optimizer.state_dict())
+    for values in state["state"].values():
+        values["step"] = values["step"].double()
+    for dtype in (torch.float64, torch.float32):
+        other = copy.deepcopy(model).to(dtype)
+        again = kind(other.parameters(), lr=0.01, master_weights=False)
+        again.load_state_dict(copy.deepcopy(state))
+        for p in other.parameters():
+            p.grad = torch.ones_like(p)
+        before = other.weight.detach().clone()
+        again.step()
+        moved = (before - other.weight).double()
+        assert torch.allclose(moved, moved.mean(), rtol=0.5)
+        assert all(float(v["step"]) == 2 for v in again.state.values())
+
+
+@pytest.mark.parametrize("path", [lambda kind: kind, eager])
+def test_without_momentum_lars_goes_by_its_rate(path: Callable[[type], type]) -> None:
+    p, g = torch.randn(6, 5, dtype=torch.float64), torch.randn(6, 5, dtype=torch.float64)
+    rate = 0.1 * 0.001 * p.norm() / (g.norm() + 0.2 * p.norm())
+    wanted = p - rate * (g + 0.2 * p)
+    p.requires_grad_()
+    p.grad = g
+    path(LARS)([p], lr=0.1, momentum=0.0, weight_decay=0.2).step()
+    assert torch.allclose(p, wanted, rtol=1e-12)
+
+
+def test_a_step_is_seen_by_autograd() -> None:
+    p = torch.randn(3, 3, requires_grad=True)
+    loss = p.square().sum()
+    loss.backward(retain_graph=True)
+    LAMB([p]).step()
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
+
+
+@with_compiler
 def test_they_are_compiled_once_for_a_machine(fresh: Path) -> None:
     assert library() is not None
     (made,) = fresh.iterdir()
@@ -59,7 +113,8 @@ def test_they_are_compiled_once_for_a_machine(fresh: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("CC", "no-such-compiler"), ("CC", "false"), ("HOTLAP_KERNELS", "0")]
+    ("name", "value"),
+    [("CC", "no-such-compiler"), ("CC", "false"), ("CC", 'cc "'), ("HOTLAP_KERNELS", "0")],
 )
 def test_it_goes_without_them(
     fresh: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str

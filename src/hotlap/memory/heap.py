@@ -4,8 +4,8 @@ import ctypes
 from functools import cache
 from typing import Any
 
-M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4
-TRIM_THRESHOLD, MMAP_MAX = 128 * 1024, 65536  # what glibc begins with
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_MMAP_MAX = -1, -3, -4
+THRESHOLD, MMAP_MAX = 128 * 1024, 65536  # what glibc begins with
 MOST = 2**31 - 1
 _kept = 0
 
@@ -16,12 +16,13 @@ def available() -> bool:
 
 
 def keep_heap(size: int) -> bool:
-    """Have malloc keep up to `size` bytes that were freed last, and never map blocks apart.
+    """Have malloc keep freed memory, up to `size` bytes at the heap's end, and map no block apart.
 
     glibc takes large blocks from the kernel one by one and gives them back when they are freed;
     the kernel clears each page anew when it is touched. A loop that allocates the same buffers in
     each step pays for that with page faults. Kept memory is this process's until it ends, and that
-    of processes forked from it. It does what `MALLOC_MMAP_MAX_=0` and `MALLOC_TRIM_THRESHOLD_`
+    of processes forked from it. What is freed below a block still in use is
+    kept, however much it is. It does what `MALLOC_MMAP_MAX_=0` and `MALLOC_TRIM_THRESHOLD_`
     do before Python starts (mallopt(3)).
 
     Args:
@@ -42,8 +43,10 @@ def keep_heap(size: int) -> bool:
     if mallopt is None:
         return False
     _kept = size
+    if not size:
+        mallopt(M_MMAP_THRESHOLD, THRESHOLD)
     taken = mallopt(M_MMAP_MAX, 0 if size else MMAP_MAX)
-    return bool(taken and mallopt(M_TRIM_THRESHOLD, size or TRIM_THRESHOLD))
+    return bool(taken and mallopt(M_TRIM_THRESHOLD, size or THRESHOLD))
 
 
 def heap_kept() -> int:

@@ -95,7 +95,7 @@ class LAMB(Layerwise):
             beta2=beta2, corrected=group["bias_correction"], low=low, high=high,
             scale=slope(group, scale),
         )  # fmt: skip
-        return stepped("lamb", leaves, options, self._scratch)
+        return stepped("lamb", leaves, options, partial(self._scratch, finite=False))
 
     def _alone(self, leaves: list[Leaf], group: Group, scale: float | None) -> None:
         adam, lr, decay, size = _adam(group), float(group["lr"]), group["weight_decay"], chunk()

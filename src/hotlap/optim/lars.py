@@ -1,6 +1,7 @@
 """LARS: SGD with momentum and a rate for each layer."""
 
 import math
+from functools import partial
 from typing import Any
 
 import torch
@@ -86,7 +87,7 @@ class LARS(Layerwise):
             momentum=group["momentum"], trust=group["trust_coefficient"],
             scale=slope(group, scale),
         )  # fmt: skip
-        return stepped("lars", leaves, options, self._scratch)
+        return stepped("lars", leaves, options, partial(self._scratch, finite=False))
 
     def _alone(self, leaves: list[Leaf], group: Group, scale: float | None) -> None:
         lr, momentum = float(group["lr"]), group["momentum"]
@@ -96,6 +97,11 @@ class LARS(Layerwise):
             if decay:
                 w.mul_(1 - lr * decay)
             rate = lr * _rate(w, g, group, inside) if found.adapt else lr
+            if not momentum:  # torch's kernel then takes no buffer, nor heeds the dampening
+                (v,) = found.buffers
+                v.copy_(g).mul_(slope(group, scale)).add_(w, alpha=inside).mul_(rate)
+                w.sub_(v)
+                continue
             # v = momentum * v + rate * (g + decay * w); w = w - v
             torch._fused_sgd_(
                 [w], [g], found.buffers, weight_decay=inside, momentum=momentum, lr=1.0,

@@ -25,7 +25,7 @@ class Layerwise(Optimizer):
     """
 
     names: tuple[str, ...] = ()
-    _pad: Tensor | None = None
+    _pads: dict[tuple[torch.dtype, bool], Tensor] | None = None
 
     def __init__(self, params: ParamsT, defaults: Group) -> None:
         check(type(self).__name__, defaults)
@@ -114,11 +114,12 @@ class Layerwise(Optimizer):
                 found.write_back()
 
     def _one_by_one(self, leaves: list[Leaf], group: Group, prepared: Tensor | None) -> None:
-        if leaves:
-            scale = None if prepared is None else prepared.item()
-            if not self._compiled(leaves, group, scale):
-                torch._foreach_add_([found.step for found in leaves], 1)
-                self._alone([found.flat() for found in leaves], group, scale)
+        scale = None if prepared is None else prepared.item()
+        for dtype in {found.weight.dtype for found in leaves}:
+            alike = [found for found in leaves if found.weight.dtype is dtype]
+            if not self._compiled(alike, group, scale):
+                torch._foreach_add_([found.step for found in alike], 1)
+                self._alone([found.flat() for found in alike], group, scale)
         for found in leaves:
             found.write_back()
 
@@ -156,11 +157,17 @@ class Layerwise(Optimizer):
         """Update parameters of one device and dtype, all of them adapted or none."""
         raise NotImplementedError
 
-    def _scratch(self, count: int, dtype: torch.dtype) -> Tensor:
-        """Finite memory of the CPU for so many elements, kept from step to step."""
-        pad = self._pad
-        if pad is None or pad.dtype != dtype or pad.numel() < count:
-            pad = self._pad = torch.zeros(count, dtype=dtype)
+    def _scratch(self, count: int, dtype: torch.dtype, *, finite: bool = True) -> Tensor:
+        """Memory of the CPU for so many elements, kept from step to step.
+
+        What is `finite` holds no infinities unless who asked for it wrote some.
+        """
+        if self._pads is None:  # neither made by __init__ nor copied and pickled
+            self._pads = {}
+        pad = self._pads.get((dtype, finite))
+        if pad is None or pad.numel() < count:
+            make = torch.zeros if finite else torch.empty
+            pad = self._pads[dtype, finite] = make(count, dtype=dtype)
         return pad if pad.numel() == count else pad.narrow(0, 0, count)
 
 

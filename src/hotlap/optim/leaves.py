@@ -69,9 +69,9 @@ def begin(parameter: Tensor, state: dict[str, Any], names: Iterable[str], *, mas
 
 def leaf(parameter: Tensor, state: dict[str, Any], names: Iterable[str], *, adapt: bool) -> Leaf:
     """Lay a parameter out for an update."""
-    found = [state[name] for name in names]
-    if parameter.grad is not None and _plain(parameter, parameter.grad, *found):
-        return Leaf(parameter, parameter.grad, found, state["step"], None, adapt)
+    found, step, grad = [state[name] for name in names], state["step"], parameter.grad
+    if grad is not None and _plain(parameter, grad, *found) and _counts(step):
+        return Leaf(parameter, grad, found, step, None, adapt)
     held, grad = local(parameter), gradient(parameter)
     dtype = wide(held.dtype)
     form = _form(held)
@@ -84,11 +84,10 @@ def leaf(parameter: Tensor, state: dict[str, Any], names: Iterable[str], *, adap
     buffers = []
     for name in names:
         buffer = local(state[name])
-        buffers.append(_flat(buffer, form))
+        buffers.append(_flat(buffer.to(weight.device, dtype), form))
         _note(backs, buffer, buffers[-1], form)
-    step = state["step"]
-    if step.device != weight.device:  # a checkpoint that was read to another device
-        step = state["step"] = step.to(weight.device)
+    if step.device != weight.device or step.dtype is not torch.float32:  # another's checkpoint
+        step = state["step"] = step.to(weight.device, torch.float32)
     slope = _flat(grad.to(dtype), form)
     how = layout(parameter)
     return Leaf(weight, slope, buffers, step, how, adapt, copied=True, backs=backs)
@@ -100,9 +99,13 @@ def _plain(parameter: Tensor, *others: Tensor) -> bool:
     if type(parameter) not in PLAIN or dtype in HALF or not parameter.is_cpu:
         return False
     for other in others:
-        if other.dtype is not dtype or not other.is_contiguous():
+        if other.dtype is not dtype or not other.is_contiguous() or not other.is_cpu:
             return False
     return parameter.is_contiguous()
+
+
+def _counts(step: Tensor) -> bool:
+    return step.is_cpu and step.dtype is torch.float32
 
 
 def _form(tensor: Tensor) -> torch.memory_format:

@@ -129,8 +129,10 @@ def _call(move: Call, context: Context) -> Iterator[None]:
     owner, name = resolve(move.target)
     get_owner, get_name = resolve(move.getter)
     before = getattr(get_owner, get_name)()
-    getattr(owner, name)(context.value(move.value))
-    context.held()
+    if getattr(owner, name)(context.value(move.value)) is False:
+        context.inert(f"{name} has nothing to set here")
+    else:
+        context.held()
     try:
         yield
     finally:

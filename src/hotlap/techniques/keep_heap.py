@@ -14,10 +14,10 @@ technique = Technique(
         "freed. Buffers that each step allocates anew on the CPU (activations, gradients, decoded "
         "samples) are then cleared page by page on their first touch, again and again."
     ),
-    changes="Nothing but where buffers lie; the process keeps up to 1 GiB that it freed.",
+    changes="Nothing but where buffers lie; the process keeps memory that it freed.",
     avoid="Leave it off where other programs need the memory that this one frees.",
     claims=(Claim("goes beyond the articles", "mallopt(3), Linux manual pages"),),
-    needs=(Need("page_faults", "page faults were seen to take less than 5 % of a step"),),
+    needs=(Need("page_faults", "too few page faults were seen in its steps"),),
     moves=(Call("hotlap.memory.keep_heap", 2**30, "hotlap.memory.heap_kept"),),
     symptom=Symptom(
         phases=("faults",),

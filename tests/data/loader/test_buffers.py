@@ -1,4 +1,4 @@
-"""Readers write whole batches into the loader's memory: what lies outside it is not pinned."""
+"""Readers write whole batches into pinned memory: what lies outside it is not pinned."""
 
 import numpy as np
 import pytest
@@ -33,8 +33,17 @@ MADE = {
 def test_all_tensors_of_a_batch_lie_in_the_buffer(tmp_path, kind):
     reader = reader_of(MADE[kind](tmp_path), SIZED, None, Decoder(), None, 0, "raise")
     buffer = np.empty(1 << 16, "u1")
-    batch = reader.present(reader.fetch(Step(np.arange(3, 11), 0, 8), Space(buffer)).value)
+    batch = reader.present(
+        reader.fetch(Step(np.arange(3, 11), 0, 8), Space(buffer, pinned=True)).value
+    )
     found = list(tensors(batch))
     assert len(found) > 1
     for tensor in found:
         assert 0 <= tensor.data_ptr() - buffer.ctypes.data < buffer.size
+
+
+def test_a_label_that_is_kept_keeps_no_images(tmp_path):
+    reader = reader_of(raw_store(tmp_path)[1], (), None, Decoder(), None, 0, "raise")
+    buffer = np.empty(1 << 16, "u1")
+    _, label = reader.fetch(Step(np.arange(3, 11), 0, 8), Space(buffer)).value
+    assert not 0 <= label.data_ptr() - buffer.ctypes.data < buffer.size

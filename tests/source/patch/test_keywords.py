@@ -212,3 +212,32 @@ def test_a_file_that_does_not_import_torch_gets_no_setting():
     after, done = patched(text, "cpu_threads")
     assert after == text
     assert "torch.set_num_threads(2)" in done.notes[0].text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import torch\n\nmodel = Net()\n",
+        "import torch\nfrom hotlap.memory import fit\n\nmodel = Net()\n",
+        "import numpy\n\nfrom lightning import Trainer\n\nTrainer().fit(model)\n",
+    ],
+)
+def test_a_setter_of_ours_stands_below_its_import(text):
+    after, _ = patched(text, "keep_heap")
+    assert after.index("keep_heap\n") < after.index("keep_heap(")
+    assert patched(after, "keep_heap")[0] == after
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'import sys\nsys.path.insert(0, "..")\nimport torch\nfrom torch import nn\n',
+        'import torch\nimport warnings\nwarnings.filterwarnings("ignore")\n'
+        "from torchvision import models\n",
+        "import torch\n\nx = 1\nfrom hotlap.memory import fit\n",
+    ],
+)
+def test_a_setter_of_ours_is_left_to_the_user_where_imports_come_late(text):
+    after, done = patched(text, "keep_heap")
+    assert after == text
+    assert "`from hotlap.memory import keep_heap` and `keep_heap(" in done.notes[0].text

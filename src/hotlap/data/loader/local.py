@@ -68,7 +68,7 @@ class Local:
         """
         if not self._reader.fills:
             return self._presented(self._reader.fetch(step, Space()))
-        fetched = self._reader.fetch(step, Space(self._pool.lent()))
+        fetched = self._reader.fetch(step, Space(self._pool.lent(), pinned=self._pin))
         self._pool.size = self._pool.size or size_of(fetched.value)
         return self._presented(fetched)
 

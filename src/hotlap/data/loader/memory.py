@@ -23,8 +23,9 @@ ALIGNED = 64
 class Space:
     """A buffer being filled with arrays one after the other; without one, each is fresh."""
 
-    def __init__(self, memory: Any = b"") -> None:
+    def __init__(self, memory: Any = b"", *, pinned: bool = False) -> None:
         self.memory = memory
+        self._pinned = pinned
         self._used = 0
 
     def take(self, shape: tuple[int, ...], dtype: Any) -> Any:
@@ -41,7 +42,9 @@ class Space:
         return self.memory[start : start + size].view(dtype).reshape(shape)
 
     def put(self, array: Any) -> torch.Tensor:
-        """Copy an array into the buffer, so that it is pinned where the buffer is."""
+        """Copy a small array into a pinned buffer; elsewhere it shall not keep the buffer lent."""
+        if not self._pinned:
+            return torch.from_numpy(array)
         kept = self.take(array.shape, array.dtype)
         kept[...] = array
         return torch.from_numpy(kept)

@@ -23,7 +23,7 @@ FLAGS = (
     *("-shared", "-fPIC", f"-DSPLIT={SPLIT}L"),
 )
 THREADED, ALONE = "-fopenmp", "-fopenmp-simd"
-LIMIT = 60.0  # seconds
+LIMIT = 20.0  # seconds
 VARIABLE = "HOTLAP_KERNELS"
 """Set to 0, nothing is compiled and nothing compiled is used."""
 
@@ -33,12 +33,10 @@ def library() -> ctypes.CDLL | None:
     """Return the compiled kernels; None where they are not wanted, or cannot be compiled."""
     if os.environ.get(VARIABLE) == "0":
         return None
-    compiler = shlex.split(os.environ.get("CC", "")) or ["cc"]
-    if shutil.which(compiler[0]) is None:
-        return None
     try:
-        return _loaded(compiler)
-    except (OSError, RuntimeError):  # no place to keep it; no home
+        compiler = shlex.split(os.environ.get("CC", "")) or ["cc"]
+        return _loaded(compiler) if shutil.which(compiler[0]) else None
+    except (OSError, RuntimeError, ValueError):  # no place to keep it; no home; CC is not quoted
         return None
 
 
@@ -47,9 +45,12 @@ def _loaded(compiler: list[str]) -> ctypes.CDLL | None:
     folder.mkdir(parents=True, exist_ok=True)
     for threads in (THREADED, ALONE):
         target = folder / f"layerwise-{_key(compiler, threads)}.so"
-        if target.exists() or _compiled([*compiler, *FLAGS, threads], target):
-            with suppress(OSError):  # the runtime of its threads is missing
-                return ctypes.CDLL(str(target))
+        for _ in range(2):
+            if target.exists() or _compiled([*compiler, *FLAGS, threads], target):
+                try:
+                    return ctypes.CDLL(str(target))
+                except OSError:  # half of a file, or the runtime of its threads is missing
+                    target.unlink(missing_ok=True)
     return None
 
 

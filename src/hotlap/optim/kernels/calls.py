@@ -58,7 +58,7 @@ def stepped(kernel: str, leaves: Sequence[Leaf], options: Options, scratch: Scra
 
     Args:
         kernel: which.
-        leaves: of the CPU, and whole; `step` is counted up.
+        leaves: of the CPU, whole, and of one dtype; `step` is counted up.
         options: of their group.
         scratch: gives memory for so many elements of a dtype.
 
@@ -66,14 +66,14 @@ def stepped(kernel: str, leaves: Sequence[Leaf], options: Options, scratch: Scra
         Whether it was made.
 
     """
-    dtypes = {found.weight.dtype for found in leaves}
-    if len(dtypes) != 1 or not dtypes <= SUFFIX.keys() or (compiled := library()) is None:
+    dtype = leaves[0].weight.dtype
+    if dtype not in SUFFIX or not all(map(_alike, leaves)) or (compiled := library()) is None:
         return False
-    (dtype,) = dtypes
     given = (_Tensor * len(leaves))(*map(_given, leaves))  # type: ignore[misc]
     threads = torch.get_num_threads()
     largest = max(found.weight.numel() for found in leaves)
-    room = scratch(max(largest, threads * SPLIT) if kernel == "lamb" else 0, dtype)
+    stride = min(SPLIT, largest)
+    room = scratch(max(largest, threads * stride) if kernel == "lamb" else 0, dtype)
     call = getattr(compiled, f"{kernel}_{SUFFIX[dtype]}")
     call.restype = None
     call(
@@ -81,9 +81,17 @@ def stepped(kernel: str, leaves: Sequence[Leaf], options: Options, scratch: Scra
         ctypes.c_long(len(leaves)),
         ctypes.byref(_Options(**asdict(options))),
         ctypes.c_void_p(room.data_ptr()),
+        ctypes.c_long(stride),
         ctypes.c_int(threads),
     )
+    torch.autograd.graph.increment_version([found.weight for found in leaves])
     return True
+
+
+def _alike(leaf: Leaf) -> bool:
+    """Whether all tensors are of one size; torch says of others what is wrong."""
+    size = leaf.weight.numel()
+    return leaf.grad.numel() == size and all(buffer.numel() == size for buffer in leaf.buffers)
 
 
 def _given(leaf: Leaf) -> tuple[Any, ...]:

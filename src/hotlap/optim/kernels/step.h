@@ -114,9 +114,9 @@ static void NAME(lars_apply)(const Tensor *t, const Options *o, double rate, con
     }
 }
 
-/* scratch: threads times SPLIT elements, or as many as the largest tensor has, if that is more. */
-static void NAME(over)(Tensor *all, long count, const Options *o, REAL *scratch, int threads,
-                       NAME(Sums) sum, NAME(Rate) rate, NAME(Apply) apply)
+/* scratch: room for each thread's tensor, `stride` elements apart, and for the largest of all. */
+static void NAME(over)(Tensor *all, long count, const Options *o, REAL *scratch, long stride,
+                       int threads, NAME(Sums) sum, NAME(Rate) rate, NAME(Apply) apply)
 {
     double parts[threads][2];
     const long split = threads > 1 ? SPLIT : LONG_MAX;
@@ -147,7 +147,7 @@ static void NAME(over)(Tensor *all, long count, const Options *o, REAL *scratch,
         for (long k = 0; k < count; k++) {
             if (all[k].size >= split)
                 continue;
-            REAL *mine = scratch + (threads > 1 ? own * SPLIT : 0);
+            REAL *mine = scratch + own * stride;
             double total[2] = {0, 0};
             sum(&all[k], o, mine, 0, all[k].size, total);
             apply(&all[k], o, rate(&all[k], o, total), mine, 0, all[k].size);
@@ -155,12 +155,12 @@ static void NAME(over)(Tensor *all, long count, const Options *o, REAL *scratch,
     }
 }
 
-void NAME(lamb)(Tensor *all, long count, const Options *o, REAL *scratch, int threads)
+void NAME(lamb)(Tensor *all, long count, const Options *o, REAL *scratch, long stride, int threads)
 {
-    NAME(over)(all, count, o, scratch, threads, NAME(lamb_sums), NAME(lamb_rate), NAME(lamb_apply));
+    NAME(over)(all, count, o, scratch, stride, threads, NAME(lamb_sums), NAME(lamb_rate), NAME(lamb_apply));
 }
 
-void NAME(lars)(Tensor *all, long count, const Options *o, REAL *scratch, int threads)
+void NAME(lars)(Tensor *all, long count, const Options *o, REAL *scratch, long stride, int threads)
 {
-    NAME(over)(all, count, o, scratch, threads, NAME(lars_sums), NAME(lars_rate), NAME(lars_apply));
+    NAME(over)(all, count, o, scratch, stride, threads, NAME(lars_sums), NAME(lars_rate), NAME(lars_apply));
 }

@@ -30,6 +30,8 @@ class Rank:
 
     """
 
+    optimizer: torch.optim.Optimizer | None = None
+
     def __init__(self, job: Job, building: Around) -> None:
         self.job = job
         self.source = given(job.function, job.sequence) if job.sizes is None else gpt(job.sizes)
@@ -49,15 +51,9 @@ class Rank:
             )
 
     def start(self, watch: Watch) -> None:
-        """Take in the parameters, and make the optimizer.
-
-        It goes element by element, so that it may as well work on what of each parameter lies on
-        this rank: through DTensor it would do the same, with seconds of looking for placements.
-        """
+        """Take in the parameters."""
         self.watch = watch
         watch.ledger.own(self.spread.parameters(), "parameters")
-        self.local = [unwrapped(parameter) for parameter in self.spread.parameters()]
-        self.optimizer = torch.optim.AdamW(self.local, fused=True)
         if self.job.buckets:
             for parameter in self.spread.parameters():
                 parameter.grad = torch.zeros_like(parameter)
@@ -68,18 +64,30 @@ class Rank:
         with self.spread.loss_context(), self._casts():
             micro_batches()
         self.own_gradients()
-        self._update()
+        if self.optimizer is None:
+            self.optimizer = self._made()
+        self._update(self.optimizer)
         held = (t for state in self.optimizer.state.values() for t in state.values())
         self.watch.ledger.own((t for t in held if isinstance(t, Tensor)), "optimizer")
 
-    def _update(self) -> None:
+    def _made(self) -> torch.optim.Optimizer:
+        """The optimizer, made after a first pass, in which FSDP pads the shards of some parameters.
+
+        It goes element by element, so that it may as well work on what of each parameter lies on
+        this rank: through DTensor it would do the same, with seconds of looking for placements.
+        """
+        self.watch.ledger.own(self.spread.parameters(), "parameters")
+        self.local = [unwrapped(parameter) for parameter in self.spread.parameters()]
+        return torch.optim.AdamW(self.local, fused=True)
+
+    def _update(self, optimizer: torch.optim.Optimizer) -> None:
         """One step of the optimizer; the gradients stay where DDP's buckets keep them."""
         parted = [pair for pair in zip(self.spread.parameters(), self.local, strict=True)
                   if pair[0] is not pair[1]]  # fmt: skip
         for parameter, local in parted:
             if parameter.grad is not None:
                 local.grad = unwrapped(_placed(parameter.grad, parameter))
-        self.optimizer.step()
+        optimizer.step()
         for _, local in parted:
             local.grad = None
         for parameter in self.spread.parameters():

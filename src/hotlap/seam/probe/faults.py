@@ -41,14 +41,14 @@ def share_of_step(rate: float, of_samples: float, waiting: float) -> float:
 
 
 def fault_seconds() -> float:
-    """Seconds that one page fault takes here."""
+    """Seconds that one page fault takes here; a page may be a huge one."""
     size = PAGES * mmap.PAGESIZE
     with mmap.mmap(-1, size) as memory:
+        before, begin = page_faults(), perf_counter()
+        for at in range(0, size, mmap.PAGESIZE):
+            memory[at] = 1
+        first, count = perf_counter() - begin, page_faults() - before
         begin = perf_counter()
         for at in range(0, size, mmap.PAGESIZE):
             memory[at] = 1
-        first = perf_counter() - begin
-        begin = perf_counter()
-        for at in range(0, size, mmap.PAGESIZE):
-            memory[at] = 1
-        return max(0.0, first - (perf_counter() - begin)) / PAGES
+        return max(0.0, first - (perf_counter() - begin)) / max(1, count)

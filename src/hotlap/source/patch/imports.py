@@ -44,6 +44,13 @@ def head_end(draft: Draft) -> tuple[ast.stmt | None, bool]:
     return found, setting
 
 
+def import_place(draft: Draft, module: str) -> ast.stmt:
+    """The statement that an import of names from a module is added to, or stands next to."""
+    body = draft.source.tree.module.body
+    same = [s for s in body if isinstance(s, ast.ImportFrom) and s.module == module]
+    return (same or _block(draft)[-1:] or body)[0]
+
+
 def _last_import(draft: Draft) -> ast.stmt | None:
     """The last import at the head of a module, those in `try` and `if` included."""
     found: ast.stmt | None = None

@@ -8,7 +8,7 @@ from hotlap.core.move import Call, Choice, Env, Flag, Keyword, Move, Wrap
 from hotlap.seam.patch import load
 from hotlap.source.patch.calls import add_argument
 from hotlap.source.patch.draft import Draft, code_of
-from hotlap.source.patch.imports import head_end, spelt
+from hotlap.source.patch.imports import head_end, import_place, spelt
 from hotlap.source.patch.predicates import PREDICATES
 from hotlap.source.patch.signatures import DEFAULTS, POSITIONS
 from hotlap.source.tree import method, receiver
@@ -171,13 +171,20 @@ def _set_once(draft: Draft, target: str, value: Any, code: Callable[[str], str])
         return
     head, below_setting = head_end(draft)
     statement = code(spelt(draft, target))
-    without_torch = bool(draft.changes) and target.startswith("torch.")
-    if head is None or without_torch:  # torch itself is imported elsewhere, or late
+    if head is None or (draft.changes and not _follows_import(draft, target, head)):
         place = draft.source.tree.module.body[0]
-        draft.by_hand(place, f"import torch and write `{statement}` before anything else")
+        module, _, name = target.rpartition(".")
+        needed = "import torch" if module.startswith("torch") else f"from {module} import {name}"
+        draft.by_hand(place, f"write `{needed}` and `{statement}` before anything else")
         draft.changes.clear()
     else:
         draft.changes.insert_after(head, statement, apart=not below_setting)
+
+
+def _follows_import(draft: Draft, target: str, head: ast.stmt) -> bool:
+    """Whether the import that was just added for a target stands above what comes after `head`."""
+    module = target.rpartition(".")[0]
+    return not module.startswith("torch") and import_place(draft, module).lineno <= head.lineno
 
 
 def _settings(draft: Draft, target: str) -> list[tuple[ast.AST, ast.expr | None]]:
