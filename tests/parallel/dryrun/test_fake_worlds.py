@@ -25,6 +25,7 @@ SEQUENCE = {"sequence_parallel": True, "loss_parallel": True}
 JOBS = {
     "one": job(),
     "many": job(parallelism={"shard": SHARD, "replicate": REPLICATE}),
+    "uneven": job(sizes=SIZES | {"vocabulary": WORDS + 1}, parallelism={"shard": 8}),
     "wrong": job(parallelism={"shard": 3, "pp": 2, "chunks": 1}),
     "bf16": job(dtype="bfloat16"),
     "tensor": job(parallelism={"tp": 4, **SEQUENCE}),
@@ -61,6 +62,12 @@ def test_shards_and_replicas_and_what_they_send(found):
     replicas = 2 * (REPLICATE - 1) / REPLICATE
     reduced = many["sent"]["all_reduce replicate"]
     assert reduced == pytest.approx(2 * 4 * ALL / SHARD * replicas, rel=0.03)
+
+
+def test_shards_of_uneven_parameters_are_held_once(found):
+    held = found["uneven"]["owners"]
+    assert held["parameters"] == pytest.approx(4 * (ALL + 2 * HIDDEN) / 8, rel=0.05)
+    assert held["optimizer"] == pytest.approx(2 * held["parameters"], rel=0.05)
 
 
 def test_tensor_ranks_share_the_work(found):
