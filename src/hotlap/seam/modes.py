@@ -56,8 +56,8 @@ def _run(session: "Session") -> Iterator[None]:
         stack.enter_context(bare_step_hooks(None, first))
         if session.roots.wanted:
             stack.enter_context(bare_step_hooks(None, lambda *_: session.roots.step()))
-            stack.enter_context(_told(DataLoader, "__iter__", before=session.roots.look))
-            stack.enter_context(_told(Optimizer, "__init__", after=session.roots.expect))
+            stack.enter_context(_telling(DataLoader, "__iter__", before=session.roots.look))
+            stack.enter_context(_telling(Optimizer, "__init__", after=session.roots.expect))
         yield
 
 
@@ -93,9 +93,9 @@ def _race(session: "Session") -> Iterator[None]:
     with (
         losses.recording(lambda: session.wire.send("backward")),
         step_hooks(None, after),
-        _told(DataLoader, "__iter__", before=epoch),
-        _told(Optimizer, "__init__", after=session.roots.expect),
-        _told(torch, "save", before=lambda: gate.mark("save")),
+        _telling(DataLoader, "__iter__", before=epoch),
+        _telling(Optimizer, "__init__", after=session.roots.expect),
+        _telling(torch, "save", before=lambda: gate.mark("save")),
     ):
         yield
 
@@ -104,7 +104,7 @@ def _nothing() -> None:
     """Do nothing."""
 
 
-def _told(owner: Any, name: str, *, before: Told = _nothing, after: Told = _nothing) -> Patch:
+def _telling(owner: Any, name: str, *, before: Told = _nothing, after: Told = _nothing) -> Patch:
     """Call `before()` and `after()` around each call of `owner.name`."""
 
     def make(original: Any) -> Any:

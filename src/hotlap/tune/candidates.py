@@ -30,7 +30,7 @@ class Wanted:
 class Script:
     """What is known of the script: facts from its profile, and its shares as techniques are kept.
 
-    `shares` maps the phases of a step to their part of its time.
+    `shares` maps the phases of a step, and its page faults (`faults`), to their part of its time.
     """
 
     facts: dict[str, object]

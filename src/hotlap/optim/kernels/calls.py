@@ -2,7 +2,7 @@
 
 import ctypes
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import torch
@@ -21,28 +21,19 @@ class _Tensor(ctypes.Structure):
     )
 
 
-_NAMES = ("lr", "decay", "scale", "eps", "beta1", "beta2", "corrected", "low", "high", "momentum",
-          "trust", "apart")  # fmt: skip
-
-
-class _Options(ctypes.Structure):
-    _fields_ = tuple((name, ctypes.c_double) for name in _NAMES)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """A group's options as the kernels take them.
+    """A group's options as the kernels take them, in the order of their struct.
 
     `scale`: what gradients are multiplied by, -1 to ascend. `corrected`: whether Adam's moments are
-    corrected for their bias. `low`, `high`: bounds of the norm of
-    LAMB's weight. `decay`: inside the update; `apart`: LARS's beside it. `trust`: LARS's
-    coefficient.
+    corrected for their bias. `low`, `high`: bounds of the norm of LAMB's weight. `decay`: inside
+    the update; `apart`: LARS's beside it. `trust`: LARS's coefficient.
     """
 
     lr: float
     decay: float
-    eps: float
     scale: float = 1.0
+    eps: float
     beta1: float = 0.0
     beta2: float = 0.0
     corrected: bool = True
@@ -51,6 +42,10 @@ class Options:
     momentum: float = 0.0
     trust: float = 0.0
     apart: float = 0.0
+
+
+class _Options(ctypes.Structure):
+    _fields_ = tuple((option.name, ctypes.c_double) for option in fields(Options))
 
 
 def stepped(kernel: str, leaves: Sequence[Leaf], options: Options, scratch: Scratch) -> bool:

@@ -23,7 +23,8 @@ typedef struct {
 } Tensor;
 
 /* scale: what gradients are multiplied by; low, high: bounds of LAMB's weight norm;
- * corrected: whether moments are to be divided by 1 - beta^step; apart: LARS's decay of weights beside the gradient. */
+ * corrected: whether moments are to be divided by 1 - beta^step; apart: LARS's decay of weights
+ * beside the gradient. */
 typedef struct {
     double lr, decay, scale, eps, beta1, beta2, corrected, low, high, momentum, trust, apart;
 } Options;

@@ -68,14 +68,10 @@ def _faults(rec: Recorder, dataset: dict[str, Any], waiting: float) -> float:
     """The part of a step that page faults take; 0 where malloc has nothing to set."""
     if not load("hotlap.memory.heap:available")():
         return 0.0
-    with suppress(OSError):
-        return _fault_share(rec, dataset, waiting)
-    return 0.0
-
-
-def _fault_share(rec: Recorder, dataset: dict[str, Any], waiting: float) -> float:
     of_samples = (dataset.get("faults") or {}).get("share", 0.0)
-    return share_of_step(rec.resources.fault_rate(), of_samples, waiting)
+    with suppress(OSError):  # no memory to measure one on
+        return share_of_step(rec.resources.fault_rate(), of_samples, waiting)
+    return 0.0
 
 
 def _facts(rec: Recorder) -> dict[str, Any]:
