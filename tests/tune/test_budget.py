@@ -46,6 +46,21 @@ def test_where_time_is_tight_races_are_short_and_one_is_promised() -> None:
     assert wide.shortest == pytest.approx(14.0), "no hope is counted on in comfort"
 
 
+def test_time_that_has_run_away_before_the_climb_is_made_tight_for_one_candidate() -> None:
+    late = Budget(100.0, spent=65.0)
+    late.settled(4.0, 1.0)
+    assert not late.allows_another()
+    late.pressed(0.6)
+    assert late.tight
+    assert late.allows_another()
+    in_time = Budget(100.0)
+    in_time.settled(4.0, 1.0)
+    in_time.pressed(0.6)
+    assert not in_time.tight
+    assert in_time.allows_another(first=20.0)
+    assert not in_time.allows_another(first=60.0)
+
+
 def test_too_short_a_budget_says_which_one_would_do() -> None:
     budget = Budget(25.0)
     budget.settled(4.0, 1.0)

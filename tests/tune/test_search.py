@@ -24,9 +24,10 @@ GAINS = {"cached_dataset": 3.0, "no_grad_eval": 1.2}
 
 
 class Clock:
-    """Seconds that pass only when something is run."""
+    """Seconds that pass only when something is run; `alike` times as many where like sides race."""
 
     now = 1000.0
+    alike = 1.0
 
     def __call__(self) -> float:
         return self.now
@@ -69,7 +70,8 @@ class FakeSide:
 def fake_race(a: FakeSide, b: FakeSide, rules: Any, on_pair: Any) -> Race:
     a.ready()
     b.ready()
-    CLOCK.now += rules.fewest_pairs * (a.block + b.block)
+    slow = CLOCK.alike if a.block == b.block else 1.0
+    CLOCK.now += slow * rules.fewest_pairs * (a.block + b.block)
     ratio = a.block / b.block
     estimate = Estimate(ratio, 0.98 * ratio, 1.02 * ratio, rules.fewest_pairs, 0.95)
     verdict = Verdict.FASTER if ratio > 1.02 else Verdict.SAME
@@ -127,6 +129,18 @@ def test_where_time_is_tight_the_most_valuable_candidate_is_still_raced() -> Non
     assert result.confirmed, "and confirmed on fresh processes"
     assert not result.ceilings
     assert CLOCK.now - begin < 45.0 + START_UP
+
+
+@pytest.mark.usefixtures("track")
+def test_where_the_machine_slows_down_before_the_climb_a_candidate_is_still_raced(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(CLOCK, "alike", 6.0)
+    result, _ = tuned(100.0)
+    assert result.floor is not None
+    assert not result.ceilings, "what-ifs give way first"
+    assert [row.technique for row in result.kept] == ["cached_dataset"]
+    assert result.confirmed
 
 
 @pytest.mark.usefixtures("track")

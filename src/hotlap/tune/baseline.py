@@ -65,13 +65,18 @@ def floor(field: Field, plain: Side, result: TuneResult) -> Noise:
 def what_ifs(
     field: Field, best: Side, script: Script, todo: Sequence[Technique], result: TuneResult
 ) -> None:
-    """Race the ceilings, to know what a whole group of techniques can give at most."""
+    """Race the ceilings, to know what a whole group of techniques can give at most.
+
+    None is raced that would leave no time for a candidate.
+    """
     open_phases = {phase for record in todo for phase in phases_of(record)}
     for name, record in ceilings().items():
         small = script.share(record) < field.orders.min_effect
         unneeded = open_phases.isdisjoint(phases_of(record))
         if small or unneeded or record.missing(script.facts):
             continue
+        if not field.budget.allows_another(first=field.budget.start_up + CEILING_SECONDS):
+            return
         field.watcher.stage(record.title)
         result.ceilings.append(_what_if(field, best, name, script))
 

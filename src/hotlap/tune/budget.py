@@ -89,17 +89,29 @@ class Budget:
 
         From here on the time is tight where it would not suffice for that and a what-if in comfort.
         """
-        self.tight = self.left < self.one + self.another
-        self.gain = min(MOST_GAIN, max(0.0, gain)) if self.tight else 0.0
+        if self.left < self.one + self.another:
+            self._tighten(gain)
         return self.left >= self.one
+
+    def pressed(self, gain: float) -> None:
+        """The climb begins: where what came before it took too long, make room for a candidate.
+
+        It can be expected to save `gain` of a step.
+        """
+        if not self.allows_another():
+            self._tighten(gain)
+
+    def _tighten(self, gain: float) -> None:
+        self.tight = True
+        self.gain = min(MOST_GAIN, max(0.0, gain))
 
     def needed(self, seconds: float) -> float:
         """The whole budget with which so many seconds would be left now, rounded up."""
         return math.ceil((self.seconds - self.left + seconds) / ROUNDED) * ROUNDED
 
-    def allows_another(self) -> bool:
-        """Whether one more candidate can be started and raced."""
-        return self.left - self.reserve > self.another
+    def allows_another(self, first: float = 0.0) -> bool:
+        """Whether one more candidate can be started and raced, after so many seconds of others."""
+        return self.left - first - self.reserve > self.another
 
     def for_floor(self) -> float:
         """Seconds for the script against itself."""

@@ -75,7 +75,7 @@ class Tuner:
 
     def _suffices(self, todo: list[Technique]) -> bool:
         """Whether the time allows a race of the most valuable candidate; if not, say what would."""
-        head = next((t for t in todo if not self._pointless(t)), None)
+        head = self._head(todo)
         if head is None or self.budget.suffices(self.script.promise(head)):
             return True
         needed = self.result.needed = self.budget.needed(self.budget.one)
@@ -87,7 +87,14 @@ class Tuner:
             self._tell(self._pointless(record) or _out_of_time(record))
         return False
 
+    def _head(self, todo: list[Technique]) -> Technique | None:
+        """The most valuable of those that something can come of."""
+        hopeful = (t for t in todo if not self._pointless(t))
+        return max(hopeful, key=self.script.promise, default=None)
+
     def _climb(self, todo: list[Technique]) -> None:
+        if head := self._head(todo):
+            self.budget.pressed(self.script.promise(head))
         while todo:
             todo.sort(key=self.script.promise, reverse=True)
             head = todo.pop(0)
