@@ -12,8 +12,8 @@ from hotlap.data.samples import equal, size, twin
 
 FIRST = 4
 THEN_EVERY = 64
-FIRST_EPOCHS = 4
-SHARE = 0.005
+FIRST_EPOCHS = (4, 4, 1, 1)
+SHARE = 0.001
 
 Told = Callable[[str], None]
 
@@ -124,13 +124,13 @@ class CachedDataset(Dataset[Any]):
         """Forget the samples if the dataset was changed since; best called as an epoch begins.
 
         A change is another transform, a new number, a replaced array. The first samples that
-        the epoch asks for are read and compared once more; after a few epochs only one, and not in
-        every epoch where that would take more than 0.5 % of the time.
+        the epoch asks for are read and compared once more; after two epochs only one, and after
+        four not in every epoch where that would take more than 0.1 % of the time.
         """
         before, self._shape = self._shape, _shape(self.dataset)
         self._renewals += 1
-        if self._renewals <= FIRST_EPOCHS:
-            self._look_again = FIRST
+        if self._renewals <= len(FIRST_EPOCHS):
+            self._look_again = FIRST_EPOCHS[self._renewals - 1]
         elif self._took <= SHARE * (perf_counter() - self._looked):
             self._look_again = 1
         if not _changed(before, self._shape):
