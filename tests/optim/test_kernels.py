@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from hotlap.common import compiled
 from hotlap.optim import LAMB, LARS
 from hotlap.optim.kernels.build import SPLIT, library
 from optim.test_layerwise import eager
@@ -19,9 +20,9 @@ with_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="there is 
 def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A cache in which nothing was compiled."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    library.cache_clear()
+    compiled.library.cache_clear()
     yield tmp_path / "hotlap" / "kernels"
-    library.cache_clear()
+    compiled.library.cache_clear()
 
 
 @with_compiler
@@ -52,7 +53,7 @@ def test_large_tensors_are_shared_out_among_threads(kind: type, threads: int) ->
 def test_half_a_file_in_the_cache_is_compiled_anew(fresh: Path) -> None:
     assert library() is not None
     (made,) = fresh.iterdir()
-    library.cache_clear()
+    compiled.library.cache_clear()
     made.unlink()  # what is loaded stays what it was
     made.write_bytes(b"half")
     assert library() is not None
@@ -107,7 +108,7 @@ def test_they_are_compiled_once_for_a_machine(fresh: Path) -> None:
     assert library() is not None
     (made,) = fresh.iterdir()
     when = made.stat().st_mtime_ns
-    library.cache_clear()
+    compiled.library.cache_clear()
     assert library() is not None
     assert [each.stat().st_mtime_ns for each in fresh.iterdir()] == [when]
 

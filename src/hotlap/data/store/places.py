@@ -21,6 +21,8 @@ class Places:
         shards: its files.
         lengths: bytes of each payload, int64.
 
+    `shards` are there, with `bytes` in all.
+
     Raises:
         StoreError: the lengths are not those of the shards, or a shard cannot be opened.
 
@@ -32,10 +34,12 @@ class Places:
         self._files = [shard.file for shard in shards]
         self._lengths = lengths
         self._handles: dict[int, int] = {}
+        self.shards = len(shards)
+        self.bytes = sum(shard.bytes for shard in shards)
         samples = [shard.samples for shard in shards]
         self._agree(shards, lengths, self._np.cumsum(samples).tolist())
         before = self._np.cumsum([0, *(shard.bytes for shard in shards)])[:-1]
-        self._shards = self._np.repeat(self._np.arange(len(shards), dtype="u4"), samples)
+        self._shard = self._np.repeat(self._np.arange(len(shards), dtype="u4"), samples)
         self._at = self._np.cumsum(lengths) - lengths - self._np.repeat(before, samples)
 
     def __len__(self) -> int:
@@ -55,29 +59,35 @@ class Places:
         """Return a sample's place: `many` of one, without arrays."""
         if not 0 <= index < len(self):
             raise self._outside()
-        return self._handle(int(self._shards[index])), int(self._at[index]), self.length(index)
+        return self.handle(int(self._shard[index])), int(self._at[index]), self.length(index)
 
     def many(self, indices: Any) -> list[Place]:
         """Return the places of samples, a sequence or an array of integers."""
+        numbers, at, lengths = (found.tolist() for found in self.where(indices))
+        handles = {number: self.handle(number) for number in set(numbers)}
+        return list(zip(map(handles.__getitem__, numbers), at, lengths, strict=True))
+
+    def where(self, indices: Any) -> tuple[Any, Any, Any]:
+        """Return arrays: the samples' shards by number, their offsets there, and their lengths."""
         asked = self._np.asarray(indices, "i8")
         if len(asked) and not 0 <= asked.min() <= asked.max() < len(self):
             raise self._outside()
-        shards = self._shards[asked].tolist()
-        handles = {shard: self._handle(shard) for shard in set(shards)}
-        found = map(handles.__getitem__, shards)
-        return list(
-            zip(found, self._at[asked].tolist(), self._lengths[asked].tolist(), strict=True)
-        )
+        return self._shard[asked], self._at[asked], self._lengths[asked]
+
+    def in_memory(self, indices: Any) -> bool:
+        """Whether a few of the samples can be read without the disk."""
+        probes = indices[:: len(indices) // PROBES + 1]
+        return all(_in_memory(*place) for place in self.many(probes))
 
     def advise(self, indices: Any) -> None:
         """Tell the kernel what is read soon, unless a few of the samples show that it is there."""
-        probes = indices[:: len(indices) // PROBES + 1]
-        if all(_in_memory(*place) for place in self.many(probes)):
+        if self.in_memory(indices):
             return
         for handle, at, length in self.many(indices):
             os.posix_fadvise(handle, at, length, os.POSIX_FADV_WILLNEED)
 
-    def _handle(self, shard: int) -> int:
+    def handle(self, shard: int) -> int:
+        """Return the open file of a shard, by its number."""
         handle = self._handles.get(shard)
         if handle is None:
             fresh = self._open(shard)

@@ -9,6 +9,7 @@ from hotlap.data.errors import StoreError
 from hotlap.data.extras import need
 from hotlap.data.store import check, manifest
 from hotlap.data.store.manifest import Table
+from hotlap.data.store.mapped import Mapped
 from hotlap.data.store.places import Places
 
 Progress = Callable[[int], None]
@@ -19,9 +20,9 @@ class Store:
 
     Opening checks the manifest, the tables and every shard's size. A payload's checksum is
     compared when it is read; rows (profile raw) are compared on their first read in this process,
-    and trusted after it. Reads go through `pread`: a shard cut short under a running training is an
-    error rather than a bus error, and memory does not grow with what was read. A store may be
-    shared by threads, forked and pickled.
+    and trusted after it. A shard cut short under a running training is an error rather than a bus
+    error, and memory does not grow with what was read: reads go through `pread`, but for rows that
+    the kernel holds in memory (see `Mapped`). A store may be shared by threads, forked and pickled.
 
     Args:
         path: the folder that `hotlap pack` wrote.
@@ -38,6 +39,7 @@ class Store:
         for shard in self.manifest.shards:
             self._must_have(shard.file, shard.bytes)
         self._places = Places(self.path, self.manifest.shards, self._table("length"))
+        self._mapped = Mapped(self._places)
         self._checks = self._table("check")
         self.fields = {
             name.removeprefix("field."): self._table(name)
@@ -98,14 +100,18 @@ class Store:
 
         """
         fresh = (~self._trusted[indices]).nonzero()[0].tolist()
-        places = self._places.many(indices)
-        for target, (handle, at, length), index in zip(out, places, indices, strict=True):
-            if os.preadv(handle, [target], at) != length:
-                raise StoreError(self._cut(index))
+        if not self._mapped.copy(indices, out):
+            self._pread(indices, out)
         for which in fresh:
             self._compare(int(indices[which]), out[which])
         if fresh:
             self._trusted[indices] = True
+
+    def _pread(self, indices: Any, out: Any) -> None:
+        places = self._places.many(indices)
+        for target, (handle, at, length), index in zip(out, places, indices, strict=True):
+            if os.preadv(handle, [target], at) != length:
+                raise StoreError(self._cut(index))
 
     def read(self, index: int, start: int, length: int) -> bytes:
         """Return a part of one payload, which is checked as a whole on its first read."""
