@@ -63,7 +63,7 @@ def test_without_a_compiler_rows_are_read(tmp_path, monkeypatch):
 
 def test_rows_that_are_not_in_memory_are_read(tmp_path, monkeypatch):
     store, _ = rows_of(tmp_path / "s")
-    monkeypatch.setattr(places, "_in_memory", lambda *_: False)
+    monkeypatch.setattr(places.Places, "in_memory", lambda *_: False)
     assert not store._mapped.copy([1, 50, 30], np.empty((3, 5000), np.uint8))
 
 
@@ -78,6 +78,17 @@ def test_where_no_more_can_be_mapped_rows_are_read(tmp_path, monkeypatch):
 
 def _too_many(*_, **__):
     raise OSError(24, "too many open files")
+
+
+@compiles
+@pytest.mark.parametrize("index", [-1, 60])
+def test_an_index_outside_is_an_error(tmp_path, index):
+    store, _ = rows_of(tmp_path / "s")
+    out = np.empty((60, 5000), np.uint8)
+    for _ in range(2):
+        store.rows_into(range(60), out)
+        with pytest.raises(IndexError, match="samples 0 to 59"):
+            store.rows_into([3, index], out[:2])
 
 
 @compiles

@@ -28,7 +28,9 @@ typedef __m128i Wide;
 
 #define DONE (-1)
 #define UNGUARDED (-2)
-#define LINE 64
+#define LINE 64L
+#define PAGE 4096L
+#define PAGES 4
 
 static __thread sigjmp_buf *volatile copying;
 static struct sigaction before;
@@ -54,16 +56,25 @@ void guard(void) {
 }
 
 #ifdef STREAM
-/* Past the caches: a batch is larger than they are, and its lines need not be read to be written. */
+static inline void stream_line(char *out, const char *in) {
+    for (int part = 0; part < LINE; part += (int)sizeof(Wide))
+        STREAM((Wide *)(out + part), LOAD((const Wide *)(in + part)));
+}
+
+/* Past the caches: a batch is larger than they are, and its lines need not be read to be written.
+ * A few pages side by side, since processors fetch ahead within a page only. */
 static void stream(char *out, const char *in, long size) {
     long head = -(uintptr_t)out & (LINE - 1);
     if (head > size)
         head = size;
     memcpy(out, in, head);
     long at = head;
+    for (; at + PAGES * PAGE <= size; at += PAGES * PAGE)
+        for (long start = at; start < at + PAGE; start += LINE)
+            for (long line = start; line < start + PAGES * PAGE; line += PAGE)
+                stream_line(out + line, in + line);
     for (; at + LINE <= size; at += LINE)
-        for (int part = 0; part < LINE; part += (int)sizeof(Wide))
-            STREAM((Wide *)(out + at + part), LOAD((const Wide *)(in + at + part)));
+        stream_line(out + at, in + at);
     memcpy(out + at, in + at, size - at);
 }
 #define FENCE _mm_sfence()

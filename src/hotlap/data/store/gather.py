@@ -22,7 +22,9 @@ def library() -> ctypes.CDLL | None:
         return None
     found = compiled.library(SOURCE, flags=("-march=native",))
     if found is not None:
-        found.gather.restype = ctypes.c_long
+        pointer, number = ctypes.c_void_p, ctypes.c_long
+        found.gather.argtypes = (pointer, pointer, number, number, ctypes.c_int)
+        found.gather.restype = number
         found.guard()
     return found
 
@@ -41,12 +43,5 @@ def gathered(addresses: Any, out: Any) -> bool:
     kernel = library()
     if kernel is None:
         return False
-    count, size = out.shape
-    done = kernel.gather(
-        ctypes.c_void_p(out.ctypes.data),
-        ctypes.c_void_p(addresses.ctypes.data),
-        ctypes.c_long(count),
-        ctypes.c_long(size),
-        ctypes.c_int(count * size >= LARGE),
-    )
-    return bool(done == DONE)
+    large = out.size >= LARGE
+    return bool(kernel.gather(out.ctypes.data, addresses.ctypes.data, *out.shape, large) == DONE)

@@ -2,6 +2,7 @@
 
 import mmap
 import os
+from dataclasses import dataclass
 from typing import Any
 
 from hotlap.data.extras import need
@@ -12,6 +13,14 @@ MOST = 2 << 30
 """Bytes that stay mapped of a store larger than that: they count as the process's memory."""
 
 
+@dataclass(frozen=True)
+class _Maps:
+    """The shards, mapped for as long as this is held, and the address of each row."""
+
+    shards: tuple[mmap.mmap, ...]
+    addresses: Any
+
+
 class Mapped:
     """Copies rows that are in memory: without a call of the kernel, and past the caches.
 
@@ -20,13 +29,10 @@ class Mapped:
     """
 
     def __init__(self, places: Places) -> None:
-        self._np = need("numpy")
         self._places = places
-        self._maps: dict[int, Any] = {}
-        self._starts = self._np.zeros(places.shards, "u8")
-        self._sizes = self._np.zeros(places.shards, "i8")
-        self._copied = 0
+        self._maps: _Maps | None = None
         self._able = True
+        self._copied = 0
 
     def copy(self, indices: Any, out: Any) -> bool:
         """Copy the rows of samples into `out`, (len(indices), bytes of a row).
@@ -34,45 +40,42 @@ class Mapped:
         Returns:
             Whether that was done; if not, they are to be read from the files.
 
-        Raises:
-            IndexError: an index is not one of the store's.
-
         """
-        if not self._able or gather.library() is None:
+        if not self._able or not len(indices) or gather.library() is None:
             return False
-        if not self._places.in_memory(indices[-1:]):  # its pages would come one by one
+        asked = need("numpy").asarray(indices).astype("u8")  # one below 0 becomes a large one
+        if asked.max() >= len(self._places) or not self._places.in_memory(int(asked[-1])):
+            return False  # if not in memory, it would come page by page
+        maps = self._maps or self._mapped(out.shape[1])
+        if maps is None:
             return False
-        shards, at, lengths = self._places.where(indices)
-        asked = set(shards.tolist())
-        if not self._have(asked):
-            return False
-        if (lengths != out.shape[1]).any() or (at + lengths > self._sizes[shards]).any():
-            return False
-        self._count(out.size)
-        done = gather.gathered(self._starts[shards] + at.astype("u8"), out)
-        return done and self._whole(asked)
+        self._count(maps, out.size)
+        return gather.gathered(maps.addresses[asked], out) and self._whole(asked)
 
-    def _whole(self, shards: set[int]) -> bool:
-        """Whether the files are as long as when they were mapped: beyond its end a page is zero."""
-        sizes = ((self._places.handle(shard), self._sizes[shard]) for shard in shards)
-        return all(os.fstat(handle).st_size >= size for handle, size in sizes)
-
-    def _have(self, shards: set[int]) -> bool:
-        """Map shards that are not; False where the process may not map more."""
+    def _mapped(self, row: int) -> _Maps | None:
+        """Map the shards, unless the process may not map so much, or they are not as they were."""
+        numpy, places = need("numpy"), self._places
         try:
-            for shard in shards - self._maps.keys():
-                fresh = mmap.mmap(self._places.handle(shard), 0, prot=mmap.PROT_READ)
-                found = self._maps.setdefault(shard, fresh)  # another thread may have been first
-                self._starts[shard] = self._np.frombuffer(found, "u1").ctypes.data
-                self._sizes[shard] = len(found)
+            shards = tuple(mmap.mmap(places.handle(number), 0, prot=mmap.PROT_READ)
+                           for number in range(len(places.sizes)))  # fmt: skip
         except (OSError, ValueError):  # too many open files or maps; an empty file
-            self._able = False
-        return self._able
+            shards = ()
+        self._able = [*map(len, shards)] == places.sizes and (places.lengths == row).all()
+        if self._able:
+            starts = [numpy.frombuffer(shard, "u1").ctypes.data for shard in shards]
+            addresses = numpy.array(starts, "u8")[places.shard] + places.at.astype("u8")
+            self._maps = _Maps(shards, addresses)
+        return self._maps
 
-    def _count(self, size: int) -> None:
+    def _whole(self, asked: Any) -> bool:
+        """Whether the files are as long as when they were mapped: beyond its end a page is zero."""
+        places = self._places
+        shards = set(places.shard[asked].tolist())
+        return all(os.fstat(places.handle(n)).st_size >= places.sizes[n] for n in shards)
+
+    def _count(self, maps: _Maps, size: int) -> None:
         self._copied += size
-        if self._copied <= MOST or self._places.bytes <= MOST:
-            return
-        self._copied = 0
-        for found in list(self._maps.values()):
-            found.madvise(mmap.MADV_DONTNEED)
+        if self._copied > MOST and sum(self._places.sizes) > MOST:
+            self._copied = 0
+            for shard in maps.shards:
+                shard.madvise(mmap.MADV_DONTNEED)

@@ -21,7 +21,8 @@ class Places:
         shards: its files.
         lengths: bytes of each payload, int64.
 
-    `shards` are there, with `bytes` in all.
+    `sizes` are those of the shards, in bytes; `shard` is the number of each payload's, and `at` its
+    offset there.
 
     Raises:
         StoreError: the lengths are not those of the shards, or a shard cannot be opened.
@@ -32,18 +33,17 @@ class Places:
         self._np = need("numpy")
         self._folder = folder
         self._files = [shard.file for shard in shards]
-        self._lengths = lengths
+        self.lengths = lengths
         self._handles: dict[int, int] = {}
-        self.shards = len(shards)
-        self.bytes = sum(shard.bytes for shard in shards)
+        self.sizes = [shard.bytes for shard in shards]
         samples = [shard.samples for shard in shards]
         self._agree(shards, lengths, self._np.cumsum(samples).tolist())
-        before = self._np.cumsum([0, *(shard.bytes for shard in shards)])[:-1]
-        self._shard = self._np.repeat(self._np.arange(len(shards), dtype="u4"), samples)
-        self._at = self._np.cumsum(lengths) - lengths - self._np.repeat(before, samples)
+        before = self._np.cumsum([0, *self.sizes])[:-1]
+        self.shard = self._np.repeat(self._np.arange(len(shards), dtype="u4"), samples)
+        self.at = self._np.cumsum(lengths) - lengths - self._np.repeat(before, samples)
 
     def __len__(self) -> int:
-        return len(self._lengths)
+        return len(self.lengths)
 
     def close(self) -> None:
         """Close the files."""
@@ -53,35 +53,36 @@ class Places:
 
     def length(self, index: int) -> int:
         """Bytes of one payload."""
-        return int(self._lengths[index])
+        return int(self.lengths[index])
 
     def one(self, index: int) -> Place:
         """Return a sample's place: `many` of one, without arrays."""
         if not 0 <= index < len(self):
             raise self._outside()
-        return self.handle(int(self._shard[index])), int(self._at[index]), self.length(index)
+        return self.handle(int(self.shard[index])), int(self.at[index]), self.length(index)
 
     def many(self, indices: Any) -> list[Place]:
         """Return the places of samples, a sequence or an array of integers."""
-        numbers, at, lengths = (found.tolist() for found in self.where(indices))
-        handles = {number: self.handle(number) for number in set(numbers)}
-        return list(zip(map(handles.__getitem__, numbers), at, lengths, strict=True))
-
-    def where(self, indices: Any) -> tuple[Any, Any, Any]:
-        """Return arrays: the samples' shards by number, their offsets there, and their lengths."""
         asked = self._np.asarray(indices, "i8")
         if len(asked) and not 0 <= asked.min() <= asked.max() < len(self):
             raise self._outside()
-        return self._shard[asked], self._at[asked], self._lengths[asked]
+        shards = self.shard[asked].tolist()
+        handles = {shard: self.handle(shard) for shard in set(shards)}
+        found = map(handles.__getitem__, shards)
+        return list(zip(found, self.at[asked].tolist(), self.lengths[asked].tolist(), strict=True))
 
-    def in_memory(self, indices: Any) -> bool:
-        """Whether a few of the samples can be read without the disk."""
-        probes = indices[:: len(indices) // PROBES + 1]
-        return all(_in_memory(*place) for place in self.many(probes))
+    def in_memory(self, index: int) -> bool:
+        """Whether the end of a sample can be read without the disk; False where nobody knows."""
+        handle, at, length = self.one(index)
+        try:
+            last = [bytearray(1)]
+            return not length or os.preadv(handle, last, at + length - 1, os.RWF_NOWAIT) == 1
+        except OSError:
+            return False
 
     def advise(self, indices: Any) -> None:
         """Tell the kernel what is read soon, unless a few of the samples show that it is there."""
-        if self.in_memory(indices):
+        if all(map(self.in_memory, indices[:: len(indices) // PROBES + 1])):
             return
         for handle, at, length in self.many(indices):
             os.posix_fadvise(handle, at, length, os.POSIX_FADV_WILLNEED)
@@ -108,16 +109,7 @@ class Places:
 
     def _agree(self, shards: Sequence[Shard], lengths: Any, ends: list[int]) -> None:
         sums = [int(lengths[a:b].sum()) for a, b in zip([0, *ends], ends, strict=False)]
-        wanted = [shard.bytes for shard in shards]
-        if len(lengths) != sum(shard.samples for shard in shards) or sums != wanted:
+        if len(lengths) != sum(shard.samples for shard in shards) or sums != self.sizes:
             raise StoreError(
                 f"{self._folder}: manifest and tables do not belong together: pack again"
             )
-
-
-def _in_memory(handle: int, at: int, length: int) -> bool:
-    """Whether the last byte can be read without the disk; False where that is not to be known."""
-    try:
-        return not length or os.preadv(handle, [bytearray(1)], at + length - 1, os.RWF_NOWAIT) == 1
-    except OSError:
-        return False

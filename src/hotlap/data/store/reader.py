@@ -47,6 +47,7 @@ class Store:
             if name.startswith("field.")
         }
         self._trusted = self._np.zeros(len(self), bool)
+        self._unread = True
         self._name_end: Any = None
 
     def __len__(self) -> int:
@@ -99,13 +100,14 @@ class Store:
             out: a C-contiguous uint8 array (len(indices), bytes of a row).
 
         """
-        fresh = (~self._trusted[indices]).nonzero()[0].tolist()
+        fresh = (~self._trusted[indices]).nonzero()[0].tolist() if self._unread else ()
         if not self._mapped.copy(indices, out):
             self._pread(indices, out)
         for which in fresh:
             self._compare(int(indices[which]), out[which])
         if fresh:
             self._trusted[indices] = True
+            self._unread = not self._trusted.all()
 
     def _pread(self, indices: Any, out: Any) -> None:
         places = self._places.many(indices)
