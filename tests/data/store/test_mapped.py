@@ -63,7 +63,8 @@ def test_without_a_compiler_rows_are_read(tmp_path, monkeypatch):
 
 def test_rows_that_are_not_in_memory_are_read(tmp_path, monkeypatch):
     store, _ = rows_of(tmp_path / "s")
-    monkeypatch.setattr(places.Places, "in_memory", lambda *_: False)
+    monkeypatch.setattr(places.Places, "_in_memory", lambda *_: False)
+    store.advise([1, 50, 30])
     assert not store._mapped.copy([1, 50, 30], np.empty((3, 5000), np.uint8))
 
 

@@ -25,10 +25,12 @@ class Mapped:
     """Copies rows that are in memory: without a call of the kernel, and past the caches.
 
     A shard that has become shorter, or that its disk cannot give, is no bus error: the copy ends,
-    and reading the file says what is wrong.
+    and reading the file says what is wrong. `warm`: whether what is read soon is in memory; if not,
+    its pages would come one by one.
     """
 
     def __init__(self, places: Places) -> None:
+        self.warm = True
         self._places = places
         self._maps: _Maps | None = None
         self._able = True
@@ -41,11 +43,11 @@ class Mapped:
             Whether that was done; if not, they are to be read from the files.
 
         """
-        if not self._able or not len(indices) or gather.library() is None:
+        if not (self._able and self.warm and len(indices)) or gather.library() is None:
             return False
         asked = need("numpy").asarray(indices).astype("u8")  # one below 0 becomes a large one
-        if asked.max() >= len(self._places) or not self._places.in_memory(int(asked[-1])):
-            return False  # if not in memory, it would come page by page
+        if asked.max() >= len(self._places):
+            return False
         maps = self._maps or self._mapped(out.shape[1])
         if maps is None:
             return False
@@ -70,8 +72,10 @@ class Mapped:
     def _whole(self, asked: Any) -> bool:
         """Whether the files are as long as when they were mapped: beyond its end a page is zero."""
         places = self._places
-        shards = set(places.shard[asked].tolist())
-        return all(os.fstat(places.handle(n)).st_size >= places.sizes[n] for n in shards)
+        for number in set(places.shard[asked].tolist()):
+            if os.lseek(places.handle(number), 0, os.SEEK_END) < places.sizes[number]:
+                return False
+        return True
 
     def _count(self, maps: _Maps, size: int) -> None:
         self._copied += size

@@ -71,7 +71,20 @@ class Places:
         found = map(handles.__getitem__, shards)
         return list(zip(found, self.at[asked].tolist(), self.lengths[asked].tolist(), strict=True))
 
-    def in_memory(self, index: int) -> bool:
+    def advise(self, indices: Any) -> bool:
+        """Tell the kernel what is read soon, unless a few of the samples show that it is there.
+
+        Returns:
+            Whether it is.
+
+        """
+        if all(map(self._in_memory, indices[:: len(indices) // PROBES + 1])):
+            return True
+        for handle, at, length in self.many(indices):
+            os.posix_fadvise(handle, at, length, os.POSIX_FADV_WILLNEED)
+        return False
+
+    def _in_memory(self, index: int) -> bool:
         """Whether the end of a sample can be read without the disk; False where nobody knows."""
         handle, at, length = self.one(index)
         try:
@@ -79,13 +92,6 @@ class Places:
             return not length or os.preadv(handle, last, at + length - 1, os.RWF_NOWAIT) == 1
         except OSError:
             return False
-
-    def advise(self, indices: Any) -> None:
-        """Tell the kernel what is read soon, unless a few of the samples show that it is there."""
-        if all(map(self.in_memory, indices[:: len(indices) // PROBES + 1])):
-            return
-        for handle, at, length in self.many(indices):
-            os.posix_fadvise(handle, at, length, os.POSIX_FADV_WILLNEED)
 
     def handle(self, shard: int) -> int:
         """Return the open file of a shard, by its number."""
