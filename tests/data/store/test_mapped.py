@@ -41,6 +41,18 @@ def test_rows_of_any_size_come_whole_wherever_they_go(tmp_path, monkeypatch, siz
 
 
 @compiles
+def test_of_many_shards_each_is_looked_at(tmp_path):
+    store, rows = rows_of(tmp_path / "s", 200, 64, shards=100)
+    out = np.empty((200, 64), np.uint8)
+    assert store._mapped.copy(range(200), out)
+    assert np.array_equal(out, rows)
+    with (tmp_path / "s" / "shard-00090.bin").open("ab") as file:
+        file.truncate(127)
+    assert not store._mapped.copy(range(200), out)
+    assert store._mapped.copy(range(100), out[:100])
+
+
+@compiles
 def test_the_first_read_is_still_checked(tmp_path):
     written_store, _ = rows_of(tmp_path / "s", shards=1)
     path = tmp_path / "s" / "shard-00000.bin"
@@ -53,7 +65,7 @@ def test_the_first_read_is_still_checked(tmp_path):
 
 
 def test_without_a_compiler_rows_are_read(tmp_path, monkeypatch):
-    monkeypatch.setattr(gather, "library", lambda: None)
+    monkeypatch.setattr(mapped, "library", lambda: None)
     store, rows = rows_of(tmp_path / "s")
     out = np.empty((3, 5000), np.uint8)
     assert not store._mapped.copy([1, 50, 30], out)

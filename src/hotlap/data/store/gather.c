@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdint.h>
 #include <string.h>
+#include <unistd.h>
 
 #if defined(__AVX512F__)
 #include <immintrin.h>
@@ -26,8 +27,6 @@ typedef __m128i Wide;
 #define STREAM(to, value) _mm_stream_si128(to, value)
 #endif
 
-#define DONE (-1)
-#define UNGUARDED (-2)
 #define LINE 64L
 #define PAGE 4096L
 #define PAGES 4
@@ -83,19 +82,34 @@ static void stream(char *out, const char *in, long size) {
 #define FENCE (void)0
 #endif
 
-/* Copy `count` rows of `size` bytes to `out`. Returns DONE, UNGUARDED when somebody else has taken
- * the signal and nothing was copied, or the number of a row that could not be read. */
-long gather(char *out, const char *const *rows, long count, long size, int past_caches) {
+/* Files are as long as they were: beyond the end of one, the rest of its last page is zero. */
+static int whole(const unsigned *shards, long count, const int *files, const int64_t *sizes) {
+    uint64_t seen = 0;
+    for (long row = 0; row < count; row++) {
+        unsigned shard = shards[row];
+        if (shard < 64 && seen >> shard & 1)
+            continue;
+        if (shard < 64)
+            seen |= (uint64_t)1 << shard;
+        if (lseek(files[shard], 0, SEEK_END) < sizes[shard])
+            return 0;
+    }
+    return 1;
+}
+
+/* Copy `count` rows of `size` bytes to `out`, each of one of the shards, whose descriptors and sizes
+ * are those of `files` and `sizes`. Returns whether all came whole. */
+int gather(char *out, const char *const *rows, const unsigned *shards, long count, long size,
+           int past_caches, const int *files, const int64_t *sizes) {
     if (!guarded())
-        return UNGUARDED;
+        return 0;
     sigjmp_buf back;
-    volatile long row = 0;
     if (sigsetjmp(back, 0)) {
         copying = NULL;
-        return row;
+        return 0;
     }
     copying = &back;
-    for (; row < count; row++) {
+    for (long row = 0; row < count; row++) {
         char *target = out + row * size;
         if (past_caches)
             stream(target, rows[row], size);
@@ -104,5 +118,5 @@ long gather(char *out, const char *const *rows, long count, long size, int past_
     }
     copying = NULL;
     FENCE;
-    return DONE;
+    return whole(shards, count, files, sizes);
 }

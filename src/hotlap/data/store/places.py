@@ -35,6 +35,7 @@ class Places:
         self._files = [shard.file for shard in shards]
         self.lengths = lengths
         self._handles: dict[int, int] = {}
+        self._warm = False
         self.sizes = [shard.bytes for shard in shards]
         samples = [shard.samples for shard in shards]
         self._agree(shards, lengths, self._np.cumsum(samples).tolist())
@@ -74,11 +75,15 @@ class Places:
     def advise(self, indices: Any) -> bool:
         """Tell the kernel what is read soon, unless a few of the samples show that it is there.
 
+        One is enough where those before were there.
+
         Returns:
             Whether it is.
 
         """
-        if all(map(self._in_memory, indices[:: len(indices) // PROBES + 1])):
+        probes = 1 if self._warm else PROBES
+        self._warm = all(map(self._in_memory, indices[:: len(indices) // probes + 1]))
+        if self._warm:
             return True
         for handle, at, length in self.many(indices):
             os.posix_fadvise(handle, at, length, os.POSIX_FADV_WILLNEED)
