@@ -22,7 +22,8 @@ class Store:
     compared when it is read; rows (profile raw) are compared on their first read in this process,
     and trusted after it. A shard cut short under a running training is an error rather than a bus
     error, and memory does not grow with what was read: reads go through `pread`, but for rows that
-    the kernel holds in memory (see `Mapped`). A store may be shared by threads, forked and pickled.
+    the kernel holds in memory, of which some stay mapped (see `Mapped`). A store may be shared by
+    threads, forked and pickled.
 
     Args:
         path: the folder that `hotlap pack` wrote.
