@@ -144,6 +144,20 @@ def test_where_the_machine_slows_down_before_the_climb_a_candidate_is_still_race
 
 
 @pytest.mark.usefixtures("track")
+def test_where_the_time_is_long_over_by_then_nothing_more_is_begun(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(CLOCK, "alike", 20.0)
+    begin = CLOCK.now
+    result, _ = tuned(100.0)
+    after_floor = CLOCK.now - begin
+    assert after_floor > 200.0
+    assert result.floor is not None
+    assert not result.kept
+    assert result.needed > after_floor, "and it says which budget would have done"
+
+
+@pytest.mark.usefixtures("track")
 def test_too_short_a_budget_is_said_at_once_with_the_one_that_would_do() -> None:
     begin = CLOCK.now
     result, stages = tuned(20.0)

@@ -8,8 +8,9 @@ from hotlap.core.machine import Machine
 from hotlap.core.registry import ceilings, technique
 from hotlap.core.technique import Technique
 from hotlap.trial.parity import Noise, noise
-from hotlap.trial.race import out_of_memory
+from hotlap.trial.race import Rules, out_of_memory
 from hotlap.trial.side import Side
+from hotlap.tune.budget import Budget
 from hotlap.tune.candidates import Chosen, Script, phases_of, values_of
 from hotlap.tune.field import Field
 from hotlap.tune.result import Ceiling, TuneResult
@@ -75,10 +76,15 @@ def what_ifs(
         unneeded = open_phases.isdisjoint(phases_of(record))
         if small or unneeded or record.missing(script.facts):
             continue
-        if not field.budget.allows_another(first=field.budget.start_up + CEILING_SECONDS):
+        if not field.budget.allows_another(first=_seconds(field.budget)):
             return
         field.watcher.stage(record.title)
         result.ceilings.append(_what_if(field, best, name, script))
+
+
+def _seconds(budget: Budget) -> float:
+    """What a what-if takes."""
+    return budget.start_up + max(CEILING_SECONDS, 2 * Rules.fewest_pairs * budget.best)
 
 
 def _what_if(field: Field, best: Side, name: str, script: Script) -> Ceiling:

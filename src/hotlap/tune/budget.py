@@ -12,6 +12,7 @@ TIGHT_PAIRS = 6
 TIGHT_FLOOR_PAIRS = 2
 ROUNDED = 5.0
 MOST_GAIN = 0.9
+MOST_OVER = 0.25
 
 
 class Budget:
@@ -96,10 +97,14 @@ class Budget:
     def pressed(self, gain: float) -> None:
         """The climb begins: where what came before it took too long, make room for a candidate.
 
-        It can be expected to save `gain` of a step.
+        It can be expected to save `gain` of a step. Where even so the time would be overrun by more
+        than a part of it, there is no room.
         """
-        if not self.allows_another():
-            self._tighten(gain)
+        if self.allows_another():
+            return
+        self._tighten(gain)
+        if self.another + self.reserve - self.left > MOST_OVER * self.seconds:
+            self.tight, self.gain = False, 0.0
 
     def _tighten(self, gain: float) -> None:
         self.tight = True

@@ -1,21 +1,29 @@
 """Rows that are in memory are copied out of mapped shards; nothing that becomes of a file kills."""
 
+import os
 import shutil
 import signal
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from data.store.test_store import written
 from hotlap.data.errors import StoreError
-from hotlap.data.store import Store, gather, mapped, places
+from hotlap.data.store import Store, gather, mapped
 
-compiles = pytest.mark.skipif(
-    shutil.which("cc") is None or gather.library() is None, reason="nothing can be compiled here"
-)
+
+@pytest.fixture
+def compiled():
+    """The copy is compiled here."""
+    if shutil.which("cc") is None or gather.library() is None:
+        pytest.skip("nothing can be compiled here")
+
+
+compiles = pytest.mark.usefixtures("compiled")
 
 
 def rows_of(folder, count=60, size=5000, shards=3, seed=0):
@@ -73,24 +81,78 @@ def test_without_a_compiler_rows_are_read(tmp_path, monkeypatch):
     assert np.array_equal(out, rows[[1, 50, 30]])
 
 
-def test_rows_that_are_not_in_memory_are_read(tmp_path, monkeypatch):
+@compiles
+def test_rows_that_are_not_in_memory_are_read(tmp_path):
+    store, rows = rows_of(tmp_path / "s", shards=2)
+    out = np.empty((3, 5000), np.uint8)
+    _drop(tmp_path / "s" / "shard-00001.bin")
+    assert not store._mapped.copy([1, 50, 2], out)
+    assert store._mapped.copy([1, 3, 2], out)
+    store.rows_into([1, 50, 2], out)
+    assert np.array_equal(out, rows[[1, 50, 2]])
+    assert store._mapped.copy([1, 50, 2], out), "they are in memory by now"
+
+
+def _drop(path):
+    """Drop a file from the kernel's memory."""
+    with path.open("rb") as file:
+        for _ in range(50):
+            os.fsync(file.fileno())
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            try:
+                os.preadv(file.fileno(), [bytearray(1)], 0, os.RWF_NOWAIT)
+            except BlockingIOError:
+                return
+    pytest.skip("this file system keeps what it was told to drop")
+
+
+@compiles
+@pytest.mark.parametrize(
+    ("out", "error"),
+    [
+        (np.empty((4, 5000), np.uint8), ValueError),
+        (np.empty((3, 4999), np.uint8), StoreError),
+        (np.empty((3, 5001), np.uint8), StoreError),
+        (np.frombuffer(bytes(15_000), np.uint8).reshape(3, 5000), ValueError),
+        (np.empty((3, 5000, 1), np.uint8)[:2], ValueError),
+    ],
+    ids=["more rows", "narrow", "wide", "read-only", "fewer rows"],
+)
+def test_an_array_that_does_not_fit_is_an_error(tmp_path, out, error):
     store, _ = rows_of(tmp_path / "s")
-    monkeypatch.setattr(places.Places, "_in_memory", lambda *_: False)
-    store.advise([1, 50, 30])
-    assert not store._mapped.copy([1, 50, 30], np.empty((3, 5000), np.uint8))
+    store.rows_into(range(60), np.empty((60, 5000), np.uint8))
+    with pytest.raises(error):
+        store.rows_into([1, 59, 30], out)
+
+
+@compiles
+def test_an_array_with_gaps_is_filled_all_the_same(tmp_path):
+    store, rows = rows_of(tmp_path / "s")
+    memory = np.zeros((3, 10_000), np.uint8)
+    store.rows_into([1, 59, 30], memory[:, :5000])
+    assert np.array_equal(memory[:, :5000], rows[[1, 59, 30]])
+    assert not memory[:, 5000:].any()
 
 
 @compiles
 def test_where_no_more_can_be_mapped_rows_are_read(tmp_path, monkeypatch):
     store, rows = rows_of(tmp_path / "s")
-    monkeypatch.setattr(mapped.mmap, "mmap", _too_many)
+    monkeypatch.setattr(mapped, "Maps", _too_many)
     out = np.empty((2, 5000), np.uint8)
     store.rows_into([1, 50], out)
     assert np.array_equal(out, rows[[1, 50]])
 
 
-def _too_many(*_, **__):
+def _too_many(*_):
     raise OSError(24, "too many open files")
+
+
+@compiles
+def test_a_map_takes_no_descriptor(tmp_path):
+    store, _ = rows_of(tmp_path / "s", 200, 64, shards=100)
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    assert store._mapped.copy(range(200), np.empty((200, 64), np.uint8))
+    assert len(list(Path("/proc/self/fd").iterdir())) <= before + 100
 
 
 @compiles
@@ -106,13 +168,18 @@ def test_an_index_outside_is_an_error(tmp_path, index):
 
 @compiles
 def test_of_a_large_store_only_so_much_stays_mapped(tmp_path, monkeypatch):
-    monkeypatch.setattr(mapped, "MOST", 100_000)
-    store, rows = rows_of(tmp_path / "s")
-    out = np.empty((10, 5000), np.uint8)
-    for start in range(0, 60, 10):
-        assert store._mapped.copy(range(start, start + 10), out)
-        assert np.array_equal(out, rows[start : start + 10])
-        assert store._mapped._copied <= 100_000
+    """Small rows far apart: the kernel maps what lies around each."""
+    monkeypatch.setattr(mapped, "MOST", 4 << 20)
+    store, rows = rows_of(tmp_path / "s", 20_000, 1500, shards=1)
+    ids = np.random.default_rng(0).permutation(20_000).reshape(-1, 50)
+    out = np.empty((50, 1500), np.uint8)
+    before, most = mapped._counted(), 0
+    for some in ids:
+        assert store._mapped.copy(some, out)
+        assert np.array_equal(out, rows[some])
+        most = max(most, mapped._counted() - before)
+    assert most < 30 << 20
+    assert mapped._counted() - before < 28 << 20, "it was let go of at least once"
 
 
 @compiles
@@ -164,6 +231,52 @@ os.truncate({str(tmp_path / "other")!r}, 0)
 print(other[0])
 """)  # fmt: skip
     assert found.returncode == -signal.SIGBUS
+
+
+@compiles
+def test_so_it_does_when_threads_loaded_the_copy_all_at_once(tmp_path):
+    rows_of(tmp_path / "s", 8, 4096, shards=1)
+    (tmp_path / "other").write_bytes(bytes(4096))
+    found = _ran(tmp_path, f"""
+import threading
+gate = threading.Barrier(4)
+def first():
+    gate.wait()
+    store.rows_into(range(8), np.empty((8, 4096), np.uint8))
+threads = [threading.Thread(target=first) for _ in range(4)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+other = np.memmap({str(tmp_path / "other")!r}, np.uint8)
+os.truncate({str(tmp_path / "other")!r}, 0)
+print(other[0])
+""")  # fmt: skip
+    assert found.returncode == -signal.SIGBUS
+
+
+@compiles
+@pytest.mark.parametrize("how", ["os.kill(os.getpid(), signal.SIGBUS)", "signal.raise_signal(7)"])
+def test_a_bus_error_that_is_sent_ends_the_process(tmp_path, how):
+    rows_of(tmp_path / "s", 8, 4096, shards=1)
+    found = _ran(tmp_path, f"import signal; store.rows_into(range(8), out); {how}; print('on')")
+    assert (found.returncode, found.stdout) == (-signal.SIGBUS, "")
+
+
+@compiles
+def test_in_a_thread_that_blocks_the_signal_rows_are_read(tmp_path):
+    rows_of(tmp_path / "s", 8, 4096, shards=1)
+    found = _ran(tmp_path, f"""
+import signal
+signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+store.rows_into(range(8), out)
+os.truncate({str(tmp_path / "s" / "shard-00000.bin")!r}, 4096)
+try:
+    store.rows_into([4, 3, 2, 1, 0, 0, 0, 0], out)
+except StoreError as error:
+    print(error)
+""")  # fmt: skip
+    assert "is cut short: pack again" in found.stdout
 
 
 @compiles

@@ -1,9 +1,9 @@
 """Copy rows out of mapped files with code compiled on this machine."""
 
 import ctypes
-import mmap
 import platform
-from dataclasses import dataclass
+import weakref
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,66 +12,69 @@ from hotlap.common import compiled
 from hotlap.data.extras import need
 
 SOURCE = Path(__file__).with_name("gather.c")
-MEASURED_ON = ("x86_64", "AMD64")
 LARGE = 4 << 20
 """Bytes from which a batch is written past the caches."""
 
 
 @cache
 def library() -> ctypes.CDLL | None:
-    """Return the compiled copy, its guard set; None where it cannot be had, or is no gain."""
-    if platform.machine() not in MEASURED_ON:
+    """Return the compiled copy; None where it cannot be had, or was not measured to gain."""
+    if platform.machine() != "x86_64":
         return None
     found = compiled.library(SOURCE, flags=("-march=native",))
     if found is not None:
         pointer, number, truth = ctypes.c_void_p, ctypes.c_long, ctypes.c_int
-        found.gather.argtypes = (*[pointer] * 3, *[number] * 2, truth, *[pointer] * 2)
-        found.guard()
+        found.gather.argtypes = (*[pointer] * 3, *[number] * 2, truth, *[pointer] * 3)
+        found.map.argtypes, found.map.restype = (ctypes.c_int, number), pointer
+        for each in (found.unmap, found.forget):
+            each.argtypes, each.restype = (pointer, number), None
     return found
 
 
-@dataclass(frozen=True)
 class Maps:
-    """Files that are mapped for as long as this is held.
+    """Files in the address space for as long as this is held.
 
     Args:
-        files: the maps, each of a whole file.
-        handles: the files' descriptors, int32.
-        sizes: their bytes, int64.
+        library: the compiled copy.
+        handles: the files' descriptors, which stay open.
+        sizes: their bytes.
+
+    Raises:
+        OSError: one cannot be mapped.
 
     """
 
-    files: tuple[mmap.mmap, ...]
-    handles: Any
-    sizes: Any
-
-    def starts(self) -> Any:
-        """Return the address at which each begins, uint64."""
+    def __init__(self, library: ctypes.CDLL, handles: Sequence[int], sizes: Sequence[int]) -> None:
         numpy = need("numpy")
-        return numpy.array([numpy.frombuffer(file, "u1").ctypes.data for file in self.files], "u8")
+        self._library = library
+        self.handles = numpy.array(handles, "i4")
+        self.sizes = numpy.array(sizes, "i8")
+        self.starts = numpy.zeros(len(sizes), "u8")
+        for number, (handle, size) in enumerate(zip(handles, sizes, strict=True)):
+            start = library.map(handle, size)
+            if start is None:
+                raise OSError(f"cannot map {size} bytes")
+            weakref.finalize(self, library.unmap, start, size).atexit = False
+            self.starts[number] = start
 
+    def forget(self) -> None:
+        """Let the process's memory no longer count what was read; nothing else changes."""
+        for start, size in zip(self.starts.tolist(), self.sizes.tolist(), strict=True):
+            self._library.forget(start, size)
 
-def gathered(maps: Maps, addresses: Any, numbers: Any, out: Any) -> bool:
-    """Copy rows that lie in mapped files.
+    def gather(self, addresses: Any, numbers: Any, out: Any) -> bool:
+        """Copy rows.
 
-    Args:
-        maps: the files.
-        addresses: of the rows, uint64.
-        numbers: of the file that each lies in, uint32.
-        out: a C-contiguous uint8 array (len(addresses), bytes of a row).
+        Args:
+            addresses: of the rows, uint64.
+            numbers: of the file that each lies in, uint32.
+            out: a C-contiguous uint8 array (len(addresses), bytes of a row).
 
-    Returns:
-        Whether all were copied, and all files are as long as they were; if not, what `out` holds is
-        undefined: read them another way.
+        Returns:
+            Whether all were in memory and were copied, and all files are as long as they were; if
+            not, what `out` holds is undefined: read them another way.
 
-    """
-    kernel = library()
-    if kernel is None:
-        return False
-    whole = kernel.gather(
-        *(array.ctypes.data for array in (out, addresses, numbers)),
-        *out.shape,
-        out.size >= LARGE,
-        *(array.ctypes.data for array in (maps.handles, maps.sizes)),
-    )
-    return bool(whole)
+        """
+        given = (array.ctypes.data for array in (out, addresses, numbers))
+        files = (array.ctypes.data for array in (self.starts, self.handles, self.sizes))
+        return bool(self._library.gather(*given, *out.shape, out.size >= LARGE, *files))

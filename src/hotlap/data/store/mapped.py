@@ -1,72 +1,89 @@
 """The shards of a store in the address space, for rows that the kernel holds in memory."""
 
-import mmap
+import os
+from pathlib import Path
 from typing import Any
 
 from hotlap.data.errors import StoreError
 from hotlap.data.extras import need
-from hotlap.data.store.gather import Maps, gathered, library
+from hotlap.data.store.gather import Maps, library
 from hotlap.data.store.places import Places
 
 MOST = 2 << 30
-"""Bytes that stay mapped of a store larger than that: they count as the process's memory."""
+"""Bytes of a store that stay mapped, about: they count as the process's memory."""
+LOOK_EVERY = 256
+"""Rows between two looks at how much is mapped."""
 
 
 class Mapped:
-    """Copies rows that are in memory: without a call of the kernel, and past the caches.
+    """Copies rows that are in memory: not through the kernel, and past the caches.
 
     A shard that has become shorter, or that its disk cannot give, is no bus error: the copy ends,
-    and reading the file says what is wrong. `warm`: whether what is read soon is in memory; if not,
-    its pages would come one by one.
+    and reading the file says what is wrong.
     """
 
     def __init__(self, places: Places) -> None:
-        self.warm = True
         self._places = places
         self._rows: tuple[Maps, Any] | None = None
+        self._size = 0
         self._able = True
-        self._copied = 0
+        self._before = self._since = 0
 
     def copy(self, indices: Any, out: Any) -> bool:
-        """Copy the rows of samples into `out`, (len(indices), bytes of a row).
+        """Copy the rows of samples into `out`.
+
+        Args:
+            indices: integers.
+            out: an array (len(indices), bytes of a row), uint8.
 
         Returns:
             Whether that was done; if not, they are to be read from the files.
 
         """
-        if not (self._able and self.warm and len(indices)) or library() is None:
+        if not (self._able and len(indices)) or not _plain(out) or len(out) != len(indices):
             return False
         asked = need("numpy").asarray(indices).astype("u8")  # one below 0 becomes a large one
-        if asked.max() >= len(self._places):
-            return False
-        rows = self._rows or self._mapped(out.shape[1])
-        if rows is None:
+        rows = self._rows or self._mapped()
+        if rows is None or out.shape[1] != self._size or asked.max() >= len(self._places):
             return False
         maps, addresses = rows
-        self._count(maps, out.size)
-        return gathered(maps, addresses[asked], self._places.shard[asked], out)
+        self._limit(maps, len(asked))
+        return maps.gather(addresses[asked], self._places.shard[asked], out)
 
-    def _mapped(self, size: int) -> tuple[Maps, Any] | None:
-        """Map the shards and say where rows of so many bytes lie.
+    def _mapped(self) -> tuple[Maps, Any] | None:
+        """Map the shards and say where the rows lie.
 
-        None where the process may not map so much, or they are not as they were.
+        None where that is not wanted, or the process may not map so much, or payloads differ.
         """
-        numpy, places = need("numpy"), self._places
+        places, kernel = self._places, library()
+        size = int(places.lengths[0])
+        self._able = kernel is not None and size > 0 and bool((places.lengths == size).all())
+        if kernel is None or not self._able:
+            return None
         try:
             handles = [places.handle(number) for number in range(len(places.sizes))]
-            files = tuple(mmap.mmap(handle, 0, prot=mmap.PROT_READ) for handle in handles)
-        except (StoreError, OSError, ValueError):  # too many open files or maps; an empty file
-            files = ()
-        self._able = [*map(len, files)] == places.sizes and (places.lengths == size).all()
-        if not self._able:
+            maps = Maps(kernel, handles, places.sizes)
+        except (StoreError, OSError):  # too many open files, or maps
+            self._able = False
             return None
-        maps = Maps(files, numpy.array(handles, "i4"), numpy.array(places.sizes, "i8"))
-        self._rows = maps, maps.starts()[places.shard] + places.at.astype("u8")
+        self._before, self._size = _counted(), size
+        self._rows = maps, maps.starts[places.shard] + places.at.astype("u8")
         return self._rows
 
-    def _count(self, maps: Maps, size: int) -> None:
-        self._copied += size
-        if self._copied > MOST and sum(self._places.sizes) > MOST:
-            self._copied = 0
-            for file in maps.files:
-                file.madvise(mmap.MADV_DONTNEED)
+    def _limit(self, maps: Maps, rows: int) -> None:
+        """Forget what is mapped when it is too much; the kernel maps more than is read."""
+        self._since += rows
+        if self._since < LOOK_EVERY or sum(self._places.sizes) <= MOST:
+            return
+        self._since = 0
+        if _counted() - self._before > MOST:
+            maps.forget()
+
+
+def _plain(out: Any) -> bool:
+    return bool(out.ndim == 2 and out.dtype == "u1" and out.flags.carray)
+
+
+def _counted() -> int:
+    """Bytes of mapped files that count as the process's memory."""
+    return int(Path("/proc/self/statm").read_text().split()[2]) * os.sysconf("SC_PAGESIZE")

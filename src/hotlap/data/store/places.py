@@ -35,7 +35,6 @@ class Places:
         self._files = [shard.file for shard in shards]
         self.lengths = lengths
         self._handles: dict[int, int] = {}
-        self._warm = False
         self.sizes = [shard.bytes for shard in shards]
         samples = [shard.samples for shard in shards]
         self._agree(shards, lengths, self._np.cumsum(samples).tolist())
@@ -72,22 +71,12 @@ class Places:
         found = map(handles.__getitem__, shards)
         return list(zip(found, self.at[asked].tolist(), self.lengths[asked].tolist(), strict=True))
 
-    def advise(self, indices: Any) -> bool:
-        """Tell the kernel what is read soon, unless a few of the samples show that it is there.
-
-        One is enough where those before were there.
-
-        Returns:
-            Whether it is.
-
-        """
-        probes = 1 if self._warm else PROBES
-        self._warm = all(map(self._in_memory, indices[:: len(indices) // probes + 1]))
-        if self._warm:
-            return True
+    def advise(self, indices: Any) -> None:
+        """Tell the kernel what is read soon, unless a few of the samples show that it is there."""
+        if all(map(self._in_memory, indices[:: len(indices) // PROBES + 1])):
+            return
         for handle, at, length in self.many(indices):
             os.posix_fadvise(handle, at, length, os.POSIX_FADV_WILLNEED)
-        return False
 
     def _in_memory(self, index: int) -> bool:
         """Whether the end of a sample can be read without the disk; False where nobody knows."""

@@ -132,7 +132,7 @@ class Store:
 
         Nothing is told of samples that are in memory, as a few of them show.
         """
-        self._mapped.warm = self._places.advise(indices)
+        self._places.advise(indices)
 
     def length(self, index: int) -> int:
         """Bytes of one payload."""
