@@ -6,7 +6,8 @@ hotlap is needed to time it. Blocks are short, so that both of a pair see the sa
 processes of one program differ by some percent for as long as they live, in where their memory
 lies: so both run on a heap shaken at random (`benchmarks/shaken.py`) with malloc's thresholds
 fixed, there are many pairs of processes, and what they say apart makes the interval (Student's t
-over the logarithms of their medians).
+over the logarithms of their medians). All run on one core, with whatever hotlap does beside them:
+on a virtual machine one core may be twice as fast as the next.
 
 All that `run` with an empty recipe leaves in a step is one hook behind the optimizer (a test in
 `tests/seam/test_session.py`). What it costs is also measured within one process, where nothing else
@@ -34,6 +35,7 @@ from benchmarks.shaken import HEAP, SHAKEN
 STEPPER = Path(__file__).with_name("stepper.py")
 SIZES = {"0.5 ms": ("64", "32"), "20 ms": ("1024", "256")}
 VERBS = {"run": ["run", "-q"], "profile": ["profile", "--steps", "all"]}
+CORE = max(os.sched_getaffinity(0))
 BLOCK = 0.06
 WARM = 1.0
 FEWEST_WARM = 80
@@ -55,6 +57,7 @@ class Loop:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
+            preexec_fn=partial(os.sched_setaffinity, 0, {CORE}),
         )
 
     def block(self, steps: int, how: str = "") -> float:

@@ -1,3 +1,4 @@
+import threading
 import time
 
 import numpy as np
@@ -10,7 +11,8 @@ from torch.nn import functional
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
 from hotlap.seam.probe.diagnostics import CountFlops
-from hotlap.seam.probe.pace import DETAIL, SHARE
+from hotlap.seam.probe.recorder import Recorder
+from hotlap.seam.probe.rest import BURST, LONG
 
 DIAGNOSTIC = 8  # at most: a step that holds an evaluation is tried again
 X, Y = torch.randn(8, 4), torch.randint(0, 3, (8,))
@@ -27,9 +29,12 @@ def net():
 
 
 def steps_of(session):
-    """Enough steps for the warm-up, the diagnostic steps and those asked for."""
+    """Enough steps for the warm-up, the diagnostic steps, those asked for and some that are struck.
+
+    A short step that is struck by a sample does not count.
+    """
     options = session.spec.options
-    return range(options["warmup"] + DIAGNOSTIC + options["steps"])
+    return range(options["warmup"] + DIAGNOSTIC + 5 * options["steps"] // 4)
 
 
 def train(session, model=None, before=lambda: None, between=lambda: None, after=lambda: None):
@@ -214,7 +219,7 @@ def test_two_optimizers_make_one_step():
 @pytest.fixture
 def looked_at_seldom(monkeypatch):
     """However long a step takes on a busy machine, the probe rests as in very short ones."""
-    monkeypatch.setattr("hotlap.seam.probe.pace.DETAIL", 1e12)
+    monkeypatch.setattr("hotlap.seam.probe.rest.LONG", 1e15)
     for name in ("INTERVAL", "LONGEST", "RARELY"):
         monkeypatch.setattr(f"hotlap.seam.probe.sampler.{name}", 3.0)
 
@@ -257,9 +262,69 @@ def test_at_rest_torch_is_as_it_is_and_what_the_program_put_there_stays(monkeypa
     assert len(calls) == wrapped * len(steps_of(session))
 
 
+def test_a_rest_ends_when_the_sampler_asks(monkeypatch):
+    monkeypatch.setattr("hotlap.seam.probe.sampler.RARELY", 0.05)
+    with probed(steps=1000) as session:
+        for _ in range(6):
+            train(session)
+            if "profile" in session.kinds():
+                break
+    profile = session.profile
+    assert profile["steps"] == 1000
+    assert 64 + 2 * BURST <= profile["detailed"] < 900
+
+
+@pytest.mark.usefixtures("looked_at_seldom")
+def test_nothing_is_clocked_once_the_probe_leaves_the_program_alone(monkeypatch):
+    made = []
+
+    def record(*given):
+        made.append(Recorder(*given))
+        return made[-1]
+
+    monkeypatch.setattr("hotlap.seam.probe.recorder.Recorder", record)
+    with probed(steps=1 << 30):
+        model = net()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+        def steps(number):
+            for _ in range(number):
+                functional.cross_entropy(model(X), Y).backward()
+                optimizer.step()
+
+        steps(300)
+        rec = made[0]
+        assert rec.rest.resting
+        rec.leave_alone()
+        known = len(rec.rest.ends)
+        steps(50)
+        assert len(rec.rest.ends) == known > 100
+
+
+@pytest.mark.usefixtures("looked_at_seldom")
+def test_steps_of_an_optimizer_that_threads_share_are_all_looked_at():
+    model = net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def step():
+        functional.cross_entropy(model(X), Y).backward()
+        optimizer.step()
+
+    with probed(steps=300) as session:
+        for index in range(1000):
+            if "profile" in session.kinds():
+                break
+            step()
+            if index in {20, 200}:
+                thread = threading.Thread(target=step)
+                thread.start()
+                thread.join()
+    assert session.profile["steps"] == session.profile["detailed"] == 300
+
+
 def test_long_steps_are_all_looked_at():
     with probed(steps=80) as session:
-        train(session, after=lambda: time.sleep(DETAIL / SHARE * 1.2e-9))
+        train(session, after=lambda: time.sleep(LONG * 1.2e-9))
     assert session.profile["detailed"] == 80
 
 

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from hotlap.seam.roots import SLOT, Roots
-from hotlap.seam.steps import Cycle, step_hooks
+from hotlap.seam.steps import Cycle, bare_step_hooks, step_hooks
 
 
 @pytest.mark.parametrize(
@@ -45,6 +45,24 @@ def test_a_step_that_a_scaler_skips_counts() -> None:
             scaler.step(optimizer)
             scaler.update()
     assert seen == [optimizer] * 3
+
+
+def test_a_hook_may_put_another_in_its_place() -> None:
+    weight = nn.Parameter(torch.ones(2))
+    weight.grad = torch.ones(2)
+    optimizer = torch.optim.SGD([weight], lr=0.1)
+    seen: list[str] = []
+
+    def first(*_: Any) -> None:
+        seen.append("first")
+        use(lambda *_: seen.append("second"))
+
+    with bare_step_hooks(None, first) as use:
+        for _ in range(3):
+            optimizer.step()
+    use(first)
+    optimizer.step()
+    assert seen == ["first", "second", "second"]
 
 
 class Counted:

@@ -152,7 +152,7 @@ def test_few_ordinary_steps_in_detail_stand_for_all():
         if index < BATCH + 1 or odd or draw.random() < 0.1:
             sampled.add(marks, odd)
         else:
-            sampled.clock(lasted)
+            sampled.clock([lasted])
     assert sampled.steps == whole.steps == 40_000
     assert sampled.detailed < 0.15 * whole.detailed
     assert sampled.step()["mean"] == pytest.approx(whole.step()["mean"], rel=1e-9)

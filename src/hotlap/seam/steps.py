@@ -76,8 +76,17 @@ def step_hooks(before: Listener | None, after: Listener) -> Iterator[None]:
 
 
 @contextmanager
-def bare_step_hooks(before: Hook | None, after: Hook) -> Iterator[None]:
-    """The same where a frame more is too many: what else torch passes is to be let by (`*_`)."""
+def bare_step_hooks(before: Hook | None, after: Hook) -> Iterator[Callable[[Hook], None]]:
+    """The same where a frame more is too many: what else torch passes is to be let by (`*_`).
+
+    Yields what puts another hook in the place of `after`, from within a hook and from any thread.
+    """
+    behind = register_optimizer_step_post_hook(after)
+    hooks: Any = behind.hooks_dict_ref()
+
+    def use(hook: Hook) -> None:
+        if behind.id in hooks:
+            hooks[behind.id] = hook
 
     def make(original: Any) -> Any:
         def step(self: Any, optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:
@@ -88,17 +97,17 @@ def bare_step_hooks(before: Hook | None, after: Hook) -> Iterator[None]:
             finally:
                 handle.remove()
             if not stepped:  # infinities: the scaler left this step out
-                after(optimizer)
+                hooks[behind.id](optimizer)
             return result
 
         return step
 
-    handles = [register_optimizer_step_post_hook(after)]
+    handles = [behind]
     if before is not None:
         handles.append(register_optimizer_step_pre_hook(before))
     try:
         with replaced(torch.amp.GradScaler, "step", make):
-            yield
+            yield use
     finally:
         for handle in handles:
             handle.remove()

@@ -125,7 +125,7 @@ def _backward(rec: Recorder) -> Any:
 def _optimizers(rec: Recorder) -> Iterator[None]:
     line, facts = rec.timeline, rec.facts
     codes, times, mark, clock = line.codes, line.times, line.mark, perf_counter_ns
-    rest, ends, sampler = rec.rest, rec.rest.ends, rec.sampler
+    rest = rec.rest
 
     def before(*_: Any) -> None:
         if not rec.begun:
@@ -138,19 +138,21 @@ def _optimizers(rec: Recorder) -> Iterator[None]:
 
     def after(optimizer: Optimizer, *_: Any) -> None:
         if get_ident() != rec.thread:
-            return
-        if rest.left > 1 and not sampler.wanted and optimizer is rec.latest:
-            ends.append(clock())
-            rest.left -= 1
+            rec.elsewhere(optimizer)
         elif not rec.turned(optimizer):
             line.base = REST
             mark(REST)
 
+    def switch(awake: bool) -> None:
+        use(after if awake else rest.clocking(rec.latest, after))
+
     with (
-        bare_step_hooks(None, after),
+        bare_step_hooks(None, after) as use,
         _before_steps(rec, before),
         _pointing(rec, Optimizer, "__init__", "optimizer"),
     ):
+        rest.ask = lambda: use(after)
+        rec.while_awake.append(switch)
         yield
 
 

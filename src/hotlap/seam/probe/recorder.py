@@ -16,7 +16,6 @@ from torch.optim.optimizer import Optimizer
 from hotlap.seam.probe.diagnostics import Diagnostics
 from hotlap.seam.probe.facts import Facts
 from hotlap.seam.probe.lines import LOSS
-from hotlap.seam.probe.pace import Pace
 from hotlap.seam.probe.phases import LOSS as AFTER
 from hotlap.seam.probe.phases import RESTING, Marks, name_of
 from hotlap.seam.probe.resources import Resources
@@ -49,7 +48,7 @@ class Recorder:
         self.tally = Tally()
         self.warm = Tally()
         self.rest = Rest()
-        self.sampler = Sampler(lambda: self.thread, self.phase, lambda: bool(self.rest.left))
+        self.sampler = Sampler(lambda: self.thread, self.phase, self.rest)
         self.diagnostics = Diagnostics(self)
         self.resources = Resources(faults_only=not options.get("dataset"))
         self.warmup = int(options.get("warmup", WARMUP))
@@ -76,8 +75,8 @@ class Recorder:
         self._cycle = Cycle()
         self._until = FOREVER
         self._at_least = 0
-        self._pace = Pace()
         self._rest = 0
+        self._shared = False
         self._note: Callable[[Marks, bool], None] = self._warming
         self._began = (0.0, 0.0)
         self._sampling = ExitStack()
@@ -100,11 +99,13 @@ class Recorder:
     def leave_alone(self) -> None:
         """From now on every boundary passes straight through, and nobody samples."""
         self.thread = NOBODY
+        self.rest.ask()
         self._sampling.close()
 
     def forked(self) -> None:
         """In a child of the training process (a loader worker, most likely): stay out of it."""
         self.thread = NOBODY
+        self.rest.ask()
         self.diagnostics.abandon()
 
     @contextmanager
@@ -121,13 +122,18 @@ class Recorder:
         for also in self.at_first_step:
             self._sampling.enter_context(also())
 
+    def elsewhere(self, optimizer: Optimizer) -> None:
+        """Another thread made an optimizer step: a rest could not tell it from the training's."""
+        self._shared |= optimizer is self.latest
+
     def turned(self, optimizer: Optimizer) -> bool:
         """An optimizer step is over; True if it ends a step of the training."""
         if optimizer is not self.latest:
             self.latest = optimizer
             self.optimizers.add(optimizer)
-        if self.rest.left:
-            self._clock()
+        if self.rest.resting:
+            self.rest.ends.append(perf_counter_ns())
+            self._get_up()
             return True
         if not self._cycle.turn(optimizer):
             return False
@@ -143,13 +149,6 @@ class Recorder:
             self.timeline.reopen()
         return True
 
-    def _clock(self) -> None:
-        """A step of a rest is over."""
-        self.rest.ends.append(perf_counter_ns())
-        self.rest.left -= 1
-        if self.rest.left <= 0 or self.sampler.wanted:
-            self._get_up()
-
     def _lie_down(self) -> None:
         """Only clock the steps to come."""
         self.timeline.rest()
@@ -158,10 +157,9 @@ class Recorder:
 
     def _get_up(self) -> None:
         """Look in detail again, from the end of the latest step on."""
-        self.rest.left = self._rest = 0
+        self._rest = 0
+        self.rest.end()
         self._awake(on=True)
-        self._pace.burst()
-        self.sampler.wanted = False
         self.session.roots.step(self._count_rested())
         self.timeline.reopen(self.rest.ends[-1])
 
@@ -173,13 +171,12 @@ class Recorder:
     def _count_rested(self) -> int:
         """Count the steps that have only been clocked."""
         lasted = self.rest.taken()
-        for each in lasted:
-            self.tally.clock(each)
+        self.tally.clock(lasted)
         return len(lasted)
 
     def wake(self) -> None:
         """Something happens that is rare: this step is to be looked at, rest or not."""
-        if self.rest.left and threading.get_ident() == self.thread:
+        if self.rest.resting and threading.get_ident() == self.thread:
             self._get_up()
 
     def _warming(self, marks: Marks, special: bool) -> None:
@@ -211,14 +208,13 @@ class Recorder:
             self.finish("steps")
 
     def _look_ahead(self) -> None:
-        """How many of the next steps are only clocked; none if samples are counted in the next."""
+        """How many of the next steps may only be clocked; none if samples are to be counted."""
         tally = self.tally
         self.counting = tally.detailed < EVERY or tally.detailed % EVERY == 0
         self.sampler.usual = tally.usual * 1e-9
-        may = self._cycle.every and self.timeline.may_rest and not self.counting
-        self._rest = self._pace.rest(tally.usual) if may else 0
-        if tally.steps < self.wanted:
-            self._rest = min(self._rest, self.wanted - tally.steps - 1)
+        may = self._cycle.every and self.timeline.may_rest and not self._shared
+        left = self.wanted - tally.steps - 1 if tally.steps < self.wanted else FOREVER
+        self._rest = left if may and not self.counting and self.rest.due(tally.usual) else 0
 
     def _restart(self) -> None:
         """Nothing so far counts: samples, CPU time, device times."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from hotlap.seam.probe.pace import BURST
+from hotlap.seam.probe.rest import BURST, Rest
 from hotlap.seam.where import Stack, users_stack
 
 INTERVAL = 0.02
@@ -31,21 +31,18 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 class Sampler:
     """Samples the thread `thread()` while it is in `phase()`.
 
-    `usual` is how long a step lasts (seconds), 0 while it is not known. While the probe is
-    `resting()` nothing is known of phases; `wanted` tells it then that a look is asked for.
+    `usual` is how long a step lasts (seconds), 0 while it is not known. At `rest` nothing is known
+    of phases: then a look is asked for.
     """
 
-    def __init__(
-        self, thread: Callable[[], int], phase: Callable[[], str], resting: Callable[[], bool]
-    ) -> None:
+    def __init__(self, thread: Callable[[], int], phase: Callable[[], str], rest: Rest) -> None:
         self._thread = thread
         self._phase = phase
-        self._resting = resting
+        self._rest = rest
         self.stacks: Counter[tuple[str, Stack]] = Counter()
         self.resident: dict[str, int] = {}
         self.timing = False
         self.usual = 0.0
-        self.wanted = False
         self._struck = False
         self._taken = 0
         self._end = threading.Event()
@@ -74,14 +71,14 @@ class Sampler:
         uneven = random.Random(0)  # the program's own random numbers stay as they were
         with _open_statm() as statm:
             while not self._end.wait(self._interval() * (0.5 + uneven.random())):
-                if not self._resting() or self._awake(uneven.random()):
+                if not self._rest.resting or self._awake(uneven.random()):
                     self._sample(statm)
 
     def _awake(self, part: float) -> bool:
         """Ask for a look, and wait for a moment somewhere in it."""
-        self.wanted = True
+        self._rest.ask()
         self._end.wait(self.usual * (1.5 + part * (BURST - 3)))
-        return not self._resting()
+        return not self._rest.resting
 
     def struck(self) -> bool:
         """Whether a short step was hit by a sample since last asked: it took too long then."""

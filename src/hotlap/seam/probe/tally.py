@@ -51,6 +51,11 @@ class Stratum:
             self.rows = self.rows[::2]
             self._stride *= 2
 
+    def clock(self, steps: int, time: int) -> None:
+        """Add steps without detail, which took so many nanoseconds together."""
+        self.clocked += steps
+        self.clocked_time += time
+
     def take(self, other: "Stratum") -> None:
         """Count another's clocked steps, because it has none in detail, as of this kind."""
         self.clocked += other.clocked
@@ -94,12 +99,12 @@ class Tally:
         """All steps, in detail or not."""
         return self.detailed + self.clocked
 
-    def clock(self, lasted: int) -> None:
-        """Count one step without detail that took so many nanoseconds."""
-        self.clocked += 1
-        kind = self._ordinary if lasted < self._limit else self._long
-        kind.clocked += 1
-        kind.clocked_time += lasted
+    def clock(self, lasted: list[int]) -> None:
+        """Count steps without detail that took so many nanoseconds each."""
+        self.clocked += len(lasted)
+        long = [each for each in lasted if each >= self._limit]
+        self._long.clock(len(long), sum(long))
+        self._ordinary.clock(len(lasted) - len(long), sum(lasted) - sum(long))
 
     def add(self, marks: Marks, special: bool = False) -> None:
         """Count one step in detail; a `special` one stands for itself alone."""
