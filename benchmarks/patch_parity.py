@@ -9,7 +9,8 @@ geometric mean of its rounds.
 glibc gives large blocks back to the kernel, or keeps them, by thresholds that it adapts to what a
 process happened to free first: of the runs of one script some have thousands of page faults an
 epoch and some none. Both sides therefore run with fixed thresholds (`HEAP`), on a heap that is
-shaken at random (`benchmarks/shaken.py`).
+shaken at random (`benchmarks/shaken.py`). Both run on one core, since on a virtual machine one may
+be twice as fast as the next.
 """
 
 import os
@@ -30,6 +31,7 @@ from patchable.racing import SCRIPTS, recipe_of, run_against_patched
 def main(seconds: float, rounds: int, names: list[str]) -> None:
     """Race them all and write the record."""
     os.environ.update(HEAP)
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     rows = []
     for name in names * rounds:
         with tempfile.TemporaryDirectory() as folder:

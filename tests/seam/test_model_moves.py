@@ -116,6 +116,19 @@ def test_evaluation_records_no_gradients():
     assert seams.holds
 
 
+@pytest.mark.parametrize("given", [tuple, lambda pair: {"left": pair[0], "right": [pair[1]]}])
+def test_an_input_within_another_may_ask_for_its_gradient(given):
+    class Summed(nn.Linear):
+        def forward(self, inputs):
+            left, right = inputs.values() if isinstance(inputs, dict) else inputs
+            return super().forward(left + (right[0] if isinstance(right, list) else right))
+
+    model, x = Summed(2, 2).eval(), torch.ones(1, 2)
+    with on("no_grad_eval"):
+        assert model(given((x, x.clone().requires_grad_()))).requires_grad
+        assert not model(given((x, x))).requires_grad
+
+
 def test_evaluation_values_are_exact():
     model, x = conv_net().eval(), torch.randn(2, 3, 12, 12)
     plain = model(x)

@@ -1,6 +1,6 @@
 """Evaluation without gradients."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -21,13 +21,17 @@ def no_grad_eval(context: Context) -> Iterator[None]:
     def maker(root: Module, inner: CallModule) -> CallModule | None:
         if not has_parameters(root):
             return None
+        told = False
 
         def call(*args: Any, **kwargs: Any) -> Any:
+            nonlocal told
             if root.training or not torch.is_grad_enabled():
                 return inner(*args, **kwargs)
-            if any(tensor.requires_grad for tensor in tensors((args, kwargs))):
+            if _asked_for((*args, *kwargs.values()), tensors):
                 return inner(*args, **kwargs)
-            context.held(type(root).__name__)
+            if not told:
+                told = True
+                context.held(type(root).__name__)
             with torch.no_grad():
                 return inner(*args, **kwargs)
 
@@ -35,3 +39,14 @@ def no_grad_eval(context: Context) -> Iterator[None]:
 
     context.seams.roots.add(Order.GRAD_MODE, maker)
     yield
+
+
+def _asked_for(inputs: tuple[Any, ...], tensors: Callable[[Any], Iterator[torch.Tensor]]) -> bool:
+    """Whether an input asks for its own gradient. Nearly all inputs are plain tensors."""
+    for value in inputs:
+        if isinstance(value, torch.Tensor):
+            if value.requires_grad:
+                return True
+        elif any(tensor.requires_grad for tensor in tensors(value)):
+            return True
+    return False

@@ -45,19 +45,17 @@ def part(session: "Session") -> AbstractContextManager[None]:
 @contextmanager
 def _run(session: "Session") -> Iterator[None]:
     """Only the techniques; the first step is told of, because it shows what took hold."""
-    told: list[bool] = []
+    roots = session.roots
 
     def first(*_: Any) -> None:
-        if not told:
-            told.append(True)
-            session.stepped()
+        use((lambda *_: roots.step()) if roots.wanted else _nothing)
+        session.stepped()
 
     with ExitStack() as stack:
-        stack.enter_context(bare_step_hooks(None, first))
-        if session.roots.wanted:
-            stack.enter_context(bare_step_hooks(None, lambda *_: session.roots.step()))
-            stack.enter_context(_telling(DataLoader, "__iter__", before=session.roots.look))
-            stack.enter_context(_telling(Optimizer, "__init__", after=session.roots.expect))
+        use = stack.enter_context(bare_step_hooks(None, first))
+        if roots.wanted:
+            stack.enter_context(_telling(DataLoader, "__iter__", before=roots.look))
+            stack.enter_context(_telling(Optimizer, "__init__", after=roots.expect))
         yield
 
 
@@ -100,7 +98,7 @@ def _race(session: "Session") -> Iterator[None]:
         yield
 
 
-def _nothing() -> None:
+def _nothing(*_: Any) -> None:
     """Do nothing."""
 
 
