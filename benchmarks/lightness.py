@@ -35,7 +35,6 @@ from benchmarks.shaken import HEAP, SHAKEN
 STEPPER = Path(__file__).with_name("stepper.py")
 SIZES = {"0.5 ms": ("64", "32"), "20 ms": ("1024", "256")}
 VERBS = {"run": ["run", "-q"], "profile": ["profile", "--steps", "all"]}
-CORE = max(os.sched_getaffinity(0))
 BLOCK = 0.06
 WARM = 1.0
 FEWEST_WARM = 80
@@ -57,7 +56,6 @@ class Loop:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
-            preexec_fn=partial(os.sched_setaffinity, 0, {CORE}),
         )
 
     def block(self, steps: int, how: str = "") -> float:
@@ -129,6 +127,7 @@ def estimate(rows: list[list[Pair]]) -> dict[str, Any]:
 
 def main(processes: int, seconds: float, part: str = "") -> None:
     """Measure both verbs at both sizes, or one of them, or the hook alone."""
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     each = (processes, seconds)
     if part == "hook":
         rows = {"run, 0.5 ms step, its hook alone": cost("run", "0.5 ms", *each, hook=True)}

@@ -1,7 +1,9 @@
 """What a session says of its techniques."""
 
 import os
+import sys
 from time import monotonic
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -9,7 +11,9 @@ from torch.optim import optimizer
 from torch.utils.data import DataLoader
 
 from hotlap.core.spec import Mode, Spec
+from hotlap.seam.moves import Context
 from hotlap.seam.session import Session
+from hotlap.seam.where import short
 
 
 def session():
@@ -79,3 +83,16 @@ def test_a_new_optimizer_has_its_model_found(mode):
         assert here.roots.looking
     finally:
         here.undo.close()
+
+
+def test_a_technique_that_holds_at_every_call_tells_it_once_a_place():
+    told = []
+    context = Context("test", {}, SimpleNamespace(held=lambda _, note="": told.append(note)))
+    for _ in range(3):
+        context.held("Net")
+        context.held_in(sys._getframe())
+    context.held_in(sys._getframe())
+    net, first, second = told
+    assert net == "Net"
+    assert first != second
+    assert {note.rpartition(":")[0] for note in (first, second)} == {short(__file__)}

@@ -1,5 +1,6 @@
 """Debugging aids left on."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -8,7 +9,6 @@ import torch
 
 from hotlap.seam.moves import Context
 from hotlap.seam.patch import replaced
-from hotlap.seam.where import place
 
 
 @contextmanager
@@ -24,7 +24,7 @@ def anomaly_off(context: Context) -> Iterator[None]:
         def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
             asked[0] = (enabled, check_nan)
             if enabled:
-                context.held(place())
+                context.held_in(sys._getframe(1))
             original(False, check_nan)
 
         return set_anomaly_enabled

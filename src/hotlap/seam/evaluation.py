@@ -21,17 +21,13 @@ def no_grad_eval(context: Context) -> Iterator[None]:
     def maker(root: Module, inner: CallModule) -> CallModule | None:
         if not has_parameters(root):
             return None
-        told = False
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            nonlocal told
             if root.training or not torch.is_grad_enabled():
                 return inner(*args, **kwargs)
             if _asked_for((*args, *kwargs.values()), tensors):
                 return inner(*args, **kwargs)
-            if not told:
-                told = True
-                context.held(type(root).__name__)
+            context.held(type(root).__name__)
             with torch.no_grad():
                 return inner(*args, **kwargs)
 

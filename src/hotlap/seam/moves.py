@@ -5,10 +5,12 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import wraps
+from types import FrameType
 from typing import Any
 
 from hotlap.core.move import Call, Choice, Env, Flag, Keyword, Move, Wrap
 from hotlap.seam.patch import assigned, load, replaced, resolve
+from hotlap.seam.where import place
 
 Held = Callable[[str], None]
 
@@ -20,14 +22,24 @@ class Context:
         self.name = name
         self.values = values
         self.seams = seams
+        self._told: set[Any] = set()
 
     def value(self, raw: Any) -> Any:
         """The value of a move: as declared, or as chosen by the race."""
         return self.values[raw.name] if isinstance(raw, Choice) else raw
 
     def held(self, note: str = "") -> None:
-        """The technique took hold here."""
-        self.seams.held(self.name, note)
+        """The technique took hold here. Said at every call, it is told once."""
+        if note not in self._told:
+            self._told.add(note)
+            self.seams.held(self.name, note)
+
+    def held_in(self, frame: FrameType) -> None:
+        """It took hold of a call in this frame: noted with the user's line, once for each call."""
+        call = (frame.f_code, frame.f_lasti)
+        if call not in self._told:
+            self._told.add(call)
+            self.seams.held(self.name, place(frame))
 
     def inert(self, reason: str) -> None:
         """The technique cannot work here, and why."""

@@ -13,7 +13,6 @@ from torch.utils._device import _device_constructors
 from hotlap.seam.liveness import owners, used_later
 from hotlap.seam.moves import Context
 from hotlap.seam.patch import replaced
-from hotlap.seam.where import place
 
 
 @contextmanager
@@ -27,7 +26,7 @@ def async_copy(context: Context) -> Iterator[None]:
                 return original(tensor, *args, **kwargs)
             if any(isinstance(arg, bool) for arg in args) or not tensor.is_pinned():
                 return original(tensor, *args, **kwargs)
-            context.held(place())
+            context.held_in(sys._getframe(1))
             return original(tensor, *args, **kwargs, non_blocking=True)
 
         return copy
@@ -61,10 +60,11 @@ def no_copy_from_numpy(context: Context) -> Iterator[None]:
             if args or torch.compiler.is_compiling() or not _plain(kwargs):
                 return original(data, *args, **kwargs)
             dtype = kwargs.get("dtype")
-            made = _shared(data, dtype, count, sys._getframe(1)) or _stacked(data, dtype)
+            frame = sys._getframe(1)
+            made = _shared(data, dtype, count, frame) or _stacked(data, dtype)
             if made is None:
                 return original(data, **kwargs)
-            context.held(place())
+            context.held_in(frame)
             return made[0].requires_grad_(bool(kwargs.get("requires_grad")))
 
         return tensor
