@@ -3,7 +3,8 @@
 `python -m benchmarks.patch_parity [SECONDS [ROUNDS [NAME...]]]`: for the demo and the scripts under
 `tests/patchable`, the recipe is written into a copy; then the original with its recipe on (A) is
 raced against the patched copy (B), ROUNDS times SECONDS on fresh processes each time: two processes
-of one script can differ by more than 3 % for as long as they live. The ratio of a script is the
+of one script can differ by more than 3 % for as long as they live. In every other round the patched
+copy is A, so that neither has what the first to start may have. The ratio of a script is the
 geometric mean of its rounds.
 
 glibc gives large blocks back to the kernel, or keeps them, by thresholds that it adapts to what a
@@ -13,12 +14,14 @@ shaken at random (`benchmarks/shaken.py`). Both run on one core, since on a virt
 be twice as fast as the next.
 """
 
+import math
 import os
 import sys
 import tempfile
 from dataclasses import asdict
+from itertools import product
 from pathlib import Path
-from statistics import geometric_mean
+from statistics import geometric_mean, stdev
 
 from benchmarks import record
 from benchmarks.shaken import HEAP, SHAKEN
@@ -33,20 +36,17 @@ def main(seconds: float, rounds: int, names: list[str]) -> None:
     os.environ.update(HEAP)
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     rows = []
-    for name in names * rounds:
+    for number, name in product(range(rounds), names):
+        rules, turned = Rules(seconds=seconds, precision=0.01), bool(number % 2)
         with tempfile.TemporaryDirectory() as folder:
-            rules = Rules(seconds=seconds, precision=0.01)
-            found = run_against_patched(name, Path(folder), rules, (SHAKEN,))
+            found = run_against_patched(name, Path(folder), rules, (SHAKEN,), turned=turned)
         e = found.race.estimate
-        shown = f"{e.ratio:.3f} [{e.low:.3f}, {e.high:.3f}] {e.pairs} pairs"
+        shown = f"{found.ratio:.3f} from {e.ratio:.3f} [{e.low:.3f}, {e.high:.3f}] {e.pairs} pairs"
         print(name, shown, found.parity.reason, flush=True)
-        rows.append({"script": name, "recipe": recipe_of(name).values, **asdict(found)})
-    ratios = {
-        name: geometric_mean(
-            row["race"]["estimate"]["ratio"] for row in rows if row["script"] == name
-        )
-        for name in names
-    }
+        row = {"script": name, "recipe": recipe_of(name).values, "ratio": found.ratio}
+        rows.append({**row, **asdict(found)})
+    each = {name: [row["ratio"] for row in rows if row["script"] == name] for name in names}
+    ratios = {name: geometric_mean(found) for name, found in each.items()}
     summary = {
         "scripts": len(names),
         "rounds": rounds,
@@ -54,6 +54,10 @@ def main(seconds: float, rounds: int, names: list[str]) -> None:
         "more than 3 % slower than run": sum(ratio < 0.97 for ratio in ratios.values()),
         "races in which losses agree": sum(row["parity"]["kept"] for row in rows),
         "time of run over time of patched": {n: round(ratio, 3) for n, ratio in ratios.items()},
+        "standard errors": {
+            n: round(stdev(map(math.log, found)) / math.sqrt(rounds), 4) if rounds > 1 else None
+            for n, found in each.items()
+        },
     }
     command = f"python -m benchmarks.patch_parity {seconds:.0f} {rounds} {' '.join(names)}"
     name = "-".join(["patch-parity", str(rounds), *(names if names != list(SCRIPTS) else ())])

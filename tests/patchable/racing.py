@@ -26,10 +26,20 @@ SCRIPTS = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """The race of `hotlap run` (A) against the patched script (B), and their losses."""
+    """The race of `hotlap run` (A) against the patched script (B), and their losses.
+
+    If `turned`, the patched script was A.
+    """
 
     race: Race
     parity: Parity
+    turned: bool = False
+
+    @property
+    def ratio(self) -> float:
+        """Time of `hotlap run` over time of the patched script."""
+        found = self.race.estimate.ratio
+        return 1 / found if self.turned else found
 
 
 def recipe_of(name: str) -> Recipe:
@@ -49,7 +59,12 @@ def patched_copy(name: str, folder: Path) -> Path:
 
 
 def run_against_patched(
-    name: str, folder: Path, rules: Rules, runner: tuple[str, ...] = ()
+    name: str,
+    folder: Path,
+    rules: Rules,
+    runner: tuple[str, ...] = (),
+    *,
+    turned: bool = False,
 ) -> Outcome:
     """Race a script with its recipe on against its patched copy; `runner` runs them, if given."""
     copy, recipe = patched_copy(name, folder), recipe_of(name)
@@ -64,7 +79,7 @@ def run_against_patched(
         for letter, script, techniques in (("a", SCRIPTS[name], recipe.values), ("b", copy, {}))
     ]  # fmt: skip
     try:
-        found = race(*sides, rules)
+        found = race(*(sides[::-1] if turned else sides), rules)
     finally:
         for side in sides:
             side.close()
@@ -72,4 +87,5 @@ def run_against_patched(
     loosest = max((r.numerics for r in records), key=list(Numerics).index)
     losses = [side.losses for side in sides]
     layout = any(r.layout_sensitive for r in records)
-    return Outcome(found, compare(*losses, loosest, Noise(deterministic=True, spread=()), layout))
+    parity = compare(*losses, loosest, Noise(deterministic=True, spread=()), layout)
+    return Outcome(found, parity, turned)

@@ -1,13 +1,13 @@
 """When the probe rests, and what it notes meanwhile."""
 
-from hotlap.seam.probe.rest import BURST, LONG, Rest
+from hotlap.seam.probe.rest import BURST, LONG, MOST, Rest
 
 
 def resting(steps, optimizer="ours"):
     """A rest that has begun, its hook, and what comes behind it."""
     rest, after = Rest(), []
     rest.begin(steps, 0)
-    return rest, rest.clocking(optimizer, after.append), after
+    return rest, rest.clocking(optimizer, {"known"}, after.append), after
 
 
 def test_short_steps_are_looked_at_several_in_a_row():
@@ -40,9 +40,18 @@ def test_a_rest_clocks_every_step_and_ends_after_those_it_may_have():
     assert not rest.taken()
 
 
-def test_another_optimizer_ends_a_rest():
+def test_an_optimizer_that_was_not_seen_before_ends_a_rest():
     rest, clocked, after = resting(100)
     clocked("ours", (), {})
+    clocked("known", (), {})
+    assert not after
     clocked("another", (), {})
     assert after == ["another"]
-    assert len(rest.taken()) == 1
+    assert len(rest.taken()) == 2
+
+
+def test_a_rest_ends_although_nobody_asks():
+    _, clocked, after = resting(1 << 62)
+    for _ in range(MOST):
+        clocked("ours", (), {})
+    assert after == ["ours"]

@@ -10,7 +10,7 @@ from typing import Any
 
 from hotlap.core.move import Call, Choice, Env, Flag, Keyword, Move, Wrap
 from hotlap.seam.patch import assigned, load, replaced, resolve
-from hotlap.seam.where import place
+from hotlap.seam.where import place, users_frame
 
 Held = Callable[[str], None]
 
@@ -35,11 +35,12 @@ class Context:
             self.seams.held(self.name, note)
 
     def held_in(self, frame: FrameType) -> None:
-        """It took hold of a call in this frame: noted with the user's line, once for each call."""
-        call = (frame.f_code, frame.f_lasti)
+        """It took hold of a call from this frame: noted with the user's line, once a call."""
+        users = users_frame(frame) or frame
+        call = (users.f_code, users.f_lasti)
         if call not in self._told:
             self._told.add(call)
-            self.seams.held(self.name, place(frame))
+            self.seams.held(self.name, place(users))
 
     def inert(self, reason: str) -> None:
         """The technique cannot work here, and why."""

@@ -97,7 +97,7 @@ def bare_step_hooks(before: Hook | None, after: Hook) -> Iterator[Callable[[Hook
             finally:
                 handle.remove()
             if not stepped:  # infinities: the scaler left this step out
-                hooks[behind.id](optimizer)
+                hooks.get(behind.id, after)(optimizer)
             return result
 
         return step

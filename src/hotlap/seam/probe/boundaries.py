@@ -144,7 +144,7 @@ def _optimizers(rec: Recorder) -> Iterator[None]:
             mark(REST)
 
     def switch(awake: bool) -> None:
-        use(after if awake else rest.clocking(rec.latest, after))
+        use(after if awake else rest.clocking(rec.latest, rec.optimizers, after))
 
     with (
         bare_step_hooks(None, after) as use,

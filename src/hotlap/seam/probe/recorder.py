@@ -99,6 +99,7 @@ class Recorder:
     def leave_alone(self) -> None:
         """From now on every boundary passes straight through, and nobody samples."""
         self.thread = NOBODY
+        self._rest = 0
         self.rest.ask()
         self._sampling.close()
 
@@ -123,7 +124,10 @@ class Recorder:
             self._sampling.enter_context(also())
 
     def elsewhere(self, optimizer: Optimizer) -> None:
-        """Another thread made an optimizer step: a rest could not tell it from the training's."""
+        """Another thread made an optimizer step: a rest could not tell it from the training's.
+
+        Where threads begin to share an optimizer within a rest, that is seen at the next look.
+        """
         self._shared |= optimizer is self.latest
 
     def turned(self, optimizer: Optimizer) -> bool:
@@ -134,6 +138,7 @@ class Recorder:
         if self.rest.resting:
             self.rest.ends.append(perf_counter_ns())
             self._get_up()
+            self.timeline.reopen()
             return True
         if not self._cycle.turn(optimizer):
             return False
@@ -156,12 +161,11 @@ class Recorder:
         self._awake(on=False)
 
     def _get_up(self) -> None:
-        """Look in detail again, from the end of the latest step on."""
+        """Look in detail again."""
         self._rest = 0
         self.rest.end()
         self._awake(on=True)
         self.session.roots.step(self._count_rested())
-        self.timeline.reopen(self.rest.ends[-1])
 
     def _awake(self, *, on: bool) -> None:
         """Have what is needed only for a look put in or taken out."""
@@ -178,6 +182,7 @@ class Recorder:
         """Something happens that is rare: this step is to be looked at, rest or not."""
         if self.rest.resting and threading.get_ident() == self.thread:
             self._get_up()
+            self.timeline.reopen(self.rest.ends[-1])
 
     def _warming(self, marks: Marks, special: bool) -> None:
         if not self.warm.steps:

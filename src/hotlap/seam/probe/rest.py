@@ -11,7 +11,7 @@ caches every object that is touched costs, so the hook behind the optimizer is a
 which touches no more than it must. What the ends say is worked out when the rest is over.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from itertools import pairwise
 from time import perf_counter_ns
 
@@ -20,6 +20,8 @@ from hotlap.seam.steps import Hook
 BURST = 8
 LONG = 20_000_000
 """Nanoseconds: steps from this length on are all looked at."""
+MOST = 4096
+"""Steps after which a rest ends although nobody asked."""
 
 
 class Rest:
@@ -46,7 +48,7 @@ class Rest:
     def begin(self, steps: int, now: int) -> None:
         """Rest from now on, for so many steps at most."""
         self.resting = True
-        self._steps = steps
+        self._steps = min(steps, MOST)
         self.ends[:] = (now,)
 
     def end(self) -> None:
@@ -54,17 +56,18 @@ class Rest:
         self.resting = False
         self._burst = BURST
 
-    def clocking(self, optimizer: object, after: Hook) -> Hook:
-        """What torch is to call at the ends of this optimizer's steps during the rest.
+    def clocking(self, optimizer: object, known: Container[object], after: Hook) -> Hook:
+        """What torch is to call at the ends of steps during the rest, most likely this optimizer's.
 
-        It calls `after` once they are as many as the rest may have, and when another steps.
+        It calls `after` once they are as many as the rest may have, and when one steps that is not
+        `known`.
         """
         ends, left = self.ends, self._steps
 
         def clocked(stepped: object, *_: object) -> None:
             nonlocal left
             left -= 1
-            if left > 0 and stepped is optimizer:
+            if left > 0 and (stepped is optimizer or stepped in known):
                 ends.append(perf_counter_ns())
             else:
                 after(stepped)
