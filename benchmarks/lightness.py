@@ -6,8 +6,7 @@ hotlap is needed to time it. Blocks are short, so that both of a pair see the sa
 processes of one program differ by some percent for as long as they live, in where their memory
 lies: so both run on a heap shaken at random (`benchmarks/shaken.py`) with malloc's thresholds
 fixed, there are many pairs of processes, and what they say apart makes the interval (Student's t
-over the logarithms of their medians). All run on one core, with whatever hotlap does beside them:
-on a virtual machine one core may be twice as fast as the next.
+over the logarithms of their medians). All run on one core, with whatever hotlap does beside them.
 
 All that `run` with an empty recipe leaves in a step is one hook behind the optimizer (a test in
 `tests/seam/test_session.py`). What it costs is also measured within one process, where nothing else
@@ -30,6 +29,7 @@ from typing import Any
 from scipy.stats import t
 
 from benchmarks import record
+from benchmarks.cores import one_core
 from benchmarks.shaken import HEAP, SHAKEN
 
 STEPPER = Path(__file__).with_name("stepper.py")
@@ -125,9 +125,9 @@ def estimate(rows: list[list[Pair]]) -> dict[str, Any]:
     }
 
 
+@one_core()
 def main(processes: int, seconds: float, part: str = "") -> None:
     """Measure both verbs at both sizes, or one of them, or the hook alone."""
-    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     each = (processes, seconds)
     if part == "hook":
         rows = {"run, 0.5 ms step, its hook alone": cost("run", "0.5 ms", *each, hook=True)}

@@ -10,8 +10,7 @@ geometric mean of its rounds.
 glibc gives large blocks back to the kernel, or keeps them, by thresholds that it adapts to what a
 process happened to free first: of the runs of one script some have thousands of page faults an
 epoch and some none. Both sides therefore run with fixed thresholds (`HEAP`), on a heap that is
-shaken at random (`benchmarks/shaken.py`). Both run on one core, since on a virtual machine one may
-be twice as fast as the next.
+shaken at random (`benchmarks/shaken.py`), and on one core.
 """
 
 import math
@@ -24,6 +23,7 @@ from pathlib import Path
 from statistics import geometric_mean, stdev
 
 from benchmarks import record
+from benchmarks.cores import one_core
 from benchmarks.shaken import HEAP, SHAKEN
 from hotlap.trial.race import Rules
 
@@ -31,10 +31,10 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from patchable.racing import SCRIPTS, recipe_of, run_against_patched
 
 
+@one_core()
 def main(seconds: float, rounds: int, names: list[str]) -> None:
     """Race them all and write the record."""
     os.environ.update(HEAP)
-    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     rows = []
     for number, name in product(range(rounds), names):
         rules, turned = Rules(seconds=seconds, precision=0.01), bool(number % 2)

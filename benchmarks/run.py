@@ -13,14 +13,15 @@ from benchmarks import (
 from benchmarks.data import cold, scale, speed
 from benchmarks.parallel import kills, parity, plan, tune_ddp
 
-lightness.main(80)
-lightness.main(80, "hook")
+lightness.main(14, 4, "profile")
+lightness.main(20, 3, "run")
+lightness.main(10, 3, "hook")
 honesty.main(40, 10, 30)
 lint_speed.main(100_000)
-patch_parity.main(15, 6, list(patch_parity.SCRIPTS))
+patch_parity.main(6, 8, list(patch_parity.SCRIPTS))
 engine.main(60)
 optim.main("all")
-techniques.main()
+techniques.main(150, list(techniques.WORKLOADS))
 speed.main("jpeg")
 speed.main("raw")
 scale.main()
