@@ -1,4 +1,7 @@
-"""A small MLP loop; `--sleep` plants a slow-down, `--steps` ends it, `--fail-at` breaks it."""
+"""A small MLP loop; `--sleep` plants a slow-down, `--steps` ends it, `--fail-at` breaks it.
+
+`--slow-down` goes by CPU time: a step that waits for its turn in a race is no longer for it.
+"""
 
 import argparse
 import time
@@ -30,7 +33,7 @@ def batches():
 
 
 for step, (x, y) in enumerate(batches()):
-    begin = time.perf_counter()
+    begin = time.process_time()
     if step == arguments.steps:
         break
     if step == arguments.fail_at:
@@ -39,7 +42,7 @@ for step, (x, y) in enumerate(batches()):
     loss = nn.functional.cross_entropy(model(x), y)
     loss.backward()
     optimizer.step()
-    pause = arguments.sleep + arguments.slow_down * (time.perf_counter() - begin)
+    pause = arguments.sleep + arguments.slow_down * (time.process_time() - begin)
     if pause:
         time.sleep(pause)
 print(f"done after {step} steps, loss {loss.item():.6f}")
