@@ -1,6 +1,7 @@
 """A small MLP loop; `--sleep` plants a slow-down, `--steps` ends it, `--fail-at` breaks it.
 
-`--slow-down` goes by CPU time: a step that waits for its turn in a race is no longer for it.
+`--slow-down` goes by CPU time: a step that waits for its turn in a race is no longer for it. Where
+a sleep lasts longer than it was asked to, as on a virtual machine, the next ones are shorter.
 """
 
 import argparse
@@ -32,6 +33,7 @@ def batches():
         yield from loader
 
 
+owed = 0.0
 for step, (x, y) in enumerate(batches()):
     begin = time.process_time()
     if step == arguments.steps:
@@ -42,7 +44,9 @@ for step, (x, y) in enumerate(batches()):
     loss = nn.functional.cross_entropy(model(x), y)
     loss.backward()
     optimizer.step()
-    pause = arguments.sleep + arguments.slow_down * (time.process_time() - begin)
-    if pause:
-        time.sleep(pause)
+    owed += arguments.sleep + arguments.slow_down * (time.process_time() - begin)
+    if owed > 0:
+        asleep = time.perf_counter()
+        time.sleep(owed)
+        owed -= time.perf_counter() - asleep
 print(f"done after {step} steps, loss {loss.item():.6f}")

@@ -167,4 +167,6 @@ def _say_what_is_next(result: "TuneResult", recipe: Path, here: Path, *, worth: 
 
     if worth:
         click.echo(f"\nwritten to {recipe}; use it: hotlap run {shown(result.command)}")
+    else:
+        click.echo(f"\n{recipe} is not written: nothing was shown to be worth keeping")
     click.echo(f"report: {here / 'report.html'}")

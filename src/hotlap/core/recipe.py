@@ -140,7 +140,7 @@ def _parsed(path: Path) -> dict[str, Any]:
     try:
         raw = tomllib.loads(path.read_text())
     except FileNotFoundError:
-        hint = "`hotlap tune CMD...` writes one; --recipe names another"
+        hint = "`hotlap tune CMD...` writes one if it keeps anything; --recipe names another"
         raise UsageError(f"there is no recipe at {path}", hint) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} is not a recipe: {error}") from None
