@@ -58,8 +58,7 @@ class Stratum:
 
     def take(self, other: "Stratum") -> None:
         """Count another's clocked steps, because it has none in detail, as of this kind."""
-        self.clocked += other.clocked
-        self.clocked_time += other.clocked_time
+        self.clock(other.clocked, other.clocked_time)
         other.clocked = other.clocked_time = 0
 
     @property
