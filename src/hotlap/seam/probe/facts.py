@@ -80,35 +80,6 @@ def doubled(before: torch.Tensor, after: torch.Tensor) -> bool:
     return after.dtype == torch.float64 and before.dtype != torch.float64
 
 
-def loader_facts(loaders: list[Any]) -> dict[str, Any]:
-    """What the script's DataLoaders are like; those that were iterated."""
-    workers = [loader.num_workers for loader in loaders]
-    transient = any(ld.num_workers and not ld.persistent_workers for ld in loaders)
-    return {
-        "loaders": len(loaders),
-        "loader_serial": any(not count for count in workers),
-        "loader_workers": max(workers, default=0),
-        "loader_not_persistent": transient,
-        "map_style": any(_map_style(loader) for loader in loaders),
-        "in_memory": bool(loaders) and all(_in_memory(loader.dataset) for loader in loaders),
-        "loader_pinned": any(loader.pin_memory for loader in loaders),
-    }
-
-
-def _in_memory(dataset: Any) -> bool:
-    """Whether the samples are tensors or arrays that lie in RAM as they are."""
-    data = torch.utils.data
-    if type(dataset) is data.Subset:
-        return _in_memory(dataset.dataset)
-    if type(dataset) is data.ConcatDataset:
-        return all(map(_in_memory, dataset.datasets))
-    return type(dataset) in {data.TensorDataset, list, tuple, torch.Tensor}
-
-
-def _map_style(loader: Any) -> bool:
-    return not isinstance(loader.dataset, torch.utils.data.IterableDataset)
-
-
 def global_facts() -> dict[str, Any]:
     """Torch's own settings at the moment."""
     cudnn: Any = torch.backends.cudnn

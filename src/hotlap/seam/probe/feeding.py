@@ -1,6 +1,5 @@
 """Boundaries around the DataLoader: its start, and the waits for its batches."""
 
-import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import get_ident
@@ -33,8 +32,8 @@ def feeding(rec: Recorder) -> Iterator[None]:
 
 def _construction(rec: Recorder, original: Any) -> Any:
     def __init__(loader: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
-        rec.loaders[loader] = place()
         original(loader, *args, **kwargs)
+        rec.loaders.note(loader, place())
 
     return __init__
 
@@ -52,7 +51,7 @@ def _start(rec: Recorder, original: Any) -> Any:
         mark(LOADER)
         try:
             iterator = original(loader)
-            setattr(iterator, LOADER_OF, weakref.ref(loader))
+            setattr(iterator, LOADER_OF, rec.loaders.known(loader))
             return iterator
         finally:
             mark(CHECKING if line.evaluations.going_on else line.base)

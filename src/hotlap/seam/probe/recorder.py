@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch.optim.optimizer import Optimizer
@@ -16,6 +16,7 @@ from torch.optim.optimizer import Optimizer
 from hotlap.seam.probe.diagnostics import Diagnostics
 from hotlap.seam.probe.facts import Facts
 from hotlap.seam.probe.lines import LOSS
+from hotlap.seam.probe.loaders import Known, Loaders
 from hotlap.seam.probe.phases import LOSS as AFTER
 from hotlap.seam.probe.phases import RESTING, Marks, name_of
 from hotlap.seam.probe.resources import Resources
@@ -56,11 +57,11 @@ class Recorder:
         self.seconds = float(options.get("seconds") or 0.0)
         self.least = float(options.get("least") or 0.0)
         self.root: torch.nn.Module | None = None
-        self.loaders: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+        self.loaders = Loaders()
         self.made: weakref.WeakKeyDictionary[torch.nn.Module, str] = weakref.WeakKeyDictionary()
         self.warnings: dict[tuple[str, str], None] = {}
-        self.feeding: Callable[[], Any] | None = None
-        self.training_loader: Callable[[], Any] | None = None
+        self.feeding: Known | None = None
+        self.training_loader: Known | None = None
         self.optimizers: weakref.WeakSet[Optimizer] = weakref.WeakSet()
         self.samples = self.tokens = self.counted = 0
         self.warm_samples = (0, 0)

@@ -5,7 +5,7 @@ from typing import Any
 
 from hotlap.seam.patch import load
 from hotlap.seam.probe.device import DeviceTimeline
-from hotlap.seam.probe.facts import global_facts, loader_facts, optimizer_facts
+from hotlap.seam.probe.facts import global_facts, optimizer_facts
 from hotlap.seam.probe.faults import LEAST, share_of_step
 from hotlap.seam.probe.fed import fed, held
 from hotlap.seam.probe.lines import by_file, hottest, phase_of
@@ -75,15 +75,14 @@ def _faults(rec: Recorder, dataset: dict[str, Any], waiting: float) -> float:
 
 
 def _facts(rec: Recorder) -> dict[str, Any]:
-    used = [loader for loader in list(rec.loaders) if loader is not None]
     found = {"cuda": False, "model": False, "compiled": False, **global_facts(), **rec.facts.values}
-    found |= loader_facts(used) | optimizer_facts(list(rec.optimizers))
+    found |= rec.loaders.facts() | optimizer_facts(list(rec.optimizers))
     found |= _of_ranks(rec)
     found["compiled"] = found["compiled"] or anything_compiled()
     if found["cuda"] and found["loaders"]:
         found.setdefault("pageable", not found["loader_pinned"])
-    loader = _training_loader(rec)
-    found["batch_size"] = getattr(loader, "batch_size", None)
+    feeds = rec.training_loader
+    found["batch_size"] = feeds.kind.batch_size if feeds else None
     found["sync_calls"] = sum(rec.sync_calls.values()) / max(1, rec.tally.steps)
     found["parameters"] = _parameters(rec)
     return found
@@ -100,7 +99,7 @@ def _parameters(rec: Recorder) -> int:
 
 
 def _training_loader(rec: Recorder) -> Any:
-    return rec.training_loader() if rec.training_loader is not None else None
+    return rec.training_loader.loader() if rec.training_loader is not None else None
 
 
 def _shares(phases: dict[str, Any]) -> dict[str, float]:
@@ -112,11 +111,10 @@ def _shares(phases: dict[str, Any]) -> dict[str, float]:
 def _places(rec: Recorder, lines: dict[str, Any]) -> dict[str, str]:
     """The places to point at; `dataset` is the user's line that the wait for data is spent in."""
     places = dict(rec.facts.places)
-    loader = _training_loader(rec)
-    made = list(rec.loaders.values())
-    place = rec.loaders.get(loader, "") if loader is not None else next(iter(made), "")
-    if place:
-        places["loader"] = place
+    feeds = rec.training_loader
+    fed_by = feeds.kind if feeds else next(iter(rec.loaders.kinds), None)
+    if fed_by and fed_by.place:
+        places["loader"] = fed_by.place
     for kind in ("float64_array", "float64_made"):  # where nothing in the step itself converts
         if kind in places:
             places.setdefault("float64", places[kind])
