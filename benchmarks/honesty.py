@@ -55,24 +55,29 @@ def weather(*, busy: bool, seed: int) -> Iterator[None]:
             burner.kill()
 
 
+@contextlib.contextmanager
+def itself(folder: Path, *arguments: str) -> Iterator[tuple[Side, Side]]:
+    """The script as both sides, with these arguments on B's."""
+    a, b = (
+        Side(
+            Setting(
+                (sys.executable, str(SCRIPT), *words), Mode.RACE, seed=0,
+                scratch=folder / "scratch", output=folder / "log",
+            )
+        )
+        for words in (WIDE, (*WIDE, *arguments))
+    )  # fmt: skip
+    try:
+        yield a, b
+    finally:
+        a.close()
+        b.close()
+
+
 def once(seconds: float, *arguments: str) -> dict[str, Any]:
     """One race of the script against itself with these arguments on B's side."""
-    with tempfile.TemporaryDirectory() as folder:
-        sides = [
-            Side(
-                Setting(
-                    (sys.executable, str(SCRIPT), *words), Mode.RACE, seed=0,
-                    scratch=Path(folder) / "scratch", output=Path(folder) / "log",
-                )
-            )
-            for words in (WIDE, (*WIDE, *arguments))
-        ]  # fmt: skip
-        try:
-            found = race(*sides, Rules(seconds=seconds))
-        finally:
-            for side in sides:
-                side.close()
-    return asdict(found)
+    with tempfile.TemporaryDirectory() as folder, itself(Path(folder), *arguments) as sides:
+        return asdict(race(*sides, Rules(seconds=seconds)))
 
 
 def main(races: int, planted: int, seconds: float) -> None:

@@ -4,6 +4,7 @@ from benchmarks import (
     batch,
     engine,
     honesty,
+    launches,
     lightness,
     lint_speed,
     optim,
@@ -17,6 +18,7 @@ lightness.main(14, 4, "profile")
 lightness.main(20, 3, "run")
 lightness.main(10, 3, "hook")
 honesty.main(40, 10, 30)
+launches.main(24, 30)
 lint_speed.main(100_000)
 patch_parity.main(6, 8, list(patch_parity.SCRIPTS))
 engine.main(60)

@@ -7,7 +7,8 @@ from unittest.mock import create_autospec
 
 ROOT = Path(__file__).parent.parent
 MODULES = (
-    *("batch", "engine", "honesty", "lightness", "lint_speed", "optim", "patch_parity"),
+    *("batch", "engine", "honesty", "launches", "lightness"),
+    *("lint_speed", "optim", "patch_parity"),
     *("techniques", "data.speed", "data.scale", "data.cold"),
     *("parallel.parity", "parallel.kills", "parallel.plan", "parallel.tune_ddp"),
 )

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hotlap.trial.stats import PRIOR, PairedTest, Verdict, half_width
+from hotlap.trial.interval import PRIOR, half_width
+from hotlap.trial.stats import PairedTest, Verdict
 
 RACES, PAIRS, ALPHA = 1000, 60, 0.05
 SIMULATION_ERROR = 3 * math.sqrt(ALPHA * (1 - ALPHA) / RACES)
@@ -161,6 +162,78 @@ def test_too_few_pairs_are_undecided(count: int) -> None:
     assert not test.settled()
 
 
+def of_launches(
+    rng: np.random.Generator, lucks: Iterable[float], b_cost: float = 1.0
+) -> PairedTest:
+    """A test of 2 launches; `lucks` is by how much the processes of each happen to differ."""
+    test = PairedTest(launches=2)
+    for number, luck in enumerate(lucks):
+        if number:
+            test.relaunched()
+        for noise in rng.normal(luck, 0.03, 25):
+            test.add(math.exp(noise), b_cost)
+    return test
+
+
+def test_what_only_one_launch_shows_is_not_called() -> None:
+    rng = np.random.default_rng(6)
+    one = of_launches(rng, [0.08])
+    assert one.estimate().low > 1.02
+    assert one.verdict() is Verdict.UNDECIDED
+    assert one.awaits_launch()
+    assert one.promising()
+    lucky = of_launches(rng, [0.08, 0.0])
+    assert lucky.estimate().low > 1.01
+    assert lucky.verdict() is Verdict.UNDECIDED
+    assert not lucky.awaits_launch()
+    assert lucky.launches == 2
+
+
+def test_what_both_launches_show_is_called() -> None:
+    rng = np.random.default_rng(7)
+    assert of_launches(rng, [0.06, 0.11]).verdict() is Verdict.FASTER
+    assert of_launches(rng, [-0.06, -0.11]).verdict() is Verdict.SLOWER
+    assert of_launches(rng, [0.0, 0.0]).verdict() is Verdict.SAME
+
+
+def test_a_large_difference_needs_but_one_launch() -> None:
+    for cost, verdict in ((1 / 1.4, Verdict.FASTER), (1.4, Verdict.SLOWER)):
+        test = of_launches(np.random.default_rng(8), [0.0], cost)
+        assert test.verdict() is verdict
+        assert not test.awaits_launch(threshold=1 / 1.05)
+
+
+def test_a_threshold_is_missed_once_each_launch_says_so() -> None:
+    rng = np.random.default_rng(9)
+    once = of_launches(rng, [-0.12])
+    assert once.estimate().high < 1 / 1.05
+    assert not once.below(1 / 1.05)
+    assert once.awaits_launch(1 / 1.05)
+    assert of_launches(rng, [-0.12, -0.12]).below(1 / 1.05)
+    unlucky = of_launches(rng, [-0.16, -0.03])
+    assert unlucky.estimate().high < 1 / 1.05
+    assert not unlucky.below(1 / 1.05)
+
+
+def test_luck_that_lasts_as_long_as_a_process_is_rarely_called() -> None:
+    """Processes of one program differ by 3 % (1 sd) for good, as on a shared machine."""
+    rng = np.random.default_rng(10)
+    called = dict.fromkeys((1, 3), 0)
+    for launches in called:
+        for _ in range(200):
+            test, luck = PairedTest(launches=launches), rng.normal(0, 0.03)
+            for noise in rng.normal(0, 0.05, 60):
+                test.add(math.exp(luck + noise), 1.0)
+                if test.settled():
+                    break
+                if test.awaits_launch():
+                    test.relaunched()
+                    luck = rng.normal(0, 0.03)
+            called[launches] += test.verdict() in {Verdict.FASTER, Verdict.SLOWER}
+    assert called[1] > 0.2 * 200, "or this shows nothing"
+    assert called[3] <= 0.05 * 200
+
+
 @pytest.mark.parametrize(
     ("ratio", "wobble", "verdict", "no_gain"),
     [
@@ -199,7 +272,7 @@ def test_times_must_be_positive_and_finite(bad: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"min_effect": 0}, {"alpha": 0}, {"alpha": 1}, {"candidates": 0}]
+    "options", [{"min_effect": 0}, {"alpha": 0}, {"alpha": 1}, {"candidates": 0}, {"launches": 0}]
 )
 def test_options_are_checked(options: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=next(iter(options))):

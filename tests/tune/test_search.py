@@ -42,6 +42,7 @@ class FakeSide:
     patience: float = 0.0
     whole_epoch: bool = False
     live: bool = False
+    start_up: float = START_UP
     losses: list[float] = field(default_factory=lambda: [1.0, 0.7, 0.5, 0.4])
 
     @property

@@ -99,5 +99,5 @@ def race(ctx: click.Context, max_slowdown: float | None, budget: float, min_effe
         print_json(race_text.document(result, commands))
     else:
         race_text.show(console(), result, commands)
-    if threshold is not None and result.estimate.high < threshold:
+    if result.too_slow:
         ctx.exit(NEGATIVE)

@@ -12,7 +12,7 @@ from rich.table import Table
 from hotlap.report.words import duration, interval, ratio, verdict
 from hotlap.trial.command import shown
 from hotlap.trial.race import Race
-from hotlap.trial.stats import Estimate
+from hotlap.trial.stats import Estimate, Verdict
 
 
 @contextmanager
@@ -37,8 +37,11 @@ def show(out: Console, race: Race, commands: Sequence[Sequence[str]]) -> None:
     out.print(f"\n[bold]{verdict(race.verdict)}[/]")
     out.print(
         f"speed B over A {ratio(e.ratio)} {interval(e)} "
-        f"({e.level:.0%} interval, from {e.pairs} pairs of blocks, {UNITS[race.unit]})",
+        f"({e.level:.0%} interval, from {e.pairs} pairs of blocks in {race.launches} "
+        f"launch{'es' if race.launches > 1 else ''}, {UNITS[race.unit]})",
     )
+    if race.verdict is Verdict.UNDECIDED and not e.low <= 1 <= e.high:
+        out.print(UNREPEATED, style="dim")
     out.print(
         f"CPU time A over B {race.cpu:.2f}, peak memory A over B {race.memory:.2f}", style="dim"
     )
@@ -48,6 +51,10 @@ def show(out: Console, race: Race, commands: Sequence[Sequence[str]]) -> None:
         out.print(f"B's longer start is earned back after {race.break_even:.0f} steps", style="dim")
 
 
+UNREPEATED = (
+    "two processes of one program can differ by this much, and fresh ones have not repeated it: "
+    "--budget gives it more time"
+)
 UNITS = {
     "epoch": "whole epochs timed",
     "step": "plain steps timed: epoch starts, evaluations and checkpoints left out",

@@ -17,6 +17,7 @@ from hotlap.trial.trial import Block
 
 EXTENSION = 3.0
 LARGE = 1.5
+AGAIN = 4  # pairs that another launch must leave time for
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,8 @@ class Race:
     `unit` says what was timed: `epoch` (whole epochs with all that is in them) or `step` (plain
     steps; epoch starts, evaluations and checkpoints left out). `lockstep` is False where memory
     did not allow two live processes. `cpu` compares CPU time a step, a witness of contention.
+    `launches`: how often both were launched. `too_slow`: whether B is shown to be slower than the
+    rules' threshold allows. `hopeless`: whether a gain worth having is unlikely.
     """
 
     estimate: Estimate
@@ -39,6 +42,9 @@ class Race:
     a_warmup: float
     b_warmup: float
     seconds: float
+    launches: int = 1
+    too_slow: bool = False
+    hopeless: bool = False
 
     @property
     def break_even(self) -> float:
@@ -56,7 +62,8 @@ class Rules:
     `until_gain` stops as soon as a gain worth having is excluded, and gives a candidate that looks
     like one longer to prove it: up to `EXTENSION` times, and beyond that where it looks at least
     `LARGE`, but no longer than `most` seconds in all; `threshold` races on until the interval lies
-    wholly on one side of that ratio.
+    wholly on one side of that ratio. `launches`: in how many launches of both sides a small
+    difference must show, a large one in fewer; launching takes none of the time, but of `most`.
     """
 
     min_effect: float = 0.02
@@ -69,6 +76,7 @@ class Rules:
     threshold: float | None = None
     fewest_pairs: int = 6
     max_pairs: int = 400
+    launches: int = 3
 
 
 OnPair = Callable[[Estimate], None]
@@ -83,17 +91,30 @@ def race(a: Side, b: Side, rules: Rules, on_pair: OnPair = lambda _: None) -> Ra
     begin = time.monotonic()
     together = _settle_both(a, b)
     runner = _Runner(a, b, together)
-    test = PairedTest(rules.min_effect, rules.alpha, rules.candidates)
-    deadline = time.monotonic() + rules.seconds
+    launches = rules.launches if together else 1  # of those that are not, each pair is launched
+    test = PairedTest(rules.min_effect, rules.alpha, rules.candidates, launches)
+    start = time.monotonic()
+    launching = 0.0
     while runner.pairs < rules.max_pairs:
         runner.pair(test)
         on_pair(test.estimate())
         if _enough(test, rules):
             break
-        over = time.monotonic() > deadline + extension(test, rules)
-        if over and runner.pairs >= rules.fewest_pairs:
+        spent = time.monotonic() - start
+        if runner.pairs >= rules.fewest_pairs and spent > _allowed(test, rules, launching):
             break
-    return runner.outcome(test, time.monotonic() - begin)
+        if test.awaits_launch(rules.threshold):
+            pair = (spent - launching) / runner.pairs
+            if rules.until_gain and spent + a.start_up + b.start_up + AGAIN * pair > rules.most:
+                break
+            launching += runner.relaunch(test)
+    return runner.outcome(test, rules, time.monotonic() - begin)
+
+
+def _allowed(test: PairedTest, rules: Rules, launching: float) -> float:
+    """Seconds from the first pair on, of which so many went into launching once more."""
+    allowed = rules.seconds + extension(test, rules) + launching
+    return min(allowed, max(rules.seconds, rules.most)) if rules.until_gain else allowed
 
 
 def extension(test: PairedTest, rules: Rules) -> float:
@@ -109,8 +130,7 @@ def _enough(test: PairedTest, rules: Rules) -> bool:
     if rules.until_gain and test.no_gain():
         return True
     if rules.threshold is not None:
-        now = test.estimate()
-        return not now.low <= rules.threshold <= now.high
+        return test.below(rules.threshold) or test.estimate().low > rules.threshold
     return test.settled(rules.precision)
 
 
@@ -167,6 +187,16 @@ class _Runner:
         self.pairs += 1
         test.add(self._time(a), self._time(b))
 
+    def relaunch(self, test: PairedTest) -> float:
+        """Give both a fresh process, in the other order; return the seconds that took."""
+        begin = time.monotonic()
+        self.a.close()
+        self.b.close()
+        self.b.ready()
+        self.a.ready()
+        test.relaunched()
+        return time.monotonic() - begin
+
     def _block(self, side: Side) -> Block:
         if not self.together:
             (self.b if side is self.a else self.a).close()
@@ -175,7 +205,7 @@ class _Runner:
     def _time(self, block: Block) -> float:
         return block.step if self.unit == "epoch" else block.plain_step
 
-    def outcome(self, test: PairedTest, seconds: float) -> Race:
+    def outcome(self, test: PairedTest, rules: Rules, seconds: float) -> Race:
         """Everything the pairs have shown."""
         a_steps, b_steps = sum(x.steps for x in self._a), sum(x.steps for x in self._b)
         a_pace, b_pace = self.a.ready_pace(), self.b.ready_pace()
@@ -192,6 +222,9 @@ class _Runner:
             a_warmup=a_pace.warmup,
             b_warmup=b_pace.warmup,
             seconds=seconds,
+            launches=test.launches,
+            too_slow=rules.threshold is not None and test.below(rules.threshold),
+            hopeless=test.no_gain(),
         )
 
 

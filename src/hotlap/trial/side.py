@@ -48,6 +48,7 @@ class Side:
     """Launches its command, settles it, and launches it again whenever it comes to its end.
 
     A command that fails is over: the failure is told, and the next use launches it afresh.
+    `start_up` is the seconds that launching and settling took the last time.
     """
 
     setting: Setting
@@ -56,12 +57,14 @@ class Side:
     trial: Trial | None = None
     pace: Pace | None = None
     launches: int = 0
+    start_up: float = 0.0
     losses: list[float] = field(default_factory=list)
     peak: int = 0
 
     def ready(self) -> Pace:
         """Bring it to a steady pace if it is not live yet; afterwards it stands paused."""
         if self.trial is None:
+            begin = time.monotonic()
             try:
                 self._launch(Patience(whole_epoch=self.whole_epoch))
             except Ended:
@@ -69,6 +72,7 @@ class Side:
                 half = sum(block.steps for block in self.trial.blocks) // 2
                 self.close()
                 self._launch_short(half)
+            self.start_up = time.monotonic() - begin
         assert self.pace is not None
         return self.pace
 

@@ -1,42 +1,33 @@
 """Is B faster than A? A sequential paired test on the block times of a lockstep race.
 
-The interval is a confidence sequence: it holds at every look at once, so a race may stop as soon as
-it is clear. It inverts the scale-invariant t-mixture martingale (Lai 1976; Wang & Ramdas 2023,
-"Anytime-valid t-tests and confidence sequences for Gaussian means with unknown variance"), which
-needs no knowledge of the noise:
+A unit is the log ratio of one pair. Which side runs first alternates, so that a steady drift of the
+machine widens the interval (see hotlap.trial.interval) and does not move it.
 
-    M_n = sqrt(c2 / (n + c2)) * (1 - S^2 / ((n + c2) V))^(-n / 2)
-
-with S and V the sum and the sum of squares of n units, less the mean that is put to the test. A
-unit is the log ratio of one pair. Which side runs first alternates, so that a steady drift of the
-machine widens the interval and does not move it.
-
-Other processes that come and go hit one block of a pair and not the other: rare, wild, symmetric
-units. Each unit is clipped at the median +- 3 MAD, and the variance is scaled up for the clipped
-ones (Dixon & Tukey 1968). See `CLIP` for what that was seen to cost and to give.
+Two processes of one program differ for as long as they live, by where their memory came to lie:
+pairs of one launch cannot see that, however many. So a small difference can be asked to show in
+several launches, each by itself (Kalibera & Jones 2013, "Rigorous benchmarking in reasonable
+time", repeat measurements at the level of executions for the same reason). See `CLEAR`.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from statistics import fmean, median
+from itertools import chain
+from statistics import fmean
 
-# The mixture's prior on the standardised effect is N(0, 1 / PRIOR). At 5 %, 0.2 gives a finite
-# interval from 4 units and a width within 15 % of the best choice at any n from 4 to 60.
-PRIOR = 0.2
-
-# Simulated: 40,000 races of 60 pairs, looked at after each unit. Share of races that ever exclude
-# the true ratio at alpha 5 %, clipped (unclipped): normal noise 3.5 % (2.4 %), Student t3 2.7 %
-# (1.7 %), bursts of load 1.2 % (0.6 %); at alpha 1.25 %, as for 4 candidates, at most 1.0 %. Over
-# 300 pairs (4,000 races, normal) 3.9 % (3.6 %). In bursts over 1 % noise, a 10 % change is seen
-# within 40 pairs in 99 % (61 %) of races, and equal sides are called the same within 60 pairs in
-# 73 % (25 %).
-CLIP = 3.0
+from hotlap.trial.interval import clip, log_interval
 
 FEWEST = 6
-HOPE = 1.3  # one-sided 10 % of a normal distribution
 
-MAD_TO_SD = 1.4826  # the MAD of a normal distribution is its standard deviation / 1.4826
+# A difference beyond CLEAR needs but one launch, one beyond SMALL two. What one launch of an MLP
+# loop calls against itself is true of the processes and false of the program; how often that is,
+# and how often it is so in several, is measured by benchmarks/launches.py. Simulated with processes
+# that differ by 3 % (1 sd) and pairs by 8 % (3 %): of races of 60 pairs one launch calls 20 %
+# (45 %), three 0.3 % (3 %); 10 % are then found in 85 % (99 %).
+CLEAR = 1.2
+SMALL = 1.05
+HOPE = 1.3  # one-sided 10 % of a normal distribution
 
 
 class Verdict(StrEnum):
@@ -67,18 +58,40 @@ class PairedTest:
     """Collects pairs of block times and says, at any moment, what they show.
 
     `min_effect`: smallest relative speed difference that counts (0.02 is 2 %). `alpha`: chance of
-    ever being wrong, shared by `candidates` races against the same A (Bonferroni).
+    ever being wrong, shared by `candidates` races against the same A (Bonferroni). `launches`: in
+    how many launches of both sides a difference below `SMALL` must show.
     """
 
-    def __init__(self, min_effect: float = 0.02, alpha: float = 0.05, candidates: int = 1) -> None:
-        if not (min_effect > 0 and 0 < alpha < 1 and candidates >= 1):
+    def __init__(
+        self,
+        min_effect: float = 0.02,
+        alpha: float = 0.05,
+        candidates: int = 1,
+        launches: int = 1,
+    ) -> None:
+        if not (min_effect > 0 and 0 < alpha < 1 and candidates >= 1 and launches >= 1):
             raise ValueError(
-                "need min_effect > 0, 0 < alpha < 1 and candidates >= 1, got "
-                f"min_effect={min_effect}, alpha={alpha}, candidates={candidates}"
+                "need min_effect > 0, 0 < alpha < 1, candidates >= 1 and launches >= 1, got "
+                f"min_effect={min_effect}, alpha={alpha}, candidates={candidates}, "
+                f"launches={launches}"
             )
         self._effect = 1 + min_effect
         self._alpha = alpha / candidates
-        self._units: list[float] = []
+        self._most = launches
+        self._launches: list[list[float]] = [[]]
+
+    @property
+    def launches(self) -> int:
+        """The launches of both sides that were seen so far."""
+        return len(self._launches)
+
+    @property
+    def _units(self) -> list[float]:
+        return list(chain.from_iterable(self._launches))
+
+    def relaunched(self) -> None:
+        """Both sides are fresh processes from here on."""
+        self._launches.append([])
 
     def add(self, a_seconds: float, b_seconds: float) -> None:
         """Add one pair of block times (seconds); the caller alternates which side runs first.
@@ -88,27 +101,51 @@ class PairedTest:
         for side, seconds in (("A", a_seconds), ("B", b_seconds)):
             if not 0 < seconds < math.inf:
                 raise ValueError(f"block time of {side} is {seconds} s: must be positive, finite")
-        self._units.append(math.log(a_seconds) - math.log(b_seconds))
+        self._launches[-1].append(math.log(a_seconds) - math.log(b_seconds))
 
     def estimate(self) -> Estimate:
         """Give the ratio and its interval so far; nan in (0, inf) before the first pair."""
-        centre, half = self._log_interval()
+        centre, half = log_interval(self._units, self._alpha)
         known = half < math.inf
         return Estimate(
             ratio=_exp(centre),
             low=_exp(centre - half) if known else 0.0,
             high=_exp(centre + half) if known else math.inf,
-            pairs=len(self._units),
+            pairs=sum(map(len, self._launches)),
             level=1 - self._alpha,
         )
 
     def verdict(self) -> Verdict:
         """FASTER or SLOWER by at least min_effect, SAME to within it, or UNDECIDED.
 
-        Never before `FEWEST` pairs, and the interval must clear 1 by half of min_effect: on a real
-        machine neighbouring pairs are not independent, and two processes of the same program differ
-        by a little that never goes away (the layout of their memory).
+        Never before `FEWEST` pairs, and the interval must clear 1 by half of min_effect, as on a
+        real machine neighbouring pairs are not independent; never before as many launches as were
+        asked for show it, but for a difference beyond `CLEAR`.
         """
+        seen = self._of_all_pairs()
+        edge = self._edge_of(seen)
+        return seen if edge is None or self._repeated(edge) else Verdict.UNDECIDED
+
+    def below(self, threshold: float) -> bool:
+        """Whether the ratio is shown to be less, in as many launches as were asked for."""
+        edge = _Edge(math.log(threshold), below=True)
+        return edge.passed_by(self._units, self._alpha) and self._repeated(edge)
+
+    def awaits_launch(self, threshold: float | None = None) -> bool:
+        """Whether all pairs and the latest launch show what fresh processes have yet to repeat."""
+        edges = [self._edge_of(self._of_all_pairs())]
+        if threshold is not None:
+            edges.append(_Edge(math.log(threshold), below=True))
+        return self.launches < self._most and any(
+            edge.passed_by(self._units, self._alpha)
+            and edge.passed_by(self._launches[-1], self._alpha)
+            and not self._repeated(edge)
+            for edge in edges
+            if edge is not None
+        )
+
+    def _of_all_pairs(self) -> Verdict:
+        """The verdict if it did not matter which launch a pair is of."""
         now = self.estimate()
         if now.pairs < FEWEST:
             return Verdict.UNDECIDED
@@ -121,6 +158,28 @@ class PairedTest:
             return Verdict.SAME
         return Verdict.UNDECIDED
 
+    def _edge_of(self, seen: Verdict) -> "_Edge | None":
+        """What each launch must lie beyond for this verdict."""
+        margin = math.log(self._effect) / 2
+        edges = {
+            Verdict.FASTER: _Edge(margin, below=False),
+            Verdict.SLOWER: _Edge(-margin, below=True),
+        }
+        return edges.get(seen)
+
+    def _repeated(self, edge: "_Edge") -> bool:
+        """Whether enough launches lie beyond it, each by itself."""
+        return self.launches >= self._needed(edge) and all(
+            edge.passed_by(units, self._alpha) for units in self._launches
+        )
+
+    def _needed(self, edge: "_Edge") -> int:
+        """How many launches, by how far beyond it all pairs lie."""
+        if edge.passed_by(self._units, self._alpha, by=math.log(CLEAR)):
+            return 1
+        centre, _ = log_interval(self._units, self._alpha)
+        return min(2, self._most) if abs(centre - edge.at) > math.log(SMALL) else self._most
+
     def no_gain(self) -> bool:
         """Whether a gain of min_effect is out of reach: enough to drop a candidate.
 
@@ -129,55 +188,40 @@ class PairedTest:
         """
         if self.estimate().high < self._effect:
             return True
-        n = len(self._units)
-        if n < 4:
+        if self.estimate().pairs < 4:
             return False
-        units, inflation = _clip(self._units)
+        units, inflation = clip(self._units)
+        n = len(units)
         error = math.sqrt(inflation * sum((u - fmean(units)) ** 2 for u in units) / (n * (n - 1)))
         return fmean(units) + HOPE * error < math.log(self._effect)
 
     def promising(self) -> bool:
-        """Whether a gain of five times min_effect is the best guess: worth some more time."""
-        return self.estimate().ratio > 1 + 5 * (self._effect - 1)
+        """Whether a gain is worth some more time: one of five times min_effect is the best guess.
+
+        Or all pairs together show one, which fresh processes have yet to repeat.
+        """
+        large = self.estimate().ratio > 1 + 5 * (self._effect - 1)
+        return large or self._of_all_pairs() is Verdict.FASTER
 
     def settled(self, precision: float | None = None) -> bool:
         """Whether there is a verdict, and log(ratio) is known to within +- precision if given."""
         if self.verdict() is Verdict.UNDECIDED:
             return False
-        return precision is None or self._log_interval()[1] <= precision
-
-    def _log_interval(self) -> tuple[float, float]:
-        """Centre and half-width for log(A / B)."""
-        if not self._units:
-            return math.nan, math.inf
-        units, inflation = _clip(self._units)
-        centre = fmean(units)
-        variation = inflation * sum((unit - centre) ** 2 for unit in units)
-        return centre, half_width(len(units), variation, self._alpha)
+        return precision is None or log_interval(self._units, self._alpha)[1] <= precision
 
 
-def half_width(n: int, variation: float, alpha: float) -> float:
-    """Half-width of the (1 - alpha) confidence sequence for a mean, from M_n < 1 / alpha.
+@dataclass(frozen=True)
+class _Edge:
+    """A value of log(A / B), and the side of it that something has to be shown to lie on."""
 
-    `variation`: sum of squares about the sample mean of the n units. With d the distance of the
-    tested mean from the sample mean, S = n d and V = variation + n d^2, so that M_n < 1 / alpha is
-    n^2 d^2 < reach (variation + n d^2), which bounds d only once n > reach: inf until then.
-    """
-    reach = (n + PRIOR) * (1 - (alpha**2 * PRIOR / (n + PRIOR)) ** (1 / n))
-    if reach >= n:
-        return math.inf
-    return math.sqrt(reach * variation / (n * (n - reach)))
+    at: float
+    below: bool
 
-
-def _clip(units: list[float]) -> tuple[list[float], float]:
-    """Units clipped at median +- CLIP MAD, and the factor this puts on their sum of squares."""
-    middle = median(units)
-    bound = CLIP * MAD_TO_SD * median(abs(unit - middle) for unit in units)
-    if bound == 0:  # half of the units or more are equal: no scale to judge the others by
-        return units, 1.0
-    clipped = [min(max(unit, middle - bound), middle + bound) for unit in units]
-    kept = sum(old == new for old, new in zip(units, clipped, strict=True))
-    return clipped, ((len(units) - 1) / max(kept - 1, 1)) ** 2
+    def passed_by(self, units: Sequence[float], alpha: float, by: float = 0.0) -> bool:
+        """Whether the whole interval lies beyond it, by so much."""
+        centre, half = log_interval(units, alpha)
+        beyond = self.at - centre if self.below else centre - self.at
+        return beyond - half > by
 
 
 def _exp(value: float) -> float:

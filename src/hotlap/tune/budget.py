@@ -13,6 +13,7 @@ TIGHT_FLOOR_PAIRS = 2
 ROUNDED = 5.0
 MOST_GAIN = 0.9
 MOST_OVER = 0.25
+LAUNCHES = 2
 
 
 class Budget:
@@ -20,8 +21,9 @@ class Budget:
 
     `start_up` is what the plain script or the best so far takes to be launched and settled, `plain`
     and `best` what a block of each takes; all in seconds, as last seen. Where the time is `tight`,
-    races are as short as a race may be, what-ifs are left out, and a candidate's block is taken to
-    be shorter by `gain`, the part of a step that the most valuable one can be expected to save.
+    races are as short as a race may be and of one launch, what-ifs are left out, and a candidate's
+    block is taken to be shorter by `gain`, the part of a step that the most valuable one can be
+    expected to save.
     """
 
     def __init__(self, seconds: float, spent: float = 0.0) -> None:
@@ -73,6 +75,11 @@ class Budget:
     def another(self) -> float:
         """Seconds that one more candidate takes at the least."""
         return self.start_up + self.shortest
+
+    @property
+    def launches(self) -> int:
+        """In how many launches a candidate's small gain must show."""
+        return 1 if self.tight else LAUNCHES
 
     @property
     def floor_pairs(self) -> int:

@@ -40,7 +40,8 @@ class Field:
         Raises:
             TrialFailedError: B failed, or A a second time.
         """
-        rules = replace(Rules(self.orders.min_effect, seconds=seconds), **more)  # type: ignore[arg-type]
+        plain = Rules(self.orders.min_effect, seconds=seconds, launches=1)
+        rules = replace(plain, **more)  # type: ignore[arg-type]
         try:
             return race(a, b, rules, self.watcher.pair)
         except TrialFailedError as error:

@@ -23,16 +23,17 @@ def judged(row: Outcome, side: Side) -> Outcome:
     if not row.parity.kept:
         return replace(row, status=Status.BROKE_PARITY, reason=row.parity.reason)
     if row.race.verdict is not Verdict.FASTER:
-        return replace(row, status=Status.NO_GAIN, reason=_no_gain(row.race))
+        status, reason = _not_kept(row.race)
+        return replace(row, status=status, reason=reason)
     return replace(row, reason=row.parity.reason)
 
 
-def _no_gain(found: Race) -> str:
+def _not_kept(found: Race) -> tuple[Status, str]:
     if found.verdict is Verdict.SLOWER:
-        return "slower"
-    if found.verdict is Verdict.SAME:
-        return "not faster"
-    return "no gain could be shown in the time it had"
+        return Status.NO_GAIN, "slower"
+    if found.verdict is Verdict.SAME or found.hopeless:
+        return Status.NO_GAIN, "not faster"
+    return Status.UNDECIDED, "the time it had did not tell; --budget gives it more"
 
 
 def parity_of(

@@ -17,6 +17,7 @@ class Status(StrEnum):
 
     KEPT = "kept"
     NO_GAIN = "no gain"
+    UNDECIDED = "undecided"
     BROKE_PARITY = "broke parity"
     CRASHED = "crashed"
     NOT_APPLICABLE = "not applicable"

@@ -39,7 +39,6 @@ class Tuner:
         self.result = TuneResult(orders.setting.command)
         self.plain = self.best = self.field.side({})
         self.noise = Noise(deterministic=False, spread=())
-        self._start_ups: dict[Side, float] = {}
         self._tried = 0
 
     def run(self) -> TuneResult:
@@ -174,20 +173,19 @@ class Tuner:
         joined = self._joined(record)
         chosen: Chosen = {**self.chosen, **joined, record.id: values}
         side = self.field.side(chosen)
-        begin = time.monotonic()
         seconds = self.budget.for_race(remaining)
         try:
             side.ready()
-            start_up = time.monotonic() - begin
-            most = self.budget.for_gain()
-            found = self.field.race(self.best, side, seconds, until_gain=True, most=most)
+            found = self.field.race(
+                self.best, side, seconds, until_gain=True,
+                most=self.budget.for_gain(), launches=self.budget.launches,
+            )  # fmt: skip
         except HotlapError as error:
             self.best.ready()
             return Outcome(record.id, Status.CRASHED, str(error), values), side
         row = Outcome(
             record.id, Status.KEPT, "", values, found, self._parity(chosen, side), tuple(joined)
         )
-        self._start_ups[side] = start_up
         return judged(row, side), side
 
     def _parity(self, chosen: Chosen, side: Side) -> Parity:
@@ -214,7 +212,7 @@ class Tuner:
         else:
             self.plain.close()
         self.best = side
-        self.budget.kept(self._start_ups.get(side, 0.0), side.ready_pace().block_seconds)
+        self.budget.kept(side.start_up, side.ready_pace().block_seconds)
         self.script.ceilings = {}  # they were measured on what was the best before
         kept = [technique(name) for name in (*row.joined, row.technique)]
         self.script.keep(kept, row.race.estimate.ratio)
