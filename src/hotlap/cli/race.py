@@ -89,7 +89,7 @@ def race(ctx: click.Context, max_slowdown: float | None, budget: float, min_effe
     rules = Rules(min_effect, seconds=budget, precision=precision, threshold=threshold)
     out = console(err=True)
     try:
-        with race_text.live(out, enabled=not (quiet or as_json)) as on_pair:
+        with race_text.live(out, budget, enabled=not (quiet or as_json)) as on_pair:
             result = run_race(sides[0], sides[1], rules, on_pair)
     finally:
         for side in sides:

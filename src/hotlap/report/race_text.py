@@ -16,9 +16,11 @@ from hotlap.trial.stats import Estimate, Verdict
 
 
 @contextmanager
-def live(out: Console, *, enabled: bool) -> Iterator[Callable[[Estimate], None]]:
-    """One line that follows the race; nothing when off or not at a terminal."""
+def live(out: Console, seconds: float, *, enabled: bool) -> Iterator[Callable[[Estimate], None]]:
+    """One line that follows a race of so many seconds, or says what goes on where none can."""
     if not (enabled and out.is_terminal):
+        if enabled:
+            out.print(f"settling both commands, then racing for {duration(seconds)} at most")
         yield lambda _: None
         return
     with out.status("settling both commands") as status:

@@ -1,0 +1,55 @@
+"""The outcome of a race, as a person and as a program reads it."""
+
+from dataclasses import replace
+
+from rich.console import Console
+
+from hotlap.report import race_text
+from hotlap.trial.race import Race
+from hotlap.trial.stats import Estimate, Verdict
+
+COMMANDS = (("python", "a.py"), ("python", "b.py"))
+FOUND = Race(
+    Estimate(1.1, 1.04, 1.16, 14, 0.95), Verdict.FASTER, "epoch", True, 0.02, 0.018, 1.1, 1.0, 0, 0,
+    9, launches=2,
+)  # fmt: skip
+UNDECIDED = replace(FOUND, verdict=Verdict.UNDECIDED, launches=1)
+
+
+def shown(found: Race) -> str:
+    out = Console(width=100, force_terminal=False, highlight=False)
+    with out.capture() as capture:
+        race_text.show(out, found, COMMANDS)
+    return " ".join(capture.get().split())
+
+
+def test_the_pairs_and_the_launches_they_are_of_are_told() -> None:
+    assert "B is faster" in shown(FOUND)
+    assert "1.10x [1.04, 1.16] (95% interval, from 14 pairs of blocks in 2 launches, " in shown(
+        FOUND
+    )
+    assert "in 1 launch, " in shown(UNDECIDED)
+
+
+def test_what_fresh_processes_have_not_repeated_is_explained() -> None:
+    assert "fresh ones have not repeated it" in shown(UNDECIDED)
+    assert "repeated" not in shown(FOUND)
+    noise = replace(UNDECIDED, estimate=Estimate(1.1, 0.9, 1.3, 14, 0.95))
+    assert "repeated" not in shown(noise)
+
+
+def test_a_pipe_is_told_once_what_goes_on() -> None:
+    out = Console(width=100, force_terminal=False)
+    with out.capture() as capture, race_text.live(out, 60.0, enabled=True) as on_pair:
+        on_pair(FOUND.estimate)
+    assert capture.get() == "settling both commands, then racing for 60.0 s at most\n"
+    with out.capture() as capture, race_text.live(out, 60.0, enabled=False):
+        pass
+    assert not capture.get()
+
+
+def test_a_program_reads_verdict_and_launches() -> None:
+    told = race_text.document(FOUND, COMMANDS)
+    assert told["verdict"] == "faster"
+    assert told["launches"] == 2
+    assert told["too_slow"] is False
