@@ -75,28 +75,28 @@ def test_a_large_difference_is_called_in_one_launch(clock: Clock) -> None:
 
 
 def test_a_small_difference_is_called_once_fresh_processes_repeat_it(clock: Clock) -> None:
-    assert raced(clock, [0.011], [0.01]).launches == 2
+    assert raced(clock, [0.0115], [0.01]).launches == 2
     found = raced(clock, [0.0103], [0.01])
     assert found.verdict is Verdict.FASTER
     assert found.launches == 3
 
 
 def test_what_fresh_processes_do_not_repeat_is_not_called(clock: Clock) -> None:
-    found = raced(clock, [0.011, 0.01], [0.01])
+    found = raced(clock, [0.0115, 0.01], [0.01])
     assert found.verdict is Verdict.UNDECIDED
     assert found.launches == 2
 
 
 def test_launching_takes_none_of_the_time(clock: Clock) -> None:
-    found = raced(clock, [0.011], [0.01], seconds=8.0)
+    found = raced(clock, [0.0115], [0.01], seconds=8.0)
     assert found.verdict is Verdict.FASTER
     assert clock.now > 20.0  # four start-ups
 
 
 def test_a_candidate_is_not_launched_again_where_that_would_take_too_long(clock: Clock) -> None:
     common = {"seconds": 8.0, "until_gain": True}
-    assert raced(clock, [0.011], [0.01], most=40.0, **common).verdict is Verdict.FASTER
-    short = raced(clock, [0.011], [0.01], most=12.0, **common)
+    assert raced(clock, [0.0115], [0.01], most=40.0, **common).verdict is Verdict.FASTER
+    short = raced(clock, [0.0115], [0.01], most=12.0, **common)
     assert short.launches == 1
     assert short.verdict is Verdict.UNDECIDED
     assert not short.hopeless

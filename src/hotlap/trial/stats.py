@@ -24,9 +24,9 @@ FEWEST = 6
 # loop calls against itself is true of the processes and false of the program; how often that is,
 # and how often it is so in several, is measured by benchmarks/launches.py. Simulated with processes
 # that differ by 3 % (1 sd) and pairs by 8 % (3 %): of races of 60 pairs one launch calls 20 %
-# (45 %), three 0.3 % (3 %); 10 % are then found in 85 % (99 %).
+# (45 %), three 0 % (2 %); 10 % are then found in 74 % (98 %).
 CLEAR = 1.2
-SMALL = 1.05
+SMALL = 1.1
 HOPE = 1.3  # one-sided 10 % of a normal distribution
 
 
