@@ -32,8 +32,9 @@ def launch(seconds: float) -> list[Pair]:
     """Seconds a step of A and B, pair by pair."""
     pairs: list[Pair] = []
     with tempfile.TemporaryDirectory() as folder, itself(Path(folder)) as (a, b):
-        epoch, pace = a.ready().epoch, b.ready()
-        steps = epoch * max(1, math.ceil(BLOCK / pace.epoch_seconds))
+        a.ready()
+        pace = b.ready()
+        steps = max(1, math.ceil(BLOCK / pace.step))
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             order = (b, a) if len(pairs) % 2 else (a, b)

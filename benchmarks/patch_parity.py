@@ -37,7 +37,7 @@ def main(seconds: float, rounds: int, names: list[str]) -> None:
     os.environ.update(HEAP)
     rows = []
     for number, name in product(range(rounds), names):
-        rules, turned = Rules(seconds=seconds, precision=0.01), bool(number % 2)
+        rules, turned = Rules(seconds=seconds, precision=0.01, launches=1), bool(number % 2)
         with tempfile.TemporaryDirectory() as folder:
             found = run_against_patched(name, Path(folder), rules, (SHAKEN,), turned=turned)
         e = found.race.estimate

@@ -31,18 +31,22 @@ def test_the_pairs_and_the_launches_they_are_of_are_told() -> None:
     assert "in 1 launch, " in shown(UNDECIDED)
 
 
-def test_what_fresh_processes_have_not_repeated_is_explained() -> None:
-    assert "fresh ones have not repeated it" in shown(UNDECIDED)
-    assert "repeated" not in shown(FOUND)
-    noise = replace(UNDECIDED, estimate=Estimate(1.1, 0.9, 1.3, 14, 0.95))
-    assert "repeated" not in shown(noise)
+def test_why_it_is_undecided_is_told() -> None:
+    assert "too noisy" in shown(UNDECIDED)
+    assert "have not repeated it" in shown(replace(UNDECIDED, unrepeated=True))
+
+
+def test_with_a_limit_it_is_told_whether_it_holds() -> None:
+    assert "B is slower than allowed" in shown(replace(FOUND, too_slow=True))
+    assert "B is not slower than allowed" in shown(replace(UNDECIDED, too_slow=False))
+    assert "allowed" not in shown(FOUND)
 
 
 def test_a_pipe_is_told_once_what_goes_on() -> None:
     out = Console(width=100, force_terminal=False)
     with out.capture() as capture, race_text.live(out, 60.0, enabled=True) as on_pair:
         on_pair(FOUND.estimate)
-    assert capture.get() == "settling both commands, then racing for 60.0 s at most\n"
+    assert capture.get() == "settling both commands, then racing for 60.0 s or less\n"
     with out.capture() as capture, race_text.live(out, 60.0, enabled=False):
         pass
     assert not capture.get()
@@ -52,4 +56,4 @@ def test_a_program_reads_verdict_and_launches() -> None:
     told = race_text.document(FOUND, COMMANDS)
     assert told["verdict"] == "faster"
     assert told["launches"] == 2
-    assert told["too_slow"] is False
+    assert told["too_slow"] is None

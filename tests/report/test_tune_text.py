@@ -32,6 +32,16 @@ def result() -> TuneResult:
     return found
 
 
+def test_a_recipe_that_is_slower_as_a_whole_is_not_written() -> None:
+    found = result()
+    found.final = race(1.02)
+    assert "1.02x [0.97, 1.07] not shown to be faster with the whole recipe" in shown(found)
+    assert found.confirmed
+    found.final = race(0.9)
+    assert "the whole recipe is slower and was not written" in shown(found)
+    assert not found.confirmed
+
+
 def shown(found: TuneResult, width: int = 100, *, everything: bool = False) -> str:
     out = Console(width=width, force_terminal=False, highlight=False)
     with out.capture() as capture:

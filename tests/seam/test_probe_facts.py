@@ -4,7 +4,15 @@ import pytest
 import torch
 from torch.utils.data import ConcatDataset, DataLoader, Dataset, Subset, TensorDataset, random_split
 
-from hotlap.seam.probe.facts import loader_facts
+from hotlap.seam.probe.loaders import Loaders
+
+
+def facts(*loaders):
+    known = Loaders()
+    for loader in loaders:
+        known.note(loader, "train.py:1")
+    return known.facts()
+
 
 TENSORS = TensorDataset(torch.arange(8.0))
 
@@ -28,7 +36,7 @@ class Augmented(TensorDataset):
      ConcatDataset([TENSORS, Subset(TENSORS, [0])])],
 )  # fmt: skip
 def test_in_memory(dataset):
-    assert loader_facts([DataLoader(dataset)])["in_memory"]
+    assert facts(DataLoader(dataset))["in_memory"]
 
 
 @pytest.mark.parametrize(
@@ -37,9 +45,38 @@ def test_in_memory(dataset):
      ConcatDataset([TENSORS, Decoded()])],
 )  # fmt: skip
 def test_not_in_memory(dataset):
-    assert not loader_facts([DataLoader(dataset)])["in_memory"]
-    assert not loader_facts([DataLoader(TENSORS), DataLoader(dataset)])["in_memory"]
+    assert not facts(DataLoader(dataset))["in_memory"]
+    assert not facts(DataLoader(TENSORS), DataLoader(dataset))["in_memory"]
 
 
 def test_nothing_is_known_of_no_loader():
-    assert not loader_facts([])["in_memory"]
+    assert not facts()["in_memory"]
+
+
+def test_a_loader_that_was_used_is_told_of_when_it_is_gone_and_no_other():
+    known = Loaders()
+    for dataset, used in ((TENSORS, False), (Decoded(), True)):
+        loader = DataLoader(dataset, batch_size=3)
+        known.note(loader, "train.py:1")
+        if used:
+            known.use(known.known(loader))
+    del loader
+    (kind,) = known.kinds
+    assert (kind.batch_size, kind.in_memory) == (3, False)
+
+
+def test_loaders_that_compare_equal_or_have_no_hash_are_told_apart():
+    class Odd(DataLoader):
+        def __eq__(self, other):
+            return True
+
+        __hash__ = None
+
+    one, other = Odd(TENSORS, batch_size=1), Odd(TENSORS, batch_size=2)
+    known = Loaders()
+    known.note(one, "")
+    known.note(other, "")
+    assert known.known(one).kind.batch_size == 1
+    assert known.known(other).kind.batch_size == 2
+    del one
+    assert [kind.batch_size for kind in known.kinds] == [2]

@@ -99,7 +99,31 @@ def test_a_candidate_is_not_launched_again_where_that_would_take_too_long(clock:
     short = raced(clock, [0.0115], [0.01], most=12.0, **common)
     assert short.launches == 1
     assert short.verdict is Verdict.UNDECIDED
-    assert not short.hopeless
+    assert short.unrepeated
+    assert not short.gain_unlikely
+
+
+def test_a_large_gain_goes_on_where_another_launch_would_take_too_long(clock: Clock) -> None:
+    noisy = Pretended(clock, [0.0135], wobble=cycle([1.1, 0.95, 1.0, 0.9, 1.05]))
+    rules = Rules(seconds=20.0, until_gain=True, most=20.0)
+    found = race(noisy, Pretended(clock, [0.01]), rules)  # type: ignore[arg-type]
+    assert found.launches == 1
+    assert found.estimate.pairs > 6
+    assert found.verdict is Verdict.FASTER
+
+
+def test_long_blocks_get_a_few_pairs_of_each_launch(clock: Clock) -> None:
+    found = raced(clock, [4.5], [4.0], seconds=60.0)
+    assert found.verdict is Verdict.FASTER
+    assert found.launches == 2
+    assert found.estimate.pairs == 10
+
+
+def test_a_second_launch_without_a_gain_ends_a_candidates_race(clock: Clock) -> None:
+    found = raced(clock, [0.0115, 0.01], [0.01], seconds=30.0, until_gain=True, most=100.0)
+    assert found.launches == 2
+    assert found.gain_unlikely
+    assert found.estimate.pairs < 20
 
 
 def test_a_slowdown_is_too_much_once_fresh_processes_repeat_it(clock: Clock) -> None:
@@ -107,7 +131,8 @@ def test_a_slowdown_is_too_much_once_fresh_processes_repeat_it(clock: Clock) -> 
     assert found.too_slow
     assert found.launches == 2
     once = raced(clock, [0.01], [0.0115, 0.01], threshold=1 / 1.05)
-    assert not once.too_slow
+    assert once.too_slow is None
+    assert raced(clock, [0.01], [0.01], threshold=1 / 1.05).too_slow is False
 
 
 def test_of_sides_that_do_not_fit_together_each_pair_is_launched(

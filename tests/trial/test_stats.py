@@ -183,7 +183,8 @@ def test_what_only_one_launch_shows_is_not_called() -> None:
     assert one.awaits_launch()
     assert one.promising()
     lucky = of_launches(rng, [0.08, 0.0])
-    assert lucky.estimate().low > 1.01
+    assert lucky.estimate().low < 1.01, "it covers what each launch reads"
+    assert lucky.no_gain()
     assert lucky.verdict() is Verdict.UNDECIDED
     assert not lucky.awaits_launch()
     assert lucky.launches == 2
@@ -194,6 +195,25 @@ def test_what_both_launches_show_is_called() -> None:
     assert of_launches(rng, [0.06, 0.11]).verdict() is Verdict.FASTER
     assert of_launches(rng, [-0.06, -0.11]).verdict() is Verdict.SLOWER
     assert of_launches(rng, [0.0, 0.0]).verdict() is Verdict.SAME
+
+
+def test_launches_count_alike_and_are_clipped_apart() -> None:
+    test = of_launches(np.random.default_rng(11), [0.08, 0.0])
+    for noise in np.random.default_rng(12).normal(0.0, 0.03, 100):
+        test.add(math.exp(noise), 1.0)
+    assert test.estimate().ratio == pytest.approx(math.exp(0.04), abs=0.015)
+
+
+def test_a_launch_that_says_the_contrary_ends_the_launching() -> None:
+    test = PairedTest(launches=3)
+    for luck in (0.08, -0.2):
+        if test.estimate().pairs:
+            test.relaunched()
+        for wobble in (0.99, 1.0, 1.01, 1.0) * 3:
+            test.add(math.exp(luck) * wobble, 1.0)
+    assert test.estimate().ratio < 1
+    assert not test.awaits_launch()
+    assert test.verdict() is Verdict.UNDECIDED
 
 
 def test_a_large_difference_needs_but_one_launch() -> None:
@@ -211,7 +231,7 @@ def test_a_threshold_is_missed_once_each_launch_says_so() -> None:
     assert once.awaits_launch(1 / 1.05)
     assert of_launches(rng, [-0.12, -0.12]).below(1 / 1.05)
     unlucky = of_launches(rng, [-0.16, -0.03])
-    assert unlucky.estimate().high < 1 / 1.05
+    assert unlucky.estimate().ratio < 1 / 1.05
     assert not unlucky.below(1 / 1.05)
 
 

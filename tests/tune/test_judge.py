@@ -37,7 +37,7 @@ def test_what_did_not_take_hold_or_broke_parity_is_not() -> None:
 
 
 @pytest.mark.parametrize(
-    ("verdict", "hopeless", "status", "reason"),
+    ("verdict", "unlikely", "status", "reason"),
     [
         (Verdict.SLOWER, True, Status.NO_GAIN, "slower"),
         (Verdict.SAME, False, Status.NO_GAIN, "not faster"),
@@ -46,8 +46,16 @@ def test_what_did_not_take_hold_or_broke_parity_is_not() -> None:
     ],
 )
 def test_no_gain_is_said_of_what_has_none_not_of_what_time_did_not_tell(
-    verdict: Verdict, hopeless: bool, status: Status, reason: str
+    verdict: Verdict, unlikely: bool, status: Status, reason: str
 ) -> None:
-    found = fate(replace(RACE, verdict=verdict, hopeless=hopeless))
+    found = fate(replace(RACE, verdict=verdict, gain_unlikely=unlikely))
     assert found.status is status
     assert found.reason.startswith(reason)
+
+
+def test_a_gain_that_fresh_processes_did_not_repeat_is_none() -> None:
+    found = fate(replace(RACE, gain_unlikely=True, launches=2))
+    assert (found.status, found.reason) == (
+        Status.NO_GAIN,
+        "fresh processes did not repeat the gain",
+    )

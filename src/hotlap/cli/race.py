@@ -33,7 +33,7 @@ class TwoCommands(click.Command):
 @click.command(cls=TwoCommands, context_settings=COMMAND)
 @click.option(
     "--max-slowdown",
-    type=float,
+    type=click.FloatRange(0.01, 100),
     metavar="RATIO",
     help="Exit with 1 when B is shown to be slower than RATIO times A, such as 1.05.",
 )

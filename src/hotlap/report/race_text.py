@@ -12,7 +12,7 @@ from rich.table import Table
 from hotlap.report.words import duration, interval, ratio, verdict
 from hotlap.trial.command import shown
 from hotlap.trial.race import Race
-from hotlap.trial.stats import Estimate, Verdict
+from hotlap.trial.stats import Estimate
 
 
 @contextmanager
@@ -20,7 +20,7 @@ def live(out: Console, seconds: float, *, enabled: bool) -> Iterator[Callable[[E
     """One line that follows a race of so many seconds, or says what goes on where none can."""
     if not (enabled and out.is_terminal):
         if enabled:
-            out.print(f"settling both commands, then racing for {duration(seconds)} at most")
+            out.print(f"settling both commands, then racing for {duration(seconds)} or less")
         yield lambda _: None
         return
     with out.status("settling both commands") as status:
@@ -36,14 +36,13 @@ def show(out: Console, race: Race, commands: Sequence[Sequence[str]]) -> None:
         table.add_row(letter, duration(step), shown(command))
     out.print(table)
     e = race.estimate
-    out.print(f"\n[bold]{verdict(race.verdict)}[/]")
+    said = verdict(race.verdict, unrepeated=race.unrepeated)
+    out.print(f"\n[bold]{said if race.too_slow is None else ALLOWED[race.too_slow]}[/]")
     out.print(
         f"speed B over A {ratio(e.ratio)} {interval(e)} "
-        f"({e.level:.0%} interval, from {e.pairs} pairs of blocks in {race.launches} "
-        f"launch{'es' if race.launches > 1 else ''}, {UNITS[race.unit]})",
+        f"({e.level:.0%} interval, from {e.pairs} pairs of blocks{_launches(race)}, "
+        f"{UNITS[race.unit]})",
     )
-    if race.verdict is Verdict.UNDECIDED and not e.low <= 1 <= e.high:
-        out.print(UNREPEATED, style="dim")
     out.print(
         f"CPU time A over B {race.cpu:.2f}, peak memory A over B {race.memory:.2f}", style="dim"
     )
@@ -53,10 +52,14 @@ def show(out: Console, race: Race, commands: Sequence[Sequence[str]]) -> None:
         out.print(f"B's longer start is earned back after {race.break_even:.0f} steps", style="dim")
 
 
-UNREPEATED = (
-    "two processes of one program can differ by this much, and fresh ones have not repeated it: "
-    "--budget gives it more time"
-)
+def _launches(race: Race) -> str:
+    """How many, where processes last for many pairs."""
+    if not race.lockstep:
+        return ""
+    return f" in {race.launches} launches" if race.launches > 1 else " in 1 launch"
+
+
+ALLOWED = {True: "B is slower than allowed", False: "B is not slower than allowed"}
 UNITS = {
     "epoch": "whole epochs timed",
     "step": "plain steps timed: epoch starts, evaluations and checkpoints left out",

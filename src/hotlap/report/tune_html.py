@@ -9,7 +9,7 @@ from jinja2 import Environment, PackageLoader, select_autoescape
 from hotlap import __version__
 from hotlap.core.recipe import Recipe
 from hotlap.core.registry import technique
-from hotlap.report.words import duration, interval, named, ratio
+from hotlap.report.words import duration, interval, named, ratio, with_recipe
 from hotlap.trial.command import shown
 from hotlap.trial.stats import Estimate
 from hotlap.tune.result import TuneResult
@@ -30,7 +30,9 @@ def render(result: TuneResult, recipe: Recipe) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    jinja.filters |= {"ratio": ratio, "interval": interval, "duration": duration}
+    jinja.filters |= {
+        "ratio": ratio, "interval": interval, "duration": duration, "with_recipe": with_recipe,
+    }  # fmt: skip
     raced = [row for row in result.outcomes if row.race or row.status == "crashed"]
     scale = Scale([row.race.estimate for row in raced if row.race])
     return jinja.get_template("tune.html").render(

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from hotlap.report import tune_table
 from hotlap.report.findings_text import show_steps
-from hotlap.report.words import duration, hanging, interval, named, ratio
+from hotlap.report.words import duration, hanging, interval, named, ratio, with_recipe
 from hotlap.trial.race import Race
 from hotlap.trial.stats import Estimate
 from hotlap.tune.result import Advice, Outcome, Status, TuneResult
@@ -137,7 +137,7 @@ def _show_final(out: Console, result: TuneResult) -> None:
     assert result.final_parity is not None
     e = result.final.estimate
     out.print(
-        f"\n[bold]{ratio(e.ratio)} {interval(e)}[/] faster with the whole recipe: "
+        f"\n[bold]{ratio(e.ratio)} {interval(e)}[/] {with_recipe(e)}: "
         f"{duration(result.final.a_step)} a step became {duration(result.final.b_step)} "
         f"({e.pairs} pairs)"
     )
@@ -147,6 +147,8 @@ def _show_final(out: Console, result: TuneResult) -> None:
     )
     if not result.final_parity.kept:
         out.print("the whole recipe broke parity and was not written", style="bold red")
+    elif not result.confirmed:
+        out.print("the whole recipe is slower and was not written", style="bold red")
     _show_needed(out, result, "everything")
 
 

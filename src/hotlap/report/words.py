@@ -74,8 +74,16 @@ def hanging(text: str, width: int, first: str = "", then: str = "") -> str:
     )
 
 
-def verdict(found: Verdict) -> str:
-    """The verdict of a race of A and B, in words."""
+def with_recipe(found: Estimate) -> str:
+    """What the final race of a recipe says."""
+    shown = "faster with the whole recipe"
+    return shown if found.low > 1 else f"not shown to be {shown}, as each part of it was"
+
+
+def verdict(found: Verdict, *, unrepeated: bool = False) -> str:
+    """The verdict of a race of A and B, in words; `unrepeated` as of `Race`."""
+    if unrepeated:
+        return "undecided: they differ, but fresh processes of both have not repeated it"
     if found is Verdict.FASTER:
         return "B is faster"
     if found is Verdict.SLOWER:

@@ -33,14 +33,24 @@ CLIP = 3.0
 MAD_TO_SD = 1.4826  # the MAD of a normal distribution is its standard deviation / 1.4826
 
 
-def log_interval(units: Sequence[float], alpha: float) -> tuple[float, float]:
-    """Centre and half-width at confidence 1 - alpha; nan and inf for no units."""
-    if not units:
-        return math.nan, math.inf
-    clipped, inflation = clip(units)
-    centre = fmean(clipped)
-    variation = inflation * sum((unit - centre) ** 2 for unit in clipped)
-    return centre, half_width(len(clipped), variation, alpha)
+def log_interval(launches: Sequence[Sequence[float]], alpha: float) -> tuple[float, float, float]:
+    """Centre, low and high at confidence 1 - alpha; nan, -inf and inf for no units.
+
+    Each launch is clipped by itself and counts alike. Of several the interval covers what each of
+    them reads: how much launches differ is more than two or three of them can tell.
+    """
+    read = [clip(units) for units in launches if units]
+    if not read:
+        return math.nan, -math.inf, math.inf
+    centres = [fmean(units) for units, _ in read]
+    centre, n = fmean(centres), sum(len(units) for units, _ in read)
+    variation = sum(
+        inflation * sum((unit - own) ** 2 for unit in units)
+        for (units, inflation), own in zip(read, centres, strict=True)
+    )
+    uneven = math.sqrt(n * sum(1 / len(units) for units, _ in read)) / len(read)
+    half = uneven * half_width(n, variation, alpha)
+    return centre, min(centre - half, *centres), max(centre + half, *centres)
 
 
 def half_width(n: int, variation: float, alpha: float) -> float:

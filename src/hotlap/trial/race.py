@@ -17,7 +17,7 @@ from hotlap.trial.trial import Block
 
 EXTENSION = 3.0
 LARGE = 1.5
-AGAIN = 4  # pairs that another launch must leave time for
+AGAIN = 4  # pairs that another launch is given at the least
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,10 @@ class Race:
     `unit` says what was timed: `epoch` (whole epochs with all that is in them) or `step` (plain
     steps; epoch starts, evaluations and checkpoints left out). `lockstep` is False where memory
     did not allow two live processes. `cpu` compares CPU time a step, a witness of contention.
-    `launches`: how often both were launched. `too_slow`: whether B is shown to be slower than the
-    rules' threshold allows. `hopeless`: whether a gain worth having is unlikely.
+    `launches`: how often both were launched to see whether they differ again. `unrepeated`: whether
+    they differ, but not in enough launches. `too_slow`: whether B is slower than the rules'
+    threshold allows; None where that is not shown, or there is none. `gain_unlikely`: whether a
+    gain worth having is.
     """
 
     estimate: Estimate
@@ -43,8 +45,9 @@ class Race:
     b_warmup: float
     seconds: float
     launches: int = 1
-    too_slow: bool = False
-    hopeless: bool = False
+    unrepeated: bool = False
+    too_slow: bool | None = None
+    gain_unlikely: bool = False
 
     @property
     def break_even(self) -> float:
@@ -58,7 +61,7 @@ class Rules:
     """When a race may stop.
 
     `precision` asks for a half-width of the log interval; `seconds` bounds the racing itself, once
-    `fewest_pairs` have been run;
+    `fewest_pairs` have been run, and `AGAIN` of each further launch;
     `until_gain` stops as soon as a gain worth having is excluded, and gives a candidate that looks
     like one longer to prove it: up to `EXTENSION` times, and beyond that where it looks at least
     `LARGE`, but no longer than `most` seconds in all; `threshold` races on until the interval lies
@@ -91,7 +94,7 @@ def race(a: Side, b: Side, rules: Rules, on_pair: OnPair = lambda _: None) -> Ra
     begin = time.monotonic()
     together = _settle_both(a, b)
     runner = _Runner(a, b, together)
-    launches = rules.launches if together else 1  # of those that are not, each pair is launched
+    launches = rules.launches if together else 1  # else pair after pair is of fresh processes
     test = PairedTest(rules.min_effect, rules.alpha, rules.candidates, launches)
     start = time.monotonic()
     launching = 0.0
@@ -101,13 +104,13 @@ def race(a: Side, b: Side, rules: Rules, on_pair: OnPair = lambda _: None) -> Ra
         if _enough(test, rules):
             break
         spent = time.monotonic() - start
-        if runner.pairs >= rules.fewest_pairs and spent > _allowed(test, rules, launching):
+        fewest = rules.fewest_pairs + AGAIN * (test.launches - 1)
+        if runner.pairs >= fewest and spent > _allowed(test, rules, launching):
             break
         if test.awaits_launch(rules.threshold):
-            pair = (spent - launching) / runner.pairs
-            if rules.until_gain and spent + a.start_up + b.start_up + AGAIN * pair > rules.most:
-                break
-            launching += runner.relaunch(test)
+            again = a.start_up + b.start_up + AGAIN * (spent - launching) / runner.pairs
+            if not rules.until_gain or spent + again < rules.most:
+                launching += runner.relaunch(test)
     return runner.outcome(test, rules, time.monotonic() - begin)
 
 
@@ -130,8 +133,16 @@ def _enough(test: PairedTest, rules: Rules) -> bool:
     if rules.until_gain and test.no_gain():
         return True
     if rules.threshold is not None:
-        return test.below(rules.threshold) or test.estimate().low > rules.threshold
+        return _too_slow(test, rules.threshold) is not None
     return test.settled(rules.precision)
+
+
+def _too_slow(test: PairedTest, threshold: float | None) -> bool | None:
+    if threshold is None:
+        return None
+    if test.below(threshold):
+        return True
+    return False if test.estimate().low > threshold else None
 
 
 def _settle_both(a: Side, b: Side) -> bool:
@@ -188,7 +199,7 @@ class _Runner:
         test.add(self._time(a), self._time(b))
 
     def relaunch(self, test: PairedTest) -> float:
-        """Give both a fresh process, in the other order; return the seconds that took."""
+        """Give both a fresh process, B first; return the seconds that took."""
         begin = time.monotonic()
         self.a.close()
         self.b.close()
@@ -223,8 +234,9 @@ class _Runner:
             b_warmup=b_pace.warmup,
             seconds=seconds,
             launches=test.launches,
-            too_slow=rules.threshold is not None and test.below(rules.threshold),
-            hopeless=test.no_gain(),
+            unrepeated=test.unrepeated(),
+            too_slow=_too_slow(test, rules.threshold),
+            gain_unlikely=test.no_gain(),
         )
 
 

@@ -11,9 +11,8 @@ time", repeat measurements at the level of executions for the same reason). See 
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from itertools import chain
 from statistics import fmean
 
 from hotlap.trial.interval import clip, log_interval
@@ -85,10 +84,6 @@ class PairedTest:
         """The launches of both sides that were seen so far."""
         return len(self._launches)
 
-    @property
-    def _units(self) -> list[float]:
-        return list(chain.from_iterable(self._launches))
-
     def relaunched(self) -> None:
         """Both sides are fresh processes from here on."""
         self._launches.append([])
@@ -105,12 +100,11 @@ class PairedTest:
 
     def estimate(self) -> Estimate:
         """Give the ratio and its interval so far; nan in (0, inf) before the first pair."""
-        centre, half = log_interval(self._units, self._alpha)
-        known = half < math.inf
+        centre, low, high = log_interval(self._launches, self._alpha)
         return Estimate(
             ratio=_exp(centre),
-            low=_exp(centre - half) if known else 0.0,
-            high=_exp(centre + half) if known else math.inf,
+            low=_exp(low),
+            high=_exp(high),
             pairs=sum(map(len, self._launches)),
             level=1 - self._alpha,
         )
@@ -119,79 +113,93 @@ class PairedTest:
         """FASTER or SLOWER by at least min_effect, SAME to within it, or UNDECIDED.
 
         Never before `FEWEST` pairs, and the interval must clear 1 by half of min_effect, as on a
-        real machine neighbouring pairs are not independent; never before as many launches as were
-        asked for show it, but for a difference beyond `CLEAR`.
+        real machine neighbouring pairs are not independent. FASTER and SLOWER need one launch,
+        two or as many as were asked for, the more the smaller the difference.
         """
-        seen = self._of_all_pairs()
-        edge = self._edge_of(seen)
-        return seen if edge is None or self._repeated(edge) else Verdict.UNDECIDED
+        return Verdict.UNDECIDED if self.unrepeated() else self._of_all_pairs()
+
+    def unrepeated(self) -> bool:
+        """Whether all pairs show a difference that not enough launches do."""
+        edge = self._edges.get(self._of_all_pairs())
+        return edge is not None and not self._repeated(edge)
 
     def below(self, threshold: float) -> bool:
-        """Whether the ratio is shown to be less, in as many launches as were asked for."""
-        edge = _Edge(math.log(threshold), below=True)
-        return edge.passed_by(self._units, self._alpha) and self._repeated(edge)
+        """Whether the ratio is shown to be less, in as many launches as that takes."""
+        edge = self._threshold(threshold)
+        return self._passed(edge) and self._repeated(edge)
 
     def awaits_launch(self, threshold: float | None = None) -> bool:
-        """Whether all pairs and the latest launch show what fresh processes have yet to repeat."""
-        edges = [self._edge_of(self._of_all_pairs())]
-        if threshold is not None:
-            edges.append(_Edge(math.log(threshold), below=True))
-        return self.launches < self._most and any(
-            edge.passed_by(self._units, self._alpha)
-            and edge.passed_by(self._launches[-1], self._alpha)
-            and not self._repeated(edge)
+        """Whether all pairs and every launch show what fresh processes have yet to repeat.
+
+        What looks as if it will do with one launch is given some more pairs of it.
+        """
+        edges = [edge for edge in [self._edges.get(self._of_all_pairs())] if edge is not None]
+        if threshold is not None and self._passed(self._threshold(threshold)):
+            edges.append(self._threshold(threshold))
+        return any(
+            self.launches < self._needed(edge)
+            and all(edge.passed_by([units], self._alpha) for units in self._launches)
+            and not (self._far(edge) > CLEAR and len(self._launches[0]) < 2 * FEWEST)
             for edge in edges
-            if edge is not None
         )
+
+    @property
+    def _edges(self) -> "dict[Verdict, _Edge]":
+        """What all pairs and each launch must lie beyond for a verdict."""
+        margin = math.log(self._effect) / 2
+        return {
+            Verdict.FASTER: _Edge(margin, below=False),
+            Verdict.SLOWER: _Edge(-margin, below=True),
+        }
+
+    def _threshold(self, ratio: float) -> "_Edge":
+        return _Edge(math.log(ratio), below=True, origin=math.log(ratio))
 
     def _of_all_pairs(self) -> Verdict:
         """The verdict if it did not matter which launch a pair is of."""
         now = self.estimate()
         if now.pairs < FEWEST:
             return Verdict.UNDECIDED
-        margin = math.sqrt(self._effect)
-        if now.low > margin and now.ratio >= self._effect:
-            return Verdict.FASTER
-        if now.high < 1 / margin and now.ratio <= 1 / self._effect:
-            return Verdict.SLOWER
+        for verdict, edge in self._edges.items():
+            if self._passed(edge) and self._far(edge) >= self._effect:
+                return verdict
         if 1 / self._effect < now.low and now.high < self._effect:
             return Verdict.SAME
         return Verdict.UNDECIDED
 
-    def _edge_of(self, seen: Verdict) -> "_Edge | None":
-        """What each launch must lie beyond for this verdict."""
-        margin = math.log(self._effect) / 2
-        edges = {
-            Verdict.FASTER: _Edge(margin, below=False),
-            Verdict.SLOWER: _Edge(-margin, below=True),
-        }
-        return edges.get(seen)
+    def _passed(self, edge: "_Edge") -> bool:
+        return edge.passed_by(self._launches, self._alpha)
+
+    def _far(self, edge: "_Edge") -> float:
+        """The factor by which the ratio lies beyond the edge's origin."""
+        centre, *_ = log_interval(self._launches, self._alpha)
+        return _exp(edge.origin - centre if edge.below else centre - edge.origin)
 
     def _repeated(self, edge: "_Edge") -> bool:
         """Whether enough launches lie beyond it, each by itself."""
         return self.launches >= self._needed(edge) and all(
-            edge.passed_by(units, self._alpha) for units in self._launches
+            edge.passed_by([units], self._alpha) for units in self._launches
         )
 
     def _needed(self, edge: "_Edge") -> int:
-        """How many launches, by how far beyond it all pairs lie."""
-        if edge.passed_by(self._units, self._alpha, by=math.log(CLEAR)):
+        """How many launches, by how far beyond its origin all pairs lie."""
+        if edge.clear(CLEAR).passed_by(self._launches, self._alpha):
             return 1
-        centre, _ = log_interval(self._units, self._alpha)
-        return min(2, self._most) if abs(centre - edge.at) > math.log(SMALL) else self._most
+        return min(2, self._most) if self._far(edge) > SMALL else self._most
 
     def no_gain(self) -> bool:
         """Whether a gain of min_effect is out of reach: enough to drop a candidate.
 
         That drops some that do gain, but calls none faster that is not, so it need not hold under
-        peeking: from four pairs on, the ratio lies `HOPE` standard errors below what counts.
+        peeking: from four pairs of a launch on, it is enough that in that launch the ratio lies
+        `HOPE` standard errors below what counts.
         """
         if self.estimate().high < self._effect:
             return True
-        if self.estimate().pairs < 4:
+        n = len(self._launches[-1])
+        if n < 4:
             return False
-        units, inflation = clip(self._units)
-        n = len(units)
+        units, inflation = clip(self._launches[-1])
         error = math.sqrt(inflation * sum((u - fmean(units)) ** 2 for u in units) / (n * (n - 1)))
         return fmean(units) + HOPE * error < math.log(self._effect)
 
@@ -207,21 +215,30 @@ class PairedTest:
         """Whether there is a verdict, and log(ratio) is known to within +- precision if given."""
         if self.verdict() is Verdict.UNDECIDED:
             return False
-        return precision is None or log_interval(self._units, self._alpha)[1] <= precision
+        _, low, high = log_interval(self._launches, self._alpha)
+        return precision is None or (high - low) / 2 <= precision
 
 
 @dataclass(frozen=True)
 class _Edge:
-    """A value of log(A / B), and the side of it that something has to be shown to lie on."""
+    """A value of log(A / B), and the side of it that something has to be shown to lie on.
+
+    How far beyond counts from `origin`.
+    """
 
     at: float
     below: bool
+    origin: float = 0.0
 
-    def passed_by(self, units: Sequence[float], alpha: float, by: float = 0.0) -> bool:
-        """Whether the whole interval lies beyond it, by so much."""
-        centre, half = log_interval(units, alpha)
-        beyond = self.at - centre if self.below else centre - self.at
-        return beyond - half > by
+    def passed_by(self, launches: Sequence[Sequence[float]], alpha: float) -> bool:
+        """Whether the whole interval lies beyond it."""
+        _, low, high = log_interval(launches, alpha)
+        return high < self.at if self.below else low > self.at
+
+    def clear(self, factor: float) -> "_Edge":
+        """The edge that lies further from the origin by this factor."""
+        far = math.log(factor)
+        return replace(self, at=self.origin - far if self.below else self.origin + far)
 
 
 def _exp(value: float) -> float:

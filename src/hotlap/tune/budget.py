@@ -78,8 +78,12 @@ class Budget:
 
     @property
     def launches(self) -> int:
-        """In how many launches a candidate's small gain must show."""
-        return 1 if self.tight else LAUNCHES
+        """In how many launches the small gain of a candidate that is live now must show.
+
+        In one where the time is tight, or would not suffice for one more of both.
+        """
+        again = 2 * self.start_up + 2 * self.shortest
+        return LAUNCHES if not self.tight and self.for_gain() > again else 1
 
     @property
     def floor_pairs(self) -> int:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from hotlap.core.errors import TrialFailedError
+from hotlap.core.errors import NotReachedError, TrialFailedError
 from hotlap.core.registry import technique
 from hotlap.trial.race import Race, Rules, race
 from hotlap.trial.side import Side
@@ -44,7 +44,7 @@ class Field:
         rules = replace(plain, **more)  # type: ignore[arg-type]
         try:
             return race(a, b, rules, self.watcher.pair)
-        except TrialFailedError as error:
+        except (TrialFailedError, NotReachedError) as error:
             if not _not_its_fault(a, b):
                 raise
             self.watcher.stage(f"what is raced against failed ({error}); once more from its start")

@@ -31,7 +31,9 @@ def judged(row: Outcome, side: Side) -> Outcome:
 def _not_kept(found: Race) -> tuple[Status, str]:
     if found.verdict is Verdict.SLOWER:
         return Status.NO_GAIN, "slower"
-    if found.verdict is Verdict.SAME or found.hopeless:
+    if found.gain_unlikely and found.launches > 1:
+        return Status.NO_GAIN, "fresh processes did not repeat the gain"
+    if found.verdict is Verdict.SAME or found.gain_unlikely:
         return Status.NO_GAIN, "not faster"
     return Status.UNDECIDED, "the time it had did not tell; --budget gives it more"
 

@@ -94,5 +94,7 @@ class TuneResult:
 
     @property
     def confirmed(self) -> bool:
-        """Whether the whole recipe was raced against the plain script and kept parity."""
-        return self.final is not None and self.final_parity is not None and self.final_parity.kept
+        """Whether the whole recipe was raced, kept parity, and is not slower than the script."""
+        if self.final is None or self.final_parity is None:
+            return False
+        return self.final_parity.kept and self.final.estimate.high > 1

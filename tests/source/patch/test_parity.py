@@ -34,7 +34,7 @@ def test_patched_scripts_race_level_with_run(name, tmp_path):
     for number in range(3):
         folder = tmp_path / str(number)
         folder.mkdir()
-        found = run_against_patched(name, folder, Rules(seconds=20, precision=0.01))
+        found = run_against_patched(name, folder, Rules(seconds=20, precision=0.01, launches=1))
         assert found.parity.kept, found.parity.reason
         rounds.append(found.race.estimate)
     ratio = geometric_mean(estimate.ratio for estimate in rounds)

@@ -1,7 +1,7 @@
 """Boundaries around the DataLoader: its start, and the waits for its batches."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import get_ident
 from typing import Any
 
@@ -10,6 +10,7 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from hotlap.seam.patch import replaced
 from hotlap.seam.probe.arrays import arrays
+from hotlap.seam.probe.loaders import Known
 from hotlap.seam.probe.phases import CHECKING, DATA, LOADER, OPEN, RESTING
 from hotlap.seam.probe.recorder import Recorder
 from hotlap.seam.where import place
@@ -33,7 +34,8 @@ def feeding(rec: Recorder) -> Iterator[None]:
 def _construction(rec: Recorder, original: Any) -> Any:
     def __init__(loader: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
         original(loader, *args, **kwargs)
-        rec.loaders.note(loader, place())
+        with suppress(Exception):  # whatever is odd about it, the program goes on
+            rec.loaders.note(loader, place())
 
     return __init__
 
@@ -51,12 +53,20 @@ def _start(rec: Recorder, original: Any) -> Any:
         mark(LOADER)
         try:
             iterator = original(loader)
-            setattr(iterator, LOADER_OF, rec.loaders.known(loader))
+            with suppress(Exception):
+                setattr(iterator, LOADER_OF, _feeds(rec, loader))
             return iterator
         finally:
             mark(CHECKING if line.evaluations.going_on else line.base)
 
     return __iter__
+
+
+def _feeds(rec: Recorder, loader: Any) -> Known:
+    known = rec.loaders.known(loader)
+    if rec.begun:  # before, it may be for means and deviations
+        rec.loaders.use(known)
+    return known
 
 
 def _wait(rec: Recorder, original: Any) -> Any:

@@ -106,7 +106,8 @@ class _Known:
             samples, tokens = batch_of(args, kwargs)
             rec.samples += samples
             rec.tokens += tokens
-            rec.training_loader = rec.feeding
+            if rec.feeding is not rec.training_loader:
+                rec.fed_by(rec.feeding)
 
     def _first(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         rec, tensor = self._rec, first_tensor((*args, *kwargs.values()))

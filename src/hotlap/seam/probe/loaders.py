@@ -32,27 +32,37 @@ class Known:
 
 
 class Loaders:
-    """All that were made so far; `kinds` in the order they came in, equal ones once."""
+    """Those that were made, by identity: how a user's class compares is its own affair."""
 
     def __init__(self) -> None:
-        self.kinds: dict[Kind, None] = {}
-        self._known: weakref.WeakKeyDictionary[Any, Known] = weakref.WeakKeyDictionary()
+        self._known: dict[int, Known] = {}
+        self._used: dict[Kind, None] = {}
 
     def note(self, loader: Any, place: str) -> None:
         """A loader has been made here."""
-        kind = _kind(loader, place)
-        self.kinds[kind] = None
-        self._known[loader] = Known(kind, weakref.ref(loader))
+        key = id(loader)
+        self._known[key] = Known(
+            _kind(loader, place), weakref.ref(loader, lambda _: self._known.pop(key, None))
+        )
 
     def known(self, loader: Any) -> Known:
         """What is known of a loader; one that nobody saw made (unpickled) is noted first."""
-        if loader not in self._known:
+        if id(loader) not in self._known:
             self.note(loader, "")
-        return self._known[loader]
+        return self._known[id(loader)]
+
+    def use(self, known: Known) -> None:
+        """The training, or an evaluation within it, takes batches of this one."""
+        self._used[known.kind] = None
+
+    @property
+    def kinds(self) -> list[Kind]:
+        """Of those that were used, and of those that are still there; equal ones once."""
+        return list(self._used | {known.kind: None for known in self._known.values()})
 
     def facts(self) -> dict[str, Any]:
-        """What the techniques' `needs` ask for."""
-        kinds = list(self.kinds)
+        """What the techniques' `needs` ask for; `loaders` counts kinds."""
+        kinds = self.kinds
         return {
             "loaders": len(kinds),
             "loader_serial": any(not kind.workers for kind in kinds),

@@ -131,6 +131,12 @@ class Recorder:
         """
         self._shared |= optimizer is self.latest
 
+    def fed_by(self, loader: Known | None) -> None:
+        """A training call takes what this loader gave last."""
+        self.training_loader = loader
+        if loader is not None:
+            self.loaders.use(loader)
+
     def turned(self, optimizer: Optimizer) -> bool:
         """An optimizer step is over; True if it ends a step of the training."""
         if optimizer is not self.latest:
