@@ -132,3 +132,8 @@ def test_layers_have_their_table_and_their_worst():
     assert "and 2 more" not in text
     many = [{**row, "layer": f"layer{i}"} for i in range(20)]
     assert "and 6 more" in printed(profile(layers={"rows": many, "left_out": 2}))
+
+
+def test_steps_that_vary_manifold_are_warned_of():
+    assert "steps vary 10-fold" in printed(profile(step_p10=0.0136, step_p90=0.136))
+    assert "vary" not in printed(profile())

@@ -36,6 +36,17 @@ def test_why_it_is_undecided_is_told() -> None:
     assert "have not repeated it" in shown(replace(UNDECIDED, unrepeated=True))
 
 
+def test_programs_that_end_soon_are_told_to_train_longer() -> None:
+    assert "started again 30 times" in shown(replace(FOUND, restarts=30))
+    assert "started again" not in shown(replace(FOUND, restarts=2))
+
+
+def test_only_what_is_faster_earns_its_start_back() -> None:
+    late = replace(FOUND, b_warmup=1.0)
+    assert "earned back after 500 steps" in shown(late)
+    assert "earned back" not in shown(replace(late, verdict=Verdict.UNDECIDED))
+
+
 def test_with_a_limit_it_is_told_whether_it_holds() -> None:
     assert "B is slower than allowed" in shown(replace(FOUND, too_slow=True))
     assert "B is not slower than allowed" in shown(replace(UNDECIDED, too_slow=False))
@@ -46,7 +57,7 @@ def test_a_pipe_is_told_once_what_goes_on() -> None:
     out = Console(width=100, force_terminal=False)
     with out.capture() as capture, race_text.live(out, 60.0, enabled=True) as on_pair:
         on_pair(FOUND.estimate)
-    assert capture.get() == "settling both commands, then racing for 60.0 s or less\n"
+    assert capture.get() == "settling both commands, then racing for about 60.0 s\n"
     with out.capture() as capture, race_text.live(out, 60.0, enabled=False):
         pass
     assert not capture.get()

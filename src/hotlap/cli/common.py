@@ -58,7 +58,21 @@ def time_span(text: str) -> float:
     match = _SPAN.fullmatch(text.strip())
     if match is None:
         raise click.BadParameter(f"{text!r} is no time span; try 90s, 5m or 1h")
-    return float(match[1]) * _SECONDS[match[2]]
+    seconds = float(match[1]) * _SECONDS[match[2]]
+    if not seconds:
+        raise click.BadParameter("no time at all; try 90s, 5m or 1h")
+    return seconds
+
+
+class Number(click.FloatRange):
+    """A number within a range; `nan`, which lies in none, is refused as well."""
+
+    def convert(self, value: Any, *about: Any) -> Any:
+        """Take the option's text."""
+        found = super().convert(value, *about)
+        if math.isnan(found):
+            self.fail(f"{value!r} is not a number.", *about)
+        return found
 
 
 def console(*, err: bool = False) -> "Console":

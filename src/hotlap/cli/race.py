@@ -5,6 +5,7 @@ import click
 from hotlap.cli.common import (
     COMMAND,
     NEGATIVE,
+    Number,
     common,
     console,
     folder,
@@ -33,9 +34,10 @@ class TwoCommands(click.Command):
 @click.command(cls=TwoCommands, context_settings=COMMAND)
 @click.option(
     "--max-slowdown",
-    type=click.FloatRange(0.01, 100),
+    type=Number(1, 100),
     metavar="RATIO",
-    help="Exit with 1 when B is shown to be slower than RATIO times A, such as 1.05.",
+    help="Exit with 1 when B is shown to take more than RATIO times as long as A, such as 1.05; "
+    "with 0 when it does not, or that could not be told.",
 )
 @click.option(
     "--budget",
@@ -44,16 +46,21 @@ class TwoCommands(click.Command):
     show_default=True,
     type=time_span,
     metavar="TIME",
-    help="Longest time to race.",
+    help="Time to race; six pairs of blocks are run in any case, and launching comes on top.",
 )
 @click.option(
     "--min-effect",
     default=0.02,
     show_default=True,
+    type=Number(0, 1, min_open=True),
+    metavar="SHARE",
     help="Smallest difference worth having, as a share.",
 )
 @click.option(
-    "--precision", type=float, help="Race on until the interval is as narrow as this share."
+    "--precision",
+    type=Number(0, min_open=True),
+    metavar="SHARE",
+    help="Race on until the interval is as narrow as this share.",
 )
 @click.option("--seed", default=0, show_default=True, help="Seed where a script sets none.")
 @common
@@ -75,15 +82,18 @@ def race(ctx: click.Context, max_slowdown: float | None, budget: float, min_effe
         raise UsageError("two commands are needed", "hotlap race CMD_A... -- CMD_B...")
     here = folder()
     pipe = stdin_copy(here)
+    logs = [here / f"race-{letter}.log" for letter in "ab"]
+    for log in logs:
+        log.unlink(missing_ok=True)
     sides = [
         Side(
             Setting(
                 normalise(words), Mode.RACE, seed=seed, scratch=here / "scratch", stdin=pipe,
-                output=here / f"race-{letter}.log",
+                output=log,
             ),
             patience,
         )
-        for letter, words in zip("ab", (command, ctx.meta["second"]), strict=True)
+        for log, words in zip(logs, (command, ctx.meta["second"]), strict=True)
     ]  # fmt: skip
     threshold = None if max_slowdown is None else 1.0 / max_slowdown
     rules = Rules(min_effect, seconds=budget, precision=precision, threshold=threshold)

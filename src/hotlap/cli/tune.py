@@ -168,5 +168,13 @@ def _say_what_is_next(result: "TuneResult", recipe: Path, here: Path, *, worth: 
     if worth:
         click.echo(f"\nwritten to {recipe}; use it: hotlap run {shown(result.command)}")
     else:
-        click.echo(f"\n{recipe} is not written: nothing was shown to be worth keeping")
+        click.echo(f"\n{recipe} is not written{_why_not(result)}")
     click.echo(f"report: {here / 'report.html'}")
+
+
+def _why_not(result: "TuneResult") -> str:
+    """Why there is no recipe, where the outcome has not said so."""
+    if result.kept:
+        return ""
+    raced = any(row.race for row in result.outcomes)
+    return ": nothing was shown to be worth keeping" if raced else ": nothing was raced"

@@ -11,6 +11,11 @@ from hotlap.report.words import count, duration, hanging, shortened, size
 BAR = 24
 LINES = 3
 SMALL = 0.01
+UNSTEADY = 6
+UNSTEADY_SAYS = (
+    "where the data does not, the machine is busy, or its threads are too many for it (try "
+    "OMP_NUM_THREADS=1)"
+)
 
 
 def show(out: Console, profile: Profile, *, brief: bool = False) -> None:
@@ -45,6 +50,9 @@ def _show_step(out: Console, profile: Profile) -> None:
         f"[bold]{duration(profile.step)} a step[/] on {profile.device}, over {profile.steps} steps "
         f"(80 % of them {spread}){detail}"
     )
+    if profile.step_p90 > UNSTEADY * profile.step_p10:
+        times = f"{profile.step_p90 / profile.step_p10:.0f}-fold"
+        out.print(f"steps vary {times}: {UNSTEADY_SAYS}", style="yellow")
     rates = [f"{profile.samples_per_second:,.0f} samples/s"] if profile.samples_per_second else []
     if profile.tokens_per_second:
         rates.append(f"{profile.tokens_per_second:,.0f} tokens/s")

@@ -12,7 +12,7 @@ from rich.table import Table
 from hotlap.report.words import duration, interval, ratio, verdict
 from hotlap.trial.command import shown
 from hotlap.trial.race import Race
-from hotlap.trial.stats import Estimate
+from hotlap.trial.stats import Estimate, Verdict
 
 
 @contextmanager
@@ -20,7 +20,7 @@ def live(out: Console, seconds: float, *, enabled: bool) -> Iterator[Callable[[E
     """One line that follows a race of so many seconds, or says what goes on where none can."""
     if not (enabled and out.is_terminal):
         if enabled:
-            out.print(f"settling both commands, then racing for {duration(seconds)} or less")
+            out.print(f"settling both commands, then racing for about {duration(seconds)}")
         yield lambda _: None
         return
     with out.status("settling both commands") as status:
@@ -48,7 +48,13 @@ def show(out: Console, race: Race, commands: Sequence[Sequence[str]]) -> None:
     )
     if not race.lockstep:
         out.print("memory did not allow both at once: blocks ran one after the other", style="dim")
-    if math.isfinite(race.break_even) and race.break_even > 1:
+    if race.restarts > e.pairs:
+        out.print(
+            f"the programs came to their end and were started again {race.restarts} times: let "
+            "them train longer, and the same time gives more pairs",
+            style="dim",
+        )
+    if race.verdict is Verdict.FASTER and 1 < race.break_even < math.inf:
         out.print(f"B's longer start is earned back after {race.break_even:.0f} steps", style="dim")
 
 

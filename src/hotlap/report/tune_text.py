@@ -94,7 +94,7 @@ def show(out: Console, result: TuneResult, *, everything: bool) -> None:
     elif others:
         counts = {s: sum(row.status is s for row in others) for s in Status}
         words = ", ".join(f"{n} {s}" for s, n in counts.items() if n)
-        out.print(f"not raced: {words} (--verbose says why)", style="dim")
+        out.print(f"left out: {words} (--verbose says why)", style="dim")
     for note in result.notes:
         out.print(f"note: {note}")
     _show_final(out, result)

@@ -27,8 +27,9 @@ class Race:
     `unit` says what was timed: `epoch` (whole epochs with all that is in them) or `step` (plain
     steps; epoch starts, evaluations and checkpoints left out). `lockstep` is False where memory
     did not allow two live processes. `cpu` compares CPU time a step, a witness of contention.
-    `launches`: how often both were launched to see whether they differ again. `unrepeated`: whether
-    they differ, but not in enough launches. `too_slow`: whether B is slower than the rules'
+    `launches`: how often both were launched to see whether they differ again. `restarts`: how often
+    one was started again since its program had come to its end. `unrepeated`: whether they differ,
+    but not in enough launches. `too_slow`: whether B is slower than the rules'
     threshold allows; None where that is not shown, or there is none. `gain_unlikely`: whether a
     gain worth having is.
     """
@@ -45,6 +46,7 @@ class Race:
     b_warmup: float
     seconds: float
     launches: int = 1
+    restarts: int = 0
     unrepeated: bool = False
     too_slow: bool | None = None
     gain_unlikely: bool = False
@@ -177,6 +179,7 @@ class _Runner:
         self.a, self.b, self.together = a, b, together
         self.pairs = 0
         self.unit, self.steps = self._unit()
+        self._launched = a.launches + b.launches
         self._a: list[Block] = []
         self._b: list[Block] = []
 
@@ -216,6 +219,12 @@ class _Runner:
     def _time(self, block: Block) -> float:
         return block.step if self.unit == "epoch" else block.plain_step
 
+    def _restarts(self, launches: int) -> int:
+        """Launches beside those made to see whether the sides differ again."""
+        if not self.together:
+            return 0
+        return self.a.launches + self.b.launches - self._launched - 2 * (launches - 1)
+
     def outcome(self, test: PairedTest, rules: Rules, seconds: float) -> Race:
         """Everything the pairs have shown."""
         a_steps, b_steps = sum(x.steps for x in self._a), sum(x.steps for x in self._b)
@@ -234,6 +243,7 @@ class _Runner:
             b_warmup=b_pace.warmup,
             seconds=seconds,
             launches=test.launches,
+            restarts=self._restarts(test.launches),
             unrepeated=test.unrepeated(),
             too_slow=_too_slow(test, rules.threshold),
             gain_unlikely=test.no_gain(),
