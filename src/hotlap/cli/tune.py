@@ -176,5 +176,4 @@ def _why_not(result: "TuneResult") -> str:
     """Why there is no recipe, where the outcome has not said so."""
     if result.kept:
         return ""
-    raced = any(row.race for row in result.outcomes)
-    return ": nothing was shown to be worth keeping" if raced else ": nothing was raced"
+    return ": nothing was shown to be worth keeping" if result.timed else ": nothing was raced"

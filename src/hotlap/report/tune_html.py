@@ -33,7 +33,7 @@ def render(result: TuneResult, recipe: Recipe) -> str:
     jinja.filters |= {
         "ratio": ratio, "interval": interval, "duration": duration, "with_recipe": with_recipe,
     }  # fmt: skip
-    raced = [row for row in result.outcomes if row.race or row.status == "crashed"]
+    raced = result.raced
     scale = Scale([row.race.estimate for row in raced if row.race])
     return jinja.get_template("tune.html").render(
         result=result,

@@ -83,7 +83,7 @@ class Follow:
 
 def show(out: Console, result: TuneResult, *, everything: bool) -> None:
     """The outcome of a tune, on a console."""
-    raced = [row for row in result.outcomes if row.race or row.status is Status.CRASHED]
+    raced = result.raced
     _show_floor(out, result)
     if raced:
         out.print(tune_table.table(raced, out.width))
@@ -129,10 +129,9 @@ def _show_final(out: Console, result: TuneResult) -> None:
         out.print("interrupted: what is kept so far has not been raced as a whole", style="yellow")
         return
     if result.final is None:
-        raced = any(row.race for row in result.outcomes)
         words = "nothing that was raced was shown to make this script faster on this machine"
-        out.print(f"[bold]{words if raced else 'nothing was raced'}[/]")
-        _show_needed(out, result, "everything" if raced else "anything")
+        out.print(f"[bold]{words if result.timed else 'nothing was raced'}[/]")
+        _show_needed(out, result, "everything" if result.timed else "anything")
         return
     assert result.final_parity is not None
     e = result.final.estimate

@@ -29,9 +29,8 @@ class Race:
     did not allow two live processes. `cpu` compares CPU time a step, a witness of contention.
     `launches`: how often both were launched to see whether they differ again. `restarts`: how often
     one was started again since its program had come to its end. `unrepeated`: whether they differ,
-    but not in enough launches. `too_slow`: whether B is slower than the rules'
-    threshold allows; None where that is not shown, or there is none. `gain_unlikely`: whether a
-    gain worth having is.
+    but not in enough launches. `too_slow`: whether B is slower than the rules' threshold allows;
+    None where that is not shown, or there is none. `gain_unlikely`: whether a gain worth having is.
     """
 
     estimate: Estimate

@@ -39,6 +39,7 @@ class Field:
 
         Raises:
             TrialFailedError: B failed, or A a second time.
+            NotReachedError: no step of B was seen in time, or of A a second time.
         """
         plain = Rules(self.orders.min_effect, seconds=seconds, launches=1)
         rules = replace(plain, **more)  # type: ignore[arg-type]

@@ -93,6 +93,16 @@ class TuneResult:
         return [row for row in self.outcomes if row.status is Status.KEPT]
 
     @property
+    def raced(self) -> list[Outcome]:
+        """The rows that were raced, or crashed when they were to be."""
+        return [row for row in self.outcomes if row.race or row.status is Status.CRASHED]
+
+    @property
+    def timed(self) -> bool:
+        """Whether any race came to a figure."""
+        return any(row.race for row in self.outcomes)
+
+    @property
     def confirmed(self) -> bool:
         """Whether the whole recipe was raced, kept parity, and is not slower than the script."""
         if self.final is None or self.final_parity is None:
