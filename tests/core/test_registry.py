@@ -4,6 +4,7 @@ import sys
 import pytest
 
 from hotlap.core.errors import UsageError
+from hotlap.core.facts import FACTS
 from hotlap.core.registry import FOLDER, VARIABLE, technique, techniques
 
 PLAIN = """
@@ -11,7 +12,7 @@ from hotlap.core.numerics import Numerics
 from hotlap.core.technique import Group, How, Technique
 
 technique = Technique(
-    title="A test", group=Group.SCALING, numerics=Numerics.EXACT, how=(How.ADVICE,),
+    title="A test", group=Group.DISTRIBUTED, numerics=Numerics.EXACT, how=(How.ADVICE,),
     why="why", changes="nothing", avoid="never",
 )
 """
@@ -62,3 +63,25 @@ def test_loading_the_registry_imports_no_torch():
         "sys.exit(any(m in sys.modules for m in ('torch', 'numpy')))"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("field", "says"),
+    [
+        ('needs=(Need("cudaa", "no"),)', "fact 'cudaa'"),
+        ('grants=(("cuda_", True),)', "fact 'cuda_'"),
+        ('symptom=Symptom(("memory",), "says", "model")', "phase 'memory'"),
+    ],
+)
+def test_an_unknown_fact_or_phase_is_refused_at_load(tmp_path, monkeypatch, field, says):
+    text = PLAIN.replace("How, Technique", "How, Need, Symptom, Technique")
+    (tmp_path / "mine.py").write_text(text.replace("avoid=", f"{field}, avoid="))
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    with pytest.raises(UsageError, match=says):
+        techniques()
+
+
+def test_each_fact_is_gathered_by_the_probe():
+    seam = FOLDER.parent / "seam"
+    text = "\n".join(path.read_text() for path in seam.rglob("*.py"))
+    assert [name for name in FACTS if f'"{name}"' not in text] == []

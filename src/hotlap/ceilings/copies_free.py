@@ -6,7 +6,7 @@ from hotlap.core.technique import Group, How, Need, Symptom, Technique
 
 technique = Technique(
     title="if copies were free",
-    group=Group.MOVING,
+    group=Group.TRANSFER,
     numerics=Numerics.TRAINING,
     how=(How.MOVE,),
     why="A tensor of the same shape that is on the device already stands in for each copy.",

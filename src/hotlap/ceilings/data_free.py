@@ -6,7 +6,7 @@ from hotlap.core.technique import Group, How, Need, Symptom, Technique
 
 technique = Technique(
     title="if data were free",
-    group=Group.FEEDING,
+    group=Group.DATA_LOADING,
     numerics=Numerics.TRAINING,
     how=(How.MOVE,),
     why="The first batches are replayed, so that no step waits for data.",

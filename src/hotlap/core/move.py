@@ -106,7 +106,28 @@ class Wrap:
     edit: str = ""
 
 
-Move = Keyword | Flag | Env | Call | Wrap
+@dataclass(frozen=True)
+class Swap:
+    """Put another function in the place of a function or a method.
+
+    `targets` are dotted names such as `torch.nn.functional.gelu` or `torch.nn.GELU.forward`. A
+    class itself is never replaced: its method is, so that names imported elsewhere follow and
+    pickled objects keep their class. `replacement` (`module:function`) takes the original and
+    returns a function with the same signature, which may call the original for arguments that it
+    does not serve; only a call that it serves itself counts as applied: it returns
+    `NotImplemented` to hand the call on. `requires` names a module that must be importable, `extra`
+    the requirement to install for it. `written` is the public function (dotted name) that the
+    patcher writes in the place of a call of the first target; without it there is nothing to write.
+    """
+
+    targets: tuple[str, ...]
+    replacement: str
+    requires: str = ""
+    extra: str = ""
+    written: str = ""
+
+
+Move = Keyword | Flag | Env | Call | Wrap | Swap
 
 
 def choice_of(move: Move) -> Choice | None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import MappingProxyType, ModuleType
 
 from hotlap.core.errors import UsageError
+from hotlap.core.facts import check_vocabulary
 from hotlap.core.technique import Technique
 
 FOLDER = Path(__file__).parent.parent / "techniques"
@@ -74,6 +75,7 @@ def _record(path: Path) -> Technique:
     record = getattr(module, "technique", None)
     if not isinstance(record, Technique):
         raise UsageError(f"{path} defines no `technique = Technique(...)`")
+    check_vocabulary(path.stem, record.facts, record.phases)
     return record
 
 

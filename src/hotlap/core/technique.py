@@ -11,13 +11,13 @@ from hotlap.core.pattern import Pattern
 class Group(StrEnum):
     """The part of training a technique works on, in the catalogue's order."""
 
-    FEEDING = "feeding"
-    MOVING = "moving"
-    COMPUTING = "computing"
-    STEPPING = "stepping"
-    REMEMBERING = "remembering"
-    CHECKING = "checking"
-    SCALING = "scaling"
+    DATA_LOADING = "data loading"
+    TRANSFER = "transfer"
+    COMPUTE = "compute"
+    OPTIMIZER = "optimizer"
+    MEMORY = "memory"
+    DEBUGGING = "debugging"
+    DISTRIBUTED = "distributed"
 
 
 class How(StrEnum):
@@ -89,8 +89,8 @@ class Technique:
     `joins` names techniques that are switched on with it where the script lacks what they give.
     `grants` are the facts that hold once it is on. `layout_sensitive`: losses may depend on which
     process draws the random numbers. `whole_epochs`: its gain begins after the first epoch.
-    `on_request`: raced only when the user asks, or when memory runs out. `patterns`: where source
-    shows that it is missing.
+    `on_request`: raced only when the user asks. `saves_memory`: switched on when memory runs out.
+    `patterns`: where source shows that it is missing.
     """
 
     title: str
@@ -111,6 +111,7 @@ class Technique:
     layout_sensitive: bool = False
     whole_epochs: bool = False
     on_request: bool = False
+    saves_memory: bool = False
     grants: tuple[tuple[str, object], ...] = ()
     id: str = ""
 
@@ -119,6 +120,18 @@ class Technique:
         """The choices that its moves leave to the race."""
         found = (choice_of(move) for move in self.moves)
         return tuple(choice for choice in found if choice is not None)
+
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """The facts that it needs or grants."""
+        needed = tuple(need.fact.removeprefix("!") for need in self.needs)
+        return needed + tuple(name for name, _ in self.grants)
+
+    @property
+    def phases(self) -> tuple[str, ...]:
+        """The phases that its symptom and its patterns name."""
+        of_patterns = (phase for pattern in self.patterns for phase in pattern.phases)
+        return (*(self.symptom.phases if self.symptom else ()), *of_patterns)
 
     def missing(self, facts: dict[str, object]) -> str:
         """Why it does not apply to a script with these facts; empty when it does."""

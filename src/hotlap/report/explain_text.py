@@ -5,7 +5,7 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from hotlap.core.move import Call, Choice, Env, Flag, Keyword, Move, Wrap
+from hotlap.core.move import Call, Choice, Env, Flag, Keyword, Move, Swap, Wrap
 from hotlap.core.pattern import Pattern
 from hotlap.core.technique import Example, Technique
 from hotlap.report.words import hanging
@@ -91,6 +91,9 @@ def describe(move: Move) -> str:
             return f"environment: {move.name}={_value(move.value)}"
         case Call():
             return f"{move.target}({_value(move.value)})"
+        case Swap():
+            names = ", ".join(target.removesuffix(".forward") for target in move.targets)
+            return f"{names} -> {move.written or move.replacement}"
         case Wrap():
             return f"around the {move.boundary}: {move.function.partition(':')[2]}"
 

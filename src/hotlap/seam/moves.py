@@ -1,5 +1,6 @@
 """Applies moves inside the user's process. Each is a context manager: its undo stands beside it."""
 
+import importlib.util
 import inspect
 import os
 from collections.abc import Callable, Iterator
@@ -8,7 +9,7 @@ from functools import wraps
 from types import FrameType
 from typing import Any
 
-from hotlap.core.move import Call, Choice, Env, Flag, Keyword, Move, Wrap
+from hotlap.core.move import Call, Choice, Env, Flag, Keyword, Move, Swap, Wrap
 from hotlap.seam.patch import assigned, load, replaced, resolve
 from hotlap.seam.where import place, users_frame
 
@@ -152,6 +153,42 @@ def _call(move: Call, context: Context) -> Iterator[None]:
         getattr(owner, name)(before)
 
 
+@contextmanager
+def _swap(move: Swap, context: Context) -> Iterator[None]:
+    from contextlib import ExitStack
+
+    if move.requires and importlib.util.find_spec(move.requires) is None:
+        context.inert(f"{move.requires} is not installed: pip install {move.extra}")
+        yield
+        return
+    make = load(move.replacement)
+    with ExitStack() as stack:
+        for target in move.targets:
+            owner, name = resolve(target)
+            stack.enter_context(replaced(owner, name, lambda f: _handing_on(f, make(f), context)))
+        yield
+
+
+def _handing_on(original: Any, substitute: Any, context: Context) -> Any:
+    """Call the substitute, and the original where the substitute returns `NotImplemented`."""
+    import torch
+
+    @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]  # Dynamo runs it once while it traces
+    def applied_here() -> bool:
+        context.held()
+        return True
+
+    @wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        result = substitute(*args, **kwargs)
+        if result is NotImplemented:
+            return original(*args, **kwargs)
+        applied_here()
+        return result
+
+    return call
+
+
 def _wrap(move: Wrap, context: Context) -> AbstractContextManager[None]:
     return load(move.function)(context)  # type: ignore[no-any-return]
 
@@ -161,6 +198,7 @@ _APPLY: dict[type, Callable[[Any, Context], AbstractContextManager[None]]] = {
     Flag: _flag,
     Env: _env,
     Call: _call,
+    Swap: _swap,
     Wrap: _wrap,
 }
 

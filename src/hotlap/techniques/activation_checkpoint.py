@@ -2,11 +2,11 @@
 
 from hotlap.core.move import Wrap
 from hotlap.core.numerics import Numerics
-from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
+from hotlap.core.technique import Claim, Example, Group, How, Need, Technique
 
 technique = Technique(
     title="Recompute activations in backward",
-    group=Group.REMEMBERING,
+    group=Group.MEMORY,
     numerics=Numerics.EXACT,
     how=(How.MOVE, How.PART),
     why=(
@@ -36,12 +36,6 @@ technique = Technique(
             "hotlap.seam.checkpointing:activation_checkpoint",
             edit="hotlap.source.edits.checkpointing:activation_checkpoint",
         ),
-    ),
-    symptom=Symptom(
-        phases=("memory",),
-        says="activations take most of the memory",
-        place="model",
-        gives=0.6,
     ),
     examples=(
         Example(
@@ -90,4 +84,5 @@ technique = Technique(
         ),
     ),
     on_request=True,
+    saves_memory=True,
 )

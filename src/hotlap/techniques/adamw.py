@@ -6,7 +6,7 @@ from hotlap.core.technique import Claim, Example, Group, How, Technique
 
 technique = Technique(
     title="Decay weights apart from the gradient",
-    group=Group.STEPPING,
+    group=Group.OPTIMIZER,
     numerics=Numerics.TRAINING,
     how=(How.ADVICE,),
     why=(

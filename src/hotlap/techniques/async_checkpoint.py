@@ -6,7 +6,7 @@ from hotlap.core.technique import Claim, Example, Group, How, Symptom, Technique
 
 technique = Technique(
     title="Write checkpoints and logs beside the step",
-    group=Group.STEPPING,
+    group=Group.OPTIMIZER,
     numerics=Numerics.EXACT,
     how=(How.ADVICE,),
     why=(

@@ -5,7 +5,7 @@ from hotlap.core.technique import Claim, Example, Group, How, Technique
 
 technique = Technique(
     title="Train at the fastest batch size that fits",
-    group=Group.STEPPING,
+    group=Group.OPTIMIZER,
     numerics=Numerics.TRAINING,
     how=(How.PART,),
     why=(

@@ -6,7 +6,7 @@ from hotlap.core.technique import Claim, Example, Group, How, Technique
 
 technique = Technique(
     title="Compute the batch at once, not its samples in a Python loop",
-    group=Group.COMPUTING,
+    group=Group.COMPUTE,
     numerics=Numerics.ROUNDING,
     how=(How.ADVICE,),
     why=(

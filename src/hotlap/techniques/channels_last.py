@@ -6,7 +6,7 @@ from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Tec
 
 technique = Technique(
     title="Store images and filters channels last",
-    group=Group.COMPUTING,
+    group=Group.COMPUTE,
     numerics=Numerics.ROUNDING,
     how=(How.MOVE,),
     why=(

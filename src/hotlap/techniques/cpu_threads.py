@@ -6,7 +6,7 @@ from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Tec
 
 technique = Technique(
     title="Set the number of CPU threads",
-    group=Group.COMPUTING,
+    group=Group.COMPUTE,
     numerics=Numerics.ROUNDING,
     how=(How.MOVE,),
     why=(

@@ -6,7 +6,7 @@ from hotlap.core.technique import Claim, Example, Group, How, Technique
 
 technique = Technique(
     title="Make tensors on the device",
-    group=Group.MOVING,
+    group=Group.TRANSFER,
     numerics=Numerics.EXACT,
     how=(How.ADVICE,),
     why=(

@@ -7,7 +7,7 @@ from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Tec
 
 technique = Technique(
     title="Let cuDNN try its convolutions and keep the fastest",
-    group=Group.COMPUTING,
+    group=Group.COMPUTE,
     numerics=Numerics.ROUNDING,
     how=(How.MOVE,),
     why=(

@@ -6,7 +6,7 @@ from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Tec
 
 technique = Technique(
     title="Reduce gradients over ranks in 16 bits",
-    group=Group.SCALING,
+    group=Group.DISTRIBUTED,
     numerics=Numerics.PRECISION,
     how=(How.MOVE,),
     why=(

@@ -7,7 +7,7 @@ from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Tec
 
 technique = Technique(
     title="Let gradients be views into DDP's buckets",
-    group=Group.SCALING,
+    group=Group.DISTRIBUTED,
     numerics=Numerics.EXACT,
     how=(How.MOVE,),
     why=(

@@ -6,7 +6,7 @@ from hotlap.core.technique import Claim, Example, Group, How, Technique
 
 technique = Technique(
     title="Reduce gradients once a step, not once a micro-batch",
-    group=Group.SCALING,
+    group=Group.DISTRIBUTED,
     numerics=Numerics.ROUNDING,
     how=(How.ADVICE, How.PART),
     why=(

@@ -7,7 +7,7 @@ from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Tec
 
 technique = Technique(
     title="Do not search for unused parameters where all are used",
-    group=Group.SCALING,
+    group=Group.DISTRIBUTED,
     numerics=Numerics.ROUNDING,
     how=(How.MOVE,),
     why=(

@@ -7,7 +7,7 @@ from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Tec
 
 technique = Technique(
     title="Switch anomaly detection off",
-    group=Group.CHECKING,
+    group=Group.DEBUGGING,
     numerics=Numerics.EXACT,
     how=(How.MOVE, How.ADVICE),
     why=(

@@ -6,7 +6,7 @@ from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Tec
 
 technique = Technique(
     title="Copy the next batch while this one computes",
-    group=Group.FEEDING,
+    group=Group.DATA_LOADING,
     numerics=Numerics.EXACT,
     how=(How.MOVE, How.PART),
     why=(

@@ -6,7 +6,7 @@ from hotlap.core.technique import Claim, Example, Group, How, Technique
 
 technique = Technique(
     title="Make channels, features, vocabulary and batch a multiple of 8",
-    group=Group.COMPUTING,
+    group=Group.COMPUTE,
     numerics=Numerics.TRAINING,
     how=(How.ADVICE,),
     why=(

@@ -5,7 +5,7 @@ from hotlap.core.technique import Claim, Example, Group, How, Technique
 
 technique = Technique(
     title="Design layers by the memory they touch, not by their FLOPs",
-    group=Group.COMPUTING,
+    group=Group.COMPUTE,
     numerics=Numerics.TRAINING,
     how=(How.ADVICE,),
     why=(

@@ -5,7 +5,7 @@ from hotlap.core.technique import Claim, Example, Group, How, Technique
 
 technique = Technique(
     title="Decode images with a faster library than PIL",
-    group=Group.FEEDING,
+    group=Group.DATA_LOADING,
     numerics=Numerics.ROUNDING,
     how=(How.PART,),
     why=(

@@ -6,7 +6,7 @@ from hotlap.core.technique import Claim, Example, Group, How, Technique
 
 technique = Technique(
     title="Treat all parameters in one call",
-    group=Group.STEPPING,
+    group=Group.OPTIMIZER,
     numerics=Numerics.ROUNDING,
     how=(How.ADVICE,),
     why=(

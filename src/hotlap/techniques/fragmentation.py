@@ -7,7 +7,7 @@ from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Tec
 
 technique = Technique(
     title="Let GPU memory segments grow",
-    group=Group.REMEMBERING,
+    group=Group.MEMORY,
     numerics=Numerics.EXACT,
     how=(How.MOVE, How.ADVICE),
     why=(
@@ -24,6 +24,7 @@ technique = Technique(
     needs=(
         Need("cuda", "the model is not on a CUDA device"),
         Need("!alloc_conf", "the environment already configures the CUDA allocator"),
+        Need("fragmented", "hardly more CUDA memory is reserved than allocated"),
     ),
     moves=(
         Env(
@@ -33,11 +34,13 @@ technique = Technique(
         ),
     ),
     symptom=Symptom(
-        phases=("memory",),
+        phases=("forward", "backward"),
         says="much more GPU memory is reserved than allocated",
         place="allocator",
-        gives=0.5,
+        gives=0.1,
+        sure=False,
     ),
+    saves_memory=True,
     patterns=(
         Pattern(
             id="cache_emptied_in_step",

@@ -5,7 +5,7 @@ from hotlap.core.technique import Claim, Example, Group, How, Technique
 
 technique = Technique(
     title="Let go of large tensors before the next peak",
-    group=Group.REMEMBERING,
+    group=Group.MEMORY,
     numerics=Numerics.EXACT,
     how=(How.ADVICE,),
     why=(

@@ -6,7 +6,7 @@ from hotlap.core.technique import Claim, Example, Group, How, Technique
 
 technique = Technique(
     title="Let scaled_dot_product_attention compute attention",
-    group=Group.COMPUTING,
+    group=Group.COMPUTE,
     numerics=Numerics.ROUNDING,
     how=(How.ADVICE,),
     why=(

@@ -7,7 +7,7 @@ from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Tec
 
 technique = Technique(
     title="Update all parameters in one fused kernel",
-    group=Group.STEPPING,
+    group=Group.OPTIMIZER,
     numerics=Numerics.ROUNDING,
     how=(How.MOVE,),
     why=(

@@ -5,7 +5,7 @@ from hotlap.core.technique import Claim, Example, Group, How, Technique
 
 technique = Technique(
     title="Normalise and augment on the device, batch by batch",
-    group=Group.FEEDING,
+    group=Group.DATA_LOADING,
     numerics=Numerics.ROUNDING,
     how=(How.PART,),
     why=(

@@ -6,7 +6,7 @@ from hotlap.core.technique import Claim, Example, Group, How, Technique
 
 technique = Technique(
     title="Accumulate gradients over several batches, each with its share",
-    group=Group.STEPPING,
+    group=Group.OPTIMIZER,
     numerics=Numerics.TRAINING,
     how=(How.ADVICE, How.PART),
     why=(

@@ -6,7 +6,7 @@ from hotlap.core.technique import Claim, Example, Group, How, Technique
 
 technique = Technique(
     title="Clip gradients after unscaling them",
-    group=Group.STEPPING,
+    group=Group.OPTIMIZER,
     numerics=Numerics.TRAINING,
     how=(How.ADVICE, How.PART),
     why=(

@@ -7,7 +7,7 @@ from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Tec
 
 technique = Technique(
     title="Drop gradients instead of filling them with zeros",
-    group=Group.STEPPING,
+    group=Group.OPTIMIZER,
     numerics=Numerics.EXACT,
     how=(How.MOVE,),
     why=(

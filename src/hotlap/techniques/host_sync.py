@@ -6,7 +6,7 @@ from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Tec
 
 technique = Technique(
     title="Leave results on the device until they are needed",
-    group=Group.MOVING,
+    group=Group.TRANSFER,
     numerics=Numerics.EXACT,
     how=(How.ADVICE,),
     why=(

@@ -5,7 +5,7 @@ from hotlap.core.technique import Claim, Example, Group, How, Technique
 
 technique = Technique(
     title="Normalise the inputs",
-    group=Group.COMPUTING,
+    group=Group.COMPUTE,
     numerics=Numerics.TRAINING,
     how=(How.ADVICE,),
     why=(

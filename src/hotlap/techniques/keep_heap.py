@@ -6,7 +6,7 @@ from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Tec
 
 technique = Technique(
     title="Keep freed memory in the process",
-    group=Group.REMEMBERING,
+    group=Group.MEMORY,
     numerics=Numerics.EXACT,
     how=(How.MOVE,),
     why=(

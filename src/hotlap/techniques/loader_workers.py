@@ -7,7 +7,7 @@ from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Tec
 
 technique = Technique(
     title="Load batches in worker processes",
-    group=Group.FEEDING,
+    group=Group.DATA_LOADING,
     numerics=Numerics.EXACT,
     how=(How.MOVE,),
     why=(

@@ -5,7 +5,7 @@ from hotlap.core.technique import Claim, Example, Group, How, Technique
 
 technique = Technique(
     title="Warm up, decay, and find the peak by a range test",
-    group=Group.STEPPING,
+    group=Group.OPTIMIZER,
     numerics=Numerics.TRAINING,
     how=(How.PART,),
     why=(

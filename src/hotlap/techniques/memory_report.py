@@ -5,7 +5,7 @@ from hotlap.core.technique import Claim, Example, Group, How, Technique
 
 technique = Technique(
     title="See the peak of memory by phase and owner",
-    group=Group.REMEMBERING,
+    group=Group.MEMORY,
     numerics=Numerics.EXACT,
     how=(How.PART,),
     why=(

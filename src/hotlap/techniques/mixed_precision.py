@@ -7,7 +7,7 @@ from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Tec
 
 technique = Technique(
     title="Compute in 16 bits under autocast",
-    group=Group.COMPUTING,
+    group=Group.COMPUTE,
     numerics=Numerics.PRECISION,
     how=(How.MOVE, How.PART),
     why=(

@@ -7,7 +7,7 @@ from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Tec
 
 technique = Technique(
     title="Make tensors from NumPy arrays without a copy",
-    group=Group.MOVING,
+    group=Group.TRANSFER,
     numerics=Numerics.EXACT,
     how=(How.MOVE,),
     why=(

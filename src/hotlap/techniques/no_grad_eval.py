@@ -7,7 +7,7 @@ from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Tec
 
 technique = Technique(
     title="Evaluate without recording gradients",
-    group=Group.CHECKING,
+    group=Group.DEBUGGING,
     numerics=Numerics.EXACT,
     how=(How.MOVE,),
     why=(

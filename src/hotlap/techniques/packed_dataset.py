@@ -5,7 +5,7 @@ from hotlap.core.technique import Claim, Example, Group, How, Technique
 
 technique = Technique(
     title="Read a packed copy of the image files",
-    group=Group.FEEDING,
+    group=Group.DATA_LOADING,
     numerics=Numerics.ROUNDING,
     how=(How.ADVICE, How.PART),
     why=(

@@ -7,7 +7,7 @@ from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Tec
 
 technique = Technique(
     title="Collate batches into pinned memory",
-    group=Group.FEEDING,
+    group=Group.DATA_LOADING,
     numerics=Numerics.EXACT,
     how=(How.MOVE,),
     why=(

@@ -5,7 +5,7 @@ from hotlap.core.technique import Claim, Example, Group, How, Technique
 
 technique = Technique(
     title="Share the layers out over ranks, and cut the batch into micro-batches",
-    group=Group.SCALING,
+    group=Group.DISTRIBUTED,
     numerics=Numerics.ROUNDING,
     how=(How.PART,),
     why=(

@@ -5,7 +5,7 @@ from hotlap.core.technique import Claim, Example, Group, How, Technique
 
 technique = Technique(
     title="Resize images once, before training",
-    group=Group.FEEDING,
+    group=Group.DATA_LOADING,
     numerics=Numerics.TRAINING,
     how=(How.PART,),
     why=(

@@ -6,7 +6,7 @@ from hotlap.core.technique import Claim, Example, Group, How, Technique
 
 technique = Technique(
     title="Take work out of __getitem__",
-    group=Group.FEEDING,
+    group=Group.DATA_LOADING,
     numerics=Numerics.EXACT,
     how=(How.ADVICE,),
     why=(

@@ -6,7 +6,7 @@ from hotlap.core.technique import Claim, Example, Group, How, Technique
 
 technique = Technique(
     title="Tell the DistributedSampler which epoch it is",
-    group=Group.SCALING,
+    group=Group.DISTRIBUTED,
     numerics=Numerics.TRAINING,
     how=(How.ADVICE,),
     why=(

@@ -5,7 +5,7 @@ from hotlap.core.technique import Claim, Example, Group, How, Technique
 
 technique = Technique(
     title="Shard parameters, gradients and optimizer state over ranks (FSDP2)",
-    group=Group.SCALING,
+    group=Group.DISTRIBUTED,
     numerics=Numerics.ROUNDING,
     how=(How.PART,),
     why=(

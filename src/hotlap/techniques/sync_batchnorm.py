@@ -5,7 +5,7 @@ from hotlap.core.technique import Claim, Example, Group, How, Technique
 
 technique = Technique(
     title="Normalise over the batches of all ranks",
-    group=Group.SCALING,
+    group=Group.DISTRIBUTED,
     numerics=Numerics.TRAINING,
     how=(How.PART,),
     why=(

@@ -5,7 +5,7 @@ from hotlap.core.technique import Claim, Example, Group, How, Technique
 
 technique = Technique(
     title="Share each matrix out over the ranks of a node",
-    group=Group.SCALING,
+    group=Group.DISTRIBUTED,
     numerics=Numerics.ROUNDING,
     how=(How.PART,),
     why=(

@@ -6,7 +6,7 @@ from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Tec
 
 technique = Technique(
     title="Multiply float32 matrices in TF32",
-    group=Group.COMPUTING,
+    group=Group.COMPUTE,
     numerics=Numerics.PRECISION,
     how=(How.MOVE,),
     why=(

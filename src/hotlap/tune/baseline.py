@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from hotlap.core.errors import TrialFailedError
 from hotlap.core.machine import Machine
-from hotlap.core.registry import ceilings, technique
+from hotlap.core.registry import ceilings, technique, techniques
 from hotlap.core.technique import Technique
 from hotlap.trial.parity import Noise, noise
 from hotlap.trial.race import Rules, out_of_memory
@@ -16,7 +16,7 @@ from hotlap.tune.field import Field
 from hotlap.tune.result import Ceiling, TuneResult
 
 CEILING_SECONDS = 5.0
-MEMORY_SAVERS = ("fragmentation", "activation_checkpoint")
+MEMORY_SAVERS = tuple(name for name, record in techniques().items() if record.saves_memory)
 
 
 def started(

@@ -94,6 +94,7 @@ def global_facts() -> dict[str, Any]:
         "interop_threads": torch.get_num_interop_threads(),
         "compiler": _compiler(),
         "fast_half": _fast_half(),
+        "fragmented": _fragmented(),
         "alloc_conf": any(name in os.environ for name in ALLOCATOR),
     }
 
@@ -103,6 +104,20 @@ def _matmul_full() -> bool:
         return torch.get_float32_matmul_precision() == "highest"
     except RuntimeError:  # the script mixes torch's old and new settings
         return False
+
+
+FRAGMENTED_RATIO = 1.3
+
+
+def _fragmented() -> bool:
+    """Whether the CUDA allocator reserved far more than tensors ever took.
+
+    A caching allocator that fits well reserves 1.15 to 1.2 times what is live.
+    """
+    if not torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        return False
+    taken = torch.cuda.max_memory_allocated()
+    return taken > 0 and torch.cuda.max_memory_reserved() > FRAGMENTED_RATIO * taken
 
 
 ALLOCATOR = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")

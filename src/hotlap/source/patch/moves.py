@@ -4,7 +4,7 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
-from hotlap.core.move import Call, Choice, Env, Flag, Keyword, Move, Wrap
+from hotlap.core.move import Call, Choice, Env, Flag, Keyword, Move, Swap, Wrap
 from hotlap.seam.patch import load
 from hotlap.source.patch.calls import add_argument
 from hotlap.source.patch.draft import Draft, code_of
@@ -21,7 +21,13 @@ def write(move: Move, draft: Draft) -> None:
 
 def can_write(move: Move) -> bool:
     """Whether there is anything to write or say for a move."""
-    return not isinstance(move, Wrap) or bool(move.edit)
+    match move:
+        case Wrap():
+            return bool(move.edit)
+        case Swap():
+            return bool(move.written)
+        case _:
+            return True
 
 
 def _value(draft: Draft, raw: Any) -> Any:
@@ -200,6 +206,20 @@ def _settings(draft: Draft, target: str) -> list[tuple[ast.AST, ast.expr | None]
     return found
 
 
+# Swap
+
+
+def _swap(move: Swap, draft: Draft) -> None:
+    """Call the public function instead, with the same arguments."""
+    if not move.written:
+        return
+    for call in draft.source.calls(move.targets[0]):
+        draft.changes.code(call.func, spelt(draft, move.written))
+    draft.already = draft.already or bool(draft.source.calls(move.written))
+    name = move.targets[0].rpartition(".")[2]
+    draft.nothing_here(f"no call of {name} was found: call {move.written} where it is needed")
+
+
 # Env and Wrap
 
 
@@ -221,5 +241,6 @@ _WRITERS: dict[type, Callable[[Any, Draft], None]] = {
     Flag: _flag,
     Call: _call,
     Env: _env,
+    Swap: _swap,
     Wrap: _wrap,
 }

@@ -1,0 +1,103 @@
+"""The vocabulary of a technique's record: the facts a profile gathers and the phases of a step.
+
+A record that names an unknown fact or phase is refused when the registry loads it, because a
+technique whose `needs` or `symptom` can never be met would never be raced and nobody would notice.
+"""
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+from hotlap.core.errors import UsageError
+
+FACTS: Mapping[str, str] = MappingProxyType(
+    {
+        "alloc_conf": "the environment configures the CUDA allocator",
+        "anomaly": "anomaly detection is on",
+        "autocast_on": "the forward pass runs under autocast",
+        "autograd_profiler": "the autograd profiler is on",
+        "channels_last_on": "the model's 4-D weights are channels last",
+        "compiled": "the model or a part of it is compiled",
+        "compiler": "torch.compile finds the compiler it needs",
+        "conv4d": "the model has 4-D weights",
+        "cuda": "the model is on a CUDA device",
+        "cudnn_benchmark_on": "cuDNN's autotuner is on",
+        "cudnn_deterministic": "cuDNN is restricted to deterministic algorithms",
+        "ddp": "a DistributedDataParallel model trains",
+        "ddp_copies_gradients": "gradients are copied into DDP's buckets",
+        "ddp_hooked": "a DDP communication hook is registered",
+        "ddp_many_gradients": "the gradients fill more than DDP's first bucket",
+        "ddp_no_sync": "no_sync is used",
+        "ddp_not_static": "static_graph is off",
+        "ddp_searches_unused": "find_unused_parameters is on",
+        "ddp_unused": "a parameter took no part in the last step",
+        "distributed": "a process group is initialised",
+        "draws": "the dataset or collate function draws random numbers",
+        "eval_trained": "a model is evaluated in training mode",
+        "eval_with_grad": "an evaluation records a graph",
+        "fast_half": "16-bit matrix products have hardware of their own",
+        "float32_model": "the model's parameters are float32",
+        "float64_copies": "tensors are converted to float64",
+        "float64_model": "the model has float64 parameters",
+        "fp32_matmul_full": "float32 matrix products use full precision",
+        "fragmented": "much more CUDA memory is reserved than allocated at the peak",
+        "h2d_blocking": "host-to-device copies wait for the device",
+        "in_memory": "the samples are tensors or arrays in RAM",
+        "loader_not_persistent": "a loader with workers starts them anew each epoch",
+        "loader_pinned": "a loader pins its batches",
+        "loader_serial": "a loader has no workers",
+        "loader_workers": "a loader has workers",
+        "loaders": "a DataLoader is iterated",
+        "map_style": "a loader reads a map-style dataset",
+        "model": "a module with parameters is called",
+        "optimizer_unfused": "an optimizer does not use its fused form",
+        "page_faults": "page faults of buffers that malloc returned take part of a step",
+        "pageable": "host-to-device copies start from pageable memory",
+        "pinned": "host-to-device copies start from pinned memory",
+        "scaler_on": "an enabled GradScaler scales the loss",
+        "several_ranks": "several ranks train together",
+        "sync_calls": "the step calls what waits for the device",
+        "tensor_from_numpy": "torch.tensor copies NumPy arrays",
+        "zero_grad_false": "zero_grad is called with set_to_none=False",
+    }
+)
+"""Every fact that a `Need` may ask for or a technique may grant, and what it says when true."""
+
+PHASES = frozenset(
+    {
+        "data",
+        "loader",
+        "copy",
+        "forward",
+        "backward",
+        "optimizer",
+        "evaluation",
+        "evaluation_data",
+        "saving",
+        "rest",
+        "faults",
+    }
+)
+"""The phases of a step as the profile reports them. `faults` is the time that page faults take,
+wherever they happen."""
+
+
+def check_vocabulary(record: str, facts: Iterable[str], phases: Iterable[str]) -> None:
+    """Refuse a record that names what no profile reports.
+
+    Raises:
+        UsageError: names the record, the unknown word and the closest known one.
+    """
+    for kind, words, known in (("fact", facts, FACTS), ("phase", phases, PHASES)):
+        for word in words:
+            if word not in known:
+                raise UsageError(
+                    f"technique {record!r} names the {kind} {word!r}, which no profile reports",
+                    _hint(word, known),
+                )
+
+
+def _hint(word: str, known: Iterable[str]) -> str:
+    import difflib
+
+    close = difflib.get_close_matches(word, list(known), n=3)
+    return f"did you mean {', '.join(close)}?" if close else "see hotlap/core/facts.py"
