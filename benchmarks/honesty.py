@@ -21,9 +21,10 @@ from benchmarks import record
 from hotlap.core.machine import detect
 from hotlap.core.spec import Mode
 from hotlap.trial.launch import Setting
-from hotlap.trial.race import Rules, race
+from hotlap.trial.race import race
 from hotlap.trial.side import Side
 from hotlap.trial.stats import Verdict
+from hotlap.trial.stopping import StoppingRules
 
 SCRIPT = Path(__file__).parent.parent / "tests" / "scripts" / "mlp.py"
 WIDE = ("--width", "2048")
@@ -77,7 +78,7 @@ def itself(folder: Path, *arguments: str) -> Iterator[tuple[Side, Side]]:
 def once(seconds: float, *arguments: str) -> dict[str, Any]:
     """One race of the script against itself with these arguments on B's side."""
     with tempfile.TemporaryDirectory() as folder, itself(Path(folder), *arguments) as sides:
-        return asdict(race(*sides, Rules(seconds=seconds)))
+        return asdict(race(*sides, StoppingRules(seconds=seconds)))
 
 
 def main(races: int, planted: int, seconds: float) -> None:

@@ -19,12 +19,12 @@ from typing import Any
 
 from benchmarks import record
 from benchmarks.honesty import itself, weather
-from hotlap.trial.race import Rules
 from hotlap.trial.side import BLOCK
 from hotlap.trial.stats import PairedTest, Verdict
+from hotlap.trial.stopping import StoppingRules
 
 Pair = tuple[float, float]
-MOST = Rules.launches
+MOST = StoppingRules.launches
 CALLS = {Verdict.FASTER, Verdict.SLOWER}
 
 

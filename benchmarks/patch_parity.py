@@ -25,7 +25,7 @@ from statistics import geometric_mean, stdev
 from benchmarks import record
 from benchmarks.cores import one_core
 from benchmarks.shaken import HEAP, SHAKEN
-from hotlap.trial.race import Rules
+from hotlap.trial.stopping import StoppingRules
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from patchable.racing import SCRIPTS, recipe_of, run_against_patched
@@ -37,7 +37,7 @@ def main(seconds: float, rounds: int, names: list[str]) -> None:
     os.environ.update(HEAP)
     rows = []
     for number, name in product(range(rounds), names):
-        rules, turned = Rules(seconds=seconds, precision=0.01, launches=1), bool(number % 2)
+        rules, turned = StoppingRules(seconds=seconds, precision=0.01, launches=1), bool(number % 2)
         with tempfile.TemporaryDirectory() as folder:
             found = run_against_patched(name, Path(folder), rules, (SHAKEN,), turned=turned)
         e = found.race.estimate

@@ -13,8 +13,9 @@ from hotlap.source.patch.plan import patch
 from hotlap.source.patch.text import File, write_all
 from hotlap.trial.launch import Setting
 from hotlap.trial.parity import Noise, Parity, compare
-from hotlap.trial.race import Race, Rules, race
+from hotlap.trial.race import RaceResult, race
 from hotlap.trial.side import Side
+from hotlap.trial.stopping import StoppingRules
 
 HERE = Path(__file__).parent
 DEMO = HERE.parent.parent / "examples" / "digits" / "train.py"
@@ -31,7 +32,7 @@ class Outcome:
     If `turned`, the patched script was A.
     """
 
-    race: Race
+    race: RaceResult
     parity: Parity
     turned: bool = False
 
@@ -61,7 +62,7 @@ def patched_copy(name: str, folder: Path) -> Path:
 def run_against_patched(
     name: str,
     folder: Path,
-    rules: Rules,
+    rules: StoppingRules,
     runner: tuple[str, ...] = (),
     *,
     turned: bool = False,

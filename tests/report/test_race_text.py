@@ -5,18 +5,18 @@ from dataclasses import replace
 from rich.console import Console
 
 from hotlap.report import race_text
-from hotlap.trial.race import Race
+from hotlap.trial.race import RaceResult
 from hotlap.trial.stats import Estimate, Verdict
 
 COMMANDS = (("python", "a.py"), ("python", "b.py"))
-FOUND = Race(
+FOUND = RaceResult(
     Estimate(1.1, 1.04, 1.16, 14, 0.95), Verdict.FASTER, "epoch", True, 0.02, 0.018, 1.1, 1.0, 0, 0,
     9, launches=2,
 )  # fmt: skip
-UNDECIDED = replace(FOUND, verdict=Verdict.UNDECIDED, launches=1)
+INCONCLUSIVE = replace(FOUND, verdict=Verdict.INCONCLUSIVE, launches=1)
 
 
-def shown(found: Race) -> str:
+def shown(found: RaceResult) -> str:
     out = Console(width=100, force_terminal=False, highlight=False)
     with out.capture() as capture:
         race_text.show(out, found, COMMANDS)
@@ -28,12 +28,12 @@ def test_the_pairs_and_the_launches_they_are_of_are_told() -> None:
     assert "1.10x [1.04, 1.16] (95% interval, from 14 pairs of blocks in 2 launches, " in shown(
         FOUND
     )
-    assert "in 1 launch, " in shown(UNDECIDED)
+    assert "in 1 launch, " in shown(INCONCLUSIVE)
 
 
-def test_why_it_is_undecided_is_told() -> None:
-    assert "too noisy" in shown(UNDECIDED)
-    assert "have not repeated it" in shown(replace(UNDECIDED, unrepeated=True))
+def test_why_it_is_inconclusive_is_told() -> None:
+    assert "too noisy" in shown(INCONCLUSIVE)
+    assert "have not repeated it" in shown(replace(INCONCLUSIVE, unrepeated=True))
 
 
 def test_programs_that_end_soon_are_told_to_train_longer() -> None:
@@ -44,12 +44,12 @@ def test_programs_that_end_soon_are_told_to_train_longer() -> None:
 def test_only_what_is_faster_earns_its_start_back() -> None:
     late = replace(FOUND, b_warmup=1.0)
     assert "earned back after 500 steps" in shown(late)
-    assert "earned back" not in shown(replace(late, verdict=Verdict.UNDECIDED))
+    assert "earned back" not in shown(replace(late, verdict=Verdict.INCONCLUSIVE))
 
 
 def test_with_a_limit_it_is_told_whether_it_holds() -> None:
     assert "B is slower than allowed" in shown(replace(FOUND, too_slow=True))
-    assert "B is not slower than allowed" in shown(replace(UNDECIDED, too_slow=False))
+    assert "B is not slower than allowed" in shown(replace(INCONCLUSIVE, too_slow=False))
     assert "allowed" not in shown(FOUND)
 
 

@@ -3,16 +3,16 @@
 import pytest
 
 from hotlap.report.tune_table import plain, reason, table
-from hotlap.trial.race import Race
+from hotlap.trial.race import RaceResult
 from hotlap.trial.stats import Estimate, Verdict
 from hotlap.tune.result import Outcome, Status
 
 LOSSES = "losses agree over 1129 steps, at most 0.02 % off (limit 0.1 %)"
 
 
-def race(ratio: float, warmup: float = 0.0) -> Race:
+def race(ratio: float, warmup: float = 0.0) -> RaceResult:
     estimate = Estimate(ratio, ratio * 0.95, ratio * 1.05, 12, 0.95)
-    return Race(
+    return RaceResult(
         estimate, Verdict.FASTER, "epoch", True, 0.02, 0.02 / ratio, ratio, 1.0, 0.0, warmup, 9.0
     )
 

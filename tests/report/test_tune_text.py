@@ -8,16 +8,18 @@ from hotlap.cli.common import plain
 from hotlap.core.recipe import Recipe
 from hotlap.report import tune_html, tune_text
 from hotlap.trial.parity import Parity
-from hotlap.trial.race import Race
+from hotlap.trial.race import RaceResult
 from hotlap.trial.stats import Estimate, Verdict
 from hotlap.tune.result import OUT_OF_TIME, Ceiling, Outcome, Status, TuneResult
 
 PARITY = Parity(True, "bitwise", 100, 0.0, 0.0, "losses equal in all 100 steps")
 
 
-def race(ratio: float) -> Race:
+def race(ratio: float) -> RaceResult:
     estimate = Estimate(ratio, ratio * 0.95, ratio * 1.05, 12, 0.95)
-    return Race(estimate, Verdict.FASTER, "epoch", True, 0.02, 0.02 / ratio, ratio, 1.0, 0, 0, 9)
+    return RaceResult(
+        estimate, Verdict.FASTER, "epoch", True, 0.02, 0.02 / ratio, ratio, 1.0, 0, 0, 9
+    )
 
 
 def result() -> TuneResult:

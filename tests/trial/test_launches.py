@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from hotlap.trial import race as module
-from hotlap.trial.race import Race, Rules, race
+from hotlap.trial.race import RaceResult, race
 from hotlap.trial.side import Pace
 from hotlap.trial.stats import Verdict
+from hotlap.trial.stopping import StoppingRules, StopReason
 from hotlap.trial.trial import Block
 
 
@@ -64,8 +65,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return made
 
 
-def raced(clock: Clock, a: list[float], b: list[float], **rules: Any) -> Race:
-    return race(Pretended(clock, a), Pretended(clock, b), Rules(**rules))  # type: ignore[arg-type]
+def raced(clock: Clock, a: list[float], b: list[float], **rules: Any) -> RaceResult:
+    return race(Pretended(clock, a), Pretended(clock, b), StoppingRules(**rules))  # type: ignore[arg-type]
 
 
 def test_a_large_difference_is_called_in_one_launch(clock: Clock) -> None:
@@ -83,7 +84,7 @@ def test_a_small_difference_is_called_once_fresh_processes_repeat_it(clock: Cloc
 
 def test_what_fresh_processes_do_not_repeat_is_not_called(clock: Clock) -> None:
     found = raced(clock, [0.0115, 0.01], [0.01])
-    assert found.verdict is Verdict.UNDECIDED
+    assert found.verdict is Verdict.INCONCLUSIVE
     assert found.launches == 2
 
 
@@ -95,17 +96,20 @@ def test_launching_takes_none_of_the_time(clock: Clock) -> None:
 
 def test_a_candidate_is_not_launched_again_where_that_would_take_too_long(clock: Clock) -> None:
     common = {"seconds": 8.0, "until_gain": True}
-    assert raced(clock, [0.0115], [0.01], most=40.0, **common).verdict is Verdict.FASTER
-    short = raced(clock, [0.0115], [0.01], most=12.0, **common)
+    assert (
+        raced(clock, [0.0115], [0.01], seconds_if_promising=40.0, **common).verdict
+        is Verdict.FASTER
+    )
+    short = raced(clock, [0.0115], [0.01], seconds_if_promising=12.0, **common)
     assert short.launches == 1
-    assert short.verdict is Verdict.UNDECIDED
+    assert short.verdict is Verdict.INCONCLUSIVE
     assert short.unrepeated
-    assert not short.gain_unlikely
+    assert not short.not_faster
 
 
 def test_a_large_gain_goes_on_where_another_launch_would_take_too_long(clock: Clock) -> None:
     noisy = Pretended(clock, [0.0135], wobble=cycle([1.1, 0.95, 1.0, 0.9, 1.05]))
-    rules = Rules(seconds=20.0, until_gain=True, most=20.0)
+    rules = StoppingRules(seconds=20.0, until_gain=True, seconds_if_promising=20.0)
     found = race(noisy, Pretended(clock, [0.01]), rules)  # type: ignore[arg-type]
     assert found.launches == 1
     assert found.estimate.pairs > 6
@@ -120,9 +124,11 @@ def test_long_blocks_get_a_few_pairs_of_each_launch(clock: Clock) -> None:
 
 
 def test_a_second_launch_without_a_gain_ends_a_candidates_race(clock: Clock) -> None:
-    found = raced(clock, [0.0115, 0.01], [0.01], seconds=30.0, until_gain=True, most=100.0)
+    found = raced(
+        clock, [0.0115, 0.01], [0.01], seconds=30.0, until_gain=True, seconds_if_promising=100.0
+    )
     assert found.launches == 2
-    assert found.gain_unlikely
+    assert found.stopped is StopReason.FUTILE
     assert found.estimate.pairs < 20
 
 
@@ -140,7 +146,7 @@ def test_of_sides_that_do_not_fit_together_each_pair_is_launched(
 ) -> None:
     monkeypatch.setattr(module, "available_memory", lambda: 1)
     a, b = Pretended(clock, [0.011], peak=1), Pretended(clock, [0.01])
-    found = race(a, b, Rules(seconds=600))  # type: ignore[arg-type]
+    found = race(a, b, StoppingRules(seconds=600))  # type: ignore[arg-type]
     assert not found.lockstep
     assert found.verdict is Verdict.FASTER
     assert found.launches == 1

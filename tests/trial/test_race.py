@@ -11,9 +11,10 @@ import pytest
 from hotlap.core.errors import NotReachedError, TrialFailedError
 from hotlap.core.spec import Mode
 from hotlap.trial.launch import Setting
-from hotlap.trial.race import Rules, extension, race
+from hotlap.trial.race import extension, race
 from hotlap.trial.side import Side
 from hotlap.trial.stats import PairedTest, Verdict
+from hotlap.trial.stopping import StoppingRules
 
 MLP = Path(__file__).parent.parent / "scripts" / "mlp.py"
 
@@ -42,7 +43,7 @@ def sides(tmp_path: Path, *commands: list[str], patience: float = 60.0) -> Itera
 
 def test_the_faster_side_wins_and_losses_are_equal(tmp_path: Path) -> None:
     with sides(tmp_path, [MLP, "--sleep", "0.01"], [MLP]) as (a, b):
-        found = race(a, b, Rules(seconds=30))
+        found = race(a, b, StoppingRules(seconds=30))
         assert found.verdict is Verdict.FASTER
         assert found.estimate.ratio > 1.5
         assert found.lockstep
@@ -55,7 +56,7 @@ def test_the_faster_side_wins_and_losses_are_equal(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_program_that_ends_is_started_again(tmp_path: Path) -> None:
     with sides(tmp_path, [MLP, "--sleep", "0.01", "--steps", "120"], [MLP]) as (a, b):
-        found = race(a, b, Rules(seconds=1, precision=0.001, max_pairs=4))
+        found = race(a, b, StoppingRules(seconds=1, precision=0.001, max_pairs=4))
         assert a.launches > 1
         assert found.estimate.ratio > 2
 
@@ -64,7 +65,7 @@ def test_a_program_that_ends_is_started_again(tmp_path: Path) -> None:
 def test_one_after_the_other_when_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hotlap.trial.race.available_memory", lambda: 1)
     with sides(tmp_path, [MLP, "--sleep", "0.02"], [MLP]) as (a, b):
-        found = race(a, b, Rules(seconds=120, max_pairs=2))
+        found = race(a, b, StoppingRules(seconds=120, max_pairs=2))
         assert not found.lockstep
         assert a.launches + b.launches >= 3
 
@@ -114,9 +115,9 @@ def test_the_larger_a_gain_looks_the_longer_it_has_to_prove_it(
 ) -> None:
     test = PairedTest()
     test.add(ratio, 1.0)
-    rules = Rules(seconds=10, until_gain=True, most=most)
+    rules = StoppingRules(seconds=10, until_gain=True, seconds_if_promising=most)
     assert extension(test, rules) == more
-    assert extension(test, Rules(seconds=10, most=most)) == 0
+    assert extension(test, StoppingRules(seconds=10, seconds_if_promising=most)) == 0
 
 
 def lives(process: psutil.Process) -> bool:

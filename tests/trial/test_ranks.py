@@ -19,10 +19,11 @@ from hotlap.trial import ranks as module
 from hotlap.trial.channel import Message
 from hotlap.trial.last_words import advice, last_words
 from hotlap.trial.launch import Setting
-from hotlap.trial.race import Rules, race
+from hotlap.trial.race import race
 from hotlap.trial.ranks import FOREVER, Ranks
 from hotlap.trial.reach import Reach
 from hotlap.trial.side import Side
+from hotlap.trial.stopping import StoppingRules
 from hotlap.trial.trial import Ended, Trial
 
 SCRIPT = Path(__file__).parent.parent / "scripts" / "ranks.py"
@@ -236,7 +237,7 @@ def test_a_killed_rank_is_told_and_the_side_starts_afresh(
 def test_torchrun_against_itself(tmp_path: Path) -> None:
     plain = setting(tmp_path, *TORCHRUN, SCRIPT)
     with sides(plain, plain) as (a, b):
-        found = race(a, b, Rules(seconds=15))
+        found = race(a, b, StoppingRules(seconds=15))
         assert found.lockstep
         assert 0.8 < found.estimate.ratio < 1.25
         common = min(len(a.losses), len(b.losses))

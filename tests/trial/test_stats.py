@@ -96,7 +96,7 @@ def test_error_is_shared_by_the_candidates() -> None:
     blocks = normal(np.random.default_rng(2))[:500]
     wrong = sum(
         any(
-            test.verdict() is not Verdict.UNDECIDED
+            test.verdict() is not Verdict.INCONCLUSIVE
             for test in race(PairedTest(min_effect=1e-9, candidates=10), one)
         )
         for one in blocks
@@ -142,23 +142,23 @@ def test_one_wild_pair_does_not_drag_the_estimate() -> None:
 
 
 def test_identical_times_are_the_same() -> None:
-    assert filled([(1.0, 1.0)] * 5).verdict() is Verdict.UNDECIDED
+    assert filled([(1.0, 1.0)] * 5).verdict() is Verdict.INCONCLUSIVE
     test = filled([(1.0, 1.0)] * 6)
     now = test.estimate()
     assert (now.ratio, now.low, now.high, now.pairs, now.level) == (1, 1, 1, 6, 0.95)
     assert test.verdict() is Verdict.SAME
-    assert test.no_gain()
+    assert test.not_faster()
     assert test.settled(precision=0.001)
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3])
-def test_too_few_pairs_are_undecided(count: int) -> None:
+def test_too_few_pairs_are_inconclusive(count: int) -> None:
     test = filled([(2.0, 1.0)] * count)
     now = test.estimate()
     assert (now.low, now.high, now.pairs) == (0.0, math.inf, count)
     assert now.ratio == pytest.approx(2.0) if count else math.isnan(now.ratio)
-    assert test.verdict() is Verdict.UNDECIDED
-    assert not test.no_gain()
+    assert test.verdict() is Verdict.INCONCLUSIVE
+    assert not test.not_faster()
     assert not test.settled()
 
 
@@ -179,13 +179,13 @@ def test_what_only_one_launch_shows_is_not_called() -> None:
     rng = np.random.default_rng(6)
     one = of_launches(rng, [0.08])
     assert one.estimate().low > 1.02
-    assert one.verdict() is Verdict.UNDECIDED
+    assert one.verdict() is Verdict.INCONCLUSIVE
     assert one.awaits_launch()
     assert one.promising()
     lucky = of_launches(rng, [0.08, 0.0])
     assert lucky.estimate().low < 1.01, "it covers what each launch reads"
-    assert lucky.no_gain()
-    assert lucky.verdict() is Verdict.UNDECIDED
+    assert lucky.gain_unlikely()
+    assert lucky.verdict() is Verdict.INCONCLUSIVE
     assert not lucky.awaits_launch()
     assert lucky.launches == 2
 
@@ -213,7 +213,7 @@ def test_a_launch_that_says_the_contrary_ends_the_launching() -> None:
             test.add(math.exp(luck) * wobble, 1.0)
     assert test.estimate().ratio < 1
     assert not test.awaits_launch()
-    assert test.verdict() is Verdict.UNDECIDED
+    assert test.verdict() is Verdict.INCONCLUSIVE
 
 
 def test_a_large_difference_needs_but_one_launch() -> None:
@@ -255,23 +255,23 @@ def test_luck_that_lasts_as_long_as_a_process_is_rarely_called() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ratio", "wobble", "verdict", "no_gain"),
+    ("ratio", "wobble", "verdict", "not_faster"),
     [
         (1.10, 0.005, Verdict.FASTER, False),
         (0.90, 0.005, Verdict.SLOWER, True),
         (1.00, 0.005, Verdict.SAME, True),
         (1.01, 0.002, Verdict.SAME, True),  # faster for sure, yet by less than counts
-        (1.019, 0.010, Verdict.UNDECIDED, False),  # faster, but not yet by how much
-        (0.985, 0.010, Verdict.UNDECIDED, True),  # not faster, that much is known
-        (1.00, 0.100, Verdict.UNDECIDED, False),
+        (1.019, 0.010, Verdict.INCONCLUSIVE, False),  # faster, but not yet by how much
+        (0.985, 0.010, Verdict.INCONCLUSIVE, True),  # not faster, that much is known
+        (1.00, 0.100, Verdict.INCONCLUSIVE, False),
     ],
 )
-def test_verdict(ratio: float, wobble: float, verdict: Verdict, no_gain: bool) -> None:
+def test_verdict(ratio: float, wobble: float, verdict: Verdict, not_faster: bool) -> None:
     up, down = ratio * math.exp(wobble), ratio * math.exp(-wobble)
     test = filled([(up, 1.0), (up, 1.0), (down, 1.0), (down, 1.0)] * 4)
     assert test.verdict() is verdict
-    assert test.no_gain() is no_gain
-    assert test.settled() is (verdict is not Verdict.UNDECIDED)
+    assert test.not_faster() is not_faster
+    assert test.settled() is (verdict is not Verdict.INCONCLUSIVE)
 
 
 def test_settled_waits_for_precision() -> None:

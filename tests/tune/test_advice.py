@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from hotlap.profile.packing import Proposal
-from hotlap.trial.race import Race
+from hotlap.trial.race import RaceResult
 from hotlap.trial.stats import Estimate, Verdict
 from hotlap.tune import advice as module
 from hotlap.tune.advice import advice
@@ -16,8 +16,8 @@ def estimate(ratio: float) -> Estimate:
     return Estimate(ratio, ratio * 0.9, ratio * 1.1, 9, 0.95)
 
 
-def race(ratio: float) -> Race:
-    return Race(
+def race(ratio: float) -> RaceResult:
+    return RaceResult(
         estimate(ratio), Verdict.FASTER, "steps", True, 0.02, 0.02 / ratio, 1.0, 1.0, 0, 0, 9
     )
 

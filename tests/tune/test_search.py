@@ -10,7 +10,7 @@ from hotlap.core.machine import detect
 from hotlap.core.numerics import Numerics
 from hotlap.core.spec import Mode
 from hotlap.trial.launch import Setting
-from hotlap.trial.race import Race
+from hotlap.trial.race import RaceResult
 from hotlap.trial.side import Pace
 from hotlap.trial.stats import Estimate, Verdict
 from hotlap.tune import baseline, budget, search
@@ -68,7 +68,7 @@ class FakeSide:
         self.live = False
 
 
-def fake_race(a: FakeSide, b: FakeSide, rules: Any, on_pair: Any) -> Race:
+def fake_race(a: FakeSide, b: FakeSide, rules: Any, on_pair: Any) -> RaceResult:
     a.ready()
     b.ready()
     slow = CLOCK.alike if a.block == b.block else 1.0
@@ -76,7 +76,7 @@ def fake_race(a: FakeSide, b: FakeSide, rules: Any, on_pair: Any) -> Race:
     ratio = a.block / b.block
     estimate = Estimate(ratio, 0.98 * ratio, 1.02 * ratio, rules.fewest_pairs, 0.95)
     verdict = Verdict.FASTER if ratio > 1.02 else Verdict.SAME
-    return Race(estimate, verdict, "epoch", True, a.block, b.block, 1.0, 1.0, 0.0, 0.0, 1.0)
+    return RaceResult(estimate, verdict, "epoch", True, a.block, b.block, 1.0, 1.0, 0.0, 0.0, 1.0)
 
 
 @pytest.fixture

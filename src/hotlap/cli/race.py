@@ -74,9 +74,9 @@ def race(ctx: click.Context, max_slowdown: float | None, budget: float, min_effe
     from hotlap.report import race_text
     from hotlap.trial.command import normalise
     from hotlap.trial.launch import Setting
-    from hotlap.trial.race import Rules
     from hotlap.trial.race import race as run_race
     from hotlap.trial.side import Side
+    from hotlap.trial.stopping import StoppingRules
 
     if not ctx.meta["second"]:
         raise UsageError("two commands are needed", "hotlap race CMD_A... -- CMD_B...")
@@ -96,7 +96,7 @@ def race(ctx: click.Context, max_slowdown: float | None, budget: float, min_effe
         for log, words in zip(logs, (command, ctx.meta["second"]), strict=True)
     ]  # fmt: skip
     threshold = None if max_slowdown is None else 1.0 / max_slowdown
-    rules = Rules(min_effect, seconds=budget, precision=precision, threshold=threshold)
+    rules = StoppingRules(min_effect, seconds=budget, precision=precision, threshold=threshold)
     out = console(err=True)
     try:
         with race_text.live(out, budget, enabled=not (quiet or as_json)) as on_pair:

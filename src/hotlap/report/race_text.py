@@ -11,7 +11,7 @@ from rich.table import Table
 
 from hotlap.report.words import duration, interval, ratio, verdict
 from hotlap.trial.command import shown
-from hotlap.trial.race import Race
+from hotlap.trial.race import RaceResult
 from hotlap.trial.stats import Estimate, Verdict
 
 
@@ -27,7 +27,7 @@ def live(out: Console, seconds: float, *, enabled: bool) -> Iterator[Callable[[E
         yield lambda e: status.update(f"B over A {ratio(e.ratio)} {interval(e)} {e.pairs} pairs")
 
 
-def show(out: Console, race: Race, commands: Sequence[Sequence[str]]) -> None:
+def show(out: Console, race: RaceResult, commands: Sequence[Sequence[str]]) -> None:
     """The outcome, on a console."""
     table = Table(box=None, pad_edge=False, show_header=True)
     for title in ("", "median step", "command"):
@@ -58,7 +58,7 @@ def show(out: Console, race: Race, commands: Sequence[Sequence[str]]) -> None:
         out.print(f"B's longer start is earned back after {race.break_even:.0f} steps", style="dim")
 
 
-def _launches(race: Race) -> str:
+def _launches(race: RaceResult) -> str:
     """How many, where processes last for many pairs."""
     if not race.lockstep:
         return ""
@@ -72,7 +72,7 @@ UNITS = {
 }
 
 
-def document(race: Race, commands: Sequence[Sequence[str]]) -> dict[str, Any]:
+def document(race: RaceResult, commands: Sequence[Sequence[str]]) -> dict[str, Any]:
     """The outcome as plain data."""
     return {
         "commands": [list(command) for command in commands],

@@ -12,7 +12,7 @@ STYLES = {
     Status.BROKE_PARITY: "red",
     Status.CRASHED: "red",
     Status.NO_GAIN: "yellow",
-    Status.UNDECIDED: "yellow",
+    Status.INCONCLUSIVE: "yellow",
 }
 HEADER = ("technique", "speed", "95 % interval", "memory", "")
 GAP = "  "

@@ -14,7 +14,7 @@ from rich.text import Text
 from hotlap.report import tune_table
 from hotlap.report.findings_text import show_steps
 from hotlap.report.words import duration, hanging, interval, named, ratio, with_recipe
-from hotlap.trial.race import Race
+from hotlap.trial.race import RaceResult
 from hotlap.trial.stats import Estimate
 from hotlap.tune.result import Advice, Outcome, Status, TuneResult
 
@@ -168,5 +168,5 @@ def document(result: TuneResult) -> dict[str, Any]:
     }
 
 
-def _steps(final: Race | None) -> dict[str, float] | None:
+def _steps(final: RaceResult | None) -> dict[str, float] | None:
     return None if final is None else {"plain": final.a_step, "tuned": final.b_step}

@@ -83,11 +83,11 @@ def with_recipe(found: Estimate) -> str:
 def verdict(found: Verdict, *, unrepeated: bool = False) -> str:
     """The verdict of a race of A and B, in words; `unrepeated` as of `Race`."""
     if unrepeated:
-        return "undecided: they differ, but fresh processes of both have not repeated it"
+        return "inconclusive: they differ, but fresh processes of both have not repeated it"
     if found is Verdict.FASTER:
         return "B is faster"
     if found is Verdict.SLOWER:
         return "B is slower"
     if found is Verdict.SAME:
         return "no difference worth having"
-    return "undecided: the difference is too small, or the machine too noisy, for the time raced"
+    return "inconclusive: the difference is too small, or the machine too noisy, for the time raced"

@@ -13,15 +13,15 @@ from hotlap.core.errors import TrialFailedError
 from hotlap.core.machine import available_memory
 from hotlap.trial.side import BLOCK, Side
 from hotlap.trial.stats import Estimate, PairedTest, Verdict
+from hotlap.trial.stopping import PAIRS_OF_LAUNCH, StoppingRules, StopReason
 from hotlap.trial.trial import Block
 
 EXTENSION = 3.0
 LARGE = 1.5
-AGAIN = 4  # pairs that another launch is given at the least
 
 
 @dataclass(frozen=True)
-class Race:
+class RaceResult:
     """The outcome. Ratios are A over B: above 1, B is faster, or smaller.
 
     `unit` says what was timed: `epoch` (whole epochs with all that is in them) or `step` (plain
@@ -30,7 +30,9 @@ class Race:
     `launches`: how often both were launched to see whether they differ again. `restarts`: how often
     one was started again since its program had come to its end. `unrepeated`: whether they differ,
     but not in enough launches. `too_slow`: whether B is slower than the rules' threshold allows;
-    None where that is not shown, or there is none. `gain_unlikely`: whether a gain worth having is.
+    None where that is not shown, or there is none. `stopped`: why the race ended. `not_faster`:
+    whether the interval excludes the smallest gain worth having. `seconds_needed`: about how much
+    more racing would give a verdict; 0 when there is one, infinite where no end is in sight.
     """
 
     estimate: Estimate
@@ -48,7 +50,9 @@ class Race:
     restarts: int = 0
     unrepeated: bool = False
     too_slow: bool | None = None
-    gain_unlikely: bool = False
+    stopped: StopReason = StopReason.DECIDED
+    not_faster: bool = False
+    seconds_needed: float = 0.0
 
     @property
     def break_even(self) -> float:
@@ -57,36 +61,10 @@ class Race:
         return max(0.0, extra) / gain if gain > 0 else math.inf
 
 
-@dataclass(frozen=True)
-class Rules:
-    """When a race may stop.
-
-    `precision` asks for a half-width of the log interval; `seconds` bounds the racing itself, once
-    `fewest_pairs` have been run, and `AGAIN` of each further launch;
-    `until_gain` stops as soon as a gain worth having is excluded, and gives a candidate that looks
-    like one longer to prove it: up to `EXTENSION` times, and beyond that where it looks at least
-    `LARGE`, but no longer than `most` seconds in all; `threshold` races on until the interval lies
-    wholly on one side of that ratio. `launches`: in how many launches of both sides a small
-    difference must show, a large one in fewer; launching takes none of the time, but of `most`.
-    """
-
-    min_effect: float = 0.02
-    alpha: float = 0.05
-    candidates: int = 1
-    precision: float | None = None
-    seconds: float = 30.0
-    until_gain: bool = False
-    most: float = 120.0
-    threshold: float | None = None
-    fewest_pairs: int = 6
-    max_pairs: int = 400
-    launches: int = 3
-
-
 OnPair = Callable[[Estimate], None]
 
 
-def race(a: Side, b: Side, rules: Rules, on_pair: OnPair = lambda _: None) -> Race:
+def race(a: Side, b: Side, rules: StoppingRules, on_pair: OnPair = lambda _: None) -> RaceResult:
     """Race B against A. Both may be live already, and both stay live.
 
     Raises:
@@ -99,39 +77,49 @@ def race(a: Side, b: Side, rules: Rules, on_pair: OnPair = lambda _: None) -> Ra
     test = PairedTest(rules.min_effect, rules.alpha, rules.candidates, launches)
     start = time.monotonic()
     launching = 0.0
+    stopped = StopReason.PAIRS
     while runner.pairs < rules.max_pairs:
         runner.pair(test)
         on_pair(test.estimate())
-        if _enough(test, rules):
+        if _decided(test, rules):
+            stopped = StopReason.DECIDED
+            break
+        if rules.until_gain and test.gain_unlikely():
+            stopped = StopReason.FUTILE
             break
         spent = time.monotonic() - start
-        fewest = rules.fewest_pairs + AGAIN * (test.launches - 1)
+        fewest = rules.fewest_pairs + PAIRS_OF_LAUNCH * (test.launches - 1)
         if runner.pairs >= fewest and spent > _allowed(test, rules, launching):
+            stopped = StopReason.TIME
             break
         if test.awaits_launch(rules.threshold):
-            again = a.start_up + b.start_up + AGAIN * (spent - launching) / runner.pairs
-            if not rules.until_gain or spent + again < rules.most:
+            again = a.start_up + b.start_up + PAIRS_OF_LAUNCH * (spent - launching) / runner.pairs
+            if not rules.until_gain or spent + again < rules.seconds_if_promising:
                 launching += runner.relaunch(test)
-    return runner.outcome(test, rules, time.monotonic() - begin)
+    return runner.outcome(test, rules, stopped, time.monotonic() - begin)
 
 
-def _allowed(test: PairedTest, rules: Rules, launching: float) -> float:
+def _allowed(test: PairedTest, rules: StoppingRules, launching: float) -> float:
     """Seconds from the first pair on, of which so many went into launching once more."""
     allowed = rules.seconds + extension(test, rules) + launching
-    return min(allowed, max(rules.seconds, rules.most)) if rules.until_gain else allowed
+    return (
+        min(allowed, max(rules.seconds, rules.seconds_if_promising))
+        if rules.until_gain
+        else allowed
+    )
 
 
-def extension(test: PairedTest, rules: Rules) -> float:
+def extension(test: PairedTest, rules: StoppingRules) -> float:
     """Seconds more for what looks like a gain."""
     if not (rules.until_gain and test.promising()):
         return 0.0
-    room = max(0.0, rules.most - rules.seconds)
+    room = max(0.0, rules.seconds_if_promising - rules.seconds)
     large = test.estimate().ratio >= LARGE
     return room if large else min(room, EXTENSION * rules.seconds)
 
 
-def _enough(test: PairedTest, rules: Rules) -> bool:
-    if rules.until_gain and test.no_gain():
+def _decided(test: PairedTest, rules: StoppingRules) -> bool:
+    if rules.until_gain and test.not_faster():
         return True
     if rules.threshold is not None:
         return _too_slow(test, rules.threshold) is not None
@@ -224,11 +212,13 @@ class _Runner:
             return 0
         return self.a.launches + self.b.launches - self._launched - 2 * (launches - 1)
 
-    def outcome(self, test: PairedTest, rules: Rules, seconds: float) -> Race:
+    def outcome(
+        self, test: PairedTest, rules: StoppingRules, stopped: StopReason, seconds: float
+    ) -> RaceResult:
         """Everything the pairs have shown."""
         a_steps, b_steps = sum(x.steps for x in self._a), sum(x.steps for x in self._b)
         a_pace, b_pace = self.a.ready_pace(), self.b.ready_pace()
-        return Race(
+        return RaceResult(
             estimate=test.estimate(),
             verdict=test.verdict(),
             unit=self.unit,
@@ -245,8 +235,14 @@ class _Runner:
             restarts=self._restarts(test.launches),
             unrepeated=test.unrepeated(),
             too_slow=_too_slow(test, rules.threshold),
-            gain_unlikely=test.no_gain(),
+            stopped=stopped,
+            not_faster=test.not_faster(),
+            seconds_needed=test.pairs_needed() * (_total(self._a) + _total(self._b)) / self.pairs,
         )
+
+
+def _total(blocks: list[Block]) -> float:
+    return sum(block.wall for block in blocks)
 
 
 def _middle(values: list[float]) -> float:

@@ -35,7 +35,7 @@ class Verdict(StrEnum):
     FASTER = "faster"
     SLOWER = "slower"
     SAME = "same"
-    UNDECIDED = "undecided"
+    INCONCLUSIVE = "inconclusive"
 
 
 @dataclass(frozen=True)
@@ -110,13 +110,13 @@ class PairedTest:
         )
 
     def verdict(self) -> Verdict:
-        """FASTER or SLOWER by at least min_effect, SAME to within it, or UNDECIDED.
+        """FASTER or SLOWER by at least min_effect, SAME to within it, or INCONCLUSIVE.
 
         Never before `FEWEST` pairs, and the interval must clear 1 by half of min_effect, as on a
         real machine neighbouring pairs are not independent. FASTER and SLOWER need one launch,
         two or as many as were asked for, the more the smaller the difference.
         """
-        return Verdict.UNDECIDED if self.unrepeated() else self._of_all_pairs()
+        return Verdict.INCONCLUSIVE if self.unrepeated() else self._of_all_pairs()
 
     def unrepeated(self) -> bool:
         """Whether all pairs show a difference that not enough launches do."""
@@ -160,13 +160,13 @@ class PairedTest:
         """The verdict if it did not matter which launch a pair is of."""
         now = self.estimate()
         if now.pairs < FEWEST:
-            return Verdict.UNDECIDED
+            return Verdict.INCONCLUSIVE
         for verdict, edge in self._edges.items():
             if self._passed(edge) and self._far(edge) >= self._effect:
                 return verdict
         if 1 / self._effect < now.low and now.high < self._effect:
             return Verdict.SAME
-        return Verdict.UNDECIDED
+        return Verdict.INCONCLUSIVE
 
     def _passed(self, edge: "_Edge") -> bool:
         return edge.passed_by(self._launches, self._alpha)
@@ -188,21 +188,39 @@ class PairedTest:
             return 1
         return min(2, self._most) if self._far(edge) > SMALL else self._most
 
-    def no_gain(self) -> bool:
-        """Whether a gain of min_effect is out of reach: enough to drop a candidate.
+    def not_faster(self) -> bool:
+        """Whether the interval excludes a gain of min_effect."""
+        return self.estimate().high < self._effect
 
-        That drops some that do gain, but calls none faster that is not, so it need not hold under
-        peeking: from four pairs of a launch on, it is enough that in that launch the ratio lies
-        `HOPE` standard errors below what counts.
+    def gain_unlikely(self) -> bool:
+        """Whether a gain of min_effect looks out of reach: enough to drop a candidate.
+
+        That drops some that do gain, so it need not hold under peeking, and it is no verdict: from
+        four pairs of a launch on, it is enough that in that launch the ratio lies `HOPE` standard
+        errors below what counts.
         """
-        if self.estimate().high < self._effect:
-            return True
         n = len(self._launches[-1])
         if n < 4:
             return False
         units, inflation = clip(self._launches[-1])
         error = math.sqrt(inflation * sum((u - fmean(units)) ** 2 for u in units) / (n * (n - 1)))
         return fmean(units) + HOPE * error < math.log(self._effect)
+
+    def pairs_needed(self) -> float:
+        """About how many more pairs would give a verdict; inf where no end is in sight.
+
+        The interval narrows with the square root of the pairs, and has to clear 1, or to fit
+        between the smallest effects worth having, around the present ratio.
+        """
+        if self.verdict() is not Verdict.INCONCLUSIVE:
+            return 0.0
+        centre, low, high = log_interval(self._launches, self._alpha)
+        effect = math.log(self._effect)
+        room = max(abs(centre) - effect / 2, effect - abs(centre))
+        if not (math.isfinite(high - low) and room > 0):
+            return math.inf
+        pairs = self.estimate().pairs
+        return max(1.0, pairs * (((high - low) / 2 / room) ** 2 - 1))
 
     def promising(self) -> bool:
         """Whether a gain is worth some more time: one of five times min_effect is the best guess.
@@ -214,7 +232,7 @@ class PairedTest:
 
     def settled(self, precision: float | None = None) -> bool:
         """Whether there is a verdict, and log(ratio) is known to within +- precision if given."""
-        if self.verdict() is Verdict.UNDECIDED:
+        if self.verdict() is Verdict.INCONCLUSIVE:
             return False
         _, low, high = log_interval(self._launches, self._alpha)
         return precision is None or (high - low) / 2 <= precision

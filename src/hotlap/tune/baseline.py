@@ -8,8 +8,9 @@ from hotlap.core.machine import Machine
 from hotlap.core.registry import ceilings, technique, techniques
 from hotlap.core.technique import Technique
 from hotlap.trial.parity import Noise, noise
-from hotlap.trial.race import Rules, out_of_memory
+from hotlap.trial.race import out_of_memory
 from hotlap.trial.side import Side
+from hotlap.trial.stopping import StoppingRules
 from hotlap.tune.budget import Budget
 from hotlap.tune.candidates import Chosen, Script, phases_of, values_of
 from hotlap.tune.field import Field
@@ -84,7 +85,7 @@ def what_ifs(
 
 def _seconds(budget: Budget) -> float:
     """What a what-if takes."""
-    return budget.start_up + max(CEILING_SECONDS, 2 * Rules.fewest_pairs * budget.best)
+    return budget.start_up + max(CEILING_SECONDS, 2 * StoppingRules.fewest_pairs * budget.best)
 
 
 def _what_if(field: Field, best: Side, name: str, script: Script) -> Ceiling:

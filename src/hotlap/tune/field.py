@@ -4,8 +4,9 @@ from dataclasses import replace
 
 from hotlap.core.errors import NotReachedError, TrialFailedError
 from hotlap.core.registry import technique
-from hotlap.trial.race import Race, Rules, race
+from hotlap.trial.race import RaceResult, race
 from hotlap.trial.side import Side
+from hotlap.trial.stopping import StoppingRules
 from hotlap.tune.budget import Budget
 from hotlap.tune.candidates import Chosen
 from hotlap.tune.orders import Orders, Watcher
@@ -32,7 +33,7 @@ class Field:
         side.close()
         self._live = [other for other in self._live if other is not side]
 
-    def race(self, a: Side, b: Side, seconds: float, **more: object) -> Race:
+    def race(self, a: Side, b: Side, seconds: float, **more: object) -> RaceResult:
         """Race B against A for at most so many seconds; `more` are further rules.
 
         Should it be A that fails, which has run well before, it is started once more.
@@ -41,7 +42,7 @@ class Field:
             TrialFailedError: B failed, or A a second time.
             NotReachedError: no step of B was seen in time, or of A a second time.
         """
-        plain = Rules(self.orders.min_effect, seconds=seconds, launches=1)
+        plain = StoppingRules(self.orders.min_effect, seconds=seconds, launches=1)
         rules = replace(plain, **more)  # type: ignore[arg-type]
         try:
             return race(a, b, rules, self.watcher.pair)

@@ -6,9 +6,10 @@ from dataclasses import replace
 from hotlap.core.numerics import Numerics
 from hotlap.core.registry import technique
 from hotlap.trial.parity import Noise, Parity, compare
-from hotlap.trial.race import Race
+from hotlap.trial.race import RaceResult
 from hotlap.trial.side import Side
 from hotlap.trial.stats import Verdict
+from hotlap.trial.stopping import StopReason
 from hotlap.tune.result import Outcome, Status
 
 
@@ -28,14 +29,14 @@ def judged(row: Outcome, side: Side) -> Outcome:
     return replace(row, reason=row.parity.reason)
 
 
-def _not_kept(found: Race) -> tuple[Status, str]:
+def _not_kept(found: RaceResult) -> tuple[Status, str]:
     if found.verdict is Verdict.SLOWER:
         return Status.NO_GAIN, "slower"
-    if found.gain_unlikely and found.launches > 1:
-        return Status.NO_GAIN, "fresh processes did not repeat the gain"
-    if found.verdict is Verdict.SAME or found.gain_unlikely:
+    if found.not_faster or found.verdict is Verdict.SAME:
         return Status.NO_GAIN, "not faster"
-    return Status.UNDECIDED, "the time it had did not tell; --budget gives it more"
+    if found.stopped is StopReason.FUTILE:
+        return Status.INCONCLUSIVE, "dropped early: a gain looked unlikely; --budget gives it more"
+    return Status.INCONCLUSIVE, "inconclusive within the time limit; raise --budget"
 
 
 def parity_of(

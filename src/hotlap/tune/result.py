@@ -6,7 +6,7 @@ from typing import Any
 
 from hotlap.core.recipe import Kept
 from hotlap.trial.parity import Parity
-from hotlap.trial.race import Race
+from hotlap.trial.race import RaceResult
 from hotlap.trial.stats import Estimate
 
 OUT_OF_TIME = "the time budget was spent; --budget gives it more"
@@ -17,7 +17,7 @@ class Status(StrEnum):
 
     KEPT = "kept"
     NO_GAIN = "no gain"
-    UNDECIDED = "undecided"
+    INCONCLUSIVE = "inconclusive"
     BROKE_PARITY = "broke parity"
     CRASHED = "crashed"
     NOT_APPLICABLE = "not applicable"
@@ -34,7 +34,7 @@ class Outcome:
     status: Status
     reason: str = ""
     values: dict[str, Any] = field(default_factory=dict)
-    race: Race | None = None
+    race: RaceResult | None = None
     parity: Parity | None = None
     joined: tuple[str, ...] = ()
 
@@ -75,11 +75,11 @@ class TuneResult:
     """
 
     command: tuple[str, ...]
-    floor: Race | None = None
+    floor: RaceResult | None = None
     deterministic: bool | None = None
     ceilings: list[Ceiling] = field(default_factory=list)
     outcomes: list[Outcome] = field(default_factory=list)
-    final: Race | None = None
+    final: RaceResult | None = None
     final_parity: Parity | None = None
     interrupted: bool = False
     seconds: float = 0.0

@@ -178,7 +178,7 @@ class Tuner:
             side.ready()
             found = self.field.race(
                 self.best, side, seconds, until_gain=True,
-                most=self.budget.for_gain(), launches=self.budget.launches,
+                seconds_if_promising=self.budget.for_gain(), launches=self.budget.launches,
             )  # fmt: skip
         except HotlapError as error:
             self.best.ready()

@@ -7,7 +7,7 @@ from statistics import geometric_mean
 
 import pytest
 
-from hotlap.trial.race import Rules
+from hotlap.trial.stopping import StoppingRules
 from patchable.racing import DEMO, HERE, SCRIPTS, patched_copy, run_against_patched
 
 
@@ -34,7 +34,9 @@ def test_patched_scripts_race_level_with_run(name, tmp_path):
     for number in range(3):
         folder = tmp_path / str(number)
         folder.mkdir()
-        found = run_against_patched(name, folder, Rules(seconds=20, precision=0.01, launches=1))
+        found = run_against_patched(
+            name, folder, StoppingRules(seconds=20, precision=0.01, launches=1)
+        )
         assert found.parity.kept, found.parity.reason
         rounds.append(found.race.estimate)
     ratio = geometric_mean(estimate.ratio for estimate in rounds)

@@ -1,0 +1,60 @@
+"""When a race ends: every stopping rule in one table, and the reason that is reported.
+
+| a race stops as soon as | reason |
+|---|---|
+| there is a verdict, and the interval is as narrow as `precision` asks | `DECIDED` |
+| with `threshold`: the interval lies wholly on one side of it | `DECIDED` |
+| with `until_gain`: the interval excludes a gain of `min_effect` | `DECIDED` |
+| with `until_gain`: the remaining time is unlikely to show such a gain | `FUTILE` |
+| `seconds` are over, or `seconds_if_promising` for what looks like a gain | `TIME` |
+| `max_pairs` have been run | `PAIRS` |
+
+No rule but `DECIDED` applies before `fewest_pairs`, nor before each further launch has had
+`PAIRS_OF_LAUNCH`.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+PAIRS_OF_LAUNCH = 4
+
+
+class StopReason(StrEnum):
+    """Why a race ended."""
+
+    DECIDED = "decided"
+    TIME = "time"
+    FUTILE = "futile"
+    PAIRS = "pairs"
+
+
+@dataclass(frozen=True)
+class StoppingRules:
+    """What a race has to show, and how long it may take.
+
+    Args:
+        min_effect: smallest speed difference worth having, as a share (0.02 is 2 %).
+        alpha: chance of ever being wrong, shared by `candidates` races against the same script.
+        candidates: how many such races there are (Bonferroni).
+        precision: half-width that the interval of log(ratio) has to reach.
+        seconds: time for the race.
+        until_gain: only a gain matters: stop when there is none, or none can be shown in time.
+        seconds_if_promising: with `until_gain`, time for what looks like a gain.
+        threshold: ratio to be told from; the race goes on until the interval excludes it.
+        fewest_pairs: pairs of blocks that are run in any case.
+        max_pairs: the most pairs.
+        launches: the most launches of both sides.
+
+    """
+
+    min_effect: float = 0.02
+    alpha: float = 0.05
+    candidates: int = 1
+    precision: float | None = None
+    seconds: float = 30.0
+    until_gain: bool = False
+    seconds_if_promising: float = 120.0
+    threshold: float | None = None
+    fewest_pairs: int = 6
+    max_pairs: int = 400
+    launches: int = 3
