@@ -22,9 +22,10 @@ class Mode(StrEnum):
 class Spec:
     """One trial's orders.
 
-    `techniques` maps ids to the values of their choices. `scratch` is where writes go (empty: the
-    program's writes are its own business); `keep` are folders written for real all the same,
-    `cover` folders guarded even below a kept one. `options` belong to the mode.
+    `techniques` maps ids to the values of their choices. `scratch` is a folder of the trial's own
+    (empty: there is none). Where `guarded`, Python's writes go there; `keep` are folders written
+    for real all the same, `cover` folders guarded even below a kept one. `options` belong to the
+    mode.
     """
 
     trial: str
@@ -33,6 +34,7 @@ class Spec:
     techniques: dict[str, dict[str, Any]] = field(default_factory=dict)
     seed: int | None = None
     scratch: str = ""
+    guarded: bool = False
     keep: tuple[str, ...] = ()
     cover: tuple[str, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)

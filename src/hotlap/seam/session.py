@@ -21,7 +21,7 @@ from hotlap.seam.wire import Wire
 def boot(path: str) -> None:
     """Called by sitecustomize in every Python process of a trial."""
     spec = Spec.read(path)
-    if spec.scratch:
+    if spec.guarded:
         from hotlap.seam.guard import default_keep, install
 
         install(spec.scratch, [*default_keep(), *spec.keep], spec.cover)

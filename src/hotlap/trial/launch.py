@@ -1,7 +1,6 @@
 """Starting a command as a trial: its folder, its environment, its warden."""
 
 import os
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,7 +9,9 @@ from typing import Any
 from hotlap.core.registry import technique
 from hotlap.core.spec import VARIABLE, Mode, Spec
 from hotlap.seam.moves import environment
-from hotlap.trial.warded import Warded
+from hotlap.trial.isolation.removal import remove_tree
+from hotlap.trial.isolation.tiers import Isolation, Tier, isolation
+from hotlap.trial.warded import Streams, Warded
 
 BOOT = Path(__file__).parent.parent / "seam" / "boot"
 NO_MONITOR = ("TORCH_NCCL_ENABLE_MONITORING", "0")
@@ -48,26 +49,40 @@ class Launched(Warded):
         if setting.scratch is not None:  # every trial finds the user's files as they are
             setting = replace(setting, scratch=setting.scratch / folder.name)
         self.scratch = setting.scratch
-        spec = _spec(setting, control, folder)
+        self.isolation = isolation(setting.scratch.parent) if setting.scratch else None
+        limits = _limits(self.isolation, setting.scratch, folder)
+        spec = _spec(setting, control, folder, self.isolation)
         spec.write(folder / "spec.json")
         super().__init__(
             setting.command,
             child_environment(setting, folder / "spec.json"),
             folder,
             separate=setting.separate,
-            output=setting.output,
-            stdin=setting.stdin,
+            streams=Streams(setting.stdin, setting.output),
             tidy=[self.scratch] if self.scratch else [],
+            isolation=limits,
         )
 
     def end(self) -> None:
         """End the trial, and remove what it wrote."""
         super().end()
         if self.scratch is not None:
-            shutil.rmtree(self.scratch, ignore_errors=True)
+            remove_tree(self.scratch)
 
 
-def _spec(setting: Setting, control: str, folder: Path) -> Spec:
+def _limits(how: Isolation | None, scratch: Path | None, folder: Path) -> dict[str, Any]:
+    """What the supervisor does to the trial's first process before it starts the command."""
+    if how is None or scratch is None:
+        return {}
+    if how.tier is Tier.OVERLAY:
+        return {"layout": how.layout(scratch, folder).to_json()}
+    scratch.mkdir(parents=True)
+    if how.tier is Tier.LANDLOCK:
+        return {"writable": how.writable_paths(scratch, folder)}
+    return {}
+
+
+def _spec(setting: Setting, control: str, folder: Path, how: Isolation | None) -> Spec:
     return Spec(
         trial=folder.name,
         mode=setting.mode,
@@ -75,7 +90,8 @@ def _spec(setting: Setting, control: str, folder: Path) -> Spec:
         techniques={name: dict(values) for name, values in setting.techniques.items()},
         seed=setting.seed,
         scratch=str(setting.scratch or ""),
-        keep=(str(folder),),
+        guarded=how is not None and how.tier in (Tier.LANDLOCK, Tier.GUARD),
+        keep=(str(folder), *(how.writable if how else ())),
         cover=(str(Path.cwd()),),
         options=dict(setting.options),
     )

@@ -7,9 +7,16 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, NamedTuple
 
 WARDEN = Path(__file__).with_name("warden.py")
+
+
+class Streams(NamedTuple):
+    """The file that a command reads, and the one for both its outputs; None: ours."""
+
+    stdin: Path | None = None
+    output: Path | None = None
 
 
 class Warded:
@@ -20,9 +27,9 @@ class Warded:
         env: its whole environment.
         folder: takes the warden's orders.
         separate: a process group and terminal session of its own; then with `stdin` or none.
-        output: file for both its streams; None: they stay ours.
-        stdin: file it reads.
+        streams: the files that it reads and writes; None: they stay ours.
         tidy: further folders to remove should this process be killed.
+        isolation: the `layout` of a namespace to enter, or the `writable` paths of Landlock.
 
     """
 
@@ -33,9 +40,9 @@ class Warded:
         folder: Path,
         *,
         separate: bool = False,
-        output: Path | None = None,
-        stdin: Path | None = None,
+        streams: Streams | None = None,
         tidy: Sequence[Path] = (),
+        isolation: Mapping[str, Any] | None = None,
     ) -> None:
         orders = {
             "command": list(command),
@@ -43,13 +50,14 @@ class Warded:
             "cwd": str(Path.cwd()),
             "separate": separate,
             "tidy": [str(folder), *map(str, tidy)],
+            "isolation": dict(isolation or {}),
         }
         (folder / "launch.json").write_text(json.dumps(orders))
         life_theirs, self._life = os.pipe()
         self._report, report_theirs = os.pipe()
         self._code: int | None = None
         fds = life_theirs, report_theirs
-        self._warden = _warden(folder, fds, _streams(separate, output, stdin))
+        self._warden = _warden(folder, fds, _opened(separate, streams or Streams()))
         os.close(life_theirs)
         os.close(report_theirs)
 
@@ -77,12 +85,12 @@ class Warded:
                 self._code = -9
 
 
-def _streams(separate: bool, output: Path | None, stdin: Path | None) -> dict[str, IO[bytes]]:
+def _opened(separate: bool, files: Streams) -> dict[str, IO[bytes]]:
     streams: dict[str, IO[bytes]] = {}
-    if output is not None:
-        streams["stdout"] = streams["stderr"] = output.open("ab")
+    if files.output is not None:
+        streams["stdout"] = streams["stderr"] = files.output.open("ab")
     if separate:
-        streams["stdin"] = (stdin or Path(os.devnull)).open("rb")
+        streams["stdin"] = (files.stdin or Path(os.devnull)).open("rb")
     return streams
 
 

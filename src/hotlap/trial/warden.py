@@ -11,7 +11,6 @@ import ctypes
 import json
 import os
 import select
-import shutil
 import signal
 import subprocess
 import sys
@@ -20,6 +19,10 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+
+sys.path[0] = str(Path(__file__).parents[2])  # this hotlap, whatever else is installed
+from hotlap.trial.isolation import landlock, namespace  # noqa: E402
+from hotlap.trial.isolation.removal import remove_tree  # noqa: E402
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
@@ -42,7 +45,7 @@ def main(launch_file: str, life: int, report: int) -> None:
     _sweep_shared_memory({*names, child.pid})
     if code is None:
         for folder in launch["tidy"]:
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_tree(Path(folder))
         return
     with contextlib.suppress(OSError):
         os.write(report, str(code).encode())
@@ -55,17 +58,25 @@ def _start(launch: dict[str, Any]) -> "subprocess.Popen[bytes] | None":
             env=launch["env"],
             cwd=launch["cwd"],
             start_new_session=launch["separate"],
-            preexec_fn=_as_child,  # noqa: PLW1509  (one thread, and only system calls)
+            preexec_fn=lambda: _as_child(launch["isolation"]),  # noqa: PLW1509  (one thread)
         )
     except OSError as error:
         print(f"hotlap: cannot start {launch['command']}: {error}", file=sys.stderr)
         return None
 
 
-def _as_child() -> None:
+def _as_child(isolation: dict[str, Any]) -> None:
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         signal.signal(getattr(signal, name), signal.SIG_DFL)
     _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    try:
+        if isolation.get("layout"):
+            namespace.enter(isolation["layout"])
+        if isolation.get("writable"):
+            landlock.restrict(isolation["writable"])
+    except OSError as error:  # rather no trial than one that writes over the user's files
+        os.write(2, f"hotlap: the trial could not be isolated: {error}\n".encode())
+        os._exit(126)
 
 
 def _prctl(option: int, value: int = 1) -> None:
