@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from hotlap.engine import Checkpointer
+from hotlap.engine import Checkpointer, Engine, EngineConfig
 from hotlap.engine.snapshot import Snapshot
 
 
@@ -85,3 +85,39 @@ def test_snapshot_keeps_kinds_of_mappings() -> None:
 def test_keep_none_is_refused(tmp_path: Path, keep: int) -> None:
     with pytest.raises(ValueError, match="at least one"):
         Checkpointer(tmp_path, keep=keep)
+
+
+@pytest.mark.parametrize("size", [0, 100, -1])
+def test_a_checkpoint_cut_short_is_named_and_the_one_before_it_taken(
+    size: int, tmp_path: Path
+) -> None:
+    saver = Checkpointer(tmp_path)
+    for step in (5, 10):
+        saver.save({"step": step, "w": torch.ones(1000)}, step)
+    saver.wait()
+    newest = tmp_path / "step-000000010.rank0of1.pt"
+    content = newest.read_bytes()
+    newest.write_bytes(content[:size])
+    with pytest.warns(UserWarning, match=r"step-000000010\.rank0of1\.pt is cut short"):
+        assert saver.load()["step"] == 5
+    (tmp_path / "step-000000005.rank0of1.pt").write_bytes(content[:50])
+    with pytest.warns(UserWarning), pytest.raises(ValueError, match=r"damaged.*\[5, 10\]"):
+        saver.load()
+    saver.close()
+
+
+def test_an_engine_resumes_from_the_checkpoint_before_a_damaged_one(tmp_path: Path) -> None:
+    config = EngineConfig(folder=str(tmp_path), save_every=1)
+
+    def engine() -> Engine:
+        model = torch.nn.Linear(2, 1)
+        return Engine(model, torch.optim.SGD(model.parameters(), lr=0.1), config=config)
+
+    with engine() as first:
+        for x in first.steps([torch.ones(1, 2)] * 3):
+            first.step(first.model(x).sum())
+    path = sorted(tmp_path.iterdir())[-1]
+    path.write_bytes(path.read_bytes()[:-20])
+    with engine() as again, pytest.warns(UserWarning, match="cut short"):
+        assert again.resume()
+        assert again.count == 2

@@ -112,3 +112,12 @@ def test_a_seed_repeats_a_run() -> None:
             return float(torch.rand(()))
 
     assert draw() == draw()
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [("bf16-mixed", "bf16"), ("bfloat16", "bf16"), ("16-mixed", "fp16"), ("float16", "fp16"),
+     ("32-true", "fp32"), ("no", "fp32"), ("tf32", "tf32")],
+)  # fmt: skip
+def test_other_libraries_names_of_a_precision(given: str, meant: str) -> None:
+    assert EngineConfig(precision=given).precision == meant

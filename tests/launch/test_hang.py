@@ -75,6 +75,8 @@ sys.path.insert(0, {source!r})
 os.environ |= {{"RANK": "3", "TORCHELASTIC_RUN_ID": "x"}}
 from hotlap.seam import beat
 beat.boot(sys.argv[1])
+if {stepped}:
+    beat.beating(os.path.join(sys.argv[1], "rank-3"))()
 def stuck():
     print("up", flush=True)
     time.sleep(60)
@@ -82,8 +84,8 @@ stuck()
 """
 
 
-def sleeper(folder: Path) -> "subprocess.Popen[str]":
-    source = SLEEPER.format(source=str(Path(__file__).parents[2] / "src"))
+def sleeper(folder: Path, *, stepped: bool = True) -> "subprocess.Popen[str]":
+    source = SLEEPER.format(source=str(Path(__file__).parents[2] / "src"), stepped=stepped)
     script = folder / "sleeper.py"
     script.write_text(source)
     process = subprocess.Popen(
@@ -94,11 +96,11 @@ def sleeper(folder: Path) -> "subprocess.Popen[str]":
     return process
 
 
-def test_a_rank_without_steps_is_asked_and_ended(tmp_path: Path) -> None:
+def test_a_rank_that_stands_still_is_asked_and_ended(tmp_path: Path) -> None:
     process, told = sleeper(tmp_path), []
     try:
         (rank,) = living(tmp_path)
-        assert (rank.number, rank.pid, rank.steps) == (3, process.pid, 0)
+        assert (rank.number, rank.pid, rank.steps) == (3, process.pid, 1)
         HangWatch(tmp_path, tmp_path, 3600.0, told.append).look()
         HangWatch(tmp_path, tmp_path, 0.0, told.append).look()
         assert not told
@@ -117,9 +119,21 @@ def test_a_rank_without_steps_is_asked_and_ended(tmp_path: Path) -> None:
         process.wait()
 
 
+def test_start_up_is_no_hang(tmp_path: Path) -> None:
+    process, told = sleeper(tmp_path, stepped=False), []
+    try:
+        time.sleep(0.05)
+        HangWatch(tmp_path, tmp_path, 0.01, told.append).look()
+        assert not told
+        assert process.poll() is None
+    finally:
+        process.kill()
+        process.wait()
+
+
 def test_a_second_python_of_a_rank_leaves_its_record_alone(tmp_path: Path) -> None:
-    process = sleeper(tmp_path)
-    other = sleeper(tmp_path)
+    process = sleeper(tmp_path, stepped=False)
+    other = sleeper(tmp_path, stepped=False)
     try:
         assert [rank.pid for rank in living(tmp_path)] == [process.pid]
     finally:

@@ -89,6 +89,7 @@ def sgd() -> torch.optim.Optimizer:
 
 def test_schedules_rise_and_fall() -> None:
     warm = [2 * (i + 1) / 5 for i in range(4)]
+    assert rates(constant(sgd(), steps=8, warmup=4), 8) == pytest.approx([*warm, 2, 2, 2, 2])
     assert rates(constant(sgd(), warmup=4), 8) == pytest.approx([*warm, 2, 2, 2, 2])
     assert rates(linear(sgd(), steps=8, warmup=4), 10) == pytest.approx(
         [*warm, 2, 1.5, 1, 0.5, 0, 0]

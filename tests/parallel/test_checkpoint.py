@@ -147,6 +147,24 @@ def test_the_last_few_are_kept_and_what_is_not_whole_is_not_taken(tmp_path: Path
     assert sorted(path.name for path in tmp_path.iterdir()) == names
 
 
+@pytest.mark.parametrize("name", [".metadata", "__0_0.distcp"])
+def test_a_directory_cut_short_is_named_and_the_one_before_it_taken(
+    name: str, tmp_path: Path
+) -> None:
+    model = made()
+    saver = ShardedCheckpointer(tmp_path)
+    for step in (1, 2):
+        saver.save(step, [model], shared=f"step {step}")
+    saver.wait()
+    file = tmp_path / "step-000000002" / name
+    file.write_bytes(file.read_bytes()[:-30])
+    with pytest.warns(UserWarning, match=f"step-000000002/{name} is cut short"):
+        loaded = saver.load([model])
+    assert loaded is not None
+    assert loaded.shared == "step 1"
+    saver.close()
+
+
 def test_a_step_that_was_saved_before_is_replaced(tmp_path: Path) -> None:
     model = made()
     saver = ShardedCheckpointer(tmp_path)

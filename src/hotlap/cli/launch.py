@@ -27,7 +27,7 @@ def _torchrun_options(function: Callable[..., Any]) -> Callable[..., Any]:
     default=HANG,
     show_default=True,
     metavar="SECONDS",
-    help="End the ranks when none has made an optimizer step for so long; 0: never.",
+    help="End the ranks when, after the first optimizer step, none was made for so long; 0: never.",
 )
 @_torchrun_options
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="SCRIPT [ARGS]...")

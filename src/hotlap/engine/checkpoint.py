@@ -2,6 +2,8 @@
 
 import os
 import re
+import warnings
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -72,24 +74,45 @@ class Checkpointer:
         return sorted(step for step, ranks in found.items() if len(ranks) == self.world)
 
     def load(self, step: int | None = None) -> Any:
-        """Read this rank's state at a step, by default the last; None if there is none.
+        """Read this rank's state at a step, by default the newest; None if there is none.
 
         Tensors come back on the CPU.
+
+        Raises:
+            ValueError: there is no such step, or every checkpoint is damaged.
         """
         known = self.steps()
         if step is None:
-            step = known[-1] if known else None
+            step = self.newest()
         if step is None:
             return None
         if step not in known:
             raise ValueError(f"{self.folder} has no whole checkpoint of step {step}: {known}")
-        return torch.load(self._path(step), map_location="cpu", weights_only=True)
+        return torch.load(self._path(step, self.rank), map_location="cpu", weights_only=True)
 
-    def _path(self, step: int) -> Path:
-        return self.folder / f"step-{step:09d}.rank{self.rank}of{self.world}.pt"
+    def newest(self) -> int | None:
+        """The newest step whose files, those of all ranks, are undamaged; None without any.
+
+        A file that was cut short (by a full disk, or by a copy that stopped) is named in a warning.
+
+        Raises:
+            ValueError: there are checkpoints, and all of them are damaged.
+        """
+        known = self.steps()
+        for step in reversed(known):
+            damaged = [p for r in range(self.world) if _cut(p := self._path(step, r))]
+            if not damaged:
+                return step
+            warnings.warn(damage(damaged[0], step > known[0]), stacklevel=2)
+        if known:
+            raise ValueError(f"{self.folder} has damaged checkpoints only, of the steps {known}")
+        return None
+
+    def _path(self, step: int, rank: int) -> Path:
+        return self.folder / f"step-{step:09d}.rank{rank}of{self.world}.pt"
 
     def _write(self, snapshot: Snapshot, step: int) -> None:
-        path = self._path(step)
+        path = self._path(step, self.rank)
         partial = path.with_suffix(".partial")
         with partial.open("wb") as file:
             torch.save(snapshot.ready(), file)
@@ -111,3 +134,17 @@ class Checkpointer:
             if match := _NAME.fullmatch(path.name):
                 step, rank, world = map(int, match.groups())
                 yield path, step, rank, world
+
+
+def damage(path: Path, older: bool) -> str:
+    """What is said of a checkpoint that is passed over."""
+    return f"{path} is cut short" + (": the one before it is taken" if older else "")
+
+
+def _cut(path: Path) -> bool:
+    """Whether a file lacks its end, which holds the directory of what is in it."""
+    try:
+        with zipfile.ZipFile(path):
+            return False
+    except (OSError, zipfile.BadZipFile):
+        return True

@@ -5,6 +5,12 @@ from pathlib import Path
 from typing import Any
 
 PRECISIONS = ("fp32", "tf32", "bf16", "fp16")
+ALIASES = {
+    **dict.fromkeys(("32", "32-true", "float32", "no"), "fp32"),
+    **dict.fromkeys(("bf16-mixed", "bfloat16"), "bf16"),
+    **dict.fromkeys(("16", "16-mixed", "fp16-mixed", "float16"), "fp16"),
+}
+"""How PyTorch, Lightning and Accelerate spell them."""
 
 
 @dataclass(frozen=True)
@@ -13,7 +19,8 @@ class EngineConfig:
 
     Args:
         device: where model and batches go; empty: where the model is.
-        precision: `fp32`, `tf32`, `bf16` (autocast) or `fp16` (autocast with a GradScaler).
+        precision: `fp32`, `tf32`, `bf16` (autocast) or `fp16` (autocast with a GradScaler); other
+            libraries' names for these, such as `bf16-mixed` and `float16`, are taken as well.
         channels_last: store images and filters in NHWC order.
         compile: mode of torch.compile, such as `default`; empty: not compiled.
         prefetch: copy the next batch to a CUDA device while the present one computes.
@@ -56,6 +63,7 @@ class EngineConfig:
     others: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "precision", ALIASES.get(self.precision, self.precision))
         for wrong, why in _mistakes(self):
             if wrong:
                 raise ValueError(f"EngineConfig: {why}")

@@ -103,35 +103,56 @@ class Engine:
         self.extra = dict(extra or {})
         self._feed: Feed | None = None
         self._position: State | None = None
-        self._between: State | None = None
+        self._finished: Feed | None = None  # the last whole pass, while the next has not begun
+        self._due = self._in_epochs = False
         self._share = ALONE
         self._logs = Logs(tuple(loggers), config.log_every)
 
     def epochs(self, number: int) -> Iterator[int]:
-        """Count the passes from where training stands up to `number`."""
-        while self.epoch < number:
-            yield self.epoch
-            self.epoch += 1
-            self._between = self._feed.next() if self._feed else None
-            self._feed = self._position = None
+        """Count the passes from where training stands up to `number`.
+
+        A checkpoint that is due with the last step of a pass is taken when this loop's body is
+        through, and resumes with the next pass.
+        """
+        self._in_epochs = True
+        try:
+            while self.epoch < number:
+                yield self.epoch
+                self.epoch += 1
+                self._finished, self._feed, self._position = self._feed, None, None
+                self._save_if_due()
+        finally:  # also when the loop is left by `break`
+            self._save_if_due()
+            self._in_epochs = False
 
     def steps(self, loader: Iterable[Any], weigh: Weigh | None = None) -> Iterator[Any]:
         """Yield the batches of one pass, on the device; after a resume, those still to come.
 
         `weigh(batch)` says how much a micro-batch counts, such as its number of tokens; by default
-        each counts the same. Checkpoints that are due are taken when the loop's body is through.
+        each counts the same. Checkpoints that are due are taken when the loop's body is through;
+        a body that is left by `break` or `return` after `step` counts as through.
         """
         self._feed = feed = Feed(loader, self._position)
-        self._position = None
+        self._position = self._finished = None
         tell_epoch(loader, self.epoch)
         groups = grouped(feed, self.config.accumulate, weigh, self.device)
-        for batch, share in self._place.each(groups):
-            self._share = share
-            if self._sync.needed and self.spread.pipeline is None:  # which does it by itself
-                self._sync.switch(share.last)
-            yield batch
-            if share.last:
-                self._through(feed, share.of)
+        before = self.count
+        try:
+            for batch, share in self._place.each(groups):
+                self._save_if_due()
+                self._share, before = share, self.count
+                if self._sync.needed and self.spread.pipeline is None:  # which does it by itself
+                    self._sync.switch(share.last)
+                yield batch
+                if share.last:
+                    self._through(feed, share.of)
+        except GeneratorExit:
+            if self._feed is feed and self.count > before:
+                self._through(feed, self._share.of)
+            raise
+        finally:
+            if self._feed is feed and not self._in_epochs:
+                self._save_if_due()
 
     def forward(self) -> AbstractContextManager[object]:
         """The context for forward pass and loss: autocast, if the precision wants it."""
@@ -175,12 +196,15 @@ class Engine:
         self.count += 1
 
     def _through(self, feed: Feed, batches: int) -> None:
-        """The body of a step is through: what is left of it is done, what is due is saved."""
+        """The body of a step is through: make what is left of it, see whether a save is due."""
         if self.stepper.pending:  # the body passed over the group's last micro-batch
             self._update()
         feed.take(batches)
         every = self.config.save_every
-        if every and self.count % every == 0:
+        self._due = bool(every) and self.count % every == 0
+
+    def _save_if_due(self) -> None:
+        if self._due:
             self.save()
 
     def evaluating(self) -> AbstractContextManager[None]:
@@ -198,11 +222,15 @@ class Engine:
     def save(self) -> None:
         """Save a checkpoint in the background.
 
+        Between the loop over `steps` and the end of the body of `epochs` it counts the pass as
+        over: what resumes from it begins with the next one.
+
         Raises:
             ValueError: there is no folder to save it in.
         """
         if self.checkpoints is None:
             raise ValueError("there is no folder for checkpoints: EngineConfig(folder=...)")
+        self._due = False
         save(self.checkpoints, self)
 
     def resume(self) -> bool:
@@ -233,16 +261,23 @@ class Engine:
             "scaler": scaler.state_dict() if scaler else None,
             "extra": {name: thing.state_dict() for name, thing in self.extra.items()},
             "count": self.count,
-            "epoch": self.epoch,
+            "epoch": self.epoch + self._pass_over,
         }
 
     def own_state(self) -> State:
         """What is this rank's alone: its random numbers, and where it is in its loader."""
-        waiting = self._position or self._between
-        return {
-            "random": Randomness().state(),
-            "position": self._feed.state() if self._feed else waiting,
-        }
+        return {"random": Randomness().state(), "position": self._where()}
+
+    @property
+    def _pass_over(self) -> bool:
+        """Whether every batch of the present pass is taken, in a body of `epochs`."""
+        return self._in_epochs and self._feed is not None and self._feed.through
+
+    def _where(self) -> State | None:
+        """Where the loader stands; None: before its first pass."""
+        if self._feed is not None:
+            return self._feed.next() if self._pass_over else self._feed.state()
+        return self._finished.next() if self._finished is not None else self._position
 
     def load_state_dict(self, state: State) -> None:
         """Take up what `state_dict` gave."""
@@ -258,7 +293,8 @@ class Engine:
         for name, state in shared["extra"].items():
             self.extra[name].load_state_dict(state)
         self.count, self.epoch = shared["count"], shared["epoch"]
-        self._feed, self._between, self._position = None, None, own["position"]
+        self._feed, self._finished, self._position = None, None, own["position"]
+        self._due = False
         if own["random"] is not None:
             Randomness().restore(globals_of(own["random"]))
 

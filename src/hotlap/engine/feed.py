@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from itertools import islice
 from typing import Any
 
@@ -46,10 +47,18 @@ class Feed:
             "loader": self._loader_state(),
         }
 
+    @property
+    def through(self) -> bool:
+        """Whether the pass is over and the step of its last batch is done."""
+        if not self.over:  # left by `break`: it is over where a length says so
+            with suppress(TypeError, NotImplementedError):
+                return self.taken >= len(self.loader)  # type: ignore[arg-type]
+        return self.over and self.taken == self._read
+
     def next(self) -> State | None:
         """What a Feed over the next pass is given in another process, if it has to know."""
-        state = self._loader_state()
-        return None if state is None else {"begins": state}
+        loader, kept = self._loader_state(), self._random.kept()
+        return {"begins": loader, "kept": kept} if loader or kept else None
 
     def take(self, batches: int) -> None:
         """The step of so many more batches is done."""
@@ -69,6 +78,7 @@ class Feed:
             self._ours.load_state_dict(saved)
             self._place = self._ours.place
         if not position or "begins" in position:
+            self._random.restore_kept(position.get("kept", []))
             self._begin = self._random.state()
             yield from self._counted(iter(self.loader))
         elif position["over"]:  # saved behind the pass: nothing of it is left
@@ -124,8 +134,10 @@ class Feed:
 
 def elsewhere(position: State | None) -> State | None:
     """A position of one rank as it holds for a world of another size: without random numbers."""
-    if position is None or "begins" in position:
-        return position
+    if position is None:
+        return None
+    if "begins" in position:
+        return {"begins": position["begins"]} if position["begins"] else None
     fresh = not position["taken"] and not position["over"] and not position["loader"]
     return None if fresh else {**position, "begin": {}, "now": None}
 

@@ -7,6 +7,7 @@ import torch
 from hotlap.data.randomness import Streams
 
 _ARRAY, _DTYPE = "array", "dtype"
+_GLOBAL = 3  # streams of torch, Python and NumPy, which come before the owner's
 
 
 class Randomness:
@@ -36,17 +37,27 @@ class Randomness:
         known = len(self._streams.state())
         if len(streams) != known:
             raise ValueError(
-                f"the state has {len(streams) - 3} generators of the loader, and this loader keeps "
-                f"{known - 3}: resume with the loader that was saved"
+                f"the state has {len(streams) - _GLOBAL} generators of the loader, and this loader "
+                f"keeps {known - _GLOBAL}: resume with the loader that was saved"
             )
         self._streams.restore(streams)
         if state["cuda"]:
             torch.cuda.set_rng_state_all(state["cuda"])
 
+    def kept(self) -> list[Any]:
+        """The states of the generators that the owner keeps."""
+        return [_plain(s) for s in self._streams.state()[_GLOBAL:]]
+
+    def restore_kept(self, kept: list[Any]) -> None:
+        """Put back what `kept` gave; of an empty list nothing."""
+        if kept:
+            now = self.state()
+            self.restore({"streams": now["streams"][:_GLOBAL] + kept, "cuda": []})
+
 
 def globals_of(state: dict[str, Any]) -> dict[str, Any]:
     """The part of a state that does not belong to an owner."""
-    return {**state, "streams": state["streams"][:3]}
+    return {**state, "streams": state["streams"][:_GLOBAL]}
 
 
 def _cuda() -> bool:

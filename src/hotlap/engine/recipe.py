@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 Values = Mapping[str, Any]
-_SHORT = {"bfloat16": "bf16", "float16": "fp16"}
 
 # Techniques the engine does itself, and the settings each comes to.
 _OURS: dict[str, Callable[[Values], dict[str, Any]]] = {
@@ -17,7 +16,7 @@ _OURS: dict[str, Callable[[Values], dict[str, Any]]] = {
     "device_prefetch": lambda _: {"prefetch": True},
     "fused_pointwise": lambda values: {"compile": values["mode"]},
     "grads_to_none": lambda _: {},
-    "mixed_precision": lambda values: {"precision": _SHORT[values["dtype"]]},
+    "mixed_precision": lambda values: {"precision": values["dtype"]},
     "no_grad_eval": lambda _: {},
     "tf32": lambda _: {"precision": "tf32"},
 }

@@ -60,8 +60,7 @@ def restore(source: "Checkpointer | ShardedCheckpointer", engine: "Engine") -> b
         else:
             shards, files = source, Checkpointer(source.folder, keep=source.keep, rank=0, world=1)
             closing.callback(files.close)
-        known = files.steps()
-        file_step = shards.told(known[-1] if known else None)
+        file_step = shards.told(files.newest())
         shard_step = shards.last()
         if shard_step is not None and shard_step >= (file_step or 0):
             _restore_shards(shards, engine, shard_step)

@@ -19,6 +19,7 @@ DEPTH = 12
 class HangWatch:
     """Ends the ranks when none of them has made an optimizer step for `limit` seconds.
 
+    Before the first step of any rank no time counts: imports, downloads, rendezvous, compilation.
     The launcher then starts them again, from their last checkpoint, as if they had died. `folder`
     holds their records, `reports` takes the whole stacks.
     """
@@ -31,7 +32,8 @@ class HangWatch:
     def look(self) -> None:
         """Look at the ranks once; called every now and then."""
         ranks = living(self.folder)
-        if self.limit and ranks and all(rank.idle > self.limit for rank in ranks):
+        stepped = any(rank.steps for rank in ranks)
+        if self.limit and stepped and all(rank.idle > self.limit for rank in ranks):
             self._end(ranks)
 
     def _end(self, ranks: list[Rank]) -> None:

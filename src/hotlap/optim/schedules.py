@@ -14,9 +14,12 @@ from torch.optim.optimizer import Optimizer
 Shape = Callable[[float], float]
 
 
-def constant(optimizer: Optimizer, *, warmup: int = 0) -> LambdaLR:
-    """Warm up over `warmup` steps, then stay."""
-    return _schedule(optimizer, warmup, math.inf, 1.0, _level)
+def constant(optimizer: Optimizer, *, steps: int | None = None, warmup: int = 0) -> LambdaLR:
+    """Warm up over `warmup` steps, then stay.
+
+    `steps` changes nothing: it is there so that the schedules can be exchanged for one another.
+    """
+    return _schedule(optimizer, warmup, math.inf if steps is None else steps, 1.0, _level)
 
 
 def linear(optimizer: Optimizer, *, steps: int, warmup: int = 0, end: float = 0.0) -> LambdaLR:

@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -118,9 +119,22 @@ class ShardedCheckpointer:
         return sorted(int(m[1]) for path, m in found if m and (path / ".metadata").exists())
 
     def last(self) -> int | None:
-        """The last step there is, as the first rank sees it; every rank must call."""
+        """The last undamaged step, as the first rank sees it; every rank must call.
+
+        A directory that lacks a part of a shard is named in a warning, and passed over.
+        """
         self.wait()
-        return self._ranks.told(newest(self.steps()))
+        return self._ranks.told(self._newest() if self._ranks.first else None)
+
+    def _newest(self) -> int | None:
+        known = self.steps()
+        for step in reversed(known):
+            damaged = reading.cut_short(self.folder / f"step-{step:09d}")
+            if damaged is None:
+                return step
+            older = ": the one before it is taken" if step > known[0] else ""
+            warnings.warn(f"{damaged} is cut short{older}", stacklevel=3)
+        return known[-1] if known else None  # reading it says what is wrong, on every rank
 
     def told(self, step: int | None) -> int | None:
         """What the first rank says, on every rank."""
@@ -178,11 +192,6 @@ class ShardedCheckpointer:
             outdated = [self.folder / f"step-{n:09d}" for n in self.steps()[: -self.keep]]
             for path in (old, *(_aside(one, ".gone") for one in outdated)):
                 shutil.rmtree(path, ignore_errors=True)
-
-
-def newest(steps: Sequence[int]) -> int | None:
-    """The last of some steps in order; None of none."""
-    return steps[-1] if steps else None
 
 
 def _aside(path: Path, suffix: str) -> Path:

@@ -64,6 +64,23 @@ def read(path: Path, flat: Flat, ranks: Meeting) -> Found:
     return Found(_completed(flat, wanted), shared["value"], mine if same else None)
 
 
+def cut_short(path: Path) -> Path | None:
+    """The first file of a checkpoint that is missing or lacks its end; None: all are whole."""
+    try:
+        parts = FileSystemReader(path).read_metadata().storage_data.values()
+    except Exception:  # a pickle that was cut off can fail in any way
+        return path / ".metadata"
+    ends: dict[str, int] = {}
+    for part in parts:
+        end = part.offset + part.length
+        ends[part.relative_path] = max(end, ends.get(part.relative_path, 0))
+    for name, end in sorted(ends.items()):
+        file = path / name
+        if not file.is_file() or file.stat().st_size < end:
+            return file
+    return None
+
+
 def _load(reader: FileSystemReader, wanted: Flat, ranks: Meeting) -> None:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "torch.distributed is", UserWarning)  # as is meant
