@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from hotlap.seam.session import Session
 
 OUTERMOST = 0
-Patch = AbstractContextManager[None]
 Told = Callable[[], Any]
 
 
@@ -102,7 +101,7 @@ def _nothing(*_: Any) -> None:
     """Do nothing."""
 
 
-def _telling(owner: Any, name: str, *, before: Told = _nothing, after: Told = _nothing) -> Patch:
+def _telling(owner: Any, name: str, *, before: Told = _nothing, after: Told = _nothing) -> Any:
     """Call `before()` and `after()` around each call of `owner.name`."""
 
     def make(original: Any) -> Any:

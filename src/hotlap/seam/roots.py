@@ -9,6 +9,7 @@ knows of all module classes, which takes 0.2 ms and slows their next calls: so l
 a few calls of known roots, and come ever further apart until a new root or a new optimizer does.
 """
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import monotonic
@@ -16,7 +17,10 @@ from typing import Any
 
 import torch
 from torch import is_grad_enabled
+from torch.jit import _recursive
 from torch.nn import Module
+
+from hotlap.seam.patch import Patch, replaced
 
 CallModule = Callable[..., Any]
 Maker = Callable[[Module, CallModule], CallModule | None]
@@ -29,16 +33,23 @@ KNOWN_CALLS = 2
 APART, FURTHEST = 0.5, 32.0  # seconds
 
 
+class _Thread(threading.local):
+    """Whether this thread is inside a wrapped root's call, or below the search for roots."""
+
+    inside = False
+    below = False
+
+
 class Roots:
     """Finds roots and gives each the wrappers that were asked for, outermost first."""
 
     def __init__(self) -> None:
         self.found: list[Module] = []
         self._makers: list[tuple[int, Maker]] = []
-        self._original = Module.__call__
+        self._patch: Patch | None = None
         self.looking = False
         self._steps_left = LOOK_AGAIN
-        self._inside = False
+        self._thread = _Thread()
         self._looks = self._known = 0
         self._looked = 0.0
         self._apart = APART
@@ -55,13 +66,19 @@ class Roots:
         if not self._makers:
             yield
             return
-        self.look()
-        try:
-            yield
-        finally:
-            self._stop()
-            for root in self.found:
-                root.__dict__.pop(SLOT, None)
+        with (
+            replaced(Module, "__call__", self._discover) as self._patch,
+            replaced(Module, "_replicate_for_data_parallel", _without_wrapper),
+            replaced(_recursive, "infer_concrete_type_builder", _unwrapped_meanwhile),
+        ):
+            self._patch.take_out()
+            self.look()
+            try:
+                yield
+            finally:
+                self.looking = False
+                for root in self.found:
+                    root.__dict__.pop(SLOT, None)
 
     def look(self) -> None:
         """Look for new roots until some steps have passed without one."""
@@ -84,7 +101,7 @@ class Roots:
         if not self.looking:
             self.looking = True
             self._looks += 1
-            Module.__call__ = self._discover()  # type: ignore[method-assign]
+            self._show()
 
     @property
     def wanted(self) -> bool:
@@ -109,24 +126,36 @@ class Roots:
     def _stop(self) -> None:
         self.looking = False
         self._steps_left = LOOK_AGAIN
-        Module.__call__ = self._original  # type: ignore[method-assign]
+        self._hide()
 
-    def _discover(self) -> CallModule:
-        original = self._original
+    def _show(self) -> None:
+        if self._patch is not None:
+            self._patch.put_in()
+
+    def _hide(self) -> None:
+        if self._patch is not None:
+            self._patch.take_out()
+
+    def _discover(self, original: CallModule) -> CallModule:
+        thread = self._thread
 
         def __call__(module: Module, *args: Any, **kwargs: Any) -> Any:  # noqa: N807
             if torch.compiler.is_compiling():  # a compiled function of the user's calls the model
                 return original(module, *args, **kwargs)
             if torch._C._current_graph_task_id() != -1:  # a checkpoint recomputes in backward
                 return original(module, *args, **kwargs)
-            Module.__call__ = original  # type: ignore[method-assign]
+            if thread.below or thread.inside:
+                return original(module, *args, **kwargs)
+            thread.below = True
+            self._hide()
             try:
                 self._attach(module)
                 self._look_on()
                 return original(module, *args, **kwargs)
             finally:
+                thread.below = False
                 if self.looking:
-                    Module.__call__ = __call__  # type: ignore[method-assign]
+                    self._show()
 
         return __call__
 
@@ -138,7 +167,8 @@ class Roots:
     def _attach(self, module: Module) -> None:
         present = module.__dict__.get(SLOT)
         ours = getattr(present, "hotlap_root", False) or present == module._call_impl
-        if ours or isinstance(module, torch.jit.ScriptModule):
+        replica = module.__dict__.get("_is_replica", False)  # DataParallel makes them anew
+        if ours or replica or isinstance(module, torch.jit.ScriptModule):
             self._known += 1
             return
         self._steps_left = QUIET_STEPS
@@ -153,21 +183,48 @@ class Roots:
             outer = maker(root, outer) or outer
         if outer == root._call_impl:  # nobody wants it: what would be called anyway
             return outer
-        is_compiling = torch.compiler.is_dynamo_compiling
+        is_compiling, is_tracing = torch.compiler.is_dynamo_compiling, torch._C._is_tracing
+        thread = self._thread
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            if self._inside or is_compiling():
+            if is_compiling() or thread.inside or is_tracing():
                 return inner(*args, **kwargs)
             if self._straight and root.training and is_grad_enabled():
                 return inner(*args, **kwargs)
-            self._inside = True
+            thread.inside = True
             try:
                 return outer(*args, **kwargs)
             finally:
-                self._inside = False
+                thread.inside = False
 
         call.hotlap_root = True  # type: ignore[attr-defined]
         return call
+
+
+def _without_wrapper(original: Any) -> Any:
+    """DataParallel's replicas copy a module's `__dict__`: a wrapper in it would call the module."""
+
+    def replicate(module: Module) -> Any:
+        replica = original(module)
+        replica.__dict__.pop(SLOT, None)
+        return replica
+
+    return replicate
+
+
+def _unwrapped_meanwhile(original: Any) -> Any:
+    """TorchScript reads a module's attributes: the wrapper is out of its sight meanwhile."""
+
+    def infer(module: Module, *args: Any, **kwargs: Any) -> Any:
+        wrapper = module.__dict__.pop(SLOT, None)
+        if wrapper is None:
+            return original(module, *args, **kwargs)
+        try:
+            return original(module, *args, **kwargs)
+        finally:
+            module.__dict__[SLOT] = wrapper
+
+    return infer
 
 
 def has_parameters(module: Module) -> bool:

@@ -56,8 +56,10 @@ def no_copy_from_numpy(context: Context) -> Iterator[None]:
     def make(original: Any) -> Any:
         @wraps(original)
         def tensor(data: Any, *args: Any, **kwargs: Any) -> Any:
+            if torch.compiler.is_compiling():
+                return original(data, *args, **kwargs)
             count = owners(data)  # first of all: every use below would add to it
-            if args or torch.compiler.is_compiling() or not _plain(kwargs):
+            if args or not _plain(kwargs):
                 return original(data, *args, **kwargs)
             dtype = kwargs.get("dtype")
             frame = sys._getframe(1)

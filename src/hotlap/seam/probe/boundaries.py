@@ -180,16 +180,8 @@ def _while_awake(rec: Recorder, owner: Any, name: str, make: Make) -> Iterator[N
 
     If the program put something of its own over ours, both stay.
     """
-    theirs = vars(owner)[name]
-    with replaced(owner, name, make):
-        ours = vars(owner)[name]
-
-        def switch(awake: bool) -> None:
-            before, after = (theirs, ours) if awake else (ours, theirs)
-            if vars(owner).get(name) is before:
-                setattr(owner, name, after)
-
-        rec.while_awake.append(switch)
+    with replaced(owner, name, make) as patch:
+        rec.while_awake.append(lambda awake: patch.put_in() if awake else patch.take_out())
         yield
 
 

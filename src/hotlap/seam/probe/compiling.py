@@ -6,25 +6,13 @@ model, and `fullgraph=True` would fail. Dynamo calls back before and after each 
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from hotlap.seam.hook import when_imported
-from hotlap.seam.patch import replaced
+from hotlap.seam.patch import Patch, replaced
 
-_MISSING = object()
-
-
-@dataclass(eq=False)
-class _Patch:
-    owner: Any
-    name: str
-    ours: Any
-    before: Any
-    comes_back: bool
-
-
-_patches: list[_Patch] = []
+_patches: list[tuple[Patch, bool]] = []
+"""Each with whether it comes back after a compilation."""
 _watching: list[bool] = []
 
 
@@ -37,17 +25,16 @@ def untraced(
     With `comes_back=False` for good: where compiled code guards on what it met, as it does on
     functions (not on a tensor's methods), it would be compiled anew at every call.
     """
-    before = vars(owner).get(name, _MISSING)
     if not _watching:
         _watching.append(True)
         when_imported("torch._dynamo", _watch)
-    with replaced(owner, name, make):
-        patch = _Patch(owner, name, vars(owner)[name], before, comes_back)
-        _patches.append(patch)
+    with replaced(owner, name, make) as patch:
+        entry = (patch, comes_back)
+        _patches.append(entry)
         try:
             yield
         finally:
-            _patches.remove(patch)
+            _patches.remove(entry)
 
 
 def _watch(_: Any) -> None:
@@ -55,12 +42,12 @@ def _watch(_: Any) -> None:
     from torch._dynamo import trace_rules
     from torch._dynamo.callback import callback_handler as handler
 
-    standing = [p for p in _patches if vars(p.owner).get(p.name) is p.ours]
+    active = [patch for patch, _ in _patches if patch.active]
     _take_out(None)
     trace_rules.get_torch_obj_rule_map.cache_clear()
     trace_rules.get_torch_obj_rule_map()
-    for patch in standing:
-        setattr(patch.owner, patch.name, patch.ours)
+    for patch in active:
+        patch.put_in()
     clear = handler.clear
 
     def clear_others() -> None:
@@ -76,16 +63,11 @@ def _watch(_: Any) -> None:
 
 
 def _take_out(_: Any) -> None:
-    for patch in _patches:
-        if vars(patch.owner).get(patch.name) is not patch.ours:
-            continue
-        if patch.before is _MISSING:
-            delattr(patch.owner, patch.name)
-        else:
-            setattr(patch.owner, patch.name, patch.before)
+    for patch, _comes_back in _patches:
+        patch.take_out()
 
 
 def _put_in(_: Any) -> None:
-    for patch in _patches:
-        if patch.comes_back and vars(patch.owner).get(patch.name, _MISSING) is patch.before:
-            setattr(patch.owner, patch.name, patch.ours)
+    for patch, comes_back in _patches:
+        if comes_back:
+            patch.put_in()
