@@ -1,22 +1,47 @@
 """The random number streams that reading a sample may draw from."""
 
+import functools
 import random
 import sys
+import types
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 
 DEPTH = 4
+CALLS = 3
+"""Depth to which functions that a function names are followed."""
+_GOLDEN, _MASK = 0x9E3779B97F4A7C15, (1 << 64) - 1
 ITEMS = 64
 _PLAIN = (int, float, str, bytes, bool, complex, type(None))
 
 
 class Streams:
-    """The global generators, and those that an object keeps among its attributes."""
+    """The global generators, and those that objects keep or name."""
 
-    def __init__(self, owner: object) -> None:
-        self._own = [value for _, value in attributes(owner) if _is_generator(value)]
+    def __init__(self, *owners: object) -> None:
+        found = {id(each): each for owner in owners for each in generators(owner)}
+        self._own = list(found.values())
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Leave all streams as they were before the block."""
+        before = self.state()
+        try:
+            yield
+        finally:
+            self.restore(before)
+
+    def seed(self, value: int) -> None:
+        """Seed every stream from one 64-bit number; an object's own ones each in its own way."""
+        torch.default_generator.manual_seed(value >> 1)
+        random.seed(value)
+        if "numpy" in sys.modules:
+            sys.modules["numpy"].random.seed(value & 0xFFFFFFFF)
+        for number, generator in enumerate(self._own, 1):
+            _seed(generator, (value + number * _GOLDEN) & _MASK)
 
     def state(self) -> list[Any]:
         """Return every stream's state, to compare and to put back."""
@@ -37,6 +62,54 @@ class Streams:
             sys.modules["numpy"].random.set_state(state[2])
         for generator, was in zip(self._own, state[3:], strict=True):
             _set(generator, was)
+
+
+def generators(owner: object) -> list[Any]:
+    """Return the random number generators that reading from `owner` may draw from, each once.
+
+    Those among its attributes (see `attributes`), and those that its methods and its functions name
+    among the globals of their modules or in the scopes around them.
+    """
+    found: dict[int, Any] = {}
+    seen: set[int] = set()
+    for value in (owner, *(value for _, value in attributes(owner))):
+        for each in (value, *_named(value, seen)):
+            if is_generator(each):
+                found.setdefault(id(each), each)
+    return list(found.values())
+
+
+def unseedable(owner: object) -> list[str]:
+    """Return where `owner` keeps generators that draw from the operating system."""
+    return [name for name, value in attributes(owner) if isinstance(value, random.SystemRandom)]
+
+
+def _named(value: Any, seen: set[int]) -> Iterator[Any]:
+    """Yield what the code of a function, or of an object's reading methods, refers to by name."""
+    functions: list[tuple[Any, int]] = [(value, 0)]
+    if not isinstance(value, (types.FunctionType, types.ModuleType, type)):
+        methods = ("__getitem__", "__getitems__", "__call__", "forward")
+        functions = [(getattr(type(value), name, None), 0) for name in methods]
+    while functions:
+        function, depth = functions.pop()
+        code = getattr(function, "__code__", None)
+        if code is None or id(code) in seen or depth > CALLS:
+            continue
+        seen.add(id(code))
+        for each in _references(function, code):
+            yield each
+            functions.append((each, depth + 1))
+
+
+def _references(function: Any, code: types.CodeType) -> list[Any]:
+    space = getattr(function, "__globals__", {})
+    found = [space[name] for name in code.co_names if name in space]
+    for cell in getattr(function, "__closure__", None) or ():
+        try:
+            found.append(cell.cell_contents)
+        except ValueError:  # not yet filled
+            continue
+    return found
 
 
 def same(one: Any, other: Any) -> bool:
@@ -71,7 +144,9 @@ def attributes(owner: object) -> Iterator[tuple[str, Any]]:
 
 
 def _parts(value: Any) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, functools.partial):
+        yield from (("func", value.func), ("args", value.args), ("keywords", value.keywords))
+    elif isinstance(value, (list, tuple)):
         if len(value) <= ITEMS:
             yield from ((str(index), item) for index, item in enumerate(value))
     elif isinstance(value, dict):
@@ -81,7 +156,8 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
         yield from list(vars(value).items())
 
 
-def _is_generator(value: Any) -> bool:
+def is_generator(value: Any) -> bool:
+    """Whether a value is a random number generator that can be seeded."""
     if isinstance(value, (torch.Generator, random.Random)):
         return not isinstance(value, random.SystemRandom)
     numpy = sys.modules.get("numpy")
@@ -107,3 +183,15 @@ def _set(generator: Any, state: Any) -> None:
         generator.bit_generator.state = state
     else:
         generator.set_state(state)
+
+
+def _seed(generator: Any, value: int) -> None:
+    if isinstance(generator, torch.Generator):
+        generator.manual_seed(value >> 1)
+    elif isinstance(generator, random.Random):
+        generator.seed(value)
+    elif hasattr(generator, "bit_generator"):
+        bits = generator.bit_generator
+        bits.state = type(bits)(value).state
+    else:
+        generator.seed(value & 0xFFFFFFFF)

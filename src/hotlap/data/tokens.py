@@ -125,6 +125,10 @@ class WindowReader:
         cut = "random" if self._windows.random else "in turn"
         return f"{self._windows.store.digest} {self._windows.length} {cut}"
 
+    def state(self) -> Any:
+        """Return nothing: a store does not change."""
+        return None
+
     def ahead(self, step: Step) -> None:
         """Do nothing: windows are small, and the kernel reads around them."""
 

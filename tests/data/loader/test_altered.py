@@ -20,7 +20,7 @@ def _batches(path, **how):
 @pytest.mark.parametrize("kind", ["raw", "jpeg"])
 def test_no_flipped_bit_reaches_the_model(tmp_path, kind):
     store = raw_store(tmp_path)[1] if kind == "raw" else jpeg_store(tmp_path)
-    how = {"shuffle": True, "workers": 0, "transform": Resize((8, 8)), "bad": "replace"}
+    how = {"shuffle": True, "workers": 0, "transform": Resize((8, 8)), "on_error": "replace"}
     right = _batches(store.path, **how)
     rng = random.Random(3)
     paths = sorted(path for path in store.path.iterdir() if path.stat().st_size)

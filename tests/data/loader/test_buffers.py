@@ -5,7 +5,7 @@ import pytest
 
 from data.loader.making import jpeg_store, raw_store
 from hotlap.data import Decoder, TokenWindows
-from hotlap.data.loader.given import reader_of
+from hotlap.data.loader.arguments import reader_of
 from hotlap.data.loader.memory import Space
 from hotlap.data.loader.plan import Step
 from hotlap.data.nested import tensors

@@ -155,14 +155,14 @@ def test_bad_files_are_named_alike(faulty, workers, index):
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_bad_files_are_replaced_alike(faulty, workers):
-    how = {"bad": "replace", "bad_limit": 0.5, "transform": MIXED}
+    how = {"on_error": "replace", "max_error_rate": 0.5, "transform": MIXED}
     one, other = loader(faulty, Turbo(), workers=workers, **how), loader(faulty, **how)
     agree(one, other)
     assert one.replaced == other.replaced
     assert sorted(one.replaced) == [8, 16]
     one.close()
-    with pytest.raises(SampleError, match="2 of 24 samples are bad, more than bad_limit"):
-        list(loader(faulty, Turbo(), workers=workers, **how | {"bad_limit": 0.05}))
+    with pytest.raises(SampleError, match="2 of 24 samples are bad, more than max_error_rate"):
+        list(loader(faulty, Turbo(), workers=workers, **how | {"max_error_rate": 0.05}))
 
 
 def test_too_large_images_are_refused_on_both_ways(store):
@@ -308,7 +308,7 @@ def test_on_a_gpu_batches_are_near_those_of_the_cpu(tmp_path, workers):
 @pytest.mark.gpu
 def test_on_a_gpu_bad_files_are_replaced_alike(faulty):
     pytest.importorskip("torchvision.io")
-    how = {"bad": "replace", "bad_limit": 0.5, "transform": AUGMENTED, "device": "cuda"}
+    how = {"on_error": "replace", "max_error_rate": 0.5, "transform": AUGMENTED, "device": "cuda"}
     one = Loader(faulty, 4, decoder=DeviceDecoder(), **how)
     other = Loader(faulty, 4, **how)
     for (_, labels), (_, others) in zip(one, other, strict=True):

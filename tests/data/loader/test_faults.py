@@ -44,13 +44,13 @@ def test_a_bad_sample_of_a_dataset_is_named_after_the_good_ones(workers):
 def test_bad_samples_are_replaced_alike_by_all_workers():
     got = []
     for workers in (0, 2):
-        loader = Loader(Bad([13, 20]), 4, workers=workers, bad="replace", bad_limit=0.05)
+        loader = Loader(Bad([13, 20]), 4, workers=workers, on_error="replace", max_error_rate=0.05)
         got.append([batch.tolist() for batch in loader])
         assert sorted(loader.replaced) == [13, 20]
         assert "OSError: broken" in loader.replaced[13]
     assert got[0] == got[1]
-    with pytest.raises(SampleError, match=r"3 of 40 samples are bad, more than bad_limit \(0.05\)"):
-        list(Loader(Bad([3, 13, 20]), 4, bad="replace", bad_limit=0.05, workers=0))
+    with pytest.raises(SampleError, match=r"3 of 40 .* more than max_error_rate \(0.05\)"):
+        list(Loader(Bad([3, 13, 20]), 4, on_error="replace", max_error_rate=0.05, workers=0))
 
 
 @pytest.mark.parametrize("workers", [0, 1])
@@ -60,7 +60,9 @@ def test_an_altered_store_is_reported_and_never_replaced(tmp_path, workers):
     data = bytearray(path.read_bytes())
     data[700] ^= 1
     path.write_bytes(data)
-    loader = Loader(Store(store.path), 4, transform=Resize((8, 8)), workers=workers, bad="replace")
+    loader = Loader(
+        Store(store.path), 4, transform=Resize((8, 8)), workers=workers, on_error="replace"
+    )
     with pytest.raises(StoreError, match=r"sample 11 \(a/011.jpg\) .* was altered after packing"):
         list(loader)
 
@@ -73,7 +75,7 @@ def test_a_bad_image_in_a_store_is_named(tmp_path, workers):
     how = {"transform": Resize((8, 8)), "workers": workers, "decoder": Decoder(max_pixels=2376)}
     with pytest.raises(SampleError, match=r"sample 13 \(a/013.jpg\) of .* has 56 x 43 pixels"):
         list(Loader(store, 4, **how))
-    loader = Loader(store, 4, bad="replace", bad_limit=0.5, **how)
+    loader = Loader(store, 4, on_error="replace", max_error_rate=0.5, **how)
     assert sum(len(labels) for _, labels in loader) == 22
     assert 13 in loader.replaced
 
@@ -109,7 +111,7 @@ def test_want_of_memory_is_named(monkeypatch):
     import itertools
 
     counts = itertools.count()
-    monkeypatch.setattr("hotlap.data.death.kills_so_far", lambda: next(counts))
+    monkeypatch.setattr("hotlap.data.exit_reason.kills_so_far", lambda: next(counts))
     monkeypatch.setattr("hotlap.data.loader.forked.kills_so_far", lambda: -1)
     before = children()
     rows = iter(Loader(Sleepy(400), 4, workers=2))

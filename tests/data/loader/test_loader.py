@@ -244,7 +244,7 @@ def test_bad_arguments_are_named(tmp_path):
         ({"batch_size": 0}, "batch_size is 0"),
         ({"workers": -1}, "workers is -1"),
         ({"threads": 0}, "threads is 0"),
-        ({"bad": "hide"}, "bad is 'hide'"),
+        ({"on_error": "hide"}, "on_error is 'hide'"),
         ({"fields": ["age"]}, r"has no field \['age'\], only \['label'\]"),
     ]:
         with pytest.raises(ValueError, match=says):

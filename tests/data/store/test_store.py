@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hotlap.data.errors import PackError, StoreError
-from hotlap.data.store import Store, files, manifest, places
+from hotlap.data.store import Store, files, manifest, record_index
 from hotlap.data.store.publish import partial_of, publish
 from hotlap.data.store.shard import ShardWriter, load
 
@@ -145,10 +145,10 @@ def test_a_shard_cut_while_open_is_an_error(tmp_path):
 def test_hints_are_given_only_for_what_is_not_in_memory(tmp_path, monkeypatch):
     given = []
     store = written(tmp_path / "s", [bytes(5000)] * 30 + [b""])
-    monkeypatch.setattr(places.os, "posix_fadvise", lambda *call: given.append(call))
+    monkeypatch.setattr(record_index.os, "posix_fadvise", lambda *call: given.append(call))
     store.advise(range(31))
     assert given == []
-    monkeypatch.setattr(places.os, "preadv", _would_wait)
+    monkeypatch.setattr(record_index.os, "preadv", _would_wait)
     store.advise([4, 30, 19])
     shards = [Path(f"/proc/self/fd/{handle}").readlink().name for handle, *_ in given]
     assert shards == [f"shard-0000{index}.bin" for index in (0, 2, 1)]

@@ -3,15 +3,15 @@
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 
 import torch
 
+from hotlap.data.loader.batch_layout import size_of
 from hotlap.data.loader.forked import Forked
 from hotlap.data.loader.local import Local
-from hotlap.data.loader.parcel import size_of
 from hotlap.data.loader.plan import Step
-from hotlap.data.loader.reading import Fetched, Reader
+from hotlap.data.loader.reading import Fetched, Reader, Wish
 
 SHORT = 0.003
 ROOM = 1.25
@@ -19,15 +19,6 @@ PROCESSES = 16
 _SMALL = 1 << 16
 
 Engine = Local | Forked
-
-
-@dataclass(frozen=True)
-class Wish:
-    """What the user asked for: processes (None: choose), threads in each (None: choose)."""
-
-    workers: int | None
-    threads: int | None
-    pin: bool
 
 
 def begun(
@@ -40,7 +31,9 @@ def begun(
     """
     if wish.workers == 0 or (reader.light and wish.workers is None):
         return Local(reader, _threads_here(reader, wish), wish.pin), []
-    trial: Engine = Forked(reader, 1, 1, _SMALL) if reader.changes else Local(reader, 0)
+    trial: Engine = Local(reader, 0)
+    if reader.changes:
+        trial = Forked(reader, (1, 1), _SMALL, replace(wish, pin=False))
     start = time.perf_counter()
     first = list(trial.run(iter([step for step in [next(steps, None)] if step])))
     seconds = time.perf_counter() - start
@@ -51,9 +44,9 @@ def begun(
 
 def _chosen(reader: Reader, wish: Wish, seconds: float, size: int) -> Engine:
     """A short batch is read here, a longer one in processes."""
-    if wish.workers is None and seconds < SHORT:
+    if wish.workers is None and wish.worker_init is None and seconds < SHORT:
         return Local(reader, _threads_here(reader, wish), wish.pin)
-    return Forked(reader, *shares(reader.threads, wish, cores()), size, wish.pin)
+    return Forked(reader, shares(reader.threads, wish, cores()), size, wish)
 
 
 def shares(threaded: bool, wish: Wish, cores: int) -> tuple[int, int]:

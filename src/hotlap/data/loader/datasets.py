@@ -1,10 +1,8 @@
 """Read batches from any map-style dataset."""
 
-import random
-import sys
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import warnings
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -16,6 +14,10 @@ from hotlap.data.loader.plan import Step
 from hotlap.data.loader.reading import Fetched
 from hotlap.data.loader.stores import instead
 from hotlap.data.order import key
+from hotlap.data.randomness import Streams, attributes, is_generator, unseedable
+
+HASHED_BYTES = 1 << 16
+"""Arrays up to this size are compared by content between epochs, larger ones by identity."""
 
 Collate = Callable[[list[Any]], Any]
 
@@ -23,27 +25,42 @@ Collate = Callable[[list[Any]], Any]
 class DatasetReader:
     """Samples by `dataset[index]`, or batches by its `__getitems__`, then collated.
 
-    Before each sample Python's, NumPy's and torch's generators are seeded by (seed, epoch, sample),
-    so that random transforms give the same whichever process reads it; a dataset with
-    `__getitems__` is seeded once a batch. The caller's streams are left as they were.
+    Before each sample Python's, NumPy's and torch's global generators, and the generators that the
+    dataset keeps or names (see `randomness.generators`), are seeded by (seed, epoch, sample), so
+    that random transforms give the same whichever process reads it; a dataset with `__getitems__`
+    is seeded once a batch. The caller's streams are left as they were.
     """
 
     fills = threads = light = False
     changes = True
 
     def __init__(self, dataset: Any, collate: Collate | None, seed: int, replace_bad: bool) -> None:
-        self._dataset = dataset
+        self.dataset = dataset
         self._collate = collate or default_collate
         self._seed = seed
         self._replace = replace_bad
         self._together = getattr(dataset, "__getitems__", None)
+        self._streams = Streams(dataset, self._collate)
+        if names := unseedable(dataset):
+            warnings.warn(
+                f"{type(dataset).__name__}{names[0]} draws from the operating system: what it "
+                "draws cannot be repeated; use random.Random() for values that follow the seed",
+                stacklevel=4,
+            )
 
     def __len__(self) -> int:
-        return len(self._dataset)
+        return len(self.dataset)
 
     def identity(self) -> str:
         """Return the dataset's type."""
-        return f"{type(self._dataset).__module__}.{type(self._dataset).__qualname__}"
+        return f"{type(self.dataset).__module__}.{type(self.dataset).__qualname__}"
+
+    def state(self) -> Any:
+        """Return what changes when the user changes the dataset, as far as its attributes show it.
+
+        What generators draw is no change. Of long lists and large arrays only a replacement shows.
+        """
+        return tuple((name, _shown(value)) for name, value in attributes(self.dataset))
 
     def ahead(self, step: Step) -> None:
         """Do nothing: a dataset has no hints."""
@@ -51,7 +68,7 @@ class DatasetReader:
     def fetch(self, step: Step, space: Space) -> Fetched:
         """Read and collate."""
         del space
-        with _streams_kept():
+        with self._streams.kept():
             samples, replaced = self._samples(step)
             return Fetched(self._collate(samples), tuple(replaced))
 
@@ -60,35 +77,37 @@ class DatasetReader:
         return value
 
     def _samples(self, step: Step) -> tuple[list[Any], list[tuple[int, str]]]:
-        ids = step.ids.tolist()
+        ids, draws = step.ids.tolist(), step.draw_ids.tolist()
         if self._together is not None:
-            _seed(key(self._seed, step.epoch, ids[0]))
+            self._streams.seed(key(self._seed, step.epoch, draws[0]))
             return self._together(ids), []
         samples, replaced = [], []
-        for index in ids:
-            sample, _, why = instead(
-                index, self._seed, len(self), self._replace, lambda i: self._one(i, step.epoch)
-            )
+        for index, draw in zip(ids, draws, strict=True):
+
+            def read(other: int, by: int = draw - index) -> Any:
+                return self._one(other, key(self._seed, step.epoch, other + by))
+
+            sample, _, why = instead(index, self._seed, len(self), self._replace, read)
             samples.append(sample)
             replaced += [(index, why)] if why else []
         return samples, replaced
 
-    def _one(self, index: int, epoch: int) -> Any:
-        _seed(key(self._seed, epoch, index))
+    def _one(self, index: int, seed: int) -> Any:
+        self._streams.seed(seed)
         try:
-            return self._dataset[index]
+            return self.dataset[index]
         except DATA_ERRORS:
             raise
         except Exception as error:
             raise SampleError(
-                f"sample {index}{self._origin(index)} of {type(self._dataset).__name__} cannot be "
+                f"sample {index}{self._origin(index)} of {type(self.dataset).__name__} cannot be "
                 f"read: {type(error).__name__}: {error}\n\n{_where(error)}"
             ) from error
 
     def _origin(self, index: int) -> str:
         """Name the file, where the dataset keeps a list of them as torchvision's do."""
         try:
-            entry = self._dataset.samples[index]
+            entry = self.dataset.samples[index]
         except (AttributeError, TypeError, LookupError):
             return ""
         path = entry[0] if isinstance(entry, tuple | list) else entry
@@ -100,21 +119,14 @@ def _where(error: Exception) -> str:
     return "".join(traceback.format_list(frames)).rstrip()
 
 
-def _seed(value: int) -> None:
-    torch.default_generator.manual_seed(value >> 1)
-    random.seed(value)
-    if "numpy" in sys.modules:
-        sys.modules["numpy"].random.seed(value & 0xFFFFFFFF)
-
-
-@contextmanager
-def _streams_kept() -> Iterator[None]:
-    numpy = sys.modules.get("numpy")
-    before = torch.get_rng_state(), random.getstate(), numpy and numpy.random.get_state()
-    try:
-        yield
-    finally:
-        torch.set_rng_state(before[0])
-        random.setstate(before[1])
-        if numpy:
-            numpy.random.set_state(before[2])
+def _shown(value: Any) -> Any:
+    """Return something small to compare a value by."""
+    if isinstance(value, (int, float, str, bytes, bool, type(None))):
+        return value
+    if is_generator(value):
+        return id(value)
+    if isinstance(value, torch.Tensor):
+        return id(value), value._version
+    if hasattr(value, "tobytes") and getattr(value, "nbytes", HASHED_BYTES) < HASHED_BYTES:
+        return hash(value.tobytes())
+    return id(value), len(value) if isinstance(value, (list, dict, set)) else 0

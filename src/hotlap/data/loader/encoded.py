@@ -46,7 +46,7 @@ class EncodedReader(ImageReader):
 
     def fetch(self, step: Step, space: Space) -> Fetched:
         """Gather a batch."""
-        draws = Draws(self.images.seed, step.epoch, step.ids)
+        draws = Draws(self.images.seed, step.epoch, step.draw_ids)
         ids, replaced = list(step.ids.tolist()), []
         jpegs, turns, pixels = [], [], []
         for place, index in enumerate(ids):
@@ -62,7 +62,7 @@ class EncodedReader(ImageReader):
         return Fetched(value, tuple(replaced))
 
     def present(self, value: Any) -> Any:
-        """Leave it as it is: `Landing` does the rest."""
+        """Leave it as it is: `DeviceDecode` does the rest."""
         return value
 
     def _piece(self, index: int, draws: Draws, space: Space) -> tuple[Any, int, str]:

@@ -3,21 +3,23 @@
 import multiprocessing
 import os
 import pickle
+import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from hotlap.data.death import cause, kills_so_far
 from hotlap.data.errors import LoaderError
+from hotlap.data.exit_reason import cause, kills_so_far
+from hotlap.data.loader.batch_layout import BatchLayout
 from hotlap.data.loader.memory import Ring
-from hotlap.data.loader.parcel import Parcel
 from hotlap.data.loader.plan import Step
-from hotlap.data.loader.reading import Fetched, Reader
-from hotlap.data.loader.worker import Answer, work
+from hotlap.data.loader.reading import Fetched, Reader, Wish
+from hotlap.data.loader.worker import About, Answer, work
 from hotlap.data.nested import mapped
 
 SPARE = 3
+DEFAULT = Wish(None, None, False)
 
 
 @dataclass
@@ -44,26 +46,28 @@ class Forked:
 
     Args:
         reader: what reads; it reaches the processes by forking.
-        workers: processes.
-        threads: in each.
+        shares: processes, and threads in each.
         size: bytes of a slot; a batch that does not fit goes through the pipe.
-        pin: register the slots with CUDA.
+        wish: what the user asked for.
 
     """
 
     def __init__(
-        self, reader: Reader, workers: int, threads: int, size: int, pin: bool = False
+        self, reader: Reader, shares: tuple[int, int], size: int, wish: Wish = DEFAULT
     ) -> None:
+        workers, self._threads = shares
         self._reader = reader
-        self._threads = threads
-        self._depth = threads + 1
+        self._wish = wish
+        self._count = workers
+        self._depth = max(wish.ahead or 0, self._threads + 1)
         self._ring = Ring(workers * self._depth + SPARE, size)
         self._kills = kills_so_far()
         self._workers: list[_Worker] = []
+        weakref.finalize(self, _end, self._workers, os.getpid())
         try:
-            for _ in range(workers):
-                self._workers.append(self._start())
-            if pin:
+            for number in range(workers):
+                self._workers.append(self._start(number))
+            if wish.pin:
                 self._ring.pin()
         except BaseException:
             self.close()
@@ -100,25 +104,23 @@ class Forked:
 
     def close(self) -> None:
         """End the processes; none is left, whatever they were doing."""
-        for worker in self._workers:
-            worker.process.kill()
-        for worker in self._workers:
-            worker.process.join()
-            worker.pipe.close()
-        self._workers = []
+        _end(self._workers, os.getpid())
 
-    def _start(self) -> _Worker:
+    def _start(self, number: int) -> _Worker:
         context = multiprocessing.get_context("fork")
         mine, theirs = context.Pipe()
         others = [worker.pipe for worker in self._workers]
         process = context.Process(
             target=work,
-            args=(self._reader, self._ring, theirs, [mine, *others], self._threads, os.getpid()),
+            args=(self._reader, self._ring, theirs, [mine, *others], self._about(number)),
             daemon=True,
         )
         process.start()
         theirs.close()
         return _Worker(process, mine)
+
+    def _about(self, number: int) -> About:
+        return About(number, self._count, self._threads, os.getpid(), self._wish.worker_init)
 
     def _ask(self, now: _Round) -> None:
         """Keep every process busy while slots are free."""
@@ -163,10 +165,22 @@ class Forked:
         if answer.error is not None:
             self._ring.give_back(answer.slot)
             raise answer.error
-        parcel: Parcel = answer.parcel
+        layout: BatchLayout = answer.layout
         if self._ring.free():
-            value = parcel.opened(self._ring.lent(answer.slot))
+            value = layout.opened(self._ring.lent(answer.slot))
         else:  # the user keeps batches: hand out a copy rather than run out of slots
             base = self._ring.lent(answer.slot)
-            value = mapped(parcel.opened(base), lambda tensor: tensor.clone())
+            value = mapped(layout.opened(base), lambda tensor: tensor.clone())
         return Fetched(self._reader.present(value), answer.replaced)
+
+
+def _end(workers: list[_Worker], owner: int) -> None:
+    """End processes that this process has started; a forked copy of the list ends nothing."""
+    if os.getpid() != owner:
+        return
+    for worker in workers:
+        worker.process.kill()
+    for worker in workers:
+        worker.process.join()
+        worker.pipe.close()
+    workers.clear()

@@ -93,13 +93,17 @@ class ImageReader:
         """Return the store's digest."""
         return self.images.store.digest
 
+    def state(self) -> Any:
+        """Return nothing: a store does not change."""
+        return None
+
     def ahead(self, step: Step) -> None:
         """Let the kernel read ahead."""
         self.images.store.advise(step.ids)
 
     def fetch(self, step: Step, space: Space) -> Fetched:
         """Decode a batch."""
-        draws = Draws(self.images.seed, step.epoch, step.ids)
+        draws = Draws(self.images.seed, step.epoch, step.draw_ids)
         ids, replaced, batch = list(step.ids.tolist()), [], None
         for place, index in enumerate(ids):
             image, ids[place], why = self.images.image(index, draws.one(place))

@@ -1,6 +1,6 @@
 """`Loader`: what stands where a DataLoader stood."""
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +9,21 @@ import torch
 from hotlap.data.decode import Decoder
 from hotlap.data.decode.device import DeviceDecoder
 from hotlap.data.errors import SampleError
-from hotlap.data.loader.choose import Engine, Wish, begun
-from hotlap.data.loader.given import Transform, check, device_of, land_of, reader_of, split
-from hotlap.data.loader.place import Place
-from hotlap.data.loader.plan import Plan, Step
+from hotlap.data.loader import keywords
+from hotlap.data.loader.arguments import (
+    Transform,
+    check,
+    device_decode_of,
+    device_of,
+    reader_of,
+    split,
+)
+from hotlap.data.loader.choose import Engine, begun
+from hotlap.data.loader.plan import BatchPlan, Plan, Step
+from hotlap.data.loader.position import Position
 from hotlap.data.loader.ranks import here
-from hotlap.data.loader.reading import Fetched
+from hotlap.data.loader.reading import Fetched, Wish
+from hotlap.data.loader.sampling import SamplerOrder
 from hotlap.data.loader.stage import Stage
 from hotlap.data.store import Store
 
@@ -39,7 +48,8 @@ class Loader:
         transform: batched transforms (`hotlap.data.transforms`) in order, or one function of a
             batch. They run on `device`; on encoded images leading geometry runs while decoding.
         shuffle: in a new order every epoch.
-        seed: of order and transforms; the same on all ranks.
+        seed: of order and transforms; the same on all ranks. By default 0, or the seed that
+            `generator` began with.
         drop_last: leave the last batch out unless it is full.
         device: where batches go; on CUDA copied one ahead, from pinned memory.
         workers: processes; 0 reads in this one; None chooses by what the first batch took.
@@ -47,12 +57,28 @@ class Loader:
         collate_fn: joins a dataset's samples.
         fields: of the store's samples, given after the images.
         decoder: for encoded images; a `DeviceDecoder` has JPEGs decoded on `device`.
-        bad: "raise", or "replace" a sample that cannot be read by one that the seed picks.
-        bad_limit: the largest share of bad samples that is borne; `replaced` lists them.
+        on_error: "raise", or "replace" a sample that cannot be read by one that the seed picks.
+        max_error_rate: the largest share of bad samples that is borne; `replaced` lists them.
         rank: of this process; by default torch.distributed's or torchrun's.
         world_size: how many there are.
+        num_workers: DataLoader's name for `workers`.
+        sampler: yields the sample numbers of an epoch in its own order, which is a function of
+            (seed, epoch) (see `SamplerOrder`). Ranks share that order, unless the sampler has a
+            `rank` or `num_replicas` of its own.
+        batch_sampler: yields lists of sample numbers.
+        pin_memory: hand out pinned batches, for a copy to the GPU of your own; with `device` on
+            CUDA that is so by itself. Without a GPU it does nothing.
+        persistent_workers: keep the processes between epochs while the dataset stays the same
+            (True), or fork them anew for every epoch.
+        prefetch_factor: batches that each process reads ahead.
+        worker_init_fn: called in each process with its number.
+        generator: its initial seed is used as `seed`; it is not advanced.
+        others: further keywords of DataLoader, which are obeyed already or refused with the
+            reason, and deprecated names (`bad`, `bad_limit`).
 
     Raises:
+        TypeError: an unknown keyword, or one that a Loader cannot follow.
+        ValueError: keywords that exclude one another.
         SampleError: a sample cannot be read; named with its source.
         StoreError: the store was altered or cut short.
         LoaderError: a process of the loader was killed; the message says how.
@@ -67,7 +93,7 @@ class Loader:
         *,
         transform: Transform = None,
         shuffle: bool = False,
-        seed: int = 0,
+        seed: int | None = None,
         drop_last: bool = False,
         device: torch.device | str | int | None = None,
         workers: int | None = None,
@@ -75,30 +101,48 @@ class Loader:
         collate_fn: Callable[[list[Any]], Any] | None = None,
         fields: Sequence[str] | None = None,
         decoder: Decoder | DeviceDecoder | None = None,
-        bad: str = "raise",
-        bad_limit: float = 0.01,
+        on_error: str = "raise",
+        max_error_rate: float = 0.01,
         rank: int | None = None,
         world_size: int | None = None,
+        num_workers: int | None = None,
+        sampler: Iterable[int] | None = None,
+        batch_sampler: Iterable[Sequence[int]] | None = None,
+        pin_memory: bool = False,
+        persistent_workers: bool = True,
+        prefetch_factor: int | None = None,
+        worker_init_fn: Callable[[int], Any] | None = None,
+        generator: torch.Generator | None = None,
+        **others: Any,
     ) -> None:
-        check(batch_size, workers, threads, bad)
+        old = keywords.rest(others)
+        on_error = old.get("on_error", on_error)
+        workers = keywords.workers_of(workers, num_workers)
+        keywords.check_samplers(sampler, batch_sampler, batch_size, shuffle, drop_last)
+        check(batch_size, workers, threads, on_error)
         self.dataset = Store(data) if isinstance(data, str | Path) else data
         self.batch_size = batch_size
         self.drop_last = drop_last
-        self.seed = seed
+        self.seed = seed = keywords.seed_of(seed, generator)
         self.device = device_of(device)
         self.replaced: dict[int, str] = {}
         self._shuffle = shuffle
         self._ranks = rank, world_size
-        self._limit = bad_limit
+        self._limit = old.get("max_error_rate", max_error_rate)
         geometry, rest = split(transform, self.dataset)
         how = decoder or Decoder()
-        self._reader = reader_of(self.dataset, geometry, fields, how, collate_fn, seed, bad)
-        land = land_of(self._reader, how, self.device)
-        self._stage = Stage(self.device, rest, seed, land)
+        self._reader = reader_of(self.dataset, geometry, fields, how, collate_fn, seed, on_error)
+        to_device = device_decode_of(self._reader, how, self.device)
+        self._stage = Stage(self.device, rest, seed, to_device)
+        self.sampler, self.batch_sampler = sampler, batch_sampler
+        self._order = self._order_of(sampler if batch_sampler is None else batch_sampler)
         pin = self.device is not None and self.device.type == "cuda"
-        self._wish = Wish(workers, threads, pin)
+        pin = pin or (pin_memory and torch.cuda.is_available())
+        self._wish = Wish(workers, threads, pin, prefetch_factor, worker_init_fn)
+        self._persistent = persistent_workers
+        self._engine_state: Any = None
         self._engine: Engine | None = None
-        self._place = Place()
+        self._position = Position()
         self._turn = 0
         self._running = False
 
@@ -111,12 +155,12 @@ class Loader:
         self._turn += 1
         self._running = True
         mine, plan = self._turn, self._plan()
-        epoch, delivered = self._place.begin(plan)
+        epoch, delivered = self._position.begin(plan)
         rows = self._rows(plan.steps(epoch, delivered))
         try:
             for step, fetched in self._stage.run(rows):
                 self._note(fetched)
-                self._place.reach(epoch, step.delivered)
+                self._position.reach(epoch, step.delivered)
                 yield fetched.value
                 del fetched
                 if self._turn != mine:
@@ -130,7 +174,10 @@ class Loader:
 
     def state_dict(self) -> dict[str, Any]:
         """Return where the loader is: what was handed out counts, what was read ahead does not."""
-        return self._place.state(self._about())
+        state = self._position.state(self._about())
+        if self._order is not None:
+            state["sampler"] = self._order.state(self._position.at[0])
+        return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from a saved state; batch size, workers and world size may be others.
@@ -139,38 +186,47 @@ class Loader:
             ValueError: the state is of other data, or of another order.
 
         """
-        self._place.resume(state, self._about())
+        self._position.resume(state, self._about())
+        if self._order is not None:
+            self._order.resume(state.get("sampler"))
         self._turn += 1
 
     @property
     def place(self) -> tuple[int, int]:
         """(epoch, samples of it that all ranks had) with the batch that was handed out last."""
-        return self._place.at
+        return self._position.at
 
     @property
     def through(self) -> bool:
         """Whether the epoch it stands in has no batch left."""
-        return self._place.over(self._plan())
+        return self._position.over(self._plan())
 
     def close(self) -> None:
         """End processes and let go of memory; the next pass starts them again."""
         if self._engine is not None:
             self._engine.close()
 
-    def __del__(self) -> None:
-        if getattr(self, "_engine", None) is not None:
-            self.close()
+    def _order_of(self, sampler: Any) -> SamplerOrder | None:
+        if sampler is None:
+            return None
+        order = SamplerOrder(sampler, self.seed, len(self._reader))
+        if not order.shared:
+            self._ranks = 0, 1
+        return order
 
-    def _plan(self) -> Plan:
+    def _plan(self) -> Plan | BatchPlan:
         rank, world = here(*self._ranks)
+        if self._order is not None and self.batch_sampler is not None:
+            return BatchPlan(self._order, rank, world)
         return Plan(
-            len(self._reader),
+            len(self._reader) if self._order is None else len(self._order),
             self.batch_size,
             self._shuffle,
             self.seed,
             self.drop_last,
             rank,
             world,
+            self._order,
         )
 
     def _about(self) -> dict[str, Any]:
@@ -178,22 +234,25 @@ class Loader:
         return {
             "seed": self.seed,
             "shuffle": self._shuffle,
-            "count": len(self._reader),
+            "count": self._plan().count,
             "data": self._reader.identity(),
         }
 
     def _rows(self, steps: Iterator[Step]) -> Generator[tuple[Step, Fetched], None, None]:
         first: list[tuple[Step, Fetched]] = []
         engine, whole = self._engine, False
+        state = self._reader.state()
+        if engine is not None and state != self._engine_state:
+            engine.close()  # the processes have the dataset as it was
         if engine is None or not engine.alive:
             engine, first = begun(self._reader, self._wish, steps)
-            self._engine = engine
+            self._engine, self._engine_state = engine, state
         try:
             yield from first
             yield from engine.run(steps)
             whole = True
         finally:
-            if self._reader.changes or not whole:
+            if not whole or not (self._persistent or self._reader.state() is None):
                 engine.close()  # of this pass, which need not be the loader's any more
 
     def _note(self, fetched: Fetched) -> None:
@@ -201,6 +260,6 @@ class Loader:
         if len(self.replaced) > self._limit * len(self._reader):
             names = "; ".join(list(self.replaced.values())[:3])
             raise SampleError(
-                f"{len(self.replaced)} of {len(self._reader)} samples are bad, more than bad_limit "
-                f"({self._limit:g}) allows; the first: {names}"
+                f"{len(self.replaced)} of {len(self._reader)} samples are bad, more than "
+                f"max_error_rate ({self._limit:g}) allows; the first: {names}"
             )

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
+from hotlap.data.loader.batch_layout import size_of
 from hotlap.data.loader.memory import Pool, Space
-from hotlap.data.loader.parcel import size_of
 from hotlap.data.loader.plan import Step
 from hotlap.data.loader.reading import Fetched, Reader
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from hotlap.data.extras import need
 from hotlap.data.order import permutation
@@ -10,11 +10,29 @@ from hotlap.data.order import permutation
 
 @dataclass(frozen=True)
 class Step:
-    """One batch of one rank: its samples, and how many samples all ranks have seen after it."""
+    """One batch of one rank: its samples, and how many samples all ranks have seen after it.
+
+    `draws`: what random numbers are drawn by, where that is not `ids` (see `occurrences`).
+    """
 
     ids: Any
     epoch: int
     delivered: int
+    draws: Any = None
+
+    @property
+    def draw_ids(self) -> Any:
+        """Return the numbers by which the samples' random numbers are drawn."""
+        return self.ids if self.draws is None else self.draws
+
+
+class Order(Protocol):
+    """The order of an epoch as a sampler gives it: single samples, or whole batches."""
+
+    def __len__(self) -> int: ...
+
+    def ids(self, epoch: int) -> Any:
+        """Return sample numbers, int64 (count,)."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +52,7 @@ class Plan:
     drop_last: bool
     rank: int = 0
     world: int = 1
+    sampler: Order | None = None
 
     def __len__(self) -> int:
         whole, rest = divmod(self.count, self.batch_size * self.world)
@@ -41,6 +60,8 @@ class Plan:
 
     def order(self, epoch: int) -> Any:
         """Return the epoch's order of samples, int64."""
+        if self.sampler is not None:
+            return self.sampler.ids(epoch)
         if self.shuffle:
             return permutation(self.count, self.seed, epoch)
         return need("numpy").arange(self.count)
@@ -48,13 +69,79 @@ class Plan:
     def steps(self, epoch: int, delivered: int = 0) -> Iterator[Step]:
         """Yield this rank's batches of an epoch, of which some samples were delivered already."""
         order = self.order(epoch)
+        count = len(order)
+        draws = occurrences(order) if self.sampler is not None else None
         together = self.batch_size * self.world
-        while delivered < self.count:
-            left = self.count - delivered
+        while delivered < count:
+            left = count - delivered
             if left < together and self.drop_last:
                 return
             each = min(self.batch_size, -(-left // self.world))
             start = delivered + self.rank * each
-            ids = order.take(range(start, start + each), mode="wrap")
-            delivered = min(delivered + each * self.world, self.count)
-            yield Step(ids, epoch, delivered)
+            span = range(start, start + each)
+            ids = order.take(span, mode="wrap")
+            delivered = min(delivered + each * self.world, count)
+            drawn = None if draws is None else draws.take(span, mode="wrap")
+            yield Step(ids, epoch, delivered, drawn)
+
+
+@dataclass(frozen=True)
+class BatchPlan:
+    """How an epoch of a batch sampler is dealt out: one batch for each rank in turn.
+
+    `delivered` counts batches. What the last round lacks is taken from the epoch's beginning, so
+    that every rank gets as many batches.
+    """
+
+    batches: "BatchOrder"
+    rank: int = 0
+    world: int = 1
+
+    batch_size = 1
+    drop_last = False
+
+    @property
+    def count(self) -> int:
+        """Batches of an epoch, all ranks together."""
+        return len(self.batches)
+
+    def __len__(self) -> int:
+        return (self.count + self.world - 1) // self.world
+
+    def steps(self, epoch: int, delivered: int = 0) -> Iterator[Step]:
+        """Yield this rank's batches of an epoch, of which some were delivered already."""
+        numpy = need("numpy")
+        batches = self.batches.batches(epoch)
+        ends = numpy.cumsum([0, *map(len, batches)])
+        draws = occurrences(numpy.concatenate(batches)) if batches else numpy.empty(0, "i8")
+        while delivered < len(batches):
+            which = (delivered + self.rank) % len(batches)
+            delivered = min(delivered + self.world, len(batches))
+            yield Step(batches[which], epoch, delivered, draws[ends[which] : ends[which + 1]])
+
+
+class BatchOrder(Protocol):
+    """The batches of an epoch as a batch sampler gives them."""
+
+    def __len__(self) -> int: ...
+
+    def batches(self, epoch: int) -> list[Any]:
+        """Return the sample numbers of each batch, int64."""
+
+
+def occurrences(ids: Any) -> Any:
+    """Return what random numbers are drawn by where a sampler may repeat samples.
+
+    That is the sample's number for its first occurrence in the epoch; later ones are told apart in
+    the upper bits, so that a sample that is drawn twice is not augmented twice in the same way.
+    """
+    numpy = need("numpy")
+    if len(numpy.unique(ids)) == len(ids):
+        return ids
+    by_id = ids.argsort(kind="stable")
+    ordered = ids[by_id]
+    first = numpy.flatnonzero(numpy.r_[True, ordered[1:] != ordered[:-1]])
+    lengths = numpy.diff(numpy.r_[first, len(ids)])
+    number = numpy.empty(len(ids), "i8")
+    number[by_id] = numpy.arange(len(ids)) - numpy.repeat(first, lengths)
+    return ids + (number << 40)

@@ -1,5 +1,6 @@
 """What an engine needs to know of whatever is read."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -15,12 +16,27 @@ class Fetched:
     replaced: tuple[tuple[int, str], ...] = ()
 
 
+@dataclass(frozen=True)
+class Wish:
+    """What the user asked for; None leaves the choice to the loader.
+
+    `workers`: processes. `threads`: in each. `ahead`: batches that each process reads ahead.
+    `worker_init`: called in each process with its number.
+    """
+
+    workers: int | None
+    threads: int | None
+    pin: bool
+    ahead: int | None = None
+    worker_init: Callable[[int], Any] | None = None
+
+
 class Reader(Protocol):
     """Reads batches: a pure function of the step, whichever process does it.
 
     `fills`: writes into the space it is handed. `threads`: may be used by several threads.
-    `light`: reading is little more than copying, not worth a process. `changes`: what it reads may
-    be changed by the user between epochs, so that processes are forked anew for each.
+    `light`: reading is little more than copying, not worth a process. `changes`: it is a dataset of
+    the user's, which is first read in a process of its own, and may be changed between epochs.
     """
 
     fills: bool
@@ -32,6 +48,9 @@ class Reader(Protocol):
 
     def identity(self) -> str:
         """Return what a saved state is checked against."""
+
+    def state(self) -> Any:
+        """Return what differs when processes must be forked anew to see a change of the data."""
 
     def ahead(self, step: Step) -> None:
         """Hint that this step is read soon."""

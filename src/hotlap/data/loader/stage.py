@@ -14,7 +14,7 @@ from hotlap.data.prefetch import DevicePrefetcher
 from hotlap.data.transforms.base import Batched, apply
 
 Rows = Iterator[tuple[Step, Fetched]]
-Land = Callable[[Step, Fetched], Fetched]
+ToDevice = Callable[[Step, Fetched], Fetched]
 
 
 class Stage:
@@ -24,7 +24,7 @@ class Stage:
         device: None leaves batches where they are read.
         transform: batched transforms, or one function of a batch.
         seed: of the transforms' draws.
-        land: brings one batch to the device; by default by copying each tensor of it.
+        to_device: brings one batch to the device; by default by copying each tensor of it.
 
     """
 
@@ -33,10 +33,10 @@ class Stage:
         device: torch.device | None,
         transform: tuple[Batched, ...] | Callable[[Any], Any],
         seed: int,
-        land: Land | None = None,
+        to_device: ToDevice | None = None,
     ) -> None:
         self._device = device
-        self._land = land or self._copied
+        self._to_device = to_device or self._copied
         self._transform = transform
         self._seed = seed
         self._copying: deque[tuple[Any, Any]] = deque()
@@ -45,7 +45,7 @@ class Stage:
         """Yield each step with its batch, ready for the model."""
         if self._device is None or self._device.type != "cuda":
             for step, fetched in rows:
-                yield step, self._ready(step, self._land(step, fetched))
+                yield step, self._ready(step, self._to_device(step, fetched))
             return
         ahead = DevicePrefetcher((), self._device, move=self._start)
         for value, step, replaced in ahead.ahead(rows):
@@ -63,13 +63,13 @@ class Stage:
     def _start(self, row: tuple[Step, Fetched]) -> Any:
         """Queue copy and transforms on the present stream; hold the source until it is copied."""
         step, fetched = row
-        landed = self._land(step, fetched)
+        on_device = self._to_device(step, fetched)
         copied: torch.cuda.Event = torch.cuda.Event()  # type: ignore[no-untyped-call]
         copied.record()
         self._copying.append((copied, fetched.value))
         while self._copying and self._copying[0][0].query():
             self._copying.popleft()
-        ready = self._ready(step, landed)
+        ready = self._ready(step, on_device)
         return ready.value, step, ready.replaced
 
     def _ready(self, step: Step, fetched: Fetched) -> Fetched:
@@ -78,7 +78,7 @@ class Stage:
         if not self._transform:
             return fetched
         images, labels, rest = _parts(fetched.value)
-        draws = Draws(self._seed, step.epoch, step.ids)
+        draws = Draws(self._seed, step.epoch, step.draw_ids)
         images, labels = apply(self._transform, (images, labels), draws)
         value = images if labels is None else (images, labels, *rest)
         return Fetched(value, fetched.replaced)

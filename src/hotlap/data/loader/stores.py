@@ -35,6 +35,10 @@ class RowReader:
         """Return the store's digest."""
         return self._store.digest
 
+    def state(self) -> Any:
+        """Return nothing: a store does not change."""
+        return None
+
     def ahead(self, step: Step) -> None:
         """Let the kernel read ahead."""
         self._store.advise(step.ids)

@@ -6,15 +6,15 @@ import pickle
 import signal
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from typing import Any
 
 from hotlap.data.errors import DATA_ERRORS, LoaderError
+from hotlap.data.loader.batch_layout import packed
 from hotlap.data.loader.memory import Ring, Space
-from hotlap.data.loader.parcel import packed
 from hotlap.data.loader.plan import Step
 from hotlap.data.loader.reading import Reader
 
@@ -27,23 +27,29 @@ class Answer:
 
     number: int
     slot: int
-    parcel: Any = None
+    layout: Any = None
     error: Exception | None = None
     replaced: tuple[tuple[int, str], ...] = ()
 
 
+@dataclass(frozen=True)
+class About:
+    """Of a process: its number, how many there are, threads, the parent, what to call first."""
+
+    number: int
+    count: int
+    threads: int
+    parent: int
+    init: Callable[[int], Any] | None
+
+
 def work(
-    reader: Reader,
-    ring: Ring,
-    pipe: Connection,
-    others: Sequence[Connection],
-    threads: int,
-    parent: int,
+    reader: Reader, ring: Ring, pipe: Connection, others: Sequence[Connection], about: About
 ) -> None:
     """Read what the pipe asks for, until it closes."""
-    _settle_in(others, parent)
-    answer = _Answering(reader, ring, pipe)
-    with ThreadPoolExecutor(threads) as executor:
+    _settle_in(others, about.parent)
+    answer = _Answering(reader, ring, pipe, _introduced(reader, about))
+    with ThreadPoolExecutor(about.threads) as executor:
         while True:
             try:
                 number, slot, step = pickle.loads(pipe.recv_bytes())
@@ -71,11 +77,30 @@ def _watch(parent: int) -> None:
     os._exit(1)
 
 
+def _introduced(reader: Reader, about: About) -> Exception | None:
+    """Let `torch.utils.data.get_worker_info` answer, and call the user's `worker_init_fn`."""
+    from torch.utils.data._utils import worker
+
+    dataset: Any = getattr(reader, "dataset", None)
+    worker._worker_info = worker.WorkerInfo(
+        id=about.number, num_workers=about.count, seed=about.number, dataset=dataset
+    )
+    try:
+        if about.init is not None:
+            about.init(about.number)
+    except Exception as error:
+        return LoaderError(f"worker_init_fn({about.number}): {type(error).__name__}: {error}")
+    return None
+
+
 class _Answering:
-    def __init__(self, reader: Reader, ring: Ring, pipe: Connection) -> None:
+    def __init__(
+        self, reader: Reader, ring: Ring, pipe: Connection, error: Exception | None
+    ) -> None:
         self._reader = reader
         self._ring = ring
         self._pipe = pipe
+        self._error = error
         self._lock = threading.Lock()
 
     def __call__(self, number: int, slot: int, step: Step) -> None:
@@ -85,11 +110,13 @@ class _Answering:
             self._pipe.send_bytes(data)
 
     def _pickled(self, answer: Answer, step: Step) -> bytes:
+        if self._error is not None:
+            return pickle.dumps(replace(answer, error=self._error))
         space = Space(self._ring.memory(answer.slot))
         try:
             fetched = self._reader.fetch(step, space)
-            parcel = packed(fetched.value, space)
-            return pickle.dumps(replace(answer, parcel=parcel, replaced=fetched.replaced))
+            layout = packed(fetched.value, space)
+            return pickle.dumps(replace(answer, layout=layout, replaced=fetched.replaced))
         except DATA_ERRORS as error:
             return pickle.dumps(replace(answer, error=error))
         except Exception as error:

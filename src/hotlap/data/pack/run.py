@@ -12,10 +12,10 @@ from hotlap.data.errors import PackError
 from hotlap.data.extras import need
 from hotlap.data.order import permutation
 from hotlap.data.pack import plan
-from hotlap.data.pack.crew import Crew
 from hotlap.data.pack.job import Job
 from hotlap.data.pack.settings import Settings
 from hotlap.data.pack.sources import Source, source_of
+from hotlap.data.pack.worker_pool import WorkerPool
 from hotlap.data.store import Store, shard
 from hotlap.data.store.files import room
 from hotlap.data.store.publish import partial_of, publish
@@ -127,7 +127,7 @@ def _pack(
     if workers == 1 or len(open_ones) <= 1:
         job.run(open_ones, tally.told)
     else:
-        Crew(job, open_ones, min(workers, len(open_ones))).run(tally.told)
+        WorkerPool(job, open_ones, min(workers, len(open_ones))).run(tally.told)
 
 
 class _Tally:

@@ -7,7 +7,7 @@ from typing import Any
 from hotlap.data.errors import StoreError
 from hotlap.data.extras import need
 from hotlap.data.store.gather import Maps, library
-from hotlap.data.store.places import Places
+from hotlap.data.store.record_index import RecordIndex
 
 MOST = 2 << 30
 """Bytes of a store that stay mapped, about: they count as the process's memory."""
@@ -22,8 +22,8 @@ class Mapped:
     and reading the file says what is wrong.
     """
 
-    def __init__(self, places: Places) -> None:
-        self._places = places
+    def __init__(self, records: RecordIndex) -> None:
+        self._index = records
         self._rows: tuple[Maps, Any] | None = None
         self._size = 0
         self._able = True
@@ -44,36 +44,36 @@ class Mapped:
             return False
         asked = need("numpy").asarray(indices).astype("u8")  # one below 0 becomes a large one
         rows = self._rows or self._mapped()
-        if rows is None or out.shape[1] != self._size or asked.max() >= len(self._places):
+        if rows is None or out.shape[1] != self._size or asked.max() >= len(self._index):
             return False
         maps, addresses = rows
         self._limit(maps, len(asked))
-        return maps.gather(addresses[asked], self._places.shard[asked], out)
+        return maps.gather(addresses[asked], self._index.shard[asked], out)
 
     def _mapped(self) -> tuple[Maps, Any] | None:
         """Map the shards and say where the rows lie.
 
         None where that is not wanted, or the process may not map so much, or payloads differ.
         """
-        places, kernel = self._places, library()
-        size = int(places.lengths[0])
-        self._able = kernel is not None and size > 0 and bool((places.lengths == size).all())
+        records, kernel = self._index, library()
+        size = int(records.lengths[0])
+        self._able = kernel is not None and size > 0 and bool((records.lengths == size).all())
         if kernel is None or not self._able:
             return None
         try:
-            handles = [places.handle(number) for number in range(len(places.sizes))]
-            maps = Maps(kernel, handles, places.sizes)
+            handles = [records.handle(number) for number in range(len(records.sizes))]
+            maps = Maps(kernel, handles, records.sizes)
         except (StoreError, OSError):  # too many open files, or maps
             self._able = False
             return None
         self._before, self._size = _counted(), size
-        self._rows = maps, maps.starts[places.shard] + places.at.astype("u8")
+        self._rows = maps, maps.starts[records.shard] + records.at.astype("u8")
         return self._rows
 
     def _limit(self, maps: Maps, rows: int) -> None:
         """Forget what is mapped when it is too much; the kernel maps more than is read."""
         self._since += rows
-        if self._since < LOOK_EVERY or sum(self._places.sizes) <= MOST:
+        if self._since < LOOK_EVERY or sum(self._index.sizes) <= MOST:
             return
         self._since = 0
         if _counted() - self._before > MOST:

@@ -10,7 +10,7 @@ from hotlap.data.extras import need
 from hotlap.data.store import check, manifest
 from hotlap.data.store.manifest import Table
 from hotlap.data.store.mapped import Mapped
-from hotlap.data.store.places import Places
+from hotlap.data.store.record_index import RecordIndex
 
 Progress = Callable[[int], None]
 
@@ -39,8 +39,8 @@ class Store:
         self.manifest, self.digest = manifest.read(self.path)
         for shard in self.manifest.shards:
             self._must_have(shard.file, shard.bytes)
-        self._places = Places(self.path, self.manifest.shards, self._table("length"))
-        self._mapped = Mapped(self._places)
+        self._index = RecordIndex(self.path, self.manifest.shards, self._table("length"))
+        self._mapped = Mapped(self._index)
         self._checks = self._table("check")
         self.fields = {
             name.removeprefix("field."): self._table(name)
@@ -59,10 +59,6 @@ class Store:
 
     def __reduce__(self) -> Any:
         return Store, (self.path,)
-
-    def __del__(self) -> None:
-        if hasattr(self, "_places"):
-            self._places.close()
 
     @property
     def profile(self) -> str:
@@ -88,7 +84,7 @@ class Store:
 
     def payload(self, index: int) -> bytes:
         """Return the bytes of one sample, checked."""
-        handle, at, length = self._places.one(index)
+        handle, at, length = self._index.one(index)
         data = os.pread(handle, length, at)
         self._compare(index, data)
         return data
@@ -111,14 +107,14 @@ class Store:
             self._unread = not self._trusted.all()
 
     def _pread(self, indices: Any, out: Any) -> None:
-        places = self._places.many(indices)
+        places = self._index.many(indices)
         for target, (handle, at, length), index in zip(out, places, indices, strict=True):
             if os.preadv(handle, [target], at) != length:
                 raise StoreError(self._cut(index))
 
     def read(self, index: int, start: int, length: int) -> bytes:
         """Return a part of one payload, which is checked as a whole on its first read."""
-        handle, at, whole = self._places.one(index)
+        handle, at, whole = self._index.one(index)
         if not self._trusted[index]:
             self._compare(index, os.pread(handle, whole, at))
             self._trusted[index] = True
@@ -132,11 +128,11 @@ class Store:
 
         Nothing is told of samples that are in memory, as a few of them show.
         """
-        self._places.advise(indices)
+        self._index.advise(indices)
 
     def length(self, index: int) -> int:
         """Bytes of one payload."""
-        return self._places.length(index)
+        return self._index.length(index)
 
     def name(self, index: int) -> str:
         """Return where a sample came from: its path in the source."""

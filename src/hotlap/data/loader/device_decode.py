@@ -15,7 +15,7 @@ from hotlap.data.loader.stores import shown
 from hotlap.data.order import Draws
 
 
-class Landing:
+class DeviceDecode:
     """Decodes JPEGs on the device, in batches; what is refused there, on the CPU.
 
     Args:
@@ -39,7 +39,7 @@ class Landing:
 
         """
         encoded: Encoded = fetched.value
-        draws = Draws(self._images.seed, step.epoch, step.ids)
+        draws = Draws(self._images.seed, step.epoch, step.draw_ids)
         images = list(self._decoded(encoded, draws))
         replaced = self._complete(images, step, draws, encoded.fields)
         batch = self._batch([image for image in images if image is not None], step)

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from hotlap.data.loader.plan import Plan
+from hotlap.data.loader.plan import BatchPlan, Plan
 
 _SAME = ("version", "seed", "shuffle", "count", "data")
 
 
-class Place:
+class Position:
     """The epoch, and how many of its samples all ranks were handed.
 
     What was read ahead does not count. The first pass, and that after `resume`, begins here; every
@@ -18,7 +18,7 @@ class Place:
         self.at = (0, 0)
         self._here = True
 
-    def begin(self, plan: Plan) -> tuple[int, int]:
+    def begin(self, plan: Plan | BatchPlan) -> tuple[int, int]:
         """Return (epoch, samples already delivered) of the pass that begins."""
         epoch, delivered = self.at
         if not self._here or (delivered and self.over(plan)):
@@ -27,7 +27,7 @@ class Place:
         self.at = epoch, delivered
         return epoch, delivered
 
-    def over(self, plan: Plan) -> bool:
+    def over(self, plan: Plan | BatchPlan) -> bool:
         """Whether the epoch has no batch left."""
         left = plan.count - self.at[1]
         return left < plan.batch_size * plan.world if plan.drop_last else not left

@@ -10,11 +10,11 @@ from hotlap.data.decode import Decoder
 from hotlap.data.decode.device import DeviceDecoder
 from hotlap.data.decode.together import Together
 from hotlap.data.loader.datasets import Collate, DatasetReader
+from hotlap.data.loader.device_decode import DeviceDecode
 from hotlap.data.loader.encoded import EncodedReader
 from hotlap.data.loader.images import ImageReader, Images
-from hotlap.data.loader.landing import Landing
 from hotlap.data.loader.reading import Reader
-from hotlap.data.loader.stage import Land
+from hotlap.data.loader.stage import ToDevice
 from hotlap.data.loader.stores import RowReader
 from hotlap.data.store import Store
 from hotlap.data.transforms.base import Batched, Geometry
@@ -29,24 +29,24 @@ def reader_of(
     decoder: Decoder | DeviceDecoder,
     collate: Collate | None,
     seed: int,
-    bad: str,
+    on_error: str,
 ) -> Reader:
     """Return what reads the data: by its kind."""
     if hasattr(data, "reader"):
         made: Reader = data.reader(seed)
         return made
     if not isinstance(data, Store):
-        return _of_dataset(data, collate, seed, bad)
-    return _of_store(data, geometry, fields, decoder, seed, bad)
+        return _of_dataset(data, collate, seed, on_error)
+    return _of_store(data, geometry, fields, decoder, seed, on_error)
 
 
-def _of_dataset(data: Any, collate: Collate | None, seed: int, bad: str) -> Reader:
+def _of_dataset(data: Any, collate: Collate | None, seed: int, on_error: str) -> Reader:
     if isinstance(data, IterableDataset) or not hasattr(data, "__getitem__"):
         raise TypeError(
             f"{type(data).__name__} has no samples by number, which order and resume need: pack "
             "it, or keep a DataLoader and put DevicePrefetcher around it"
         )
-    return DatasetReader(data, collate, seed, bad == "replace")
+    return DatasetReader(data, collate, seed, on_error == "replace")
 
 
 def _of_store(
@@ -55,7 +55,7 @@ def _of_store(
     fields: Sequence[str] | None,
     decoder: Decoder | DeviceDecoder,
     seed: int,
-    bad: str,
+    on_error: str,
 ) -> Reader:
     names = tuple(fields) if fields is not None else ("label",) * ("label" in data.fields)
     if missing := set(names) - set(data.fields):
@@ -65,14 +65,14 @@ def _of_store(
     if data.profile == "raw":
         return RowReader(data, names)
     if isinstance(decoder, DeviceDecoder):
-        images = Images(data, names, geometry, decoder.cpu, seed, bad == "replace")
+        images = Images(data, names, geometry, decoder.cpu, seed, on_error == "replace")
         return EncodedReader(images, decoder)
-    return ImageReader(Images(data, names, geometry, decoder, seed, bad == "replace"))
+    return ImageReader(Images(data, names, geometry, decoder, seed, on_error == "replace"))
 
 
-def land_of(
+def device_decode_of(
     reader: Reader, decoder: Decoder | DeviceDecoder, device: torch.device | None
-) -> Land | None:
+) -> ToDevice | None:
     """Return what decodes batches on the device, where that is asked for."""
     if not isinstance(decoder, DeviceDecoder):
         return None
@@ -82,7 +82,7 @@ def land_of(
             "loader does not read: leave `decoder` out"
         )
     where = device or torch.device("cpu")
-    return Landing(reader.images, Together(decoder.ready(device), where), where)
+    return DeviceDecode(reader.images, Together(decoder.ready(device), where), where)
 
 
 def split(transform: Transform, data: Any) -> tuple[tuple[Geometry, ...], Any]:
@@ -105,7 +105,7 @@ def split(transform: Transform, data: Any) -> tuple[tuple[Geometry, ...], Any]:
     return tuple(transform[:first]), tuple(transform[first:])  # type: ignore[arg-type]
 
 
-def check(batch_size: int, workers: int | None, threads: int | None, bad: str) -> None:
+def check(batch_size: int, workers: int | None, threads: int | None, on_error: str) -> None:
     """Refuse numbers out of their range."""
     if batch_size < 1:
         raise ValueError(f"batch_size is {batch_size}, should be at least 1")
@@ -113,8 +113,8 @@ def check(batch_size: int, workers: int | None, threads: int | None, bad: str) -
         raise ValueError(f"workers is {workers}, should be 0 or more")
     if threads is not None and threads < 1:
         raise ValueError(f"threads is {threads}, should be at least 1")
-    if bad not in {"raise", "replace"}:
-        raise ValueError(f"bad is {bad!r}, should be raise or replace")
+    if on_error not in {"raise", "replace"}:
+        raise ValueError(f"on_error is {on_error!r}, should be raise or replace")
 
 
 def device_of(device: torch.device | str | int | None) -> torch.device | None:

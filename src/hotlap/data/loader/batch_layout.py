@@ -24,7 +24,7 @@ class Leaf:
 
 
 @dataclass(frozen=True)
-class Parcel:
+class BatchLayout:
     """The structure with empty tensors in it, and a leaf for each of them."""
 
     skeleton: Any
@@ -40,11 +40,11 @@ class Parcel:
         return pickle.dumps(self, pickle.HIGHEST_PROTOCOL)
 
 
-def packed(value: Any, space: Space) -> Parcel:
+def packed(value: Any, space: Space) -> BatchLayout:
     """Write the tensors of `value` that are not in the buffer yet into it; describe them all."""
     base = torch.from_numpy(space.memory)
     leaves = tuple(_leaf(tensor, space, base) for tensor in tensors(value))
-    return Parcel(mapped(value, lambda _: _NOTHING), leaves)
+    return BatchLayout(mapped(value, lambda _: _NOTHING), leaves)
 
 
 def size_of(value: Any) -> int:

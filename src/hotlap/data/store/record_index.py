@@ -1,6 +1,7 @@
 """Where the payloads of a store lie: file, offset, length; and the open files."""
 
 import os
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,10 @@ from hotlap.data.extras import need
 from hotlap.data.store.manifest import Shard
 
 PROBES = 4
-Place = tuple[int, int, int]
+Span = tuple[int, int, int]
 
 
-class Places:
+class RecordIndex:
     """Finds payloads. A place is (file handle, offset in the file, length).
 
     Args:
@@ -35,6 +36,7 @@ class Places:
         self._files = [shard.file for shard in shards]
         self.lengths = lengths
         self._handles: dict[int, int] = {}
+        weakref.finalize(self, _close, self._handles).atexit = False
         self.sizes = [shard.bytes for shard in shards]
         samples = [shard.samples for shard in shards]
         self._agree(shards, lengths, self._np.cumsum(samples).tolist())
@@ -47,21 +49,19 @@ class Places:
 
     def close(self) -> None:
         """Close the files."""
-        for handle in self._handles.values():
-            os.close(handle)
-        self._handles = {}
+        _close(self._handles)
 
     def length(self, index: int) -> int:
         """Bytes of one payload."""
         return int(self.lengths[index])
 
-    def one(self, index: int) -> Place:
+    def one(self, index: int) -> Span:
         """Return a sample's place: `many` of one, without arrays."""
         if not 0 <= index < len(self):
             raise self._outside()
         return self.handle(int(self.shard[index])), int(self.at[index]), self.length(index)
 
-    def many(self, indices: Any) -> list[Place]:
+    def many(self, indices: Any) -> list[Span]:
         """Return the places of samples, a sequence or an array of integers."""
         asked = self._np.asarray(indices, "i8")
         if len(asked) and not 0 <= asked.min() <= asked.max() < len(self):
@@ -113,3 +113,9 @@ class Places:
             raise StoreError(
                 f"{self._folder}: manifest and tables do not belong together: pack again"
             )
+
+
+def _close(handles: dict[int, int]) -> None:
+    for handle in handles.values():
+        os.close(handle)
+    handles.clear()

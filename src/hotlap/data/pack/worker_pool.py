@@ -8,14 +8,14 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from hotlap.data.death import cause, kills_so_far
 from hotlap.data.errors import PackError
+from hotlap.data.exit_reason import cause, kills_so_far
 from hotlap.data.pack.job import Job, Told
 
 EVERY_SECONDS = 0.2
 
 
-class Crew:
+class WorkerPool:
     """Packs shards in forked processes; none outlives `run`, whatever ends it."""
 
     def __init__(self, job: Job, shards: list[int], workers: int) -> None:
