@@ -43,6 +43,7 @@ class Measured:
     pairs: int = 0
     parity: str = ""
     confirmed: bool = False
+    load: float = 0.0
     date: str = ""
     hotlap: str = __version__
     torch: str = ""

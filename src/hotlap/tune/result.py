@@ -7,17 +7,18 @@ from typing import Any
 from hotlap.core.recipe import Kept
 from hotlap.trial.parity import Parity
 from hotlap.trial.race import RaceResult
-from hotlap.trial.stats import Estimate
+from hotlap.trial.stats import Estimate, Verdict
 
-OUT_OF_TIME = "the time budget was spent; --budget gives it more"
+OUT_OF_TIME = "no time was left for it"
 
 
 class Status(StrEnum):
     """What became of a technique."""
 
     KEPT = "kept"
-    NO_GAIN = "no gain"
+    NOT_FASTER = "not faster"
     INCONCLUSIVE = "inconclusive"
+    LOAD_DEPENDENT = "load-dependent"
     BROKE_PARITY = "broke parity"
     CRASHED = "crashed"
     NOT_APPLICABLE = "not applicable"
@@ -28,7 +29,13 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class Outcome:
-    """One row of the table: a technique with the values raced, and why it was kept or not."""
+    """One row of the table: a technique with the values raced, and why it was kept or not.
+
+    `race` is the race that decided. `fresh` is the race after it, by which a technique that won is
+    reported: pairs that made it win are too kind to it. `seconds_needed`: about how much more time
+    an inconclusive row needs, infinite where no end is in sight. `load`: CPU cores that other
+    programs used meanwhile.
+    """
 
     technique: str
     status: Status
@@ -37,18 +44,33 @@ class Outcome:
     race: RaceResult | None = None
     parity: Parity | None = None
     joined: tuple[str, ...] = ()
+    fresh: RaceResult | None = None
+    seconds_needed: float = 0.0
+    load: float = 0.0
+
+    @property
+    def reported(self) -> RaceResult | None:
+        """The race whose figures stand for the row."""
+        return self.fresh or self.race
+
+    @property
+    def is_open(self) -> bool:
+        """Whether more time would tell more."""
+        late = self.status is Status.NOT_RACED and self.reason == OUT_OF_TIME
+        return late or self.status is Status.INCONCLUSIVE
 
     def kept(self) -> Kept:
         """The row as the recipe stores it."""
-        assert self.race is not None
+        found = self.reported
+        assert found is not None
         assert self.parity is not None
-        e = self.race.estimate
-        return Kept(self.values, e.ratio, (e.low, e.high), self.race.memory, self.parity.rule)
+        e = found.estimate
+        return Kept(self.values, e.ratio, (e.low, e.high), found.memory, self.parity.rule)
 
 
 @dataclass(frozen=True)
-class Ceiling:
-    """A what-if race: what a whole group of techniques can give at most."""
+class UpperBound:
+    """A race that bounds what a whole group of techniques can give."""
 
     name: str
     title: str
@@ -71,21 +93,38 @@ class Advice:
 class TuneResult:
     """Everything a tune learned; partial when it was interrupted.
 
-    `needed`: the budget (seconds) that would have sufficed, where the one given did not.
+    `profile` is the probe's payload. `needed`: the budget (seconds) that would settle every open
+    row, 0 where there is none. `failed`: what ended the final race, if something did.
+    `load`: CPU cores that other programs used on average.
     """
 
     command: tuple[str, ...]
-    floor: RaceResult | None = None
+    budget: float = 0.0
+    profile: dict[str, Any] = field(default_factory=dict)
+    noise_floor: RaceResult | None = None
     deterministic: bool | None = None
-    ceilings: list[Ceiling] = field(default_factory=list)
+    upper_bounds: list[UpperBound] = field(default_factory=list)
     outcomes: list[Outcome] = field(default_factory=list)
     final: RaceResult | None = None
     final_parity: Parity | None = None
+    failed: str = ""
     interrupted: bool = False
     seconds: float = 0.0
     needed: float = 0.0
+    load: float = 0.0
     notes: list[str] = field(default_factory=list)
     advice: list[Advice] = field(default_factory=list)
+    chosen: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def record(self, row: Outcome) -> None:
+        """Add a row, in the place of an earlier one of the same technique with the same values."""
+        same = [
+            index for index, old in enumerate(self.outcomes)
+            if (old.technique, old.values) == (row.technique, row.values)
+        ]  # fmt: skip
+        for index in reversed(same):
+            del self.outcomes[index]
+        self.outcomes.append(row)
 
     @property
     def kept(self) -> list[Outcome]:
@@ -93,9 +132,17 @@ class TuneResult:
         return [row for row in self.outcomes if row.status is Status.KEPT]
 
     @property
+    def open(self) -> list[Outcome]:
+        """The rows that more time would tell more about."""
+        return [row for row in self.outcomes if row.is_open]
+
+    @property
     def raced(self) -> list[Outcome]:
-        """The rows that were raced, or crashed when they were to be."""
-        return [row for row in self.outcomes if row.race or row.status is Status.CRASHED]
+        """The rows that were raced, or failed when they were to be."""
+        return [
+            row for row in self.outcomes
+            if row.race or row.status in {Status.CRASHED, Status.INCONCLUSIVE}
+        ]  # fmt: skip
 
     @property
     def timed(self) -> bool:
@@ -104,7 +151,7 @@ class TuneResult:
 
     @property
     def confirmed(self) -> bool:
-        """Whether the whole recipe was raced, kept parity, and is not slower than the script."""
+        """Whether the whole recipe was raced, kept parity, and was faster than the script."""
         if self.final is None or self.final_parity is None:
             return False
-        return self.final_parity.kept and self.final.estimate.high > 1
+        return self.final_parity.kept and self.final.verdict is Verdict.FASTER
