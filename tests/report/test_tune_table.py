@@ -21,7 +21,7 @@ ROWS = [
     Outcome("cached_dataset", Status.KEPT, LOSSES, {}, race(3.2)),
     Outcome("async_copy", Status.KEPT, LOSSES, {}, race(1.1, 4.0), joined=("pinned_memory",)),
     Outcome("fused_pointwise", Status.CRASHED, "RuntimeError: " + "no compiler " * 12, {"m": "x"}),
-    Outcome("channels_last", Status.NO_GAIN, "not faster", {}, race(1.0)),
+    Outcome("channels_last", Status.NOT_FASTER, "the same", {}, race(1.0)),
 ]
 
 
@@ -56,6 +56,6 @@ def test_columns_without_a_figure_are_left_out() -> None:
 def test_a_reason_tells_of_companions_and_of_a_later_start() -> None:
     words = reason(ROWS[1])
     assert words.startswith("with pinned_memory; losses agree")
-    assert "starts 4.0 s later, earned back in" in words
-    assert "later" not in reason(ROWS[0])
-    assert plain(ROWS[3]) == "channels_last 1.00x [0.95, 1.05] 1.00x no gain: not faster"
+    assert "adds 4.0 s of start-up; pays off after" in words
+    assert "start-up" not in reason(ROWS[0])
+    assert plain(ROWS[3]) == "channels_last 1.00x [0.95, 1.05] 1.00x not faster: the same"

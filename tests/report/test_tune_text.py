@@ -1,7 +1,11 @@
 """The outcome of a tune, as a person and as a program reads it."""
 
 import json
+import math
+from dataclasses import replace
+from pathlib import Path
 
+import pytest
 from rich.console import Console
 
 from hotlap.cli.common import plain
@@ -10,7 +14,7 @@ from hotlap.report import tune_html, tune_text
 from hotlap.trial.parity import Parity
 from hotlap.trial.race import RaceResult
 from hotlap.trial.stats import Estimate, Verdict
-from hotlap.tune.result import OUT_OF_TIME, Ceiling, Outcome, Status, TuneResult
+from hotlap.tune.result import OUT_OF_TIME, Outcome, Status, TuneResult, UpperBound
 
 PARITY = Parity(True, "bitwise", 100, 0.0, 0.0, "losses equal in all 100 steps")
 
@@ -23,8 +27,8 @@ def race(ratio: float) -> RaceResult:
 
 
 def result() -> TuneResult:
-    found = TuneResult(("python", "train.py"), floor=race(1.0), deterministic=True)
-    found.ceilings = [Ceiling("data_free", "if data were free", race(3.0).estimate)]
+    found = TuneResult(("python", "train.py"), 145.0, deterministic=True, noise_floor=race(1.0))
+    found.upper_bounds = [UpperBound("data_free", "upper bound", race(3.0).estimate)]
     found.outcomes = [
         Outcome("no_grad_eval", Status.KEPT, PARITY.reason, {}, race(1.5), PARITY),
         Outcome("fused_pointwise", Status.CRASHED, "boom <b>", {"mode": "default"}),
@@ -34,46 +38,114 @@ def result() -> TuneResult:
     return found
 
 
-def test_a_recipe_that_is_slower_as_a_whole_is_not_written() -> None:
-    found = result()
-    found.final = race(1.02)
-    assert "1.02x [0.97, 1.07] not shown to be faster with the whole recipe" in shown(found)
-    assert found.confirmed
-    found.final = race(0.9)
-    assert "the whole recipe is slower and was not written" in shown(found)
-    assert not found.confirmed
-
-
-def shown(found: TuneResult, width: int = 100, *, everything: bool = False) -> str:
+def shown(
+    found: TuneResult, width: int = 100, written: str = "hotlap.toml", *, everything: bool = False
+) -> str:
     out = Console(width=width, force_terminal=False, highlight=False)
     with out.capture() as capture:
-        tune_text.show(out, found, everything=everything)
+        tune_text.show(out, found, Path(written) if written else None, everything=everything)
     return capture.get()
 
 
-def test_the_table_names_each_fate_and_the_final_figure() -> None:
+def test_the_table_names_each_status_and_the_final_figure() -> None:
     text = shown(result(), everything=True)
     for part in ("no_grad_eval", "kept", "boom", "not applicable", "1.50x", "losses equal"):
         assert part in text
     assert "CUDA" not in shown(result())
 
 
-def test_what_was_not_raced_for_want_of_time_is_said() -> None:
+def open_row(name: str, seconds: float = 30.0) -> Outcome:
+    found = replace(race(1.1), verdict=Verdict.INCONCLUSIVE)
+    reason = "no verdict within its time"
+    return Outcome(name, Status.INCONCLUSIVE, reason, {}, found, seconds_needed=seconds)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "words"),
+    [
+        (Verdict.FASTER, "1.50x [1.42, 1.58] faster with the whole recipe"),
+        (Verdict.INCONCLUSIVE, "inconclusive: the whole recipe is not confirmed"),
+        (Verdict.SLOWER, "slower: the whole recipe is not confirmed"),
+        (Verdict.SAME, "not faster: the whole recipe is not confirmed"),
+    ],
+)
+def test_only_a_recipe_that_is_faster_as_a_whole_is_confirmed(verdict: Verdict, words: str) -> None:
+    found = result()
+    found.final = replace(race(1.5), verdict=verdict)
+    assert words in shown(found)
+    assert found.confirmed is (verdict is Verdict.FASTER)
+    broken = replace(PARITY, kept=False, reason="off by 3 %")
+    found.final_parity = broken
+    assert "broke parity" in shown(found)
+    assert not found.confirmed
+
+
+def test_an_interrupt_and_a_failure_say_that_nothing_was_verified() -> None:
+    found = result()
+    found.final = None
+    found.interrupted = True
+    assert "interrupted: the combined recipe was not verified" in shown(found)
+    found.interrupted, found.failed = False, "out of memory"
+    assert "no recipe was verified: out of memory" in shown(found)
+
+
+def test_the_next_commands_are_printed_in_full() -> None:
+    text = shown(result(), width=60)
+    assert "use it:     hotlap run python train.py" in text
+    assert "settle it" not in text
+    found = result()
+    found.final = None
+    found.outcomes = [open_row("tf32"), Outcome("channels_last", Status.NOT_RACED, OUT_OF_TIME)]
+    found.needed = 240.0
+    text = shown(found, width=60, written="")
+    assert "no recipe, as nothing was kept" in text
+    assert "hotlap tune --budget 4m --only tf32,channels_last python train.py" in text
+    assert "about 30.0 s more would tell" in shown(found, width=200, written="")
+    beside = shown(result(), written="hotlap.unconfirmed.toml")
+    assert "hotlap run --recipe hotlap.unconfirmed.toml python train.py" in beside
+
+
+def test_a_load_dependent_row_says_what_to_run_when_it_is_calm() -> None:
+    found = result()
+    found.outcomes.append(Outcome("cpu_threads", Status.LOAD_DEPENDENT, "x", {}, race(1.2)))
+    assert "hotlap tune --only cpu_threads python train.py" in shown(found)
+
+
+def test_what_was_not_raced_for_want_of_time_is_named() -> None:
     found = TuneResult(("python", "train.py"))
     found.outcomes = [Outcome("tf32", Status.NOT_RACED, OUT_OF_TIME)]
     found.needed = 95.0
-    assert "nothing was raced" in shown(found)
-    assert "too short to race anything: about --budget 95s would do" in shown(found)
-    some = result()
-    assert "--budget" not in shown(some)
-    some.needed = 240.0
-    assert "too short to race everything: about --budget 240s would do" in shown(some)
+    text = shown(found, written="")
+    assert "nothing was raced" in text
+    assert "no time left for tf32" in text
+    assert "hotlap tune --budget 95s --only tf32 python train.py" in text
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_nothing_but_commands_is_wider_than_the_terminal(width: int) -> None:
+    found = result()
+    found.outcomes += [open_row("persistent_workers"), open_row("channels_last")]
+    found.notes = ["no time for fresh processes: the final race went on in live ones " * 2]
+    found.needed = 600.0
+    for line in shown(found, width).splitlines():
+        assert len(line) <= width or "hotlap " in line
+
+
+def test_an_interval_without_an_end_is_never_printed() -> None:
+    found = result()
+    endless = replace(race(2.0), estimate=Estimate(2.0, 0.0, math.inf, 2, 0.95))
+    found.outcomes[0] = replace(found.outcomes[0], race=endless)
+    text = shown(found) + tune_html.render(found, Recipe())
+    assert "inf" not in text
+    assert "[0.00" not in text
 
 
 def test_json_holds_only_json() -> None:
     found = result()
     found.final = race(float("inf"))
-    json.loads(json.dumps(plain(tune_text.document(found)), allow_nan=False))
+    document = tune_text.document(found, Path("hotlap.toml"))
+    json.loads(json.dumps(plain(document), allow_nan=False))
+    assert document["recipe"] == "hotlap.toml"
 
 
 def test_the_html_report_is_whole_and_escapes_what_programs_say() -> None:

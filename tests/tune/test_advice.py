@@ -9,7 +9,7 @@ from hotlap.trial.race import RaceResult
 from hotlap.trial.stats import Estimate, Verdict
 from hotlap.tune import advice as module
 from hotlap.tune.advice import advice
-from hotlap.tune.result import Ceiling, Outcome, Status, TuneResult
+from hotlap.tune.result import Outcome, Status, TuneResult, UpperBound
 
 
 def estimate(ratio: float) -> Estimate:
@@ -47,14 +47,17 @@ def test_the_lines_to_type_come_with_it(tmp_path: Any) -> None:
 
 def test_it_promises_no_more_than_free_data_gave(tmp_path: Any) -> None:
     result = TuneResult(("x",))
-    result.ceilings = [Ceiling("data_free", "", estimate(2.0)), Ceiling("copies_free", "", None)]
+    result.upper_bounds = [
+        UpperBound("data_free", "", estimate(2.0)),
+        UpperBound("copies_free", "", None),
+    ]
     assert "about 2.20x as fast (at least 2.20x; 2.20x if data" in told(result, tmp_path)
 
 
 @pytest.mark.parametrize("ratio", [0.9, 0.98])
 def test_where_free_data_gave_nothing_it_is_left_alone(tmp_path: Any, ratio: float) -> None:
     result = TuneResult(("x",))
-    result.ceilings = [Ceiling("data_free", "", estimate(ratio))]
+    result.upper_bounds = [UpperBound("data_free", "", estimate(ratio))]
     assert told(result, tmp_path) == ""
 
 

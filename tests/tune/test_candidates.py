@@ -9,7 +9,15 @@ from hotlap.core.machine import detect
 from hotlap.core.numerics import UNASKED, Numerics
 from hotlap.core.registry import technique, techniques
 from hotlap.core.technique import How
-from hotlap.tune.candidates import Script, Wanted, known, sift, values_of
+from hotlap.tune.candidates import (
+    Candidate,
+    ScriptProfile,
+    Wanted,
+    candidates_for,
+    known,
+    pointless,
+    values_of,
+)
 from hotlap.tune.result import Status
 
 FACTS: dict[str, object] = {
@@ -19,51 +27,53 @@ FACTS: dict[str, object] = {
 SHARES = {"data": 0.7, "forward": 0.1, "backward": 0.1, "optimizer": 0.02, "evaluation": 0.08}
 
 
-def script() -> Script:
-    return Script(dict(FACTS), dict(SHARES))
+def script() -> ScriptProfile:
+    return ScriptProfile(dict(FACTS), dict(SHARES))
 
 
 def test_every_movable_technique_gets_a_row_or_a_race() -> None:
-    todo, rows = sift(script(), Wanted(UNASKED))
+    todo, rows = candidates_for(script(), Wanted(UNASKED), detect())
     movable = {t.id for t in techniques().values() if How.MOVE in t.how}
-    assert {t.id for t in todo} | {row.technique for row in rows} == movable
+    assert {c.name for c in todo} | {row.technique for row in rows} == movable
     assert all(row.reason for row in rows)
 
 
 def test_cuda_techniques_do_not_apply_without_cuda() -> None:
-    _, rows = sift(script(), Wanted(UNASKED))
+    _, rows = candidates_for(script(), Wanted(UNASKED), detect())
     refused = {row.technique: row for row in rows}
     assert refused["pinned_memory"].status is Status.NOT_APPLICABLE
     assert refused["tf32"].status is Status.NOT_APPLICABLE
 
 
 def test_numerics_only_skip_and_request_are_obeyed() -> None:
-    todo, rows = sift(script(), Wanted({Numerics.EXACT}))
-    assert all(t.numerics is Numerics.EXACT for t in todo)
+    todo, rows = candidates_for(script(), Wanted({Numerics.EXACT}), detect())
+    assert all(c.record.numerics is Numerics.EXACT for c in todo)
     assert "--allow" in next(r.reason for r in rows if r.status is Status.NOT_ALLOWED)
 
-    todo, _ = sift(script(), Wanted(UNASKED, only=("no_grad_eval",)))
-    assert [t.id for t in todo] == ["no_grad_eval"]
+    todo, _ = candidates_for(script(), Wanted(UNASKED, only=("no_grad_eval",)), detect())
+    assert [c.name for c in todo] == ["no_grad_eval"]
 
-    todo, _ = sift(script(), Wanted(UNASKED, skip=("no_grad_eval",)))
-    assert "no_grad_eval" not in {t.id for t in todo}
+    todo, _ = candidates_for(script(), Wanted(UNASKED, skip=("no_grad_eval",)), detect())
+    assert "no_grad_eval" not in {c.name for c in todo}
 
-    todo, _ = sift(script(), Wanted(UNASKED))
-    assert "activation_checkpoint" not in {t.id for t in todo}
-    todo, _ = sift(script(), Wanted(UNASKED, requested=("activation_checkpoint",)))
-    assert "activation_checkpoint" in {t.id for t in todo}
+    todo, _ = candidates_for(script(), Wanted(UNASKED), detect())
+    assert "activation_checkpoint" not in {c.name for c in todo}
+    todo, _ = candidates_for(
+        script(), Wanted(UNASKED, requested=("activation_checkpoint",)), detect()
+    )
+    assert "activation_checkpoint" in {c.name for c in todo}
 
 
 def test_persistent_workers_may_be_raced_together_with_workers() -> None:
-    todo, _ = sift(script(), Wanted(UNASKED))
-    assert "persistent_workers" in {t.id for t in todo}
+    todo, _ = candidates_for(script(), Wanted(UNASKED), detect())
+    assert "persistent_workers" in {c.name for c in todo}
 
 
 def test_the_bound_is_amdahls() -> None:
     seen = script()
     assert seen.bound(technique("no_grad_eval")) <= 1 / (1 - 0.08) + 1e-9
     assert seen.bound(technique("loader_workers")) > seen.bound(technique("fused_optimizer"))
-    seen.ceilings["data"] = 1.05
+    seen.bounds["data"] = 1.05
     assert seen.bound(technique("loader_workers")) == pytest.approx(1.05)
 
 
@@ -95,3 +105,41 @@ def test_choices_follow_the_machine() -> None:
     counts = [values["num_workers"] for values in values_of(technique("loader_workers"), four)]
     assert counts == [2, 4]
     assert values_of(technique("no_grad_eval"), four) == [{}]
+
+
+def test_workers_are_expected_to_give_no_more_than_the_cores_can(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    seen = script()
+    workers = Candidate(technique("loader_workers"), {"num_workers": 2})
+    cached = Candidate(technique("cached_dataset"), {})
+    assert seen.expected(workers) == pytest.approx(0.5)
+    assert seen.expected(cached) == pytest.approx(0.7)
+
+
+def why(
+    name: str, values: dict[str, object], chosen: dict[str, dict[str, object]], **shares: float
+) -> str:
+    seen = ScriptProfile(dict(FACTS), SHARES | shares)
+    return pointless(Candidate(technique(name), values), chosen, seen, Wanted(UNASKED), 0.02)
+
+
+def test_what_excludes_a_kept_technique_is_raced_while_it_can_give_much_more() -> None:
+    workers = {"num_workers": 2}
+    kept: dict[str, dict[str, object]] = {"cached_dataset": {}}
+    assert why("loader_workers", workers, {}) == ""
+    assert why("loader_workers", workers, kept, data=0.5) == ""
+    assert "with cached_dataset kept, data can give 1.05x at most" in why(
+        "loader_workers", workers, kept, data=0.05
+    )
+    assert "conflicts with fused_pointwise" in why(
+        "activation_checkpoint", {}, {"fused_pointwise": {"mode": "default"}}
+    )
+
+
+def test_what_needs_a_technique_that_a_kept_one_excludes_is_not_raced() -> None:
+    kept: dict[str, dict[str, object]] = {"cached_dataset": {}}
+    assert "needs loader_workers, which conflicts with cached_dataset" in why(
+        "persistent_workers", {}, kept
+    )

@@ -1,11 +1,13 @@
-"""The search on a made-up track: what is raced when, with a clock of its own."""
+"""The search with made-up processes and a clock: what is raced when, and what is kept."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from hotlap.core.errors import NotReachedError, TrialFailedError
 from hotlap.core.machine import detect
 from hotlap.core.numerics import Numerics
 from hotlap.core.spec import Mode
@@ -13,27 +15,36 @@ from hotlap.trial.launch import Setting
 from hotlap.trial.race import RaceResult
 from hotlap.trial.side import Pace
 from hotlap.trial.stats import Estimate, Verdict
-from hotlap.tune import baseline, budget, search
-from hotlap.tune import field as field_module
-from hotlap.tune.candidates import Script, Wanted
-from hotlap.tune.orders import Orders
-from hotlap.tune.result import OUT_OF_TIME, Status
+from hotlap.tune import races, search, time_plan
+from hotlap.tune.candidates import Wanted
+from hotlap.tune.result import OUT_OF_TIME, Status, TuneResult
+from hotlap.tune.search import TuneConfig
 
 START_UP, BLOCK = 4.0, 1.0
-GAINS = {"cached_dataset": 3.0, "no_grad_eval": 1.2}
+GAINS = {"cached_dataset": 3.0, "no_grad_eval": 1.2, "loader_workers": 1.0}
+FACTS = {"map_style": True, "loader_serial": True, "loaders": 1, "eval_with_grad": True}
+LOSSES = [1.0, 0.7, 0.5, 0.4, 0.35, 0.3]
 
 
-class Clock:
-    """Seconds that pass only when something is run; `alike` times as many where like sides race."""
+@dataclass
+class World:
+    """What the fake processes do; `slow` multiplies the time of an A/A test's pairs."""
 
-    now = 1000.0
-    alike = 1.0
+    now: float = 1000.0
+    slow: float = 1.0
+    gains: dict[str, float] = field(default_factory=lambda: dict(GAINS))
+    open: set[str] = field(default_factory=set)
+    fails: dict[str, Exception] = field(default_factory=dict)
+    losses: dict[str, list[float]] = field(default_factory=dict)
+    raced: list[dict[str, Any]] = field(default_factory=list)
+    at_race: Callable[[int], None] = lambda _: None
 
-    def __call__(self) -> float:
+    def monotonic(self) -> float:
         return self.now
 
 
-CLOCK = Clock()
+WORLD = World()
+"""The world of the test that runs."""
 
 
 @dataclass(eq=False)
@@ -43,21 +54,30 @@ class FakeSide:
     whole_epoch: bool = False
     live: bool = False
     start_up: float = START_UP
-    losses: list[float] = field(default_factory=lambda: [1.0, 0.7, 0.5, 0.4])
+    peak: int = 0
 
     @property
     def trial(self) -> Any:
-        return SimpleNamespace(held=dict.fromkeys(self.setting.techniques), inert={})
+        held = dict.fromkeys(self.setting.techniques)
+        return SimpleNamespace(held=held, inert={}) if self.live else None
+
+    @property
+    def losses(self) -> list[float]:
+        names = [name for name in self.setting.techniques if name in WORLD.losses]
+        return WORLD.losses[names[0]] if names else LOSSES
 
     @property
     def block(self) -> float:
         speed = 1.0
         for name in self.setting.techniques:
-            speed *= GAINS.get(name, 1.0)
+            speed *= WORLD.gains.get(name, 1.0)
         return BLOCK / speed
 
     def ready(self) -> Pace:
-        CLOCK.now += 0.0 if self.live else START_UP
+        WORLD.now += 0.0 if self.live else START_UP
+        for name, error in WORLD.fails.items():
+            if name in self.setting.techniques:
+                raise error
         self.live = True
         return self.ready_pace()
 
@@ -69,23 +89,43 @@ class FakeSide:
 
 
 def fake_race(a: FakeSide, b: FakeSide, rules: Any, on_pair: Any) -> RaceResult:
+    WORLD.at_race(len(WORLD.raced))
+    WORLD.raced.append({
+        "on": sorted(b.setting.techniques), "against": sorted(a.setting.techniques),
+        "rules": rules, "live": (a.live, b.live),
+    })  # fmt: skip
     a.ready()
     b.ready()
-    slow = CLOCK.alike if a.block == b.block else 1.0
-    CLOCK.now += slow * rules.fewest_pairs * (a.block + b.block)
+    seconds = rules.fewest_pairs * (a.block + b.block)
+    same = a.setting.techniques == b.setting.techniques
+    WORLD.now += seconds * (WORLD.slow if same else 1.0)
     ratio = a.block / b.block
-    estimate = Estimate(ratio, 0.98 * ratio, 1.02 * ratio, rules.fewest_pairs, 0.95)
-    verdict = Verdict.FASTER if ratio > 1.02 else Verdict.SAME
-    return RaceResult(estimate, verdict, "epoch", True, a.block, b.block, 1.0, 1.0, 0.0, 0.0, 1.0)
+    unclear = WORLD.open & (set(b.setting.techniques) - set(a.setting.techniques))
+    if unclear:
+        estimate, verdict = Estimate(1.0, 0.5, 2.0, 6, 0.95), Verdict.INCONCLUSIVE
+    else:
+        estimate = Estimate(ratio, 0.98 * ratio, 1.02 * ratio, rules.fewest_pairs, 0.95)
+        verdict = Verdict.FASTER if ratio > 1.02 else Verdict.SAME
+    return RaceResult(estimate, verdict, "epoch", True, a.block, b.block, 1.0, 1.0, 0.0, 0.0,
+                      seconds, seconds_needed=20.0 if unclear else 0.0)  # fmt: skip
 
 
 @pytest.fixture
-def track(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = SimpleNamespace(monotonic=CLOCK)
-    for module in (search, baseline, budget):
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    WORLD.__dict__.update(World().__dict__)
+    clock = SimpleNamespace(monotonic=lambda: WORLD.now)
+    for module in (search, time_plan):
         monkeypatch.setattr(module, "time", clock)
-    monkeypatch.setattr(field_module, "Side", FakeSide)
-    monkeypatch.setattr(field_module, "race", fake_race)
+    monkeypatch.setattr(races, "Side", FakeSide)
+    monkeypatch.setattr(races, "race", fake_race)
+    monkeypatch.setattr(search, "look", fake_look)
+    return WORLD
+
+
+def fake_look(*_: Any) -> Any:
+    WORLD.now += START_UP
+    phases = {"data": {"mean": 0.6}, "evaluation": {"mean": 0.3}}
+    return SimpleNamespace(payload={"facts": FACTS, "phases": phases, "step": {"mean": 1.0}})
 
 
 class Silent:
@@ -95,6 +135,8 @@ class Silent:
     def stage(self, text: str) -> None:
         self.stages.append(text)
 
+    def candidates(self, *_: Any) -> None: ...
+
     def racing(self, *_: Any) -> None: ...
 
     def pair(self, *_: Any) -> None: ...
@@ -102,73 +144,162 @@ class Silent:
     def row(self, *_: Any) -> None: ...
 
 
-def tuned(seconds: float) -> tuple[Any, list[str]]:
-    facts = {"map_style": True, "loader_serial": True, "loaders": 1, "eval_with_grad": True}
-    script = Script(facts, {"data": 0.6, "evaluation": 0.3})
-    setting = Setting(("python", "train.py"), Mode.RACE)
-    wanted = Wanted(set(Numerics), only=("cached_dataset", "no_grad_eval"))
-    watcher = Silent()
-    tuner = search.Tuner(Orders(setting, wanted, seconds), script, detect(), watcher)
-    return tuner.run(), watcher.stages
+def tuned(seconds: float, *names: str) -> TuneResult:
+    only = names or ("cached_dataset", "no_grad_eval")
+    config = TuneConfig(
+        Setting(("python", "train.py"), Mode.RACE), Wanted(set(Numerics), only), seconds
+    )
+    return search.tune(config, detect(), Silent())
 
 
-@pytest.mark.usefixtures("track")
-def test_with_time_enough_everything_is_raced() -> None:
-    result, stages = tuned(300.0)
-    assert [row.technique for row in result.kept][:1] == ["cached_dataset"]
-    assert result.ceilings
+def kept(result: TuneResult) -> list[str]:
+    return [row.technique for row in result.kept]
+
+
+def row(result: TuneResult, name: str) -> Any:
+    return next(row for row in result.outcomes if row.technique == name)
+
+
+def test_with_time_enough_everything_is_raced(world: World) -> None:
+    result = tuned(300.0)
+    assert kept(result) == ["cached_dataset", "no_grad_eval"]
+    assert result.upper_bounds
     assert result.confirmed
     assert result.needed == 0
-    assert not any("too short" in stage for stage in stages)
+    assert result.chosen == {"cached_dataset": {}, "no_grad_eval": {}}
+    final = world.raced[-1]
+    assert (final["against"], final["live"]) == ([], (False, False)), "fresh processes"
 
 
-@pytest.mark.usefixtures("track")
-def test_where_time_is_tight_the_most_valuable_candidate_is_still_raced() -> None:
-    begin = CLOCK.now
-    result, _ = tuned(45.0)
-    assert [row.technique for row in result.kept] == ["cached_dataset"]
-    assert result.confirmed, "and confirmed on fresh processes"
-    assert not result.ceilings
-    assert CLOCK.now - begin < 45.0 + START_UP
+def test_the_levels_of_all_races_add_up_to_no_more_than_one(world: World) -> None:
+    tuned(300.0)
+    levels = [r["rules"].candidates for r in world.raced if r["rules"].candidates > 1]
+    assert levels == [2, 6]
+    assert world.raced[-1]["rules"].candidates == 1, "the whole recipe has a level of its own"
 
 
-@pytest.mark.usefixtures("track")
-def test_where_the_machine_slows_down_before_the_climb_a_candidate_is_still_raced(
-    monkeypatch: pytest.MonkeyPatch,
+def test_the_figure_of_a_winner_is_from_fresh_pairs(world: World) -> None:
+    result = tuned(300.0)
+    assert all(row.fresh is not None and row.fresh is not row.race for row in result.kept)
+
+
+def test_a_short_budget_still_races_the_most_valuable_candidate(world: World) -> None:
+    begin = world.now
+    result = tuned(45.0)
+    assert kept(result)[:1] == ["cached_dataset"]
+    assert result.confirmed
+    assert not result.upper_bounds
+    assert world.now - begin < 1.1 * 45.0
+
+
+def test_without_time_for_an_a_a_test_equal_losses_are_parity_and_others_inconclusive(
+    world: World,
 ) -> None:
-    monkeypatch.setattr(CLOCK, "alike", 6.0)
-    result, _ = tuned(100.0)
-    assert result.floor is not None
-    assert not result.ceilings, "what-ifs give way first"
-    assert [row.technique for row in result.kept] == ["cached_dataset"]
+    result = tuned(34.0)
+    assert result.noise_floor is None
+    assert kept(result) == ["cached_dataset"]
+    world.losses["cached_dataset"] = [1.0, 0.7, 0.5, 0.4, 0.1, 0.0]
+    result = tuned(34.0, "cached_dataset")
+    assert row(result, "cached_dataset").status is Status.INCONCLUSIVE
+    assert "no time for an A/A test" in row(result, "cached_dataset").reason
+
+
+def test_a_machine_that_slows_down_in_the_a_a_test_leaves_a_candidate_its_race(
+    world: World,
+) -> None:
+    world.slow = 2.0
+    result = tuned(70.0)
+    assert result.noise_floor is not None
+    assert kept(result)[:1] == ["cached_dataset"]
+
+
+def test_too_short_a_budget_is_seen_at_once_and_the_profile_is_kept(world: World) -> None:
+    begin = world.now
+    result = tuned(15.0)
+    assert world.now - begin <= 2 * START_UP, "no time is spent on what leads nowhere"
+    assert not result.timed
+    assert result.profile["facts"]
+    assert {r.reason for r in result.open} == {OUT_OF_TIME}
+    assert kept(tuned(result.needed)) == ["cached_dataset", "no_grad_eval"]
+
+
+def test_time_that_is_left_goes_to_inconclusive_rows(world: World) -> None:
+    world.open = {"no_grad_eval"}
+    begin = world.now
+    result = tuned(200.0, "no_grad_eval")
+    tries = sum(race["on"] == ["no_grad_eval"] for race in world.raced)
+    assert tries > 3
+    assert 170.0 <= world.now - begin <= 220.0
+    found = row(result, "no_grad_eval")
+    assert found.status is Status.INCONCLUSIVE
+    assert len([r for r in result.outcomes if r.technique == "no_grad_eval"]) == 1
+    assert result.needed > 200.0
+
+
+def test_what_excludes_the_kept_one_replaces_it_when_it_is_faster(world: World) -> None:
+    world.gains |= {"cached_dataset": 1.1, "loader_workers": 2.0}
+    result = tuned(400.0, "cached_dataset", "loader_workers")
+    assert kept(result) == ["loader_workers"]
+    assert "faster still" in row(result, "cached_dataset").reason
+    assert list(result.chosen) == ["loader_workers"]
+
+
+def test_once_the_bottleneck_is_gone_what_excludes_the_kept_one_is_not_raced(
+    world: World,
+) -> None:
+    world.gains |= {"cached_dataset": 2.4}
+    result = tuned(400.0, "cached_dataset", "loader_workers")
+    assert kept(result) == ["cached_dataset"]
+    assert "can give" in row(result, "loader_workers").reason
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (TrialFailedError("boom"), Status.CRASHED),
+        (NotReachedError("no training step within 60 s"), Status.INCONCLUSIVE),
+    ],
+)
+def test_a_candidate_that_fails_is_one_row(world: World, error: Exception, status: Status) -> None:
+    world.fails["cached_dataset"] = error
+    result = tuned(300.0)
+    assert row(result, "cached_dataset").status is status
+    assert kept(result) == ["no_grad_eval"]
     assert result.confirmed
 
 
-@pytest.mark.usefixtures("track")
-def test_where_the_time_is_long_over_by_then_nothing_more_is_begun(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("race", range(7))
+def test_an_interrupt_at_any_race_keeps_what_was_measured(world: World, race: int) -> None:
+    def interrupt(number: int) -> None:
+        if number == race:
+            raise KeyboardInterrupt
+
+    world.at_race = interrupt
+    result = tuned(300.0)
+    assert result.interrupted
+    assert result.final is None
+    assert not result.confirmed
+    assert list(result.chosen) == kept(result)
+
+
+def test_a_final_race_that_fails_leaves_the_recipe_unconfirmed(world: World) -> None:
+    def fail(_: int) -> None:
+        if len(world.raced) == 6:
+            raise TrialFailedError("out of luck")
+
+    world.at_race = fail
+    result = tuned(300.0)
+    assert result.failed == "out of luck"
+    assert kept(result)
+    assert not result.confirmed
+
+
+def test_a_plain_script_that_fails_is_no_result(
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(CLOCK, "alike", 20.0)
-    begin = CLOCK.now
-    result, _ = tuned(100.0)
-    after_floor = CLOCK.now - begin
-    assert after_floor > 200.0
-    assert result.floor is not None
-    assert not result.kept
-    assert result.needed > after_floor, "and it says which budget would have done"
+    def fail(*_: Any) -> None:
+        raise TrialFailedError("no such file")
 
-
-@pytest.mark.usefixtures("track")
-def test_too_short_a_budget_is_said_at_once_with_the_one_that_would_do() -> None:
-    begin = CLOCK.now
-    result, stages = tuned(20.0)
-    assert CLOCK.now - begin <= START_UP, "no time is spent on what leads nowhere"
-    assert not result.kept
-    assert result.floor is None
-    assert "20 s are too short" in stages[-1]
-    assert f"{result.needed:.0f} s" in stages[-1]
-    assert {row.reason for row in result.outcomes if row.status is Status.NOT_RACED} >= {
-        OUT_OF_TIME
-    }
-    again, _ = tuned(result.needed)
-    assert [row.technique for row in again.kept] == ["cached_dataset"]
+    monkeypatch.setattr(search, "look", fail)
+    with pytest.raises(TrialFailedError, match="no such file"):
+        tuned(300.0)

@@ -5,7 +5,7 @@ from hotlap.core.numerics import Numerics
 from hotlap.core.technique import Group, How, Need, Symptom, Technique
 
 technique = Technique(
-    title="if copies were free",
+    title="upper bound with zero copy time",
     group=Group.TRANSFER,
     numerics=Numerics.TRAINING,
     how=(How.MOVE,),

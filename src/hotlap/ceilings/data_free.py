@@ -5,7 +5,7 @@ from hotlap.core.numerics import Numerics
 from hotlap.core.technique import Group, How, Need, Symptom, Technique
 
 technique = Technique(
-    title="if data were free",
+    title="upper bound with zero data-loading time",
     group=Group.DATA_LOADING,
     numerics=Numerics.TRAINING,
     how=(How.MOVE,),

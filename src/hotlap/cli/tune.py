@@ -1,7 +1,6 @@
 """`hotlap tune`."""
 
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ from hotlap.cli.common import (
     COMMAND,
     INTERRUPTED,
     NEGATIVE,
+    OK,
     command_argument,
     common,
     console,
@@ -22,22 +22,17 @@ from hotlap.cli.common import (
 from hotlap.core.numerics import UNASKED, Numerics
 
 if TYPE_CHECKING:
-    from hotlap.tune.candidates import Script
-    from hotlap.tune.orders import Orders
     from hotlap.tune.result import TuneResult
+    from hotlap.tune.search import TuneConfig
 
 
-LOOK = 6.0
-LOOK_SHARE = 0.05
-WITH_FILES = 60.0
-"""Budget (seconds) from which a few may be spent on the files that the dataset reads."""
-SHORTEST = 20.0
+SHORTEST_BUDGET_SECONDS = 20.0
 
 
 def _enough(_: click.Context, __: click.Parameter, seconds: float) -> float:
-    if seconds < SHORTEST:
+    if seconds < SHORTEST_BUDGET_SECONDS:
         raise click.BadParameter(
-            f"{seconds:g}s is too short for a race; give at least {SHORTEST:.0f}s"
+            f"{seconds:g}s is too short for a race; give at least {SHORTEST_BUDGET_SECONDS:.0f}s"
         )
     return seconds
 
@@ -91,43 +86,46 @@ def tune(ctx: click.Context, /, as_json: bool, quiet: bool, verbose: bool, recip
          command: tuple[str, ...], **options: Any) -> None:  # fmt: skip
     """Race every technique that applies to CMD; prove speed and parity; write the recipe."""
     from hotlap.core.machine import detect
-    from hotlap.report import tune_html, tune_text
+    from hotlap.profile.collect import Circumstances, profile_from
+    from hotlap.report import findings_text, tune_html, tune_text
+    from hotlap.report.tune_display import TuneDisplay
     from hotlap.tune.advice import advice
-    from hotlap.tune.recipe import recipe_of
-    from hotlap.tune.search import Tuner
+    from hotlap.tune.recipe import recipe_of, write_recipe
+    from hotlap.tune.search import tune as search
 
-    orders = _orders(command, options)
+    config = _config(command, options)
     here, out, machine = folder(), console(err=as_json), detect()
-    follow = tune_text.Follow(out, orders.seconds, verbose=not quiet and not as_json)
-    with follow.showing():
-        follow.stage("looking at the script")
-        begin = time.monotonic()
-        seen = _looked_at(orders)
-        orders = replace(orders, spent=time.monotonic() - begin)
-        tuner = Tuner(orders, _script(seen), machine, follow)
-        result = tuner.run()
-    result.advice = advice(seen, result, Path.cwd())
-    written = recipe_of(result, tuner.chosen, machine)
-    worth = bool(result.kept) and (result.confirmed or result.interrupted)
-    if worth:
-        written.write(recipe)
-    tune_html.write(here / "report.html", result, written)
+    live = TuneDisplay(out, config, verbose=not quiet and not as_json)
+    began = time.time()
+    with live.showing():
+        result = search(config, machine, live)
+    result.advice = advice(result.profile, result, Path.cwd())
+    written = write_recipe(result, recipe, machine)
+    tune_html.write(here / "report.html", result, recipe_of(result, machine))
     if as_json:
-        print_json(tune_text.document(result))
+        print_json(tune_text.document(result, written))
     else:
-        tune_text.show(out, result, everything=verbose)
-        _say_what_is_next(result, recipe, here, worth=worth)
-    ctx.exit(INTERRUPTED if result.interrupted else 0 if worth or not result.kept else NEGATIVE)
+        if not result.timed and result.profile:
+            run = Circumstances(began, Path.cwd(), "")
+            findings_text.show(out, profile_from(result.profile, machine, None, run))
+        tune_text.show(out, result, written, everything=verbose)
+        out.print(f"report: {here / 'report.html'}", soft_wrap=True)
+    ctx.exit(_exit_code(result))
 
 
-def _orders(command: tuple[str, ...], options: dict[str, Any]) -> "Orders":
+def _exit_code(result: "TuneResult") -> int:
+    if result.interrupted:
+        return INTERRUPTED
+    return NEGATIVE if result.kept and not result.confirmed else OK
+
+
+def _config(command: tuple[str, ...], options: dict[str, Any]) -> "TuneConfig":
     from hotlap.core.registry import technique
     from hotlap.core.spec import Mode
     from hotlap.trial.command import normalise
     from hotlap.trial.launch import Setting
-    from hotlap.tune.baseline import MEMORY_SAVERS
-    from hotlap.tune.candidates import Wanted, known
-    from hotlap.tune.orders import Orders
+    from hotlap.tune.candidates import Wanted, known, memory_savers
+    from hotlap.tune.search import TuneConfig
 
     here = folder()
     parts = normalise(command)
@@ -140,40 +138,7 @@ def _orders(command: tuple[str, ...], options: dict[str, Any]) -> "Orders":
         options["allow"],
         known(options["only"]),
         tuple(technique(name).id for name in options["skip"]),
-        MEMORY_SAVERS if options["fit_memory"] else (),
+        memory_savers() if options["fit_memory"] else (),
     )
-    return Orders(setting, wanted, options["budget"], options["min_effect"], options["patience"])
-
-
-def _looked_at(orders: "Orders") -> dict[str, Any]:
-    from hotlap.profile.look import Bounds, look
-
-    seconds = min(LOOK, LOOK_SHARE * orders.seconds)
-    wanted = orders.wanted
-    files = orders.seconds >= WITH_FILES and not wanted.only and "packed_dataset" not in wanted.skip
-    bounds = Bounds(seconds=seconds, patience=orders.patience, dataset=files)
-    return look(orders.setting, bounds).payload
-
-
-def _script(seen: dict[str, Any]) -> "Script":
-    from hotlap.profile.model import shares_of
-    from hotlap.tune.candidates import Script
-
-    return Script(dict(seen["facts"]), shares_of(seen))
-
-
-def _say_what_is_next(result: "TuneResult", recipe: Path, here: Path, *, worth: bool) -> None:
-    from hotlap.trial.command import shown
-
-    if worth:
-        click.echo(f"\nwritten to {recipe}; use it: hotlap run {shown(result.command)}")
-    else:
-        click.echo(f"\n{recipe} is not written{_why_not(result)}")
-    click.echo(f"report: {here / 'report.html'}")
-
-
-def _why_not(result: "TuneResult") -> str:
-    """Why there is no recipe, where the outcome has not said so."""
-    if result.kept:
-        return ""
-    return ": nothing was shown to be worth keeping" if result.timed else ": nothing was raced"
+    limits = {name: options[name] for name in ("budget", "min_effect", "patience")}
+    return TuneConfig(setting, wanted, **limits)

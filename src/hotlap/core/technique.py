@@ -89,8 +89,10 @@ class Technique:
     `joins` names techniques that are switched on with it where the script lacks what they give.
     `grants` are the facts that hold once it is on. `layout_sensitive`: losses may depend on which
     process draws the random numbers. `whole_epochs`: its gain begins after the first epoch.
-    `on_request`: raced only when the user asks. `saves_memory`: switched on when memory runs out.
-    `patterns`: where source shows that it is missing.
+    `on_request`: raced only when the user asks. `load_dependent`: its gain under background load
+    may be a loss without, so that a race under load does not put it into a recipe.
+    `saves_memory`: switched on when memory runs out. `patterns`: where source shows that it is
+    missing.
     """
 
     title: str
@@ -112,6 +114,7 @@ class Technique:
     whole_epochs: bool = False
     on_request: bool = False
     saves_memory: bool = False
+    load_dependent: bool = False
     grants: tuple[tuple[str, object], ...] = ()
     id: str = ""
 

@@ -9,7 +9,8 @@ from jinja2 import Environment, PackageLoader, select_autoescape
 from hotlap import __version__
 from hotlap.core.recipe import Recipe
 from hotlap.core.registry import technique
-from hotlap.report.words import duration, interval, named, ratio, with_recipe
+from hotlap.report.tune_text import headline
+from hotlap.report.words import duration, interval, named, ratio
 from hotlap.trial.command import shown
 from hotlap.trial.stats import Estimate
 from hotlap.tune.result import TuneResult
@@ -30,13 +31,12 @@ def render(result: TuneResult, recipe: Recipe) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    jinja.filters |= {
-        "ratio": ratio, "interval": interval, "duration": duration, "with_recipe": with_recipe,
-    }  # fmt: skip
+    jinja.filters |= {"ratio": ratio, "interval": interval, "duration": duration}
     raced = result.raced
-    scale = Scale([row.race.estimate for row in raced if row.race])
+    scale = Scale([row.reported.estimate for row in raced if row.reported])
     return jinja.get_template("tune.html").render(
         result=result,
+        headline=headline(result),
         recipe=recipe,
         command=shown(result.command),
         raced=raced,

@@ -11,12 +11,14 @@ STYLES = {
     Status.KEPT: "bold green",
     Status.BROKE_PARITY: "red",
     Status.CRASHED: "red",
-    Status.NO_GAIN: "yellow",
+    Status.NOT_FASTER: "default",
     Status.INCONCLUSIVE: "yellow",
+    Status.LOAD_DEPENDENT: "yellow",
 }
-HEADER = ("technique", "speed", "95 % interval", "memory", "")
+HEADER = ("technique", "speed", "interval", "memory", "")
 GAP = "  "
 INDENT = " " * 4
+LONGEST_HINT_SECONDS = 3600.0
 
 
 def table(rows: Sequence[Outcome], width: int) -> Text:
@@ -61,10 +63,10 @@ def plain(row: Outcome) -> str:
 
 def _figures(row: Outcome) -> tuple[str, str, str, str]:
     name = named(row.technique, row.values)
-    if row.race is None:
+    if row.reported is None:
         return name, "", "", ""
-    e = row.race.estimate
-    return name, ratio(e.ratio), interval(e), ratio(row.race.memory)
+    e = row.reported.estimate
+    return name, ratio(e.ratio), interval(e), ratio(row.reported.memory)
 
 
 def reason(row: Outcome) -> str:
@@ -75,5 +77,7 @@ def reason(row: Outcome) -> str:
         extra = row.race.b_warmup - row.race.a_warmup
         if extra > 2:
             steps = f"{row.race.break_even:.0f}"
-            parts.append(f"starts {duration(extra)} later, earned back in {steps} steps")
+            parts.append(f"adds {duration(extra)} of start-up; pays off after {steps} steps")
+    if row.status is Status.INCONCLUSIVE and 0 < row.seconds_needed < LONGEST_HINT_SECONDS:
+        parts.append(f"about {duration(row.seconds_needed)} more would tell")
     return "; ".join(parts)

@@ -1,105 +1,130 @@
-"""How a tune looks in the terminal: live while it runs, a table at its end, and as JSON."""
+"""The outcome of a tune in the terminal and as JSON."""
 
-import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import os
+from collections.abc import Iterable
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
-from rich.console import Console, Group, RenderableType
-from rich.live import Live
-from rich.spinner import Spinner
+from rich.console import Console
 from rich.text import Text
 
+from hotlap.core.recipe import NAME
 from hotlap.report import tune_table
 from hotlap.report.findings_text import show_steps
-from hotlap.report.words import duration, hanging, interval, named, ratio, with_recipe
+from hotlap.report.words import duration, hanging, interval, ratio
+from hotlap.trial.command import shown
 from hotlap.trial.race import RaceResult
-from hotlap.trial.stats import Estimate
+from hotlap.trial.stats import Verdict
 from hotlap.tune.result import Advice, Outcome, Status, TuneResult
 
 NOISY = 1.8
-ENOUGH = 6
+ENOUGH_PAIRS = 6
 """Pairs from which a wide interval tells of the machine rather than of their number."""
+LABEL_COLUMNS = 12
+BUSY_CORES = 0.5
 
 
-class Follow:
-    """Follows a search: a growing table and the candidate that is racing now."""
-
-    def __init__(self, out: Console, seconds: float, *, verbose: bool) -> None:
-        self._out = out
-        self._end = time.monotonic() + seconds
-        self._verbose = verbose
-        self._rows: list[Outcome] = []
-        self._now = "starting"
-        self._estimate: Estimate | None = None
-        self._live: Live | None = None
-        self._spinner = Spinner("dots")
-
-    @contextmanager
-    def showing(self) -> Iterator["Follow"]:
-        """Draw while the search runs; plain lines where there is no terminal."""
-        if not (self._verbose and self._out.is_terminal):
-            yield self
-            return
-        with Live(
-            get_renderable=self._draw, console=self._out, refresh_per_second=4, transient=True
-        ) as self._live:
-            yield self
-
-    def stage(self, text: str) -> None:
-        """A new stage began."""
-        self._now, self._estimate = text, None
-        if self._verbose and self._live is None:
-            self._out.print(Text(f"hotlap: {text}"), soft_wrap=True)
-
-    def racing(self, name: str, values: Mapping[str, Any]) -> None:
-        """A candidate is being started."""
-        self._now, self._estimate = named(name, values), None
-
-    def pair(self, estimate: Estimate) -> None:
-        """One more pair of blocks was run."""
-        self._estimate = estimate
-
-    def row(self, outcome: Outcome) -> None:
-        """A technique's fate is known."""
-        if outcome.race is None and outcome.status is not Status.CRASHED:
-            return
-        self._rows.append(outcome)
-        if self._verbose and self._live is None:
-            self._out.print(Text(f"hotlap: {tune_table.plain(outcome)}"), soft_wrap=True)
-
-    def _draw(self) -> RenderableType:
-        left = max(0.0, self._end - time.monotonic())
-        line = f"{self._now}"
-        if self._estimate is not None:
-            e = self._estimate
-            line += f"  {ratio(e.ratio)} {interval(e)} after {e.pairs} pairs"
-        self._spinner.update(text=Text(f"{line}  ({duration(left)} left)"))
-        if not self._rows:
-            return self._spinner
-        return Group(tune_table.table(self._rows, self._out.width), self._spinner)
+def show(out: Console, result: TuneResult, written: Path | None, *, everything: bool) -> None:
+    """The outcome of a tune, on a console: conditions, rows, headline, next commands."""
+    _show_conditions(out, result)
+    _show_rows(out, result, everything=everything)
+    for note in result.notes:
+        out.print(Text(hanging(f"note: {note}", out.width, "", "  ")))
+    style = "bold green" if result.confirmed else "bold"
+    out.print(Text(hanging(headline(result), out.width, "", "  "), style))
+    if result.final is not None and result.final_parity is not None:
+        figures = (
+            f"{duration(result.final.a_step)} a step became {duration(result.final.b_step)} "
+            f"({result.final.estimate.pairs} pairs); peak memory {ratio(1 / result.final.memory)} "
+            f"of the plain script's; {result.final_parity.reason}"
+        )
+        out.print(Text(hanging(figures, out.width, "", "  ")))
+    for advice in result.advice:
+        _show_advice(out, advice)
+    out.print()
+    for label, text in next_steps(result, written):
+        out.print(Text(f"{label:{LABEL_COLUMNS}}{text}"), soft_wrap=True)
 
 
-def show(out: Console, result: TuneResult, *, everything: bool) -> None:
-    """The outcome of a tune, on a console."""
+def headline(result: TuneResult) -> str:
+    """The outcome in one sentence."""
+    if result.final is not None:
+        return _final_words(result, result.final)
+    if result.interrupted and result.kept:
+        return "interrupted: the combined recipe was not verified"
+    if result.interrupted:
+        return "interrupted: nothing was kept by then"
+    if result.failed:
+        return f"stopped early, so that no recipe was verified: {result.failed}"
+    if not result.timed:
+        return "nothing was raced"
+    return "nothing that was raced was shown to make this script faster on this machine"
+
+
+def _final_words(result: TuneResult, final: RaceResult) -> str:
+    speed = f"{ratio(final.estimate.ratio)} {interval(final.estimate)}"
+    if result.final_parity is not None and not result.final_parity.kept:
+        return f"{speed}, but the whole recipe broke parity: it is not confirmed"
+    if result.confirmed:
+        return f"{speed} faster with the whole recipe"
+    words = "not faster" if final.verdict is Verdict.SAME else str(final.verdict)
+    return f"{speed} {words}: the whole recipe is not confirmed, though each part was faster"
+
+
+def next_steps(result: TuneResult, written: Path | None) -> list[tuple[str, str]]:
+    """What was written, and commands to paste: to use it, and to settle what is open."""
+    command = shown(result.command)
+    found = []
+    if written is None:
+        found.append(("written:", "no recipe, as nothing was kept"))
+    else:
+        option = "" if written == Path(NAME) else f"--recipe {written} "
+        state = "confirmed" if result.confirmed else "not confirmed"
+        found.append(("written:", f"{written} ({state})"))
+        found.append(("use it:", f"hotlap run {option}{command}"))
+    open_rows = [row for row in result.outcomes if row.is_open]
+    if open_rows:
+        names = dict.fromkeys(row.technique for row in open_rows)
+        some = [name for name in names if not result.kept]
+        only = f"--only {','.join(some)} " if some and len(some) <= 3 else ""
+        found.append(("settle it:", f"hotlap tune --budget {span(result.needed)} {only}{command}"))
+        if result.load > BUSY_CORES:
+            busy = f"other programs used {result.load:.1f} of {os.cpu_count()} cores"
+            found.append(("", f"or the same when the machine is calmer: {busy}"))
+    dependent = [row.technique for row in result.outcomes if row.status is Status.LOAD_DEPENDENT]
+    if dependent:
+        found.append(("when calm:", f"hotlap tune --only {','.join(dependent)} {command}"))
+    return found
+
+
+def span(seconds: float) -> str:
+    """A time as an option takes it: `90s`, `12m`."""
+    return f"{seconds:.0f}s" if seconds < 180 else f"{-(-seconds // 60):.0f}m"
+
+
+def _show_rows(out: Console, result: TuneResult, *, everything: bool) -> None:
     raced = result.raced
-    _show_floor(out, result)
     if raced:
         out.print(tune_table.table(raced, out.width))
-        out.print("each over the script with the kept ones above it\n", style="dim")
+        out.print("each row is measured on top of the techniques kept above it\n", style="dim")
     others = [row for row in result.outcomes if row not in raced]
     if everything and others:
         out.print(tune_table.table(others, out.width))
+        out.print()
     elif others:
-        counts = {s: sum(row.status is s for row in others) for s in Status}
-        words = ", ".join(f"{n} {s}" for s, n in counts.items() if n)
-        out.print(f"left out: {words} (--verbose says why)", style="dim")
-    for note in result.notes:
-        out.print(f"note: {note}")
-    _show_final(out, result)
-    for advice in result.advice:
-        _show_advice(out, advice)
+        out.print(Text(hanging(_left_out(others), out.width, "", "  "), "dim"))
+
+
+def _left_out(rows: Iterable[Outcome]) -> str:
+    """How many were not raced, and which for want of time."""
+    rows = list(rows)
+    late = list(dict.fromkeys(row.technique for row in rows if row.is_open))
+    counts = {s: sum(row.status is s and not row.is_open for row in rows) for s in Status}
+    words = [f"{n} {s}" for s, n in counts.items() if n]
+    if late:
+        words.insert(0, f"no time left for {', '.join(late)}")
+    return f"left out: {'; '.join(words)} (--verbose says why)"
 
 
 def _show_advice(out: Console, advice: Advice) -> None:
@@ -109,61 +134,36 @@ def _show_advice(out: Console, advice: Advice) -> None:
     show_steps(out, advice.lines, advice.notes)
 
 
-def _show_floor(out: Console, result: TuneResult) -> None:
-    if result.floor is not None:
-        e = result.floor.estimate
-        same = "repeats exactly" if result.deterministic else "is not deterministic by itself"
-        told = f"{ratio(e.ratio)} {interval(e)}" if e.pairs >= ENOUGH else "too few pairs to tell"
-        out.print(f"the script against itself: {told}; a run {same}", style="dim")
-        if e.high > NOISY * e.low and e.pairs >= ENOUGH:
-            out.print("the machine is very noisy at the moment: small gains cannot be seen")
-    for ceiling in result.ceilings:
-        e = ceiling.estimate  # type: ignore[assignment]
-        words = f"{ratio(e.ratio)} {interval(e)}" if e else f"not known: {ceiling.reason}"
-        out.print(f"{ceiling.title}: {words}", style="dim")
+def _show_conditions(out: Console, result: TuneResult) -> None:
+    """The noise floor, the background load and the upper bounds."""
+    lines = []
+    if result.noise_floor is not None:
+        e = result.noise_floor.estimate
+        same = "repeats exactly" if result.deterministic else "does not repeat exactly"
+        figure = f"{ratio(e.ratio)} {interval(e)}" if e.pairs >= ENOUGH_PAIRS else "too few pairs"
+        lines.append(f"noise floor (A/A test): {figure}; a run {same}")
+        if e.high > NOISY * e.low and e.pairs >= ENOUGH_PAIRS:
+            lines.append("the machine is very noisy at the moment: small gains cannot be seen")
+    lines.append(f"background load: {result.load:.1f} of {os.cpu_count()} cores")
+    for bound in result.upper_bounds:
+        known = bound.estimate
+        words = f"{ratio(known.ratio)} {interval(known)}" if known else f"unknown: {bound.reason}"
+        lines.append(f"{bound.title}: {words}")
+    lines.append(f"time: {duration(result.seconds)} of {duration(result.budget)}")
+    for line in lines:
+        out.print(Text(hanging(line, out.width, "", "  "), "dim"))
     out.print()
 
 
-def _show_final(out: Console, result: TuneResult) -> None:
-    if result.interrupted:
-        out.print("interrupted: what is kept so far has not been raced as a whole", style="yellow")
-        return
-    if result.final is None:
-        words = "nothing that was raced was shown to make this script faster on this machine"
-        out.print(f"[bold]{words if result.timed else 'nothing was raced'}[/]")
-        _show_needed(out, result, "everything" if result.timed else "anything")
-        return
-    assert result.final_parity is not None
-    e = result.final.estimate
-    out.print(
-        f"\n[bold]{ratio(e.ratio)} {interval(e)}[/] {with_recipe(e)}: "
-        f"{duration(result.final.a_step)} a step became {duration(result.final.b_step)} "
-        f"({e.pairs} pairs)"
-    )
-    memory = result.final.memory
-    out.print(
-        f"peak memory {ratio(1 / memory)} of the plain script's; {result.final_parity.reason}"
-    )
-    if not result.final_parity.kept:
-        out.print("the whole recipe broke parity and was not written", style="bold red")
-    elif not result.confirmed:
-        out.print("the whole recipe is slower and was not written", style="bold red")
-    _show_needed(out, result, "everything")
-
-
-def _show_needed(out: Console, result: TuneResult, what: str) -> None:
-    """Which budget would have sufficed."""
-    if result.needed:
-        enough = f"--budget {result.needed:.0f}s would do"
-        out.print(f"the time was too short to race {what}: about {enough}")
-
-
-def document(result: TuneResult) -> dict[str, Any]:
+def document(result: TuneResult, written: Path | None) -> dict[str, Any]:
     """The outcome as plain data."""
+    fields = asdict(result)
+    del fields["profile"]
     return {
-        **asdict(result),
-        "outcomes": [asdict(row) for row in result.outcomes],
+        **fields,
         "confirmed": result.confirmed,
+        "headline": headline(result),
+        "recipe": str(written) if written else None,
         "final_steps": _steps(result.final),
     }
 

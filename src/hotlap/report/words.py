@@ -22,9 +22,10 @@ def ratio(value: float) -> str:
 
 
 def interval(estimate: Estimate) -> str:
-    """The confidence interval, as `[1.21, 1.33]`."""
-    high = "inf" if math.isinf(estimate.high) else f"{estimate.high:.2f}"
-    return f"[{estimate.low:.2f}, {high}]"
+    """The confidence interval, as `[1.21, 1.33]`; `-` while it has no end."""
+    if not (estimate.low > 0 and math.isfinite(estimate.high)):
+        return "-"
+    return f"[{estimate.low:.2f}, {estimate.high:.2f}]"
 
 
 def duration(seconds: float) -> str:
@@ -72,12 +73,6 @@ def hanging(text: str, width: int, first: str = "", then: str = "") -> str:
         break_long_words=False,
         break_on_hyphens=False,
     )
-
-
-def with_recipe(found: Estimate) -> str:
-    """What the final race of a recipe says."""
-    shown = "faster with the whole recipe"
-    return shown if found.low > 1 else f"not shown to be {shown}, as each part of it was"
 
 
 def verdict(found: Verdict, *, unrepeated: bool = False) -> str:

@@ -16,6 +16,7 @@ technique = Technique(
     ),
     changes="Sums are split among another number of threads, so they round differently.",
     avoid="Leave it off when the machine is shared and its load changes.",
+    load_dependent=True,
     claims=(Claim("goes beyond the articles", "PyTorch documentation, CPU threading"),),
     needs=(Need("model", "no module with parameters is called"),),
     moves=(

@@ -33,7 +33,7 @@ def advice(payload: Mapping[str, Any], result: TuneResult, folder: Path) -> list
 
 
 def _bound(result: TuneResult) -> float:
-    highs = [c.estimate.high for c in result.ceilings if c.name == CEILING and c.estimate]
+    highs = [b.estimate.high for b in result.upper_bounds if b.name == CEILING and b.estimate]
     return min((max(high, 1.0) for high in highs), default=1e9)
 
 
@@ -43,5 +43,5 @@ def _kept(result: TuneResult) -> float:
         return max(1.0, result.final.estimate.ratio)
     ratio = 1.0
     for row in result.kept:
-        ratio *= row.race.estimate.ratio if row.race else 1.0
+        ratio *= row.reported.estimate.ratio if row.reported else 1.0
     return max(1.0, ratio)

@@ -1,7 +1,8 @@
-"""Which techniques apply to a script, in which order, and with which values."""
+"""Which techniques apply to a script, with which values, and which is worth racing next."""
 
 import itertools
-from collections.abc import Collection, Mapping, Sequence
+import os
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,10 +11,16 @@ from hotlap.core.machine import Machine
 from hotlap.core.numerics import Numerics
 from hotlap.core.registry import technique, techniques
 from hotlap.core.technique import How, Technique
+from hotlap.profile.model import shares_of
 from hotlap.tune.result import Outcome, Status
 
 Values = dict[str, Any]
 Chosen = dict[str, Values]
+
+REPLACING_MIN_GAIN = 0.1
+"""Gain a technique must be able to give to be raced against one that is kept and excludes it."""
+UNKNOWN_GAIN = 0.3
+"""Share of a step that a technique without a symptom is taken to save when the order is chosen."""
 
 
 @dataclass(frozen=True)
@@ -25,17 +32,45 @@ class Wanted:
     skip: Collection[str] = ()
     requested: Collection[str] = ()
 
+    def asks_for(self, name: str) -> bool:
+        """Whether the user named it."""
+        return name in self.only or name in self.requested
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A technique with one combination of its values."""
+
+    record: Technique
+    values: Values
+
+    @property
+    def name(self) -> str:
+        """The technique's id."""
+        return self.record.id
+
+    @property
+    def compiles(self) -> bool:
+        """Whether its first steps include a compilation."""
+        return dict(self.record.grants).get("compiled") is True
+
 
 @dataclass
-class Script:
+class ScriptProfile:
     """What is known of the script: facts from its profile, and its shares as techniques are kept.
 
     `shares` maps the phases of a step, and its page faults (`faults`), to their part of its time.
+    `bounds` maps phases to the largest ratio that a race showed for them.
     """
 
     facts: dict[str, object]
     shares: dict[str, float]
-    ceilings: dict[str, float] = field(default_factory=dict)
+    bounds: dict[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, payload: Mapping[str, Any]) -> "ScriptProfile":
+        """From what the probe sent."""
+        return cls(dict(payload["facts"]), shares_of(payload))
 
     def share(self, record: Technique) -> float:
         """The part of a step that the technique's phases take."""
@@ -47,20 +82,27 @@ class Script:
         if symptom is None:
             return 1.0
         share = symptom.gives * self.share(record)
-        limit = min((self.ceilings[p] for p in symptom.phases if p in self.ceilings), default=1e9)
+        limit = min((self.bounds[p] for p in symptom.phases if p in self.bounds), default=1e9)
         return min(1.0 / max(1e-3, 1.0 - share), limit)
 
-    def promise(self, record: Technique) -> float:
-        """The part of a step it can be expected to take away; nothing known: all of it."""
-        symptom = record.symptom
+    def expected(self, candidate: Candidate) -> float:
+        """The part of a step it can be expected to take away.
+
+        Worker processes move work to other cores: a step keeps at least its share of one core.
+        """
+        symptom = candidate.record.symptom
         if symptom is None:
-            return 1.0
-        return symptom.expected * self.share(record)
+            return UNKNOWN_GAIN
+        expected = symptom.expected * self.share(candidate.record)
+        if "num_workers" in candidate.values:
+            expected = min(expected, 1.0 - 1.0 / (os.cpu_count() or 1))
+        return expected
 
     def keep(self, records: Sequence[Technique], ratio: float) -> None:
         """Techniques were kept: their phases shrank by what they gave, the others' shares grow."""
         for record in records:
             self.facts.update(record.grants)
+        self.bounds = {}  # they were measured on what was the best before
         mine = {phase for record in records for phase in phases_of(record)}
         held = sum(self.shares.get(phase, 0.0) for phase in mine)
         total = 1.0 / max(ratio, 1.0)
@@ -75,32 +117,77 @@ def phases_of(record: Technique) -> tuple[str, ...]:
     return record.symptom.phases if record.symptom else ()
 
 
-def sift(script: Script, wanted: Wanted) -> tuple[list[Technique], list[Outcome]]:
-    """Part the catalogue's movable techniques into those to race and rows that say why not."""
-    todo, rows = [], []
+def candidates_for(
+    script: ScriptProfile, wanted: Wanted, machine: Machine
+) -> tuple[list[Candidate], list[Outcome]]:
+    """Part the catalogue into candidates to race and rows that say why a technique is none."""
+    found: list[Candidate] = []
+    rows: list[Outcome] = []
     for record in techniques().values():
         if How.MOVE not in record.how:
             continue
         row = _refusal(record, script, wanted)
-        if row is None:
-            todo.append(record)
-        else:
+        if row is not None:
             rows.append(row)
-    return todo, rows
+            continue
+        combinations = values_of(record, machine)
+        set_already = [v for v in combinations if v and v.items() <= script.facts.items()]
+        found += [Candidate(record, v) for v in combinations if v not in set_already]
+    return found, rows
 
 
-def _refusal(record: Technique, script: Script, wanted: Wanted) -> Outcome | None:
+def _refusal(record: Technique, script: ScriptProfile, wanted: Wanted) -> Outcome | None:
     name = record.id
-    asked = name in wanted.only or name in wanted.requested
-    if name in wanted.skip or (wanted.only and not asked):
+    if name in wanted.skip or (wanted.only and not wanted.asks_for(name)):
         return Outcome(name, Status.SKIPPED, "not asked for")
     if record.numerics not in wanted.allow:
         reason = f"{record.numerics} numerics; --allow {record.numerics} lets it run"
         return Outcome(name, Status.NOT_ALLOWED, reason)
-    if record.on_request and not asked:
+    if record.on_request and not wanted.asks_for(name):
         return Outcome(name, Status.SKIPPED, "on request: --fit-memory or --only")
     missing = record.missing(joined_facts(record, script.facts))
     return Outcome(name, Status.NOT_APPLICABLE, missing) if missing else None
+
+
+def pointless(
+    candidate: Candidate, chosen: Chosen, script: ScriptProfile, wanted: Wanted, min_effect: float
+) -> str:
+    """Why nothing could come of a race with these techniques kept; empty if something could."""
+    record = candidate.record
+    if chosen.get(candidate.name) == candidate.values:
+        return "already on, together with another"
+    if conflict := _conflict(record, chosen):
+        return conflict
+    replaced = excluded(candidate, chosen)
+    if record.symptom is None or (wanted.asks_for(candidate.name) and not replaced):
+        return ""
+    bound = script.bound(record)
+    if bound >= 1.0 + (REPLACING_MIN_GAIN if replaced else min_effect):
+        return ""
+    kept = f"with {' and '.join(replaced)} kept, " if replaced else ""
+    return f"{kept}{' and '.join(record.symptom.phases)} can give {bound:.2f}x at most"
+
+
+def _conflict(record: Technique, chosen: Iterable[str]) -> str:
+    """A kept technique that it cannot join, and that it does not replace: of other phases."""
+    for name in record.joins:
+        if name not in chosen and (clash := _clashes(name, chosen)):
+            return f"needs {name}, which conflicts with {clash[0]}, which is kept"
+    for name in _clashes(record.id, chosen):
+        if set(phases_of(record)).isdisjoint(phases_of(technique(name))):
+            return f"conflicts with {name}, which is kept"
+    return ""
+
+
+def excluded(candidate: Candidate, chosen: Iterable[str]) -> list[str]:
+    """The kept techniques that it would replace: they conflict, or are itself with other values."""
+    same = [name for name in chosen if name == candidate.name]
+    return same + _clashes(candidate.name, chosen)
+
+
+def _clashes(name: str, chosen: Iterable[str]) -> list[str]:
+    mine = technique(name).conflicts
+    return [other for other in chosen if other in mine or name in technique(other).conflicts]
 
 
 def joined_facts(record: Technique, facts: Mapping[str, object]) -> dict[str, object]:
@@ -112,10 +199,24 @@ def joined_facts(record: Technique, facts: Mapping[str, object]) -> dict[str, ob
     return merged
 
 
+def joined(record: Technique, chosen: Chosen, script: ScriptProfile, machine: Machine) -> Chosen:
+    """The techniques it is raced together with, where the script lacks what they give."""
+    return {
+        name: values_of(technique(name), machine)[-1]
+        for name in record.joins
+        if name not in chosen and not technique(name).missing(script.facts)
+    }
+
+
 def values_of(record: Technique, machine: Machine) -> list[Values]:
     """Every combination of the values that the technique's choices can take here."""
     named = {choice.name: choice.on(machine) for choice in record.choices}
     return [dict(zip(named, combo, strict=True)) for combo in itertools.product(*named.values())]
+
+
+def memory_savers() -> tuple[str, ...]:
+    """The techniques that are switched on when memory runs out."""
+    return tuple(t.id for t in techniques().values() if t.saves_memory and t.moves)
 
 
 def known(names: tuple[str, ...]) -> tuple[str, ...]:

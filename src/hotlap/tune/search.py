@@ -1,244 +1,400 @@
-"""The climb: race one technique after the other against the best so far.
+"""The search of `hotlap tune`, in the order in which it runs.
 
-The worst bottleneck goes first. Each candidate is the best so far plus one technique, raced
-against the best so far, which is live and settled; what gains and keeps parity becomes the new
-best, and the shares of the step's phases are brought up to date, so that the next technique is
-the one that can give most *now*. At the end the whole recipe is raced against the plain script on
-fresh processes.
+Profile the plain script; measure the noise floor by an A/A test; bound what groups of techniques
+can give; race one candidate after the other against the best so far, and keep what is faster with
+parity; race what stayed inconclusive again; race the whole recipe against the plain script.
+
+Error control: the k-th race of a candidate is run at level alpha / (k (k + 1)). These levels add up
+to alpha however many races there are, so that alpha bounds the chance that any technique is wrongly
+kept (alpha spending; Foster and Stine 2008). What won is reported by fresh pairs, and the whole
+recipe has a race of its own.
 """
 
 import time
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
-from hotlap.core.errors import HotlapError
-from hotlap.core.machine import Machine
-from hotlap.core.registry import technique
-from hotlap.core.technique import Technique
-from hotlap.trial.parity import Noise, Parity
+from hotlap.core.errors import HotlapError, NotReachedError, TrialFailedError
+from hotlap.core.machine import Machine, available_memory
+from hotlap.core.registry import ceilings, technique
+from hotlap.profile.look import Bounds, look
+from hotlap.trial.launch import Setting
+from hotlap.trial.parity import Noise, Parity, noise
+from hotlap.trial.race import out_of_memory
 from hotlap.trial.side import Side
-from hotlap.tune.baseline import floor, started, what_ifs
-from hotlap.tune.candidates import Chosen, Script, Values, sift, values_of
-from hotlap.tune.field import Field
-from hotlap.tune.judge import judged, parity_of
-from hotlap.tune.orders import Orders, Watcher
-from hotlap.tune.result import OUT_OF_TIME, Outcome, Status, TuneResult
+from hotlap.tune.candidates import (
+    Candidate,
+    Chosen,
+    ScriptProfile,
+    Wanted,
+    candidates_for,
+    excluded,
+    joined,
+    memory_savers,
+    phases_of,
+    pointless,
+    values_of,
+)
+from hotlap.tune.races import (
+    Races,
+    Watcher,
+    confirmed,
+    judged,
+    load_marks,
+    other_load,
+    parity_of,
+)
+from hotlap.tune.result import OUT_OF_TIME, Outcome, Status, TuneResult, UpperBound
+from hotlap.tune.time_plan import FEWEST_PAIRS, TimePlan
 
-FINAL_PRECISION = 0.05
+PROFILE_SECONDS = 6.0
+PROFILE_SHARE = 0.05
+PROFILE_FILES_FROM_SECONDS = 60.0
+"""Budget from which a few seconds may go to the files that the dataset reads."""
+UPPER_BOUND_SECONDS = 5.0
+REPORTED_PRECISION = 0.05
+LAUNCHES = 2
+COMPILE_PATIENCE_SECONDS = 900.0
+MOST_BUDGETS = 4
+"""Budgets that may be asked for: what takes longer is a matter of a calmer machine."""
+UNKNOWN_NOISE = "the losses differ, and there was no time for an A/A test to compare them with"
+REPEATS = Noise(deterministic=True, spread=())
 
 
-class Tuner:
-    """One tune. `run` fills and returns the result; Ctrl-C ends the search, not the result."""
+@dataclass(frozen=True)
+class TuneConfig:
+    """What to search: the plain command, what is wanted, and how long it may take (seconds)."""
 
-    def __init__(self, orders: Orders, script: Script, machine: Machine, watcher: Watcher) -> None:
-        self.orders = orders
-        self.script = script
-        self.machine = machine
-        self.watcher = watcher
-        self.field = Field(orders, watcher)
-        self.budget = self.field.budget
-        self.result = TuneResult(orders.setting.command)
-        self.plain = self.best = self.field.side({})
-        self.noise = Noise(deterministic=False, spread=())
-        self._tried = 0
+    setting: Setting
+    wanted: Wanted
+    budget: float
+    min_effect: float = 0.02
+    patience: float = 120.0
 
-    def run(self) -> TuneResult:
-        """Search, then confirm."""
-        begin = time.monotonic()
-        try:
-            self._search()
-        except KeyboardInterrupt:
-            self.result.interrupted = True
-        finally:
-            self.field.close()
-            self.result.seconds = time.monotonic() - begin
-        return self.result
 
-    def _search(self) -> None:
-        self.plain = self.best = started(
-            self.field, self.plain, self.script, self.machine, self.result
-        )
-        todo = self._sift()
-        if not self._suffices(todo):
-            return
-        self.noise = floor(self.field, self.plain, self.result)
-        if not self.budget.tight:
-            what_ifs(self.field, self.best, self.script, todo, self.result)
-        self._climb(todo)
-        self._final()
+@dataclass
+class TuneState:
+    """Where a search stands: what is known, which processes are live, and what is kept so far.
 
-    def _sift(self) -> list[Technique]:
-        todo, rows = sift(self.script, self.orders.wanted)
-        for row in rows:
-            self._tell(row)
-        return sorted(todo, key=self.script.promise, reverse=True)
+    `noise` is None until the A/A test has run. `races_run` counts the races of candidates.
+    """
 
-    def _suffices(self, todo: list[Technique]) -> bool:
-        """Whether the time allows a race of the most valuable candidate; if not, say what would."""
-        head = self._head(todo)
-        if head is None or self.budget.suffices(self.script.promise(head)):
-            return True
-        needed = self.result.needed = self.budget.needed(self.budget.one)
-        self.watcher.stage(
-            f"{self.budget.seconds:.0f} s are too short to race anything: "
-            f"{head.id} alone takes about {needed:.0f} s"
-        )
-        for record in todo:
-            self._tell(self._pointless(record) or _out_of_time(record))
-        return False
-
-    def _head(self, todo: list[Technique]) -> Technique | None:
-        """The most valuable of those that something can come of."""
-        hopeful = (t for t in todo if not self._pointless(t))
-        return max(hopeful, key=self.script.promise, default=None)
-
-    def _climb(self, todo: list[Technique]) -> None:
-        if head := self._head(todo):
-            self.budget.pressed(self.script.promise(head))
-        while todo:
-            todo.sort(key=self.script.promise, reverse=True)
-            head = todo.pop(0)
-            refusal = self._refused_now(head)
-            if refusal is not None:
-                self._tell(refusal)
-                continue
-            rivals = [t for t in todo if t.id in head.conflicts and not self._refused_now(t)]
-            todo = [t for t in todo if t not in rivals]
-            self._contest([head, *rivals], len(todo) + 1)
-        if left_out := sum(row.reason == OUT_OF_TIME for row in self.result.outcomes):
-            more = left_out * self.budget.another
-            self.result.needed = self.budget.needed(
-                max(self.budget.reserve, self.budget.left) + more
-            )
-
-    def _refused_now(self, record: Technique) -> Outcome | None:
-        """Why a technique is not raced after all, with what is kept by now."""
-        if refusal := self._pointless(record):
-            return refusal
-        return None if self._in_time() else _out_of_time(record)
-
-    def _pointless(self, record: Technique) -> Outcome | None:
-        """Why nothing could come of a race: it clashes, it is on, or it has too little to give."""
-        clash = next((name for name in self.chosen if name in record.conflicts), "")
-        if clash:
-            reason = f"conflicts with {clash}, which is kept"
-            return Outcome(record.id, Status.NOT_RACED, reason)
-        if any(record.id in row.joined for row in self.result.kept):
-            return Outcome(record.id, Status.NOT_RACED, "already on, together with another")
-        bound = self.script.bound(record)
-        named = record.id in {*self.orders.wanted.only, *self.orders.wanted.requested}
-        if record.symptom and not named and bound < 1.0 + self.orders.min_effect:
-            share = " and ".join(record.symptom.phases)
-            reason = f"{share} can give {bound:.2f}x at most"
-            return Outcome(record.id, Status.NOT_RACED, reason)
-        return None
-
-    def _in_time(self) -> bool:
-        """Whether one more can be raced; the first was promised where the time is tight."""
-        return self.budget.allows_another() or (self.budget.tight and not self._tried)
-
-    def _contest(self, rivals: list[Technique], remaining: int) -> None:
-        """Race techniques that exclude one another, with all their values; keep the best."""
-        entries = [(t, v) for t in rivals for v in self._values(t)]
-        winner: tuple[Outcome, Side] | None = None
-        for index, (record, values) in enumerate(entries):
-            if not self._in_time():
-                self._tell(_out_of_time(record, values))
-                continue
-            row, side = self._try(record, values, remaining + len(entries) - index)
-            if row.status is Status.KEPT and (winner is None or _ratio(row) > _ratio(winner[0])):
-                if winner is not None:
-                    self._beaten(*winner)
-                winner = row, side
-            elif row.status is Status.KEPT:
-                self._beaten(row, side)
-            else:
-                self.field.drop(side)
-                self._tell(row)
-        if winner is not None:
-            self._keep(*winner)
-
-    def _values(self, record: Technique) -> list[Values]:
-        """Its values, less those the script has already."""
-        facts = self.script.facts.items()
-        return [v for v in values_of(record, self.machine) if not v or not v.items() <= facts]
-
-    def _beaten(self, row: Outcome, side: Side) -> None:
-        self.field.drop(side)
-        self._tell(replace(row, status=Status.NO_GAIN, reason="another choice gave more"))
-
-    def _try(self, record: Technique, values: Values, remaining: int) -> tuple[Outcome, Side]:
-        """Race the best so far plus one technique against the best so far."""
-        self.watcher.racing(record.id, values)
-        self._tried += 1
-        joined = self._joined(record)
-        chosen: Chosen = {**self.chosen, **joined, record.id: values}
-        side = self.field.side(chosen)
-        seconds = self.budget.for_race(remaining)
-        try:
-            side.ready()
-            found = self.field.race(
-                self.best, side, seconds, until_gain=True,
-                seconds_if_promising=self.budget.for_gain(), launches=self.budget.launches,
-            )  # fmt: skip
-        except HotlapError as error:
-            self.best.ready()
-            return Outcome(record.id, Status.CRASHED, str(error), values), side
-        row = Outcome(
-            record.id, Status.KEPT, "", values, found, self._parity(chosen, side), tuple(joined)
-        )
-        return judged(row, side), side
-
-    def _parity(self, chosen: Chosen, side: Side) -> Parity:
-        return parity_of(chosen, self.plain.losses, side.losses, self.noise)
-
-    def _joined(self, record: Technique) -> Chosen:
-        """The techniques it is raced together with, where the script lacks what they give."""
-        on = self.chosen
-        return {
-            name: values_of(technique(name), self.machine)[-1]
-            for name in record.joins
-            if name not in on and not technique(name).missing(self.script.facts)
-        }
+    config: TuneConfig
+    machine: Machine
+    watcher: Watcher
+    plan: TimePlan
+    races: Races
+    result: TuneResult
+    script: ScriptProfile = field(default_factory=lambda: ScriptProfile({}, {}))
+    noise: Noise | None = None
+    races_run: int = 0
+    plain: Side = field(init=False)
+    best: Side = field(init=False)
 
     @property
     def chosen(self) -> Chosen:
         """The techniques of the best so far, with their values."""
         return {name: dict(values) for name, values in self.best.setting.techniques.items()}
 
-    def _keep(self, row: Outcome, side: Side) -> None:
-        assert row.race is not None
-        if self.best is not self.plain:
-            self.field.drop(self.best)
-        else:
-            self.plain.close()
-        self.best = side
-        self.budget.kept(side.start_up, side.ready_pace().block_seconds)
-        self.script.ceilings = {}  # they were measured on what was the best before
-        kept = [technique(name) for name in (*row.joined, row.technique)]
-        self.script.keep(kept, row.race.estimate.ratio)
-        self._tell(row)
-
-    def _tell(self, row: Outcome) -> None:
-        self.result.outcomes.append(row)
+    def record(self, row: Outcome) -> None:
+        """What became of a candidate is known."""
+        self.result.record(row)
         self.watcher.row(row)
 
-    def _final(self) -> None:
-        """The whole recipe against the plain script, both from fresh processes."""
-        if not self.result.kept:
+
+def tune(config: TuneConfig, machine: Machine, watcher: Watcher) -> TuneResult:
+    """Search for the techniques that make a command faster; Ctrl-C ends the search, not the result.
+
+    Raises:
+        NotReachedError: the plain script showed no training step.
+        TrialFailedError: the plain script failed.
+    """
+    races = Races(config.setting, config.patience, config.min_effect, watcher)
+    result = TuneResult(config.setting.command, config.budget)
+    state = TuneState(config, machine, watcher, TimePlan(config.budget), races, result)
+    try:
+        profile_baseline(state)
+        start_plain(state)
+        waiting = list_candidates(state)
+        if time_for_a_race(state, waiting):
+            measure_noise_floor(state)
+            race_upper_bounds(state, waiting)
+            greedy_search(state, waiting)
+            retry_open_rows(state)
+            final_race(state)
+    except KeyboardInterrupt:
+        result.interrupted = True
+    except HotlapError as error:
+        if not result.timed:
+            raise
+        result.failed = str(error)
+    finally:
+        races.close()
+        result.load = races.other_load()
+        result.seconds = state.plan.spent
+    result.needed = budget_needed(state)
+    return result
+
+
+def profile_baseline(state: TuneState) -> None:
+    """See where the plain script's time goes."""
+    state.watcher.stage("profiling the plain script")
+    config = state.config
+    wanted = config.wanted
+    seconds = min(PROFILE_SECONDS, PROFILE_SHARE * config.budget)
+    files = (
+        config.budget >= PROFILE_FILES_FROM_SECONDS
+        and not wanted.only
+        and "packed_dataset" not in wanted.skip
+    )
+    bounds = Bounds(seconds=seconds, patience=config.patience, dataset=files)
+    state.result.profile = look(config.setting, bounds).payload
+    state.script = ScriptProfile.of(state.result.profile)
+
+
+def start_plain(state: TuneState) -> None:
+    """Start the plain script; where it runs out of memory, with what makes it fit."""
+    state.watcher.stage("starting the plain script")
+    begin = time.monotonic()
+    state.plain = state.best = plain = state.races.side({})
+    try:
+        pace = plain.ready()
+    except TrialFailedError as error:
+        if not out_of_memory(str(error)):
+            raise
+        state.races.drop(plain)
+        known = [n for n in memory_savers() if not technique(n).missing(state.script.facts)]
+        saving = {name: values_of(technique(name), state.machine)[0] for name in known}
+        state.plain = state.best = plain = state.races.side(saving)
+        pace = plain.ready()
+        state.result.notes.append(
+            f"the plain script ran out of memory ({error}); everything here runs with "
+            f"{' and '.join(known)} on"
+        )
+    state.plan.measured(time.monotonic() - begin, pace.block_seconds)
+
+
+def list_candidates(state: TuneState) -> list[Candidate]:
+    """The candidates, the one worth most per second first; the others get their rows."""
+    waiting, rows = candidates_for(state.script, state.config.wanted, state.machine)
+    for row in rows:
+        state.record(row)
+    waiting = by_worth(state, waiting)
+    state.watcher.candidates([candidate.name for candidate in waiting])
+    return waiting
+
+
+def by_worth(state: TuneState, waiting: Sequence[Candidate]) -> list[Candidate]:
+    """Sort by the gain that can be expected of a second of racing."""
+    return sorted(
+        waiting,
+        key=lambda c: state.script.expected(c) / state.plan.race_cost(compiles=c.compiles),
+        reverse=True,
+    )
+
+
+def time_for_a_race(state: TuneState, waiting: Sequence[Candidate]) -> bool:
+    """Whether the time allows a race of any candidate; if not, none is begun."""
+    worth = [c for c in waiting if not why_pointless(state, c)]
+    if not worth or any(state.plan.allows_race(compiles=c.compiles, first=True) for c in worth):
+        return True
+    state.watcher.stage(f"{state.plan.left:.0f} s are left, too few for a race")
+    for candidate in waiting:
+        reason = why_pointless(state, candidate) or OUT_OF_TIME
+        state.record(Outcome(candidate.name, Status.NOT_RACED, reason, candidate.values))
+    return False
+
+
+def measure_noise_floor(state: TuneState) -> None:
+    """Race the plain script against itself: how noisy the machine, how repeatable the run."""
+    if not state.plan.allows_noise_floor:
+        return
+    state.watcher.stage("A/A test: the plain script against itself")
+    seconds, pairs = state.plan.noise_floor
+    again = state.races.side({n: dict(v) for n, v in state.plain.setting.techniques.items()})
+    found = state.races.race(state.plain, again, seconds, fewest_pairs=pairs)
+    state.noise = noise(state.plain.losses, again.losses)
+    state.result.noise_floor = found
+    state.result.deterministic = state.noise.deterministic
+    state.races.drop(again)
+
+
+def race_upper_bounds(state: TuneState, waiting: Sequence[Candidate]) -> None:
+    """Measure what a whole group of techniques can give, where time remains for each candidate."""
+    open_phases = {p for c in waiting if not why_pointless(state, c) for p in phases_of(c.record)}
+    for name, record in ceilings().items():
+        small = state.script.share(record) < state.config.min_effect
+        unneeded = open_phases.isdisjoint(phases_of(record))
+        if small or unneeded or record.missing(state.script.facts):
+            continue
+        if not state.plan.allows_upper_bound(len(waiting)):
             return
-        self.watcher.stage("the whole recipe against the plain script")
-        chosen = self.chosen
-        self.best.close()
-        self.plain.close()
-        tuned = self.field.side(chosen)
-        seconds = self.budget.for_final()
-        self.result.final = self.field.race(self.plain, tuned, seconds, precision=FINAL_PRECISION)
-        self.result.final_parity = self._parity(chosen, tuned)
+        state.watcher.stage(record.title)
+        side = state.races.side({name: {}})
+        try:
+            found = state.races.race(state.best, side, UPPER_BOUND_SECONDS, precision=0.1)
+        except TrialFailedError as error:
+            state.result.upper_bounds.append(UpperBound(name, record.title, None, str(error)))
+            continue
+        finally:
+            state.races.drop(side)
+        state.result.upper_bounds.append(UpperBound(name, record.title, found.estimate))
+        for phase in phases_of(record):
+            state.script.bounds[phase] = max(found.estimate.high, 1.0)
 
 
-def _out_of_time(record: Technique, values: Values | None = None) -> Outcome:
-    return Outcome(record.id, Status.NOT_RACED, OUT_OF_TIME, values or {})
+def greedy_search(state: TuneState, waiting: list[Candidate]) -> None:
+    """Race the candidate worth most against the best so far, until none is left."""
+    while waiting:
+        candidate, *waiting = by_worth(state, waiting)
+        reason = why_pointless(state, candidate)
+        first = not state.races_run
+        if not reason and not state.plan.allows_race(compiles=candidate.compiles, first=first):
+            reason = OUT_OF_TIME
+        if reason:
+            state.record(Outcome(candidate.name, Status.NOT_RACED, reason, candidate.values))
+            continue
+        hopeful = [c for c in waiting if not why_pointless(state, c)]
+        race_candidate(state, candidate, 1 + len(hopeful))
 
 
-def _ratio(row: Outcome) -> float:
-    return row.race.estimate.ratio if row.race is not None else 0.0
+def why_pointless(state: TuneState, candidate: Candidate) -> str:
+    """Why nothing could come of racing it now; empty if something could."""
+    config = state.config
+    return pointless(candidate, state.chosen, state.script, config.wanted, config.min_effect)
+
+
+def race_candidate(state: TuneState, candidate: Candidate, remaining: int) -> None:
+    """Race the best so far plus one technique against the best so far; keep it if it wins."""
+    state.watcher.racing(candidate.name, candidate.values)
+    state.races_run += 1
+    more = joined(candidate.record, state.chosen, state.script, state.machine)
+    others = {n: v for n, v in state.chosen.items() if n not in excluded(candidate, state.chosen)}
+    chosen: Chosen = {**others, **more, candidate.name: candidate.values}
+    patience = COMPILE_PATIENCE_SECONDS if candidate.compiles else state.config.patience
+    side = state.races.side(chosen, min(patience, state.plan.start_allowance))
+    row = Outcome(candidate.name, Status.INCONCLUSIVE, "", candidate.values, joined=tuple(more))
+    marks = load_marks()
+    try:
+        row = raced(state, row, side, chosen, remaining)
+        row = judged(replace(row, load=other_load(marks)), side)
+        if row.status is Status.BROKE_PARITY and state.noise is None:
+            row = replace(row, status=Status.INCONCLUSIVE, reason=UNKNOWN_NOISE)
+        if row.status is Status.KEPT:
+            row = with_fresh_figures(state, row, side)
+    except NotReachedError as error:
+        state.best.ready()
+        needed = state.plan.start_allowance
+        row = replace(row, reason=f"{error}; compiling may take longer", seconds_needed=needed)
+    except HotlapError as error:
+        state.best.ready()
+        row = replace(row, status=Status.CRASHED, reason=str(error))
+    if row.status is Status.KEPT:
+        adopt(state, row, side)
+    else:
+        state.races.drop(side)
+    state.record(row)
+
+
+def raced(state: TuneState, row: Outcome, side: Side, chosen: Chosen, remaining: int) -> Outcome:
+    """The row with its race and its parity."""
+    side.ready()
+    if "compiled" in dict(technique(row.technique).grants):
+        state.plan.compile_seconds = max(0.0, side.start_up - state.plan.start_up)
+    k = state.races_run
+    seconds = state.plan.race_seconds(remaining)
+    found = state.races.race(
+        state.best, side, seconds, until_gain=True, candidates=k * (k + 1),
+        seconds_if_promising=state.plan.promising_seconds, launches=LAUNCHES,
+    )  # fmt: skip
+    return replace(row, race=found, parity=parity_with_plain(state, chosen, side))
+
+
+def parity_with_plain(state: TuneState, chosen: Chosen, side: Side) -> Parity:
+    """Whether the losses agree; without an A/A test, by the rule for a script that repeats."""
+    return parity_of(chosen, state.plain.losses, side.losses, state.noise or REPEATS)
+
+
+def with_fresh_figures(state: TuneState, row: Outcome, side: Side) -> Outcome:
+    """Race a winner again for the figures to report; the final race does it for the last ones."""
+    if state.plan.left < state.plan.shortest_race + state.plan.reserve:
+        return row
+    seconds = min(state.plan.left - state.plan.reserve, 2 * state.plan.shortest_race)
+    found = state.races.race(state.best, side, seconds, precision=REPORTED_PRECISION)
+    return confirmed(row, found)
+
+
+def adopt(state: TuneState, row: Outcome, side: Side) -> None:
+    """A candidate becomes the best so far."""
+    if state.best is not state.plain:
+        state.races.drop(state.best)
+    elif available_memory() < 2 * state.plain.peak:
+        state.plain.close()
+    for name in set(state.chosen) - set(side.setting.techniques):
+        old = next((r for r in state.result.kept if r.technique == name), None)
+        if old is not None:
+            reason = f"{row.technique} is faster still"
+            state.result.record(replace(old, status=Status.NOT_FASTER, reason=reason))
+    state.best = side
+    state.result.chosen = state.chosen
+    state.plan.kept(side.start_up, side.ready_pace().block_seconds)
+    assert row.reported is not None
+    kept = [technique(name) for name in (*row.joined, row.technique)]
+    state.script.keep(kept, row.reported.estimate.ratio)
+
+
+def retry_open_rows(state: TuneState) -> None:
+    """Spend the time that is left on open rows: least tried first, then by their upper limit."""
+    tries: dict[str, int] = {}
+    while True:
+        found = []
+        for row in state.result.open:
+            candidate = Candidate(technique(row.technique), row.values)
+            fits = state.plan.allows_race(compiles=candidate.compiles)
+            if fits and not why_pointless(state, candidate):
+                found.append((tries.get(row.technique, 0), -upper(row), candidate))
+        if not found:
+            return
+        *_, candidate = min(found, key=lambda entry: entry[:2])
+        tries[candidate.name] = tries.get(candidate.name, 0) + 1
+        race_candidate(state, candidate, len(found))
+
+
+def upper(row: Outcome) -> float:
+    """The largest ratio that a row still allows; infinite where it was not raced."""
+    return row.race.estimate.high if row.race else float("inf")
+
+
+def final_race(state: TuneState) -> None:
+    """Race the whole recipe against the plain script, on fresh processes where time allows."""
+    result, plan = state.result, state.plan
+    if not result.kept:
+        return
+    state.watcher.stage("final race: the whole recipe against the plain script")
+    if plan.final_fits_fresh:
+        state.plain.close()
+        state.best.close()
+    else:
+        result.notes.append("no time for fresh processes: the final race went on in live ones")
+    starting = plan.start_up * sum(side.trial is None for side in (state.plain, state.best))
+    seconds = max(plan.shortest_final, plan.left - starting)
+    try:
+        found = state.races.race(
+            state.plain, state.best, seconds, until_gain=True, seconds_if_promising=seconds,
+            precision=REPORTED_PRECISION, launches=LAUNCHES, fewest_pairs=FEWEST_PAIRS,
+        )  # fmt: skip
+    except HotlapError as error:
+        result.failed = str(error)
+        return
+    result.final = found
+    result.final_parity = parity_with_plain(state, state.chosen, state.best)
+
+
+def budget_needed(state: TuneState) -> float:
+    """The budget that would settle every open row, within reason; 0 when there is none."""
+    rows = state.result.open
+    if not rows:
+        return 0.0
+    final = 0.0 if state.result.final else state.plan.final_cost
+    more = sum(max(state.plan.race_cost(), row.seconds_needed) for row in rows)
+    return state.plan.budget_with(min(final + more, MOST_BUDGETS * state.plan.budget))

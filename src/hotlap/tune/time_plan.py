@@ -66,9 +66,7 @@ class TimePlan:
         With fresh processes once there is something to confirm; before, the pairs alone, as the
         two processes that raced last can go on.
         """
-        if not self.something_kept:
-            return self.shortest_final
-        return 2 * self.start_up + 2 * self.shortest_final
+        return self.final_cost if self.something_kept else self.shortest_final
 
     def race_cost(self, *, compiles: bool = False) -> float:
         """Seconds that one more candidate takes at the least."""
@@ -76,8 +74,10 @@ class TimePlan:
 
     def allows_race(self, *, compiles: bool = False, first: bool = False) -> bool:
         """Whether one more candidate fits; the `first` may overrun the budget a little."""
-        more = OVERRUN_SHARE * self.budget if first else 0.0
-        return self.left + more >= self.race_cost(compiles=compiles) + self.reserve
+        cost = self.race_cost(compiles=compiles)
+        if first:
+            return self.left + OVERRUN_SHARE * self.budget >= cost + 0.5 * self.reserve
+        return self.left >= cost + self.reserve
 
     @property
     def allows_noise_floor(self) -> bool:
@@ -110,6 +110,11 @@ class TimePlan:
     def start_allowance(self) -> float:
         """Seconds that a candidate may take to its first step, compilation included."""
         return max(3 * self.start_up, self.left - self.reserve)
+
+    @property
+    def final_cost(self) -> float:
+        """Seconds for a final race of fresh processes."""
+        return 2 * self.start_up + 2 * self.shortest_final
 
     @property
     def final_fits_fresh(self) -> bool:

@@ -1,0 +1,194 @@
+"""The processes that are live during a tune, the races between them, and what a race decides."""
+
+import os
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+import psutil
+
+from hotlap.core.errors import NotReachedError, TrialFailedError
+from hotlap.core.numerics import Numerics
+from hotlap.core.registry import technique
+from hotlap.trial.launch import Setting
+from hotlap.trial.parity import FEWEST as FEWEST_STEPS
+from hotlap.trial.parity import Noise, Parity, compare
+from hotlap.trial.race import RaceResult, race
+from hotlap.trial.side import Side
+from hotlap.trial.stats import Estimate, Verdict
+from hotlap.trial.stopping import StoppingRules, StopReason
+from hotlap.tune.candidates import Chosen, Values
+from hotlap.tune.result import Outcome, Status
+
+LOADED_CORES = 0.5
+"""Cores used by other programs from which a load-dependent technique is not put into a recipe."""
+
+
+class Watcher(Protocol):
+    """Sees the search as it goes on."""
+
+    def stage(self, text: str) -> None:
+        """A new stage began."""
+
+    def candidates(self, names: Sequence[str]) -> None:
+        """These are waiting to be raced, in this order."""
+
+    def racing(self, name: str, values: Values) -> None:
+        """A candidate is being started."""
+
+    def pair(self, estimate: Estimate) -> None:
+        """One more pair of blocks was run."""
+
+    def row(self, outcome: Outcome) -> None:
+        """What became of a technique is known."""
+
+
+class Races:
+    """Launches the command with techniques on, races two of them, and ends what is live."""
+
+    def __init__(self, setting: Setting, patience: float, min_effect: float, watcher: Watcher):
+        self._setting = setting
+        self._patience = patience
+        self._min_effect = min_effect
+        self._watcher = watcher
+        self._live: list[Side] = []
+        self._begin = load_marks()
+
+    def side(self, chosen: Chosen, patience: float = 0.0) -> Side:
+        """The command with these techniques on; it is launched when it is first needed."""
+        whole = any(technique(name).whole_epochs for name in chosen)
+        side = Side(self._setting.having(chosen), patience or self._patience, whole_epoch=whole)
+        self._live.append(side)
+        return side
+
+    def drop(self, side: Side) -> None:
+        """A side is not needed any more."""
+        side.close()
+        self._live = [other for other in self._live if other is not side]
+
+    def race(self, a: Side, b: Side, seconds: float, **more: object) -> RaceResult:
+        """Race B against A for at most so many seconds; `more` are further stopping rules.
+
+        Should it be A that fails, which has run well before, it is started once more.
+
+        Raises:
+            TrialFailedError: B failed, or A a second time.
+            NotReachedError: no step of B was seen in time, or of A a second time.
+        """
+        plain = StoppingRules(self._min_effect, seconds=seconds, launches=1)
+        rules = replace(plain, **more)  # type: ignore[arg-type]
+        try:
+            return race(a, b, rules, self._watcher.pair)
+        except (TrialFailedError, NotReachedError) as error:
+            if not _not_its_fault(a, b):
+                raise
+            self._watcher.stage(f"the reference failed ({error}) and is started again")
+        return race(a, b, rules, self._watcher.pair)
+
+    def other_load(self) -> float:
+        """CPU cores that other programs used on average since the tune began."""
+        return other_load(self._begin)
+
+    def close(self) -> None:
+        """End whatever is live."""
+        for side in self._live:
+            side.close()
+
+
+def _not_its_fault(a: Side, b: Side) -> bool:
+    """Whether it was not B's techniques that made a race fail: A failed, or both are the same."""
+    same = a.setting.techniques == b.setting.techniques
+    return same or (a.trial is None and b.trial is not None)
+
+
+def judged(row: Outcome, side: Side) -> Outcome:
+    """A raced row with its status: it must have been applied, have kept parity, and be faster."""
+    assert row.race is not None
+    assert row.parity is not None
+    trial = side.trial
+    if trial is not None and row.technique not in trial.held:
+        reason = trial.inert.get(row.technique, "it found nothing to change in this script")
+        return replace(row, status=Status.NOT_APPLICABLE, reason=reason)
+    if not row.parity.kept:
+        few = row.parity.steps < FEWEST_STEPS
+        status = Status.INCONCLUSIVE if few else Status.BROKE_PARITY
+        return replace(row, status=status, reason=row.parity.reason)
+    if row.race.verdict is not Verdict.FASTER:
+        return _not_kept(row, row.race)
+    if technique(row.technique).load_dependent and row.load > LOADED_CORES:
+        reason = (
+            f"faster while other programs used {row.load:.1f} cores, which may not last: not "
+            "written; race it again when they are gone"
+        )
+        return replace(row, status=Status.LOAD_DEPENDENT, reason=reason)
+    return replace(row, status=Status.KEPT, reason=row.parity.reason)
+
+
+def _not_kept(row: Outcome, found: RaceResult) -> Outcome:
+    if found.verdict is Verdict.SLOWER:
+        return replace(row, status=Status.NOT_FASTER, reason="slower")
+    if found.verdict is Verdict.SAME:
+        return replace(row, status=Status.NOT_FASTER, reason="the same")
+    if found.not_faster:
+        return replace(row, status=Status.NOT_FASTER, reason="at most the same")
+    if found.unrepeated:
+        reason = "the gain has not been seen again after a restart"
+    elif found.stopped is StopReason.FUTILE:
+        reason = "dropped early, as a gain looked unlikely"
+    else:
+        reason = "no verdict within its time"
+    return replace(
+        row, status=Status.INCONCLUSIVE, reason=reason, seconds_needed=found.seconds_needed
+    )
+
+
+def confirmed(row: Outcome, fresh: RaceResult) -> Outcome:
+    """A row that won, with the figures of pairs that had no part in that."""
+    row = replace(row, fresh=fresh)
+    if fresh.not_faster:
+        return replace(
+            row, status=Status.NOT_FASTER, reason="the gain did not reproduce in fresh pairs"
+        )
+    return row
+
+
+def parity_of(
+    chosen: Iterable[str], plain: Sequence[float], tuned: Sequence[float], noise: Noise
+) -> Parity:
+    """Whether the losses agree, by the widest numerics class of the techniques that are on."""
+    records = [technique(name) for name in chosen]
+    order = list(Numerics)
+    numerics = max((r.numerics for r in records), key=order.index, default=Numerics.EXACT)
+    layout = any(record.layout_sensitive for record in records)
+    return compare(plain, tuned, numerics, noise, layout_sensitive=layout)
+
+
+Marks = tuple[float, float, float]
+
+
+def load_marks() -> Marks:
+    """The time, the machine's busy CPU seconds, and those of this process and all below it."""
+    return time.monotonic(), _busy(), _own()
+
+
+def other_load(since: Marks) -> float:
+    """CPU cores that other programs used on average since then."""
+    then, busy, own = since
+    seconds = max(time.monotonic() - then, 1e-3)
+    return max(0.0, (_busy() - busy) - (_own() - own)) / seconds
+
+
+def _busy() -> float:
+    times = psutil.cpu_times()
+    return float(sum(times) - times.idle - times.iowait - times.guest - times.guest_nice)
+
+
+def _own() -> float:
+    total = sum(os.times()[:4])
+    for process in psutil.Process().children(recursive=True):
+        try:
+            total += sum(process.cpu_times()[:4])
+        except psutil.Error:
+            continue
+    return total

@@ -1,0 +1,156 @@
+"""Races of a tune: what a race decides, whose fault a failure is, and the background load."""
+
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from hotlap.core.errors import TrialFailedError
+from hotlap.core.spec import Mode
+from hotlap.trial.launch import Setting
+from hotlap.trial.parity import Parity
+from hotlap.trial.race import RaceResult
+from hotlap.trial.stats import Estimate, Verdict
+from hotlap.trial.stopping import StopReason
+from hotlap.tune import races as module
+from hotlap.tune.races import Races, confirmed, judged, load_marks, other_load
+from hotlap.tune.result import Outcome, Status
+
+PARITY = Parity(True, "bitwise", 100, 0.0, 0.0, "losses equal in all 100 steps")
+FASTER = RaceResult(
+    Estimate(1.3, 1.1, 1.5, 9, 0.95), Verdict.FASTER, "step", True, 1, 1, 1, 1, 0, 0, 9
+)
+OPEN = replace(
+    FASTER, estimate=Estimate(0.9, 0.5, 1.6, 6, 0.95), verdict=Verdict.INCONCLUSIVE,
+    stopped=StopReason.TIME, seconds_needed=42.0,
+)  # fmt: skip
+
+
+def fate(race: RaceResult, parity: Parity = PARITY, name: str = "tf32", **more: Any) -> Outcome:
+    held = {name: []} if more.pop("held", True) else {}
+    trial: Any = SimpleNamespace(held=held, inert={name: "no matmul"})
+    row = Outcome(name, Status.INCONCLUSIVE, race=race, parity=parity, **more)
+    return judged(row, SimpleNamespace(trial=trial))  # type: ignore[arg-type]
+
+
+def test_a_gain_with_parity_is_kept() -> None:
+    assert fate(FASTER).status is Status.KEPT
+
+
+def test_what_was_not_applied_or_broke_parity_is_not_kept() -> None:
+    found = fate(FASTER, held=False)
+    assert (found.status, found.reason) == (Status.NOT_APPLICABLE, "no matmul")
+    broken = replace(PARITY, kept=False, reason="off by 3 %")
+    found = fate(FASTER, broken)
+    assert (found.status, found.reason) == (Status.BROKE_PARITY, "off by 3 %")
+    assert fate(FASTER, replace(broken, steps=1)).status is Status.INCONCLUSIVE
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "words"),
+    [
+        ({"verdict": Verdict.SLOWER}, Status.NOT_FASTER, "slower"),
+        ({"verdict": Verdict.SAME}, Status.NOT_FASTER, "the same"),
+        ({"not_faster": True}, Status.NOT_FASTER, "at most the same"),
+        ({}, Status.INCONCLUSIVE, "no verdict within its time"),
+        ({"stopped": StopReason.FUTILE}, Status.INCONCLUSIVE, "dropped early"),
+        ({"unrepeated": True}, Status.INCONCLUSIVE, "after a restart"),
+    ],
+)
+def test_not_faster_is_said_only_of_what_the_interval_excludes(
+    change: dict[str, Any], status: Status, words: str
+) -> None:
+    found = fate(replace(OPEN, **change))
+    assert found.status is status
+    assert words in found.reason
+    assert found.is_open is (status is Status.INCONCLUSIVE)
+    assert found.seconds_needed == (42.0 if found.is_open else 0.0)
+
+
+def test_a_load_dependent_gain_counts_only_on_a_calm_machine() -> None:
+    assert fate(FASTER, name="cpu_threads", load=0.2).status is Status.KEPT
+    found = fate(FASTER, name="cpu_threads", load=1.4)
+    assert found.status is Status.LOAD_DEPENDENT
+    assert "used 1.4 cores" in found.reason
+    assert fate(FASTER, name="tf32", load=1.4).status is Status.KEPT
+
+
+def test_what_won_is_reported_by_pairs_that_had_no_part_in_it() -> None:
+    row = fate(FASTER)
+    fresh = replace(FASTER, estimate=Estimate(1.15, 1.05, 1.25, 9, 0.95))
+    kept = confirmed(row, fresh)
+    assert kept.status is Status.KEPT
+    assert kept.kept().ratio == 1.15
+    excluded = replace(fresh, not_faster=True)
+    assert confirmed(row, excluded).status is Status.NOT_FASTER
+
+
+class Failing:
+    """A race in which a side fails, the first times it is run."""
+
+    def __init__(self, times: int, victim: str) -> None:
+        self.times, self.victim, self.runs = times, victim, 0
+
+    def __call__(self, a: Any, b: Any, *_: Any) -> str:
+        self.runs += 1
+        a.trial = b.trial = "live"
+        if self.runs > self.times:
+            return "raced"
+        {"a": a, "b": b}[self.victim].trial = None
+        raise TrialFailedError("rank 1 was killed by SIGKILL")
+
+
+PLAIN = Setting(("python", "train.py"), Mode.RACE)
+
+
+def races() -> tuple[Races, list[str]]:
+    said: list[str] = []
+    watcher: Any = SimpleNamespace(stage=said.append, pair=None)
+    return Races(PLAIN, 120.0, 0.02, watcher), said
+
+
+def sides(*techniques: str) -> tuple[Any, Any]:
+    tuned = PLAIN.having({name: {} for name in techniques})
+    return (SimpleNamespace(setting=s, trial=None) for s in (PLAIN, tuned))  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize(("victim", "on"), [("a", ["tf32"]), ("a", []), ("b", [])])
+def test_what_was_no_techniques_fault_is_raced_once_more(
+    monkeypatch: pytest.MonkeyPatch, victim: str, on: list[str]
+) -> None:
+    failing = Failing(1, victim)
+    monkeypatch.setattr(module, "race", failing)
+    some, said = races()
+    assert some.race(*sides(*on), 5.0) == "raced"
+    assert failing.runs == 2
+    assert "rank 1 was killed by SIGKILL" in said[0]
+
+
+@pytest.mark.parametrize(("times", "victim", "runs"), [(1, "b", 1), (2, "a", 2)])
+def test_a_candidate_that_fails_is_not_given_another_race(
+    monkeypatch: pytest.MonkeyPatch, times: int, victim: str, runs: int
+) -> None:
+    failing = Failing(times, victim)
+    monkeypatch.setattr(module, "race", failing)
+    some, _ = races()
+    with pytest.raises(TrialFailedError):
+        some.race(*sides("tf32"), 5.0)
+    assert failing.runs == runs
+
+
+def test_the_load_of_other_programs_leaves_out_our_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    begin = load_marks()
+    burn = "import time\nend = time.process_time() + 1\nwhile time.process_time() < end: pass"
+    with subprocess.Popen([sys.executable, "-c", burn]) as child:
+        child.wait()
+    seconds = time.monotonic() - begin[0]
+    busy = module._busy()
+    monkeypatch.setattr(module, "_busy", lambda: begin[1] + 1.0)
+    assert other_load(begin) < 0.1, "the child's second is ours"
+    monkeypatch.setattr(module, "_busy", lambda: begin[1] + 1.0 + 2 * seconds)
+    assert other_load(begin) > 1.5
+    assert busy > begin[1]

@@ -1,0 +1,90 @@
+"""The plan promises no time that it does not have, and frees what is not needed."""
+
+import math
+from types import SimpleNamespace
+
+import pytest
+
+from hotlap.tune import time_plan
+from hotlap.tune.time_plan import LONGEST_RACE_SECONDS, TimePlan
+
+
+class Clock:
+    now = 50.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    found = Clock()
+    monkeypatch.setattr(time_plan, "time", SimpleNamespace(monotonic=found.monotonic))
+    return found
+
+
+def plan(budget: float, start_up: float, block: float) -> TimePlan:
+    found = TimePlan(budget)
+    found.measured(start_up, block)
+    return found
+
+
+@pytest.mark.usefixtures("clock")
+def test_a_long_budget_is_shared_out() -> None:
+    long = plan(600.0, 5.0, 0.3)
+    assert long.allows_race()
+    assert long.race_seconds(10) <= LONGEST_RACE_SECONDS + 20
+    assert 10 * (long.race_seconds(10) + 5.0) + long.reserve <= 600.0
+    assert long.allows_upper_bound(10)
+    assert long.noise_floor == (8.0, 6)
+
+
+@pytest.mark.usefixtures("clock")
+@pytest.mark.parametrize(("start_up", "block"), [(5.0, 0.3), (12.0, 1.0), (20.0, 1.2)])
+def test_two_minutes_suffice_for_a_race_of_a_script_that_starts_slowly(
+    start_up: float, block: float
+) -> None:
+    short = plan(120.0 - 2 * start_up, start_up, block)  # profiled and started by then
+    assert short.allows_race(first=True)
+
+
+@pytest.mark.usefixtures("clock")
+def test_the_reserve_is_for_pairs_alone_until_something_is_kept() -> None:
+    found = plan(120.0, 10.0, 0.5)
+    assert found.reserve == pytest.approx(6.0)
+    found.kept(12.0, 0.25)
+    assert found.reserve == pytest.approx(2 * 12.0 + 2 * 6 * 0.75)
+
+
+def test_time_that_was_spent_is_gone(clock: Clock) -> None:
+    found = plan(100.0, 5.0, 0.3)
+    clock.now += 84.0
+    assert found.left == pytest.approx(16.0)
+    assert not found.allows_noise_floor
+    assert found.allows_race()
+    clock.now += 11.0
+    assert not found.allows_race()
+    assert not found.allows_race(first=True)
+
+
+@pytest.mark.usefixtures("clock")
+def test_a_candidate_that_compiles_needs_more_time_until_one_has_been_compiled() -> None:
+    found = plan(60.0, 10.0, 0.5)
+    found.kept(10.0, 0.5)
+    assert found.race_cost(compiles=True) == found.race_cost() + 30.0
+    found.compile_seconds = 4.0
+    assert found.race_cost(compiles=True) == found.race_cost() + 4.0
+
+
+def test_the_final_race_is_of_fresh_processes_where_they_fit(clock: Clock) -> None:
+    found = plan(100.0, 10.0, 0.5)
+    assert found.final_fits_fresh
+    clock.now += 85.0
+    assert not found.final_fits_fresh
+
+
+@pytest.mark.usefixtures("clock")
+def test_the_budget_that_would_do_is_never_less_than_the_one_given() -> None:
+    found = plan(100.0, 10.0, 0.5)
+    assert found.budget_with(40.0) == 150.0
+    assert found.budget_with(math.inf) == 210.0
