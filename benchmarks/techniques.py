@@ -18,7 +18,7 @@ from benchmarks.record import write
 
 ROOT = Path(__file__).parent.parent
 UNDERSTOOD = (0, 1)
-"""Exit codes of a tune that ran: with a confirmed recipe or none, with one that is not confirmed."""
+"""Exit codes of a tune that ran: with a confirmed recipe or none; with an unconfirmed one."""
 WORKLOADS = {
     "digits": ROOT / "examples" / "digits" / "train.py",
     "cnn": ROOT / "tests" / "planted" / "compute_cnn.py",
