@@ -35,7 +35,7 @@ def activation_checkpoint(context: Context) -> Iterator[None]:
         if found:
             context.held(f"{len(found)} blocks: {type(found[0]).__name__}")
 
-    context.seams.roots.add(Order.BLOCKS, maker)
+    context.seams.roots.add(Order.BLOCKS, maker, context.failed)
     try:
         yield
     finally:

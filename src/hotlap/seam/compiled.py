@@ -45,7 +45,7 @@ def _compiling(context: Context, mode: str, after: Any = None) -> Iterator[None]
             _keep_random_numbers(undo)
             return _told(torch.compile(_traceable(root, inner), mode=mode), context, root, after)
 
-        context.seams.roots.add(Order.COMPILE, maker)
+        context.seams.roots.add(Order.COMPILE, maker, context.failed, traced=True)
         yield
 
 

@@ -37,7 +37,7 @@ def compressed(context: Context) -> Iterator[None]:
                 context.held(type(model.module).__name__)
         return None
 
-    context.seams.roots.add(Order.GRADIENTS, maker)
+    context.seams.roots.add(Order.GRADIENTS, maker, context.failed)
     try:
         yield
     finally:

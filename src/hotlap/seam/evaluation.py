@@ -33,7 +33,7 @@ def no_grad_eval(context: Context) -> Iterator[None]:
 
         return call
 
-    context.seams.roots.add(Order.GRAD_MODE, maker)
+    context.seams.roots.add(Order.GRAD_MODE, maker, context.failed)
     yield
 
 

@@ -34,10 +34,11 @@ def where_supported(context: Context) -> Iterator[None]:
         if seen in optimizer.__dict__:
             return
         optimizer.__dict__[seen] = True
-        why = _refusal(optimizer)
-        if why and any(group.get("fused") for group in optimizer.param_groups):
-            _unfuse(optimizer)
-            context.inert(why)
+        with context.isolated():
+            why = _refusal(optimizer)
+            if why and any(group.get("fused") for group in optimizer.param_groups):
+                _unfuse(optimizer)
+                context.inert(why)
 
     handle = register_optimizer_step_pre_hook(check)
     try:

@@ -34,7 +34,7 @@ def channels_last(context: Context) -> Iterator[None]:
 
         return call
 
-    context.seams.roots.add(Order.CHANNELS_LAST, maker)
+    context.seams.roots.add(Order.CHANNELS_LAST, maker, context.failed)
     try:
         yield
     finally:

@@ -37,7 +37,9 @@ def cached_dataset(context: Context) -> Iterator[None]:
 
     def make(original: Any) -> Any:
         def __init__(fetcher: Any, dataset: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
-            original(fetcher, caches.around(dataset), *args, **kwargs)
+            original(fetcher, dataset, *args, **kwargs)
+            with context.isolated():
+                fetcher.dataset = caches.around(dataset)
 
         return __init__
 
@@ -62,7 +64,12 @@ class _Caches:
             return dataset
         if isinstance(dataset, self._make):
             return dataset
-        cache = self._known.get(id(dataset)) or self._new(dataset)
+        cache = self._known.get(id(dataset))
+        if cache is None:
+            if not hasattr(dataset, "__len__"):
+                self._context.inert("the dataset has no length")
+                return dataset
+            cache = self._new(dataset)
         self._known.move_to_end(id(dataset))
         cache.renew()
         return cache

@@ -16,6 +16,22 @@ from hotlap.seam.where import place, users_frame
 Held = Callable[[str], None]
 
 
+class _Isolated:
+    """Passes an error on to a function instead of to the program; it may be entered again."""
+
+    def __init__(self, failed: Callable[[Exception], None]) -> None:
+        self._failed = failed
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
+        if not isinstance(error, Exception):
+            return False
+        self._failed(error)
+        return True
+
+
 class Context:
     """What a move may use: the values chosen, the process's seams, and the word that it held."""
 
@@ -24,6 +40,7 @@ class Context:
         self.values = values
         self.seams = seams
         self._told: set[Any] = set()
+        self._isolated = _Isolated(self.failed)
 
     def value(self, raw: Any) -> Any:
         """The value of a move: as declared, or as chosen by the race."""
@@ -46,6 +63,14 @@ class Context:
     def inert(self, reason: str) -> None:
         """The technique cannot work here, and why."""
         self.seams.inert(self.name, reason)
+
+    def failed(self, error: Exception) -> None:
+        """The technique's own code has raised an error: the program goes on without it."""
+        self.inert(f"it failed: {type(error).__name__}: {str(error).strip().partition(chr(10))[0]}")
+
+    def isolated(self) -> "_Isolated":
+        """A context whose errors are the technique's own: they end there, and are reported."""
+        return self._isolated
 
 
 def applied(move: Move, context: Context) -> AbstractContextManager[None]:
@@ -79,12 +104,26 @@ def _with_keyword(function: Any, move: Keyword, context: Context) -> Any:
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        now = current(args, kwargs, move.name, position)
-        wanted = move.absent if now is _ABSENT else any(now is v or now == v for v in move.over)
-        if wanted and _free(signature, move, args, kwargs, allowed):
-            args, kwargs = _put(args, kwargs, move.name, position, value)
+        free = False
+        with context.isolated():
+            now = current(args, kwargs, move.name, position)
+            wanted = move.absent if now is _ABSENT else any(now is v or now == v for v in move.over)
+            free = wanted and _free(signature, move, args, kwargs, allowed)
+        return changed(args, kwargs) if free else function(*args, **kwargs)
+
+    def changed(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call it with the keyword; where that fails and the plain call does not, leave it out."""
+        more_args, more_kwargs = _put(args, kwargs, move.name, position, value)
+        try:
+            result = function(*more_args, **more_kwargs)
+        except Exception as error:
+            failure = error
+        else:
             context.held()
-        return function(*args, **kwargs)
+            return result
+        result = function(*args, **kwargs)
+        context.failed(failure)
+        return result
 
     return call
 

@@ -42,7 +42,7 @@ def autocast(context: Context) -> Iterator[None]:
 
         return call
 
-    context.seams.roots.add(Order.AUTOCAST, maker)
+    context.seams.roots.add(Order.AUTOCAST, maker, context.failed)
     yield
 
 

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import monotonic
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import is_grad_enabled
@@ -24,6 +24,7 @@ from hotlap.seam.patch import Patch, replaced
 
 CallModule = Callable[..., Any]
 Maker = Callable[[Module, CallModule], CallModule | None]
+OnError = Callable[[Exception], None]
 
 SLOT = "_compiled_call_impl"
 QUIET_STEPS = 3
@@ -31,6 +32,13 @@ LOOK_AGAIN = 512
 LONG_LOOKS = 4
 KNOWN_CALLS = 2
 APART, FURTHEST = 0.5, 32.0  # seconds
+
+
+class _Wrapper(NamedTuple):
+    order: int
+    maker: Maker
+    on_error: OnError | None
+    traced: bool
 
 
 class _Thread(threading.local):
@@ -45,7 +53,7 @@ class Roots:
 
     def __init__(self) -> None:
         self.found: list[Module] = []
-        self._makers: list[tuple[int, Maker]] = []
+        self._makers: list[_Wrapper] = []
         self._patch: Patch | None = None
         self.looking = False
         self._steps_left = LOOK_AGAIN
@@ -55,10 +63,22 @@ class Roots:
         self._apart = APART
         self._straight = False
 
-    def add(self, order: int, maker: Maker) -> None:
-        """Wrap every root with `maker(root, inner)`; a lower order lies further outside."""
-        self._makers.append((order, maker))
-        self._makers.sort(key=lambda pair: pair[0])
+    def add(
+        self,
+        order: int,
+        maker: Maker,
+        on_error: OnError | None = None,
+        *,
+        traced: bool = False,
+    ) -> None:
+        """Wrap every root with `maker(root, inner)`; a lower order lies further outside.
+
+        With `on_error`, an error of the wrapper's own is handed to it, and the root is called
+        without the wrapper; what the root itself raises goes to the program. `traced`: the
+        wrapper compiles `inner`, which is handed to it as it is.
+        """
+        self._makers.append(_Wrapper(order, maker, on_error, traced))
+        self._makers.sort(key=lambda wrapper: wrapper.order)
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -179,8 +199,8 @@ class Roots:
 
     def _wrapped(self, root: Module, inner: CallModule) -> CallModule:
         outer = inner
-        for _, maker in reversed(self._makers):
-            outer = maker(root, outer) or outer
+        for wrapper in reversed(self._makers):
+            outer = _isolated(wrapper, root, outer)
         if outer == root._call_impl:  # nobody wants it: what would be called anyway
             return outer
         is_compiling, is_tracing = torch.compiler.is_dynamo_compiling, torch._C._is_tracing
@@ -199,6 +219,65 @@ class Roots:
 
         call.hotlap_root = True  # type: ignore[attr-defined]
         return call
+
+
+def _isolated(wrapper: "_Wrapper", root: Module, inner: CallModule) -> CallModule:
+    """The root's call with the wrapper around it, without it from where it fails by itself."""
+    if wrapper.on_error is None:
+        return wrapper.maker(root, inner) or inner
+    calls, broken = _Inner(inner), False
+    try:
+        outer = wrapper.maker(root, inner if wrapper.traced else calls)
+    except Exception as error:
+        wrapper.on_error(error)
+        return inner
+    if outer is None:
+        return inner
+    is_compiling, report = torch.compiler.is_dynamo_compiling, wrapper.on_error
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        nonlocal broken
+        if broken or is_compiling():
+            return (inner if broken else outer)(*args, **kwargs)
+        try:
+            return outer(*args, **kwargs)
+        except Exception as error:
+            if calls.last.failed:
+                raise
+            failure = error
+        finally:
+            result = calls.forget()
+        found = result[0] if result else inner(*args, **kwargs)
+        broken = True
+        report(failure)
+        return found
+
+    return call
+
+
+class _Inner:
+    """A wrapper's inner call, which remembers in each thread what came of it."""
+
+    def __init__(self, inner: CallModule) -> None:
+        self._inner = inner
+        self.last = _Last()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        self.last.failed = True
+        result = self._inner(*args, **kwargs)
+        self.last.failed, self.last.result = False, (result,)
+        return result
+
+    def forget(self) -> tuple[Any, ...]:
+        """What the call has returned, if it has."""
+        result = self.last.result
+        self.last.failed, self.last.result = False, ()
+        return result
+
+
+class _Last(threading.local):
+    failed = False
+    result: tuple[Any, ...] = ()
 
 
 def _without_wrapper(original: Any) -> Any:

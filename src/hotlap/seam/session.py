@@ -60,18 +60,29 @@ class Session:
 
     def enter(self) -> None:
         """Seed, apply the techniques, begin the mode's part."""
-        from hotlap.core.registry import technique
         from hotlap.seam.modes import part
-        from hotlap.seam.moves import Context, applied
 
         _seed(self.spec.seed)
         for name in _innermost_first(self.spec.techniques):
-            for move in technique(name).moves:
-                context = Context(name, self.spec.techniques[name], self)
-                self.undo.enter_context(applied(move, context))
+            self._apply(name)
         self.undo.enter_context(part(self))
         self.undo.enter_context(self.roots.watching())
         self.wire.send("torch")
+
+    def _apply(self, name: str) -> None:
+        """Apply one technique; if it fails, undo it alone and say so."""
+        from hotlap.core.registry import technique
+        from hotlap.seam.moves import Context, applied
+
+        context = Context(name, self.spec.techniques[name], self)
+        with ExitStack() as moves:
+            try:
+                for move in technique(name).moves:
+                    moves.enter_context(applied(move, context))
+            except Exception as error:
+                context.failed(error)
+            else:
+                self.undo.enter_context(moves.pop_all())
 
     def held(self, name: str, note: str = "") -> None:
         """A technique took hold; remember where, a few times."""

@@ -22,17 +22,26 @@ def async_copy(context: Context) -> Iterator[None]:
     def make(original: Any) -> Any:
         @wraps(original)
         def copy(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
-            if not tensor.is_cpu or "non_blocking" in kwargs or not to_cuda(original, args, kwargs):
+            if not tensor.is_cpu or "non_blocking" in kwargs:
                 return original(tensor, *args, **kwargs)
-            if any(isinstance(arg, bool) for arg in args) or not tensor.is_pinned():
-                return original(tensor, *args, **kwargs)
-            context.held_in(sys._getframe(1))
-            return original(tensor, *args, **kwargs, non_blocking=True)
+            with context.isolated():
+                if _may_overlap(original, tensor, args, kwargs):
+                    context.held_in(sys._getframe(1))
+                    kwargs = {**kwargs, "non_blocking": True}
+            return original(tensor, *args, **kwargs)
 
         return copy
 
     with replaced(torch.Tensor, "to", make), replaced(torch.Tensor, "cuda", make):
         yield
+
+
+def _may_overlap(
+    original: Any, tensor: torch.Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> bool:
+    """Whether this copy goes from pinned memory to CUDA, without a flag given by position."""
+    given = any(isinstance(arg, bool) for arg in args)
+    return to_cuda(original, args, kwargs) and not given and tensor.is_pinned()
 
 
 def to_cuda(original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
@@ -63,7 +72,9 @@ def no_copy_from_numpy(context: Context) -> Iterator[None]:
                 return original(data, *args, **kwargs)
             dtype = kwargs.get("dtype")
             frame = sys._getframe(1)
-            made = _shared(data, dtype, count, frame) or _stacked(data, dtype)
+            made = None
+            with context.isolated():
+                made = _shared(data, dtype, count, frame) or _stacked(data, dtype)
             if made is None:
                 return original(data, **kwargs)
             context.held_in(frame)
