@@ -61,6 +61,7 @@ class Draws:
         self.seed = seed
         self.epoch = epoch
         self.ids = need("numpy").asarray(ids, "u8")
+        self._drawn: dict[tuple[str, int], Any] = {}
 
     def uniform(self, stream: str, count: int = 1) -> Any:
         """Return float64 in [0, 1), shape (samples, count).
@@ -70,6 +71,11 @@ class Draws:
             count: numbers for each sample.
 
         """
+        if (stream, count) not in self._drawn:
+            self._drawn[stream, count] = self._fresh(stream, count)
+        return self._drawn[stream, count]
+
+    def _fresh(self, stream: str, count: int) -> Any:
         numpy = need("numpy")
         base = key(self.seed, self.epoch, int.from_bytes(stream.encode(), "little"))
         per_sample = mixed(self.ids * numpy.uint64(_GOLDEN) + numpy.uint64(base))
@@ -78,4 +84,17 @@ class Draws:
 
     def one(self, index: int) -> "Draws":
         """Return the draws of one sample of the batch."""
-        return Draws(self.seed, self.epoch, self.ids[index : index + 1])
+        return _One(self, index)
+
+
+class _One(Draws):
+    """One sample of a batch, whose numbers are made with those of the whole batch."""
+
+    def __init__(self, whole: Draws, index: int) -> None:
+        super().__init__(whole.seed, whole.epoch, whole.ids[index : index + 1])
+        self._whole = whole
+        self._index = index
+
+    def uniform(self, stream: str, count: int = 1) -> Any:
+        """Return float64 in [0, 1), shape (1, count)."""
+        return self._whole.uniform(stream, count)[self._index : self._index + 1]

@@ -6,6 +6,7 @@ import pytest
 from data.loader.making import jpeg_store, raw_store
 from hotlap.data import Decoder, TokenWindows
 from hotlap.data.loader.arguments import reader_of
+from hotlap.data.loader.images import PerImage
 from hotlap.data.loader.memory import Space
 from hotlap.data.loader.plan import Step
 from hotlap.data.nested import tensors
@@ -13,7 +14,7 @@ from hotlap.data.pack import pack
 from hotlap.data.pack.sources import source_of
 from hotlap.data.transforms import Resize
 
-SIZED = (Resize((32, 32)),)
+SIZED = PerImage((Resize((32, 32)),))
 
 
 def windows(root):
@@ -43,7 +44,7 @@ def test_all_tensors_of_a_batch_lie_in_the_buffer(tmp_path, kind):
 
 
 def test_a_label_that_is_kept_keeps_no_images(tmp_path):
-    reader = reader_of(raw_store(tmp_path)[1], (), None, Decoder(), None, 0, "raise")
+    reader = reader_of(raw_store(tmp_path)[1], PerImage(), None, Decoder(), None, 0, "raise")
     buffer = np.empty(1 << 16, "u1")
     _, label = reader.fetch(Step(np.arange(3, 11), 0, 8), Space(buffer)).value
     assert not 0 <= label.data_ptr() - buffer.ctypes.data < buffer.size

@@ -24,7 +24,7 @@ MIXED = (*AUGMENTED, NORMAL, MixUp(24))
 
 def loader(store, jpegs=None, cpu=None, **how):
     """A loader that decodes on the device when `jpegs` is given."""
-    cpu = cpu or Decoder()
+    cpu = cpu or Decoder("simplejpeg")  # step by step, like the device
     decoder = cpu if jpegs is None else DeviceDecoder(cpu, jpegs)
     how = {"batch_size": 5, "shuffle": True, "seed": 3, "workers": 0, "transform": AUGMENTED} | how
     return Loader(store, decoder=decoder, **how)
@@ -52,7 +52,7 @@ def store(tmp_path_factory):
 @pytest.mark.parametrize("exif", [False, True])
 @pytest.mark.parametrize("transform", [AUGMENTED, MIXED, (Resize((20, 28)), NORMAL)])
 def test_batches_are_those_of_the_cpu(store, workers, exif, transform):
-    how = {"cpu": Decoder(exif=exif), "transform": transform}
+    how = {"cpu": Decoder("simplejpeg", exif=exif), "transform": transform}
     jpegs = Turbo()
     on_device = loader(store, jpegs, workers=workers, device="cpu", **how)
     agree(on_device, loader(store, **how))
@@ -167,7 +167,7 @@ def test_bad_files_are_replaced_alike(faulty, workers):
 
 def test_too_large_images_are_refused_on_both_ways(store):
     for jpegs in (Turbo(), None):
-        one = loader(store, jpegs, Decoder(max_pixels=2150), shuffle=False)
+        one = loader(store, jpegs, Decoder("simplejpeg", max_pixels=2150), shuffle=False)
         with pytest.raises(SampleError, match=r"sample 2 .* has 52 x 42 pixels, more than the 21"):
             list(one)
 

@@ -77,6 +77,10 @@ class Decoder:
         except SampleError as error:
             raise SampleError(f"{name} {error}") from None
 
+    def turns(self, data: bytes) -> bool:
+        """Whether `exif` turns this image."""
+        return self.exif and pil.orientation(data) != 1
+
     def _function(self, data: bytes, scratch: Scratch | None) -> "Callable[[bytes, Decoder], Any]":
         if not data.startswith(_JPEG) or self.chosen() == "pil":
             return pil.decode

@@ -12,19 +12,19 @@ from hotlap.data.decode.together import Together
 from hotlap.data.loader.datasets import Collate, DatasetReader
 from hotlap.data.loader.device_decode import DeviceDecode
 from hotlap.data.loader.encoded import EncodedReader
-from hotlap.data.loader.images import ImageReader, Images
+from hotlap.data.loader.images import ImageReader, Images, PerImage, per_image
 from hotlap.data.loader.reading import Reader
 from hotlap.data.loader.stage import ToDevice
 from hotlap.data.loader.stores import RowReader
 from hotlap.data.store import Store
-from hotlap.data.transforms.base import Batched, Geometry
+from hotlap.data.transforms.base import Batched
 
 Transform = Batched | Sequence[Batched] | Callable[[Any], Any] | None
 
 
 def reader_of(
     data: Any,
-    geometry: tuple[Geometry, ...],
+    how: PerImage,
     fields: Sequence[str] | None,
     decoder: Decoder | DeviceDecoder,
     collate: Collate | None,
@@ -37,7 +37,7 @@ def reader_of(
         return made
     if not isinstance(data, Store):
         return _of_dataset(data, collate, seed, on_error)
-    return _of_store(data, geometry, fields, decoder, seed, on_error)
+    return _of_store(data, how, fields, decoder, seed, on_error)
 
 
 def _of_dataset(data: Any, collate: Collate | None, seed: int, on_error: str) -> Reader:
@@ -51,7 +51,7 @@ def _of_dataset(data: Any, collate: Collate | None, seed: int, on_error: str) ->
 
 def _of_store(
     data: Store,
-    geometry: tuple[Geometry, ...],
+    how: PerImage,
     fields: Sequence[str] | None,
     decoder: Decoder | DeviceDecoder,
     seed: int,
@@ -65,9 +65,9 @@ def _of_store(
     if data.profile == "raw":
         return RowReader(data, names)
     if isinstance(decoder, DeviceDecoder):
-        images = Images(data, names, geometry, decoder.cpu, seed, on_error == "replace")
+        images = Images(data, names, how, decoder.cpu, seed, on_error == "replace")
         return EncodedReader(images, decoder)
-    return ImageReader(Images(data, names, geometry, decoder, seed, on_error == "replace"))
+    return ImageReader(Images(data, names, how, decoder, seed, on_error == "replace"))
 
 
 def device_decode_of(
@@ -85,24 +85,29 @@ def device_decode_of(
     return DeviceDecode(reader.images, Together(decoder.ready(device), where), where)
 
 
-def split(transform: Transform, data: Any) -> tuple[tuple[Geometry, ...], Any]:
-    """Part the geometry that runs while decoding from what runs on the device."""
+def split(
+    transform: Transform,
+    data: Any,
+    decoder: Decoder | DeviceDecoder,
+    device: torch.device | None,
+) -> tuple[PerImage, Any]:
+    """Part what is done while decoding from what is done to batches, on the device."""
     if transform is None:
-        return (), ()
+        return PerImage(), ()
     if isinstance(transform, Batched):
         transform = (transform,)
     if not isinstance(transform, Sequence):
-        return (), transform
+        return PerImage(), transform
     if wrong := [each for each in transform if not isinstance(each, Batched)]:
         raise TypeError(
             f"{wrong[0]!r} is no transform of hotlap.data.transforms: a function of your own must "
             "stand alone (it gets the batch), or in the dataset"
         )
-    first = 0
-    if isinstance(data, Store) and data.profile.startswith("jpeg"):
-        while first < len(transform) and isinstance(transform[first], Geometry):
-            first += 1
-    return tuple(transform[:first]), tuple(transform[first:])  # type: ignore[arg-type]
+    if not (isinstance(data, Store) and data.profile.startswith("jpeg")):
+        return PerImage(), tuple(transform)
+    if isinstance(decoder, DeviceDecoder):
+        return per_image(transform, decoder.cpu, on_cpu=False)
+    return per_image(transform, decoder, on_cpu=device is None or device.type == "cpu")
 
 
 def check(batch_size: int, workers: int | None, threads: int | None, on_error: str) -> None:

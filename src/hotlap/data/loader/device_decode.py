@@ -7,7 +7,7 @@ import torch
 from hotlap.data.decode.device import turned
 from hotlap.data.decode.together import Together
 from hotlap.data.loader.encoded import Encoded
-from hotlap.data.loader.images import Images
+from hotlap.data.loader.images import Images, fitting
 from hotlap.data.loader.memory import Space
 from hotlap.data.loader.plan import Step
 from hotlap.data.loader.reading import Fetched
@@ -83,5 +83,5 @@ class DeviceDecode:
         shape = len(images), *images[0].shape
         batch = torch.empty(shape, dtype=torch.uint8, device=self._device)
         for place, (index, image) in enumerate(zip(step.ids.tolist(), images, strict=True)):
-            self._images.put(batch, place, image, index)
+            fitting(batch, image.shape, self._images.sample(index))[place] = image
         return batch

@@ -1,11 +1,15 @@
-"""Read encoded images from a store, and decode them."""
+"""Read encoded images from a store, and decode them into a batch."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from typing import Any
 
 import torch
 
 from hotlap.data.decode import Decoder
+from hotlap.data.decode.fused import FusedDecoder, library
+from hotlap.data.decode.limits import check_pixels
 from hotlap.data.decode.scratch import Scratch
 from hotlap.data.errors import SampleError
 from hotlap.data.extras import need
@@ -15,7 +19,124 @@ from hotlap.data.loader.reading import Fetched
 from hotlap.data.loader.stores import Read, fields_of, instead, shown
 from hotlap.data.order import Draws
 from hotlap.data.store import Store
-from hotlap.data.transforms.base import Geometry
+from hotlap.data.transforms import Normalize, RandomHorizontalFlip
+from hotlap.data.transforms.base import Batched, Geometry
+from hotlap.data.transforms.region import Region, Regional
+
+_JPEG = b"\xff\xd8\xff"
+_CARRIED = {1: "u1", 2: "i2", 4: "f4"}
+
+
+@dataclass(frozen=True)
+class PerImage:
+    """What is done to each image where it is decoded.
+
+    Flip and normalisation are part of it only where `fused` decodes.
+    """
+
+    geometry: tuple[Geometry, ...] = ()
+    flip: RandomHorizontalFlip | None = None
+    normalize: Normalize | None = None
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of the pixels that come out."""
+        return self.normalize.dtype if self.normalize else torch.uint8
+
+    @cached_property
+    def table(self) -> Any:
+        """What each value of a channel becomes: an array (3, 256), its dtype of the same size."""
+        if self.normalize is None:
+            return need("numpy").tile(need("numpy").arange(256, dtype="u1"), (3, 1))
+        table = self.normalize.table()
+        carrier = torch.float32 if table.itemsize == 4 else torch.int16
+        return table.view(carrier).numpy()
+
+    def flips(self, draws: Draws) -> Any:
+        """Return which samples are mirrored, bool (samples,)."""
+        if self.flip is None:
+            return need("numpy").zeros(len(draws.ids), bool)
+        return self.flip.chosen(draws)
+
+
+def per_image(
+    transform: Sequence[Batched], decoder: Decoder, *, on_cpu: bool
+) -> tuple[PerImage, tuple[Batched, ...]]:
+    """Part transforms into what is done while decoding, and what is done to batches after it.
+
+    Args:
+        transform: in order.
+        decoder: of the images.
+        on_cpu: batches stay on the CPU. Elsewhere pixels travel as uint8, and the device
+            normalises.
+
+    """
+    rest = list(transform)
+    geometry: list[Any] = []
+    while rest and isinstance(rest[0], Geometry):
+        geometry.append(rest.pop(0))
+    flip = normalize = None
+    if on_cpu and fuses(decoder, geometry):
+        for _ in range(2):
+            if rest and flip is None and isinstance(rest[0], RandomHorizontalFlip):
+                flip = rest.pop(0)
+            elif rest and normalize is None and _by_table(rest[0]):
+                normalize = rest.pop(0)
+    return PerImage(tuple(geometry), flip, normalize), tuple(rest)  # type: ignore[arg-type]
+
+
+def fuses(decoder: Decoder, geometry: Sequence[Geometry]) -> bool:
+    """Whether JPEGs can be decoded, cropped and resized in one pass."""
+    regional = all(isinstance(each, Regional) for each in geometry)
+    return regional and decoder.backend == "auto" and library() is not None
+
+
+def _by_table(transform: Batched) -> bool:
+    return isinstance(transform, Normalize) and transform.dtype.itemsize in {2, 4}
+
+
+class Batch:
+    """A batch being filled, whose shape the first image gives.
+
+    Args:
+        space: where it lies.
+        count: of samples.
+        dtype: of its elements, NumPy's.
+
+    """
+
+    def __init__(self, space: Space, count: int, dtype: Any) -> None:
+        self._space = space
+        self._count = count
+        self._dtype = dtype
+        self.array: Any = None
+
+    def room(self, place: int, shape: tuple[int, int], sample: str) -> Any:
+        """Return where the image of a sample goes: (height, width, 3).
+
+        Raises:
+            SampleError: those before it have another shape.
+
+        """
+        if self.array is None:
+            self.array = self._space.take((self._count, *shape, 3), self._dtype)
+        return fitting(self.array, shape, sample)[place]
+
+
+def fitting(batch: Any, shape: tuple[int, ...], sample: str) -> Any:
+    """Return a batch (samples, height, width, 3) whose images have that height and width.
+
+    Raises:
+        SampleError: they have others.
+
+    """
+    if tuple(batch.shape[1:3]) != tuple(shape[:2]):
+        raise SampleError(
+            f"{sample} is {shape[0]} x {shape[1]}, those before it {batch.shape[1]} x "
+            f"{batch.shape[2]}: give a transform that ends in one size, such as "
+            "RandomResizedCrop(224) or Resize((224, 224))"
+        )
+    return batch
 
 
 @dataclass(frozen=True)
@@ -24,7 +145,7 @@ class Images:
 
     store: Store
     fields: tuple[str, ...]
-    geometry: tuple[Geometry, ...]
+    how: PerImage
     decoder: Decoder
     seed: int
     replace_bad: bool
@@ -40,36 +161,34 @@ class Images:
 
     def decoded(self, index: int, data: bytes, draws: Draws) -> Any:
         """Return uint8 (height, width, 3), until the thread's next image; `draws` are of one."""
+        pixels = self.named(index, lambda: self.decoder(data, "it", self.scratch))
+        return self.sized(torch.from_numpy(pixels).permute(2, 0, 1), draws).numpy()
+
+    def named(self, index: int, work: Callable[[], Any]) -> Any:
+        """Do work on a sample, which its errors name."""
         try:
-            pixels = self.decoder(data, "it", self.scratch)
+            return work()
         except SampleError as error:
             why = str(error).removeprefix("it ")
-            raise SampleError(
-                f"sample {index} ({self.store.name(index)}) of {self.store.path} {why}"
-            ) from None
-        return self.sized(torch.from_numpy(pixels).permute(2, 0, 1), draws).numpy()
+            raise SampleError(f"{self.sample(index)} of {self.store.path} {why}") from None
+
+    def sample(self, index: int) -> str:
+        """Return what errors call a sample."""
+        return f"sample {index} ({self.store.name(index)})"
 
     def sized(self, image: torch.Tensor, draws: Draws) -> torch.Tensor:
         """Apply the geometry to (3, height, width); return (height, width, 3)."""
-        for step in self.geometry:
+        for step in self.how.geometry:
             image = step.image(image, draws)
         return image.permute(1, 2, 0)
 
-    def put(self, batch: Any, place: int, image: Any, index: int) -> None:
-        """Write an image into a batch of its shape.
-
-        Raises:
-            SampleError: it is of another shape.
-
-        """
-        if image.shape != batch.shape[1:]:
-            raise SampleError(
-                f"sample {index} ({self.store.name(index)}) is {image.shape[0]} x "
-                f"{image.shape[1]}, those before it {batch.shape[1]} x {batch.shape[2]}: give a "
-                "transform that ends in one size, such as RandomResizedCrop(224) or "
-                "Resize((224, 224))"
-            )
-        batch[place] = image
+    def region(self, height: int, width: int, draws: Draws) -> Region | None:
+        """Return what the geometry leaves of an image; None where only `sized` can do it."""
+        region: Region | None = Region.whole(height, width)
+        for step in self.how.geometry:
+            if region is not None:
+                region = step.region(region, draws)  # type: ignore[attr-defined]
+        return region
 
     def fields_of(self, step: Step, ids: list[int], space: Space) -> list[torch.Tensor]:
         """Return the fields of the samples that a step was given in the end."""
@@ -78,13 +197,19 @@ class Images:
 
 
 class ImageReader:
-    """Encoded images: decoded, brought to one size, and written into the batch."""
+    """Encoded images: decoded, brought to one size, and written into the batch.
+
+    JPEGs are decoded, cropped, resized, flipped and normalised in one pass where `fuses` says so;
+    other images step by step, to the same numbers that these steps give for the same pixels.
+    """
 
     fills = threads = True
     light = changes = False
 
     def __init__(self, images: Images) -> None:
         self.images = images
+        code = library() if fuses(images.decoder, images.how.geometry) else None
+        self._fused = FusedDecoder(code) if code is not None else None
 
     def __len__(self) -> int:
         return len(self.images.store)
@@ -104,16 +229,46 @@ class ImageReader:
     def fetch(self, step: Step, space: Space) -> Fetched:
         """Decode a batch."""
         draws = Draws(self.images.seed, step.epoch, step.draw_ids)
-        ids, replaced, batch = list(step.ids.tolist()), [], None
+        how, flips = self.images.how, self.images.how.flips(draws).tolist()
+        ids, replaced = list(step.ids.tolist()), []
+        batch = Batch(space, len(ids), how.table.dtype)
         for place, index in enumerate(ids):
-            image, ids[place], why = self.images.image(index, draws.one(place))
+            one, flip = draws.one(place), flips[place]
+            _, ids[place], why = self.images.pick(
+                index,
+                lambda other: self._write(batch, place, other, one, flip),  # noqa: B023
+            )
             replaced += [(index, why)] if why else []
-            if batch is None:
-                batch = space.take((len(ids), *image.shape), "u1")
-            self.images.put(batch, place, image, index)
         fields = self.images.fields_of(step, ids, space)
-        return Fetched((torch.from_numpy(batch), *fields), tuple(replaced))
+        pixels = torch.from_numpy(batch.array).view(how.dtype)
+        return Fetched((pixels, *fields), tuple(replaced))
 
     def present(self, value: Any) -> Any:
         """Images as (samples, channels, height, width), channels last in memory."""
         return shown(value)
+
+    def _write(self, batch: Batch, place: int, index: int, draws: Draws, flip: bool) -> None:
+        """Decode a sample into its place."""
+        images = self.images
+        data = images.store.payload(index)
+        region = images.named(index, lambda: self._region(data, draws))
+        if region is not None and self._fused is not None:
+            room = batch.room(place, region.shape, images.sample(index))
+            how = region, flip, images.how.table, room, images.decoder.strict
+            images.named(index, partial(self._fused.region, *how))
+            return
+        pixels = images.decoded(index, data, draws)
+        room = batch.room(place, pixels.shape[:2], images.sample(index))
+        pixels = pixels[:, ::-1] if flip else pixels
+        for channel, values in enumerate(images.how.table):
+            room[..., channel] = values[pixels[..., channel]]
+
+    def _region(self, data: bytes, draws: Draws) -> Region | None:
+        """Return what is wanted of an image that can be decoded in one pass; None of another."""
+        if self._fused is None or not data.startswith(_JPEG):
+            return None
+        header = self._fused.header(data)
+        check_pixels(header.width, header.height, self.images.decoder.max_pixels)
+        if not header.plain or self.images.decoder.turns(data):
+            return None
+        return self.images.region(header.height, header.width, draws)

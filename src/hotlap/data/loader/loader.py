@@ -46,7 +46,8 @@ class Loader:
         data: a `Store`, the path of one, a `TokenWindows`, or a map-style dataset.
         batch_size: samples of each rank's batch.
         transform: batched transforms (`hotlap.data.transforms`) in order, or one function of a
-            batch. They run on `device`; on encoded images leading geometry runs while decoding.
+            batch. They run on `device`; on encoded images leading geometry runs while decoding,
+            and where batches stay on the CPU so do a flip and a normalisation that follow it.
         shuffle: in a new order every epoch.
         seed: of order and transforms; the same on all ranks. By default 0, or the seed that
             `generator` began with.
@@ -129,10 +130,10 @@ class Loader:
         self._shuffle = shuffle
         self._ranks = rank, world_size
         self._limit = old.get("max_error_rate", max_error_rate)
-        geometry, rest = split(transform, self.dataset)
-        how = decoder or Decoder()
-        self._reader = reader_of(self.dataset, geometry, fields, how, collate_fn, seed, on_error)
-        to_device = device_decode_of(self._reader, how, self.device)
+        decoder = decoder or Decoder()
+        how, rest = split(transform, self.dataset, decoder, self.device)
+        self._reader = reader_of(self.dataset, how, fields, decoder, collate_fn, seed, on_error)
+        to_device = device_decode_of(self._reader, decoder, self.device)
         self._stage = Stage(self.device, rest, seed, to_device)
         self.sampler, self.batch_sampler = sampler, batch_sampler
         self._order = self._order_of(sampler if batch_sampler is None else batch_sampler)

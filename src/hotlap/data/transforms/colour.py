@@ -1,6 +1,7 @@
 """Transforms that keep an image's size."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -16,8 +17,12 @@ class RandomHorizontalFlip:
 
     def batch(self, images: torch.Tensor, labels: Labels, draws: Draws) -> Batch:
         """Flip those whose draw falls below `p`."""
-        chosen = torch.from_numpy(draws.uniform("flip")[:, 0] < self.p).to(images.device)
+        chosen = torch.from_numpy(self.chosen(draws)).to(images.device)
         return torch.where(chosen[:, None, None, None], images.flip(-1), images), labels
+
+    def chosen(self, draws: Draws) -> Any:
+        """Return which samples are mirrored, bool (samples,)."""
+        return draws.uniform("flip")[:, 0] < self.p
 
 
 @dataclass(frozen=True)
@@ -35,6 +40,11 @@ class Normalize:
         mean, std = (_channels(values, images.device) for values in (self.mean, self.std))
         out = images.to(torch.float32, copy=True).sub_(mean * scale).div_(std * scale)
         return out.to(self.dtype), labels
+
+    def table(self) -> torch.Tensor:
+        """Return what each value of a uint8 RGB pixel becomes: (3, 256) of `dtype`."""
+        values = torch.arange(256, dtype=torch.uint8).expand(1, 3, 1, 256)
+        return self.batch(values, None, Draws(0, 0, [0]))[0][0, :, 0].contiguous()
 
 
 def _channels(values: tuple[float, ...], device: torch.device) -> torch.Tensor:

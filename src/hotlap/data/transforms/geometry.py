@@ -8,6 +8,7 @@ from torch.nn import functional
 
 from hotlap.data.order import Draws
 from hotlap.data.transforms.base import Batch, Labels
+from hotlap.data.transforms.region import Region
 
 Size = int | tuple[int, int]
 
@@ -48,6 +49,11 @@ class Resize:
         del draws
         return resized(image[None], *self._target(*image.shape[-2:]))[0]
 
+    def region(self, region: Region, draws: Draws) -> Region | None:
+        """Return what `image` makes of a region."""
+        del draws
+        return region.resized(*self._target(*region.shape))
+
     def batch(self, images: torch.Tensor, labels: Labels, draws: Draws) -> Batch:
         """Resize a batch."""
         del draws
@@ -72,6 +78,14 @@ class CenterCrop:
         del draws
         return self._cropped(image)
 
+    def region(self, region: Region, draws: Draws) -> Region | None:
+        """Return what `image` makes of a region; None where it is to be padded."""
+        del draws
+        height, width = _pair(self.size)
+        if height > region.shape[0] or width > region.shape[1]:
+            return None
+        return region.cropped(*_middle(region.shape, (height, width)), height, width)
+
     def batch(self, images: torch.Tensor, labels: Labels, draws: Draws) -> Batch:
         """Crop a batch."""
         del draws
@@ -80,8 +94,7 @@ class CenterCrop:
     def _cropped(self, image: torch.Tensor) -> torch.Tensor:
         height, width = _pair(self.size)
         image = _padded(image, height, width)
-        top = round((image.shape[-2] - height) / 2.0)
-        left = round((image.shape[-1] - width) / 2.0)
+        top, left = _middle((image.shape[-2], image.shape[-1]), (height, width))
         return image[..., top : top + height, left : left + width]
 
 
@@ -98,6 +111,10 @@ class RandomResizedCrop:
         top, left, height, width = self.box(image.shape[-2], image.shape[-1], draws)
         crop = image[..., top : top + height, left : left + width]
         return resized(crop[None], *_pair(self.size))[0]
+
+    def region(self, region: Region, draws: Draws) -> Region | None:
+        """Return what `image` makes of a region."""
+        return region.cropped(*self.box(*region.shape, draws)).resized(*_pair(self.size))
 
     def batch(self, images: torch.Tensor, labels: Labels, draws: Draws) -> Batch:
         """Crop and resize each image of a batch on its own."""
@@ -128,6 +145,10 @@ class RandomResizedCrop:
 
 def _pair(size: Size) -> tuple[int, int]:
     return size if isinstance(size, tuple) else (size, size)
+
+
+def _middle(shape: tuple[int, int], size: tuple[int, int]) -> tuple[int, int]:
+    return round((shape[0] - size[0]) / 2.0), round((shape[1] - size[1]) / 2.0)
 
 
 def _padded(image: torch.Tensor, height: int, width: int) -> torch.Tensor:
