@@ -13,12 +13,16 @@ from hotlap.core.recipe import torch_version
 RESULTS = Path(__file__).parent / "results"
 
 
+def folder() -> Path:
+    """Where today's records of this machine lie."""
+    return RESULTS / f"{datetime.date.today().isoformat()}-{detect().fingerprint}"
+
+
 def write(name: str, command: str, rows: Any, summary: dict[str, Any]) -> Path:
     """Write `results/<date>-<machine>/<name>.json` and print the summary."""
     machine = detect()
-    folder = RESULTS / f"{datetime.date.today().isoformat()}-{machine.fingerprint}"
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{name}.json"
+    path = folder() / f"{name}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
     record = {
         "command": command,
         "machine": machine.summary(),

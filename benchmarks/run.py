@@ -10,6 +10,7 @@ from benchmarks import (
     optim,
     patch_parity,
     techniques,
+    tune_load,
 )
 from benchmarks.data import cold, scale, speed
 from benchmarks.parallel import kills, parity, plan, tune_ddp
@@ -24,6 +25,8 @@ patch_parity.main(6, 8, list(patch_parity.SCRIPTS))
 engine.main(60)
 optim.main("all")
 techniques.main(150, list(techniques.WORKLOADS))
+tune_load.main(False, 145, 3, list(tune_load.SCRIPTS))
+tune_load.main(True, 145, 3, list(tune_load.SCRIPTS))
 speed.main("jpeg")
 speed.main("raw")
 scale.main()

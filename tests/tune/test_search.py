@@ -280,6 +280,8 @@ def test_an_interrupt_at_any_race_keeps_what_was_measured(world: World, race: in
     assert result.final is None
     assert not result.confirmed
     assert list(result.chosen) == kept(result)
+    cut_short = [row.technique for row in result.outcomes if row.reason == "interrupted"]
+    assert cut_short == {2: ["cached_dataset"], 4: ["no_grad_eval"]}.get(race, [])
 
 
 def test_a_final_race_that_fails_leaves_the_recipe_unconfirmed(world: World) -> None:

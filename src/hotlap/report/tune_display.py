@@ -154,13 +154,22 @@ class TuneDisplay:
 
     def _states(self, most: int) -> list[Text]:
         """A line for each candidate: what it came to, or that it waits."""
-        rows = [Text(f"  {plain(row)}", STYLES.get(row.status, "dim")) for row in self._rows]
+        rows = [Text(f"  {_state(row)}", STYLES.get(row.status, "dim")) for row in self._rows]
         rows = rows[-max(1, most - 1) :]
         if self._waiting:
             waiting = f"  waiting: {', '.join(dict.fromkeys(self._waiting))}"
             rows.append(shortened(waiting, self._out.width))
             rows[-1].stylize("dim")
         return rows
+
+
+def _state(row: Outcome) -> str:
+    """A row in columns that stay where they are: status, technique, ratio, interval."""
+    figures = ""
+    if row.reported is not None:
+        e = row.reported.estimate
+        figures = f"{ratio(e.ratio):>8}  {interval(e)}"
+    return f"{row.status:15}{named(row.technique, row.values):28}{figures}".rstrip()
 
 
 def bar(estimate: Estimate, columns: int = BAR_COLUMNS) -> str:

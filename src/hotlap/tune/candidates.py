@@ -19,6 +19,9 @@ Chosen = dict[str, Values]
 
 REPLACING_MIN_GAIN = 0.1
 """Gain a technique must be able to give to be raced against one that is kept and excludes it."""
+OPTION_CHANCE = 0.3
+"""Chance that an option, which is no fault that was seen, gives anything: 3 of 10 in the records of
+benchmarks/techniques.py."""
 UNKNOWN_GAIN = 0.3
 """Share of a step that a technique without a symptom is taken to save when the order is chosen."""
 
@@ -93,7 +96,8 @@ class ScriptProfile:
         symptom = candidate.record.symptom
         if symptom is None:
             return UNKNOWN_GAIN
-        expected = symptom.expected * self.share(candidate.record)
+        chance = 1.0 if symptom.sure else OPTION_CHANCE
+        expected = chance * symptom.gives * self.share(candidate.record)
         if "num_workers" in candidate.values:
             expected = min(expected, 1.0 - 1.0 / (os.cpu_count() or 1))
         return expected

@@ -289,6 +289,14 @@ def race_candidate(state: TuneState, candidate: Candidate, remaining: int) -> No
     except HotlapError as error:
         state.best.ready()
         row = replace(row, status=Status.CRASHED, reason=str(error))
+    except KeyboardInterrupt:
+        settle_row(state, replace(row, reason=row.reason or "interrupted"), side)
+        raise
+    settle_row(state, row, side)
+
+
+def settle_row(state: TuneState, row: Outcome, side: Side) -> None:
+    """Make a winner the best so far, end any other, and record the row."""
     if row.status is Status.KEPT:
         adopt(state, row, side)
     else:
