@@ -16,6 +16,7 @@ from hotlap.cli.common import (
     stdin_copy,
     time_span,
 )
+from hotlap.cli.isolated import isolated
 from hotlap.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -90,12 +91,13 @@ def batch(ctx: click.Context, /, most: int | None, argument: str, memory: int, h
     from hotlap.report import batch_text
 
     plan = _plan(command, seed, argument, patience, Limits.here(memory, headroom))
+    kept = isolated(ctx, quiet=quiet or as_json)
     out = console(err=as_json)
     follow = batch_text.Follow(out, enabled=not (quiet or as_json))
     with follow.showing():
         found = Search(Orders(plan, most or 0, budget, steps), follow).run()
     if as_json:
-        print_json(found.to_json())
+        print_json(found.to_json() | {"isolation": kept.record()})
     else:
         batch_text.show(out, found, brief=quiet)
     ctx.exit(INTERRUPTED if found.interrupted else 0)

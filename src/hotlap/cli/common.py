@@ -41,11 +41,21 @@ def command_argument(function: Callable[..., Any]) -> Callable[..., Any]:
     return click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="CMD...")(function)
 
 
+def _writable(_: click.Context, __: click.Parameter, folders: tuple[str, ...]) -> None:
+    """Trials are started in several places: they find the directories in the environment."""
+    if folders:
+        already = os.environ.get("HOTLAP_WRITABLE", "")
+        os.environ["HOTLAP_WRITABLE"] = os.pathsep.join(filter(None, (already, *folders)))
+
+
 def common(function: Callable[..., Any]) -> Callable[..., Any]:
     """Options of every verb that runs the user's command."""
     for option in (
         click.option("--json", "as_json", is_flag=True, help="Print one JSON document."),
         click.option("-q", "--quiet", is_flag=True, help="Print the outcome alone."),
+        click.option("--writable", multiple=True, expose_value=False, callback=_writable,
+                     type=click.Path(exists=True, file_okay=False, resolve_path=True),
+                     metavar="DIR", help="A directory that trials write for real; repeatable."),
         click.option("--patience", default=120.0, show_default=True, metavar="SECONDS",
                      help="How long to wait for the first training step."),
     ):  # fmt: skip

@@ -15,6 +15,7 @@ from hotlap.cli.common import (
     print_json,
     stdin_copy,
 )
+from hotlap.cli.isolated import isolated
 
 if TYPE_CHECKING:
     from hotlap.lr.look import Ask, Found
@@ -48,13 +49,15 @@ def lr(ctx: click.Context, /, start: float, end: float, steps: int, optimizer: i
     ask.rates()  # a wrong range is said before anything runs
     if png is not None:
         _can_draw(png)
-    found = _looked(_setting(command, seed), ask, quiet=quiet or as_json)
+    setting = _setting(command, seed)
+    kept = isolated(ctx, quiet=quiet or as_json)
+    found = _looked(setting, ask, quiet=quiet or as_json)
     if png is not None and len(found.sweep.smoothed()) > 1:
         from hotlap.optim.curve import write_png
 
         write_png(found.sweep, png)
     if as_json:
-        print_json(lr_text.document(found))
+        print_json(lr_text.document(found) | {"isolation": kept.record()})
     else:
         lr_text.show(console(), found, brief=quiet)
     if found.failure:

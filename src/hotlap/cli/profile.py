@@ -17,6 +17,7 @@ from hotlap.cli.common import (
     print_json,
     time_span,
 )
+from hotlap.cli.isolated import isolated
 
 if TYPE_CHECKING:
     from hotlap.profile.look import Look
@@ -77,12 +78,13 @@ def profile(ctx: click.Context, /, steps: int | None, budget: float, layers: boo
     )
     if as_json:  # stdout is for the document
         setting = replace(setting, output=folder() / "profile.log")
+    kept = isolated(ctx, quiet=quiet or as_json)
     began = time.time()
     with progress(quiet=quiet) as said:
         said("waiting for the first step")
         seen = look(setting, _bounds(steps, budget, patience, layers=layers), said.steps)
         found = _profile(seen, setting, began, said)
-    document = plain(found.to_json())
+    document = plain(found.to_json()) | {"isolation": kept.record()}
     _keep(document)
     if as_json:
         print_json(document)

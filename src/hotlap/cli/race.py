@@ -13,6 +13,7 @@ from hotlap.cli.common import (
     stdin_copy,
     time_span,
 )
+from hotlap.cli.isolated import isolated
 from hotlap.core.errors import UsageError
 
 
@@ -80,7 +81,7 @@ def race(ctx: click.Context, max_slowdown: float | None, budget: float, min_effe
 
     if not ctx.meta["second"]:
         raise UsageError("two commands are needed", "hotlap race CMD_A... -- CMD_B...")
-    here = folder()
+    here, kept = folder(), isolated(ctx, quiet=quiet or as_json)
     pipe = stdin_copy(here)
     logs = [here / f"race-{letter}.log" for letter in "ab"]
     for log in logs:
@@ -106,7 +107,7 @@ def race(ctx: click.Context, max_slowdown: float | None, budget: float, min_effe
             side.close()
     commands = [side.setting.command for side in sides]
     if as_json:
-        print_json(race_text.document(result, commands))
+        print_json(race_text.document(result, commands) | {"isolation": kept.record()})
     else:
         race_text.show(console(), result, commands)
     if result.too_slow:

@@ -19,6 +19,7 @@ from hotlap.cli.common import (
     stdin_copy,
     time_span,
 )
+from hotlap.cli.isolated import isolated
 from hotlap.core.numerics import UNASKED, Numerics
 
 if TYPE_CHECKING:
@@ -95,6 +96,7 @@ def tune(ctx: click.Context, /, as_json: bool, quiet: bool, verbose: bool, recip
 
     config = _config(command, options)
     here, out, machine = folder(), console(err=as_json), detect()
+    kept = isolated(ctx, quiet=quiet or as_json)
     live = TuneDisplay(out, config, verbose=not quiet and not as_json)
     began = time.time()
     with live.showing():
@@ -103,7 +105,7 @@ def tune(ctx: click.Context, /, as_json: bool, quiet: bool, verbose: bool, recip
     written = write_recipe(result, recipe, machine)
     tune_html.write(here / "report.html", result, recipe_of(result, machine))
     if as_json:
-        print_json(tune_text.document(result, written))
+        print_json(tune_text.document(result, written) | {"isolation": kept.record()})
     else:
         if not result.timed and result.profile:
             run = Circumstances(began, Path.cwd(), "")

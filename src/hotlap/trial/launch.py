@@ -9,6 +9,7 @@ from typing import Any
 from hotlap.core.registry import technique
 from hotlap.core.spec import VARIABLE, Mode, Spec
 from hotlap.seam.moves import environment
+from hotlap.trial.isolation.reach_files import reach_files
 from hotlap.trial.isolation.removal import remove_tree
 from hotlap.trial.isolation.tiers import Isolation, Tier, isolation
 from hotlap.trial.warded import Streams, Warded
@@ -50,12 +51,13 @@ class Launched(Warded):
             setting = replace(setting, scratch=setting.scratch / folder.name)
         self.scratch = setting.scratch
         self.isolation = isolation(setting.scratch.parent) if setting.scratch else None
-        limits = _limits(self.isolation, setting.scratch, folder)
+        env = child_environment(setting, folder / "spec.json")
+        limits = _limits(self.isolation, setting, folder, env)
         spec = _spec(setting, control, folder, self.isolation)
         spec.write(folder / "spec.json")
         super().__init__(
             setting.command,
-            child_environment(setting, folder / "spec.json"),
+            env,
             folder,
             separate=setting.separate,
             streams=Streams(setting.stdin, setting.output),
@@ -70,12 +72,16 @@ class Launched(Warded):
             remove_tree(self.scratch)
 
 
-def _limits(how: Isolation | None, scratch: Path | None, folder: Path) -> dict[str, Any]:
+def _limits(
+    how: Isolation | None, setting: Setting, folder: Path, env: Mapping[str, str]
+) -> dict[str, Any]:
     """What the supervisor does to the trial's first process before it starts the command."""
+    scratch = setting.scratch
     if how is None or scratch is None:
         return {}
     if how.tier is Tier.OVERLAY:
-        return {"layout": how.layout(scratch, folder).to_json()}
+        files = reach_files(setting.command, BOOT, env, os.environ)
+        return {"layout": how.layout(scratch, folder, files).to_json()}
     scratch.mkdir(parents=True)
     if how.tier is Tier.LANDLOCK:
         return {"writable": how.writable_paths(scratch, folder)}

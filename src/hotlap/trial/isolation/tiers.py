@@ -6,7 +6,8 @@ import os
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ class Tier(StrEnum):
 
 
 _MEANING = {
-    Tier.OVERLAY: "every write of a trial goes to a layer of its own, removed at its end",
+    Tier.OVERLAY: "each trial writes to a layer of its own, removed at its end",
     Tier.LANDLOCK: (
         "writes by Python go to a scratch folder; the kernel refuses all other writes outside of "
         "temporary folders and caches (--writable DIR allows one more)"
@@ -89,8 +90,10 @@ class Isolation:
                 pending += [entry.path for entry in os.scandir(path) if not entry.is_symlink()]
         return found
 
-    def layout(self, scratch: Path, folder: Path) -> Layout:
+    def layout(self, scratch: Path, folder: Path, files: Mapping[str, str] | None = None) -> Layout:
         """The mounts of one trial: `scratch` is its own and real, `folder` holds its spec.
+
+        `files` are the paths and texts of files that only the trial sees.
 
         The directory around `scratch`, with the layers in it, shows only `scratch` inside.
         """
@@ -103,7 +106,8 @@ class Isolation:
         layers = folder if self.layers_in_temp else scratch
         needed = (*cover, os.path.realpath(Path.home()))
         planner = Planner(mounts(), cover, keep, self.privileged, subdirectories)
-        return planner.layout(str(layers / "layers"), shared, needed)
+        planned = planner.layout(str(layers / "layers"), shared, needed)
+        return replace(planned, files=dict(files or {}))
 
 
 def isolation(scratch: Path) -> Isolation:

@@ -1,0 +1,63 @@
+"""What a verb says of its trials' isolation: one line at the start, changed files at the end."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hotlap.cli.common import FOLDER, folder
+
+if TYPE_CHECKING:
+    from hotlap.trial.isolation.tiers import Isolation
+    from hotlap.trial.witness import Tree
+
+_NAMED = 20
+
+
+@dataclass
+class Isolated:
+    """The isolation of a verb's trials, and which of the user's files changed all the same."""
+
+    isolation: "Isolation"
+    before: "Tree | None"
+    quiet: bool
+    changed: tuple[str, ...] = field(default=(), init=False)
+    looked: bool = field(default=False, init=False)
+
+    def record(self) -> dict[str, Any]:
+        """For the `--json` document."""
+        self._look()
+        return self.isolation.to_json() | {"changed": list(self.changed)}
+
+    def name_changes(self) -> None:
+        """Print each file that changed for real."""
+        self._look()
+        if not self.changed:
+            return
+        click.echo(f"hotlap: {len(self.changed)} of your files changed during this run:", err=True)
+        for path in self.changed[:_NAMED]:
+            click.echo(f"  {path}", err=True)
+        if len(self.changed) > _NAMED:
+            click.echo(f"  and {len(self.changed) - _NAMED} more", err=True)
+
+    def _look(self) -> None:
+        if self.before is not None and not self.looked:
+            from hotlap.trial.witness import changed, tree_hash
+
+            self.looked = True
+            self.changed = changed(self.before, tree_hash(Path.cwd(), [str(FOLDER)]))
+
+
+def isolated(ctx: click.Context, *, quiet: bool) -> Isolated:
+    """Choose and test the isolation; say it, and at the verb's end what slipped through."""
+    from hotlap.trial.isolation.tiers import Tier, isolation
+    from hotlap.trial.witness import tree_hash
+
+    found = isolation(folder() / "scratch")
+    if not quiet:
+        click.echo(found.line(), err=True)
+    watched = found.tier in (Tier.GUARD, Tier.OFF)
+    seen = Isolated(found, tree_hash(Path.cwd(), [str(FOLDER)]) if watched else None, quiet)
+    ctx.call_on_close(seen.name_changes)
+    return seen
