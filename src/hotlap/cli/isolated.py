@@ -51,7 +51,8 @@ class Isolated:
 
 def isolated(ctx: click.Context, *, quiet: bool) -> Isolated:
     """Choose and test the isolation; say it, and at the verb's end what slipped through."""
-    from hotlap.trial.isolation.tiers import Tier, isolation
+    from hotlap.core.spec import Tier
+    from hotlap.trial.isolation.tiers import isolation
     from hotlap.trial.witness import tree_hash
 
     found = isolation(folder() / "scratch")

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 VARIABLE = "HOTLAP_SPEC"
+REACHED = "reached"
+"""The folder beside the spec in which each process that was reached leaves a file."""
 
 
 class Mode(StrEnum):
@@ -18,14 +20,23 @@ class Mode(StrEnum):
     LR = "lr"
 
 
+class Tier(StrEnum):
+    """How trials are kept from the user's files: from the strongest way to none."""
+
+    OVERLAY = "overlay"
+    LANDLOCK = "landlock"
+    GUARD = "guard"
+    OFF = "off"
+
+
 @dataclass(frozen=True)
 class Spec:
     """One trial's orders.
 
     `techniques` maps ids to the values of their choices. `scratch` is a folder of the trial's own
-    (empty: there is none). Where `guarded`, Python's writes go there; `keep` are folders written
-    for real all the same, `cover` folders guarded even below a kept one. `options` belong to the
-    mode.
+    (empty: there is none), `tier` how it is isolated. Where a guard redirects Python's writes,
+    `keep` are folders written for real all the same, `cover` folders guarded even below a kept
+    one. `options` belong to the mode.
     """
 
     trial: str
@@ -34,7 +45,7 @@ class Spec:
     techniques: dict[str, dict[str, Any]] = field(default_factory=dict)
     seed: int | None = None
     scratch: str = ""
-    guarded: bool = False
+    tier: Tier = Tier.OFF
     keep: tuple[str, ...] = ()
     cover: tuple[str, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
@@ -47,6 +58,6 @@ class Spec:
     def read(path: str) -> "Spec":
         """Read the orders inside a trial's process."""
         raw = json.loads(Path(path).read_text())
-        raw["mode"] = Mode(raw["mode"])
+        raw["mode"], raw["tier"] = Mode(raw["mode"]), Tier(raw["tier"])
         raw |= {name: tuple(raw[name]) for name in ("keep", "cover")}
         return Spec(**raw)

@@ -10,10 +10,10 @@ import os
 import random
 import sys
 from collections.abc import Iterable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any
 
-from hotlap.core.spec import Mode, Spec
+from hotlap.core.spec import REACHED, Mode, Spec, Tier
 from hotlap.seam.hook import when_imported
 from hotlap.seam.wire import Wire
 
@@ -21,7 +21,13 @@ from hotlap.seam.wire import Wire
 def boot(path: str) -> None:
     """Called by sitecustomize in every Python process of a trial."""
     spec = Spec.read(path)
-    if spec.guarded:
+    with suppress(OSError):
+        os.close(os.open(f"{os.path.dirname(path)}/{REACHED}/{os.getpid()}", os.O_CREAT, 0o600))
+    if spec.tier is Tier.OVERLAY:
+        from hotlap.seam.guard.crossing import install as let_renames_cross
+
+        let_renames_cross()
+    elif spec.tier is not Tier.OFF:
         from hotlap.seam.guard import default_keep, install
 
         install(spec.scratch, [*default_keep(), *spec.keep], spec.cover)

@@ -17,6 +17,7 @@ from hotlap.trial.channel import Channel, Message
 from hotlap.trial.launch import Launched, Setting
 from hotlap.trial.warded import Warded
 
+BEFORE_TRAINING = {"hello", "torch", "backward", "gone", "broken"}
 OnMessage = Callable[[Message | None], bool]
 
 
@@ -44,15 +45,20 @@ def attend(setting: Setting, on_message: OnMessage) -> int:
 
 
 def _until_over(launched: Launched, channel: Channel, on_message: OnMessage) -> int:
+    trains = False
     while True:
         code = launched.exit_code()
         try:
-            if on_message(channel.messages.get(timeout=0.05)):
+            message = channel.messages.get(timeout=0.05)
+            trains = trains or message.type not in BEFORE_TRAINING
+            if on_message(message):
                 return 0
         except queue.Empty:
             if code is not None:
                 return code
             on_message(None)
+            if not trains:
+                launched.check_reached()
 
 
 @contextmanager

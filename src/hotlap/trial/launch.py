@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from hotlap.core.registry import technique
-from hotlap.core.spec import VARIABLE, Mode, Spec
+from hotlap.core.spec import REACHED, VARIABLE, Mode, Spec, Tier
 from hotlap.seam.moves import environment
 from hotlap.trial.isolation.reach_files import reach_files
 from hotlap.trial.isolation.removal import remove_tree
-from hotlap.trial.isolation.tiers import Isolation, Tier, isolation
+from hotlap.trial.isolation.tiers import Isolation, isolation
+from hotlap.trial.unreached import UnreachedCheck
 from hotlap.trial.warded import Streams, Warded
 
 BOOT = Path(__file__).parent.parent / "seam" / "boot"
@@ -52,6 +53,7 @@ class Launched(Warded):
         self.scratch = setting.scratch
         self.isolation = isolation(setting.scratch.parent) if setting.scratch else None
         env = child_environment(setting, folder / "spec.json")
+        (folder / REACHED).mkdir()
         limits = _limits(self.isolation, setting, folder, env)
         spec = _spec(setting, control, folder, self.isolation)
         spec.write(folder / "spec.json")
@@ -64,6 +66,16 @@ class Launched(Warded):
             tidy=[self.scratch] if self.scratch else [],
             isolation=limits,
         )
+        self._unreached = UnreachedCheck(self.warden, folder / REACHED)
+
+    def check_reached(self) -> None:
+        """Look whether a process of a trial trains where hotlap cannot see it.
+
+        Raises:
+            NotReachedError: one does, so that its first step will never be reported.
+        """
+        if self.scratch is not None:
+            self._unreached.look()
 
     def end(self) -> None:
         """End the trial, and remove what it wrote."""
@@ -96,7 +108,7 @@ def _spec(setting: Setting, control: str, folder: Path, how: Isolation | None) -
         techniques={name: dict(values) for name, values in setting.techniques.items()},
         seed=setting.seed,
         scratch=str(setting.scratch or ""),
-        guarded=how is not None and how.tier in (Tier.LANDLOCK, Tier.GUARD),
+        tier=how.tier if how else Tier.OFF,
         keep=(str(folder), *(how.writable if how else ())),
         cover=(str(Path.cwd()),),
         options=dict(setting.options),

@@ -51,8 +51,8 @@ class Reach:
         if "hello" not in self._seen:
             what = "no Python process with torch was seen"
             hint = (
-                "does the script import torch? `python -I`, `-E`, `-S` and cleared environments "
-                "keep hotlap out"
+                "does the script import torch? `python -S` keeps hotlap out; without the overlay "
+                "tier `python -I`, `-E` and cleared environments do as well"
             )
         elif "backward" not in self._seen:
             what = "torch was imported, but no backward pass was seen"

@@ -142,6 +142,7 @@ class Trial:
         self._ranks.tick()
         if first:
             self._reach.see(None)
+            self.launched.check_reached()
 
     def processes(self) -> list[psutil.Process]:
         """Every live process of the trial, the warden left out."""

@@ -1,19 +1,23 @@
 """Each tier on this machine, against what a trial may do to the files beside it."""
 
+import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from hotlap.core.errors import UsageError
-from hotlap.core.spec import Mode
+from hotlap.core.spec import Mode, Tier
 from hotlap.trial.attend import attend
-from hotlap.trial.isolation import tiers
-from hotlap.trial.isolation.tiers import FORCED, Tier, isolation
+from hotlap.trial.isolation.tiers import FORCED, isolation
 from hotlap.trial.launch import Setting
 from hotlap.trial.witness import changed, tree_hash
 
 HARM = "echo more >> mine; rm -rf folder; mkdir folder; echo new > folder/new; cat folder/new mine"
+
+
+Force = Callable[[Tier], None]
 
 
 @pytest.fixture
@@ -34,17 +38,8 @@ def run(project: Path, command: str) -> tuple[int, str]:
     return attend(setting, lambda _: False), output.read_text()
 
 
-def need(tier: Tier, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(FORCED, tier)
-    tiers._chosen.cache_clear()
-    try:
-        isolation(Path.cwd() / ".hotlap" / "scratch")
-    except UsageError as error:
-        pytest.skip(str(error))
-
-
-def test_an_overlay_takes_what_a_shell_does(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    need(Tier.OVERLAY, monkeypatch)
+def test_an_overlay_takes_what_a_shell_does(project: Path, force: Force) -> None:
+    force(Tier.OVERLAY)
     before = tree_hash(project, [".hotlap"])
     code, said = run(project, HARM)
     assert (code, said) == (0, "new\nmine\nmore\n")
@@ -52,21 +47,21 @@ def test_an_overlay_takes_what_a_shell_does(project: Path, monkeypatch: pytest.M
     assert not list((project / ".hotlap" / "scratch").iterdir())
 
 
-def test_layers_are_not_seen_inside(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    need(Tier.OVERLAY, monkeypatch)
+def test_layers_are_not_seen_inside(project: Path, force: Force) -> None:
+    force(Tier.OVERLAY)
     code, said = run(project, "find .hotlap -name layers; ls .hotlap/scratch | wc -l")
     assert (code, said) == (0, "1\n")
 
 
-def test_the_temporary_folder_is_shared(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    need(Tier.OVERLAY, monkeypatch)
+def test_the_temporary_folder_is_shared(project: Path, force: Force) -> None:
+    force(Tier.OVERLAY)
     with tempfile.TemporaryDirectory() as folder:
         assert run(project, f"echo real > {folder}/file")[0] == 0
         assert Path(folder, "file").read_text() == "real\n"
 
 
-def test_landlock_refuses_and_says_so(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    need(Tier.LANDLOCK, monkeypatch)
+def test_landlock_refuses_and_says_so(project: Path, force: Force) -> None:
+    force(Tier.LANDLOCK)
     before = tree_hash(project, [".hotlap"])
     code, said = run(project, HARM)
     assert "ermission denied" in said
@@ -74,8 +69,8 @@ def test_landlock_refuses_and_says_so(project: Path, monkeypatch: pytest.MonkeyP
     assert changed(before, tree_hash(project, [".hotlap"])) == ()
 
 
-def test_without_isolation_the_harm_is_real(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    need(Tier.OFF, monkeypatch)
+def test_without_isolation_the_harm_is_real(project: Path, force: Force) -> None:
+    force(Tier.OFF)
     before = tree_hash(project, [".hotlap"])
     assert run(project, HARM)[0] == 0
     assert set(changed(before, tree_hash(project, [".hotlap"]))) == {
@@ -89,7 +84,28 @@ def test_an_unknown_tier_is_refused(project: Path, monkeypatch: pytest.MonkeyPat
         isolation(project)
 
 
-def test_what_is_tried_leaves_nothing(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    need(Tier.OVERLAY, monkeypatch)
+def test_what_is_tried_leaves_nothing(project: Path, force: Force) -> None:
+    force(Tier.OVERLAY)
     assert [path.name for path in project.rglob("*") if "probe" in path.name] == []
     assert not list((project / ".hotlap" / "scratch").iterdir())
+
+
+RENAMES = """
+import os, pathlib, tempfile
+os.rename("folder", "moved")
+print(pathlib.Path("moved/old").read_text(), os.path.exists("folder"))
+handle, name = tempfile.mkstemp()
+os.write(handle, b"fresh")
+os.replace(name, "mine")
+print(open("mine").read(), os.path.exists(name), sorted(os.listdir()))
+"""
+
+
+def test_renames_cross_as_they_do_outside(project: Path, force: Force) -> None:
+    force(Tier.OVERLAY)
+    (project / "rename.py").write_text(RENAMES)
+    code, said = run(project, f"{sys.executable} rename.py")
+    assert not code, said
+    assert said.split("\n")[0] == "old"
+    assert "fresh False ['.hotlap', 'mine', 'moved', 'rename.py']" in said
+    assert (project / "mine").read_text() == "mine\n"

@@ -2,7 +2,8 @@
 
 Python imports `sitecustomize` at start from the first folder of its path that has one. hotlap puts
 this folder first on PYTHONPATH, so launchers, `-m`, spawned ranks and loader workers are covered by
-one mechanism. Only `python -I`, `-E` and `-S` stay out of reach.
+one mechanism. Where the environment is cleared or ignored (`env -i`, `python -I`), a `.pth` file in
+the trial's overlay leads here. `python -S` stays out of reach.
 """
 
 import os

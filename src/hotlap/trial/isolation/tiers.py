@@ -8,11 +8,11 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from hotlap.core.errors import UsageError
+from hotlap.core.spec import Tier
 from hotlap.seam.guard.roots import default_keep
 from hotlap.trial.isolation import landlock, namespace
 from hotlap.trial.isolation.layout import Layout, Planner, below, mounts, subdirectories
@@ -21,15 +21,6 @@ from hotlap.trial.isolation.removal import remove_tree
 FORCED = "HOTLAP_ISOLATION"
 WRITABLE = "HOTLAP_WRITABLE"
 _PROBE_SECONDS = 20.0
-
-
-class Tier(StrEnum):
-    """From the strongest to none."""
-
-    OVERLAY = "overlay"
-    LANDLOCK = "landlock"
-    GUARD = "guard"
-    OFF = "off"
 
 
 _MEANING = {

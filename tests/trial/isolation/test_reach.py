@@ -1,0 +1,76 @@
+"""A training process is reached whatever its environment, or the trial ends with the reason."""
+
+import sys
+import sysconfig
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hotlap.core.errors import NotReachedError
+from hotlap.core.spec import Mode, Tier
+from hotlap.profile.look import Bounds, look
+from hotlap.trial.isolation.reach_files import NAME, reach_files
+from hotlap.trial.launch import BOOT, Setting
+
+SITE = sysconfig.get_path("purelib")
+TRAIN = """
+import sys, time
+sys.path.append({site!r})
+import torch
+model = torch.nn.Linear(4, 4)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+open("last.pt", "w").write("a trial's")
+for _ in range({steps}):
+    model(torch.randn(2, 4)).sum().backward()
+    optimizer.step()
+time.sleep({rest})
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, force: Callable[[Tier], None]) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "last.pt").write_text("mine")
+    force(Tier.OVERLAY)
+    return tmp_path
+
+
+def profile(project: Path, command: str, rest: int = 0) -> int:
+    (project / "train.py").write_text(TRAIN.format(site=SITE, steps=400, rest=rest))
+    setting = Setting(
+        ("sh", "-c", command), Mode.PROFILE, scratch=project / ".hotlap" / "scratch",
+        output=project / "log",
+    )  # fmt: skip
+    return look(setting, Bounds(steps=20, dataset=False)).payload["steps"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "env -i {python} train.py",
+        "PYTHONPATH=/nowhere {python} train.py",
+        "{python} -I train.py",
+        "{python} -c 'import subprocess, sys;"
+        ' subprocess.run([sys.executable, "train.py"], env={{}}, check=True)\'',
+    ],
+)
+def test_cleared_environments_are_reached(project: Path, command: str) -> None:
+    assert profile(project, command.format(python=sys.executable)) > 0
+    assert (project / "last.pt").read_text() == "mine"
+
+
+def test_a_process_out_of_reach_ends_the_trial(project: Path) -> None:
+    with pytest.raises(NotReachedError, match="trains without hotlap"):
+        profile(project, f"{sys.executable} -S train.py", rest=60)
+    assert (project / "last.pt").read_text() == "mine"
+
+
+def test_the_file_names_what_the_environment_would() -> None:
+    env = {"HOTLAP_SPEC": "/x/spec.json", "PYTHONPATH": "/boot", "HOME": "/home/ann"}
+    files = reach_files((sys.executable,), BOOT, env, {"HOME": "/home/ann"})
+    text = files[str(Path(SITE).resolve() / NAME)]
+    assert "/x/spec.json" in text
+    assert str(BOOT) in text
+    assert "/home/ann" not in text
+    assert text.count("\n") == 1
