@@ -1,9 +1,10 @@
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from hotlap.profile.findings import advised, proposed, seen_in
-from hotlap.profile.model import Line
+from hotlap.profile.model import NO_BOUND, Line
 
 STEP = 0.02
 
@@ -86,14 +87,14 @@ ZEROED = {"zero_grad_false": True}
 AT_ZERO_GRAD = {"zero_grad": "train.py:7"}
 
 
-def test_zeroed_gradients_are_bounded_by_what_was_sampled_on_their_line():
+def test_zeroed_gradients_are_bounded_by_their_phases_and_expected_by_their_line():
     lines = {"optimizer": [("train.py:7", 0.25), ("train.py:9", 0.75)]}
     found = proposed(
         seen({"optimizer": 0.2, "backward": 0.4}, lines, places=AT_ZERO_GRAD, **ZEROED)
     )
     (remedy,) = [r for f in found for r in f.remedies if r.id == "grads_to_none"]
     assert remedy.place == "train.py:7"
-    assert remedy.most == pytest.approx(1 / (1 - 3 * 0.25 * 0.2))
+    assert remedy.most == pytest.approx(1 / (1 - 0.6))
     assert remedy.expected == pytest.approx(3 * 0.25 * 0.2)
 
 
@@ -116,8 +117,56 @@ def test_page_faults_are_told_with_their_part_of_the_step():
     (finding,) = [f for f in proposed(whole) if "keep_heap" in ids([f])]
     assert finding.what == "page faults: 8% of a step, 1.6 ms"
     assert finding.place == "train.py:5"
-    assert finding.most == pytest.approx(1 / 0.92)
+    assert finding.most == NO_BOUND
+    assert not finding.problem
 
 
 def test_a_few_page_faults_are_left_alone():
     assert "keep_heap" not in ids(proposed(seen({}, faults=0.04, page_faults=False)))
+
+
+OPTIONS = {"model": True, "float32_model": True, "fast_half": True, "compiler": True}
+
+
+def test_options_are_no_problems_and_bounded_by_the_measured_share():
+    found = proposed(seen({"rest": 0.14}, places={"model": "train.py:5"}, **OPTIONS))
+    assert {f.problem for f in found} == {False}
+    remedies = {r.id: r for f in found for r in f.remedies}
+    assert {"cpu_threads", "mixed_precision", "fused_pointwise"} <= set(remedies)
+    assert remedies["fused_pointwise"].most == pytest.approx(1 / 0.14)
+    assert remedies["cpu_threads"].most == NO_BOUND
+
+
+def test_a_wait_for_data_is_a_problem_from_a_tenth_of_the_step():
+    for share, problem in ((0.08, False), (0.3, True)):
+        whole = seen({"data": share}, {"data": [("train.py:9", 1.0)]})
+        (finding,) = [f for f in proposed(whole) if "cached_dataset" in ids([f])]
+        assert finding.problem is problem
+        assert finding.most == pytest.approx(1 / (1 - share))
+
+
+def test_workers_that_share_the_cores_leave_the_wait_for_data_without_a_bound():
+    lines = {"data": [("train.py:9", 1.0)]}
+    for workers, most in ((0, 2.0), (2, NO_BOUND)):
+        found = proposed(seen({"data": 0.5}, lines, loader_workers=workers))
+        assert {f.most for f in found if "cached_dataset" in ids([f])} == {most}
+
+
+def with_calls(**shares: float) -> Any:
+    calls = tuple((f"{name.replace('_', '.')}()", share) for name, share in shares.items())
+    whole = seen({"rest": 0.5})
+    return replace(whole, lines={"rest": (Line("train.py:21", "", "a; b", 1.0, calls),)})
+
+
+def test_the_call_that_blocks_is_named_not_its_line():
+    found = advised(with_calls(os_fsync=0.8, loss_item=0.2), {}, frozenset())
+    (finding,) = [f for f in found if "blocking_call" in ids([f])]
+    assert finding.what == "`os.fsync()` in the step: 40% of a step, 8.0 ms"
+    assert finding.place == "train.py:21"
+    assert finding.most == pytest.approx(1 / 0.6)
+    assert finding.problem
+
+
+def test_a_call_that_computes_does_not_block():
+    found = advised(with_calls(loss_item=0.9), {}, frozenset())
+    assert "blocking_call" not in ids(found)

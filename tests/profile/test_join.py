@@ -76,7 +76,7 @@ def test_work_that_autograd_follows_costs_its_part_of_the_backward_pass(script):
     assert both.seconds == pytest.approx(0.002 + 0.006 * 0.5)
     assert both.estimated == pytest.approx(0.003)
     assert dict(both.by_phase)["backward"] == pytest.approx(0.003)
-    assert both.cost == "5 ms of 14.2 ms, its backward part estimated"
+    assert both.cost == "5.0 ms of 14.2 ms, its backward part estimated"
 
 
 def test_the_backward_part_is_never_more_than_the_backward_pass(script):

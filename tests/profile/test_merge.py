@@ -32,7 +32,7 @@ def waiting(place="train.py:1", technique="loader_workers"):
 def test_a_spot_becomes_a_finding_with_its_cost(script):
     found = merged([], [costed(script, 2, 0.002)], script.parent)
     (finding,) = found.findings
-    assert finding.what == "it waits: 20% of a step, 2 ms"
+    assert finding.what == "it waits: 20% of a step, 2.0 ms"
     assert (finding.place, finding.text) == ("train.py:2", "line two")
     assert finding.most == pytest.approx(1.25)
     assert finding.remedies[0].id == "host_sync"
@@ -78,7 +78,7 @@ def test_what_is_estimated_is_called_so(script):
     part = (("forward", 0.001), ("backward", 0.002))
     spot = replace(costed(script, 2, 0.003), by_phase=part, estimated=0.002)
     (finding,) = merged([], [spot], script.parent).findings
-    assert finding.what == "it waits: 30% of a step, 3 ms, its backward part estimated"
+    assert finding.what == "it waits: 30% of a step, 3.0 ms, its backward part estimated"
     assert finding.most == pytest.approx(1 / 0.7)
 
 

@@ -102,7 +102,7 @@ def test_it_joins_the_other_remedies_of_the_wait(photos, tmp_path):
     names = [remedy.id for remedy in waits.remedies]
     assert {"packed_dataset", "loader_workers"} <= set(names)
     (alone,) = with_packing([], seen, tmp_path)
-    assert alone.what == "waiting for data: 80% of a step, 80 ms"
+    assert alone.what == "waiting for data: 80% of a step, 80.0 ms"
     assert alone.remedies[0].lines[0].startswith("hotlap pack photos packed")
 
 

@@ -54,22 +54,21 @@ def test_other_warnings_are_left_alone():
 
 
 @pytest.mark.parametrize(
-    ("mean", "std", "spread", "is_raw"),
+    ("least", "most", "whole", "is_raw"),
     [
-        (0.0, 1.0, 1.0, False),
-        (0.45, 0.25, 1.3, False),
-        (-4.0, 4.5, 2.0, False),
-        (0.13, 0.31, 90.0, False),
-        (127.0, 73.0, 1.1, True),
-        (4.9, 6.0, 1.0, True),
-        (0.0, 0.001, 1.0, True),
-        (0.1, 1.0, 5000.0, True),
-        (20.0, 1.0, 1.0, True),
-        (0.0, 0.0, 1.0, False),
+        (0.0, 255.0, True, True),
+        (3.0, 251.0, True, True),
+        (0.0, 255.0, False, False),  # pixels that were interpolated, or noise as large
+        (-3.1, 3.2, False, False),
+        (0.0, 1.0, True, False),  # binary features
+        (0.0, 9.0, True, False),  # counts
+        (0.0, 0.02, False, False),  # row-normalised features
+        (-160.0, 158.0, False, False),  # the noisiest inputs of a diffusion model
+        (0.0, 5000.0, True, False),
     ],
 )
-def test_raw_inputs(mean, std, spread, is_raw):
-    assert bool(raw({"mean": mean, "std": std, "spread": spread})) is is_raw
+def test_raw_inputs(least, most, whole, is_raw):
+    assert bool(raw({"least": least, "most": most, "whole": whole})) is is_raw
     assert raw({}) == ""
 
 
@@ -79,7 +78,7 @@ def test_sights_become_spots_with_their_line(tmp_path):
     bias = {"layer": "0", "kind": "Conv2d", "place": "train.py:1", "norm": "1"}
     seen = payload(
         retained=[holder],
-        modules={"bias_before_norm": [bias], "input": {"mean": 99.0, "std": 50.0, "spread": 1.0}},
+        modules={"bias_before_norm": [bias], "input": {"least": 0.0, "most": 255.0, "whole": 1.0}},
         warnings=[{"text": SHOWN["anomaly_on"], "place": "train.py:2"}],
     )
     found = {(spot.technique, spot.line) for spot in sights(seen, tmp_path)}

@@ -58,7 +58,7 @@ def test_a_partial_profile_says_so_and_why():
 
 
 def test_nothing_found():
-    assert "nothing found" in printed(profile(findings=()))
+    assert "No problem found" in printed(profile(findings=()))
 
 
 def test_what_has_no_figure_is_given_none():
@@ -80,9 +80,9 @@ def test_waiting_for_data_is_to_be_raced_with_its_bound():
         for name in ("loader_workers", "python_transforms")
     )
     data = Finding("waiting for data", "train.py:3", "", 0.5, 2.0, remedies)
-    text = printed(profile(findings=(data,)))
-    assert "race it: hotlap tune --only loader_workers CMD" in text
-    assert "at most 2.00x, if data were free" in text
+    text = printed(profile(findings=(data,), command="python 'my train.py'"))
+    assert "hotlap tune --only loader_workers python 'my train.py'" in text
+    assert "waiting for data (at most 2.00x)" in text
     assert "race it" not in printed(profile())
 
 
@@ -137,3 +137,14 @@ def test_layers_have_their_table_and_their_worst():
 def test_steps_that_vary_manifold_are_warned_of():
     assert "steps vary 10-fold" in printed(profile(step_p10=0.0136, step_p90=0.136))
     assert "vary" not in printed(profile())
+
+
+def test_problems_and_options_are_two_lists():
+    option = finding("forward and backward: 86% of a step, 8 ms", "train.py:5", 7.14, problem=False)
+    text = printed(profile(findings=(finding(), option)))
+    problems, _, options = text.partition("Worth racing")
+    assert "1. the optimizer: 12%" in problems
+    assert "forward and backward: 86%" in options
+    assert "fused_optimizer: one kernel (at most 7.14x)" in options
+    assert "hotlap tune --only fused_optimizer CMD" in options
+    assert "No problem found" in printed(profile(findings=(option,)))

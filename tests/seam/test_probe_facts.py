@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch.utils.data import ConcatDataset, DataLoader, Dataset, Subset, TensorDataset, random_split
 
+from hotlap.seam.probe.facts import optimizer_facts
 from hotlap.seam.probe.loaders import Loaders
 
 
@@ -80,3 +81,15 @@ def test_loaders_that_compare_equal_or_have_no_hash_are_told_apart():
     assert known.known(other).kind.batch_size == 2
     del one
     assert [kind.batch_size for kind in known.kinds] == [2]
+
+
+@pytest.mark.parametrize("sparse", [True, False])
+def test_sparse_gradients_have_no_fused_optimizer(sparse):
+    embedding = torch.nn.Embedding(9, 4, sparse=sparse)
+    optimizer = torch.optim.SGD(embedding.parameters(), lr=0.1)
+    embedding(torch.tensor([1, 2])).sum().backward()
+    by_gradient = optimizer_facts([optimizer], [])
+    optimizer.zero_grad()
+    by_layer = optimizer_facts([optimizer], [embedding])
+    for found in (by_gradient, by_layer):
+        assert found["optimizer_unfused"] is not sparse

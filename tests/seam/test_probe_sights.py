@@ -210,8 +210,11 @@ def test_sizes_that_are_no_multiple_of_eight():
 def test_statistics_of_what_the_first_layer_with_weights_is_given():
     x, y = data(64, 4)
     found = train(nn.Sequential(nn.Identity(), *linear()), x * 50 + 100, y)["modules"]["input"]
-    assert found["mean"] == pytest.approx((x * 50 + 100).mean().item(), rel=1e-4)
-    assert found["std"] == pytest.approx((x * 50).std().item(), rel=1e-4)
+    assert found["least"] == pytest.approx((x * 50 + 100).min().item())
+    assert found["most"] == pytest.approx((x * 50 + 100).max().item())
+    assert not found["whole"]
+    pixels = torch.randint(0, 256, (64, 4)).float()
+    assert train(nn.Sequential(*linear()), pixels, y)["modules"]["input"]["whole"]
 
 
 def test_a_model_that_normalises_itself_is_given_raw_inputs_rightly():

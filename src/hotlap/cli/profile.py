@@ -1,6 +1,7 @@
 """`hotlap profile`."""
 
 import json
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -119,7 +120,7 @@ def _profile(seen: "Look", setting: "Setting", began: float, said: "Progress") -
     except (HotlapError, KeyboardInterrupt):  # the profile is worth showing without them
         measured = None
     said("reading the source")
-    run = Circumstances(began, Path.cwd(), seen.partial)
+    run = Circumstances(began, Path.cwd(), seen.partial, shlex.join(setting.command))
     return profile_from(seen.payload, machine, measured, run)
 
 

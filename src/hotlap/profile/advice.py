@@ -51,7 +51,7 @@ ADVICE = (
             Need("!cuda", "copies to the GPU are what the step is for"),
             Need("!float64_copies", "told as float64_copies"),
         ),
-        0.05,
+        0.1,
     ),
     Advice(
         "python_in_step",
@@ -62,6 +62,6 @@ ADVICE = (
             sure=False,
         ),
         (),
-        0.1,
+        0.25,
     ),
 )

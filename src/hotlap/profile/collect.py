@@ -1,6 +1,6 @@
 """From the probe's payload to a profile."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -19,14 +19,21 @@ from hotlap.profile.storage import with_storage
 from hotlap.source.config import read_config
 from hotlap.source.lint import Spot
 
+READ_ON_CPU = "values are read out of tensors at every step"
+READ_LESS = "add up loss.detach() and read the sum every n steps"
+
 
 @dataclass(frozen=True)
 class Circumstances:
-    """Of the run that was profiled: when it began (seconds since the epoch), its working folder."""
+    """Of the run that was profiled.
+
+    `began`: seconds since the epoch; `folder`: its working folder; `command`: as typed in a shell.
+    """
 
     began: float
     folder: Path = field(default_factory=Path.cwd)
     partial: str = ""
+    command: str = ""
 
 
 def profile_from(
@@ -70,9 +77,9 @@ def _all(own: list[Finding], spots: list[Costed], seen: Seen, folder: Path) -> l
 
 
 def _ranked(found: list[Finding], folder: Path) -> tuple[Finding, ...]:
-    """With their lines of source, those that can be expected to give most first."""
+    """With their lines of source; problems first, those that can be expected to give most first."""
     texts = [_with_text(finding, folder) for finding in found]
-    return tuple(sorted(texts, key=lambda finding: finding.expected, reverse=True))
+    return tuple(sorted(texts, key=lambda finding: (not finding.problem, -finding.expected)))
 
 
 def _with_text(finding: Finding, folder: Path) -> Finding:
@@ -93,13 +100,21 @@ def _spots(known: Profile, seen: list[Spot]) -> list[Costed]:
     found += [
         past.cost(spot) for spot in seen if (spot.path, spot.line, spot.technique) not in have
     ]
-    return [one for one in found if one.seconds or not _refuted(one, known.device)]
+    return found if known.device == "cuda" else [*_without_device(found)]
 
 
-def _refuted(one: Costed, device: str) -> bool:
-    """Whether it can only cost time on a GPU, and there was none."""
-    record = techniques().get(one.spot.technique)
-    return device != "cuda" and record is not None and any(n.fact == "cuda" for n in record.needs)
+def _without_device(found: Iterable[Costed]) -> Iterator[Costed]:
+    """Leave out what can only cost time where there is a GPU; reading values costs time anywhere.
+
+    On a CPU `.item()` waits for nothing: the cost is that of reading, formatting and printing.
+    """
+    for one in found:
+        record = techniques().get(one.spot.technique)
+        for_gpu = record is not None and any(need.fact == "cuda" for need in record.needs)
+        if not for_gpu:
+            yield one
+        elif one.spot.technique == "host_sync" and one.worth:
+            yield replace(one, spot=replace(one.spot, says=READ_ON_CPU, remedy=READ_LESS))
 
 
 def _bare(
@@ -109,7 +124,13 @@ def _bare(
     step = payload["step"]
     lines = {
         phase: tuple(
-            Line(found["place"], found["function"], found["text"], found["share"])
+            Line(
+                found["place"],
+                found["function"],
+                found["text"],
+                found["share"],
+                tuple(map(tuple, found.get("calls", ()))),
+            )
             for found in entries
         )
         for phase, entries in payload["lines"].items()
@@ -137,6 +158,7 @@ def _bare(
         cpu=payload["cpu"],
         partial=run.partial,
         folder=str(run.folder),
+        command=run.command,
         files=touched(payload, run.began),
         layers=payload.get("layers") or {},
     )

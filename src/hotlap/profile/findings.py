@@ -1,9 +1,11 @@
-"""From phases, facts and places to findings, the most valuable first.
+"""From phases, facts and places to findings: problems, and options worth racing.
 
-Remedies that shorten the same part of a step make one finding: its headline is what was measured,
-and each remedy says what it would change, where, and the most it could give.
+A *problem* was seen, and its cost was measured. An *option* is a setting whose effect on a script
+nobody knows before a race; no gain is claimed for it. Remedies that shorten the same part of a step
+make one finding: its headline is what was measured, its bound Amdahl's of that share.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,14 +13,35 @@ from typing import Any
 from hotlap.core.registry import techniques
 from hotlap.core.technique import Need, Symptom
 from hotlap.profile.advice import ADVICE
-from hotlap.profile.model import DATA, Finding, Line, Remedy, headline, shares_of
+from hotlap.profile.model import (
+    DATA,
+    NO_BOUND,
+    Finding,
+    Line,
+    Remedy,
+    bound,
+    headline,
+    shares_of,
+)
 
-WORTH = 1.02
+WORTH = 0.02
+"""Share of a step that a remedy must be able to save."""
+PROBLEM = {"data": 0.1}
+"""Share of a step, by part, below which even a sure symptom is an option: every loop takes some
+time to collate a batch."""
 PHASES_OF_THEIR_OWN = ("step", "backward", "zero_grad")
 """Places whose samples between the phases are the way in and out of the phases, not work."""
 OVERHEAD = {"loader_workers": 0.5e-3}
 """Seconds that a remedy itself costs a step: a worker's batch goes through pickle, a queue and
 shared memory, so that workers cannot shorten a wait of less."""
+BLOCKING = re.compile(
+    r"(?:^|[._])(?:fsync|fdatasync|sync|flush|write\w*|print|dump|save\w*|sleep|read\w*|recv\w*|send\w*|"
+    r"urlopen|get|post|put|log\w*|info|add_scalars?|add_histogram|savefig|imsave|imwrite|wait|join|"
+    r"collect|empty_cache|run|check_call|system|to_csv|execute|commit)$"
+)
+"""Calls that wait for a disk, a network, a terminal, another process or the garbage collector."""
+LEAST_BLOCKING = 0.04
+BLOCKS = "the training waits for it; call it every n steps, or in another thread"
 PARTS = {
     "data": "waiting for data",
     "copy": "copying and converting tensors",
@@ -87,19 +110,50 @@ def advised(seen: Seen, explained: Mapping[str, float], places: frozenset[str]) 
         for phase, found in seen.lines.items()
     }
     left = replace(seen, shares=shares, lines=lines)
-    return _found(
+    blocking = _blocking(left)
+    if blocking is not None:
+        rest = max(0.0, left.shares["rest"] - blocking.share)
+        left = replace(left, shares={**left.shares, "rest": rest})
+    found = _found(
         [(one.id, one.symptom, one.least) for one in ADVICE if _hold(one.needs, left)], left
     )
+    return [replace(one, problem=True) for one in found] + ([blocking] if blocking else [])
+
+
+def _blocking(seen: Seen) -> Finding | None:
+    """The costliest call outside of the phases that writes, reads or sleeps while training waits.
+
+    Its cost is that of the call alone, not of all that stands on its line.
+    """
+    candidates = (
+        (seen.share(("rest",)) * line.share * share, line, call)
+        for line in seen.lines.get("rest", ())
+        for call, share in line.calls
+        if BLOCKING.search(call.partition("(")[0])
+    )
+    share, line, call = max(candidates, key=lambda one: one[0], default=(0.0, None, ""))
+    if line is None or share < LEAST_BLOCKING:
+        return None
+    what = headline(f"`{call}` in the step", share, seen.step)
+    remedy = Remedy("blocking_call", BLOCKS, ("rest",), line.place, bound(share), share)
+    return Finding(what, line.place, line.text, share, bound(share), (remedy,))
 
 
 def _found(candidates: Iterable[tuple[str, Symptom, float]], seen: Seen) -> list[Finding]:
-    parts: dict[str, list[Remedy]] = {}
+    parts: dict[tuple[str, bool], list[Remedy]] = {}
     for name, symptom, least in candidates:
+        share = seen.share(symptom.phases)
         remedy = _remedy(name, symptom, seen)
         nowhere = not remedy.place and seen.hottest(symptom.phases) is None
-        if remedy.most >= WORTH and seen.share(symptom.phases) >= least and not nowhere:
-            parts.setdefault(_part(symptom, remedy, seen), []).append(remedy)
-    return [_finding(part, remedies, seen) for part, remedies in parts.items()]
+        if _saved(name, symptom, remedy.place, seen) < WORTH or share < least or nowhere:
+            continue
+        part = _part(symptom, remedy, seen)
+        problem = symptom.sure and share >= PROBLEM.get(part, 0.0)
+        parts.setdefault((part, problem), []).append(remedy)
+    return [
+        _finding(part, remedies, seen, problem=problem)
+        for (part, problem), remedies in parts.items()
+    ]
 
 
 def _hold(needs: Iterable[Need], seen: Seen) -> bool:
@@ -118,15 +172,32 @@ def _part(symptom: Symptom, remedy: Remedy, seen: Seen) -> str:
 
 def _remedy(name: str, symptom: Symptom, seen: Seen) -> Remedy:
     place = seen.places.get(symptom.place, "")
+    saved = _saved(name, symptom, place, seen)
+    only_line = symptom.by_line and not symptom.line_gives
+    share = _line_share(place, symptom.phases, seen) if only_line else seen.share(symptom.phases)
+    most = bound(share) if _bounded(symptom, seen) else NO_BOUND
+    expected = saved * symptom.expected / symptom.gives
+    return Remedy(name, symptom.says, symptom.phases, place, most, expected)
+
+
+def _bounded(symptom: Symptom, seen: Seen) -> bool:
+    """Whether Amdahl's law bounds the gain: not where the work of other phases competes with it.
+
+    Loader workers take cores from the step, so that relieving them speeds up every phase. The cost
+    of page faults is an estimate.
+    """
+    workers = bool(seen.facts.get("loader_workers")) and "data" in symptom.phases
+    return not workers and "faults" not in symptom.phases
+
+
+def _saved(name: str, symptom: Symptom, place: str, seen: Seen) -> float:
+    """The largest share of a step that a remedy is known to have taken away."""
     by_line = symptom.by_line
     share = _line_share(place, symptom.phases, seen) if by_line else seen.share(symptom.phases)
     if seen.step:
         share = max(0.0, share - OVERHEAD.get(name, 0.0) / seen.step)
     gives = symptom.line_gives if by_line and symptom.line_gives else symptom.gives
-    saved = min(gives * share, seen.share(symptom.phases))
-    most = 1.0 / max(1e-3, 1.0 - saved)
-    expected = saved * symptom.expected / symptom.gives
-    return Remedy(name, symptom.says, symptom.phases, place, most, expected)
+    return min(gives * share, seen.share(symptom.phases))
 
 
 def _line_share(place: str, phases: Iterable[str], seen: Seen) -> float:
@@ -139,7 +210,7 @@ def _line_share(place: str, phases: Iterable[str], seen: Seen) -> float:
     )
 
 
-def _finding(part: str, remedies: list[Remedy], seen: Seen) -> Finding:
+def _finding(part: str, remedies: list[Remedy], seen: Seen, *, problem: bool) -> Finding:
     remedies.sort(key=lambda remedy: remedy.expected, reverse=True)
     several = {"compute": ("forward", "backward"), "float64": remedies[0].phases}
     phases = several.get(part, (part,))
@@ -147,9 +218,11 @@ def _finding(part: str, remedies: list[Remedy], seen: Seen) -> Finding:
     line = seen.hottest(phases)
     place, text = _where(part, remedies, line, seen)
     what = headline(PARTS.get(part, part), share, seen.step)
+    if problem and line is not None and line.place == place and line.call:
+        what = f"{what}; mostly {line.call}"
     most = max(remedy.most for remedy in remedies)
     also = tuple(sorted({remedy.place for remedy in remedies} - {place, ""}))
-    return Finding(what, place, text, share, most, tuple(remedies), also)
+    return Finding(what, place, text, share, most, tuple(remedies), also, problem=problem)
 
 
 def _where(part: str, remedies: list[Remedy], line: Line | None, seen: Seen) -> tuple[str, str]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from hotlap.profile.model import duration
 from hotlap.profile.sources import digest
 from hotlap.source.config import Config
 from hotlap.source.lint import Spot, lint
@@ -52,7 +53,7 @@ class Costed:
         """The cost in words, `1.9 ms of 14.2 ms`; empty where it is not known."""
         if not self.seconds:
             return ""
-        words = f"{self.seconds * 1e3:.3g} ms of {self.step * 1e3:.3g} ms"
+        words = f"{duration(self.seconds)} of {duration(self.step)}"
         return f"{words}, {ESTIMATE}" if self.estimated else words
 
 
@@ -67,8 +68,10 @@ def joined(paths: Iterable[Path], document: Mapping[str, Any], config: Config) -
     """
     past = Past(document)
     spots = lint(paths, replace(config, hints=True))
-    one_a_line = {(spot.path, spot.line, spot.id): spot for spot in reversed(list(spots))}
-    found = [past.cost(spot) for spot in sorted(one_a_line.values())]
+    on_lines: dict[tuple[Path, int, str], list[Spot]] = {}
+    for spot in spots:
+        on_lines.setdefault((spot.path, spot.line, spot.id), []).append(spot)
+    found = [past.cost(*same) for _, same in sorted(on_lines.items())]
     return [c for c in found if config.hints or not c.spot.hint or c.worth or c.confirmed]
 
 
@@ -97,13 +100,13 @@ class Past:
             self._stale[path] = changed
         return self._stale[path]
 
-    def cost(self, spot: Spot) -> Costed:
-        """What a spot costs."""
+    def cost(self, spot: Spot, *same: Spot) -> Costed:
+        """What a spot costs, with the `same` pattern's others on its line."""
         path = spot.path.resolve()
         if self.stale(path):
             return Costed(spot, stale=True)
         confirmed = self._confirmed(path, spot)
-        by_phase, samples = self._on(path, spot)
+        by_phase, samples = self._on(path, (spot, *same))
         if samples < LEAST_SAMPLES or not any(by_phase.values()):
             return Costed(spot, step=self._step, confirmed=confirmed)
         behind = self._behind(by_phase) if spot.differentiated else 0.0
@@ -123,22 +126,41 @@ class Past:
         mine = sum(by_phase.get(name, 0.0) for name in FORWARD)
         return min(1.0, mine / forward) * self._phases.get("backward", 0.0) if forward else 0.0
 
-    def _on(self, path: Path, spot: Spot) -> tuple[dict[str, float], int]:
-        """Seconds a step by phase on the lines of a spot, and the samples they stand on."""
+    def _on(self, path: Path, spots: tuple[Spot, ...]) -> tuple[dict[str, float], int]:
+        """Seconds a step by phase on the lines of the spots, and the samples they stand on."""
         known = self._files.get(str(path), {"lines": {}})
         seconds: dict[str, float] = {}
         samples = 0
         for line, phases in known["lines"].items():
-            if int(line) in spot.priced:
-                for phase, (spent, count) in phases.items():
-                    if _concerns(phase, spot.phases):
-                        seconds[phase] = seconds.get(phase, 0.0) + spent
-                        samples += count
+            if int(line) not in spots[0].priced:
+                continue
+            for phase, (spent, count, *calls) in phases.items():
+                if _concerns(phase, spots[0].phases):
+                    part = _part(spots, calls[0] if calls else ())
+                    seconds[phase] = seconds.get(phase, 0.0) + part * spent
+                    samples += round(part * count)
         return seconds, samples
 
     def _confirmed(self, path: Path, spot: Spot) -> bool:
         places = self._places.get(spot.technique, ())
         return any(not at or (at[0] == path and covers(spot, at[1])) for at in places)
+
+
+def _part(spots: tuple[Spot, ...], calls: Iterable[tuple[int, int, float]]) -> float:
+    """The part of a line's samples that may be the spots': all but those in other calls beside.
+
+    `calls`: first and end column (from 0) of each expression that ran, and its share. A call that
+    encloses a spot (`print` around `.item()`) counts for it.
+    """
+    ranges = [(s.column - 1, s.end_column - 1) for s in spots if s.line == s.end_line]
+    if len(ranges) < len(spots) or any(begin >= end for begin, end in ranges):
+        return 1.0
+    apart = (
+        share
+        for begin, end, share in calls
+        if all(end <= first or begin >= last for first, last in ranges)
+    )
+    return max(0.0, 1.0 - sum(apart))
 
 
 def covers(spot: Spot, line: int) -> bool:

@@ -4,9 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from hotlap.core.numerics import Numerics
 from hotlap.core.registry import techniques
 from hotlap.profile.join import ESTIMATE, Costed, covers, split
-from hotlap.profile.model import DATA, Finding, Remedy, headline
+from hotlap.profile.model import DATA, Finding, Remedy, bound, headline
 from hotlap.profile.sources import line_of
 
 FEEDING = {*DATA}
@@ -124,14 +125,28 @@ def _finding(group: list[Costed], folder: Path) -> Finding:
         (remedy,),
         remedy.also,
         first.spot.id,
+        problem=_is_problem(first),
     )
+
+
+def _is_problem(found: Costed) -> bool:
+    """Whether a pattern is a fault that costs time or memory, not a choice for a race to judge.
+
+    What changes the training is a choice, and so is another form of a computation that was not
+    seen to cost anything.
+    """
+    record = techniques().get(found.spot.technique)
+    if record is None:
+        return True
+    sure = record.symptom is None or record.symptom.sure
+    exact = record.numerics is Numerics.EXACT
+    return sure and (exact or (found.worth and record.numerics is not Numerics.TRAINING))
 
 
 def _remedy(group: list[Costed], folder: Path) -> Remedy:
     spot, share = group[0].spot, _share(group)
     record = techniques().get(spot.technique)
     symptom = record.symptom if record else None
-    gives = symptom.gives if symptom else 1.0
     usual = REPLACED if spot.differentiated else 1.0
     expected = (symptom.expected if symptom else usual) * share
     phases = tuple(phase for phase, _ in group[0].by_phase) or spot.phases
@@ -141,7 +156,7 @@ def _remedy(group: list[Costed], folder: Path) -> Remedy:
         spot.remedy,
         phases,
         places[0],
-        1.0 / max(1e-3, 1.0 - gives * share),
+        bound(share),
         expected,
         tuple(places[1:]),
     )

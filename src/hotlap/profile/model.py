@@ -6,16 +6,16 @@ from typing import Any
 
 DATA = ("data", "loader", "evaluation_data")
 TITLES = {
-    "data": "waiting for data",
-    "loader": "starting the loader",
-    "copy": "copies, conversions",
+    "data": "data loading",
+    "loader": "loader start",
+    "copy": "transfer",
     "forward": "forward",
     "backward": "backward",
     "optimizer": "optimizer",
     "evaluation": "evaluation",
-    "evaluation_data": "data for evaluation",
-    "saving": "saving files",
-    "rest": "the rest",
+    "evaluation_data": "evaluation data",
+    "saving": "saving",
+    "rest": "other",
 }
 
 
@@ -37,12 +37,22 @@ class Phase:
 
 @dataclass(frozen=True)
 class Line:
-    """A line of the user's source and its share of a phase's samples."""
+    """A line of the user's source and its share of a phase's samples.
+
+    `calls`: the expressions of the line that were running, and their share of its samples.
+    """
 
     place: str
     function: str
     text: str
     share: float
+    calls: tuple[tuple[str, float], ...] = ()
+
+    @property
+    def call(self) -> str:
+        """The call that most of the line's time goes to, with its share; empty for all of it."""
+        text, share = self.calls[0] if self.calls else ("", 1.0)
+        return "" if not text or text == self.text else f"{text} ({share:.0%} of the line)"
 
 
 @dataclass(frozen=True)
@@ -65,25 +75,37 @@ class Headroom:
         return self.rate / self.peak if self.peak else None
 
 
+Lines = Mapping[int, Mapping[str, tuple[float, int, tuple[Any, ...]]]]
+
+
 @dataclass(frozen=True)
 class Touched:
     """A source file that the profile met.
 
     `digest` is that of its content (empty: it changed while the profile was taken). `lines` gives,
-    by line and sampled phase, seconds a step with all calls from the line included, and the number
-    of samples they stand on.
+    by line and sampled phase, seconds a step with all calls from the line included, the number of
+    samples they stand on, and the columns (from 0) of the expressions that ran with their shares.
     """
 
     digest: str
-    lines: Mapping[int, Mapping[str, tuple[float, int]]]
+    lines: Lines
+
+
+NO_BOUND = 1000.0
+"""What `most` is where a technique acts on more than the profile can tell apart."""
+
+
+def bound(share: float) -> float:
+    """Amdahl's law: the speed ratio if a `share` of the step took no time at all."""
+    return 1.0 / max(1.0 / NO_BOUND, 1.0 - share)
 
 
 @dataclass(frozen=True)
 class Remedy:
     """A technique (or an advice) that would shorten a phase.
 
-    `most` is the speed ratio if it took away all it can, `expected` the part of a step it can be
-    expected to take away. `also` are further places where it is missing. `lines` are commands and
+    `most` is Amdahl's bound of what it acts on, `expected` the part of a step it can be expected to
+    take away. `also` are further places where it is missing. `lines` are commands and
     code, to be shown as they are; `notes` what to mind.
     """
 
@@ -102,8 +124,10 @@ class Remedy:
 class Finding:
     """Something seen, with its place, evidence and remedies.
 
-    `most` is the Amdahl bound of the best remedy: the speed ratio if it took away all it can; 1
-    where no time was measured. `pattern` is the lint pattern that it was seen by, if it was.
+    `problem`: something that was seen and costs time or memory; else it is an option whose effect
+    is unknown until it is raced. `most` is Amdahl's bound: the speed ratio if the remedies took all
+    of its `share` away; 1 where no time was measured, `NO_BOUND` where none holds. `pattern` is the
+    lint pattern that it was seen by, if it was.
     """
 
     what: str
@@ -114,6 +138,7 @@ class Finding:
     remedies: tuple[Remedy, ...]
     also: tuple[str, ...] = ()
     pattern: str = ""
+    problem: bool = True
 
     @property
     def expected(self) -> float:
@@ -127,7 +152,7 @@ class Profile:
 
     `detailed` counts the steps whose phases were taken; the others were only clocked.
     `partial` says why it holds fewer steps than were asked for. `files` are the source files met,
-    by absolute path.
+    by absolute path. `command` is what ran, as typed in a shell.
     """
 
     steps: int
@@ -151,8 +176,19 @@ class Profile:
     detailed: int = 0
     partial: str = ""
     folder: str = ""
+    command: str = ""
     files: Mapping[str, Touched] = field(default_factory=dict)
     layers: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def problems(self) -> tuple[Finding, ...]:
+        """What was seen, those that can be expected to give most first."""
+        return tuple(finding for finding in self.findings if finding.problem)
+
+    @property
+    def options(self) -> tuple[Finding, ...]:
+        """What is worth a race."""
+        return tuple(finding for finding in self.findings if not finding.problem)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -172,4 +208,15 @@ def shares_of(payload: Mapping[str, Any]) -> dict[str, float]:
 
 def headline(what: str, share: float, step: float) -> str:
     """What was seen and its cost, `the optimizer: 12 % of a step, 1.9 ms`. `step` in seconds."""
-    return f"{what}: {share:.0%} of a step, {share * step * 1e3:.3g} ms"
+    return f"{what}: {share:.0%} of a step, {duration(share * step)}"
+
+
+def duration(seconds: float) -> str:
+    """A time span for reading: `420 us`, `14.2 ms`, `3.1 s`, `2 min 5 s`."""
+    if seconds < 1e-3:
+        return f"{seconds * 1e6:.0f} us"
+    if seconds < 1:
+        return f"{seconds * 1e3:.1f} ms"
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    return f"{int(seconds // 60)} min {int(seconds % 60)} s"

@@ -15,10 +15,8 @@ from hotlap.profile.sources import line_of
 from hotlap.profile.torch_warnings import known as known_warnings
 from hotlap.source.lint import Spot
 
-FAR_MEAN = 3.0
-LARGE_STD = 5.0
-SMALL_STD = 0.02
-WIDE_SPREAD = 100.0
+RAW_PIXELS = (128, 255)
+"""The largest value of a batch of 8-bit images."""
 MULTIPLE = 8
 
 
@@ -32,7 +30,7 @@ class Words:
 
 WORDS = {
     "input_normalised": Words(
-        "the inputs are far from zero mean and unit variance, which slows learning",
+        "the inputs are raw pixel values, which slows learning",
         "normalise them with the data set's mean and standard deviation",
     ),
 }
@@ -90,21 +88,16 @@ def spread_words(parts: Mapping[str, float], step: float) -> str:
 
 
 def raw(statistics: Mapping[str, float]) -> str:
-    """How a model's inputs show that nobody normalised them; empty if they do not.
+    """How a model's inputs show that they are raw pixels; empty if they do not.
 
-    Raw pixels (0 to 255), raw units, features of quite different scales. Inputs between 0 and 1
-    are let pass.
+    Whole numbers from 0 to 255 are. Any other scale may be meant: row-normalised features are
+    small, the inputs of a diffusion model are as large as its noise.
     """
-    if not statistics:
+    if not statistics or not statistics["whole"]:
         return ""
-    mean, std = statistics["mean"], statistics["std"]
-    if abs(mean) > FAR_MEAN * max(std, 1.0) or std > LARGE_STD or 0 < std < SMALL_STD:
-        return f"mean {mean:.3g}, standard deviation {std:.3g}"
-    if statistics["spread"] > WIDE_SPREAD:
-        return (
-            f"features whose standard deviations differ by a factor of {statistics['spread']:.3g}"
-        )
-    return ""
+    least, most = statistics["least"], statistics["most"]
+    pixels = least >= 0 and RAW_PIXELS[0] <= most <= RAW_PIXELS[1]
+    return f"whole numbers from {least:.0f} to {most:.0f}" if pixels else ""
 
 
 def _warnings(shown: list[Mapping[str, Any]], folder: Path) -> Iterator[Spot]:

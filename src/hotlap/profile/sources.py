@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from hotlap.profile.model import Touched
+from hotlap.profile.model import Lines, Touched
 
 
 def touched(payload: Mapping[str, Any], began: float) -> dict[str, Touched]:
@@ -34,13 +34,16 @@ def _digest_since(path: Path, began: float) -> str:
     return digest(path.read_bytes()) if path.stat().st_mtime <= began else ""
 
 
-def _costs(
-    lines: Mapping[str, Mapping[str, tuple[float, int]]], seconds: Mapping[str, float]
-) -> dict[int, dict[str, tuple[float, int]]]:
+def _costs(lines: Mapping[str, Mapping[str, Any]], seconds: Mapping[str, float]) -> Lines:
     return {
         int(line): {
-            phase: (share * seconds.get("forward" if phase == "loss" else phase, 0.0), count)
-            for phase, (share, count) in phases.items()
+            phase: (
+                share * seconds.get("forward" if phase == "loss" else phase, 0.0),
+                count,
+                tuple(map(tuple, calls)),
+            )
+            for phase, (share, count, *rest) in phases.items()
+            for calls in (rest[0] if rest else (),)
         }
         for line, phases in lines.items()
     }

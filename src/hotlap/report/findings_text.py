@@ -1,6 +1,5 @@
-"""The findings of a profile in the terminal: what, where, and what to do."""
+"""The findings of a profile in the terminal: problems, what is worth racing, what to do next."""
 
-import shlex
 from collections.abc import Iterable
 
 from rich.console import Console
@@ -11,34 +10,62 @@ from hotlap.profile.model import Finding, Profile, Remedy
 from hotlap.report.words import hanging, ratio, shortened
 
 PLACES = 3
+UNBOUNDED = 100.0
+"""A bound above is no news."""
 
 
 def show(out: Console, profile: Profile, *, brief: bool = False) -> None:
-    """Every finding, the most valuable first; then what can be done with them."""
-    if not profile.findings:
-        out.print("[bold]nothing found that would be worth 2 %[/]")
-        return
-    for number, finding in enumerate(profile.findings, 1):
-        _show(out, number, finding)
+    """Problems, options, and the next command; each list with the most valuable first."""
+    if profile.problems:
+        out.print("[bold]Problems[/] (seen and measured)")
+        for number, finding in enumerate(profile.problems, 1):
+            _show_problem(out, number, finding)
+    else:
+        out.print("[bold]No problem found[/] that costs 2 % of a step")
+        out.print()
+    if profile.options and not brief:
+        out.print("[bold]Worth racing[/] (effect unknown until raced)")
+        for finding in profile.options:
+            _show_option(out, finding)
+        out.print()
     if not brief:
-        out.print(
-            "`hotlap tune` races what it can change and keeps what is proved; `hotlap explain ID`",
-            style="dim",
-        )
+        _show_next(out, profile)
 
 
-def _show(out: Console, number: int, finding: Finding) -> None:
-    most = _most(finding)
-    head = hanging(f"{number}. {finding.what}{most}", out.width, then="   ")
+def _show_problem(out: Console, number: int, finding: Finding) -> None:
+    head = hanging(f"{number}. {finding.what}{_most(finding)}", out.width, then="   ")
     out.print(Text(head, "bold"))
     if finding.place:
         out.print(shortened(f"   at {finding.place}  {finding.text}", out.width), style="cyan")
     for remedy in finding.remedies:
         out.print(Text(hanging(_remedy(remedy, finding), out.width, "   - ", "     ")))
         show_steps(out, remedy.lines, remedy.notes)
-    if raced := _raced(finding):
-        out.print(Text(hanging(f"race it: {raced}", out.width, "   ", "     "), "dim"))
     out.print()
+
+
+def _show_option(out: Console, finding: Finding) -> None:
+    out.print(Text(hanging(finding.what, out.width, "  ", "    ")))
+    for remedy in finding.remedies:
+        bound = f" (at most {ratio(remedy.most)})" if 1.0 < remedy.most <= UNBOUNDED else ""
+        out.print(Text(hanging(f"{_remedy(remedy, finding)}{bound}", out.width, "  - ", "    ")))
+        show_steps(out, remedy.lines, remedy.notes)
+
+
+def _show_next(out: Console, profile: Profile) -> None:
+    """The command that races what was found and can be switched on, or the one that explains."""
+    known = techniques()
+    named = dict.fromkeys(
+        remedy.id
+        for finding in profile.findings
+        for remedy in finding.remedies
+        if remedy.id in known and known[remedy.id].moves
+    )
+    if named:
+        command = f"hotlap tune --only {','.join(named)} {profile.command or 'CMD'}"
+        out.print("[bold]Next[/]: race them, keep what is proved faster with equal losses:")
+        out.print(Text(f"  {command}", "green"), soft_wrap=True)
+    elif profile.problems:
+        out.print("`hotlap explain ID` describes a technique; `hotlap lint` shows each place")
 
 
 def show_steps(out: Console, lines: Iterable[str], notes: Iterable[str]) -> None:
@@ -52,7 +79,7 @@ def show_steps(out: Console, lines: Iterable[str], notes: Iterable[str]) -> None
 def _most(finding: Finding) -> str:
     if finding.most <= 1.0:
         return ""
-    return " (no bound)" if finding.most > 100 else f" (at most {ratio(finding.most)})"
+    return "" if finding.most > UNBOUNDED else f" (at most {ratio(finding.most)})"
 
 
 def _remedy(remedy: Remedy, finding: Finding) -> str:
@@ -61,17 +88,3 @@ def _remedy(remedy: Remedy, finding: Finding) -> str:
     more = f" and {len(places) - PLACES} more" if len(places) > PLACES else ""
     where = f" [{', '.join(places[:PLACES])}{more}]" if places else ""
     return f"{remedy.id}: {remedy.says}{where}"
-
-
-def _raced(finding: Finding) -> str:
-    """The command that proves or refutes the remedies of a wait for data.
-
-    More workers, or a cache, can as well cost time.
-    """
-    if finding.remedies[0].phases != ("data",):
-        return ""
-    known = techniques()
-    names = [r.id for r in finding.remedies if r.id in known and known[r.id].moves]
-    only = shlex.quote(",".join(names))
-    bound = "" if finding.most > 100 else f"  (at most {ratio(finding.most)}, if data were free)"
-    return f"hotlap tune --only {only} CMD{bound}" if names else ""

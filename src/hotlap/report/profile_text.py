@@ -4,7 +4,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from hotlap.profile.model import Headroom, Profile
+from hotlap.profile.model import TITLES, Headroom, Profile
 from hotlap.report import findings_text, layers_text
 from hotlap.report.words import count, duration, hanging, shortened, size
 
@@ -73,7 +73,7 @@ def _phases(profile: Profile) -> Table:
             continue
         bar = Text("█" * round(phase.share * BAR) or "▏", style="cyan")
         spread = f"{duration(phase.p10)} to {duration(phase.p90)}"
-        rare = "now and then" if not phase.p90 else spread
+        rare = "occasional" if not phase.p90 else spread
         drawn.add_row(phase.title, duration(phase.mean), f"{phase.share:.1%}", bar, rare)
     return drawn
 
@@ -83,7 +83,7 @@ def _show_rest(out: Console, profile: Profile) -> None:
     lines = profile.lines.get("rest", ())
     if rest is None or rest.share < 0.02 or not lines:
         return
-    out.print("\n[bold]the rest, by line[/]")
+    out.print("\n[bold]other, by line[/]")
     for line in lines[:LINES]:
         out.print(shortened(f"  {line.share:4.0%}  {line.place}  {line.text}", out.width))
 
@@ -95,7 +95,8 @@ def _show_memory(out: Console, profile: Profile) -> None:
     words = ", ".join(f"{name} {size(found)}" for name, found in owners.items())
     peak = f"peak {size(profile.peak_memory)}"
     if phases:
-        peak += f", highest in {max(phases, key=lambda name: phases[name])}"
+        highest = max(phases, key=lambda name: phases[name])
+        peak += f", highest in {TITLES.get(highest, highest)}"
     _entry(out, "memory", peak + (f"; {words}" if words else ""))
 
 
@@ -113,6 +114,7 @@ def limit(headroom: Headroom) -> str:
         return words
     peak = f"the measured {headroom.dtype} peak of {count(headroom.peak, 'FLOP')}/s"
     if headroom.share < SMALL:
-        return f"{words}: under 1 % of {peak}; overheads decide here, not arithmetic"
+        overhead = "limited by overhead (Python, kernel launches), not by compute"
+        return f"{words}: under 1 % of {peak}; {overhead}"
     words += f": {headroom.share:.0%} of {peak}"
     return words + (f" ({headroom.caution})" if headroom.caution else "")

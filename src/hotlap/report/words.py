@@ -7,6 +7,7 @@ from typing import Any
 
 from rich.text import Text
 
+from hotlap.profile import model
 from hotlap.trial.stats import Estimate, Verdict
 
 
@@ -28,16 +29,7 @@ def interval(estimate: Estimate) -> str:
     return f"[{estimate.low:.2f}, {estimate.high:.2f}]"
 
 
-def duration(seconds: float) -> str:
-    """A time span for reading: `420 us`, `14.2 ms`, `3.1 s`, `2 min 5 s`."""
-    if seconds < 1e-3:
-        return f"{seconds * 1e6:.0f} us"
-    if seconds < 1:
-        return f"{seconds * 1e3:.1f} ms"
-    if seconds < 120:
-        return f"{seconds:.1f} s"
-    return f"{int(seconds // 60)} min {int(seconds % 60)} s"
-
+duration = model.duration
 
 MEMORY_UNITS = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 COUNT_UNITS = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))

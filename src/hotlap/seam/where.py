@@ -23,8 +23,9 @@ _LIBRARIES = tuple(
 _known: dict[CodeType, bool] = {}
 DEEPEST = 32
 
-Stack = tuple[tuple[CodeType, int], ...]
-"""Lines of the user's code, each a function and a line number, the innermost first."""
+Stack = tuple[tuple[CodeType, int, int], ...]
+"""Lines of the user's code, the innermost first: function, line number and the offset of the
+bytecode instruction that is running (`f_lasti`), which says which call of the line it is."""
 
 
 def is_users(code: CodeType) -> bool:
@@ -49,10 +50,10 @@ def users_frame(frame: FrameType | None) -> FrameType | None:
 
 def users_stack(frame: FrameType | None) -> Stack:
     """The user's lines at and above `frame`, at most so many."""
-    found: list[tuple[CodeType, int]] = []
+    found: list[tuple[CodeType, int, int]] = []
     while frame is not None and len(found) < DEEPEST:
         if is_users(frame.f_code):
-            found.append((frame.f_code, frame.f_lineno))
+            found.append((frame.f_code, frame.f_lineno, frame.f_lasti))
         frame = frame.f_back
     return tuple(found)
 

@@ -36,7 +36,7 @@ technique = Technique(
     ),
     symptom=Symptom(
         phases=("forward", "backward"),
-        says="convolutions run on NCHW data",
+        says="convolutions on channels-last data",
         place="model",
         gives=0.4,
         sure=False,

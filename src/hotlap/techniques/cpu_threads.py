@@ -23,8 +23,9 @@ technique = Technique(
         Call("torch.set_num_threads", Choice("threads", "thread_counts"), "torch.get_num_threads"),
     ),
     symptom=Symptom(
-        phases=("forward", "backward", "optimizer"),
-        says="the number of CPU threads does not suit the size of the operations",
+        # Threads that wait for a core slow down every phase, so that no share bounds the gain.
+        phases=("forward", "backward", "optimizer", "copy", "data", "evaluation", "rest"),
+        says="another number of CPU threads",
         place="model",
         gives=0.5,
         sure=False,

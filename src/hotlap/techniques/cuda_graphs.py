@@ -38,7 +38,7 @@ technique = Technique(
     ),
     symptom=Symptom(
         phases=("forward", "backward"),
-        says="the GPU waits for kernel launches",
+        says="kernels launched as one CUDA graph",
         place="model",
         gives=0.8,
         sure=False,

@@ -45,7 +45,7 @@ technique = Technique(
     ),
     symptom=Symptom(
         phases=("forward", "backward"),
-        says="cuDNN picks convolution algorithms by rule, not by trial",
+        says="convolution algorithms that cuDNN has timed",
         place="model",
         gives=0.4,
         sure=False,

@@ -42,7 +42,7 @@ technique = Technique(
     ),
     symptom=Symptom(
         phases=("backward",),
-        says="gradients are reduced in buckets of torch's default size",
+        says="gradient buckets of another size",
         place="ddp",
         gives=0.5,
         sure=False,

@@ -41,7 +41,7 @@ technique = Technique(
     ),
     symptom=Symptom(
         phases=("backward",),
-        says="gradients are sent in float32",
+        says="gradients sent in 16 bits",
         place="ddp",
         gives=0.5,
         sure=False,

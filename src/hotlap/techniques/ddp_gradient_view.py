@@ -43,7 +43,7 @@ technique = Technique(
     ),
     symptom=Symptom(
         phases=("backward",),
-        says="each gradient is copied into its bucket and back",
+        says="gradients as views of their bucket, without copies",
         place="ddp",
         gives=0.3,
         sure=False,

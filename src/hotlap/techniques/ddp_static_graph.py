@@ -40,7 +40,7 @@ technique = Technique(
     ),
     symptom=Symptom(
         phases=("forward", "backward"),
-        says="the graph is looked through at every step although it may be the same",
+        says="a static graph, which DDP need not search at every step",
         place="ddp",
         gives=0.2,
         sure=False,

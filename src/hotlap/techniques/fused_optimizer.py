@@ -45,9 +45,10 @@ technique = Technique(
     ),
     symptom=Symptom(
         phases=("optimizer",),
-        says="the optimizer updates parameters tensor by tensor",
+        says="all parameters updated in one fused kernel",
         place="optimizer",
         gives=0.6,
+        sure=False,
     ),
     patterns=(
         Pattern(

@@ -50,7 +50,7 @@ technique = Technique(
     ),
     symptom=Symptom(
         phases=("forward", "backward"),
-        says="the model runs operation by operation, each through memory",
+        says="torch.compile, which fuses pointwise operations",
         place="model",
         gives=0.5,
         sure=False,

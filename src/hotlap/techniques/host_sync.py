@@ -35,7 +35,7 @@ technique = Technique(
         phases=("rest",),
         says=(
             "the step waits for the GPU: .item(), .cpu(), .tolist(), print or `if tensor`; collect "
-            "on the device and read now and then"
+            "on the device and read every n steps"
         ),
         place="sync",
     ),

@@ -21,7 +21,7 @@ technique = Technique(
     moves=(Call("hotlap.memory.keep_heap", 2**30, "hotlap.memory.heap_kept"),),
     symptom=Symptom(
         phases=("faults",),
-        says="malloc gives buffers back to the kernel and takes them anew",
+        says="freed memory kept by malloc, not returned to the kernel",
         place="model",
         sure=False,
     ),

@@ -56,7 +56,7 @@ technique = Technique(
     ),
     symptom=Symptom(
         phases=("forward", "backward"),
-        says="matrix products and convolutions run in float32",
+        says="matrix products and convolutions in a 16-bit type",
         place="model",
         gives=0.6,
         sure=False,

@@ -37,7 +37,7 @@ technique = Technique(
     ),
     symptom=Symptom(
         phases=("data",),
-        says="some batches come much later than others although workers load them",
+        says="more batches loaded ahead, for a loader whose batches take uneven time",
         place="loader",
         gives=0.3,
         sure=False,

@@ -34,7 +34,7 @@ technique = Technique(
     ),
     symptom=Symptom(
         phases=("forward", "backward"),
-        says="float32 matrix products run without tensor cores",
+        says="float32 matrix products on tensor cores (TF32)",
         place="model",
         gives=0.6,
         sure=False,

@@ -4,6 +4,7 @@ Facts are gathered where they first show; the hot path only pays for looking int
 """
 
 import os
+from collections.abc import Iterable
 from types import CodeType, FrameType
 from typing import Any
 
@@ -141,11 +142,29 @@ def _compiler() -> bool:
     return any(name and shutil.which(name) for name in names)
 
 
-def optimizer_facts(optimizers: list[Any]) -> dict[str, Any]:
-    """Whether the optimizers run their fused implementation, where they have one."""
-    able = [o for o in optimizers if "fused" in o.defaults]
+def optimizer_facts(optimizers: list[Any], models: Iterable[torch.nn.Module]) -> dict[str, Any]:
+    """Whether the optimizers run their fused implementation, where it takes their gradients.
+
+    No fused kernel takes sparse gradients, as `nn.Embedding(sparse=True)` makes them.
+    """
+    sparse = {
+        id(parameter)
+        for model in models
+        for layer in model.modules()
+        if getattr(layer, "sparse", False) is True
+        for parameter in layer.parameters(recurse=False)
+    }
+    able = [o for o in optimizers if "fused" in o.defaults and not _any_sparse(o, sparse)]
     return {
         "optimizer_unfused": any(not g.get("fused") for o in able for g in o.param_groups),
         "optimizers": len(optimizers),
         "optimizer_names": sorted({type(o).__name__ for o in optimizers}),
     }
+
+
+def _any_sparse(optimizer: Any, known: set[int]) -> bool:
+    return any(
+        id(parameter) in known or (parameter.grad is not None and parameter.grad.is_sparse)
+        for group in optimizer.param_groups
+        for parameter in group["params"]
+    )

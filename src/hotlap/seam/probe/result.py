@@ -76,7 +76,7 @@ def _faults(rec: Recorder, dataset: dict[str, Any], waiting: float) -> float:
 
 def _facts(rec: Recorder) -> dict[str, Any]:
     found = {"cuda": False, "model": False, "compiled": False, **global_facts(), **rec.facts.values}
-    found |= rec.loaders.facts() | optimizer_facts(list(rec.optimizers))
+    found |= rec.loaders.facts() | optimizer_facts(list(rec.optimizers), rec.session.roots.found)
     found |= _of_ranks(rec)
     found["compiled"] = found["compiled"] or anything_compiled()
     if found["cuda"] and found["loaders"]:

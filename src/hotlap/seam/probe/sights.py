@@ -119,16 +119,13 @@ def odd_sizes(layer: nn.Module) -> dict[str, int]:
 
 
 def statistics(tensor: torch.Tensor) -> dict[str, float]:
-    """Mean and standard deviation of a batch (N, features or channels, ...).
+    """Smallest and largest value of a batch (N, features or channels, ...), and whether all whole.
 
-    `spread`: how far the standard deviations of its features lie apart. Empty for integers and for
-    a single sample.
+    Empty for integers and for a single sample.
     """
     if not tensor.is_floating_point() or tensor.dim() < 2 or tensor.shape[0] < 2:
         return {}
     with torch.no_grad():
         some = tensor.detach()[: max(2, ELEMENTS // max(1, tensor[0].numel()))].float()
-        features = some.transpose(0, 1).flatten(1).std(1) if some.dim() != 3 else some.std()[None]
-        moving = features[features > 0]
-        spread = float(moving.max() / moving.min()) if moving.numel() else 1.0
-        return {"mean": float(some.mean()), "std": float(some.std()), "spread": spread}
+        whole = bool((some == some.round()).all())
+        return {"least": float(some.min()), "most": float(some.max()), "whole": float(whole)}
