@@ -26,3 +26,10 @@ def folder(root: Path, count: int) -> None:
         place = root / f"class{index % 8}"
         place.mkdir(parents=True, exist_ok=True)
         photo(index).save(place / f"{index:05d}.jpg", quality=87 + index % 9)
+
+
+def listed(root: Path) -> tuple[list[Path], list[int]]:
+    """Return the images of a folder that `folder` wrote, and the numbers of their classes."""
+    paths = sorted(root.rglob("*.jpg"))
+    classes = sorted({path.parent.name for path in paths})
+    return paths, [classes.index(path.parent.name) for path in paths]

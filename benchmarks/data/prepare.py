@@ -26,14 +26,19 @@ def everything(folder: Path, count: int, rows: int) -> None:
         rows: raw rows of 224 x 224 x 3.
 
     """
-    _once(folder / "images", lambda to: images.folder(to, count))
-    for profile in ("jpeg", "jpeg256"):
-        _once(folder / profile, lambda to, p=profile: pack(folder / "images", to, profile=p))
+    jpegs(folder, count)
     raw(folder, rows)
     for kind in peers.KINDS:
         for name, write in WRITERS.items():
             with suppress(ModuleNotFoundError):
                 _once(folder / f"{name}-{kind}", lambda to, w=write, k=kind: w(folder / k, to))
+
+
+def jpegs(folder: Path, count: int) -> None:
+    """Write the images alone: as files, and as stores."""
+    _once(folder / "images", lambda to: images.folder(to, count))
+    for profile in ("jpeg", "jpeg256"):
+        _once(folder / profile, lambda to, p=profile: pack(folder / "images", to, profile=p))
 
 
 def raw(folder: Path, rows: int) -> None:

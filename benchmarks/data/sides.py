@@ -12,7 +12,7 @@ from typing import Any
 
 from torch.utils.data import DataLoader
 
-from benchmarks.data import peers, usual
+from benchmarks.data import ordinary, peers, usual
 from hotlap.data import Loader
 from hotlap.data.transforms import Resize
 
@@ -51,6 +51,15 @@ def _peer(make: Callable[..., Any], kind: str, workers: int) -> Callable[[Path],
     return lambda folder: Side(make(folder, kind, BATCH, workers))
 
 
+def _ordinary(make: Callable[..., Any], part: str, workers: int) -> Callable[[Path], Side]:
+    def made(folder: Path) -> Side:
+        if part.endswith(".beton"):
+            ordinary.write_ffcv(folder)
+        return Side(make(folder / part, BATCH, workers))
+
+    return made
+
+
 _SIZED = {"transform": Resize(SIZE)}
 SIDES: dict[str, Callable[[Path], Side]] = {
     "tv": _torch(lambda folder: usual.Folder(folder / "images"), 0),
@@ -67,6 +76,16 @@ SIDES: dict[str, Callable[[Path], Side]] = {
         DataLoader(usual.Gathered(folder / "rows.npy"), BATCH, shuffle=True, collate_fn=usual.same)
     ),
 }
+for _workers in (1, 2):
+    _end = f"{_workers} worker{'s' * (_workers > 1)}"
+    SIDES |= {
+        f"PIL, {_end}": _ordinary(ordinary.dataloader, "", _workers),
+        f"jpeg, {_end}": _ordinary(ordinary.hotlap, "jpeg", _workers),
+        f"jpeg256, {_end}": _ordinary(ordinary.hotlap, "jpeg256", _workers),
+        f"FFCV full size, {_end}": _ordinary(ordinary.ffcv, "ffcv.beton", _workers),
+        f"FFCV max_resolution=341, {_end}": _ordinary(ordinary.ffcv, "ffcv341.beton", _workers),
+    }
+SIDES["PIL"] = _ordinary(ordinary.dataloader, "", 0)
 for _name, _make in peers.PEERS.items():
     for _kind in peers.KINDS:
         SIDES[f"{_name} {_kind}, 2 workers"] = _peer(_make, _kind, 2)

@@ -1,12 +1,14 @@
 """CPU time and wall time a sample: hotlap's profiles against usual ways and peers, by turns.
 
-`python -m benchmarks.data.speed [jpeg|raw] [IMAGES] [ROUNDS] [FOLDER [SIDES...]]`. Each side runs
-in a process of its own, kept from round to round and idle between; the order of the sides
-alternates. Peers that are not installed get a row that says so (see `peers`). FOLDER keeps what is
-written for the next call; SIDES are `tv` and those of the group to be measured, if not all.
+`python -m benchmarks.data.speed [jpeg|ordinary|raw] [IMAGES] [ROUNDS] [FOLDER [SIDES...]]`. Each
+side runs in a process of its own, kept from round to round and idle between; the order of the sides
+alternates. Peers that are not installed get a row that says so (see `peers` and `ordinary`). FOLDER
+keeps what is written for the next call; SIDES are the first and those of the group to be measured,
+if not all.
 """
 
 import json
+import os
 import shlex
 import statistics
 import subprocess
@@ -15,8 +17,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import hotlap
 from benchmarks import record
 from benchmarks.data import prepare
+from benchmarks.data.ordinary import interpreter
 from benchmarks.data.peers import PEERS
 
 Row = dict[str, float]
@@ -31,6 +35,14 @@ GROUPS = {
         "jpeg256, 2 processes",
         *(f"{name} jpeg, 2 workers" for name in PEERS),
     ],
+    "ordinary": [
+        "PIL",
+        *(
+            f"{name}, {workers}"
+            for workers in ("1 worker", "2 workers")
+            for name in ("PIL", "jpeg", "FFCV full size", "jpeg256", "FFCV max_resolution=341")
+        ),
+    ],
     "raw": [
         "tv",
         "raw",
@@ -43,13 +55,19 @@ GROUPS = {
 ROWS_PER_IMAGE = 8
 
 
+def _environment() -> dict[str, str]:
+    """Another interpreter finds hotlap too."""
+    paths = [str(Path(hotlap.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+    return os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
+
+
 class Child:
     """One side, waiting for its turn."""
 
     def __init__(self, name: str, folder: Path) -> None:
-        command = [sys.executable, "-m", "benchmarks.data.side", name, str(folder)]
+        command = [interpreter(name), "-m", "benchmarks.data.side", name, str(folder)]
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=_environment()
         )
         self.absent = self._answer().get("absent", "")
 
@@ -95,10 +113,11 @@ def measure(names: list[str], rounds: int, folder: Path) -> tuple[dict[str, Any]
 
 
 def summary(rows: dict[str, list[Row]], own: tuple[str, ...]) -> dict[str, Any]:
-    """Medians, and medians of the paired ratios: to `tv`, and of hotlap's sides to each."""
+    """Medians, and medians of the paired ratios: to the first side, and of hotlap's to each."""
+    base = next(iter(rows))
     return {
         name: {f"{kind}_us": _median([row[kind] for row in found], 1) for kind in ("cpu", "wall")}
-        | {f"{kind}_over_tv": _ratio(rows["tv"], found, kind) for kind in ("cpu", "wall")}
+        | {f"{kind}_over_{base}": _ratio(rows[base], found, kind) for kind in ("cpu", "wall")}
         | {
             f"{kind}_{side}_over_this": _ratio(found, rows[side], kind)
             for side in own
@@ -122,15 +141,19 @@ def main(
     """Measure one group, and write the record."""
     with tempfile.TemporaryDirectory() as passing:
         folder = Path(place or passing)
-        prepare.everything(folder, count, count * ROWS_PER_IMAGE)
+        if group == "ordinary":
+            prepare.jpegs(folder, count)
+        else:
+            prepare.everything(folder, count, count * ROWS_PER_IMAGE)
+        before = os.getloadavg()
         rows, absent = measure(list(sides) or GROUPS[group], rounds, folder)
-    own = tuple(name for name in (group, "jpeg256") if name in rows)
+    own = tuple(name for name in rows if name.startswith((group, "jpeg")))
     record.write(
         f"data-{group}",
         shlex.join(["python", "-m", "benchmarks.data.speed", group, str(count), str(rounds)])
         + (f" FOLDER {shlex.join(sides)}" if sides else ""),
         rows | absent,
-        summary(rows, own) | absent,
+        summary(rows, own) | absent | {"load average": [before, os.getloadavg()]},
     )
 
 

@@ -135,3 +135,39 @@ def test_a_cache_that_cannot_be_written_to_does_no_harm(
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     assert library() is None
+
+
+@with_compiler
+def test_what_others_could_have_written_is_compiled_anew(fresh: Path, tmp_path: Path) -> None:
+    assert library() is not None
+    (made,) = fresh.iterdir()
+    assert not fresh.stat().st_mode & 0o077
+    assert not made.stat().st_mode & 0o077
+    content, elsewhere = made.read_bytes(), tmp_path / "planted.so"
+    elsewhere.write_bytes(b"planted")
+
+    def planted() -> None:
+        made.write_bytes(b"planted")
+        made.chmod(0o666)
+
+    for plant in (planted, lambda: made.symlink_to(elsewhere)):
+        made.unlink()  # what is loaded stays what it was
+        plant()
+        fresh.chmod(0o777)
+        compiled.library.cache_clear()
+        assert library() is not None
+        assert not made.is_symlink()
+        assert made.read_bytes() == content
+        assert not fresh.stat().st_mode & 0o077
+    assert elsewhere.read_bytes() == b"planted"
+
+
+@with_compiler
+def test_another_users_folder_is_not_loaded_from(
+    fresh: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert library() is not None
+    compiled.library.cache_clear()
+    monkeypatch.setattr(compiled.os, "geteuid", lambda: fresh.stat().st_uid + 1)
+    with pytest.warns(UserWarning, match="belongs to user .* set XDG_CACHE_HOME"):
+        assert library() is None

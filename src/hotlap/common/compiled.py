@@ -1,4 +1,8 @@
-"""Compile hotlap's own C sources once for a machine, and load them."""
+"""Compile hotlap's own C sources once for a machine, and load them.
+
+What is loaded runs with the user's rights. It is therefore loaded only from a folder that this user
+owns and nobody else can write to, and only files of which the same is true.
+"""
 
 import ctypes
 import hashlib
@@ -6,8 +10,10 @@ import os
 import platform
 import shlex
 import shutil
+import stat
 import subprocess
 import tempfile
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import cache
@@ -17,6 +23,7 @@ from hotlap.common.cache import cache_dir
 
 SHARED = ("-O3", "-shared", "-fPIC")
 LIMIT = 20.0  # seconds
+OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 VARIABLE = "HOTLAP_KERNELS"
 """Set to 0, nothing is compiled and nothing compiled is used."""
 
@@ -50,11 +57,12 @@ def _first(
     commands: Sequence[list[str]], source: Path, headers: Sequence[Path]
 ) -> ctypes.CDLL | None:
     folder = cache_dir() / "kernels"
-    folder.mkdir(parents=True, exist_ok=True)
+    if not _is_private(folder):
+        return None
     for command in commands:
         target = folder / f"{source.stem}-{_key(command, (source, *headers))}.so"
         for _ in range(2):
-            if target.exists() or _compiled(command, source, target):
+            if _is_own(target) or _compiled(command, source, target):
                 try:
                     return ctypes.CDLL(str(target))
                 except OSError:  # half of a file, or the runtime of its threads is missing
@@ -73,8 +81,36 @@ def _compiled(command: list[str], source: Path, target: Path) -> bool:
             return False
         if done.returncode:
             return False
+        made.chmod(0o700)  # whatever the umask lets others do
         made.replace(target)
     return True
+
+
+def _is_private(folder: Path) -> bool:
+    """Make a folder that only this user can write to; False where it belongs to another user."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    found = folder.stat()
+    if found.st_uid != os.geteuid():
+        warnings.warn(
+            f"hotlap runs without compiled kernels, which is slower: {folder} belongs to user "
+            f"{found.st_uid}, not to user {os.geteuid()} who runs this, so that what lies in it is "
+            "not loaded; set XDG_CACHE_HOME to a folder of your own",
+            stacklevel=2,
+        )
+        return False
+    if found.st_mode & OTHERS_WRITE:
+        folder.chmod(0o700)
+    return True
+
+
+def _is_own(path: Path) -> bool:
+    """Whether this user wrote a file, and nobody else could have changed it since."""
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return False
+    ours = found.st_uid == os.geteuid() and not found.st_mode & OTHERS_WRITE
+    return ours and stat.S_ISREG(found.st_mode)
 
 
 def _key(command: list[str], sources: Sequence[Path]) -> str:

@@ -152,3 +152,53 @@ def test_one_image_keeps_its_layout_when_it_is_resized():
         planes = Resize((20, 30)).image(image.contiguous(), draws(1))
         assert planes.is_contiguous()
         assert torch.equal(resized, planes)
+
+
+def torchvisions_box(height, width, rng, scale=(0.08, 1.0), ratio=(3 / 4, 4 / 3)):
+    """RandomResizedCrop.get_params as torchvision documents it: (top, left, height, width)."""
+    for _ in range(10):
+        target = height * width * rng.uniform(*scale)
+        aspect = math.exp(rng.uniform(math.log(ratio[0]), math.log(ratio[1])))
+        w, h = round(math.sqrt(target * aspect)), round(math.sqrt(target / aspect))
+        if 0 < w <= width and 0 < h <= height:
+            return rng.integers(height - h + 1), rng.integers(width - w + 1), h, w
+    if width / height < ratio[0]:
+        w, h = width, round(width / ratio[0])
+    elif width / height > ratio[1]:
+        w, h = round(height * ratio[1]), height
+    else:
+        w, h = width, height
+    return (height - h) // 2, (width - w) // 2, h, w
+
+
+def kolmogorov_smirnov(one, other):
+    """The largest distance of two empirical distributions."""
+    one, other = np.sort(one), np.sort(other)
+    points = np.concatenate([one, other])
+    shares = [np.searchsorted(x, points, side="right") / len(x) for x in (one, other)]
+    return np.abs(shares[0] - shares[1]).max()
+
+
+@pytest.mark.parametrize(
+    ("height", "width"), [(375, 500), (500, 375), (224, 224), (120, 640), (900, 130)]
+)
+def test_boxes_are_distributed_as_torchvisions(height, width):
+    """Place, sides and area; equal distributions pass the bound once in 10,000 times."""
+    count, rng = 4000, np.random.default_rng(height)
+    many, crop = draws(count, seed=width), RandomResizedCrop(224)
+    ours = np.array([crop.box(height, width, many.one(i)) for i in range(count)])
+    theirs = np.array([torchvisions_box(height, width, rng) for _ in range(count)])
+    bound = 2.23 * math.sqrt(2 / count)
+    for column in range(4):
+        assert kolmogorov_smirnov(ours[:, column], theirs[:, column]) < bound
+    areas = [boxes[:, 2] * boxes[:, 3] for boxes in (ours, theirs)]
+    assert kolmogorov_smirnov(*areas) < bound
+
+
+def test_one_sample_draws_what_its_batch_draws():
+    many = draws(6)
+    for place in range(6):
+        alone = Draws(0, 0, many.ids[place : place + 1])
+        for stream, count in (("crop", 40), ("flip", 1)):
+            assert np.array_equal(many.one(place).uniform(stream, count)[0],
+                                  alone.uniform(stream, count)[0])  # fmt: skip

@@ -1,6 +1,7 @@
 """The other end of `EncodedReader`: batches are decoded on the device."""
 
 from collections.abc import Iterator
+from functools import partial
 
 import torch
 
@@ -83,5 +84,6 @@ class DeviceDecode:
         shape = len(images), *images[0].shape
         batch = torch.empty(shape, dtype=torch.uint8, device=self._device)
         for place, (index, image) in enumerate(zip(step.ids.tolist(), images, strict=True)):
-            fitting(batch, image.shape, self._images.sample(index))[place] = image
+            name = partial(self._images.sample, index)
+            fitting(batch, image.shape, name)[place] = image
         return batch

@@ -111,7 +111,7 @@ class Batch:
         self._dtype = dtype
         self.array: Any = None
 
-    def room(self, place: int, shape: tuple[int, int], sample: str) -> Any:
+    def room(self, place: int, shape: tuple[int, int], name: Callable[[], str]) -> Any:
         """Return where the image of a sample goes: (height, width, 3).
 
         Raises:
@@ -120,19 +120,19 @@ class Batch:
         """
         if self.array is None:
             self.array = self._space.take((self._count, *shape, 3), self._dtype)
-        return fitting(self.array, shape, sample)[place]
+        return fitting(self.array, shape, name)[place]
 
 
-def fitting(batch: Any, shape: tuple[int, ...], sample: str) -> Any:
+def fitting(batch: Any, shape: tuple[int, ...], name: Callable[[], str]) -> Any:
     """Return a batch (samples, height, width, 3) whose images have that height and width.
 
     Raises:
-        SampleError: they have others.
+        SampleError: they have others; `name` says which sample it is.
 
     """
     if tuple(batch.shape[1:3]) != tuple(shape[:2]):
         raise SampleError(
-            f"{sample} is {shape[0]} x {shape[1]}, those before it {batch.shape[1]} x "
+            f"{name()} is {shape[0]} x {shape[1]}, those before it {batch.shape[1]} x "
             f"{batch.shape[2]}: give a transform that ends in one size, such as "
             "RandomResizedCrop(224) or Resize((224, 224))"
         )
@@ -250,15 +250,16 @@ class ImageReader:
     def _write(self, batch: Batch, place: int, index: int, draws: Draws, flip: bool) -> None:
         """Decode a sample into its place."""
         images = self.images
+        name = partial(images.sample, index)  # which costs a look into a file
         data = images.store.payload(index)
         region = images.named(index, lambda: self._region(data, draws))
         if region is not None and self._fused is not None:
-            room = batch.room(place, region.shape, images.sample(index))
+            room = batch.room(place, region.shape, name)
             how = region, flip, images.how.table, room, images.decoder.strict
             images.named(index, partial(self._fused.region, *how))
             return
         pixels = images.decoded(index, data, draws)
-        room = batch.room(place, pixels.shape[:2], images.sample(index))
+        room = batch.room(place, pixels.shape[:2], name)
         pixels = pixels[:, ::-1] if flip else pixels
         for channel, values in enumerate(images.how.table):
             room[..., channel] = values[pixels[..., channel]]
