@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test lint types imports site unit test-slow bench clean
+.PHONY: setup demo test quick check lint types imports site unit test-slow bench clean
 
 setup: $(STAMP)
 
@@ -20,6 +20,11 @@ demo: setup  ## tune the example script, then show what was written
 	@echo; cd examples/digits && cat hotlap*.toml 2>/dev/null || true
 
 test: lint types imports site unit
+
+quick: setup  ## the tests that start no process: about a minute
+	$(BIN)/pytest -m "not slow and not gpu" --quick
+
+check: lint types imports quick  ## what to run before each commit
 
 lint: setup
 	$(BIN)/ruff check .

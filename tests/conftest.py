@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,22 @@ BY_THE_CLOCK = (
     "trial",
     "tune",
 )
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--quick", action="store_true", help="skip tests as they start a process")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """With --quick a test that is about to start a process is skipped instead."""
+    if not config.getoption("--quick"):
+        return
+
+    def skipped(*args: object, **kwargs: object) -> None:
+        pytest.skip("starts a process")
+
+    os.fork = os.posix_spawn = skipped  # type: ignore[assignment]
+    subprocess.Popen.__init__ = skipped  # type: ignore[method-assign]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
