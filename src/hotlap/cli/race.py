@@ -1,5 +1,10 @@
 """`hotlap race`."""
 
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 import click
 
 from hotlap.cli.common import (
@@ -15,6 +20,11 @@ from hotlap.cli.common import (
 )
 from hotlap.cli.isolated import isolated
 from hotlap.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from hotlap.trial.side import Side
+
+Words = tuple[str, ...]
 
 
 class TwoCommands(click.Command):
@@ -64,51 +74,96 @@ class TwoCommands(click.Command):
     help="Race on until the interval is as narrow as this share.",
 )
 @click.option("--seed", default=0, show_default=True, help="Seed where a script sets none.")
+@click.option(
+    "--git",
+    "base",
+    metavar="BASE",
+    help="Race two revisions of the repository instead: hotlap race --git BASE [HEAD] -- CMD. "
+    "Without HEAD the files as they are race against BASE.",
+)
 @common
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="CMD_A... -- CMD_B...")
 @click.pass_context
 def race(ctx: click.Context, max_slowdown: float | None, budget: float, min_effect: float,
-         precision: float | None, seed: int, patience: float, quiet: bool, as_json: bool,
-         command: tuple[str, ...]) -> None:  # fmt: skip
-    """Race CMD_A against CMD_B in lockstep: both see the same weather."""
-    from hotlap.core.spec import Mode
+         precision: float | None, seed: int, base: str | None, patience: float, quiet: bool,
+         as_json: bool, command: Words) -> None:  # fmt: skip
+    """Race CMD_A against CMD_B in lockstep, so that both meet the same background load."""
     from hotlap.report import race_text
-    from hotlap.trial.command import normalise
-    from hotlap.trial.launch import Setting
     from hotlap.trial.race import race as run_race
-    from hotlap.trial.side import Side
     from hotlap.trial.stopping import StoppingRules
 
-    if not ctx.meta["second"]:
-        raise UsageError("two commands are needed", "hotlap race CMD_A... -- CMD_B...")
-    here, kept = folder(), isolated(ctx, quiet=quiet or as_json)
-    pipe = stdin_copy(here)
-    logs = [here / f"race-{letter}.log" for letter in "ab"]
-    for log in logs:
-        log.unlink(missing_ok=True)
-    sides = [
-        Side(
-            Setting(
-                normalise(words), Mode.RACE, seed=seed, scratch=here / "scratch", stdin=pipe,
-                output=log,
-            ),
-            patience,
+    kept = isolated(ctx, quiet=quiet or as_json)
+    with ExitStack() as stack:
+        runs, names = stack.enter_context(_contestants(base, command, ctx.meta["second"]))
+        sides = stack.enter_context(sides_of(runs, seed, patience))
+        threshold = None if max_slowdown is None else 1.0 / max_slowdown
+        rules = StoppingRules(min_effect, seconds=budget, precision=precision, threshold=threshold)
+        with race_text.live(console(err=True), budget, enabled=not (quiet or as_json)) as on_pair:
+            result = run_race(*sides, rules, on_pair)
+    if as_json:
+        print_json(race_text.document(result, names) | {"isolation": kept.record()})
+    else:
+        race_text.show(console(), result, names)
+    if result.too_slow:
+        ctx.exit(NEGATIVE)
+
+
+@contextmanager
+def _contestants(
+    base: str | None, first: Words, second: Words
+) -> Iterator[tuple[list[Words], list[Words]]]:
+    """What the two sides run, and how they are shown."""
+    from hotlap.trial.command import normalise
+    from hotlap.trial.revisions import Repository
+
+    if not second:
+        raise UsageError(
+            "two commands are needed",
+            "hotlap race CMD_A... -- CMD_B..., or hotlap race --git BASE [HEAD] -- CMD...",
         )
-        for log, words in zip(logs, (command, ctx.meta["second"]), strict=True)
-    ]  # fmt: skip
-    threshold = None if max_slowdown is None else 1.0 / max_slowdown
-    rules = StoppingRules(min_effect, seconds=budget, precision=precision, threshold=threshold)
-    out = console(err=True)
+    if base is None:
+        commands = [normalise(first), normalise(second)]
+        yield commands, commands
+        return
+    if len(first) > 1:
+        raise UsageError(
+            "--git takes one revision beside its own",
+            "hotlap race --git BASE [HEAD] -- CMD...",
+        )
+    command, repository = normalise(second), Repository.around(Path.cwd())
+    with ExitStack() as stack:
+        runs, names = [], []
+        for commit in map(repository.commit, (base, *first)):
+            tree = stack.enter_context(repository.checked_out(commit, folder() / "revisions"))
+            runs.append(repository.command_in(tree, command))
+            names.append((f"{commit.short}:", *command))
+        if not first:
+            runs.append(command)
+            names.append(("working tree:", *command))
+        yield runs, names
+
+
+@contextmanager
+def sides_of(
+    commands: Sequence[Words], seed: int, patience: float
+) -> Iterator[tuple["Side", "Side"]]:
+    """A side of a race for each of two commands; closed at the end; logs stay in `.hotlap`."""
+    from hotlap.core.spec import Mode
+    from hotlap.trial.launch import Setting
+    from hotlap.trial.side import Side
+
+    here = folder()
+    pipe = stdin_copy(here)
+    sides = []
+    for letter, command in zip("ab", commands, strict=True):
+        log = here / f"race-{letter}.log"
+        log.unlink(missing_ok=True)
+        setting = Setting(
+            command, Mode.RACE, seed=seed, scratch=here / "scratch", stdin=pipe, output=log
+        )
+        sides.append(Side(setting, patience))
     try:
-        with race_text.live(out, budget, enabled=not (quiet or as_json)) as on_pair:
-            result = run_race(sides[0], sides[1], rules, on_pair)
+        yield sides[0], sides[1]
     finally:
         for side in sides:
             side.close()
-    commands = [side.setting.command for side in sides]
-    if as_json:
-        print_json(race_text.document(result, commands) | {"isolation": kept.record()})
-    else:
-        race_text.show(console(), result, commands)
-    if result.too_slow:
-        ctx.exit(NEGATIVE)
