@@ -1,10 +1,12 @@
 """The outcome of a race, as a person and as a program reads it."""
 
+import math
 from dataclasses import replace
 
 from rich.console import Console
 
 from hotlap.report import race_text
+from hotlap.trial.load import LoadSummary
 from hotlap.trial.race import RaceResult
 from hotlap.trial.stats import Estimate, Verdict
 
@@ -32,8 +34,19 @@ def test_the_pairs_and_the_launches_they_are_of_are_told() -> None:
 
 
 def test_why_it_is_inconclusive_is_told() -> None:
-    assert "too noisy" in shown(INCONCLUSIVE)
-    assert "have not repeated it" in shown(replace(INCONCLUSIVE, unrepeated=True))
+    assert "too busy" in shown(INCONCLUSIVE)
+    assert "about 40.0 s more" in shown(replace(INCONCLUSIVE, seconds_needed=40.0))
+    assert "more of racing" not in shown(replace(INCONCLUSIVE, seconds_needed=math.inf))
+
+
+def test_the_load_and_what_was_done_about_it_are_reported() -> None:
+    load = LoadSummary(load_average=5.2, pressure=0.4, steal=0.0, waited=0.31)
+    said = shown(replace(FOUND, load=load, passive_wait=True))
+    assert "load average 5.2, CPU pressure 40%, the raced threads waited for a core 31%" in said
+    assert "OMP_WAIT_POLICY=passive" in said
+    assert "stolen" not in said
+    assert "OMP_WAIT_POLICY" not in shown(FOUND)
+    assert race_text.document(replace(FOUND, load=load), COMMANDS)["load"]["pressure"] == 0.4
 
 
 def test_programs_that_end_soon_are_told_to_train_longer() -> None:
@@ -43,8 +56,8 @@ def test_programs_that_end_soon_are_told_to_train_longer() -> None:
 
 def test_only_what_is_faster_earns_its_start_back() -> None:
     late = replace(FOUND, b_warmup=1.0)
-    assert "earned back after 500 steps" in shown(late)
-    assert "earned back" not in shown(replace(late, verdict=Verdict.INCONCLUSIVE))
+    assert "pays off after 500 steps" in shown(late)
+    assert "pays off" not in shown(replace(late, verdict=Verdict.INCONCLUSIVE))
 
 
 def test_with_a_limit_it_is_told_whether_it_holds() -> None:

@@ -1,7 +1,7 @@
-"""When a race launches both sides once more: sides that only pretend to run."""
+"""When a race launches again, catches up and stops: with sides that only pretend to run."""
 
 from dataclasses import dataclass, field
-from itertools import cycle
+from itertools import chain, cycle
 from typing import Any
 
 import pytest
@@ -30,6 +30,10 @@ class Pretended:
     steps: list[float]
     start_up: float = 5.0
     peak: int = 0
+    at: int = 0
+    threads: int = 1
+    passive_wait: bool = False
+    trial: Any = None
     launches: int = 0
     live: bool = False
     wobble: Any = field(default_factory=lambda: cycle([1.0, 1.01, 0.99, 1.0]))
@@ -38,11 +42,17 @@ class Pretended:
     def step(self) -> float:
         return self.steps[min(self.launches, len(self.steps)) - 1]
 
-    def ready(self) -> Pace:
+    def start(self) -> None:
         if not self.live:
             self.clock.now += self.start_up
             self.launches += 1
-            self.live = True
+            self.live, self.at = True, 1 + self.launches  # fresh processes need not stand alike
+
+    def first_step(self) -> None:
+        self.start()
+
+    def ready(self) -> Pace:
+        self.start()
         return self.ready_pace()
 
     def ready_pace(self) -> Pace:
@@ -52,7 +62,8 @@ class Pretended:
         self.ready()
         wall = steps * self.step * next(self.wobble)
         self.clock.now += wall
-        return Block(steps, 0, wall, wall, (), 0, 0)
+        self.at += steps
+        return Block(steps, self.at, wall, wall, (), 0, 0)
 
     def close(self) -> None:
         self.live = False
@@ -62,6 +73,7 @@ class Pretended:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
     monkeypatch.setattr(module, "time", made)
+    monkeypatch.setattr(module, "busy_now", lambda: False)
     return made
 
 
@@ -72,73 +84,104 @@ def raced(clock: Clock, a: list[float], b: list[float], **rules: Any) -> RaceRes
 def test_a_large_difference_is_called_in_one_launch(clock: Clock) -> None:
     found = raced(clock, [0.02], [0.01])
     assert found.verdict is Verdict.FASTER
+    assert found.stopped is StopReason.DECIDED
     assert found.launches == 1
 
 
 def test_a_small_difference_is_called_once_fresh_processes_repeat_it(clock: Clock) -> None:
-    assert raced(clock, [0.0115], [0.01]).launches == 2
-    found = raced(clock, [0.0103], [0.01])
+    found = raced(clock, [0.0107], [0.01], seconds=60.0)
     assert found.verdict is Verdict.FASTER
-    assert found.launches == 3
+    assert found.launches > 1
 
 
 def test_what_fresh_processes_do_not_repeat_is_not_called(clock: Clock) -> None:
-    found = raced(clock, [0.0115, 0.01], [0.01])
-    assert found.verdict is Verdict.INCONCLUSIVE
-    assert found.launches == 2
+    found = raced(clock, [0.0109, 0.01, 0.01], [0.01], seconds=40.0, launches=3)
+    assert found.verdict is not Verdict.FASTER
+    assert found.launches == 3
 
 
-def test_launching_takes_none_of_the_time(clock: Clock) -> None:
-    found = raced(clock, [0.0115], [0.01], seconds=8.0)
-    assert found.verdict is Verdict.FASTER
-    assert clock.now > 20.0  # four start-ups
+def test_equal_sides_are_the_same_after_some_launches(clock: Clock) -> None:
+    found = raced(clock, [0.01], [0.01], seconds=60.0)
+    assert found.verdict is Verdict.SAME
+    assert found.launches > 2
+    assert found.seconds_needed == 0
 
 
-def test_a_candidate_is_not_launched_again_where_that_would_take_too_long(clock: Clock) -> None:
-    common = {"seconds": 8.0, "until_gain": True}
-    assert (
-        raced(clock, [0.0115], [0.01], seconds_if_promising=40.0, **common).verdict
-        is Verdict.FASTER
-    )
-    short = raced(clock, [0.0115], [0.01], seconds_if_promising=12.0, **common)
-    assert short.launches == 1
-    assert short.verdict is Verdict.INCONCLUSIVE
-    assert short.unrepeated
-    assert not short.not_faster
-
-
-def test_a_large_gain_goes_on_where_another_launch_would_take_too_long(clock: Clock) -> None:
-    noisy = Pretended(clock, [0.0135], wobble=cycle([1.1, 0.95, 1.0, 0.9, 1.05]))
-    rules = StoppingRules(seconds=20.0, until_gain=True, seconds_if_promising=20.0)
-    found = race(noisy, Pretended(clock, [0.01]), rules)  # type: ignore[arg-type]
+def test_it_is_not_launched_again_where_the_time_does_not_suffice(clock: Clock) -> None:
+    found = raced(clock, [0.0107], [0.01], seconds=9.0)
     assert found.launches == 1
-    assert found.estimate.pairs > 6
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert found.stopped is StopReason.TIME
+    assert 9.0 < found.seconds < 21.0, "both start first"
+    assert 0 < found.seconds_needed < 600
+
+
+def test_what_looks_like_a_gain_may_take_longer(clock: Clock) -> None:
+    rules = {"seconds": 9.0, "until_gain": True}
+    found = raced(clock, [0.0112], [0.01], seconds_if_promising=60.0, **rules)
     assert found.verdict is Verdict.FASTER
+    assert raced(clock, [0.0112], [0.01], seconds_if_promising=9.0, **rules).launches == 1
 
 
-def test_long_blocks_get_a_few_pairs_of_each_launch(clock: Clock) -> None:
-    found = raced(clock, [4.5], [4.0], seconds=60.0)
-    assert found.verdict is Verdict.FASTER
-    assert found.launches == 2
-    assert found.estimate.pairs == 10
+def test_a_candidate_without_a_gain_is_dropped_early(clock: Clock) -> None:
+    none = raced(clock, [0.01], [0.0105], seconds=30.0, until_gain=True)
+    assert none.seconds < 30.0
+    assert none.verdict is not Verdict.FASTER
+    assert none.not_faster or none.stopped is StopReason.FUTILE
+    futile = raced(clock, [0.01], [0.01], seconds=8.0, until_gain=True)
+    assert futile.stopped is StopReason.FUTILE
+    assert futile.verdict is Verdict.INCONCLUSIVE
 
 
-def test_a_second_launch_without_a_gain_ends_a_candidates_race(clock: Clock) -> None:
-    found = raced(
-        clock, [0.0115, 0.01], [0.01], seconds=30.0, until_gain=True, seconds_if_promising=100.0
-    )
-    assert found.launches == 2
-    assert found.stopped is StopReason.FUTILE
-    assert found.estimate.pairs < 20
+def test_a_verdict_is_confirmed_by_fresh_pairs(clock: Clock) -> None:
+    found = raced(clock, [0.02], [0.01], confirm_pairs=5)
+    assert found.fresh is not None
+    assert found.fresh.pairs == 5
+    assert found.estimate.pairs == 11
+    assert found.fresh.ratio == pytest.approx(2.0, rel=0.05)
+    assert raced(clock, [0.01], [0.01], seconds=60.0).fresh is None
 
 
-def test_a_slowdown_is_too_much_once_fresh_processes_repeat_it(clock: Clock) -> None:
-    found = raced(clock, [0.01], [0.012], threshold=1 / 1.05)
+def test_a_verdict_that_fresh_pairs_do_not_bear_out_is_not_given(clock: Clock) -> None:
+    """B is faster for as long as it takes to say so, and not afterwards."""
+    turned = Pretended(clock, [0.01], wobble=chain([0.7] * 6, cycle([1.0, 1.01, 0.99])))
+    rules = StoppingRules(seconds=25.0, launches=1)
+    found = race(Pretended(clock, [0.01]), turned, rules)  # type: ignore[arg-type]
+    assert found.verdict is not Verdict.FASTER
+
+
+def test_the_side_behind_catches_up(clock: Clock) -> None:
+    a, b = Pretended(clock, [0.01]), Pretended(clock, [0.01])
+    a.ready()
+    a.at = 50
+    assert race(a, b, StoppingRules(max_pairs=8)).same_steps  # type: ignore[arg-type]
+    a.at += 100_000
+    found = race(a, b, StoppingRules(max_pairs=8))  # type: ignore[arg-type]
+    assert not found.same_steps, "that would take too long"
+
+
+def test_a_slowdown_is_too_much_once_it_is_shown(clock: Clock) -> None:
+    found = raced(clock, [0.01], [0.013], threshold=1 / 1.05)
     assert found.too_slow
-    assert found.launches == 2
-    once = raced(clock, [0.01], [0.0115, 0.01], threshold=1 / 1.05)
+    once = raced(clock, [0.01], [0.0106], threshold=1 / 1.05, seconds=8.0)
     assert once.too_slow is None
-    assert raced(clock, [0.01], [0.01], threshold=1 / 1.05).too_slow is False
+    fine = raced(clock, [0.01], [0.01], threshold=1 / 1.05, seconds=60.0)
+    assert fine.too_slow is False
+
+
+@pytest.mark.parametrize(("threads", "closed"), [(1, False), (2, True)])
+def test_on_a_busy_machine_both_sides_wait_asleep(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch, threads: int, closed: bool
+) -> None:
+    """A live side of several threads is launched anew for it; one of a single thread is not."""
+    monkeypatch.setattr(module, "busy_now", lambda: True)
+    a, b = (Pretended(clock, [0.02], threads=threads), Pretended(clock, [0.01], threads=threads))
+    a.ready()
+    found = race(a, b, StoppingRules())  # type: ignore[arg-type]
+    assert a.passive_wait
+    assert b.passive_wait
+    assert a.launches == (2 if closed else 1)
+    assert found.passive_wait is (threads > 1)
 
 
 def test_of_sides_that_do_not_fit_together_each_pair_is_launched(

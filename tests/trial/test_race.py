@@ -11,9 +11,9 @@ import pytest
 from hotlap.core.errors import NotReachedError, TrialFailedError
 from hotlap.core.spec import Mode
 from hotlap.trial.launch import Setting
-from hotlap.trial.race import extension, race
+from hotlap.trial.race import race
 from hotlap.trial.side import Side
-from hotlap.trial.stats import PairedTest, Verdict
+from hotlap.trial.stats import Verdict
 from hotlap.trial.stopping import StoppingRules
 
 MLP = Path(__file__).parent.parent / "scripts" / "mlp.py"
@@ -105,19 +105,6 @@ def test_isolated_python_stays_out_of_reach(tmp_path: Path) -> None:
     failure = pytest.raises(NotReachedError, match="no Python process with torch")
     with sides(tmp_path, ["-I", str(MLP), "--steps", "5"]) as (a,), failure:
         a.ready()
-
-
-@pytest.mark.parametrize(
-    ("ratio", "most", "more"), [(1.0, 100, 0), (1.2, 100, 30), (1.2, 20, 10), (3.0, 100, 90)]
-)
-def test_the_larger_a_gain_looks_the_longer_it_has_to_prove_it(
-    ratio: float, most: float, more: float
-) -> None:
-    test = PairedTest()
-    test.add(ratio, 1.0)
-    rules = StoppingRules(seconds=10, until_gain=True, seconds_if_promising=most)
-    assert extension(test, rules) == more
-    assert extension(test, StoppingRules(seconds=10, seconds_if_promising=most)) == 0
 
 
 def lives(process: psutil.Process) -> bool:

@@ -74,6 +74,28 @@ def time_span(text: str) -> float:
     return seconds
 
 
+def wait_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`--wait TIME`, for a verb that races; see `wait_for_calm`."""
+    return click.option(
+        "--wait",
+        type=time_span,
+        metavar="TIME",
+        help="Wait until other programs leave the cores free, at most so long, before racing.",
+    )(function)
+
+
+def wait_for_calm(out: "Console", seconds: float | None, *, quiet: bool) -> None:
+    """Wait at most so long for the background load to fall, and say so where it does not."""
+    if seconds is None:
+        return
+    from hotlap.trial.load import load_now, wait_until_calm
+
+    with out.status("waiting for the background load to fall") as status:
+        calm = wait_until_calm(seconds, status.update)
+    if not (calm or quiet):
+        out.print(f"the machine is still busy after {seconds:.0f} s: {load_now()}; racing anyway")
+
+
 class Number(click.FloatRange):
     """A number within a range; `nan`, which lies in none, is refused as well."""
 

@@ -17,6 +17,8 @@ from hotlap.cli.common import (
     print_json,
     stdin_copy,
     time_span,
+    wait_for_calm,
+    wait_option,
 )
 from hotlap.cli.isolated import isolated
 from hotlap.core.errors import UsageError
@@ -57,8 +59,10 @@ class TwoCommands(click.Command):
     show_default=True,
     type=time_span,
     metavar="TIME",
-    help="Time to race; six pairs of blocks are run in any case, and launching comes on top.",
+    help="Time to race; six pairs of blocks are run in any case, and the first start of both comes "
+    "on top.",
 )
+@wait_option
 @click.option(
     "--min-effect",
     default=0.02,
@@ -84,9 +88,9 @@ class TwoCommands(click.Command):
 @common
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="CMD_A... -- CMD_B...")
 @click.pass_context
-def race(ctx: click.Context, max_slowdown: float | None, budget: float, min_effect: float,
-         precision: float | None, seed: int, base: str | None, patience: float, quiet: bool,
-         as_json: bool, command: Words) -> None:  # fmt: skip
+def race(ctx: click.Context, max_slowdown: float | None, budget: float, wait: float | None,
+         min_effect: float, precision: float | None, seed: int, base: str | None, patience: float,
+         quiet: bool, as_json: bool, command: Words) -> None:  # fmt: skip
     """Race CMD_A against CMD_B in lockstep, so that both meet the same background load."""
     from hotlap.report import race_text
     from hotlap.trial.race import race as run_race
@@ -98,7 +102,9 @@ def race(ctx: click.Context, max_slowdown: float | None, budget: float, min_effe
         sides = stack.enter_context(sides_of(runs, seed, patience))
         threshold = None if max_slowdown is None else 1.0 / max_slowdown
         rules = StoppingRules(min_effect, seconds=budget, precision=precision, threshold=threshold)
-        with race_text.live(console(err=True), budget, enabled=not (quiet or as_json)) as on_pair:
+        out = console(err=True)
+        wait_for_calm(out, wait, quiet=quiet or as_json)
+        with race_text.live(out, budget, enabled=not (quiet or as_json)) as on_pair:
             result = run_race(*sides, rules, on_pair)
     if as_json:
         print_json(race_text.document(result, names) | {"isolation": kept.record()})

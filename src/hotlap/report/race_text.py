@@ -11,6 +11,7 @@ from rich.table import Table
 
 from hotlap.report.words import duration, interval, ratio, verdict
 from hotlap.trial.command import shown
+from hotlap.trial.load import load_now
 from hotlap.trial.race import RaceResult
 from hotlap.trial.stats import Estimate, Verdict
 
@@ -24,7 +25,9 @@ def live(out: Console, seconds: float, *, enabled: bool) -> Iterator[Callable[[E
         yield lambda _: None
         return
     with out.status("settling both commands") as status:
-        yield lambda e: status.update(f"B over A {ratio(e.ratio)} {interval(e)} {e.pairs} pairs")
+        yield lambda e: status.update(
+            f"B over A {ratio(e.ratio)} {interval(e)} {e.pairs} pairs, {load_now()}"
+        )
 
 
 def show(out: Console, race: RaceResult, commands: Sequence[Sequence[str]]) -> None:
@@ -36,7 +39,7 @@ def show(out: Console, race: RaceResult, commands: Sequence[Sequence[str]]) -> N
         table.add_row(letter, duration(step), shown(command))
     out.print(table)
     e = race.estimate
-    said = verdict(race.verdict, unrepeated=race.unrepeated)
+    said = verdict(race.verdict)
     out.print(f"\n[bold]{said if race.too_slow is None else ALLOWED[race.too_slow]}[/]")
     out.print(
         f"speed B over A {ratio(e.ratio)} {interval(e)} "
@@ -46,16 +49,31 @@ def show(out: Console, race: RaceResult, commands: Sequence[Sequence[str]]) -> N
     out.print(
         f"CPU time A over B {race.cpu:.2f}, peak memory A over B {race.memory:.2f}", style="dim"
     )
+    for line in _notes(race):
+        out.print(line, style="dim")
+
+
+def _notes(race: RaceResult) -> Iterator[str]:
+    """What else a reader needs to judge the result."""
+    if str(race.load):
+        yield f"background load: {race.load}"
+    if race.passive_wait:
+        yield (
+            "both ran with OpenMP threads that sleep while they wait (OMP_WAIT_POLICY=passive, "
+            "KMP_BLOCKTIME=0), since other programs use the cores"
+        )
+    if race.verdict is Verdict.INCONCLUSIVE and 0 < race.seconds_needed < math.inf:
+        more = duration(race.seconds_needed)
+        yield f"about {more} more of racing would settle it: raise --budget"
     if not race.lockstep:
-        out.print("memory did not allow both at once: blocks ran one after the other", style="dim")
-    if race.restarts > e.pairs:
-        out.print(
+        yield "memory did not allow both at once: blocks ran one after the other"
+    if race.restarts > race.estimate.pairs:
+        yield (
             f"the programs came to their end and were started again {race.restarts} times: let "
-            "them train longer, and the same time gives more pairs",
-            style="dim",
+            "them train longer, and the same time gives more pairs"
         )
     if race.verdict is Verdict.FASTER and 1 < race.break_even < math.inf:
-        out.print(f"B's longer start is earned back after {race.break_even:.0f} steps", style="dim")
+        yield f"B's longer start-up pays off after {race.break_even:.0f} steps"
 
 
 def _launches(race: RaceResult) -> str:

@@ -67,14 +67,12 @@ def hanging(text: str, width: int, first: str = "", then: str = "") -> str:
     )
 
 
-def verdict(found: Verdict, *, unrepeated: bool = False) -> str:
-    """The verdict of a race of A and B, in words; `unrepeated` as of `Race`."""
-    if unrepeated:
-        return "inconclusive: they differ, but fresh processes of both have not repeated it"
+def verdict(found: Verdict, same_within: float = 0.05) -> str:
+    """The verdict of a race of A and B, in words."""
     if found is Verdict.FASTER:
         return "B is faster"
     if found is Verdict.SLOWER:
         return "B is slower"
     if found is Verdict.SAME:
-        return "no difference worth having"
-    return "inconclusive: the difference is too small, or the machine too noisy, for the time raced"
+        return f"the same within {same_within:.0%}"
+    return "inconclusive: the difference is too small, or the machine too busy, for the time raced"

@@ -29,14 +29,20 @@ class Gate:
         self._left = first
         self._steps = first
         self._count = 0
+        self._batches = 0
         self._marks: set[str] = set()
         self._special: list[tuple[int, str, float]] = []
         self._begin = self._last = time.perf_counter()
         self._cpu = time.process_time()
 
     def mark(self, kind: str) -> None:
-        """Something other than a plain step happens: `epoch`, `eval` or `save`."""
+        """Something other than a plain step happens: `eval` or `save`."""
         self._marks.add(kind)
+
+    def epoch(self, batches: int) -> None:
+        """A loader of so many batches (0: unknown) begins anew."""
+        self._batches = batches
+        self.mark("epoch")
 
     def step(self) -> None:
         """One step is over; at the end of the block report and wait."""
@@ -68,6 +74,8 @@ class Gate:
             wall=wall,
             cpu=time.process_time() - self._cpu,
             special=self._special,
+            batches=self._batches,
+            threads=torch.get_num_threads(),
             **memory(),
             **self._details(),
         )

@@ -74,9 +74,14 @@ def _race(session: "Session") -> Iterator[None]:
             session.roots.step()
             gate.step()
 
-    def epoch() -> None:
-        session.roots.look()
-        gate.mark("epoch")
+    def epoch(original: Any) -> Any:
+        @wraps(original)
+        def begin(loader: Any) -> Any:
+            session.roots.look()
+            gate.epoch(_batches(loader))
+            return original(loader)
+
+        return begin
 
     def evaluation(root: torch.nn.Module, inner: Any) -> Any:
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -90,11 +95,19 @@ def _race(session: "Session") -> Iterator[None]:
     with (
         losses.recording(lambda: session.wire.send("backward")),
         step_hooks(None, after),
-        _telling(DataLoader, "__iter__", before=epoch),
+        replaced(DataLoader, "__iter__", epoch),
         _telling(Optimizer, "__init__", after=session.roots.expect),
         _telling(torch, "save", before=lambda: gate.mark("save")),
     ):
         yield
+
+
+def _batches(loader: Any) -> int:
+    """The batches of an epoch; 0 where the loader does not know."""
+    try:
+        return len(loader)
+    except (TypeError, NotImplementedError, AttributeError):
+        return 0
 
 
 def _nothing(*_: Any) -> None:

@@ -18,6 +18,8 @@ from hotlap.trial.warded import Streams, Warded
 BOOT = Path(__file__).parent.parent / "seam" / "boot"
 NO_MONITOR = ("TORCH_NCCL_ENABLE_MONITORING", "0")
 """NCCL's monitor would take a rank that stood stopped for long for one that hangs."""
+PASSIVE_WAIT = {"OMP_WAIT_POLICY": "passive", "KMP_BLOCKTIME": "0"}
+"""OpenMP threads (GNU's and Intel's) sleep while they wait for one another, rather than spin."""
 Techniques = Mapping[str, Mapping[str, Any]]
 
 
@@ -26,7 +28,8 @@ class Setting:
     """How a command is to be run; one setting serves many trials.
 
     `scratch` is the folder that takes the program's writes (None: they go where they go).
-    `separate` gives the trial a process group and terminal session of its own.
+    `separate` gives the trial a process group and terminal session of its own. `passive_wait` sets
+    `PASSIVE_WAIT`, where the user has not set the like.
     """
 
     command: tuple[str, ...]
@@ -38,6 +41,7 @@ class Setting:
     separate: bool = True
     output: Path | None = None
     stdin: Path | None = None
+    passive_wait: bool = False
 
     def having(self, techniques: Techniques) -> "Setting":
         """The same command with other techniques on."""
@@ -127,6 +131,8 @@ def child_environment(setting: Setting, spec: Path) -> dict[str, str]:
     env[VARIABLE] = str(spec)
     if setting.mode is Mode.RACE:
         env.setdefault(*NO_MONITOR)
+    if setting.passive_wait:
+        env = {**PASSIVE_WAIT, **env}
     for name, values in setting.techniques.items():
         env.update(environment(technique(name).moves, dict(values)))
     if setting.scratch is not None:

@@ -1,23 +1,25 @@
-"""The lockstep race: A runs a block while B is stopped, then B while A is stopped.
+"""The lockstep race: A runs a block while B is stopped, then B the same block while A is stopped.
 
-Both see the same weather, so that the ratio of each pair of blocks says what the clock alone
-cannot. The order alternates; a sequential test says when to stop.
+Both see the same background load, so that the ratio of each pair of blocks says what the clock
+alone cannot; and both stand at the same step, so that they compute on the same data. The order
+alternates; a sequential test says when to stop.
 """
 
 import math
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 from hotlap.core.errors import TrialFailedError
 from hotlap.core.machine import available_memory
+from hotlap.trial.interval import LAUNCH_SD
+from hotlap.trial.load import LoadMeter, LoadSummary, busy_now
 from hotlap.trial.side import BLOCK, Side
 from hotlap.trial.stats import Estimate, PairedTest, Verdict
 from hotlap.trial.stopping import PAIRS_OF_LAUNCH, StoppingRules, StopReason
 from hotlap.trial.trial import Block
 
-EXTENSION = 3.0
-LARGE = 1.5
+CATCH_UP_SECONDS = 3.0  # what it may take the side behind to get to the step of the other
 
 
 @dataclass(frozen=True)
@@ -26,13 +28,16 @@ class RaceResult:
 
     `unit` says what was timed: `epoch` (whole epochs with all that is in them) or `step` (plain
     steps; epoch starts, evaluations and checkpoints left out). `lockstep` is False where memory
-    did not allow two live processes. `cpu` compares CPU time a step, a witness of contention.
-    `launches`: how often both were launched to see whether they differ again. `restarts`: how often
-    one was started again since its program had come to its end. `unrepeated`: whether they differ,
-    but not in enough launches. `too_slow`: whether B is slower than the rules' threshold allows;
-    None where that is not shown, or there is none. `stopped`: why the race ended. `not_faster`:
-    whether the interval excludes the smallest gain worth having. `seconds_needed`: about how much
-    more racing would give a verdict; 0 when there is one, infinite where no end is in sight.
+    did not allow two live processes. `cpu` compares CPU time a step. `launches`: how often both
+    were launched to see whether they differ again. `restarts`: how often one was started again
+    since its program had come to its end. `too_slow`: whether B is slower than the rules' threshold
+    allows; None where that is not shown, or there is none. `stopped`: why the race ended.
+    `not_faster`: whether the interval excludes the smallest gain worth having. `seconds_needed`:
+    about how much more racing would give a verdict; 0 when there is one, infinite where no end is
+    in sight. `fresh`: the ratio of the pairs that were run after the verdict, which it did not
+    select; None without. `load`: what other programs took. `passive_wait`: whether both ran with
+    OpenMP threads that sleep while they wait. `same_steps`: whether both always timed the same
+    steps of the training.
     """
 
     estimate: Estimate
@@ -48,11 +53,14 @@ class RaceResult:
     seconds: float
     launches: int = 1
     restarts: int = 0
-    unrepeated: bool = False
     too_slow: bool | None = None
     stopped: StopReason = StopReason.DECIDED
     not_faster: bool = False
     seconds_needed: float = 0.0
+    fresh: Estimate | None = None
+    load: LoadSummary = field(default_factory=LoadSummary)
+    passive_wait: bool = False
+    same_steps: bool = True
 
     @property
     def break_even(self) -> float:
@@ -71,67 +79,25 @@ def race(a: Side, b: Side, rules: StoppingRules, on_pair: OnPair = lambda _: Non
         TrialFailedError: one of the two failed; its last words are the message.
     """
     begin = time.monotonic()
+    meter = LoadMeter()
+    wait_alike(a, b)
     together = _settle_both(a, b)
-    runner = _Runner(a, b, together)
-    launches = rules.launches if together else 1  # else pair after pair is of fresh processes
-    test = PairedTest(rules.min_effect, rules.alpha, rules.candidates, launches)
-    start = time.monotonic()
-    launching = 0.0
-    stopped = StopReason.PAIRS
-    while runner.pairs < rules.max_pairs:
-        runner.pair(test)
-        on_pair(test.estimate())
-        if _decided(test, rules):
-            stopped = StopReason.DECIDED
-            break
-        if rules.until_gain and test.gain_unlikely():
-            stopped = StopReason.FUTILE
-            break
-        spent = time.monotonic() - start
-        fewest = rules.fewest_pairs + PAIRS_OF_LAUNCH * (test.launches - 1)
-        if runner.pairs >= fewest and spent > _allowed(test, rules, launching):
-            stopped = StopReason.TIME
-            break
-        if test.awaits_launch(rules.threshold):
-            again = a.start_up + b.start_up + PAIRS_OF_LAUNCH * (spent - launching) / runner.pairs
-            if not rules.until_gain or spent + again < rules.seconds_if_promising:
-                launching += runner.relaunch(test)
-    return runner.outcome(test, rules, stopped, time.monotonic() - begin)
+    return _Race(a, b, rules, together, meter).run(on_pair, begin)
 
 
-def _allowed(test: PairedTest, rules: StoppingRules, launching: float) -> float:
-    """Seconds from the first pair on, of which so many went into launching once more."""
-    allowed = rules.seconds + extension(test, rules) + launching
-    return (
-        min(allowed, max(rules.seconds, rules.seconds_if_promising))
-        if rules.until_gain
-        else allowed
-    )
+def wait_alike(a: Side, b: Side) -> None:
+    """Have the threads of both sleep while they wait for one another, if the machine is busy.
 
-
-def extension(test: PairedTest, rules: StoppingRules) -> float:
-    """Seconds more for what looks like a gain."""
-    if not (rules.until_gain and test.promising()):
-        return 0.0
-    room = max(0.0, rules.seconds_if_promising - rules.seconds)
-    large = test.estimate().ratio >= LARGE
-    return room if large else min(room, EXTENSION * rules.seconds)
-
-
-def _decided(test: PairedTest, rules: StoppingRules) -> bool:
-    if rules.until_gain and test.not_faster():
-        return True
-    if rules.threshold is not None:
-        return _too_slow(test, rules.threshold) is not None
-    return test.settled(rules.precision)
-
-
-def _too_slow(test: PairedTest, threshold: float | None) -> bool | None:
-    if threshold is None:
-        return None
-    if test.below(threshold):
-        return True
-    return False if test.estimate().low > threshold else None
+    A thread that spins takes a core from the one it waits for. A side that is live and spins with
+    several threads is closed, to be launched anew.
+    """
+    if not (busy_now() or any(side.passive_wait and side.trial is not None for side in (a, b))):
+        a.passive_wait = b.passive_wait = False
+        return
+    for side in (a, b):
+        if not side.passive_wait and side.threads != 1:
+            side.close()
+        side.passive_wait = True
 
 
 def _settle_both(a: Side, b: Side) -> bool:
@@ -159,16 +125,25 @@ def out_of_memory(words: str) -> bool:
     )
 
 
-class _Runner:
-    """Runs pairs and adds them up."""
+class _Race:
+    """Two sides that are ready, and what their pairs of blocks have shown."""
 
-    def __init__(self, a: Side, b: Side, together: bool) -> None:
-        self.a, self.b, self.together = a, b, together
-        self.pairs = 0
-        self.unit, self.steps = self._unit()
+    def __init__(
+        self, a: Side, b: Side, rules: StoppingRules, together: bool, meter: LoadMeter
+    ) -> None:
+        self.a, self.b, self.rules, self.together, self.meter = a, b, rules, together, meter
+        self.test = PairedTest(
+            rules.min_effect, rules.alpha, rules.candidates, rules.same_within,
+            LAUNCH_SD if together else 0.0,  # else each pair is of fresh processes
+        )  # fmt: skip
+        self.fresh = PairedTest(rules.min_effect, rules.alpha)
+        self.pairs: list[tuple[Block, Block]] = []
+        self.same_steps = True
+        self.start = time.monotonic()
         self._launched = a.launches + b.launches
-        self._a: list[Block] = []
-        self._b: list[Block] = []
+        self._launch_seconds = 1.25 * max(a.start_up, b.start_up)  # both start at the same time
+        self._racing = 0.0
+        self.unit, self.steps = self._unit()
 
     def _unit(self) -> tuple[str, int]:
         a, b = self.a.ready_pace(), self.b.ready_pace()
@@ -177,74 +152,172 @@ class _Runner:
             return "epoch", a.epoch * max(1, math.ceil(BLOCK / shorter))
         return "step", max(1, math.ceil(BLOCK / min(a.step, b.step)))
 
-    def pair(self, test: PairedTest) -> None:
-        """Run one pair of blocks; the order turns with each."""
-        sides = (self.b, self.a) if self.pairs % 2 else (self.a, self.b)
-        blocks = {id(side): self._block(side) for side in sides}
-        a, b = blocks[id(self.a)], blocks[id(self.b)]
-        self.steps = min(self.steps, a.steps, b.steps)  # a short program had them shortened
-        self._a.append(a)
-        self._b.append(b)
-        self.pairs += 1
-        test.add(self._time(a), self._time(b))
+    def run(self, on_pair: OnPair, begin: float) -> RaceResult:
+        """Run pairs, and launch both again, until the rules say stop."""
+        stopped = None
+        while stopped is None:
+            if self._launch_pays():
+                self._relaunch()
+            self._pair(self.test)
+            on_pair(self.test.estimate())
+            stopped = self._stop()
+            if stopped is StopReason.DECIDED:
+                stopped = self._confirm(on_pair)
+        return self._result(stopped, time.monotonic() - begin)
 
-    def relaunch(self, test: PairedTest) -> float:
-        """Give both a fresh process, B first; return the seconds that took."""
+    def _stop(self) -> StopReason | None:
+        """Why the race is over, if it is: the table of hotlap.trial.stopping, in its order."""
+        rules, test = self.rules, self.test
+        if len(self.pairs) < rules.fewest_pairs:
+            return None
+        if self._decided():
+            return StopReason.DECIDED
+        if rules.until_gain and test.gain_unlikely(self._allowed() / max(self._spent(), 1e-9)):
+            return StopReason.FUTILE
+        if self._spent() > self._allowed():
+            return StopReason.TIME
+        return StopReason.PAIRS if len(self.pairs) >= rules.max_pairs else None
+
+    def _decided(self) -> bool:
+        rules, test = self.rules, self.test
+        if rules.threshold is not None:
+            return test.below(rules.threshold) is not None
+        return (rules.until_gain and test.not_faster()) or test.settled(rules.precision)
+
+    def _confirm(self, on_pair: OnPair) -> StopReason | None:
+        """Run fresh pairs after a verdict that there is a difference; None if it does not hold."""
+        if self.test.verdict() not in {Verdict.FASTER, Verdict.SLOWER}:
+            return StopReason.DECIDED
+        self.fresh = PairedTest(self.rules.min_effect, self.rules.alpha)
+        for _ in range(self.rules.confirm_pairs):
+            if self._spent() > self._allowed():
+                break
+            self._pair(self.test, self.fresh)
+            on_pair(self.test.estimate())
+        return self._stop()
+
+    def _spent(self) -> float:
+        return time.monotonic() - self.start
+
+    def _allowed(self) -> float:
+        """Seconds that the race may take by what it shows now."""
+        rules = self.rules
+        promising = rules.until_gain and self.test.promising()
+        return max(rules.seconds, rules.seconds_if_promising) if promising else rules.seconds
+
+    def _launch_pays(self) -> bool:
+        """Whether a second of launching narrows the interval more than a second of racing."""
+        test, pairs = self.test, len(self.pairs)
+        enough = PAIRS_OF_LAUNCH if test.launches > 1 else self.rules.fewest_pairs
+        more = self.together and test.launches < self.rules.launches
+        if not more or test.pairs_of_launch < enough:
+            return False
+        again = self._launch_seconds + PAIRS_OF_LAUNCH * self._racing / pairs
+        if self._spent() + again > self._allowed():
+            return False
+        now = test.interval()
+        by_launching = now.between**2 / (test.launches + 1) / max(self._launch_seconds, 1e-9)
+        return by_launching > now.within**2 / max(self._racing, 1e-9)
+
+    def _relaunch(self) -> None:
+        """Give both a fresh process; they start at the same time, and settle in turns."""
         begin = time.monotonic()
-        self.a.close()
-        self.b.close()
-        self.b.ready()
-        self.a.ready()
-        test.relaunched()
-        return time.monotonic() - begin
+        sides = (self.b, self.a)
+        for side in sides:
+            side.close()
+        for side in sides:
+            side.start()
+        for side in sides:
+            side.first_step()
+        for side in sides:
+            side.ready()
+        self.test.relaunched()
+        self._launch_seconds = time.monotonic() - begin
+
+    def _pair(self, *tests: PairedTest) -> None:
+        """Run one pair of blocks and add it; the order turns with each.
+
+        It is run once more where a program came to its end in between, so that the two blocks are
+        of different steps.
+        """
+        begin = time.monotonic()
+        for _ in range(2):
+            aligned = self._same_step()
+            order = (self.b, self.a) if len(self.pairs) % 2 else (self.a, self.b)
+            blocks = {id(side): self._block(side) for side in order}
+            a, b = blocks[id(self.a)], blocks[id(self.b)]
+            if a.at == b.at or not aligned:
+                break
+        self.same_steps &= a.at == b.at
+        self.steps = min(self.steps, a.steps, b.steps)  # a short program had them shortened
+        self.pairs.append((a, b))
+        self._racing += time.monotonic() - begin
+        for test in tests:
+            test.add(self._time(a), self._time(b), a.stretch, b.stretch)
+
+    def _same_step(self) -> bool:
+        """Let the side that is behind catch up, untimed, where that takes little time."""
+        behind, ahead = sorted((self.a, self.b), key=lambda side: side.at)
+        steps = ahead.at - behind.at
+        if not (self.together and behind.at):
+            return False
+        if steps and steps * behind.ready_pace().step < CATCH_UP_SECONDS:
+            behind.block(steps)
+        return behind.at == ahead.at
 
     def _block(self, side: Side) -> Block:
         if not self.together:
             (self.b if side is self.a else self.a).close()
-        return side.block(self.steps)
+        self.meter.begin()
+        block = side.block(self.steps)
+        self.meter.end(block.ran, block.waited)
+        return block
 
     def _time(self, block: Block) -> float:
         return block.step if self.unit == "epoch" else block.plain_step
 
-    def _restarts(self, launches: int) -> int:
+    def _restarts(self) -> int:
         """Launches beside those made to see whether the sides differ again."""
         if not self.together:
             return 0
-        return self.a.launches + self.b.launches - self._launched - 2 * (launches - 1)
+        again = 2 * (self.test.launches - 1)
+        return self.a.launches + self.b.launches - self._launched - again
 
-    def outcome(
-        self, test: PairedTest, rules: StoppingRules, stopped: StopReason, seconds: float
-    ) -> RaceResult:
-        """Everything the pairs have shown."""
-        a_steps, b_steps = sum(x.steps for x in self._a), sum(x.steps for x in self._b)
+    def _result(self, stopped: StopReason, seconds: float) -> RaceResult:
+        test, rules = self.test, self.rules
+        a_blocks, b_blocks = zip(*self.pairs, strict=True)
         a_pace, b_pace = self.a.ready_pace(), self.b.ready_pace()
+        fresh = self.fresh.estimate()
         return RaceResult(
             estimate=test.estimate(),
             verdict=test.verdict(),
             unit=self.unit,
             lockstep=self.together,
-            a_step=_middle([self._time(x) for x in self._a]),
-            b_step=_middle([self._time(x) for x in self._b]),
-            cpu=(sum(x.cpu for x in self._a) / a_steps)
-            / max(sum(x.cpu for x in self._b) / b_steps, 1e-9),
+            a_step=_median([self._time(block) for block in a_blocks]),
+            b_step=_median([self._time(block) for block in b_blocks]),
+            cpu=_cpu(a_blocks) / max(_cpu(b_blocks), 1e-9),
             memory=self.a.peak / self.b.peak if self.b.peak else 1.0,
             a_warmup=a_pace.warmup,
             b_warmup=b_pace.warmup,
             seconds=seconds,
             launches=test.launches,
-            restarts=self._restarts(test.launches),
-            unrepeated=test.unrepeated(),
-            too_slow=_too_slow(test, rules.threshold),
+            restarts=self._restarts(),
+            too_slow=None if rules.threshold is None else test.below(rules.threshold),
             stopped=stopped,
             not_faster=test.not_faster(),
-            seconds_needed=test.pairs_needed() * (_total(self._a) + _total(self._b)) / self.pairs,
+            seconds_needed=(test.growth_needed() - 1) * self._spent(),
+            fresh=fresh if fresh.pairs else None,
+            load=self.meter.summary(),
+            passive_wait=self.a.passive_wait and max(self.a.threads, self.b.threads) > 1,
+            same_steps=self.same_steps,
         )
 
 
-def _total(blocks: list[Block]) -> float:
-    return sum(block.wall for block in blocks)
+def _cpu(blocks: Sequence[Block]) -> float:
+    """Seconds of CPU time a step."""
+    return sum(block.cpu for block in blocks) / sum(block.steps for block in blocks)
 
 
-def _middle(values: list[float]) -> float:
+def _median(values: Sequence[float]) -> float:
     ranked = sorted(values)
     return ranked[len(ranked) // 2]

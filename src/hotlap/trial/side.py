@@ -2,18 +2,19 @@
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 
 from hotlap.core.errors import HotlapError, TrialFailedError
 from hotlap.trial.launch import Setting
 from hotlap.trial.trial import PATIENCE, Block, Ended, Trial
 
-BLOCK = 0.3
-LONGEST_BLOCK = 4.0
-LOOK = 4.0
+BLOCK = 0.3  # seconds a block lasts at the least
+LONGEST_BLOCK = 4.0  # seconds up to which a whole epoch is a block
+LOOK = 5.0  # seconds from the first step on, to see an epoch that may be that short
+ACCUMULATED = 4  # batches that may make one step: an epoch has fewer steps than its loader batches
 STEADY = 0.25
 SETTLE_BLOCKS = 40
 
@@ -22,9 +23,10 @@ SETTLE_BLOCKS = 40
 class Pace:
     """What the settling of a trial showed.
 
-    `step` is the seconds of a plain step, `epoch` the steps from one epoch's start to the next
-    (0: not seen), `warmup` the seconds from the first step until the pace was steady beyond what
-    the same steps take afterwards: what compiling and the like cost once.
+    `step` is the seconds of a plain step less the waits for a core, `epoch` the steps from one
+    epoch's start to the next (0: not seen), `epoch_seconds` what they take as it is, `warmup` the
+    seconds from the first step until the pace was steady beyond what the same steps take
+    afterwards: what compiling and the like cost once.
     """
 
     step: float
@@ -48,46 +50,73 @@ class Side:
     """Launches its command, settles it, and launches it again whenever it comes to its end.
 
     A command that fails is over: the failure is told, and the next use launches it afresh.
-    `start_up` is the seconds that launching and settling took the last time.
+    `start_up` is the seconds that launching and settling took the last time, `threads` what torch
+    computes with, `passive_wait` whether they sleep while they wait for one another.
     """
 
     setting: Setting
     patience: float = PATIENCE
     whole_epoch: bool = False
+    passive_wait: bool = False
     trial: Trial | None = None
     pace: Pace | None = None
     launches: int = 0
     start_up: float = 0.0
+    threads: int = 0
     losses: list[float] = field(default_factory=list)
     peak: int = 0
+    _settled: bool = False
+    _began: float = 0.0
+
+    @property
+    def at(self) -> int:
+        """Steps that the live process has run."""
+        return self.trial.blocks[-1].at if self.trial is not None and self.trial.blocks else 0
+
+    def start(self) -> None:
+        """Launch the command, if it is not live, and do not wait for it."""
+        if self.trial is None:
+            self._began = time.monotonic()
+            setting = replace(self.setting, passive_wait=self.passive_wait)
+            self.trial = Trial(setting, self.patience)
+            self.launches += 1
+
+    def first_step(self) -> None:
+        """Wait for the first step of what was started; afterwards it stands paused."""
+        self.start()
+        assert self.trial is not None
+        if not self.trial.blocks:
+            with self._over_if_it_fails():
+                self.trial.first()
+            self.trial.pause()
 
     def ready(self) -> Pace:
         """Bring it to a steady pace if it is not live yet; afterwards it stands paused."""
-        if self.trial is None:
-            begin = time.monotonic()
+        if self.trial is None or not self._settled:
             try:
-                self._launch(Patience(whole_epoch=self.whole_epoch))
+                self._settle(Patience(self.whole_epoch, known=self.pace))
             except Ended:
-                assert self.trial is not None
-                half = sum(block.steps for block in self.trial.blocks) // 2
+                half = self.at // 2
                 self.close()
-                self._launch_short(half)
-            self.start_up = time.monotonic() - begin
+                self._settle_short(half)
+            self.start_up = time.monotonic() - self._began
         assert self.pace is not None
         return self.pace
 
-    def _launch(self, patience: "Patience") -> None:
-        self.trial = Trial(self.setting, self.patience)
-        self.launches += 1
+    def _settle(self, patience: "Patience") -> None:
+        self.first_step()
+        assert self.trial is not None
         with self._over_if_it_fails():
             self.pace = settle(self.trial, patience)
+        self._settled = True
+        self.threads = max(int(r.get("threads", 0)) for r in self.trial.blocks[-1].reports)
         self._note()
         self.trial.pause()
 
-    def _launch_short(self, steps: int) -> None:
+    def _settle_short(self, steps: int) -> None:
         """Launch a program that is over before it could be settled: half of it is warm-up."""
         try:
-            self._launch(Patience(most_steps=max(1, steps)))
+            self._settle(Patience(most_steps=max(1, steps)))
         except Ended:
             self.close()
             raise TrialFailedError(
@@ -141,6 +170,7 @@ class Side:
 
     def close(self) -> None:
         """End what is live."""
+        self._settled = False
         if self.trial is not None:
             self.trial.close()
             self.trial = None
@@ -148,14 +178,19 @@ class Side:
 
 @dataclass(frozen=True)
 class Patience:
-    """How long to settle: through the first epoch, or for at most so many steps (0: any number)."""
+    """How long to settle.
+
+    Through the first epoch with `whole_epoch`; for at most so many steps (0: any number); only
+    until steady where an earlier launch has shown the pace (`known`).
+    """
 
     whole_epoch: bool = False
     most_steps: int = 0
+    known: Pace | None = None
 
 
 def settle(trial: Trial, patience: Patience) -> Pace:
-    """Run a fresh trial until its pace is steady and, if that is soon, an epoch has passed.
+    """Run a trial from its first step until its pace is steady and, if that is soon, an epoch ends.
 
     With `whole_epoch` the first epoch is always run through: what it fills (a cache) counts as
     warm-up. Steady means: the last two blocks of at least 50 ms agree within a quarter.
@@ -163,51 +198,61 @@ def settle(trial: Trial, patience: Patience) -> Pace:
     Raises:
         Ended: the program came to its end before.
     """
-    begin = time.monotonic()
-    blocks = [trial.first()]
+    blocks = trial.blocks
     steps, most = 1, patience.most_steps or 1 << 60
     while blocks[-1].at < most:
-        blocks.append(trial.run(min(steps, most - blocks[-1].at)))
-        if _steady(blocks) and _looked(blocks, begin, whole_epoch=patience.whole_epoch):
+        trial.run(min(steps, most - blocks[-1].at))
+        if _steady(blocks) and _epoch_known(blocks, patience):
             break
         if len(blocks) > SETTLE_BLOCKS and not patience.whole_epoch:
             break
         last = blocks[-1].wall
         steps = min(4 * steps, max(1, math.ceil(steps * BLOCK / max(last, 1e-6))))
-    return _pace(blocks)
+    found = _pace(blocks)
+    return found if patience.known is None else replace(patience.known, step=found.step)
 
 
-def _steady(blocks: list[Block]) -> bool:
+def _steady(blocks: Sequence[Block]) -> bool:
     timed = [block for block in blocks[-3:] if block.wall > 0.05]
     if len(timed) < 2:
         return False
-    before, now = timed[-2].plain_step, timed[-1].plain_step
+    before, now = (block.plain_step / block.stretch for block in timed[-2:])
     return abs(math.log(max(before, 1e-9) / max(now, 1e-9))) < STEADY
 
 
-def _looked(blocks: list[Block], begin: float, *, whole_epoch: bool) -> bool:
+def _epoch_known(blocks: Sequence[Block], patience: Patience) -> bool:
+    """Whether an epoch's length was seen, or none is to be expected that would fit into a block."""
     if epoch_length(blocks):
         return True
-    return not whole_epoch and time.monotonic() - begin > LOOK
+    if patience.whole_epoch:
+        return False
+    if patience.known is not None or not _epoch_starts(blocks):
+        return True
+    last = blocks[-1]
+    batches = max((int(report.get("batches", 0)) for report in last.reports), default=0)
+    if batches * last.plain_step > ACCUMULATED * LONGEST_BLOCK:
+        return True
+    return sum(block.wall for block in blocks[1:]) > LOOK
 
 
-def _epoch_starts(blocks: list[Block]) -> list[int]:
+def _epoch_starts(blocks: Sequence[Block]) -> list[int]:
     return [at for block in blocks for at, kinds, _ in block.special if "epoch" in kinds]
 
 
-def epoch_length(blocks: list[Block]) -> int:
+def epoch_length(blocks: Sequence[Block]) -> int:
     """Steps from one epoch's start to the next; 0 while two have not been seen."""
     starts = _epoch_starts(blocks)
     return starts[-1] - starts[-2] if len(starts) > 1 else 0
 
 
-def _pace(blocks: list[Block]) -> Pace:
-    step = median(block.plain_step for block in blocks[-2:])
+def _pace(blocks: Sequence[Block]) -> Pace:
+    step = median(block.plain_step / block.stretch for block in blocks[-2:])
     epoch = epoch_length(blocks)
     seconds = 0.0
     if epoch:
+        plain = median(block.plain_step for block in blocks[-2:])
         special = [s for block in blocks for at, _, s in block.special if at > 1]
-        seconds = (epoch - 1) * step + max(special, default=step)
-    spent = sum(block.wall for block in blocks)
+        seconds = (epoch - 1) * plain + max(special, default=plain)
+    spent = sum(block.wall / block.stretch for block in blocks)
     steps = sum(block.steps for block in blocks)
     return Pace(step, epoch, seconds, max(0.0, spent - steps * step))

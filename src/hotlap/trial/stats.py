@@ -1,32 +1,21 @@
 """Is B faster than A? A sequential paired test on the block times of a lockstep race.
 
-A unit is the log ratio of one pair. Which side runs first alternates, so that a steady drift of the
-machine widens the interval (see hotlap.trial.interval) and does not move it.
-
-Two processes of one program differ for as long as they live, by where their memory came to lie:
-pairs of one launch cannot see that, however many. So a small difference can be asked to show in
-several launches, each by itself (Kalibera & Jones 2013, "Rigorous benchmarking in reasonable
-time", repeat measurements at the level of executions for the same reason). See `CLEAR`.
+Which side runs first alternates, so that a steady drift of the machine widens the interval and does
+not move it. Two processes of one program differ for as long as they live, by where their memory
+came to lie: pairs of one launch cannot see that, however many. So the interval has two parts, one
+for the pairs and one for the launches (Kalibera & Jones 2013, "Rigorous benchmarking in reasonable
+time", repeat measurements at the level of executions for the same reason). How the interval is made
+is in hotlap.trial.interval.
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
-from statistics import fmean
 
-from hotlap.trial.interval import clip, log_interval
+from hotlap.trial.interval import Interval, Pair, log_interval
 
 FEWEST = 6
-
-# A difference beyond CLEAR needs but one launch, one beyond SMALL two. What one launch of an MLP
-# loop calls against itself is true of the processes and false of the program; how often that is,
-# and how often it is so in several, is measured by benchmarks/launches.py. Simulated with processes
-# that differ by 3 % (1 sd) and pairs by 8 % (3 %): of races of 60 pairs one launch calls 20 %
-# (45 %), three 0 % (2 %); 10 % are then found in 78 % (99 %).
-CLEAR = 1.2
-SMALL = 1.1
-HOPE = 1.3  # one-sided 10 % of a normal distribution
+UNLIKELY = 1.3  # standard errors: one-sided 10 % of a normal distribution
 
 
 class Verdict(StrEnum):
@@ -56,9 +45,14 @@ class Estimate:
 class PairedTest:
     """Collects pairs of block times and says, at any moment, what they show.
 
-    `min_effect`: smallest relative speed difference that counts (0.02 is 2 %). `alpha`: chance of
-    ever being wrong, shared by `candidates` races against the same A (Bonferroni). `launches`: in
-    how many launches of both sides a difference below `SMALL` must show.
+    Args:
+        min_effect: smallest relative speed difference that counts (0.02 is 2 %).
+        alpha: chance of ever being wrong, shared by `candidates` races against the same A
+            (Bonferroni).
+        same_within: relative difference up to which the two count as the same.
+        launch_sd: by how much launches are expected to differ (1 sd of the log ratio); 0 where
+            both sides are one process.
+
     """
 
     def __init__(
@@ -66,198 +60,126 @@ class PairedTest:
         min_effect: float = 0.02,
         alpha: float = 0.05,
         candidates: int = 1,
-        launches: int = 1,
+        same_within: float = 0.05,
+        launch_sd: float = 0.0,
     ) -> None:
-        if not (min_effect > 0 and 0 < alpha < 1 and candidates >= 1 and launches >= 1):
+        if not (min_effect > 0 and 0 < alpha < 1 and candidates >= 1 and same_within > 0):
             raise ValueError(
-                "need min_effect > 0, 0 < alpha < 1, candidates >= 1 and launches >= 1, got "
+                "need min_effect > 0, 0 < alpha < 1, candidates >= 1 and same_within > 0, got "
                 f"min_effect={min_effect}, alpha={alpha}, candidates={candidates}, "
-                f"launches={launches}"
+                f"same_within={same_within}"
             )
-        self._effect = 1 + min_effect
+        self._effect = math.log1p(min_effect)
+        self._same = math.log1p(same_within)
         self._alpha = alpha / candidates
-        self._most = launches
-        self._launches: list[list[float]] = [[]]
+        self._launch_sd = launch_sd
+        self._launches: list[list[Pair]] = [[]]
 
     @property
     def launches(self) -> int:
         """The launches of both sides that were seen so far."""
         return len(self._launches)
 
+    @property
+    def pairs_of_launch(self) -> int:
+        """Pairs since the last launch."""
+        return len(self._launches[-1])
+
     def relaunched(self) -> None:
         """Both sides are fresh processes from here on."""
         self._launches.append([])
 
-    def add(self, a_seconds: float, b_seconds: float) -> None:
+    def add(
+        self, a_seconds: float, b_seconds: float, a_stretch: float = 1.0, b_stretch: float = 1.0
+    ) -> None:
         """Add one pair of block times (seconds); the caller alternates which side runs first.
+
+        A stretch is how many times longer a block's threads took for waiting for a core.
 
         Raises ValueError for a time that is not positive and finite.
         """
         for side, seconds in (("A", a_seconds), ("B", b_seconds)):
             if not 0 < seconds < math.inf:
                 raise ValueError(f"block time of {side} is {seconds} s: must be positive, finite")
-        self._launches[-1].append(math.log(a_seconds) - math.log(b_seconds))
+        excess = math.log(a_stretch) - math.log(b_stretch)
+        self._launches[-1].append(Pair(math.log(a_seconds) - math.log(b_seconds), excess))
+
+    def interval(self) -> Interval:
+        """The interval of log(A / B) so far."""
+        return log_interval(self._launches, self._alpha, self._launch_sd)
 
     def estimate(self) -> Estimate:
         """Give the ratio and its interval so far; nan in (0, inf) before the first pair."""
-        centre, low, high = log_interval(self._launches, self._alpha)
+        now = self.interval()
+        known = math.isfinite(now.half)
         return Estimate(
-            ratio=_exp(centre),
-            low=_exp(low),
-            high=_exp(high),
+            ratio=_exp(now.centre),
+            low=_exp(now.centre - now.half) if known else 0.0,
+            high=_exp(now.centre + now.half) if known else math.inf,
             pairs=sum(map(len, self._launches)),
             level=1 - self._alpha,
         )
 
     def verdict(self) -> Verdict:
-        """FASTER or SLOWER by at least min_effect, SAME to within it, or INCONCLUSIVE.
+        """FASTER or SLOWER by at least min_effect, SAME within same_within, or INCONCLUSIVE.
 
         Never before `FEWEST` pairs, and the interval must clear 1 by half of min_effect, as on a
-        real machine neighbouring pairs are not independent. FASTER and SLOWER need one launch,
-        two or as many as were asked for, the more the smaller the difference.
+        real machine neighbouring pairs are not independent.
         """
-        return Verdict.INCONCLUSIVE if self.unrepeated() else self._of_all_pairs()
-
-    def unrepeated(self) -> bool:
-        """Whether all pairs show a difference that not enough launches do."""
-        edge = self._edges.get(self._of_all_pairs())
-        return edge is not None and not self._repeated(edge)
-
-    def below(self, threshold: float) -> bool:
-        """Whether the ratio is shown to be less, in as many launches as that takes."""
-        edge = self._threshold(threshold)
-        return self._passed(edge) and self._repeated(edge)
-
-    def awaits_launch(self, threshold: float | None = None) -> bool:
-        """Whether all pairs and every launch show what fresh processes have yet to repeat.
-
-        What looks as if it will do with one launch is given some more pairs of it.
-        """
-        edges = [self._edges.get(self._of_all_pairs())]
-        if threshold is not None and self._passed(self._threshold(threshold)):
-            edges.append(self._threshold(threshold))
-        return any(
-            edge is not None
-            and self.launches < self._needed(edge)
-            and all(edge.passed_by([units], self._alpha) for units in self._launches)
-            and not (self._far(edge) > CLEAR and len(self._launches[0]) < 2 * FEWEST)
-            for edge in edges
-        )
-
-    @property
-    def _edges(self) -> "dict[Verdict, _Edge]":
-        """What all pairs and each launch must lie beyond for a verdict."""
-        margin = math.log(self._effect) / 2
-        return {
-            Verdict.FASTER: _Edge(margin, below=False),
-            Verdict.SLOWER: _Edge(-margin, below=True),
-        }
-
-    def _threshold(self, ratio: float) -> "_Edge":
-        return _Edge(math.log(ratio), below=True, origin=math.log(ratio))
-
-    def _of_all_pairs(self) -> Verdict:
-        """The verdict if it did not matter which launch a pair is of."""
-        now = self.estimate()
-        if now.pairs < FEWEST:
+        now = self.interval()
+        if sum(map(len, self._launches)) < FEWEST:
             return Verdict.INCONCLUSIVE
-        for verdict, edge in self._edges.items():
-            if self._passed(edge) and self._far(edge) >= self._effect:
-                return verdict
-        if 1 / self._effect < now.low and now.high < self._effect:
+        if abs(now.centre) >= self._effect and abs(now.centre) - now.half > self._effect / 2:
+            return Verdict.FASTER if now.centre > 0 else Verdict.SLOWER
+        if abs(now.centre) + now.half < self._same:
             return Verdict.SAME
         return Verdict.INCONCLUSIVE
 
-    def _passed(self, edge: "_Edge") -> bool:
-        return edge.passed_by(self._launches, self._alpha)
-
-    def _far(self, edge: "_Edge") -> float:
-        """The factor by which the ratio lies beyond the edge's origin."""
-        centre, *_ = log_interval(self._launches, self._alpha)
-        return _exp(edge.origin - centre if edge.below else centre - edge.origin)
-
-    def _repeated(self, edge: "_Edge") -> bool:
-        """Whether enough launches lie beyond it, each by itself."""
-        return self.launches >= self._needed(edge) and all(
-            edge.passed_by([units], self._alpha) for units in self._launches
-        )
-
-    def _needed(self, edge: "_Edge") -> int:
-        """How many launches, by how far beyond its origin all pairs lie."""
-        if edge.clear(CLEAR).passed_by(self._launches, self._alpha):
-            return 1
-        return min(2, self._most) if self._far(edge) > SMALL else self._most
-
     def not_faster(self) -> bool:
         """Whether the interval excludes a gain of min_effect."""
-        return self.estimate().high < self._effect
+        now = self.interval()
+        return now.centre + now.half < self._effect
 
-    def gain_unlikely(self) -> bool:
-        """Whether a gain of min_effect looks out of reach: enough to drop a candidate.
+    def below(self, threshold: float) -> bool | None:
+        """Whether the ratio is shown to be below the threshold (True), or above it (False)."""
+        now = self.interval()
+        distance = now.centre - math.log(threshold)
+        return distance < 0 if abs(distance) > now.half else None
 
-        That drops some that do gain, so it need not hold under peeking, and it is no verdict: from
-        four pairs of a launch on, it is enough that in that launch the ratio lies `HOPE` standard
-        errors below what counts.
-        """
-        n = len(self._launches[-1])
-        if n < 4:
+    def gain_unlikely(self, growth: float) -> bool:
+        """Whether `growth` times the data are unlikely (10 %) to show a gain of min_effect."""
+        now = self.interval()
+        if not math.isfinite(now.half) or growth <= 1:
             return False
-        units, inflation = clip(self._launches[-1])
-        error = math.sqrt(inflation * sum((u - fmean(units)) ** 2 for u in units) / (n * (n - 1)))
-        return fmean(units) + HOPE * error < math.log(self._effect)
-
-    def pairs_needed(self) -> float:
-        """About how many more pairs would give a verdict; inf where no end is in sight.
-
-        The interval narrows with the square root of the pairs, and has to clear 1, or to fit
-        between the smallest effects worth having, around the present ratio.
-        """
-        if self.verdict() is not Verdict.INCONCLUSIVE:
-            return 0.0
-        centre, low, high = log_interval(self._launches, self._alpha)
-        effect = math.log(self._effect)
-        room = max(abs(centre) - effect / 2, effect - abs(centre))
-        if not (math.isfinite(high - low) and room > 0):
-            return math.inf
-        pairs = self.estimate().pairs
-        return max(1.0, pairs * (((high - low) / 2 / room) ** 2 - 1))
+        needed = max(self._effect, self._effect / 2 + now.half / math.sqrt(growth))
+        error = now.half / 2 * math.sqrt(1 - 1 / growth)
+        return now.centre + UNLIKELY * error < needed
 
     def promising(self) -> bool:
-        """Whether a gain is worth some more time: one of five times min_effect is the best guess.
+        """Whether a gain is worth some more time: five times min_effect is the best guess."""
+        return self.interval().centre > 5 * self._effect
 
-        Or all pairs together show one, which fresh processes have yet to repeat.
+    def growth_needed(self) -> float:
+        """About how many times the data would give a verdict; inf where no end is in sight.
+
+        The interval narrows with the square root of the pairs and launches. It has to clear 1, or
+        to fit into what counts as the same, around the present ratio.
         """
-        large = self.estimate().ratio > 1 + 5 * (self._effect - 1)
-        return large or self._of_all_pairs() is Verdict.FASTER
+        if self.verdict() is not Verdict.INCONCLUSIVE:
+            return 1.0
+        now = self.interval()
+        distance = abs(now.centre)
+        clear = distance - self._effect / 2 if distance >= self._effect else 0.0
+        room = max(clear, self._same - distance)
+        if not (math.isfinite(now.half) and room > 0):
+            return math.inf
+        return max(1.0, (now.half / room) ** 2)
 
     def settled(self, precision: float | None = None) -> bool:
         """Whether there is a verdict, and log(ratio) is known to within +- precision if given."""
         if self.verdict() is Verdict.INCONCLUSIVE:
             return False
-        _, low, high = log_interval(self._launches, self._alpha)
-        return precision is None or (high - low) / 2 <= precision
-
-
-@dataclass(frozen=True)
-class _Edge:
-    """A value of log(A / B), and the side of it that something has to be shown to lie on.
-
-    How far beyond counts from `origin`.
-    """
-
-    at: float
-    below: bool
-    origin: float = 0.0
-
-    def passed_by(self, launches: Sequence[Sequence[float]], alpha: float) -> bool:
-        """Whether the whole interval lies beyond it."""
-        _, low, high = log_interval(launches, alpha)
-        return high < self.at if self.below else low > self.at
-
-    def clear(self, factor: float) -> "_Edge":
-        """The edge that lies further from the origin by this factor."""
-        far = math.log(factor)
-        return replace(self, at=self.origin - far if self.below else self.origin + far)
+        return precision is None or self.interval().half <= precision
 
 
 def _exp(value: float) -> float:

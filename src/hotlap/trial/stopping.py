@@ -1,16 +1,16 @@
 """When a race ends: every stopping rule in one table, and the reason that is reported.
 
-| a race stops as soon as | reason |
+| a race ends as soon as | reason |
 |---|---|
 | there is a verdict, and the interval is as narrow as `precision` asks | `DECIDED` |
-| with `threshold`: the interval lies wholly on one side of it | `DECIDED` |
+| with `threshold`: the interval excludes it | `DECIDED` |
 | with `until_gain`: the interval excludes a gain of `min_effect` | `DECIDED` |
-| with `until_gain`: the remaining time is unlikely to show such a gain | `FUTILE` |
+| with `until_gain`: the remaining time is unlikely (10 %) to show such a gain | `FUTILE` |
 | `seconds` are over, or `seconds_if_promising` for what looks like a gain | `TIME` |
 | `max_pairs` have been run | `PAIRS` |
 
-No rule but `DECIDED` applies before `fewest_pairs`, nor before each further launch has had
-`PAIRS_OF_LAUNCH`.
+No rule applies before `fewest_pairs`, nor before the last launch has had `PAIRS_OF_LAUNCH`. After a
+verdict of faster or slower `confirm_pairs` more are run: see `RaceResult.fresh`.
 """
 
 from dataclasses import dataclass
@@ -37,13 +37,15 @@ class StoppingRules:
         alpha: chance of ever being wrong, shared by `candidates` races against the same script.
         candidates: how many such races there are (Bonferroni).
         precision: half-width that the interval of log(ratio) has to reach.
-        seconds: time for the race.
+        seconds: time for the race once both sides are ready, further launches included.
         until_gain: only a gain matters: stop when there is none, or none can be shown in time.
         seconds_if_promising: with `until_gain`, time for what looks like a gain.
         threshold: ratio to be told from; the race goes on until the interval excludes it.
         fewest_pairs: pairs of blocks that are run in any case.
         max_pairs: the most pairs.
         launches: the most launches of both sides.
+        same_within: relative difference up to which the two count as the same.
+        confirm_pairs: fresh pairs after a verdict of faster or slower, where time allows.
 
     """
 
@@ -57,4 +59,6 @@ class StoppingRules:
     threshold: float | None = None
     fewest_pairs: int = 6
     max_pairs: int = 400
-    launches: int = 3
+    launches: int = 6
+    same_within: float = 0.05
+    confirm_pairs: int = 6

@@ -14,6 +14,7 @@ import psutil
 from hotlap.core.errors import HotlapError
 from hotlap.trial.channel import Channel, Message
 from hotlap.trial.launch import Launched, Setting
+from hotlap.trial.load import ThreadTimes, ran_and_waited, thread_times
 from hotlap.trial.ranks import Ranks
 from hotlap.trial.reach import Reach
 
@@ -25,9 +26,10 @@ class Block:
     """A block of steps: times in seconds, memory in bytes.
 
     `special` lists (step, kinds, seconds) for each step in which an epoch began, an evaluation ran
-    or a file was saved. `cpu` is the CPU time of all of the trial's processes. `reports` is what
-    each rank's process said, the first rank's first. Of several ranks the slowest gives the time,
-    and all together the memory.
+    or a file was saved. `cpu` is the CPU time of all of the trial's processes; `ran` and `waited`
+    are the seconds that the stepping processes' threads ran and waited for a core (0: unknown).
+    `reports` is what each rank's process said, the first rank's first. Of several ranks the slowest
+    gives the time, and all together the memory.
     """
 
     steps: int
@@ -38,6 +40,13 @@ class Block:
     resident: int
     cuda: int
     reports: tuple[dict[str, Any], ...] = ()
+    ran: float = 0.0
+    waited: float = 0.0
+
+    @property
+    def stretch(self) -> float:
+        """How many times longer its threads took for waiting for a core; 1 where not counted."""
+        return (self.ran + self.waited) / self.ran if self.ran > 0 else 1.0
 
     @property
     def plain_step(self) -> float:
@@ -69,6 +78,7 @@ class Trial:
         self.blocks: list[Block] = []
         self._waiting: list[Message] = []
         self._cpu = 0.0
+        self._threads: ThreadTimes = {}
         self.folder = Path(tempfile.mkdtemp(prefix="hotlap-"))
         self.channel = Channel(self.folder)
         self.launched = Launched(setting, self.channel.address, self.folder)
@@ -96,6 +106,7 @@ class Trial:
         """
         self.resume()
         self._cpu = self._tree_cpu()
+        self._threads = thread_times(self._steppers())
         for message in self._waiting:
             message.peer.send(go=steps)
         return self._block(first=False)
@@ -107,6 +118,9 @@ class Trial:
         for report in reports:
             self.held |= report.fields["held"]
             self.inert |= report.fields["inert"]
+        ran, waited = (0.0, 0.0)
+        if not first:
+            ran, waited = ran_and_waited(self._threads, thread_times(self._steppers()))
         block = Block(
             steps=fields["steps"],
             at=fields["at"],
@@ -116,6 +130,8 @@ class Trial:
             resident=self._others_memory() + sum(r.fields["resident"] for r in reports),
             cuda=sum(r.fields["cuda"] for r in reports),
             reports=tuple(r.fields for r in reports),
+            ran=ran,
+            waited=waited,
         )
         self.blocks.append(block)
         return block
@@ -164,6 +180,10 @@ class Trial:
             with contextlib.suppress(psutil.Error):
                 process.send_signal(number)
 
+    def _steppers(self) -> set[int]:
+        """Processes that step: those that have reported."""
+        return {message.fields["pid"] for message in self._waiting}
+
     def _tree_cpu(self) -> float:
         total = 0.0
         for process in self.processes():
@@ -173,7 +193,7 @@ class Trial:
 
     def _others_memory(self) -> int:
         """Unique memory of the processes besides the reporting ones: loader workers, launchers."""
-        steppers = {m.fields["pid"] for m in self._waiting}
+        steppers = self._steppers()
         total = 0
         for process in self.processes():
             if process.pid not in steppers:

@@ -1,0 +1,159 @@
+"""The background load: what other programs take of the machine while a race runs.
+
+Linux counts, for each thread, the time it ran and the time it was ready to run but waited for a
+core (`/proc/PID/task/TID/schedstat`); and for the machine the time in which some task waited
+(`/proc/pressure/cpu`) and the time that the hypervisor took (`steal` in `/proc/stat`). What a
+machine does not count is None here.
+"""
+
+import math
+import os
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+PROC = Path("/proc")
+BUSY = 0.1
+"""Share of time waited for a core above which a machine counts as busy."""
+POLL_SECONDS = 1.0
+
+ThreadTimes = dict[tuple[int, str], tuple[float, float]]
+
+
+@dataclass(frozen=True)
+class LoadSummary:
+    """The load during a race; shares of its time, None where the machine does not count it.
+
+    `at_start`: CPU pressure over the last 10 s before anything was launched. `load_average`: mean
+    of the one-minute average. `pressure`: time in which some task waited for a core. `steal`: core
+    time taken by the hypervisor. `waited`: time the raced threads waited for a core, of the time
+    in which they could have run.
+    """
+
+    at_start: float | None = None
+    load_average: float | None = None
+    pressure: float | None = None
+    steal: float | None = None
+    waited: float | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether other programs took enough to show in the raced times."""
+        return (self.waited or 0.0) > BUSY
+
+    def __str__(self) -> str:
+        found = [
+            (self.load_average, "load average {:.1f}"),
+            (self.pressure, "CPU pressure {:.0%}"),
+            (self.waited, "the raced threads waited for a core {:.0%} of the time"),
+            (self.steal or None, "{:.0%} of core time stolen by the hypervisor"),
+        ]
+        return ", ".join(text.format(value) for value, text in found if value is not None)
+
+
+class LoadMeter:
+    """Sums up the load over the blocks of a race. Create it before anything is launched."""
+
+    def __init__(self, proc: Path = PROC) -> None:
+        self._proc = proc
+        self._at_start = pressure_now(proc)
+        self._averages: list[float] = []
+        self._sums = [0.0] * 6
+        self._before = self._counters()
+
+    def begin(self) -> None:
+        """A block begins."""
+        self._before = self._counters()
+
+    def end(self, ran: float, waited: float) -> None:
+        """The block is over; its threads ran and waited for so many seconds."""
+        spent = [now - then for now, then in zip(self._counters(), self._before, strict=True)]
+        self._sums = [s + new for s, new in zip(self._sums, [*spent, ran, waited], strict=True)]
+        self._averages.append(os.getloadavg()[0])
+
+    def summary(self) -> LoadSummary:
+        """The load of all blocks so far."""
+        seconds, pressure, cores, stolen, ran, waited = self._sums
+        return LoadSummary(
+            at_start=self._at_start,
+            load_average=math.fsum(self._averages) / max(len(self._averages), 1),
+            pressure=_share(pressure, seconds),
+            steal=_share(stolen, cores),
+            waited=_share(waited, ran + waited),
+        )
+
+    def _counters(self) -> list[float]:
+        """Seconds on the clock, under pressure, of all cores, and stolen; nan: not counted."""
+        pressure, cores = math.nan, [math.nan] * 8
+        with suppress(OSError, ValueError, IndexError):
+            pressure = float(_some(self._proc).rpartition("total=")[2]) / 1e6
+        with suppress(OSError, ValueError, IndexError):
+            line = (self._proc / "stat").read_text().split("\n", 1)[0]
+            cores = [float(word) for word in line.split()[1:9]]
+        return [time.monotonic(), pressure, sum(cores), cores[7]]
+
+
+def _some(proc: Path) -> str:
+    """The line of /proc/pressure/cpu on times in which some task waited."""
+    return (proc / "pressure" / "cpu").read_text().split("\n", 1)[0]
+
+
+def _share(part: float, whole: float) -> float | None:
+    return part / whole if whole > 0 and math.isfinite(part) else None
+
+
+def pressure_now(proc: Path = PROC) -> float | None:
+    """Share of the last 10 s in which some task waited for a core; None: not counted here."""
+    with suppress(OSError, ValueError, IndexError):
+        return float(_some(proc).split("avg10=")[1].split()[0]) / 100
+    return None
+
+
+def busy_now(proc: Path = PROC) -> bool:
+    """Whether other programs want the cores now; by the load average where pressure is unknown."""
+    pressure = pressure_now(proc)
+    if pressure is None:
+        return os.getloadavg()[0] > 0.5 * (os.cpu_count() or 1)
+    return pressure > BUSY
+
+
+def load_now(proc: Path = PROC) -> str:
+    """The load at this moment, for a line that follows a race."""
+    return str(LoadSummary(load_average=os.getloadavg()[0], pressure=pressure_now(proc)))
+
+
+def wait_until_calm(
+    seconds: float, report: Callable[[str], None] = lambda _: None, proc: Path = PROC
+) -> bool:
+    """Wait at most so long for the cores to become free; False when they did not."""
+    end = time.monotonic() + seconds
+    while busy_now(proc):
+        left = end - time.monotonic()
+        if left <= 0:
+            return False
+        report(f"waiting for the background load to fall, {left:.0f} s more at most")
+        time.sleep(min(POLL_SECONDS, left))
+    return True
+
+
+def thread_times(pids: Iterable[int], proc: Path = PROC) -> ThreadTimes:
+    """Seconds that each thread of these processes ran, and waited for a core, in its life."""
+    found: ThreadTimes = {}
+    for pid in pids:
+        with suppress(OSError):
+            for thread in (proc / str(pid) / "task").iterdir():
+                with suppress(OSError, ValueError, IndexError):
+                    words = (thread / "schedstat").read_text().split()
+                    found[pid, thread.name] = float(words[0]) / 1e9, float(words[1]) / 1e9
+    return found
+
+
+def ran_and_waited(before: ThreadTimes, after: ThreadTimes) -> tuple[float, float]:
+    """Seconds that all threads ran, and waited for a core, in between; ended ones do not count."""
+    spent = [
+        (ran - before.get(thread, (0.0, 0.0))[0], waited - before.get(thread, (0.0, 0.0))[1])
+        for thread, (ran, waited) in after.items()
+    ]
+    return math.fsum(ran for ran, _ in spent), math.fsum(waited for _, waited in spent)
