@@ -132,9 +132,7 @@ def _not_kept(row: Outcome, found: RaceResult) -> Outcome:
         return replace(row, status=Status.NOT_FASTER, reason="the same")
     if found.not_faster:
         return replace(row, status=Status.NOT_FASTER, reason="at most the same")
-    if found.unrepeated:
-        reason = "the gain has not been seen again after a restart"
-    elif found.stopped is StopReason.FUTILE:
+    if found.stopped is StopReason.FUTILE:
         reason = "dropped early, as a gain looked unlikely"
     else:
         reason = "no verdict within its time"
