@@ -58,7 +58,6 @@ def test_what_was_not_applied_or_broke_parity_is_not_kept() -> None:
         ({"not_faster": True}, Status.NOT_FASTER, "at most the same"),
         ({}, Status.INCONCLUSIVE, "no verdict within its time"),
         ({"stopped": StopReason.FUTILE}, Status.INCONCLUSIVE, "dropped early"),
-        ({"unrepeated": True}, Status.INCONCLUSIVE, "after a restart"),
     ],
 )
 def test_not_faster_is_said_only_of_what_the_interval_excludes(
