@@ -46,10 +46,10 @@ def rows(document: dict[str, Any]) -> list[dict[str, Any]]:
     """The races of a tune."""
     found = []
     for outcome in document["outcomes"]:
-        race = outcome["fresh"] or outcome["race"]
+        race = outcome["race"]
         if race is None:
             continue
-        estimate = race["estimate"]
+        estimate = race["fresh"] or race["estimate"]
         names = ("ratio", "low", "high", "pairs")
         row = {"technique": outcome["technique"], "values": outcome["values"]}
         row |= {name: estimate[name] for name in names}

@@ -87,7 +87,7 @@ def tuned(name: str, budget: int) -> dict[str, Any]:
         "load_average": os.getloadavg()[0],
         "rows": [
             {k: row[k] for k in ("technique", "values", "status", "reason")}
-            | {"estimate": (row["fresh"] or row["race"])["estimate"]}
+            | {"estimate": row["race"]["fresh"] or row["race"]["estimate"]}
             for row in outcomes if row["race"]
         ],
     }  # fmt: skip

@@ -17,7 +17,7 @@ from hotlap.trial.race import RaceResult
 from hotlap.trial.stats import Estimate, Verdict
 from hotlap.tune.candidates import Wanted
 from hotlap.tune.result import OUT_OF_TIME, Outcome, Status
-from hotlap.tune.search import TuneConfig
+from hotlap.tune.state import TuneConfig
 
 CONFIG = TuneConfig(Setting(("python", "train.py"), Mode.RACE), Wanted(set(Numerics)), 145.0)
 ESTIMATE = Estimate(1.3, 1.1, 1.5, 9, 0.95)

@@ -126,7 +126,7 @@ def why(
 
 
 def test_what_excludes_a_kept_technique_is_raced_while_it_can_give_much_more() -> None:
-    workers = {"num_workers": 2}
+    workers: dict[str, object] = {"num_workers": 2}
     kept: dict[str, dict[str, object]] = {"cached_dataset": {}}
     assert why("loader_workers", workers, {}) == ""
     assert why("loader_workers", workers, kept, data=0.5) == ""

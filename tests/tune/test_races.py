@@ -1,5 +1,6 @@
 """Races of a tune: what a race decides, whose fault a failure is, and the background load."""
 
+import math
 import subprocess
 import sys
 import time
@@ -17,7 +18,7 @@ from hotlap.trial.race import RaceResult
 from hotlap.trial.stats import Estimate, Verdict
 from hotlap.trial.stopping import StopReason
 from hotlap.tune import races as module
-from hotlap.tune.races import Races, confirmed, judged, load_marks, other_load
+from hotlap.tune.races import Races, judged, load_marks, other_load
 from hotlap.tune.result import Outcome, Status
 
 PARITY = Parity(True, "bitwise", 100, 0.0, 0.0, "losses equal in all 100 steps")
@@ -31,7 +32,7 @@ OPEN = replace(
 
 
 def fate(race: RaceResult, parity: Parity = PARITY, name: str = "tf32", **more: Any) -> Outcome:
-    held = {name: []} if more.pop("held", True) else {}
+    held: dict[str, list[str]] = {name: []} if more.pop("held", True) else {}
     trial: Any = SimpleNamespace(held=held, inert={name: "no matmul"})
     row = Outcome(name, Status.INCONCLUSIVE, race=race, parity=parity, **more)
     return judged(row, SimpleNamespace(trial=trial))  # type: ignore[arg-type]
@@ -79,13 +80,11 @@ def test_a_load_dependent_gain_counts_only_on_a_calm_machine() -> None:
 
 
 def test_what_won_is_reported_by_pairs_that_had_no_part_in_it() -> None:
-    row = fate(FASTER)
-    fresh = replace(FASTER, estimate=Estimate(1.15, 1.05, 1.25, 9, 0.95))
-    kept = confirmed(row, fresh)
-    assert kept.status is Status.KEPT
-    assert kept.kept().ratio == 1.15
-    excluded = replace(fresh, not_faster=True)
-    assert confirmed(row, excluded).status is Status.NOT_FASTER
+    row = fate(replace(FASTER, fresh=Estimate(1.15, 1.05, 1.25, 6, 0.95)))
+    assert row.kept().ratio == 1.15
+    assert row.kept().interval == (1.05, 1.25)
+    few = fate(replace(FASTER, fresh=Estimate(1.2, 0.0, math.inf, 2, 0.95)))
+    assert few.kept().ratio == 1.3, "too few pairs for an interval"
 
 
 class Failing:
@@ -124,7 +123,8 @@ def test_what_was_no_techniques_fault_is_raced_once_more(
     failing = Failing(1, victim)
     monkeypatch.setattr(module, "race", failing)
     some, said = races()
-    assert some.race(*sides(*on), 5.0) == "raced"
+    found: object = some.race(*sides(*on), 5.0)
+    assert found == "raced"
     assert failing.runs == 2
     assert "rank 1 was killed by SIGKILL" in said[0]
 
@@ -153,3 +153,50 @@ def test_the_load_of_other_programs_leaves_out_our_own(monkeypatch: pytest.Monke
     monkeypatch.setattr(module, "_busy", lambda: begin[1] + 1.0 + 2 * seconds)
     assert other_load(begin) > 1.5
     assert busy > begin[1]
+
+
+class FakeSide:
+    def __init__(self, setting: Setting, *_: Any, passive_wait: bool = False) -> None:
+        self.setting, self.passive_wait = setting, passive_wait
+        self.log: list[str] = []
+
+    def start(self) -> None:
+        self.log.append("start")
+
+    def first_step(self) -> None:
+        self.log.append("first step")
+        raise TrialFailedError("boom")
+
+    def close(self) -> None:
+        self.log.append("close")
+
+
+def test_what_was_launched_ahead_is_used_and_stands_still_during_a_race(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "Side", FakeSide)
+    monkeypatch.setattr(module, "race", lambda *_: "raced")
+    monkeypatch.setattr(module, "busy_now", lambda: False)
+    some, _ = races()
+    some.launch_ahead({"tf32": {}})
+    plain: Any = some.side({})
+    assert plain.log == []
+    some.race(plain, plain, 5.0)
+    ahead: Any = some.side({"tf32": {}})
+    assert ahead.log == ["start", "first step"], "its failure is its own"
+    again: Any = some.side({"tf32": {}})
+    assert again is not ahead
+    some.launch_ahead({"channels_last": {}})
+    some.drop_ahead()
+    other: Any = some.side({"channels_last": {}})
+    assert other.log == []
+
+
+def test_processes_wait_passively_once_the_machine_is_busy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "Side", FakeSide)
+    answers = iter([False, False, True, False])
+    monkeypatch.setattr(module, "busy_now", lambda: next(answers))
+    some, _ = races()
+    assert [some.side({}).passive_wait for _ in range(3)] == [False, True, True]

@@ -52,8 +52,8 @@ def test_two_minutes_suffice_for_a_race_of_a_script_that_starts_slowly(
 def test_the_reserve_is_for_pairs_alone_until_something_is_kept() -> None:
     found = plan(120.0, 10.0, 0.5)
     assert found.reserve == pytest.approx(6.0)
-    found.kept(12.0, 0.25)
-    assert found.reserve == pytest.approx(2 * 12.0 + 2 * 6 * 0.75)
+    found.kept(0.25)
+    assert found.reserve == pytest.approx(1.5 * 10.0 + 1.5 * 6 * 0.75)
 
 
 def test_time_that_was_spent_is_gone(clock: Clock) -> None:
@@ -70,7 +70,7 @@ def test_time_that_was_spent_is_gone(clock: Clock) -> None:
 @pytest.mark.usefixtures("clock")
 def test_a_candidate_that_compiles_needs_more_time_until_one_has_been_compiled() -> None:
     found = plan(60.0, 10.0, 0.5)
-    found.kept(10.0, 0.5)
+    found.kept(0.5)
     assert found.race_cost(compiles=True) == found.race_cost() + 30.0
     found.compile_seconds = 4.0
     assert found.race_cost(compiles=True) == found.race_cost() + 4.0
@@ -88,3 +88,19 @@ def test_the_budget_that_would_do_is_never_less_than_the_one_given() -> None:
     found = plan(100.0, 10.0, 0.5)
     assert found.budget_with(40.0) == 150.0
     assert found.budget_with(math.inf) == 210.0
+
+
+@pytest.mark.usefixtures("clock")
+def test_pairs_that_take_longer_than_their_blocks_are_planned_for() -> None:
+    found = plan(100.0, 10.0, 0.5)
+    before = found.shortest_race
+    found.paired(3.0, 1.0)
+    assert found.shortest_race == pytest.approx(2 * before)
+    found.paired(0.5, 1.0)
+    assert found.shortest_race == pytest.approx(1.5 * before), "never less than the blocks"
+
+
+@pytest.mark.usefixtures("clock")
+def test_fresh_pairs_are_run_where_the_final_race_leaves_time_for_them() -> None:
+    assert plan(300.0, 10.0, 0.5).fresh_pairs == 6
+    assert plan(40.0, 10.0, 0.5).fresh_pairs == 0

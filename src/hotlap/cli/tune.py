@@ -24,7 +24,7 @@ from hotlap.core.numerics import UNASKED, Numerics
 
 if TYPE_CHECKING:
     from hotlap.tune.result import TuneResult
-    from hotlap.tune.search import TuneConfig
+    from hotlap.tune.state import TuneConfig
 
 
 SHORTEST_BUDGET_SECONDS = 20.0
@@ -127,7 +127,7 @@ def _config(command: tuple[str, ...], options: dict[str, Any]) -> "TuneConfig":
     from hotlap.trial.command import normalise
     from hotlap.trial.launch import Setting
     from hotlap.tune.candidates import Wanted, known, memory_savers
-    from hotlap.tune.search import TuneConfig
+    from hotlap.tune.state import TuneConfig
 
     here = folder()
     parts = normalise(command)

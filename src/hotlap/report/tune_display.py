@@ -18,7 +18,7 @@ from hotlap.trial.command import shown
 from hotlap.trial.stats import Estimate
 from hotlap.tune.races import load_marks, other_load
 from hotlap.tune.result import Outcome, Status
-from hotlap.tune.search import TuneConfig
+from hotlap.tune.state import TuneConfig
 
 SILENCE_SECONDS = 15.0
 LOAD_SECONDS = 5.0
@@ -148,8 +148,8 @@ class TuneDisplay:
         """The product of what was kept: what the plain script has gained so far."""
         found = 1.0
         for row in self._rows:
-            if row.status is Status.KEPT and row.reported is not None:
-                found *= row.reported.estimate.ratio
+            if row.status is Status.KEPT and row.estimate is not None:
+                found *= row.estimate.ratio
         return ratio(found)
 
     def _states(self, most: int) -> list[Text]:
@@ -166,8 +166,8 @@ class TuneDisplay:
 def _state(row: Outcome) -> str:
     """A row in columns that stay where they are: status, technique, ratio, interval."""
     figures = ""
-    if row.reported is not None:
-        e = row.reported.estimate
+    if row.estimate is not None:
+        e = row.estimate
         figures = f"{ratio(e.ratio):>8}  {interval(e)}"
     return f"{row.status:15}{named(row.technique, row.values):28}{figures}".rstrip()
 

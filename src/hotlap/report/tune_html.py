@@ -33,7 +33,7 @@ def render(result: TuneResult, recipe: Recipe) -> str:
     )
     jinja.filters |= {"ratio": ratio, "interval": interval, "duration": duration}
     raced = result.raced
-    scale = Scale([row.reported.estimate for row in raced if row.reported])
+    scale = Scale([row.estimate for row in raced if row.estimate])
     return jinja.get_template("tune.html").render(
         result=result,
         headline=headline(result),

@@ -63,10 +63,10 @@ def plain(row: Outcome) -> str:
 
 def _figures(row: Outcome) -> tuple[str, str, str, str]:
     name = named(row.technique, row.values)
-    if row.reported is None:
+    if row.race is None or row.estimate is None:
         return name, "", "", ""
-    e = row.reported.estimate
-    return name, ratio(e.ratio), interval(e), ratio(row.reported.memory)
+    e = row.estimate
+    return name, ratio(e.ratio), interval(e), ratio(row.race.memory)
 
 
 def reason(row: Outcome) -> str:

@@ -43,5 +43,5 @@ def _kept(result: TuneResult) -> float:
         return max(1.0, result.final.estimate.ratio)
     ratio = 1.0
     for row in result.kept:
-        ratio *= row.reported.estimate.ratio if row.reported else 1.0
+        ratio *= row.estimate.ratio if row.estimate else 1.0
     return max(1.0, ratio)

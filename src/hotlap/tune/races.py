@@ -3,15 +3,18 @@
 import os
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from itertools import pairwise
 from typing import Protocol
 
 import psutil
 
-from hotlap.core.errors import NotReachedError, TrialFailedError
+from hotlap.core.errors import HotlapError, NotReachedError, TrialFailedError
 from hotlap.core.numerics import Numerics
 from hotlap.core.registry import technique
 from hotlap.trial.launch import Setting
+from hotlap.trial.load import busy_now
 from hotlap.trial.parity import FEWEST as FEWEST_STEPS
 from hotlap.trial.parity import Noise, Parity, compare
 from hotlap.trial.race import RaceResult, race
@@ -45,22 +48,56 @@ class Watcher(Protocol):
 
 
 class Races:
-    """Launches the command with techniques on, races two of them, and ends what is live."""
+    """Launches the command with techniques on, races two of them, and ends what is live.
+
+    Once the machine is busy, processes are launched with OpenMP threads that sleep while they wait,
+    as a race on a busy machine asks for; else it would have to launch them again.
+    """
 
     def __init__(self, setting: Setting, patience: float, min_effect: float, watcher: Watcher):
+        self.busy = busy_now()
         self._setting = setting
         self._patience = patience
         self._min_effect = min_effect
         self._watcher = watcher
         self._live: list[Side] = []
+        self._ahead: list[Side] = []
         self._begin = load_marks()
+        self._pairs_at: list[float] = []
 
     def side(self, chosen: Chosen, patience: float = 0.0) -> Side:
         """The command with these techniques on; it is launched when it is first needed."""
+        for side in self._ahead:
+            if side.setting.techniques == chosen:
+                self._ahead.remove(side)
+                return side
         whole = any(technique(name).whole_epochs for name in chosen)
-        side = Side(self._setting.having(chosen), patience or self._patience, whole_epoch=whole)
+        setting = self._setting.having(chosen)
+        self.busy = self.busy or busy_now()
+        side = Side(setting, patience or self._patience, whole, passive_wait=self.busy)
         self._live.append(side)
         return side
+
+    def launch_ahead(self, chosen: Chosen, patience: float = 0.0) -> None:
+        """Launch what will be needed next: it starts while others do, and waits at its first step.
+
+        Its own failure is told when it is raced.
+        """
+        side = self.side(chosen, patience)
+        side.start()
+        self._ahead.append(side)
+
+    def await_ahead(self) -> None:
+        """Wait until what was launched ahead has come to its first step, and stands still there."""
+        for side in self._ahead:
+            with suppress(HotlapError):
+                side.first_step()
+
+    def drop_ahead(self) -> None:
+        """What was launched ahead is not needed after all."""
+        for side in tuple(self._ahead):
+            self._ahead.remove(side)
+            self.drop(side)
 
     def drop(self, side: Side) -> None:
         """A side is not needed any more."""
@@ -76,15 +113,27 @@ class Races:
             TrialFailedError: B failed, or A a second time.
             NotReachedError: no step of B was seen in time, or of A a second time.
         """
-        plain = StoppingRules(self._min_effect, seconds=seconds, launches=1)
+        self.await_ahead()
+        plain = StoppingRules(self._min_effect, seconds=seconds)
         rules = replace(plain, **more)  # type: ignore[arg-type]
+        self._pairs_at = []
         try:
-            return race(a, b, rules, self._watcher.pair)
+            return race(a, b, rules, self._on_pair)
         except (TrialFailedError, NotReachedError) as error:
             if not _not_its_fault(a, b):
                 raise
             self._watcher.stage(f"the reference failed ({error}) and is started again")
-        return race(a, b, rules, self._watcher.pair)
+        return race(a, b, rules, self._on_pair)
+
+    def _on_pair(self, estimate: Estimate) -> None:
+        self._pairs_at.append(time.monotonic())
+        self._watcher.pair(estimate)
+
+    @property
+    def pair_seconds(self) -> float:
+        """What a pair of the last race took, by the median; 0 where there were too few."""
+        gaps = sorted(b - a for a, b in pairwise(self._pairs_at))
+        return gaps[len(gaps) // 2] if gaps else 0.0
 
     def other_load(self) -> float:
         """CPU cores that other programs used on average since the tune began."""
@@ -139,16 +188,6 @@ def _not_kept(row: Outcome, found: RaceResult) -> Outcome:
     return replace(
         row, status=Status.INCONCLUSIVE, reason=reason, seconds_needed=found.seconds_needed
     )
-
-
-def confirmed(row: Outcome, fresh: RaceResult) -> Outcome:
-    """A row that won, with the figures of pairs that had no part in that."""
-    row = replace(row, fresh=fresh)
-    if fresh.not_faster:
-        return replace(
-            row, status=Status.NOT_FASTER, reason="the gain did not reproduce in fresh pairs"
-        )
-    return row
 
 
 def parity_of(

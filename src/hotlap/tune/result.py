@@ -1,5 +1,6 @@
 """What a tune found out, row by row."""
 
+import math
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -31,10 +32,8 @@ class Status(StrEnum):
 class Outcome:
     """One row of the table: a technique with the values raced, and why it was kept or not.
 
-    `race` is the race that decided. `fresh` is the race after it, by which a technique that won is
-    reported: pairs that made it win are too kind to it. `seconds_needed`: about how much more time
-    an inconclusive row needs, infinite where no end is in sight. `load`: CPU cores that other
-    programs used meanwhile.
+    `seconds_needed`: about how much more time an inconclusive row needs, infinite where no end is
+    in sight. `load`: CPU cores that other programs used meanwhile.
     """
 
     technique: str
@@ -44,14 +43,16 @@ class Outcome:
     race: RaceResult | None = None
     parity: Parity | None = None
     joined: tuple[str, ...] = ()
-    fresh: RaceResult | None = None
     seconds_needed: float = 0.0
     load: float = 0.0
 
     @property
-    def reported(self) -> RaceResult | None:
-        """The race whose figures stand for the row."""
-        return self.fresh or self.race
+    def estimate(self) -> Estimate | None:
+        """The ratio to report: of what won by fresh pairs, as those that made it win flatter it."""
+        if self.race is None:
+            return None
+        fresh = self.race.fresh
+        return fresh if fresh and math.isfinite(fresh.high) else self.race.estimate
 
     @property
     def is_open(self) -> bool:
@@ -61,11 +62,11 @@ class Outcome:
 
     def kept(self) -> Kept:
         """The row as the recipe stores it."""
-        found = self.reported
-        assert found is not None
+        e = self.estimate
+        assert e is not None
+        assert self.race is not None
         assert self.parity is not None
-        e = found.estimate
-        return Kept(self.values, e.ratio, (e.low, e.high), found.memory, self.parity.rule)
+        return Kept(self.values, e.ratio, (e.low, e.high), self.race.memory, self.parity.rule)
 
 
 @dataclass(frozen=True)

@@ -12,40 +12,35 @@ recipe has a race of its own.
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from hotlap.core.errors import HotlapError, NotReachedError, TrialFailedError
 from hotlap.core.machine import Machine, available_memory
 from hotlap.core.registry import ceilings, technique
 from hotlap.profile.look import Bounds, look
-from hotlap.trial.launch import Setting
-from hotlap.trial.parity import Noise, Parity, noise
-from hotlap.trial.race import out_of_memory
+from hotlap.trial.parity import noise
+from hotlap.trial.race import RaceResult, out_of_memory
 from hotlap.trial.side import Side
+from hotlap.trial.stats import Estimate
 from hotlap.tune.candidates import (
     Candidate,
-    Chosen,
     ScriptProfile,
-    Wanted,
     candidates_for,
-    excluded,
     joined,
     memory_savers,
     phases_of,
-    pointless,
     values_of,
 )
 from hotlap.tune.races import (
     Races,
     Watcher,
-    confirmed,
     judged,
     load_marks,
     other_load,
-    parity_of,
 )
 from hotlap.tune.result import OUT_OF_TIME, Outcome, Status, TuneResult, UpperBound
-from hotlap.tune.time_plan import FEWEST_PAIRS, TimePlan
+from hotlap.tune.state import TuneConfig, TuneState
+from hotlap.tune.time_plan import TimePlan
 
 PROFILE_SECONDS = 6.0
 PROFILE_SHARE = 0.05
@@ -53,53 +48,9 @@ PROFILE_FILES_FROM_SECONDS = 60.0
 """Budget from which a few seconds may go to the files that the dataset reads."""
 UPPER_BOUND_SECONDS = 5.0
 REPORTED_PRECISION = 0.05
-LAUNCHES = 2
-COMPILE_PATIENCE_SECONDS = 900.0
 MOST_BUDGETS = 4
 """Budgets that may be asked for: what takes longer is a matter of a calmer machine."""
 UNKNOWN_NOISE = "the losses differ, and there was no time for an A/A test to compare them with"
-REPEATS = Noise(deterministic=True, spread=())
-
-
-@dataclass(frozen=True)
-class TuneConfig:
-    """What to search: the plain command, what is wanted, and how long it may take (seconds)."""
-
-    setting: Setting
-    wanted: Wanted
-    budget: float
-    min_effect: float = 0.02
-    patience: float = 120.0
-
-
-@dataclass
-class TuneState:
-    """Where a search stands: what is known, which processes are live, and what is kept so far.
-
-    `noise` is None until the A/A test has run. `races_run` counts the races of candidates.
-    """
-
-    config: TuneConfig
-    machine: Machine
-    watcher: Watcher
-    plan: TimePlan
-    races: Races
-    result: TuneResult
-    script: ScriptProfile = field(default_factory=lambda: ScriptProfile({}, {}))
-    noise: Noise | None = None
-    races_run: int = 0
-    plain: Side = field(init=False)
-    best: Side = field(init=False)
-
-    @property
-    def chosen(self) -> Chosen:
-        """The techniques of the best so far, with their values."""
-        return {name: dict(values) for name, values in self.best.setting.techniques.items()}
-
-    def record(self, row: Outcome) -> None:
-        """What became of a candidate is known."""
-        self.result.record(row)
-        self.watcher.row(row)
 
 
 def tune(config: TuneConfig, machine: Machine, watcher: Watcher) -> TuneResult:
@@ -114,8 +65,8 @@ def tune(config: TuneConfig, machine: Machine, watcher: Watcher) -> TuneResult:
     state = TuneState(config, machine, watcher, TimePlan(config.budget), races, result)
     try:
         profile_baseline(state)
-        start_plain(state)
         waiting = list_candidates(state)
+        start_plain(state, waiting)
         if time_for_a_race(state, waiting):
             measure_noise_floor(state)
             race_upper_bounds(state, waiting)
@@ -148,20 +99,29 @@ def profile_baseline(state: TuneState) -> None:
         and "packed_dataset" not in wanted.skip
     )
     bounds = Bounds(seconds=seconds, patience=config.patience, dataset=files)
-    state.result.profile = look(config.setting, bounds).payload
+    setting = replace(config.setting, passive_wait=state.races.busy)
+    state.result.profile = look(setting, bounds).payload
     state.script = ScriptProfile.of(state.result.profile)
 
 
-def start_plain(state: TuneState) -> None:
-    """Start the plain script; where it runs out of memory, with what makes it fit."""
+def start_plain(state: TuneState, waiting: Sequence[Candidate]) -> None:
+    """Start the plain script, and with it what is raced first.
+
+    Where it runs out of memory, it is started with what makes it fit.
+    """
     state.watcher.stage("starting the plain script")
     begin = time.monotonic()
     state.plain = state.best = plain = state.races.side({})
+    plain.start()
+    if state.room_for_one_more():
+        state.races.launch_ahead({})
+        launch_next(state, waiting)
     try:
         pace = plain.ready()
     except TrialFailedError as error:
         if not out_of_memory(str(error)):
             raise
+        state.races.drop_ahead()
         state.races.drop(plain)
         known = [n for n in memory_savers() if not technique(n).missing(state.script.facts)]
         saving = {name: values_of(technique(name), state.machine)[0] for name in known}
@@ -174,33 +134,31 @@ def start_plain(state: TuneState) -> None:
     state.plan.measured(time.monotonic() - begin, pace.block_seconds)
 
 
+def launch_next(state: TuneState, waiting: Sequence[Candidate]) -> None:
+    """Launch the candidate that will be raced next, if memory is left for one process more."""
+    hopeful = [c for c in state.by_worth(waiting) if not state.why_pointless(c)]
+    if hopeful and state.room_for_one_more():
+        state.races.launch_ahead(state.with_candidate(hopeful[0]), state.patience_for(hopeful[0]))
+
+
 def list_candidates(state: TuneState) -> list[Candidate]:
     """The candidates, the one worth most per second first; the others get their rows."""
     waiting, rows = candidates_for(state.script, state.config.wanted, state.machine)
     for row in rows:
         state.record(row)
-    waiting = by_worth(state, waiting)
+    waiting = state.by_worth(waiting)
     state.watcher.candidates([candidate.name for candidate in waiting])
     return waiting
 
 
-def by_worth(state: TuneState, waiting: Sequence[Candidate]) -> list[Candidate]:
-    """Sort by the gain that can be expected of a second of racing."""
-    return sorted(
-        waiting,
-        key=lambda c: state.script.expected(c) / state.plan.race_cost(compiles=c.compiles),
-        reverse=True,
-    )
-
-
 def time_for_a_race(state: TuneState, waiting: Sequence[Candidate]) -> bool:
     """Whether the time allows a race of any candidate; if not, none is begun."""
-    worth = [c for c in waiting if not why_pointless(state, c)]
+    worth = [c for c in waiting if not state.why_pointless(c)]
     if not worth or any(state.plan.allows_race(compiles=c.compiles, first=True) for c in worth):
         return True
     state.watcher.stage(f"{state.plan.left:.0f} s are left, too few for a race")
     for candidate in waiting:
-        reason = why_pointless(state, candidate) or OUT_OF_TIME
+        reason = state.why_pointless(candidate) or OUT_OF_TIME
         state.record(Outcome(candidate.name, Status.NOT_RACED, reason, candidate.values))
     return False
 
@@ -208,11 +166,13 @@ def time_for_a_race(state: TuneState, waiting: Sequence[Candidate]) -> bool:
 def measure_noise_floor(state: TuneState) -> None:
     """Race the plain script against itself: how noisy the machine, how repeatable the run."""
     if not state.plan.allows_noise_floor:
+        state.races.drop_ahead()
         return
     state.watcher.stage("A/A test: the plain script against itself")
     seconds, pairs = state.plan.noise_floor
     again = state.races.side({n: dict(v) for n, v in state.plain.setting.techniques.items()})
     found = state.races.race(state.plain, again, seconds, fewest_pairs=pairs)
+    state.note_pairs(state.plain, again)
     state.noise = noise(state.plain.losses, again.losses)
     state.result.noise_floor = found
     state.result.deterministic = state.noise.deterministic
@@ -221,7 +181,7 @@ def measure_noise_floor(state: TuneState) -> None:
 
 def race_upper_bounds(state: TuneState, waiting: Sequence[Candidate]) -> None:
     """Measure what a whole group of techniques can give, where time remains for each candidate."""
-    open_phases = {p for c in waiting if not why_pointless(state, c) for p in phases_of(c.record)}
+    open_phases = {p for c in waiting if not state.why_pointless(c) for p in phases_of(c.record)}
     for name, record in ceilings().items():
         small = state.script.share(record) < state.config.min_effect
         unneeded = open_phases.isdisjoint(phases_of(record))
@@ -246,42 +206,34 @@ def race_upper_bounds(state: TuneState, waiting: Sequence[Candidate]) -> None:
 def greedy_search(state: TuneState, waiting: list[Candidate]) -> None:
     """Race the candidate worth most against the best so far, until none is left."""
     while waiting:
-        candidate, *waiting = by_worth(state, waiting)
-        reason = why_pointless(state, candidate)
+        candidate, *waiting = state.by_worth(waiting)
+        reason = state.why_pointless(candidate)
         first = not state.races_run
         if not reason and not state.plan.allows_race(compiles=candidate.compiles, first=first):
             reason = OUT_OF_TIME
         if reason:
             state.record(Outcome(candidate.name, Status.NOT_RACED, reason, candidate.values))
             continue
-        hopeful = [c for c in waiting if not why_pointless(state, c)]
-        race_candidate(state, candidate, 1 + len(hopeful))
+        hopeful = [c for c in waiting if not state.why_pointless(c)]
+        race_candidate(state, candidate, hopeful)
 
 
-def why_pointless(state: TuneState, candidate: Candidate) -> str:
-    """Why nothing could come of racing it now; empty if something could."""
-    config = state.config
-    return pointless(candidate, state.chosen, state.script, config.wanted, config.min_effect)
-
-
-def race_candidate(state: TuneState, candidate: Candidate, remaining: int) -> None:
+def race_candidate(state: TuneState, candidate: Candidate, waiting: Sequence[Candidate]) -> None:
     """Race the best so far plus one technique against the best so far; keep it if it wins."""
     state.watcher.racing(candidate.name, candidate.values)
     state.races_run += 1
+    chosen = state.with_candidate(candidate)
     more = joined(candidate.record, state.chosen, state.script, state.machine)
-    others = {n: v for n, v in state.chosen.items() if n not in excluded(candidate, state.chosen)}
-    chosen: Chosen = {**others, **more, candidate.name: candidate.values}
-    patience = COMPILE_PATIENCE_SECONDS if candidate.compiles else state.config.patience
-    side = state.races.side(chosen, min(patience, state.plan.start_allowance))
+    side = state.races.side(chosen, state.patience_for(candidate))
+    side.start()
+    launch_next(state, waiting)
     row = Outcome(candidate.name, Status.INCONCLUSIVE, "", candidate.values, joined=tuple(more))
     marks = load_marks()
     try:
-        row = raced(state, row, side, chosen, remaining)
+        row = raced(state, row, side, 1 + len(waiting))
         row = judged(replace(row, load=other_load(marks)), side)
         if row.status is Status.BROKE_PARITY and state.noise is None:
             row = replace(row, status=Status.INCONCLUSIVE, reason=UNKNOWN_NOISE)
-        if row.status is Status.KEPT:
-            row = with_fresh_figures(state, row, side)
     except NotReachedError as error:
         state.best.ready()
         needed = state.plan.start_allowance
@@ -304,32 +256,23 @@ def settle_row(state: TuneState, row: Outcome, side: Side) -> None:
     state.record(row)
 
 
-def raced(state: TuneState, row: Outcome, side: Side, chosen: Chosen, remaining: int) -> Outcome:
+def raced(state: TuneState, row: Outcome, side: Side, remaining: int) -> Outcome:
     """The row with its race and its parity."""
+    begin = time.monotonic()
     side.ready()
+    starting = time.monotonic() - begin
     if "compiled" in dict(technique(row.technique).grants):
-        state.plan.compile_seconds = max(0.0, side.start_up - state.plan.start_up)
+        state.plan.compile_seconds = max(0.0, starting - state.plan.start_up)
+    else:
+        state.plan.started(starting)
     k = state.races_run
     seconds = state.plan.race_seconds(remaining)
     found = state.races.race(
         state.best, side, seconds, until_gain=True, candidates=k * (k + 1),
-        seconds_if_promising=state.plan.promising_seconds, launches=LAUNCHES,
+        seconds_if_promising=state.plan.promising_seconds, confirm_pairs=state.plan.fresh_pairs,
     )  # fmt: skip
-    return replace(row, race=found, parity=parity_with_plain(state, chosen, side))
-
-
-def parity_with_plain(state: TuneState, chosen: Chosen, side: Side) -> Parity:
-    """Whether the losses agree; without an A/A test, by the rule for a script that repeats."""
-    return parity_of(chosen, state.plain.losses, side.losses, state.noise or REPEATS)
-
-
-def with_fresh_figures(state: TuneState, row: Outcome, side: Side) -> Outcome:
-    """Race a winner again for the figures to report; the final race does it for the last ones."""
-    if state.plan.left < state.plan.shortest_race + state.plan.reserve:
-        return row
-    seconds = min(state.plan.left - state.plan.reserve, 2 * state.plan.shortest_race)
-    found = state.races.race(state.best, side, seconds, precision=REPORTED_PRECISION)
-    return confirmed(row, found)
+    state.note_pairs(state.best, side)
+    return replace(row, race=found, parity=state.parity_with_plain(side))
 
 
 def adopt(state: TuneState, row: Outcome, side: Side) -> None:
@@ -345,10 +288,11 @@ def adopt(state: TuneState, row: Outcome, side: Side) -> None:
             state.result.record(replace(old, status=Status.NOT_FASTER, reason=reason))
     state.best = side
     state.result.chosen = state.chosen
-    state.plan.kept(side.start_up, side.ready_pace().block_seconds)
-    assert row.reported is not None
+    state.plan.kept(side.ready_pace().block_seconds)
+    state.races.drop_ahead()
+    assert row.estimate is not None
     kept = [technique(name) for name in (*row.joined, row.technique)]
-    state.script.keep(kept, row.reported.estimate.ratio)
+    state.script.keep(kept, row.estimate.ratio)
 
 
 def retry_open_rows(state: TuneState) -> None:
@@ -359,13 +303,13 @@ def retry_open_rows(state: TuneState) -> None:
         for row in state.result.open:
             candidate = Candidate(technique(row.technique), row.values)
             fits = state.plan.allows_race(compiles=candidate.compiles)
-            if fits and not why_pointless(state, candidate):
+            if fits and not state.why_pointless(candidate):
                 found.append((tries.get(row.technique, 0), -upper(row), candidate))
         if not found:
             return
         *_, candidate = min(found, key=lambda entry: entry[:2])
         tries[candidate.name] = tries.get(candidate.name, 0) + 1
-        race_candidate(state, candidate, len(found))
+        race_candidate(state, candidate, [entry[2] for entry in found if entry[2] != candidate])
 
 
 def upper(row: Outcome) -> float:
@@ -378,24 +322,35 @@ def final_race(state: TuneState) -> None:
     result, plan = state.result, state.plan
     if not result.kept:
         return
+    state.races.drop_ahead()
     state.watcher.stage("final race: the whole recipe against the plain script")
     if plan.final_fits_fresh:
-        state.plain.close()
-        state.best.close()
+        for side in (state.plain, state.best):
+            side.close()
+            side.start()
     else:
         result.notes.append("no time for fresh processes: the final race went on in live ones")
-    starting = plan.start_up * sum(side.trial is None for side in (state.plain, state.best))
-    seconds = max(plan.shortest_final, plan.left - starting)
     try:
+        state.plain.ready()
+        state.best.ready()
+        seconds = max(plan.shortest_final, plan.left)
         found = state.races.race(
             state.plain, state.best, seconds, until_gain=True, seconds_if_promising=seconds,
-            precision=REPORTED_PRECISION, launches=LAUNCHES, fewest_pairs=FEWEST_PAIRS,
+            precision=REPORTED_PRECISION,
         )  # fmt: skip
     except HotlapError as error:
         result.failed = str(error)
         return
+    if len(result.kept) == 1:
+        row = result.kept[0]
+        result.record(replace(row, race=with_fresh(row.race, found.estimate)))
     result.final = found
-    result.final_parity = parity_with_plain(state, state.chosen, state.best)
+    result.final_parity = state.parity_with_plain(state.best)
+
+
+def with_fresh(race: RaceResult | None, final: Estimate) -> RaceResult | None:
+    """The race of the only technique that was kept: the final race repeats it with fresh pairs."""
+    return race if race is None or race.fresh else replace(race, fresh=final)
 
 
 def budget_needed(state: TuneState) -> float:

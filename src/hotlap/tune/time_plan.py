@@ -9,6 +9,9 @@ LONGEST_RACE_SHARE = 0.1
 NOISE_FLOOR_SECONDS = 8.0
 NOISE_FLOOR_SHARE = 0.06
 COMPILE_SECONDS = 30.0  # expected of torch.compile until a candidate has been compiled
+BOTH_LAUNCHES = 1.5  # two processes launched together, in launches of one
+PROMISING_RACES = 2.0  # shortest races that what looks like a gain is given at the least
+FINAL_RACES = 1.5  # shortest final races that are planned for
 OVERRUN_SHARE = 0.05
 ROUNDED_TO_SECONDS = 15.0
 
@@ -16,27 +19,37 @@ ROUNDED_TO_SECONDS = 15.0
 class TimePlan:
     """What is left of the budget, and what the next steps of the search will cost (seconds).
 
-    `start_up` is the longest of the launches of the plain script and of the best so far,
-    `plain_block` and `best_block` are what a block of each takes.
+    `launching` is what a process takes from its launch until it is ready to race, `start_up` what
+    is left of that for one that was launched ahead. `plain_block` and `best_block` are what a block
+    of the plain script and of the best so far takes on an idle machine, `stretch` the factor by
+    which pairs took longer.
     """
 
     def __init__(self, budget: float) -> None:
         self.budget = budget
         self._begin = time.monotonic()
-        self.start_up = 0.0
+        self.start_up = self.launching = 0.0
+        self.stretch = 1.0
         self.plain_block = self.best_block = 0.3
         self.compile_seconds = COMPILE_SECONDS
         self.something_kept = False
 
     def measured(self, start_up: float, block: float) -> None:
         """The plain script is live: what its launch and a block of it took."""
-        self.start_up = start_up
+        self.start_up = self.launching = start_up
         self.plain_block = self.best_block = block
 
-    def kept(self, start_up: float, block: float) -> None:
+    def started(self, start_up: float) -> None:
+        """Another process has been started: the mean of this and of what was expected counts."""
+        self.start_up = (self.start_up + start_up) / 2
+
+    def paired(self, seconds: float, blocks: float) -> None:
+        """Pairs of blocks that take so long on an idle machine took so many seconds."""
+        self.stretch = (self.stretch + max(1.0, seconds / blocks)) / 2
+
+    def kept(self, block: float) -> None:
         """A candidate is the best so far."""
         self.something_kept = True
-        self.start_up = max(self.start_up, start_up)
         self.best_block = min(self.best_block, block)
 
     @property
@@ -52,12 +65,12 @@ class TimePlan:
     @property
     def shortest_race(self) -> float:
         """Seconds of the shortest race of a candidate that can show anything."""
-        return 2 * FEWEST_PAIRS * self.best_block
+        return 2 * FEWEST_PAIRS * self.best_block * self.stretch
 
     @property
     def shortest_final(self) -> float:
         """Seconds of the shortest race of the recipe against the plain script, both live."""
-        return FEWEST_PAIRS * (self.plain_block + self.best_block)
+        return FEWEST_PAIRS * (self.plain_block + self.best_block) * self.stretch
 
     @property
     def reserve(self) -> float:
@@ -103,8 +116,12 @@ class TimePlan:
 
     @property
     def promising_seconds(self) -> float:
-        """Seconds of racing for what looks like a gain: all that the final race leaves."""
-        return max(self.shortest_race, self.left - self.reserve)
+        """Seconds of racing for what looks like a gain: all that a final race leaves.
+
+        One of fresh processes, where that leaves enough to prove the gain.
+        """
+        comfortable = max(PROMISING_RACES * self.shortest_race, self.left - self.final_cost)
+        return max(self.shortest_race, min(comfortable, self.left - self.reserve))
 
     @property
     def start_allowance(self) -> float:
@@ -113,14 +130,20 @@ class TimePlan:
 
     @property
     def final_cost(self) -> float:
-        """Seconds for a final race of fresh processes."""
-        return 2 * self.start_up + 2 * self.shortest_final
+        """Seconds for a final race of fresh processes, which are launched at the same time."""
+        return BOTH_LAUNCHES * self.launching + FINAL_RACES * self.shortest_final
 
     @property
     def final_fits_fresh(self) -> bool:
         """Whether the final race can be one of fresh processes."""
         more = OVERRUN_SHARE * self.budget
-        return self.left + more >= 2 * self.start_up + self.shortest_final
+        return self.left + more >= BOTH_LAUNCHES * self.launching + self.shortest_final
+
+    @property
+    def fresh_pairs(self) -> int:
+        """Pairs after a verdict, to report a gain by: none if the final race needs the time."""
+        needed = self.race_cost() + self.shortest_race + self.final_cost
+        return FEWEST_PAIRS if self.left >= needed else 0
 
     def budget_with(self, seconds: float) -> float:
         """The whole budget that would leave room for so many seconds more, rounded up."""

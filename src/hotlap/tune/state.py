@@ -1,0 +1,109 @@
+"""Where a search stands, and what follows from that for a candidate."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from hotlap.core.machine import Machine, available_memory
+from hotlap.trial.launch import Setting
+from hotlap.trial.parity import Noise, Parity
+from hotlap.trial.side import Side
+from hotlap.tune.candidates import (
+    Candidate,
+    Chosen,
+    ScriptProfile,
+    Wanted,
+    excluded,
+    joined,
+    pointless,
+)
+from hotlap.tune.races import Races, Watcher, parity_of
+from hotlap.tune.result import Outcome, TuneResult
+from hotlap.tune.time_plan import TimePlan
+
+COMPILE_PATIENCE_SECONDS = 900.0
+ROOM = 3
+"""Times the memory of one process that must be free for one to be launched ahead of its race."""
+REPEATS = Noise(deterministic=True, spread=())
+
+
+@dataclass(frozen=True)
+class TuneConfig:
+    """What to search: the plain command, what is wanted, and how long it may take (seconds)."""
+
+    setting: Setting
+    wanted: Wanted
+    budget: float
+    min_effect: float = 0.02
+    patience: float = 120.0
+
+
+@dataclass
+class TuneState:
+    """Where a search stands: what is known, which processes are live, and what is kept so far.
+
+    `noise` is None until the A/A test has run. `races_run` counts the races of candidates.
+    """
+
+    config: TuneConfig
+    machine: Machine
+    watcher: Watcher
+    plan: TimePlan
+    races: Races
+    result: TuneResult
+    script: ScriptProfile = field(default_factory=lambda: ScriptProfile({}, {}))
+    noise: Noise | None = None
+    races_run: int = 0
+    plain: Side = field(init=False)
+    best: Side = field(init=False)
+
+    @property
+    def chosen(self) -> Chosen:
+        """The techniques of the best so far, with their values."""
+        return {name: dict(values) for name, values in self.best.setting.techniques.items()}
+
+    def record(self, row: Outcome) -> None:
+        """What became of a candidate is known."""
+        self.result.record(row)
+        self.watcher.row(row)
+
+    def note_pairs(self, a: Side, b: Side) -> None:
+        """A race is over: what its pairs took goes into the plan."""
+        blocks = a.ready_pace().block_seconds + b.ready_pace().block_seconds
+        if self.races.pair_seconds:
+            self.plan.paired(self.races.pair_seconds, blocks)
+
+    def by_worth(self, waiting: Sequence[Candidate]) -> list[Candidate]:
+        """Sort by the gain that can be expected of a second of racing."""
+        return sorted(
+            waiting,
+            key=lambda c: self.script.expected(c) / self.plan.race_cost(compiles=c.compiles),
+            reverse=True,
+        )
+
+    def why_pointless(self, candidate: Candidate) -> str:
+        """Why nothing could come of racing it now; empty if something could."""
+        config = self.config
+        return pointless(candidate, self.chosen, self.script, config.wanted, config.min_effect)
+
+    def room_for_one_more(self) -> bool:
+        """Whether memory suffices for a process more than a race needs; on a GPU none is risked."""
+        peak = max(self.result.profile["memory"]["peak"]["resident"], self.plain.peak)
+        return not self.script.facts.get("cuda") and available_memory() > ROOM * peak
+
+    def with_candidate(self, candidate: Candidate) -> Chosen:
+        """The techniques of its race: the kept ones, but for those that it replaces."""
+        replaced = excluded(candidate, self.chosen)
+        more = joined(candidate.record, self.chosen, self.script, self.machine)
+        others = {name: values for name, values in self.chosen.items() if name not in replaced}
+        return {**others, **more, candidate.name: candidate.values}
+
+    def patience_for(self, candidate: Candidate) -> float:
+        """Seconds that it may take to its first step; compiling has an allowance of its own."""
+        patience = COMPILE_PATIENCE_SECONDS if candidate.compiles else self.config.patience
+        return min(patience, max(patience / 2, self.plan.start_allowance))
+
+    def parity_with_plain(self, side: Side) -> Parity:
+        """Whether the losses agree; without an A/A test, by the rule for a script that repeats."""
+        return parity_of(
+            side.setting.techniques, self.plain.losses, side.losses, self.noise or REPEATS
+        )
