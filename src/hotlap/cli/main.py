@@ -23,6 +23,7 @@ VERBS = {
     "pack": "Turn a folder of samples into a fast dataset.",
     "plan": "Which parallel layouts of a model fit a cluster, and how fast each would be.",
     "launch": "torchrun that recovers from a lost rank, and shows where a hang stands.",
+    "mcp": "The verbs as tools for coding agents.",
     "machine": "This machine and its measured peaks.",
 }
 
