@@ -1,24 +1,27 @@
-"""How often a race of a script against itself sees a difference, and whether it sees a planted one.
+"""How often a race errs, what it finds, and how far off its ratio is: A/A races and planted ones.
 
-`python -m benchmarks.honesty [RACES [PLANTED [SECONDS]]]`: races of a small training script against
-itself, every second one while another process comes and goes on all cores, then races against the
-same script with a sleep of 10 % of each step, under the same weather. The steps are some
-milliseconds long, so that the sleep is about as long as it was asked to be.
+`python -m benchmarks.honesty [--races 10] [--seconds 30] [--planted 1.0] [--load 0] [--kinds ...]`:
+races scripts of five kinds (see benchmarks/scripts/planted.py) against themselves, or against the
+same script slowed down `--planted` times by extra compute, half of the races with A as the slower
+one. `--load N` keeps N processes beside them that come and go. The races of a day are added to one
+record for each setting, so that they can be run in portions.
 """
 
+import argparse
 import contextlib
+import math
 import multiprocessing
 import random
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from benchmarks import record
-from hotlap.core.machine import detect
 from hotlap.core.spec import Mode
 from hotlap.trial.launch import Setting
 from hotlap.trial.race import race
@@ -26,26 +29,27 @@ from hotlap.trial.side import Side
 from hotlap.trial.stats import Verdict
 from hotlap.trial.stopping import StoppingRules
 
-SCRIPT = Path(__file__).parent.parent / "tests" / "scripts" / "mlp.py"
-WIDE = ("--width", "2048")
+SCRIPT = Path(__file__).parent / "scripts" / "planted.py"
+KINDS = ("mlp", "cnn", "gpt", "epochs", "variable")
+CALLS = {Verdict.FASTER, Verdict.SLOWER}
 
 
 def _burn(seed: int) -> None:
-    """Keep a core busy for 0.2 to 3 s, rest as long, and so on."""
+    """Keep a core busy for 0.2 to 3 s, rest up to half as long, and so on."""
     draw = random.Random(seed)
     while True:
         end = time.monotonic() + draw.uniform(0.2, 3.0)
         while time.monotonic() < end:
             sum(range(1000))
-        time.sleep(draw.uniform(0.2, 3.0))
+        time.sleep(draw.uniform(0.1, 1.5))
 
 
 @contextlib.contextmanager
-def weather(*, busy: bool, seed: int) -> Iterator[None]:
-    """Another process on every core that comes and goes."""
-    cores = detect().logical_cores if busy else 0
+def background_load(processes: int) -> Iterator[None]:
+    """So many other processes that come and go."""
     burners = [
-        multiprocessing.Process(target=_burn, args=(seed,), daemon=True) for _ in range(cores)
+        multiprocessing.Process(target=_burn, args=(seed,), daemon=True)
+        for seed in range(processes)
     ]
     for burner in burners:
         burner.start()
@@ -57,16 +61,21 @@ def weather(*, busy: bool, seed: int) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def itself(folder: Path, *arguments: str) -> Iterator[tuple[Side, Side]]:
-    """The script as both sides, with these arguments on B's."""
+def sides(
+    folder: Path, kind: str, factors: Sequence[float], *, passive: bool = False
+) -> Iterator[tuple[Side, Side]]:
+    """The script of a kind as both sides, each slowed down by its factor.
+
+    With `passive` B's OpenMP threads sleep while they wait, and A's as the machine has it.
+    """
     a, b = (
         Side(
             Setting(
-                (sys.executable, str(SCRIPT), *words), Mode.RACE, seed=0,
-                scratch=folder / "scratch", output=folder / "log",
+                (sys.executable, str(SCRIPT), kind, "--slow-down", str(factor)), Mode.RACE, seed=0,
+                scratch=folder / "scratch", output=folder / "log", passive_wait=sleeps,
             )
         )
-        for words in (WIDE, (*WIDE, *arguments))
+        for factor, sleeps in zip(factors, (False, passive), strict=True)
     )  # fmt: skip
     try:
         yield a, b
@@ -75,37 +84,67 @@ def itself(folder: Path, *arguments: str) -> Iterator[tuple[Side, Side]]:
         b.close()
 
 
-def once(seconds: float, *arguments: str) -> dict[str, Any]:
-    """One race of the script against itself with these arguments on B's side."""
-    with tempfile.TemporaryDirectory() as folder, itself(Path(folder), *arguments) as sides:
-        return asdict(race(*sides, StoppingRules(seconds=seconds)))
+def once(kind: str, factors: Sequence[float], rules: StoppingRules) -> dict[str, Any]:
+    """One race."""
+    with tempfile.TemporaryDirectory() as folder, sides(Path(folder), kind, factors) as (a, b):
+        found = race(a, b, rules)
+    return {"kind": kind, "true": factors[0] / factors[1], **asdict(found)}
 
 
-def main(races: int, planted: int, seconds: float) -> None:
-    """Run them all and write the record."""
-    rows = []
-    for index in range(races + planted):
-        slow = index >= races
-        arguments = ("--slow-down", "0.1") if slow else ()
-        with weather(busy=index % 2 == 1, seed=index):
-            row = {"planted": slow, "busy": index % 2 == 1, **once(seconds, *arguments)}
-        rows.append(row)
-        e = row["estimate"]
-        verdict = f"{row['verdict']} {e['ratio']:.3f} [{e['low']:.3f}, {e['high']:.3f}]"
-        print(index, f"planted={slow} busy={row['busy']}", verdict, e["pairs"], flush=True)
-    calls = {Verdict.FASTER, Verdict.SLOWER}
-    summary = {
-        "races against itself": races,
-        "of them called faster or slower": sum(
-            row["verdict"] in calls for row in rows if not row["planted"]
+def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """What the races said, and how well."""
+    called = [row for row in rows if row["verdict"] in CALLS]
+    right = [r for r in called if (r["true"] > 1) == (r["verdict"] == "faster") and r["true"] != 1]
+    halves = sorted(
+        math.log(r["estimate"]["high"] / max(r["estimate"]["low"], 1e-9)) / 2 for r in rows
+    )
+    # By how much the called ratio overstates the difference, as a log.
+    over = [
+        math.copysign(1, math.log(row["true"])) * math.log(row["estimate"]["ratio"] / row["true"])
+        for row in right
+    ]
+    loads = [row["load"]["load_average"] for row in rows]
+    return {
+        "races": len(rows),
+        "called": len(called),
+        "of them rightly": len(right),
+        "same": sum(row["verdict"] == "same" for row in rows),
+        "interval covers the truth": sum(
+            r["estimate"]["low"] <= r["true"] <= r["estimate"]["high"] for r in rows
         ),
-        "planted 10 % slow-downs": planted,
-        "of them found": sum(row["verdict"] == "slower" for row in rows if row["planted"]),
+        "half-width of the interval (log), 9 of 10 below": round(halves[len(halves) * 9 // 10], 3),
+        "called ratio overstates by (log), mean": round(fmean(over), 4) if over else None,
+        "load average": [round(min(loads), 1), round(fmean(loads), 1), round(max(loads), 1)],
+        "seconds a race": round(fmean(row["seconds"] for row in rows), 1),
     }
-    command = f"python -m benchmarks.honesty {races} {planted} {seconds:.0f}"
-    record.write(f"honesty-{races}-{planted}-{seconds:.0f}s", command, rows, summary)
+
+
+def main(races: int, seconds: float, planted: float, load: int, kinds: Sequence[str]) -> None:
+    """Run so many races more, and write the record after each."""
+    name = f"honesty-{planted:g}x-load{load}-{seconds:.0f}s"
+    command = f"python -m benchmarks.honesty --seconds {seconds:g} --planted {planted:g}"
+    rows = record.rows(name)
+    for index in range(len(rows), len(rows) + races):
+        factors = (planted, 1.0) if index % 2 else (1.0, planted)
+        with background_load(load):
+            row = once(kinds[index % len(kinds)], factors, StoppingRules(seconds=seconds))
+        rows.append(row)
+        record.write(name, f"{command} --load {load}", rows, summary(rows), quiet=True)
+        e, at = row["estimate"], row["load"]["load_average"]
+        print(
+            f"{index} {row['kind']} {row['true']:.2f}: {row['verdict']} {e['ratio']:.3f} "
+            f"[{e['low']:.3f}, {e['high']:.3f}] {e['pairs']} pairs, {row['launches']} launches, "
+            f"{row['unit']}, load {at:.1f}, {row['seconds']:.0f} s", flush=True,
+        )  # fmt: skip
+    print(summary(rows))
 
 
 if __name__ == "__main__":
-    given = [int(word) for word in sys.argv[1:]]
-    main(*given, *(40, 10, 30)[len(given) :])
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--races", type=int, default=10)
+    parser.add_argument("--seconds", type=float, default=30.0)
+    parser.add_argument("--planted", type=float, default=1.0)
+    parser.add_argument("--load", type=int, default=0)
+    parser.add_argument("--kinds", default=",".join(KINDS))
+    given = parser.parse_args()
+    main(given.races, given.seconds, given.planted, given.load, given.kinds.split(","))

@@ -1,104 +1,91 @@
-"""How much processes of one program differ, and what races of them say for that reason.
+"""How much processes of one program differ, and whether it matters that OpenMP threads sleep.
 
-`python -m benchmarks.launches [LAUNCHES [SECONDS]]`: launches a small training script twice at a
-time, runs pairs of blocks for so many seconds whatever they show, every second time while another
-process comes and goes on all cores. Each launch is then read as a race of one launch, and every
-ordered choice of three launches under the same weather as a race that launches once more for as
-long as it has to.
+`python -m benchmarks.launches [--launches 8] [--seconds 8] [--kinds mlp,gpt] [--passive]`: launches
+a script twice at a time, runs pairs of blocks for so many seconds, and takes from each launch the
+log ratio, corrected for the waits for a core. The spread of the launches, less what the noise of
+the pairs explains, is what `LAUNCH_SD` in hotlap.trial.interval stands for. With `--passive` B runs
+with a passive OpenMP wait policy and A without: on a calm machine, what that policy costs.
 """
 
-import itertools
+import argparse
 import math
-import sys
+import os
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from statistics import fmean, stdev
+from statistics import fmean, variance
 from typing import Any
 
 from benchmarks import record
-from benchmarks.honesty import itself, weather
+from benchmarks.honesty import sides
 from hotlap.trial.side import BLOCK
-from hotlap.trial.stats import PairedTest, Verdict
-from hotlap.trial.stopping import StoppingRules
-
-Pair = tuple[float, float]
-MOST = StoppingRules.launches
-CALLS = {Verdict.FASTER, Verdict.SLOWER}
+from hotlap.trial.stats import PairedTest
 
 
-def launch(seconds: float) -> list[Pair]:
-    """Seconds a step of A and B, pair by pair."""
-    pairs: list[Pair] = []
-    with tempfile.TemporaryDirectory() as folder, itself(Path(folder)) as (a, b):
+def launch(kind: str, seconds: float, *, passive: bool) -> dict[str, Any]:
+    """One launch of both sides: the pairs (times and stretches of A and B), and what they show."""
+    test, pairs = PairedTest(), []
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        sides(Path(folder), kind, (1.0, 1.0), passive=passive) as (a, b),
+    ):
         a.ready()
-        pace = b.ready()
-        steps = max(1, math.ceil(BLOCK / pace.step))
+        steps = max(1, math.ceil(BLOCK / b.ready().step))
         end = time.monotonic() + seconds
-        while time.monotonic() < end:
+        while time.monotonic() < end or len(pairs) < 6:
             order = (b, a) if len(pairs) % 2 else (a, b)
-            took = {id(side): side.block(steps).step for side in order}
-            pairs.append((took[id(a)], took[id(b)]))
-    return pairs
-
-
-def read(launches: Sequence[Iterable[Pair]], most_pairs: int) -> Verdict:
-    """What a race says that meets these launches one after the other."""
-    test, at = PairedTest(launches=len(launches)), iter(launches)
-    pairs = iter(next(at))
-    for _ in range(most_pairs):
-        pair = next(pairs, None)
-        if pair is None:
-            break
-        test.add(*pair)
-        if test.settled():
-            break
-        if test.awaits_launch():
-            test.relaunched()
-            pairs = iter(next(at))
-    return test.verdict()
-
-
-def main(launches: int, seconds: float) -> None:
-    """Run them all and write the record; at least 6, three of each weather."""
-    if launches < 2 * MOST:
-        raise SystemExit(
-            f"benchmarks.launches: {launches} launches are too few, {2 * MOST} the least"
-        )
-    rows: list[dict[str, Any]] = []
-    for index in range(launches):
-        busy = index % 2 == 1
-        with weather(busy=busy, seed=index):
-            rows.append({"busy": busy, "pairs": launch(seconds)})
-        test = PairedTest()
-        for pair in rows[-1]["pairs"]:
-            test.add(*pair)
-        rows[-1]["ratio"] = test.estimate().ratio
-        print(index, f"busy={busy}", f"{test.estimate().ratio:.3f}", flush=True)
-    record.write(
-        f"launches-{launches}-{seconds:.0f}s",
-        f"python -m benchmarks.launches {launches} {seconds:.0f}",
-        rows,
-        {"busy" if busy else "quiet": _of(rows, busy=busy) for busy in (False, True)},
-    )
-
-
-def _of(rows: Sequence[dict[str, Any]], *, busy: bool) -> dict[str, Any]:
-    mine = [row for row in rows if row["busy"] == busy]
-    pairs = [row["pairs"] for row in mine]
-    most = 2 * max(map(len, pairs))
-    once = [read([one], most) for one in pairs]
-    thrice = [read(three, most) for three in itertools.permutations(pairs, MOST)]
+            blocks = {id(side): side.block(steps) for side in order}
+            one, two = blocks[id(a)], blocks[id(b)]
+            pairs.append((one.plain_step, two.plain_step, one.stretch, two.stretch))
+            test.add(*pairs[-1])
+    now = test.interval()
     return {
-        "launches": len(mine),
-        "pairs of a launch": round(fmean(map(len, pairs)), 1),
-        "ratio, 1 sd": round(stdev(math.log(row["ratio"]) for row in mine), 4),
-        "called by one launch": sum(verdict in CALLS for verdict in once),
-        "called by up to three": f"{sum(verdict in CALLS for verdict in thrice)} of {len(thrice)}",
+        "kind": kind,
+        "load average": os.getloadavg()[0],
+        "log ratio": now.centre,
+        # The interval's half-width is about three standard errors.
+        "standard error": now.within / 3,
+        "pairs": pairs,
     }
 
 
+def spread(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Mean, and the standard deviation of the launches, with and without the pairs' noise."""
+    ratios = [row["log ratio"] for row in rows]
+    noise = fmean(row["standard error"] ** 2 for row in rows)
+    seen = variance(ratios) if len(ratios) > 1 else 0.0
+    return {
+        "launches": len(rows),
+        "mean log ratio": round(fmean(ratios), 4),
+        "its standard error": round(math.sqrt(seen / len(rows)), 4),
+        "sd of the launches": round(math.sqrt(seen), 4),
+        "less the noise": round(math.sqrt(max(0.0, seen - noise)), 4),
+    }
+
+
+def main(launches: int, seconds: float, kinds: Sequence[str], *, passive: bool) -> None:
+    """Launch each kind so often, and add them to the day's record."""
+    name = "launches-passive" if passive else "launches"
+    command = f"python -m benchmarks.launches --seconds {seconds:g}" + " --passive" * passive
+    rows = record.rows(name)
+    for _ in range(launches):
+        for kind in kinds:
+            rows.append(launch(kind, seconds, passive=passive))
+            print(kind, f"{rows[-1]['log ratio']:+.4f}", flush=True)
+            by_kind = {
+                each: spread([row for row in rows if row["kind"] == each])
+                for each in sorted({row["kind"] for row in rows})
+            }
+            record.write(name, command, rows, by_kind, quiet=True)
+    print(by_kind)
+
+
 if __name__ == "__main__":
-    given = [int(word) for word in sys.argv[1:]]
-    main(*given, *(24, 30)[len(given) :])
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--launches", type=int, default=8)
+    parser.add_argument("--seconds", type=float, default=8.0)
+    parser.add_argument("--kinds", default="mlp,gpt")
+    parser.add_argument("--passive", action="store_true")
+    given = parser.parse_args()
+    main(given.launches, given.seconds, given.kinds.split(","), passive=given.passive)

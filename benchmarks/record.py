@@ -18,8 +18,10 @@ def folder() -> Path:
     return RESULTS / f"{datetime.date.today().isoformat()}-{detect().fingerprint}"
 
 
-def write(name: str, command: str, rows: Any, summary: dict[str, Any]) -> Path:
-    """Write `results/<date>-<machine>/<name>.json` and print the summary."""
+def write(
+    name: str, command: str, rows: Any, summary: dict[str, Any], *, quiet: bool = False
+) -> Path:
+    """Write `results/<date>-<machine>/<name>.json` and print the summary, unless `quiet`."""
     machine = detect()
     path = folder() / f"{name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -33,5 +35,12 @@ def write(name: str, command: str, rows: Any, summary: dict[str, Any]) -> Path:
         "rows": rows,
     }
     path.write_text(json.dumps(record, indent=1))
-    print(json.dumps(summary, indent=1))
+    if not quiet:
+        print(json.dumps(summary, indent=1))
     return path
+
+
+def rows(name: str) -> list[Any]:
+    """The rows of today's record of that name on this machine, to be added to; else none."""
+    path = folder() / f"{name}.json"
+    return list(json.loads(path.read_text())["rows"]) if path.exists() else []

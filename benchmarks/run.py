@@ -9,6 +9,7 @@ from benchmarks import (
     lint_speed,
     optim,
     patch_parity,
+    simulated,
     techniques,
     tune_load,
 )
@@ -18,8 +19,14 @@ from benchmarks.parallel import kills, parity, plan, tune_ddp
 lightness.main(14, 4, "profile")
 lightness.main(20, 3, "run")
 lightness.main(10, 3, "hook")
-honesty.main(40, 10, 30)
-launches.main(24, 30)
+for load in (0, 6):
+    honesty.main(50, 30, 1.0, load, honesty.KINDS)
+    honesty.main(20, 60, 1.3, load, honesty.KINDS)
+    honesty.main(20, 60, 1.15, load, honesty.KINDS)
+honesty.main(10, 60, 1.1, 0, honesty.KINDS)
+launches.main(12, 8, honesty.KINDS, passive=False)
+launches.main(12, 8, ("gpt",), passive=True)
+simulated.main(200, 30)
 lint_speed.main(100_000)
 patch_parity.main(6, 8, list(patch_parity.SCRIPTS))
 engine.main(60)

@@ -77,8 +77,8 @@ class Side:
         """Launch the command, if it is not live, and do not wait for it."""
         if self.trial is None:
             self._began = time.monotonic()
-            setting = replace(self.setting, passive_wait=self.passive_wait)
-            self.trial = Trial(setting, self.patience)
+            passive = self.passive_wait or self.setting.passive_wait
+            self.trial = Trial(replace(self.setting, passive_wait=passive), self.patience)
             self.launches += 1
 
     def first_step(self) -> None:
