@@ -1,0 +1,133 @@
+"""The background load, read from a made-up /proc and from the real one."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from hotlap.trial import load as module
+from hotlap.trial.load import (
+    LoadMeter,
+    LoadSummary,
+    busy_now,
+    pressure_now,
+    ran_and_waited,
+    thread_times,
+    wait_until_calm,
+)
+
+
+def proc(folder: Path, avg10: float, total: float, cores: tuple[int, int]) -> Path:
+    """A /proc with pressure (percent now, seconds in all), and core time busy and stolen."""
+    (folder / "pressure").mkdir(parents=True, exist_ok=True)
+    (folder / "pressure" / "cpu").write_text(
+        f"some avg10={avg10:.2f} avg60=1.00 avg300=1.00 total={total * 1e6:.0f}\n"
+        "full avg10=99.00 avg60=0.00 avg300=0.00 total=0\n"
+    )
+    busy, stolen = cores
+    (folder / "stat").write_text(f"cpu  {busy} 0 0 0 0 0 0 {stolen} 0 0\ncpu0 1 2 3\n")
+    return folder
+
+
+def threads(folder: Path, pid: int, *times: tuple[float, float]) -> None:
+    for number, (ran, waited) in enumerate(times):
+        task = folder / str(pid) / "task" / str(pid + number)
+        task.mkdir(parents=True, exist_ok=True)
+        (task / "schedstat").write_text(f"{ran * 1e9:.0f} {waited * 1e9:.0f} 12\n")
+
+
+def test_the_load_of_the_blocks_is_summed_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = iter([0.0, 10.0, 12.0, 20.0, 22.0])
+    monkeypatch.setattr(time, "monotonic", lambda: next(clock))
+    meter = LoadMeter(proc(tmp_path, 30.0, 0.0, (0, 0)))
+    for total, ran, waited in ((10.0, 1.0, 1.0), (20.0, 2.0, 0.0)):
+        proc(tmp_path, 0.0, total, (1000, 0))
+        meter.begin()
+        proc(tmp_path, 0.0, total + 1.5, (1300, 100))
+        meter.end(ran, waited)
+    found = meter.summary()
+    assert found.at_start == pytest.approx(0.3)
+    assert found.pressure == pytest.approx(3.0 / 4.0)
+    assert found.steal == pytest.approx(200 / 800)
+    assert found.waited == pytest.approx(1.0 / 4.0)
+    assert found.busy
+    assert "CPU pressure 75%" in str(found)
+    assert "waited for a core 25%" in str(found)
+
+
+def test_what_a_machine_does_not_count_is_none(tmp_path: Path) -> None:
+    meter = LoadMeter(tmp_path)
+    meter.begin()
+    meter.end(0.0, 0.0)
+    found = meter.summary()
+    assert (found.at_start, found.pressure, found.steal, found.waited) == (None,) * 4
+    assert found.load_average is not None
+    assert not found.busy
+    assert "None" not in str(found)
+    assert str(LoadSummary()) == ""
+
+
+def test_threads_that_came_count_from_their_start_and_those_that_went_do_not(
+    tmp_path: Path,
+) -> None:
+    threads(tmp_path, 10, (5.0, 1.0), (7.0, 2.0))
+    before = thread_times([10, 99], tmp_path)
+    (tmp_path / "10" / "task" / "11" / "schedstat").unlink()
+    threads(tmp_path, 10, (6.0, 1.5))
+    threads(tmp_path, 20, (0.5, 0.25))
+    ran, waited = ran_and_waited(before, thread_times([10, 20, 99], tmp_path))
+    assert ran == pytest.approx(1.5)
+    assert waited == pytest.approx(0.75)
+
+
+def test_a_process_that_computes_is_seen_to_run() -> None:
+    if not Path("/proc/self/schedstat").exists():
+        pytest.skip("this kernel does not count the times of threads")
+    burner = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        time.sleep(0.2)
+        before = thread_times([burner.pid])
+        time.sleep(0.5)
+        ran, waited = ran_and_waited(before, thread_times([burner.pid]))
+    finally:
+        burner.kill()
+        burner.wait()
+    assert 0 < ran + waited < 5.0
+    assert ran > 0
+
+
+def test_the_load_average_stands_in_for_the_pressure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert pressure_now(tmp_path) is None
+    for average, busy in ((0.0, False), (1e3, True)):
+        monkeypatch.setattr(os, "getloadavg", lambda average=average: (average, 0.0, 0.0))
+        assert busy_now(tmp_path) is busy
+    assert not busy_now(proc(tmp_path, 5.0, 0.0, (0, 0)))
+    assert busy_now(proc(tmp_path, 50.0, 0.0, (0, 0)))
+
+
+def test_waiting_ends_as_the_load_falls_or_the_time_is_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+    said: list[str] = []
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+        if now[0] >= 5.0:
+            proc(tmp_path, 1.0, 0.0, (0, 0))
+
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(module.time, "sleep", sleep)
+    proc(tmp_path, 80.0, 0.0, (0, 0))
+    assert not wait_until_calm(3.0, said.append, tmp_path)
+    assert now[0] == pytest.approx(3.0)
+    assert "3 s more at most" in said[0]
+    assert wait_until_calm(60.0, said.append, tmp_path)
+    assert now[0] == pytest.approx(5.0)

@@ -1,0 +1,137 @@
+"""How a side settles: steady, and the length of its epoch where that may be a block."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from hotlap.core.spec import Mode
+from hotlap.trial import side as module
+from hotlap.trial.launch import PASSIVE_WAIT, Setting, child_environment
+from hotlap.trial.side import LONGEST_BLOCK, Pace, Patience, Side, settle
+from hotlap.trial.trial import Block
+
+
+@dataclass
+class Training:
+    """A trial that only pretends to run: `epoch` steps of `step` seconds, then `between` seconds.
+
+    The loader says that it has `batches`. The threads wait `waits[i]` times as long as they run in
+    block i. 0 steps: no loader.
+    """
+
+    epoch: int
+    step: float
+    between: float = 0.0
+    batches: int = 0
+    waits: list[float] = field(default_factory=list)
+    blocks: list[Block] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.run(1)
+
+    def run(self, steps: int) -> Block:
+        at = self.blocks[-1].at if self.blocks else 0
+        index = len(self.blocks)
+        stretch = 1 + (self.waits[index] if index < len(self.waits) else 0.0)
+        starts = [n for n in range(at + 1, at + steps + 1) if self.epoch and n % self.epoch == 1]
+        special = tuple((n, "epoch", (self.step + self.between) * stretch) for n in starts)
+        ran = steps * self.step + len(starts) * self.between
+        reports = ({"batches": self.batches, "threads": 1},)
+        self.blocks.append(
+            Block(
+                steps, at + steps, ran * stretch, ran, special, 0, 0, reports, ran,
+                ran * (stretch - 1),
+            )
+        )  # fmt: skip
+        return self.blocks[-1]
+
+
+def settled(training: Training, **patience: Any) -> Pace:
+    return settle(training, Patience(**patience))  # type: ignore[arg-type]
+
+
+def seconds(training: Training) -> float:
+    return sum(block.wall for block in training.blocks)
+
+
+@pytest.mark.parametrize("epoch_seconds", [0.5, 1.0, 2.0, 3.5])
+def test_an_epoch_that_fits_into_a_block_is_found(epoch_seconds: float) -> None:
+    training = Training(100, epoch_seconds / 100, between=0.3, batches=100)
+    pace = settled(training)
+    assert pace.epoch == 100
+    assert pace.epoch_seconds == pytest.approx(epoch_seconds + 0.3, rel=0.02)
+    assert pace.whole is (epoch_seconds + 0.3 < LONGEST_BLOCK)
+
+
+def test_one_that_does_not_is_not_waited_for() -> None:
+    long = Training(100_000, 0.01, batches=100_000)
+    assert settled(long).epoch == 0
+    assert seconds(long) < 1.0, "the loader says how long an epoch is"
+    none = Training(0, 0.01)
+    assert settled(none).epoch == 0
+    assert seconds(none) < 1.0, "there is no loader"
+    unknown = Training(100_000, 0.01)
+    assert settled(unknown).epoch == 0
+    assert 4.0 < seconds(unknown) < 8.0, "the loader does not know"
+
+
+def test_an_epoch_of_many_micro_batches_is_found() -> None:
+    """An epoch of 400 batches has but 100 steps."""
+    assert settled(Training(100, 0.02, batches=400)).epoch == 100
+
+
+def test_a_later_launch_need_not_look_again() -> None:
+    known = Pace(0.02, 100, 2.3, 1.5)
+    training = Training(100, 0.02, between=0.3, batches=100)
+    pace = settled(training, known=known)
+    assert (pace.epoch, pace.epoch_seconds, pace.warmup) == (100, 2.3, 1.5)
+    assert seconds(training) < 1.0
+
+
+def test_a_step_is_told_without_the_waits_for_a_core() -> None:
+    busy = Training(0, 0.02, waits=[0, 3, 1, 4, 2, 3, 1, 5, 2, 3, 4, 1, 2])
+    assert settled(busy).step == pytest.approx(0.02)
+    assert len(busy.blocks) < 10, "that others come and go does not make it unsteady"
+
+
+def test_the_first_epoch_is_run_through_where_it_is_asked_for() -> None:
+    training = Training(1000, 0.02, batches=1000)
+    assert settled(training, whole_epoch=True).epoch == 1000
+    assert training.blocks[-1].at > 1000
+
+
+def test_passive_waiting_reaches_the_program_and_leaves_the_users_own_setting(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in PASSIVE_WAIT:
+        monkeypatch.delenv(name, raising=False)
+    setting = Setting(("python",), Mode.RACE, passive_wait=True)
+    env = child_environment(setting, tmp_path / "spec.json")
+    assert env["OMP_WAIT_POLICY"] == "passive"
+    assert env["KMP_BLOCKTIME"] == "0"
+    monkeypatch.setenv("OMP_WAIT_POLICY", "active")
+    env = child_environment(setting, tmp_path / "spec.json")
+    assert env["OMP_WAIT_POLICY"] == "active"
+    plain = Setting(("python",), Mode.RACE)
+    assert "KMP_BLOCKTIME" not in child_environment(plain, tmp_path / "spec.json")
+
+
+def test_a_side_hands_its_policy_to_what_it_launches(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Setting] = []
+
+    def trial(setting: Setting, patience: float) -> Any:
+        made.append(setting)
+        return SimpleNamespace(blocks=[], close=lambda: None)
+
+    monkeypatch.setattr(module, "Trial", trial)
+    side = Side(Setting(("python",), Mode.RACE), passive_wait=True)
+    side.start()
+    side.start()
+    assert [setting.passive_wait for setting in made] == [True]
+    side.close()
+    side.passive_wait = False
+    side.start()
+    assert not made[-1].passive_wait
