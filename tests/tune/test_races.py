@@ -55,7 +55,7 @@ def test_what_was_not_applied_or_broke_parity_is_not_kept() -> None:
     ("change", "status", "words"),
     [
         ({"verdict": Verdict.SLOWER}, Status.NOT_FASTER, "slower"),
-        ({"verdict": Verdict.SAME}, Status.NOT_FASTER, "the same"),
+        ({"verdict": Verdict.SAME}, Status.SAME, "within 5% of one another"),
         ({"not_faster": True}, Status.NOT_FASTER, "at most the same"),
         ({}, Status.INCONCLUSIVE, "no verdict within its time"),
         ({"stopped": StopReason.FUTILE}, Status.INCONCLUSIVE, "dropped early"),

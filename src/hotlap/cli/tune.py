@@ -18,6 +18,8 @@ from hotlap.cli.common import (
     print_json,
     stdin_copy,
     time_span,
+    wait_for_calm,
+    wait_option,
 )
 from hotlap.cli.isolated import isolated
 from hotlap.core.numerics import UNASKED, Numerics
@@ -60,6 +62,7 @@ def _allowed(_: click.Context, __: click.Parameter, text: str) -> frozenset[Nume
     callback=_enough,
     help="How long the whole tune may take, such as 90s or 10m.",
 )
+@wait_option
 @click.option("--only", default="", callback=_names, help="Race these techniques alone (a,b,c).")
 @click.option("--skip", default="", callback=_names, help="Leave these techniques out.")
 @click.option(
@@ -97,6 +100,7 @@ def tune(ctx: click.Context, /, as_json: bool, quiet: bool, verbose: bool, recip
     config = _config(command, options)
     here, out, machine = folder(), console(err=as_json), detect()
     kept = isolated(ctx, quiet=quiet or as_json)
+    wait_for_calm(out, options["wait"], quiet=quiet or as_json)
     live = TuneDisplay(out, config, verbose=not quiet and not as_json)
     began = time.time()
     with live.showing():

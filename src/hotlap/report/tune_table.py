@@ -12,6 +12,7 @@ STYLES = {
     Status.BROKE_PARITY: "red",
     Status.CRASHED: "red",
     Status.NOT_FASTER: "default",
+    Status.SAME: "default",
     Status.INCONCLUSIVE: "yellow",
     Status.LOAD_DEPENDENT: "yellow",
 }

@@ -177,10 +177,11 @@ def judged(row: Outcome, side: Side) -> Outcome:
 def _not_kept(row: Outcome, found: RaceResult) -> Outcome:
     if found.verdict is Verdict.SLOWER:
         return replace(row, status=Status.NOT_FASTER, reason="slower")
-    if found.verdict is Verdict.SAME:
-        return replace(row, status=Status.NOT_FASTER, reason="the same")
     if found.not_faster:
         return replace(row, status=Status.NOT_FASTER, reason="at most the same")
+    if found.verdict is Verdict.SAME:
+        reason = f"within {StoppingRules.same_within:.0%} of one another"
+        return replace(row, status=Status.SAME, reason=reason)
     if found.stopped is StopReason.FUTILE:
         reason = "dropped early, as a gain looked unlikely"
     else:

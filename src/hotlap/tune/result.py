@@ -18,6 +18,7 @@ class Status(StrEnum):
 
     KEPT = "kept"
     NOT_FASTER = "not faster"
+    SAME = "same"
     INCONCLUSIVE = "inconclusive"
     LOAD_DEPENDENT = "load-dependent"
     BROKE_PARITY = "broke parity"
