@@ -9,6 +9,7 @@ from hotlap.core.errors import UsageError
 from hotlap.core.machine import detect
 from hotlap.core.move import Choice
 from hotlap.core.recipe import Kept, Measured, Recipe, script_of
+from hotlap.core.registry import techniques
 
 MEASURED = Measured(command="python train.py", ratio=2.5, interval=(2.4, 2.6), pairs=12)
 
@@ -37,6 +38,11 @@ def test_an_empty_file_is_an_empty_recipe(tmp_path: Path) -> None:
         ("not toml at all [", "is not a recipe"),
         ("[techniques.loader_worker]\nnum_workers = 2", "no technique called 'loader_worker'"),
         ("[techniques.loader_workers]", "techniques.loader_workers lacks num_workers"),
+        ('[techniques.mixed_precision]\ndtype = "float99"', "dtype is 'float99'"),
+        ('[techniques.fused_pointwise]\nmode = "fast"', "mode is 'fast'"),
+        ("[techniques.cpu_threads]\nthreads = -5", "threads is -5"),
+        ("[techniques.loader_workers]\nnum_workers = 0", "num_workers is 0"),
+        ("[techniques.loader_workers]\nnum_workers = 1000000", "num_workers is 1000000"),
         ("[techniques.no_grad_eval]\nlevel = 2", "techniques.no_grad_eval has no level"),
         ("[techniques]\nno_grad_eval = true", "must be a table"),
         ('[techniques.loader_workers]\nnum_workers = "two"', "num_workers is 'two'"),
@@ -81,3 +87,17 @@ def test_stale_names_each_thing_that_changed(tmp_path: Path) -> None:
 def test_a_choice_may_be_between_values_of_several_types() -> None:
     assert Choice("level", (None, 0.5, 1.0)).kinds == {type(None), float}
     assert Choice("threads", "thread_counts").kinds == {int}
+
+
+def test_a_folder_by_the_recipes_name_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "hotlap.toml").mkdir()
+    with pytest.raises(UsageError, match=r"hotlap\.toml cannot be read: Is a directory"):
+        Recipe.read(tmp_path / "hotlap.toml")
+
+
+def test_every_candidate_of_every_technique_can_be_written_by_hand() -> None:
+    choices = [choice for record in techniques().values() for choice in record.choices]
+    for choice in choices:
+        assert [choice.refusal(value) for value in choice.on(detect())] == [""] * len(
+            choice.on(detect())
+        )

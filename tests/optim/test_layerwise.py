@@ -385,3 +385,26 @@ def test_bad_options_are_refused(kind: type, bad: dict[str, Any], words: str) ->
 def test_complex_parameters_are_refused() -> None:
     with pytest.raises(ValueError, match=r"not torch\.complex64"):
         LAMB([torch.ones(2, dtype=torch.complex64, requires_grad=True)])
+
+
+@pytest.mark.parametrize("kind", THREE)
+def test_a_compiled_step_is_the_plain_one_and_is_not_compiled_anew(kind: Make) -> None:
+    compiled, graphs = parameters(), []
+    plain = [p.detach().clone().requires_grad_() for p in compiled]
+    optimizers = kind(compiled, lr=0.1), kind(plain, lr=0.1)
+
+    def backend(module: torch.fx.GraphModule, _: Any) -> Any:
+        graphs.append(module)
+        return module.forward
+
+    torch._dynamo.reset()
+    step = torch.compile(optimizers[0].step, backend=backend)
+    for number in range(4):
+        for ps in (compiled, plain):
+            fill(ps, number)
+        before = len(graphs)
+        step()
+        optimizers[1].step()
+        assert number == 0 or len(graphs) == before
+    assert all(map(torch.equal, compiled, plain))
+    torch._dynamo.reset()

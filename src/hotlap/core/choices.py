@@ -23,3 +23,12 @@ def autocast_dtypes(machine: Machine) -> tuple[str, ...]:
 def compile_modes(machine: Machine) -> tuple[str, ...]:
     """Modes of torch.compile worth racing: autotuning pays only on a GPU."""
     return ("default", "max-autotune-no-cudagraphs") if machine.gpus else ("default",)
+
+
+LARGEST = 4096
+"""Workers, threads or megabytes above which a value is a slip of the pen."""
+NAMES = {
+    "autocast_dtypes": ("bfloat16", "float16"),
+    "compile_modes": ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"),
+}
+"""The names that are possible on some machine, by the function that gives this machine's."""

@@ -11,6 +11,8 @@ from typing import Any, get_args, get_type_hints
 from hotlap.core import choices
 from hotlap.core.machine import Machine
 
+_WORDS = {int: "a whole number", str: "a name in quotes"}
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -33,6 +35,17 @@ class Choice:
         if isinstance(self.values, str):
             return frozenset(get_args(get_type_hints(self._maker())["return"])[:1])
         return frozenset(map(type, self.values))
+
+    def refusal(self, value: Any) -> str:
+        """What a value written by hand must be instead; empty where it can be used."""
+        if type(value) not in self.kinds:
+            return " or ".join(sorted(_WORDS.get(kind, kind.__name__) for kind in self.kinds))
+        if type(value) is int:
+            fits = 1 <= value <= choices.LARGEST
+            return "" if fits else f"a number from 1 to {choices.LARGEST}"
+        known = choices.NAMES.get(self.values, ()) if isinstance(self.values, str) else self.values
+        fits = not isinstance(value, str) or value in known
+        return "" if fits else f"one of {', '.join(map(str, known))}"
 
     def _maker(self) -> Callable[[Machine], tuple[Any, ...]]:
         maker: Callable[[Machine], tuple[Any, ...]] = getattr(choices, str(self.values))

@@ -19,7 +19,6 @@ from hotlap.core.machine import Machine
 from hotlap.core.registry import technique
 
 NAME = "hotlap.toml"
-WORDS = {int: "a whole number", str: "a name in quotes"}
 
 
 @dataclass(frozen=True)
@@ -145,6 +144,9 @@ def _parsed(path: Path) -> dict[str, Any]:
         raise UsageError(f"there is no recipe at {path}", hint) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} is not a recipe: {error}") from None
+    except OSError as error:
+        hint = "--recipe names another file" if path.is_dir() else ""
+        raise UsageError(f"{path} cannot be read: {error.strerror}", hint) from None
     if "technique" in raw:
         raise UsageError(f"{path}: [technique.…] is not read", "the tables are [techniques.…]")
     if not isinstance(raw.setdefault("techniques", {}), dict):
@@ -163,10 +165,9 @@ def _kept(path: Path, name: str, entry: Any) -> Kept:
             known = f"its values: {', '.join(sorted(wanted)) or 'none'}"
             raise UsageError(f"{path}: techniques.{name} {what} {', '.join(sorted(names))}", known)
     for choice in record.choices:
-        if type(values[choice.name]) not in choice.kinds:
+        if wanted_instead := choice.refusal(values[choice.name]):
             given = f"techniques.{name}: {choice.name} is {values[choice.name]!r}"
-            words = sorted(WORDS.get(kind, kind.__name__) for kind in choice.kinds)
-            raise UsageError(f"{path}: {given}", f"give {' or '.join(words)}")
+            raise UsageError(f"{path}: {given}", f"give {wanted_instead}")
     figures = {k: _tuple(entry[k]) for k in _FIGURES if k in entry}
     return Kept(values, **figures)
 

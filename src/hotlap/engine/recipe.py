@@ -28,11 +28,11 @@ def settings(path: Path) -> dict[str, Any]:
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: it is not TOML, or a technique lacks its value.
+        ValueError: it is a folder or not TOML, or a technique lacks its value.
     """
     try:
         raw = tomllib.loads(path.read_text())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, IsADirectoryError) as error:
         raise ValueError(f"{path} is not a recipe: {error}") from None
     techniques = raw.get("techniques", {})
     found: dict[str, Any] = {}

@@ -5,6 +5,7 @@ from typing import Any, overload
 
 import torch
 from torch import Tensor
+from torch._compile import _disable_dynamo
 from torch.optim.optimizer import Optimizer, ParamsT
 
 from hotlap.optim.checks import check
@@ -62,10 +63,19 @@ class Layerwise(Optimizer):
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
+        self._update()
+        return loss
+
+    @_disable_dynamo
+    def _update(self) -> None:
+        """Update every group.
+
+        Not traced by `torch.compile(optimizer.step)`, which changes nothing here: it would compile
+        anew in every step, since each has new gradients, and the kernels are fused as they are.
+        """
         prepared = self._prepare()
         for group in self.param_groups:
             self._group(group, prepared)
-        return loss
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Load a state; tensors keep the dtype they were saved with.

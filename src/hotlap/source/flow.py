@@ -5,9 +5,11 @@ those in branches in between may hold too, and so may those later in a loop arou
 """
 
 import ast
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 
 from hotlap.source.tree import Block, Scope, Tree, text
 
@@ -41,6 +43,7 @@ class Flow:
         self.of_target: dict[ast.AST, Definition] = {}
         self._found: dict[Key, list[Definition]] = defaultdict(list)
         self._reaching: dict[ast.AST, list[Definition]] = {}
+        self._by_scope: dict[tuple[int, Scope | None], list[Definition]] = {}
         for argument in tree.every(ast.arg):
             function = tree.scope(argument)
             self._add(argument, argument.arg, Definition(argument, _START, None, function))
@@ -66,26 +69,48 @@ class Flow:
     def _reach(self, node: ast.Name | ast.Attribute, name: str) -> list[Definition]:
         if inner := self._in_comprehension(node, name):
             return [inner]
-        found = [d for d in self.every(node) if not isinstance(d.where, ast.comprehension)]
-        here = self._tree.scope(node)
-        near = [d for d in found if d.where is here]
+        every = self.every(node)
+        found, near = self._of_scope(every, None), self._of_scope(every, self._tree.scope(node))
         reached, sure = self._visible(node, near)
         return reached if sure or len(near) == len(found) else found
 
+    def _of_scope(self, every: list[Definition], scope: Scope | None) -> list[Definition]:
+        """The definitions in a scope (None: in any), comprehensions' aside; worked out once."""
+        if not every:
+            return every
+        key = (id(every), scope)
+        if key not in self._by_scope:
+            self._by_scope[key] = [
+                d for d in every
+                if not isinstance(d.where, ast.comprehension) and scope in (None, d.where)
+            ]  # fmt: skip
+        return self._by_scope[key]
+
     def _visible(self, node: ast.expr, found: list[Definition]) -> tuple[list[Definition], bool]:
         """Those that may hold at a node, and whether one of them surely hides all others."""
-        blocks = self._tree.blocks(node)
-        around, place = set(blocks), (node.lineno, node.col_offset)
-        before = [d for d in found if d.at <= place]
-        sure = [d for d in before if d.block is None or d.block in around]
-        last = sure[-1] if sure else None
+        around = set(self._tree.blocks(node))
+        here = bisect_right(found, (node.lineno, node.col_offset), key=_at)
+        last, since = None, here
+        while since and last is None:  # backwards, so that a long file costs no more
+            since -= 1
+            if found[since].block is None or found[since].block in around:
+                last = found[since]
+        start = last.at if last else _START
         reached = [last] if last else []
-        since = last.at if last else _START
-        reached += [d for d in before if d.at > since and d not in sure]
-        reached = [d for d in reached if d is last or not self._exclusive(d, around)]
+        reached += [d for d in found[since:here] if d.at > start and not self._exclusive(d, around)]
+        return [*reached, *self._brought_back(node, last, found, here)], last is not None
+
+    def _brought_back(
+        self, node: ast.AST, last: Definition | None, found: list[Definition], here: int
+    ) -> Iterator[Definition]:
+        """The definitions from `here` on that a loop around a node brings back to it."""
         carried = self._carried(node, last)
-        reached += [d for d in found if d.at > place and carried & set(self._tree.above(d.target))]
-        return reached, last is not None
+        end = max(map(_end, carried), default=_START)
+        for definition in islice(found, here, None if carried else here):
+            if definition.at > end:
+                return
+            if carried & set(self._tree.above(definition.target)):
+                yield definition
 
     def _carried(self, node: ast.AST, last: Definition | None) -> set[ast.AST]:
         """The loops around a node whose next round brings later definitions back to it."""
@@ -152,6 +177,10 @@ def _targets(tree: Tree) -> Iterator[ast.Name | ast.Attribute]:
     for attribute in tree.every(ast.Attribute):
         if isinstance(attribute.ctx, ast.Store) and text(attribute):
             yield attribute
+
+
+def _at(definition: Definition) -> Place:
+    return definition.at
 
 
 def _end(node: ast.AST) -> Place:

@@ -85,16 +85,16 @@ class Inference:
 
     def _is_module(self, node: ast.AST) -> bool:
         """`model.zero_grad()`: told apart by what else the name is asked."""
-        name = text(node)
-        asked = {method(c) for c in self._about.get(name, [])}
+        asked = self._about.get(text(node), set())
         return bool(asked & _ABOUT_MODULES) and "step" not in asked
 
     @cached_property
-    def _about(self) -> dict[str, list[ast.Call]]:
-        names = (*_ABOUT_MODULES, "step")
-        found: dict[str, list[ast.Call]] = {}
-        for call in (c for name in names for c in self._tree.methods.get(name, [])):
-            found.setdefault(text(receiver(call) or call), []).append(call)
+    def _about(self) -> dict[str, set[str]]:
+        """What each name is asked, of the methods that tell modules and optimizers apart."""
+        found: dict[str, set[str]] = {}
+        for name in (*_ABOUT_MODULES, "step"):
+            for call in self._tree.methods.get(name, []):
+                found.setdefault(text(receiver(call) or call), set()).add(name)
         return found
 
     def _pass(self) -> None:

@@ -56,10 +56,16 @@ def lint(paths: Iterable[Path], config: Config) -> Iterator[Spot]:
     """Every spot in the Python files at and below the paths, file by file, in their order.
 
     Raises:
-        UsageError: a path does not exist or cannot be read.
+        UsageError: a path does not exist.
     """
     for path in python_files(paths, config):
-        yield from lint_file(path, path.read_bytes(), config)
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            if config.wants(BROKEN, path):
+                yield _unreadable(path, error)
+            continue
+        yield from lint_file(path, content, config)
 
 
 def lint_file(path: Path, content: bytes, config: Config) -> list[Spot]:
@@ -115,6 +121,11 @@ def _check(name: str) -> Check:
     module, _, function = name.partition(":")
     check: Check = getattr(importlib.import_module(module), function)
     return check
+
+
+def _unreadable(path: Path, error: OSError) -> Spot:
+    says = f"cannot be read: {error.strerror}"
+    return Spot(path, 1, 1, BROKEN, says, "make it readable, or exclude it", "", end_line=1)
 
 
 def _broken(path: Path, error: SyntaxError) -> Spot:

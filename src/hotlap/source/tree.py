@@ -73,6 +73,19 @@ class Tree:
         return found
 
     @cached_property
+    def of_scope(self) -> dict[ast.AST, list[ast.AST]]:
+        """The nodes of each function, and of the module, without those of the functions in it."""
+        found: dict[ast.AST, list[ast.AST]] = defaultdict(list)
+        for node in self.nodes:
+            for around in self.above(node):
+                if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                    found[around].append(node)
+                    break
+            else:
+                found[self.module].append(node)
+        return found
+
+    @cached_property
     def functions(self) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
         """Every function and method, in the order of the source."""
         found: list[ast.FunctionDef | ast.AsyncFunctionDef] = [*self.every(ast.FunctionDef)]

@@ -46,6 +46,11 @@ def exclusive(tree: Tree, one: ast.AST, other: ast.AST) -> bool:
     )
 
 
+def in_branch(tree: Tree, node: ast.AST) -> bool:
+    """Whether an `if` decides on a node."""
+    return any(isinstance(holder, ast.If) for holder, _ in tree.blocks(node))
+
+
 def place(node: ast.AST) -> tuple[int, int]:
     """Where a node starts."""
     return getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
@@ -58,17 +63,23 @@ def body_of(source: Source, node: ast.AST) -> ast.AST:
 
 def within(source: Source, scope: ast.AST) -> Iterator[ast.AST]:
     """The nodes of a function or module, without those of the functions in it."""
-    stack = list(ast.iter_child_nodes(scope))
-    while stack:
-        node = stack.pop()
-        yield node
-        if not isinstance(node, FunctionNode | ast.ClassDef):
-            stack += ast.iter_child_nodes(node)
+    return iter(source.tree.of_scope[scope])
 
 
 def calls_within(source: Source, scope: ast.AST) -> list[ast.Call]:
     """The calls of a function or module, in the order of the source."""
+    return _calls(source, scope)
+
+
+@lru_cache(maxsize=256)
+def _calls(source: Source, scope: ast.AST) -> list[ast.Call]:
     return sorted((n for n in within(source, scope) if isinstance(n, ast.Call)), key=place)
+
+
+@lru_cache(maxsize=256)
+def methods_within(source: Source, scope: ast.AST, name: str) -> list[ast.Call]:
+    """The calls `x.name(...)` of a function or module, in the order of the source."""
+    return [call for call in calls_within(source, scope) if method(call) == name]
 
 
 def reached(source: Source, root: ast.AST, depth: int = 4) -> Iterator[ast.AST]:

@@ -8,11 +8,11 @@ from hotlap.core.technique import Technique
 from hotlap.source.checks.context import (
     body_of,
     callers,
-    calls_within,
     goes_backward,
     in_comprehension,
     in_test,
     is_constant,
+    methods_within,
     name_of,
     place,
     takes_gradients,
@@ -109,14 +109,13 @@ def over_loader(source: Source, call: ast.Call) -> bool:
 
 def _last_mode(source: Source, call: ast.Call) -> str:
     """The mode that was last set on the called model, above the call in its function."""
-    found = ""
-    for other in calls_within(source, body_of(source, call)):
-        if place(other) >= place(call):
-            break
-        if method(other) in {"eval", "train"} and name_of(receiver(other)) == text(call.func):
+    scope = body_of(source, call)
+    modes = methods_within(source, scope, "eval") + methods_within(source, scope, "train")
+    for other in sorted(modes, key=place, reverse=True):
+        if place(other) < place(call) and name_of(receiver(other)) == text(call.func):
             off = method(other) == "train" and other.args and is_constant(other.args[0], False)
-            found = "eval" if off else method(other)
-    return found
+            return "eval" if off else method(other)
+    return ""
 
 
 def _maybe_off(source: Source, call: ast.Call) -> bool:

@@ -2,16 +2,18 @@
 
 import ast
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
 from hotlap.core.technique import Technique
 from hotlap.source.checks.context import (
     argument,
     body_of,
-    calls_within,
     exclusive,
+    in_branch,
     is_constant,
     meaning,
+    methods_within,
     name_of,
     place,
 )
@@ -117,15 +119,18 @@ def _scales(scope: ast.AST) -> bool:
 
 def _last_scaled(source: Source, call: ast.Call) -> ast.Call | None:
     """The backward before a call in its function, if it is of a scaled loss."""
-    found = None
-    for other in calls_within(source, body_of(source, call)):
-        if place(other) >= place(call):
-            break
-        if method(other) == "backward" and not exclusive(source.tree, other, call):
-            plain_after = found is not None and not _is_scaled(source, other)
-            if not (plain_after and exclusive(source.tree, found or other, other)):
-                found = other
-    return found if found is not None and _is_scaled(source, found) else None
+    all_of_them = methods_within(source, body_of(source, call), "backward")
+    unscaled: list[ast.Call] = []  # between, each in a branch
+    for other in reversed(all_of_them[: bisect_left(all_of_them, place(call), key=place)]):
+        if exclusive(source.tree, other, call):
+            continue
+        if _is_scaled(source, other):
+            beside = all(exclusive(source.tree, other, later) for later in unscaled)
+            return other if beside else None
+        if not in_branch(source.tree, other):
+            return None
+        unscaled.append(other)
+    return None
 
 
 def _is_scaled(source: Source, backward: ast.Call) -> bool:
@@ -141,20 +146,17 @@ def _is_scaled(source: Source, backward: ast.Call) -> bool:
 
 
 def _between(source: Source, first: ast.Call, last: ast.Call, name: str) -> bool:
-    return any(
-        method(other) == name and place(first) < place(other) < place(last)
-        for other in calls_within(source, body_of(source, last))
-    )
+    others = methods_within(source, body_of(source, last), name)
+    index = bisect_right(others, place(first), key=place)
+    return index < len(others) and place(others[index]) < place(last)
 
 
 def _scaler_steps_else(source: Source, call: ast.Call) -> bool:
     """Whether the scaler steps in another branch: this one is for runs without it."""
-    return any(
-        method(other) == "step"
-        and other.args
-        and exclusive(source.tree, other, call)
-        for other in calls_within(source, body_of(source, call))
-    )  # fmt: skip
+    return in_branch(source.tree, call) and any(
+        other.args and exclusive(source.tree, other, call)
+        for other in methods_within(source, body_of(source, call), "step")
+    )
 
 
 def _casts(source: Source, node: ast.expr) -> bool:
