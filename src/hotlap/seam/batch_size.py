@@ -101,7 +101,7 @@ class Meter:
         self._drawn.clear()
         self._draws.clear()
         if not self._optimizer:
-            rate = optimizer.param_groups[0].get("lr", 0.0)
+            rate = optimizer.param_groups[0].get("lr", 0.0) if optimizer.param_groups else 0.0
             self._optimizer = {"kind": type(optimizer).__name__, "lr": float(rate)}
 
     def take(self) -> dict[str, Any]:

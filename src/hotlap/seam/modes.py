@@ -13,7 +13,7 @@ from hotlap.core.spec import Mode
 from hotlap.seam.gate import Gate
 from hotlap.seam.losses import Losses
 from hotlap.seam.patch import replaced
-from hotlap.seam.steps import Cycle, bare_step_hooks, step_hooks
+from hotlap.seam.steps import Cycle, bare_step_hooks, manual_steps, step_hooks
 
 if TYPE_CHECKING:
     from hotlap.seam.session import Session
@@ -50,8 +50,17 @@ def _run(session: "Session") -> Iterator[None]:
         use((lambda *_: roots.step()) if roots.wanted else _nothing)
         session.stepped()
 
+    def by_hand(_: object) -> None:
+        if not stepped:
+            stepped.append(True)
+            session.stepped()
+        roots.step()
+
+    stepped: list[bool] = []
     with ExitStack() as stack:
         use = stack.enter_context(bare_step_hooks(None, first))
+        if session.spec.techniques:
+            stack.enter_context(manual_steps(by_hand))
         if roots.wanted:
             stack.enter_context(_telling(DataLoader, "__iter__", before=roots.look))
             stack.enter_context(_telling(Optimizer, "__init__", after=roots.expect))

@@ -14,7 +14,7 @@ from torch.optim.optimizer import Optimizer
 
 from hotlap.seam.losses import Losses
 from hotlap.seam.ranks import rank_and_world
-from hotlap.seam.steps import step_hooks
+from hotlap.seam.steps import bare_step_hooks
 
 if TYPE_CHECKING:
     from hotlap.seam.session import Session
@@ -30,7 +30,10 @@ def range_test(session: "Session") -> Iterator[None]:
     drive = Drive(session, losses)
     with (
         losses.recording(lambda: session.wire.send("backward")),
-        step_hooks(drive.before, drive.after),
+        bare_step_hooks(
+            lambda optimizer, *_: drive.before(optimizer),
+            lambda optimizer, *_: drive.after(optimizer),
+        ),
     ):
         yield
 

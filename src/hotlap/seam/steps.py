@@ -3,10 +3,15 @@
 One optimizer: each of its steps. Several (a GAN, sparse and dense parameters): the shortest period
 in which their order repeats. Seen through torch's own global optimizer hooks, so that Lightning,
 Accelerate and closures are covered; a step that a GradScaler skipped counts as well.
+
+A program that has made no torch optimizer updates its parameters by hand, or by an optimizer of its
+own. There a cycle is one of the calls that compute gradients: a step ends as each returns.
 """
 
+import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from types import CodeType
 from typing import Any
 
 import torch
@@ -16,7 +21,8 @@ from torch.optim.optimizer import (
     register_optimizer_step_pre_hook,
 )
 
-from hotlap.seam.patch import replaced
+from hotlap.seam.patch import Patch, replaced
+from hotlap.seam.where import users_frame
 
 MEMORY = 64
 
@@ -62,7 +68,14 @@ def _period(history: list[int]) -> int:
     return 0
 
 
-Listener = Callable[[Optimizer], None]
+class ManualUpdate:
+    """Stands for the optimizer where parameters are updated without one: one for each call."""
+
+    param_groups: tuple[dict[str, Any], ...] = ()
+
+
+Listener = Callable[[Any], None]
+"""Called with the optimizer, or with the `ManualUpdate` that stands for one."""
 Hook = Callable[..., None]
 """Called as torch calls its hooks: with the optimizer, then a tuple and a dict of arguments."""
 
@@ -71,7 +84,7 @@ Hook = Callable[..., None]
 def step_hooks(before: Listener | None, after: Listener) -> Iterator[None]:
     """Call `before(optimizer)` and `after(optimizer)` around every optimizer step."""
     begins = None if before is None else lambda optimizer, *_: before(optimizer)
-    with bare_step_hooks(begins, lambda optimizer, *_: after(optimizer)):
+    with bare_step_hooks(begins, lambda optimizer, *_: after(optimizer)), manual_steps(after):
         yield
 
 
@@ -111,3 +124,62 @@ def bare_step_hooks(before: Hook | None, after: Hook) -> Iterator[Callable[[Hook
     finally:
         for handle in handles:
             handle.remove()
+
+
+@contextmanager
+def manual_steps(after: Listener) -> Iterator[None]:
+    """Call `after(update)` behind each gradient computation of a program without an optimizer.
+
+    The first such computation is let pass, and all are from when an optimizer has been made. One
+    `ManualUpdate` stands for each line that computes gradients.
+    """
+    updates = _ManualUpdates(after)
+    with ExitStack() as stack:
+        for name in ("backward", "grad"):
+            patch = stack.enter_context(replaced(torch.autograd, name, updates.counting))
+            updates.patches.append(patch)
+        yield
+
+
+class _ManualUpdates:
+    """The lines that compute gradients, until an optimizer is met."""
+
+    def __init__(self, after: Listener) -> None:
+        self.patches: list[Patch] = []
+        self._after = after
+        self._lines: dict[tuple[CodeType, int], ManualUpdate] = {}
+        self._calls = 0
+
+    def counting(self, original: Any) -> Any:
+        """`torch.autograd.backward` or `grad`, with its calls counted."""
+
+        def compute(*args: Any, **kwargs: Any) -> Any:
+            result = original(*args, **kwargs)
+            self._computed()
+            return result
+
+        return compute
+
+    def _computed(self) -> None:
+        if not self.patches or torch._C._current_graph_task_id() != -1:
+            return  # no longer wanted; or a checkpoint computes gradients within a backward pass
+        if optimizer_exists():
+            for patch in self.patches:
+                patch.take_out()
+            self.patches.clear()
+            return
+        self._calls += 1
+        frame = users_frame(sys._getframe(2)) or sys._getframe(2)
+        update = self._lines.setdefault((frame.f_code, frame.f_lasti), ManualUpdate())
+        if self._calls > 1:
+            self._after(update)
+
+
+def optimizer_exists() -> bool:
+    """Whether the process has made a torch optimizer: its class then has torch's hooks."""
+    classes = [Optimizer]
+    for cls in classes:
+        if getattr(cls.step, "hooked", False):
+            return True
+        classes.extend(cls.__subclasses__())
+    return False

@@ -31,7 +31,7 @@ from hotlap.seam.probe.phases import (
     STEPPING,
 )
 from hotlap.seam.probe.recorder import Recorder
-from hotlap.seam.steps import Hook, bare_step_hooks
+from hotlap.seam.steps import Hook, bare_step_hooks, manual_steps
 
 Make = Callable[[Any], Any]
 COPIES = ("to", "cuda", "cpu", "double", "float", "half", "bfloat16")
@@ -136,7 +136,7 @@ def _optimizers(rec: Recorder) -> Iterator[None]:
             codes.append(OPTIMIZER)
             times.append(clock())
 
-    def after(optimizer: Optimizer, *_: Any) -> None:
+    def after(optimizer: Any, *_: Any) -> None:
         if get_ident() != rec.thread:
             rec.elsewhere(optimizer)
         elif not rec.turned(optimizer):
@@ -149,11 +149,20 @@ def _optimizers(rec: Recorder) -> Iterator[None]:
     with (
         bare_step_hooks(None, after) as use,
         _before_steps(rec, before),
+        manual_steps(lambda update: _by_hand(rec, lambda: after(update))),
         _pointing(rec, Optimizer, "__init__", "optimizer"),
     ):
         rest.ask = lambda: use(after)
         rec.while_awake.append(switch)
         yield
+
+
+def _by_hand(rec: Recorder, after: Callable[[], None]) -> None:
+    """Gradients were computed where no optimizer will step: a step ends here."""
+    if not rec.begun:
+        rec.begin()
+        rec.facts.point("step")
+    after()
 
 
 @contextmanager

@@ -68,7 +68,7 @@ class Recorder:
         self.counting = True
         self.begun = False
         self.sync_calls: Counter[str] = Counter()
-        self.latest: Optimizer | None = None
+        self.latest: object = None
         self.while_awake: list[Callable[[bool], None]] = []
         self.at_first_step: list[Callable[[], AbstractContextManager[None]]] = []
         self.finish: Callable[[str], None] = lambda _: None
@@ -137,11 +137,14 @@ class Recorder:
         if loader is not None:
             self.loaders.use(loader)
 
-    def turned(self, optimizer: Optimizer) -> bool:
+    def turned(self, optimizer: object) -> bool:
         """An optimizer step is over; True if it ends a step of the training."""
         if optimizer is not self.latest:
             self.latest = optimizer
-            self.optimizers.add(optimizer)
+            if isinstance(optimizer, Optimizer):
+                self.optimizers.add(optimizer)
+            else:  # parameters are updated by hand: nothing would tell of a step within a rest
+                self._shared = True
         if self.rest.resting:
             self.rest.ends.append(perf_counter_ns())
             self._get_up()
