@@ -25,6 +25,7 @@ BY_THE_CLOCK = (
     "lr",
     "parallel",
     "profile",
+    "reach",
     "seam",
     "source/patch",
     "test_whole.py",
