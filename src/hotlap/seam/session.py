@@ -15,12 +15,14 @@ from typing import Any
 
 from hotlap.core.spec import REACHED, Mode, Spec, Tier
 from hotlap.seam.hook import when_imported
+from hotlap.seam.tracebacks import hide_our_frames
 from hotlap.seam.wire import Wire
 
 
 def boot(path: str) -> None:
     """Called by sitecustomize in every Python process of a trial."""
     spec = Spec.read(path)
+    hide_our_frames()
     with suppress(OSError):
         os.close(os.open(f"{os.path.dirname(path)}/{REACHED}/{os.getpid()}", os.O_CREAT, 0o600))
     if spec.tier is Tier.OVERLAY:

@@ -8,7 +8,26 @@ import json
 import os
 import socket
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
+
+LONGEST_ADDRESS_BYTES = 107
+"""What `struct sockaddr_un` has room for."""
+
+
+@contextmanager
+def short_address(path: str) -> Iterator[str]:
+    """An address of the Unix socket at `path`, by way of /proc where the path is too long."""
+    if len(os.fsencode(path)) <= LONGEST_ADDRESS_BYTES:
+        yield path
+        return
+    folder, name = os.path.split(path)
+    handle = os.open(folder, os.O_PATH)
+    try:
+        yield f"/proc/self/fd/{handle}/{name}"
+    finally:
+        os.close(handle)
 
 
 class Wire:
@@ -41,7 +60,8 @@ class Wire:
     def _connection(self) -> socket.socket:
         if self._socket is None or self._pid != os.getpid():
             self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            self._socket.connect(self.address)
+            with short_address(self.address) as address:
+                self._socket.connect(address)
             self._reader = self._socket.makefile("rb")
             self._pid = os.getpid()
             hello = {"type": "hello", "pid": self._pid, "argv": sys.argv}

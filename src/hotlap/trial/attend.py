@@ -6,8 +6,9 @@ import shutil
 import signal
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -61,22 +62,56 @@ def _until_over(launched: Launched, channel: Channel, on_message: OnMessage) -> 
                 launched.check_reached()
 
 
+PASSED_ON = ("SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
+OF_TERMINALS = ("SIGINT", "SIGQUIT", "SIGCONT", "SIGWINCH")
+"""A terminal, and the shell at it, send these to the program as well as to hotlap."""
+CHILD_WAIT_S = 2.0
+
+
 @contextmanager
 def signals_passed_on(launched: Warded) -> Iterator[None]:
-    """Hand signals to the program; a Ctrl-C at a terminal has reached it by itself."""
+    """Hand the program every signal that it would have received from outside without hotlap.
+
+    What hotlap was told to ignore (`nohup`) stays ignored, by it and by the program.
+    """
+    reached_anyway = sys.stdin is not None and sys.stdin.isatty()
 
     def pass_on(number: int, _: Any) -> None:
-        for process in psutil.Process(launched.warden).children():
-            process.send_signal(number)
+        if program := _program(launched.warden):
+            with suppress(psutil.Error):
+                program.send_signal(number)
 
-    handlers: dict[int, Any] = {signal.SIGINT: signal.SIG_IGN if sys.stdin.isatty() else pass_on}
-    handlers |= dict.fromkeys((signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1), pass_on)
-    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    before = {}
+    for name in (*PASSED_ON, *OF_TERMINALS):
+        number = getattr(signal, name)
+        if signal.getsignal(number) is signal.SIG_IGN:
+            continue
+        alone = reached_anyway and name in OF_TERMINALS
+        handler: Any = _let_by if alone else pass_on
+        before[number] = signal.signal(number, handler)
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _let_by(*_: Any) -> None:
+    """The program has received it by itself."""
+
+
+def _program(warden: int) -> psutil.Process | None:
+    """The command itself: the warden's oldest child, the others are orphans that it took in."""
+    deadline = time.monotonic() + CHILD_WAIT_S
+    while time.monotonic() < deadline:
+        try:
+            children = psutil.Process(warden).children()
+        except psutil.Error:
+            return None
+        if children:
+            return min(children, key=lambda child: (child.create_time(), child.pid))
+        time.sleep(0.01)
+    return None
 
 
 def leave_like(code: int) -> None:

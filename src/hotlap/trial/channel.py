@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hotlap.seam.wire import short_address
+
 
 @dataclass(frozen=True)
 class Message:
@@ -38,7 +40,8 @@ class Channel:
         self.address = str(folder / "control")
         self.messages: queue.Queue[Message] = queue.Queue()
         self._server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._server.bind(self.address)
+        with short_address(self.address) as address:
+            self._server.bind(address)
         self._server.listen(256)
         self._open: list[socket.socket] = []
         threading.Thread(target=self._accept, daemon=True).start()

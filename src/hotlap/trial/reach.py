@@ -59,6 +59,9 @@ class Reach:
             hint = "is this the training command? --patience gives it more time"
         else:
             what = "a backward pass was seen, but no step of a torch optimizer"
-            hint = "hotlap counts steps of torch.optim.Optimizer; --patience gives it more time"
+            hint = (
+                "steps of torch.optim.Optimizer are counted, or backward passes where there is no "
+                "optimizer; --patience gives it more time"
+            )
         hint = advice(self._output) or hint
         return NotReachedError(f"no training step {when}: {what}", hint)

@@ -19,6 +19,8 @@ from hotlap.trial.ranks import Ranks
 from hotlap.trial.reach import Reach
 
 PATIENCE = 120.0
+LISTINGS = 50
+"""A program that forks faster than this many listings is not stopped as a whole."""
 
 
 @dataclass(frozen=True)
@@ -168,17 +170,26 @@ class Trial:
             return []
 
     def pause(self) -> None:
-        """Stop every process of the trial where it stands."""
-        self._signal(signal.SIGSTOP)
+        """Stop every process of the trial where it stands.
+
+        A process that is forked between the listing and the stop of its parent is met by the next
+        listing; what is stopped forks no more, so the second one is nearly always the last.
+        """
+        stopped: set[psutil.Process] = set()
+        for _ in range(LISTINGS):
+            running = [process for process in self.processes() if process not in stopped]
+            if not running:
+                return
+            for process in running:
+                with contextlib.suppress(psutil.Error):
+                    process.send_signal(signal.SIGSTOP)
+            stopped.update(running)
 
     def resume(self) -> None:
         """Let every process of the trial go on."""
-        self._signal(signal.SIGCONT)
-
-    def _signal(self, number: signal.Signals) -> None:
         for process in self.processes():
             with contextlib.suppress(psutil.Error):
-                process.send_signal(number)
+                process.send_signal(signal.SIGCONT)
 
     def _steppers(self) -> set[int]:
         """Processes that step: those that have reported."""

@@ -28,15 +28,20 @@ PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 TIDIERS = ("resource_tracker", "torch_shm_manager")
 GRACE = 0.3
+OUTLIVED = (
+    signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2,
+)  # fmt: skip
+"""Signals to a whole group that are the program's to answer; hotlap itself ends it by the pipe."""
 
 
 def main(launch_file: str, life: int, report: int) -> None:
     """Run one trial to its end."""
     launch = json.loads(Path(launch_file).read_text())
     _prctl(PR_SET_CHILD_SUBREAPER)
-    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
-        signal.signal(getattr(signal, name), signal.SIG_IGN)
-    child = _start(launch)
+    default = [number for number in OUTLIVED if signal.getsignal(number) is not signal.SIG_IGN]
+    for number in default:
+        signal.signal(number, signal.SIG_IGN)
+    child = _start(launch, default)
     if child is None:
         os.write(report, b"127")
         return
@@ -51,23 +56,25 @@ def main(launch_file: str, life: int, report: int) -> None:
         os.write(report, str(code).encode())
 
 
-def _start(launch: dict[str, Any]) -> "subprocess.Popen[bytes] | None":
+def _start(
+    launch: dict[str, Any], default: list[signal.Signals]
+) -> "subprocess.Popen[bytes] | None":
     try:
         return subprocess.Popen(  # the command is the user's own
             launch["command"],
             env=launch["env"],
             cwd=launch["cwd"],
             start_new_session=launch["separate"],
-            preexec_fn=lambda: _as_child(launch["isolation"]),  # noqa: PLW1509  (one thread)
+            preexec_fn=lambda: _as_child(launch["isolation"], default),  # noqa: PLW1509  (one thread)
         )
     except OSError as error:
         print(f"hotlap: cannot start {launch['command']}: {error}", file=sys.stderr)
         return None
 
 
-def _as_child(isolation: dict[str, Any]) -> None:
-    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
-        signal.signal(getattr(signal, name), signal.SIG_DFL)
+def _as_child(isolation: dict[str, Any], default: list[signal.Signals]) -> None:
+    for number in default:
+        signal.signal(number, signal.SIG_DFL)
     _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     try:
         if isolation.get("layout"):

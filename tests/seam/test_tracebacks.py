@@ -1,0 +1,90 @@
+"""No frame of hotlap's in what the user's program prints when it fails."""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from hotlap.core.spec import Mode, Spec
+from hotlap.trial.launch import reaching
+
+FAILURES = {
+    "in a model": """
+class Net(torch.nn.Module):
+    def forward(self, x):
+        raise ValueError("planted")
+Net()(torch.ones(1))
+""",
+    "in torch": "torch.ones(2, 3).to('meta').to('nowhere')",
+    "in a dataset": """
+class Data:
+    def __len__(self): return 2
+    def __getitem__(self, i): raise ValueError("planted")
+next(iter(torch.utils.data.DataLoader(Data())))
+""",
+    "in backward": "torch.ones(2).backward()",
+    "formatted": """
+import traceback
+try:
+    torch.ones(2).backward()
+except RuntimeError:
+    print(traceback.format_exc(), file=sys.stderr)
+""",
+    "chained": """
+try:
+    torch.ones(2).backward()
+except RuntimeError as error:
+    raise KeyError("planted") from error
+""",
+    "in a thread": """
+import threading
+thread = threading.Thread(target=lambda: torch.ones(2).backward())
+thread.start(); thread.join()
+""",
+    "in an import": "import a_module_that_fails",
+    "in a group": """
+try:
+    torch.ones(2).backward()
+except RuntimeError as error:
+    raise ExceptionGroup("planted", [error])
+""",
+}
+
+
+@pytest.mark.parametrize("mode", [Mode.RUN, Mode.PROFILE])
+def test_tracebacks_are_those_of_the_plain_run(tmp_path, mode):
+    """One process tells all the failures: each ends a copy of it that was forked before."""
+    (tmp_path / "a_module_that_fails.py").write_text("import os.nothing\n")
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import os, sys\nimport torch\n"
+        + "".join(
+            f"if not os.fork():\n    exec(compile({code!r}, '<{name}>', 'exec'))\n    sys.exit()\n"
+            "os.wait()\n"
+            for name, code in FAILURES.items()
+        )
+    )
+    env = {k: v for k, v in os.environ.items() if not k.startswith("HOTLAP_")}
+    plain = subprocess.run(
+        [sys.executable, script], cwd=tmp_path, env=env, capture_output=True, text=True, check=False
+    )
+    spec = Spec("test", mode, str(tmp_path / "control"), {"no_grad_eval": {}})
+    spec.write(tmp_path / "spec.json")
+    reached = reaching(env) | {"HOTLAP_SPEC": str(tmp_path / "spec.json")}
+    done = subprocess.run(
+        [sys.executable, script], cwd=tmp_path, env=reached, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.stderr.count("Traceback") >= len(FAILURES)
+    assert "hotlap" not in done.stderr
+    assert frames(done.stderr) == frames(plain.stderr)
+
+
+def frames(text):
+    """What was called, and the errors; a line number of torch's may be another."""
+    names = re.findall(
+        r"File .*?([^/\"]+)\", line \d+, in (\S+)|^\s*\|?\s*(\w+(?:Error|Group):.*)", text, re.M
+    )
+    return ["".join(name) for name in names]

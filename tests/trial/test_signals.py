@@ -1,0 +1,164 @@
+"""Signals reach the program, processes stand still as a whole, long folders hold the channel."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from hotlap.core.recipe import Kept, Recipe
+from hotlap.seam.wire import Wire
+from hotlap.trial.channel import Channel
+from hotlap.trial.trial import Trial
+
+HEARD = """
+import os, signal, sys, time
+def hear(number, frame):
+    print(signal.Signals(number).name, flush=True)
+    if number == signal.SIGUSR2:
+        sys.exit(9)
+for name in ("USR1", "USR2", "QUIT", "HUP", "CONT", "WINCH", "INT", "TERM"):
+    signal.signal(getattr(signal, "SIG" + name), hear)
+print("ready", flush=True)
+while True:
+    time.sleep(0.05)
+"""
+NAMES = ("SIGUSR1", "SIGQUIT", "SIGHUP", "SIGCONT", "SIGWINCH", "SIGINT", "SIGTERM", "SIGUSR2")
+
+
+def start(folder, *command, **options):
+    Recipe({"grads_to_none": Kept()}).write(folder / "hotlap.toml")
+    env = {k: v for k, v in os.environ.items() if not k.startswith("HOTLAP_")}
+    return subprocess.Popen(
+        (sys.executable, "-m", "hotlap", "run", "-q", *command), cwd=folder, env=env,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        **options,
+    )  # fmt: skip
+
+
+def test_run_passes_every_signal_on(tmp_path):
+    running = start(tmp_path, sys.executable, "-c", HEARD)
+    assert running.stdout.readline() == "ready\n"
+    for name in NAMES:
+        running.send_signal(getattr(signal, name))
+        assert running.stdout.readline() == f"{name}\n"
+    assert running.wait(timeout=30) == 9
+
+
+def test_signal_that_the_program_does_not_handle_ends_it_as_without_hotlap(tmp_path):
+    program = "import time; print('ready', flush=True); time.sleep(60)"
+    running = start(tmp_path, sys.executable, "-c", program)
+    running.stdout.readline()
+    running.send_signal(signal.SIGUSR1)
+    assert running.wait(timeout=30) == -signal.SIGUSR1
+
+
+def test_what_nohup_ignores_stays_ignored(tmp_path):
+    program = (
+        "import signal, time; print(signal.getsignal(signal.SIGHUP), flush=True); time.sleep(1);"
+        "print('alive', flush=True)"
+    )
+    ignoring = lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)  # noqa: E731
+    running = start(tmp_path, sys.executable, "-c", program, preexec_fn=ignoring)
+    assert running.stdout.readline() == f"{signal.SIG_IGN}\n"
+    running.send_signal(signal.SIGHUP)
+    assert running.communicate(timeout=30)[0] == "alive\n"
+    assert running.returncode == 0
+
+
+@pytest.mark.parametrize("characters", [20, 200])
+def test_channel_in_a_folder_with_a_long_name(tmp_path, characters):
+    folder = tmp_path / ("x" * characters)
+    folder.mkdir()
+    channel = Channel(folder)
+    try:
+        Wire(channel.address).send("step", count=3)
+        kinds = [channel.messages.get(timeout=10) for _ in range(2)]
+        assert [message.type for message in kinds] == ["hello", "step"]
+    finally:
+        channel.close()
+    assert not Path("/proc/self/fd/control").exists()
+
+
+FORKS = """
+import os, time
+print(os.getpid(), flush=True)
+while True:
+    if not os.fork():
+        time.sleep(0.3)
+        os._exit(0)
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        pass
+    time.sleep(0.002)
+"""
+
+
+def stands(process):
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return process.status() in (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE)
+    return True
+
+
+def within_seconds(limit, reached):
+    deadline = time.monotonic() + limit
+    while not (found := reached()) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return found
+
+
+class Below(Trial):
+    """A trial of processes that were started here."""
+
+    def __init__(self, root):
+        self.root = psutil.Process(root)
+
+    def processes(self):
+        return [self.root, *self.root.children(recursive=True)]
+
+
+def test_what_is_forked_while_a_trial_is_stopped_is_stopped_too(tmp_path):
+    running = subprocess.Popen([sys.executable, "-c", FORKS], stdout=subprocess.PIPE, text=True)
+    running.stdout.readline()
+    trial = Below(running.pid)
+    try:
+        for _ in range(5):
+            time.sleep(0.02)
+            trial.pause()
+            assert within_seconds(5, lambda: all(map(stands, trial.processes())))
+            trial.resume()
+    finally:
+        for process in trial.processes():
+            process.kill()
+        running.wait()
+
+
+def test_process_forked_between_listing_and_stop_is_met_by_the_next_listing():
+    """The same without chance: the listing itself lags behind by one process."""
+    first, second = (
+        subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) for _ in range(2)
+    )
+
+    class Lagging(Trial):
+        def __init__(self):
+            self.listed = 0
+
+        def processes(self):
+            self.listed += 1
+            pids = [first.pid] if self.listed == 1 else [first.pid, second.pid]
+            return [psutil.Process(pid) for pid in pids]
+
+    try:
+        Lagging().pause()
+        assert within_seconds(5, lambda: stands(psutil.Process(second.pid)))
+    finally:
+        for process in (first, second):
+            process.kill()
+            process.wait()
