@@ -178,3 +178,8 @@ def test_unknown_decoders_and_missing_packages_are_named():
     with pytest.raises(ValueError, match="no decoder 'nvjpeg': choose auto or simplejpeg"):
         Decoder("nvjpeg")
     assert not extras.has("a_module_that_is_not")
+
+
+def test_a_reducing_gap_below_one_is_refused():
+    with pytest.raises(ValueError, match=r"reducing_gap is 0.5, should be 1 or more"):
+        Decoder(reducing_gap=0.5)

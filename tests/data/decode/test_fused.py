@@ -36,10 +36,10 @@ def decoder():
     return fused.FusedDecoder(fused.library())
 
 
-def decoded(decoder, data, region, flip=False, table=IDENTITY, strict=True):
+def decoded(decoder, data, region, flip=False, table=IDENTITY, **how):
     decoder.header(data)
     out = np.full((*region.shape, 3), 7, table.dtype)
-    decoder.region(region, flip, table, out, strict)
+    decoder.region(region, flip, table, out, Decoder(**how))
     return out
 
 
@@ -87,6 +87,32 @@ def test_large_images_and_strong_reductions(decoder):
     for size in [(1, 1), (7, 2), (224, 224), (1099, 1499), (1700, 1600)]:
         region = Region.whole(1100, 1500).resized(*size)
         assert np.abs(decoded(decoder, data, region).astype(int) - by_pil(data, region)).max() <= 1
+
+
+def test_a_reducing_gap_stays_close(decoder):
+    """Also for boxes whose corners lie between the pixels that are decoded."""
+    rng, photograph = random.Random(6), photo(3, 1000, 1400)
+    for subsampling in ("4:2:0", "4:4:4"):
+        data = encoded(photograph, subsampling=subsampling)
+        for _ in range(4):
+            height, width = rng.randint(500, 990), rng.randint(500, 1390)
+            box = rng.randint(0, 1000 - height), rng.randint(0, 1400 - width), height, width
+            region = Region.whole(1000, 1400).cropped(*box).resized(60, 50)
+            exact = decoded(decoder, data, region).astype(int)
+            for gap, most, mean in ((1.0, 50, 5), (2.0, 24, 1.3), (3.0, 18, 1.0)):
+                gaps = np.abs(decoded(decoder, data, region, reducing_gap=gap) - exact)
+                assert gaps.max() <= most
+                assert gaps.mean() <= mean
+            large = region.cropped(0, 0, 60, 50)
+            assert np.array_equal(decoded(decoder, data, large, reducing_gap=20.0), exact)
+
+
+@pytest.mark.parametrize(
+    ("gap", "shrink"), [(None, 1), (1.0, 8), (1.5, 4), (2.0, 4), (3.0, 2), (5.0, 1)]
+)
+def test_images_are_decoded_no_smaller_than_the_gap_allows(gap, shrink):
+    region = Region.whole(800, 1000).cropped(0, 0, 800, 900).resized(100, 100)
+    assert fused.shrink_of(region, gap) == shrink
 
 
 def test_flip_and_table_change_nothing_else(decoder):

@@ -44,11 +44,26 @@ typedef struct {
 } Decoder;
 
 /* What is wanted of an image: the box (in its pixels) is resized to height x width, of which the
- * window is kept, mirrored where `flip` says so. */
+ * window is kept, mirrored where `flip` says so. The image is decoded at 1 / `shrink` of its size. */
 typedef struct {
     int top, left, box_height, box_width, height, width;
-    int window_top, window_left, window_height, window_width, flip;
+    int window_top, window_left, window_height, window_width, flip, shrink;
 } Region;
+
+/* One side of a box in the pixels that are decoded: the pixels it touches, and where it begins in the
+ * first of them. */
+typedef struct {
+    int first, count;
+    double origin, extent;
+} Side;
+
+static Side side(int start, int extent, int shrink) {
+    Side made = {.first = start / shrink};
+    made.count = (start + extent + shrink - 1) / shrink - made.first;
+    made.origin = (double)start / shrink - made.first;
+    made.extent = (double)extent / shrink;
+    return made;
+}
 
 void bind(void *const *functions) { memcpy(&jpeg, functions, sizeof jpeg); }
 
@@ -132,8 +147,8 @@ static double triangle(double away, double support) {
 
 /* PIL's triangle filter, as wide as the scale asks for, of `count` outputs from `first` on; the
  * weights of each output add up to exactly 1 << WEIGHT_BITS. Returns 0 where memory is short. */
-static int prepare(Filter *filter, int from, int to, int first, int count) {
-    double scale = (double)from / to, support = scale > 1 ? scale : 1;
+static int prepare(Filter *filter, const Side *from, int to, int first, int count) {
+    double scale = from->extent / to, support = scale > 1 ? scale : 1;
     int taps = ((int)support + 1) * 2; /* even: weights are multiplied in pairs */
     long room = (long)count * taps;
     if (room > filter->room) {
@@ -147,10 +162,10 @@ static int prepare(Filter *filter, int from, int to, int first, int count) {
     }
     filter->taps = taps;
     for (int i = 0; i < count; i++) {
-        double center = (first + i + 0.5) * scale, total = 0;
+        double center = from->origin + (first + i + 0.5) * scale, total = 0;
         int low = (int)(center - support + 0.5), high = (int)(center + support + 0.5);
         low = low < 0 ? 0 : low;
-        high = high > from ? from : high;
+        high = high > from->count ? from->count : high;
         for (int at = low; at < high; at++)
             total += triangle(at + 0.5 - center, support);
         int16_t *weights = filter->weights + (long)i * taps;
@@ -292,20 +307,20 @@ static void read_until(Decoder *decoder, Band *band, int last) {
     }
 }
 
-/* Make ready what a region needs, and note in `used` which columns of the box do count: the first,
- * and how many. Returns 0 where memory is short. */
-static int filters(Decoder *decoder, const Region *region, int *used) {
-    Filter *across = &decoder->across;
-    if (!prepare(&decoder->down, region->box_height, region->height, region->window_top,
+/* Make ready what a region needs; `across` becomes the columns that count. Returns 0 where memory is
+ * short. */
+static int filters(Decoder *decoder, const Region *region, const Side *down, Side *across) {
+    Filter *filter = &decoder->across;
+    if (!prepare(&decoder->down, down, region->height, region->window_top,
                  region->window_height) ||
-        !prepare(across, region->box_width, region->width, region->window_left,
-                 region->window_width))
+        !prepare(filter, across, region->width, region->window_left, region->window_width))
         return 0;
-    int count = region->window_width, end = across->start[count - 1] + across->taps;
-    used[0] = across->start[0];
-    used[1] = (end < region->box_width ? end : region->box_width) - used[0];
-    for (int x = count - 1; x >= 0; x--)
-        across->start[x] -= across->start[0];
+    int count = region->window_width, start = filter->start[0];
+    int end = filter->start[count - 1] + filter->taps;
+    across->count = (end < across->count ? end : across->count) - start;
+    across->first += start;
+    for (int x = 0; x < count; x++)
+        filter->start[x] -= start;
     return 1;
 }
 
@@ -325,13 +340,12 @@ static int make_room(Decoder *decoder, Band *band) {
     return 1;
 }
 
-static void resize(Decoder *decoder, const Region *region, Band *band, void *out, int element,
-                   const void *table) {
+static void resize(Decoder *decoder, const Region *region, int top, int end, Band *band, void *out,
+                   int element, const void *table) {
     const Filter *down = &decoder->down;
-    int end = region->top + region->box_height;
     unsigned char **rows = decoder->rows;
     for (int y = 0; y < region->window_height; y++) {
-        int first = region->top + down->start[y], last = first + down->taps - 1;
+        int first = top + down->start[y], last = first + down->taps - 1;
         last = last < end ? last : end - 1;
         read_until(decoder, band, last);
         for (int k = 0; k < down->taps; k++)
@@ -351,29 +365,32 @@ int decoder_region(Decoder *decoder, const Region *region, void *out, int elemen
                    const void *table) {
     jpeg_decompress_struct *info = &decoder->info;
     Band band;
-    int used[2];
+    Side down = side(region->top, region->box_height, region->shrink);
+    Side across = side(region->left, region->box_width, region->shrink);
     volatile int complete = 0;
     if (setjmp(decoder->escape)) {
         jpeg.abort(info);
         return complete ? (int)decoder->errors.num_warnings + 1 : -1;
     }
-    if (!filters(decoder, region, used))
+    if (!filters(decoder, region, &down, &across))
         give_up(decoder, "not enough memory");
     info->out_color_space = JCS_EXT_RGBX;
+    info->scale_num = 1;
+    info->scale_denom = (unsigned)region->shrink;
     jpeg.start(info);
-    long left = (long)region->left + used[0], right = left + used[1] + MARGIN;
+    long left = across.first, right = left + across.count + MARGIN;
     unsigned offset = (unsigned)(left > MARGIN ? left - MARGIN : 0);
     unsigned width = (right < info->output_width ? (unsigned)right : info->output_width) - offset;
     if (width < info->output_width)
         jpeg.crop(info, &offset, &width);
     band.offset = (left - (long)offset) * PIXEL;
-    band.width = used[1];
-    band.next = region->top + decoder->down.start[0];
+    band.width = across.count;
+    band.next = down.first + decoder->down.start[0];
     if (!make_room(decoder, &band))
         give_up(decoder, "not enough memory");
     if (band.next)
         jpeg.skip(info, (unsigned)band.next);
-    resize(decoder, region, &band, out, element, table);
+    resize(decoder, region, down.first, down.first + down.count, &band, out, element, table);
     complete = 1;
     if (info->output_scanline == info->output_height)
         jpeg.finish(info); /* which warns of what is left over */

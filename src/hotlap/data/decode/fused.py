@@ -7,11 +7,14 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hotlap.common import compiled
 from hotlap.data.errors import SampleError
 from hotlap.data.transforms.region import Region
+
+if TYPE_CHECKING:
+    from hotlap.data.decode.decoder import Decoder
 
 SOURCE, HEADER = (Path(__file__).with_name(name) for name in ("fused.c", "jpeg62.h"))
 SYSTEM = "libjpeg.so.62"
@@ -103,7 +106,7 @@ class FusedDecoder(threading.local):
         self._owner = _Owner()
         weakref.finalize(self._owner, code.decoder_free, self._handle).atexit = False
         self._found = (ctypes.c_int * 3)()
-        self._numbers = (ctypes.c_int * 11)()
+        self._numbers = (ctypes.c_int * 12)()
 
     def header(self, data: bytes) -> Header:
         """Read a header; `region` then decodes that image.
@@ -119,32 +122,42 @@ class FusedDecoder(threading.local):
         width, height, plain = self._found
         return Header(width, height, bool(plain))
 
-    def region(self, region: Region, flip: bool, table: Any, out: Any, strict: bool) -> None:
+    def region(self, region: Region, flip: bool, table: Any, out: Any, how: "Decoder") -> None:
         """Decode a region of the image whose header was read last; its bytes must still be there.
 
-        The pixels are within 1 of those of PIL's crop and bilinear resize of the whole image.
+        Without a reducing gap the pixels are within 1 of those of PIL's crop and bilinear resize of
+        the whole image.
 
         Args:
             region: what is wanted of it.
             flip: mirror it.
             table: what each value of each channel becomes, (3, 256) of 1, 2 or 4 bytes each.
             out: C-contiguous (*region.shape, 3), of the table's dtype.
-            strict: damage in the rows that are decoded is an error.
+            how: `strict`: damage in the rows that are decoded is an error. `reducing_gap`.
 
         Raises:
             SampleError: it is damaged.
 
         """
-        self._numbers[:] = [*region.box, *region.size, *region.window, int(flip)]
+        shrink = shrink_of(region, how.reducing_gap)
+        self._numbers[:] = [*region.box, *region.size, *region.window, int(flip), shrink]
         warnings = self._code.decoder_region(
             self._handle, self._numbers, out.ctypes.data, table.itemsize, table.ctypes.data
         )
-        if warnings < 0 or (warnings and strict):
+        if warnings < 0 or (warnings and how.strict):
             raise self._damaged()
 
     def _damaged(self) -> SampleError:
         words = self._code.decoder_message(self._handle).decode("utf-8", "replace")
         return SampleError(f"is a damaged JPEG: {words}")
+
+
+def shrink_of(region: Region, gap: float | None) -> int:
+    """Return how many times smaller the box can be decoded and still be `gap` times its size."""
+    if gap is None:
+        return 1
+    times = min(box / size for box, size in zip(region.box[2:], region.size, strict=True)) / gap
+    return next((shrink for shrink in (8, 4, 2) if times >= shrink), 1)
 
 
 class _Owner:

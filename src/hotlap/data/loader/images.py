@@ -255,7 +255,7 @@ class ImageReader:
         region = images.named(index, lambda: self._region(data, draws))
         if region is not None and self._fused is not None:
             room = batch.room(place, region.shape, name)
-            how = region, flip, images.how.table, room, images.decoder.strict
+            how = region, flip, images.how.table, room, images.decoder
             images.named(index, partial(self._fused.region, *how))
             return
         pixels = images.decoded(index, data, draws)
