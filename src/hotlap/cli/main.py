@@ -24,6 +24,7 @@ VERBS = {
     "plan": "Which parallel layouts of a model fit a cluster, and how fast each would be.",
     "launch": "torchrun that recovers from a lost rank, and shows where a hang stands.",
     "mcp": "The verbs as tools for coding agents.",
+    "doctor": "What this machine can do for hotlap, and what to install.",
     "machine": "This machine and its measured peaks.",
 }
 
