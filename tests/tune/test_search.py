@@ -109,7 +109,7 @@ def fake_race(a: FakeSide, b: FakeSide, rules: Any, on_pair: Any) -> RaceResult:
     })  # fmt: skip
     a.ready()
     b.ready()
-    seconds = rules.fewest_pairs * (a.block + b.block)
+    seconds = max(6, rules.fewest_pairs) * (a.block + b.block)
     same = a.setting.techniques == b.setting.techniques
     WORLD.now += seconds * (WORLD.slow if same else 1.0)
     ratio = a.block / b.block

@@ -104,3 +104,10 @@ def test_pairs_that_take_longer_than_their_blocks_are_planned_for() -> None:
 def test_fresh_pairs_are_run_where_the_final_race_leaves_time_for_them() -> None:
     assert plan(300.0, 10.0, 0.5).fresh_pairs == 6
     assert plan(40.0, 10.0, 0.5).fresh_pairs == 0
+
+
+def test_no_race_is_given_more_time_than_there_is(clock: Clock) -> None:
+    found = plan(100.0, 10.0, 2.0)
+    clock.now += 95.0
+    for seconds in (found.race_seconds(1), found.promising_seconds):
+        assert seconds <= found.left + 5.0 < found.shortest_race

@@ -28,6 +28,10 @@ LOADED_CORES = 0.5
 """Cores used by other programs from which a load-dependent technique is not put into a recipe."""
 
 
+PAIRS_IN_ANY_CASE = 3
+"""Pairs that are run however long they take. A verdict needs more, a budget must not be overrun."""
+
+
 class Watcher(Protocol):
     """Sees the search as it goes on."""
 
@@ -114,7 +118,7 @@ class Races:
             NotReachedError: no step of B was seen in time, or of A a second time.
         """
         self.await_ahead()
-        plain = StoppingRules(self._min_effect, seconds=seconds)
+        plain = StoppingRules(self._min_effect, seconds=seconds, fewest_pairs=PAIRS_IN_ANY_CASE)
         rules = replace(plain, **more)  # type: ignore[arg-type]
         self._pairs_at = []
         try:

@@ -333,7 +333,7 @@ def final_race(state: TuneState) -> None:
     try:
         state.plain.ready()
         state.best.ready()
-        seconds = max(plan.shortest_final, plan.left)
+        seconds = max(min(plan.shortest_final, plan.latest), plan.left)
         found = state.races.race(
             state.plain, state.best, seconds, until_gain=True, seconds_if_promising=seconds,
             precision=REPORTED_PRECISION,

@@ -112,7 +112,7 @@ class TimePlan:
         """Seconds of racing for one of `candidates` that are still to come."""
         longest = max(LONGEST_RACE_SECONDS, LONGEST_RACE_SHARE * self.budget)
         share = (self.left - self.reserve) / max(1, candidates) - self.start_up
-        return min(longest, max(self.shortest_race, share))
+        return min(longest, max(self.shortest_race, share), self.latest)
 
     @property
     def promising_seconds(self) -> float:
@@ -121,7 +121,12 @@ class TimePlan:
         One of fresh processes, where that leaves enough to prove the gain.
         """
         comfortable = max(PROMISING_RACES * self.shortest_race, self.left - self.final_cost)
-        return max(self.shortest_race, min(comfortable, self.left - self.reserve))
+        return min(self.latest, max(self.shortest_race, min(comfortable, self.left - self.reserve)))
+
+    @property
+    def latest(self) -> float:
+        """Seconds until nothing may run any more: the budget, and a little more."""
+        return max(0.0, self.left + OVERRUN_SHARE * self.budget)
 
     @property
     def start_allowance(self) -> float:
