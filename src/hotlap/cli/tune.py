@@ -1,5 +1,6 @@
 """`hotlap tune`."""
 
+import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -115,7 +116,7 @@ def tune(ctx: click.Context, /, as_json: bool, quiet: bool, verbose: bool, recip
             run = Circumstances(began, Path.cwd(), "")
             findings_text.show(out, profile_from(result.profile, machine, None, run))
         tune_text.show(out, result, written, everything=verbose)
-        out.print(f"report: {here / 'report.html'}", soft_wrap=True)
+        out.print(f"report: {os.path.relpath(here / 'report.html')}", soft_wrap=True)
     ctx.exit(_exit_code(result))
 
 
