@@ -1,12 +1,15 @@
 """Tracebacks of the user's program show the user's frames and the libraries', and none of ours."""
 
+import os
 import sys
 from itertools import pairwise
 from types import ModuleType, TracebackType
 from typing import Any
 
 from hotlap.seam.hook import when_imported
-from hotlap.seam.where import OURS
+
+OURS = os.path.dirname(os.path.dirname(os.path.realpath(__file__))) + os.sep
+"""The folder of hotlap's own code."""
 
 
 def hide_our_frames() -> None:

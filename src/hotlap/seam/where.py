@@ -7,8 +7,8 @@ import sysconfig
 from functools import lru_cache
 from types import CodeType, FrameType
 
-OURS = os.path.dirname(os.path.dirname(os.path.realpath(__file__))) + os.sep
-"""The folder of hotlap's own code."""
+from hotlap.seam.tracebacks import OURS
+
 _LIBRARIES = tuple(
     {
         os.path.realpath(folder) + os.sep
@@ -16,7 +16,7 @@ _LIBRARIES = tuple(
             *site.getsitepackages(),
             site.getusersitepackages(),
             sysconfig.get_paths()["stdlib"],
-            os.path.dirname(os.path.dirname(os.path.abspath(__file__))),
+            OURS.rstrip(os.sep),
         )
     }
 )

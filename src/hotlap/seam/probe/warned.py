@@ -12,7 +12,8 @@ from typing import Any
 
 from hotlap.seam.patch import replaced
 from hotlap.seam.probe.recorder import Recorder
-from hotlap.seam.where import OURS, place, users_frame
+from hotlap.seam.tracebacks import OURS
+from hotlap.seam.where import place, users_frame
 
 MOST = 64
 LONGEST = 400
