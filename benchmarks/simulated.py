@@ -95,6 +95,7 @@ class Simulated:
     threads: int = 1
     passive_wait: bool = False
     peak: int = 0
+    ends_after: int = 0
     _own: float = field(default=1.0)
 
     def start(self) -> None:
@@ -134,6 +135,10 @@ class Simulated:
         return Block(
             steps, self.at, wall, ran, (), 0, 0, ran=ran, waited=ran * (stretch - 1)
         )  # fmt: skip
+
+    def catch_up(self, steps: int) -> None:
+        """Run so many steps untimed."""
+        self.block(steps)
 
     def close(self) -> None:
         """End it."""

@@ -34,6 +34,7 @@ class Pretended:
     threads: int = 1
     passive_wait: bool = False
     trial: Any = None
+    ends_after: int = 0
     launches: int = 0
     live: bool = False
     wobble: Any = field(default_factory=lambda: cycle([1.0, 1.01, 0.99, 1.0]))
@@ -64,6 +65,9 @@ class Pretended:
         self.clock.now += wall
         self.at += steps
         return Block(steps, self.at, wall, wall, (), 0, 0)
+
+    def catch_up(self, steps: int) -> None:
+        self.block(steps)
 
     def close(self) -> None:
         self.live = False
@@ -155,7 +159,11 @@ def test_the_side_behind_catches_up(clock: Clock) -> None:
     a.ready()
     a.at = 50
     assert race(a, b, StoppingRules(max_pairs=8)).same_steps  # type: ignore[arg-type]
-    a.at += 100_000
+    b.at += 50
+    a.ends_after = b.at + 1
+    found = race(a, b, StoppingRules(max_pairs=8))  # type: ignore[arg-type]
+    assert not found.same_steps, "it would come to its end first"
+    a.ends_after, a.at = 0, b.at + 100_000
     found = race(a, b, StoppingRules(max_pairs=8))  # type: ignore[arg-type]
     assert not found.same_steps, "that would take too long"
 

@@ -168,7 +168,7 @@ class _Race:
     def _stop(self) -> StopReason | None:
         """Why the race is over, if it is: the table of hotlap.trial.stopping, in its order."""
         rules, test = self.rules, self.test
-        if len(self.pairs) < rules.fewest_pairs:
+        if len(self.pairs) < min(rules.fewest_pairs, rules.max_pairs):
             return None
         if self._decided():
             return StopReason.DECIDED
@@ -261,8 +261,9 @@ class _Race:
         steps = ahead.at - behind.at
         if not (self.together and behind.at):
             return False
-        if steps and steps * behind.ready_pace().step < CATCH_UP_SECONDS:
-            behind.block(steps)
+        ends = behind.ends_after and ahead.at + self.steps > behind.ends_after
+        if steps and not ends and steps * behind.ready_pace().step < CATCH_UP_SECONDS:
+            behind.catch_up(steps)
         return behind.at == ahead.at
 
     def _block(self, side: Side) -> Block:

@@ -51,7 +51,8 @@ class Side:
 
     A command that fails is over: the failure is told, and the next use launches it afresh.
     `start_up` is the seconds that launching and settling took the last time, `threads` what torch
-    computes with, `passive_wait` whether they sleep while they wait for one another.
+    computes with, `passive_wait` whether they sleep while they wait for one another, `ends_after`
+    the steps that the program was seen to run before it ended (0: it was not).
     """
 
     setting: Setting
@@ -63,6 +64,7 @@ class Side:
     launches: int = 0
     start_up: float = 0.0
     threads: int = 0
+    ends_after: int = 0
     losses: list[float] = field(default_factory=list)
     peak: int = 0
     _settled: bool = False
@@ -144,13 +146,29 @@ class Side:
                 with self._over_if_it_fails():
                     block = self.trial.run(steps)
             except Ended:
-                self.close()
+                self._ended()
                 steps = steps // 2 if fresh else steps
                 continue
             self.trial.pause()
             self._note()
             return block
         raise TrialFailedError("the program ends before a step has been timed; let it train longer")
+
+    def catch_up(self, steps: int) -> None:
+        """Run so many steps untimed; a program that comes to its end on the way is over."""
+        assert self.trial is not None
+        try:
+            with self._over_if_it_fails():
+                self.trial.run(steps)
+        except Ended:
+            self._ended()
+        else:
+            self.trial.pause()
+            self._note()
+
+    def _ended(self) -> None:
+        self.ends_after = self.at
+        self.close()
 
     def _note(self) -> None:
         assert self.trial is not None
