@@ -15,7 +15,7 @@ from hotlap.trial.launch import Setting
 from hotlap.trial.race import RaceResult
 from hotlap.trial.side import Pace
 from hotlap.trial.stats import Estimate, Verdict
-from hotlap.tune import races, search, time_plan
+from hotlap.tune import races, search, state, time_plan
 from hotlap.tune.candidates import Wanted
 from hotlap.tune.result import OUT_OF_TIME, Status, TuneResult
 from hotlap.tune.state import TuneConfig
@@ -127,7 +127,7 @@ def fake_race(a: FakeSide, b: FakeSide, rules: Any, on_pair: Any) -> RaceResult:
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
     WORLD.__dict__.update(World().__dict__)
     clock = SimpleNamespace(monotonic=lambda: WORLD.now)
-    for module in (search, time_plan):
+    for module in (search, state, time_plan):
         monkeypatch.setattr(module, "time", clock)
     monkeypatch.setattr(races, "Side", FakeSide)
     monkeypatch.setattr(races, "race", fake_race)

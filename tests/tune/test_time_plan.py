@@ -62,7 +62,7 @@ def test_time_that_was_spent_is_gone(clock: Clock) -> None:
     assert found.left == pytest.approx(16.0)
     assert not found.allows_noise_floor
     assert found.allows_race()
-    clock.now += 11.0
+    clock.now += 15.0
     assert not found.allows_race()
     assert not found.allows_race(first=True)
 

@@ -171,6 +171,7 @@ def measure_noise_floor(state: TuneState) -> None:
     state.watcher.stage("A/A test: the plain script against itself")
     seconds, pairs = state.plan.noise_floor
     again = state.races.side({n: dict(v) for n, v in state.plain.setting.techniques.items()})
+    state.timed_start(again)
     found = state.races.race(state.plain, again, seconds, fewest_pairs=pairs)
     state.note_pairs(state.plain, again)
     state.noise = noise(state.plain.losses, again.losses)
@@ -258,13 +259,7 @@ def settle_row(state: TuneState, row: Outcome, side: Side) -> None:
 
 def raced(state: TuneState, row: Outcome, side: Side, remaining: int) -> Outcome:
     """The row with its race and its parity."""
-    begin = time.monotonic()
-    side.ready()
-    starting = time.monotonic() - begin
-    if "compiled" in dict(technique(row.technique).grants):
-        state.plan.compile_seconds = max(0.0, starting - state.plan.start_up)
-    else:
-        state.plan.started(starting)
+    state.timed_start(side, compiles="compiled" in dict(technique(row.technique).grants))
     k = state.races_run
     seconds = state.plan.race_seconds(remaining)
     found = state.races.race(

@@ -1,5 +1,6 @@
 """Where a search stands, and what follows from that for a candidate."""
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -65,6 +66,16 @@ class TuneState:
         """What became of a candidate is known."""
         self.result.record(row)
         self.watcher.row(row)
+
+    def timed_start(self, side: Side, *, compiles: bool = False) -> None:
+        """Bring a side to a steady pace; what that took goes into the plan."""
+        begin = time.monotonic()
+        side.ready()
+        seconds = time.monotonic() - begin
+        if compiles:
+            self.plan.compile_seconds = max(0.0, seconds - self.plan.start_up)
+        else:
+            self.plan.started(seconds)
 
     def note_pairs(self, a: Side, b: Side) -> None:
         """A race is over: what its pairs took goes into the plan."""
