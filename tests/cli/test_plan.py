@@ -42,6 +42,17 @@ def test_no_layout_is_possible_and_every_reason_is_said():
     assert "other reasons" not in result.output
 
 
+def test_an_impossible_request_says_which_rule_fails_and_what_works():
+    given = "--batch", "64", "--gpus", "8", "--tensor", "3", "llama3-8b"
+    text = invoke(*given)
+    assert text.return_value == 1
+    assert "tensor 3 does not divide 8 GPUs" in text.output
+    assert "nearest that works: --tensor" in text.output
+    document = json.loads(invoke("--json", *given).output)
+    assert document["impossible"] == "tensor 3 does not divide 8 GPUs"
+    assert document["nearest"]["layout"]["tensor"] in (2, 4)
+
+
 def test_json_and_the_emitted_layout_agree(tmp_path):
     target = tmp_path / "layout.toml"
     result = invoke("--batch", "512", "--gpus", "64", "--json", "--emit", str(target), "llama3-8b")

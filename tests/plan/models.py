@@ -128,3 +128,29 @@ def torchtitan_8b():
     for name, block in model.layers.items():
         model.layers[name] = Selective(block)
     return model
+
+
+def cnn():
+    model = nn.Sequential(
+        nn.Conv2d(3, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU(), nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(), nn.Linear(16, 10),
+    )  # fmt: skip
+    return model, (torch.zeros(1, 3, 32, 32),)
+
+
+def vit():
+    from transformers import ViTConfig, ViTForImageClassification
+
+    config = ViTConfig(
+        num_hidden_layers=2, hidden_size=64, num_attention_heads=4, intermediate_size=256
+    )
+    return ViTForImageClassification(config), (torch.zeros(1, 3, 224, 224),)
+
+
+def gpt2_with_inputs():
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    config = GPT2Config(
+        n_layer=3, n_embd=64, n_head=4, vocab_size=100, n_positions=64, use_cache=False
+    )
+    return GPT2LMHeadModel(config), (torch.zeros(1, 48, dtype=torch.int64),)

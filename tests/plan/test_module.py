@@ -60,6 +60,28 @@ def test_transformers_are_recognised_to_the_last_parameter(name):
     assert shape.layers == (4 if name == "gpt" else 3)
 
 
+def test_the_examples_sequence_is_planned_unless_another_is_asked_for():
+    pytest.importorskip("transformers")
+    assert read_module("models:gpt2_with_inputs", 0, Precision.MIXED).sequence == 48
+    assert read_module("models:gpt2_with_inputs", 24, Precision.MIXED).sequence == 24
+
+
+def test_a_vision_transformer_is_no_language_model():
+    pytest.importorskip("transformers")
+    module = read_module("models:vit", 0, Precision.MIXED)
+    assert isinstance(module, Module)
+    assert module.unit == "samples"
+
+
+@pytest.mark.parametrize("precision", list(Precision))
+def test_convolutions_are_planned_and_verified_at_every_precision(precision):
+    module = read_module("models:cnn", 0, precision)
+    plans = search(module, PRESETS["h100"].having(2), 16, precision)
+    for found in (next(p for p in plans.fitting if p.layout.ddp is ddp) for ddp in (True, False)):
+        verified = verify(module, found, 16)
+        assert verified.ranks, verified.problem
+
+
 @pytest.mark.parametrize("name", ["perceptron", pytest.param("images", marks=SLOW)])
 def test_others_are_planned_as_a_whole(name):
     module = read_module(f"models:{name}", 0, Precision.FP32)

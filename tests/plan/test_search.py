@@ -141,3 +141,25 @@ def test_wrong_configs_are_named(tmp_path, name, text, said):
         read_shape(str(path))
     with pytest.raises(UsageError, match="no model that is known"):
         read_shape(str(tmp_path / "missing"))
+
+
+@pytest.mark.parametrize(
+    ("only", "rule", "nearest"),
+    [
+        ({"tensor": 3}, "tensor 3 does not divide 8 GPUs", ("tensor", 4)),
+        ({"pipeline": 5}, "pipeline 5 does not divide 8 GPUs", ("pipeline", 4)),
+        ({"tensor": 2, "pipeline": 8}, "tensor 2 x pipeline 8 does not divide", ("pipeline", 4)),
+        ({"micro_batch": 3}, "micro-batch 3 is none of 1, 2, 4, 8", ("micro_batch", 4)),
+        ({"tensor": 8}, "tensor 8 does not divide the heads (12)", ("tensor", 4)),
+    ],
+)
+def test_an_impossible_request_names_its_rule_and_the_nearest_that_works(only, rule, nearest):
+    shape = replace(KNOWN["gpt2"], vocabulary=50304)
+    plans = search(shape, PRESETS["h100"], 64, only=only)
+    assert not plans.fitting
+    assert rule in plans.impossible
+    assert plans.nearest is not None
+    layout = plans.nearest.layout
+    assert getattr(layout, nearest[0]) == nearest[1]
+    assert layout.refusal(shape, PRESETS["h100"], 64) == ""
+    assert search(shape, PRESETS["h100"], 64).impossible == ""

@@ -53,6 +53,7 @@ def job(shape: Shape, layout: Layout, batch: int, stage: int) -> dict[str, Any]:
     if isinstance(shape, Module):
         return _of_function(shape, layout, spread, micro)
     sizes = {name: getattr(shape, name) for name in FIELDS}
+    sizes["head_dim"] = shape.head_width
     sizes |= {"kv_heads": shape.kv_heads or shape.heads, "ffn": shape.ffn_width, "tied": tied}
     return _of(layout, spread, micro) | {
         "sizes": sizes,

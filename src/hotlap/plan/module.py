@@ -94,7 +94,8 @@ def read_module(function: str, sequence: int, precision: Precision) -> Shape:
     (facts,) = ask([{"describe": function, "sequence": sequence, "dtype": dtype}])
     if "error" in facts:
         raise UsageError(str(facts["error"]))
-    found = next(_transformers(facts), None)
+    rows_are_tokens = bool(facts["sequence"])  # not those of a vision transformer
+    found = next(_transformers(facts), None) if rows_are_tokens else None
     if found is not None:
         return replace(found, sequence=facts["sequence"])
     return _module(function, facts)

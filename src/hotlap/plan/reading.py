@@ -10,27 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from hotlap.core.errors import UsageError
+from hotlap.plan.families import FAMILIES
 from hotlap.plan.shape import KNOWN, Shape
-
-_LLAMA = {
-    "num_hidden_layers": "layers",
-    "hidden_size": "hidden",
-    "num_attention_heads": "heads",
-    "num_key_value_heads": "kv_heads",
-    "intermediate_size": "ffn",
-    "vocab_size": "vocabulary",
-    "max_position_embeddings": "sequence",
-    "tie_word_embeddings": "tied",
-}
-_GPT2 = {
-    "n_layer": "layers",
-    "n_embd": "hidden",
-    "n_head": "heads",
-    "n_inner": "ffn",
-    "vocab_size": "vocabulary",
-    "n_positions": "sequence",
-}
-_PLAIN = {"llama", "mistral", "qwen2", "qwen3", "gemma", "phi3"}
 
 
 def read_shape(name: str) -> Shape:
@@ -96,26 +77,30 @@ def hugging_face(config: Mapping[str, Any], path: str) -> Shape:
         UsageError: of another kind of model, or a field is missing.
     """
     kind = config.get("model_type", "")
-    if kind == "gpt2":
-        return _made(_renamed(config, _GPT2), path)
-    if kind in _PLAIN:
-        given = _renamed(config, _LLAMA)
-        given = {"tied": False, **given, "gated": True, "bias": False, "positions": False}
-        return _made(given, path)
-    raise UsageError(
-        f"{path} is of the type {kind!r}, which is not known here",
-        "write layers, hidden, heads, vocabulary, sequence into a .toml file, or give "
-        "module:function that builds the model",
-    )
+    family = FAMILIES.get(kind)
+    if family is None:
+        raise UsageError(
+            f"{path} is of the type {kind!r}, which is not known here",
+            "write layers, hidden, heads, vocabulary, sequence into a .toml file, or give "
+            "module:function that builds the model",
+        )
+    sizes = {**family.defaults, **_renamed(config, family.names)}
+    _check(sizes, path)
+    return family.shape(config, sizes)
 
 
 def _renamed(config: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     return {
-        ours: config[theirs] for theirs, ours in names.items() if config.get(theirs) is not None
+        ours: config[theirs] for ours, theirs in names.items() if config.get(theirs) is not None
     }
 
 
 def _made(given: dict[str, Any], path: str) -> Shape:
+    _check(given, path)
+    return Shape(**given)
+
+
+def _check(given: Mapping[str, Any], path: str) -> None:
     kinds = {field.name: bool if field.type is bool else int for field in fields(Shape)}
     for name, value in given.items():
         if type(value) is not kinds[name]:
@@ -124,4 +109,3 @@ def _made(given: dict[str, Any], path: str) -> Shape:
     needed = [field.name for field in fields(Shape) if field.default is MISSING]
     if missing := [name for name in needed if name not in given]:
         raise UsageError(f"{path} lacks {', '.join(missing)}", f"it is to have {', '.join(needed)}")
-    return Shape(**given)

@@ -12,6 +12,9 @@ class Shape:
     `kv_heads`: key and value heads (0: as many as heads). `ffn`: width of the feed-forward layer
     (0: four times hidden). `gated`: a third feed-forward matrix (SwiGLU). `bias`: linear layers
     and norms have one. `positions`: learned positions. `tied`: the head shares the embedding.
+    `head_dim`: width of a head (0: hidden over heads). `layer_rest`, `head_rest`: parameters of a
+    layer that are no matrices, and of the final norm and the head's bias (-1: as `bias` says);
+    `beside`: others outside the layers.
     """
 
     layers: int
@@ -25,6 +28,10 @@ class Shape:
     bias: bool = True
     positions: bool = True
     tied: bool = True
+    head_dim: int = 0
+    layer_rest: int = -1
+    head_rest: int = -1
+    beside: int = 0
 
     def __post_init__(self) -> None:
         """Refuse what is no transformer.
@@ -35,13 +42,23 @@ class Shape:
         for name in ("layers", "hidden", "heads", "vocabulary", "sequence"):
             if getattr(self, name) < 1:
                 raise UsageError(f"{name} is {getattr(self, name)}; it must be at least 1")
-        if self.hidden % self.heads:
+        if self.hidden % self.heads and not self.head_dim:
             raise UsageError(f"{self.heads} heads do not divide a hidden size of {self.hidden}")
 
     @property
     def kv_width(self) -> int:
         """Columns of the key projection."""
-        return (self.kv_heads or self.heads) * (self.hidden // self.heads)
+        return (self.kv_heads or self.heads) * self.head_width
+
+    @property
+    def head_width(self) -> int:
+        """Columns of one head."""
+        return self.head_dim or self.hidden // self.heads
+
+    @property
+    def query_width(self) -> int:
+        """Columns of the query projection."""
+        return self.heads * self.head_width
 
     @property
     def ffn_width(self) -> int:
@@ -72,26 +89,30 @@ class Shape:
     @property
     def layer_matrices(self) -> int:
         """Weights of one layer's matrices."""
-        attention = self.hidden * (2 * self.hidden + 2 * self.kv_width)
+        attention = self.hidden * (2 * self.query_width + 2 * self.kv_width)
         return attention + self.hidden * self.ffn_width * (3 if self.gated else 2)
 
     @property
     def layer_parameters(self) -> int:
         """All parameters of one layer: matrices, biases, two norms."""
-        biases = 2 * self.hidden + 2 * self.kv_width + self.ffn_width + self.hidden
+        if self.layer_rest >= 0:
+            return self.layer_matrices + self.layer_rest
+        biases = self.query_width + 2 * self.kv_width + self.ffn_width + 2 * self.hidden
         norms = 2 * self.hidden * (2 if self.bias else 1)
         return self.layer_matrices + norms + (biases if self.bias else 0)
 
     @property
     def embedding_parameters(self) -> int:
-        """Token embedding, and learned positions."""
-        return self.hidden * (self.vocabulary + (self.sequence if self.positions else 0))
+        """Token embedding, learned positions, and what else is outside of layers and head."""
+        rows = self.vocabulary + (self.sequence if self.positions else 0)
+        return self.hidden * rows + self.beside
 
     @property
     def head_parameters(self) -> int:
         """Final norm, and the output matrix where it is not the embedding."""
         own = 0 if self.tied else self.vocabulary * self.hidden
-        return own + self.hidden * (2 if self.bias else 1)
+        norm = self.hidden * (2 if self.bias else 1)
+        return own + (self.head_rest if self.head_rest >= 0 else norm)
 
     @property
     def parameters(self) -> int:
@@ -106,7 +127,7 @@ class Shape:
 
     def attention_flops(self, rows: int) -> float:
         """The two products of the attention core, without the causal half."""
-        return 4.0 * rows * self.sequence**2 * self.hidden
+        return 4.0 * rows * self.sequence**2 * self.query_width
 
     def last_flops(self, rows: int) -> float:
         """A layer's last product."""
@@ -128,7 +149,8 @@ class Shape:
         """What a layer keeps on each of so many tensor ranks, with numbers of so many bytes."""
         tokens, h = rows * self.sequence, self.hidden
         feed = (4 if self.gated else 2) * self.ffn_width
-        width = 2 * h / ranks + 2 * h + (2 * h + 2 * self.kv_width + feed) / ranks
+        heads = 2 * self.query_width + 2 * self.kv_width
+        width = 2 * h / ranks + 2 * h + (heads + feed) / ranks
         scales = 4 * tokens * self.heads / ranks  # one number a token and head, of the softmax
         return number * tokens * width + scales
 

@@ -32,6 +32,7 @@ def show(out: Console, plans: Plans, shape: Shape, cluster: Cluster, batch: int)
         out.print(_table(plans.closest[:CLOSEST], shape.unit))
     else:
         out.print("no layout is possible", style="bold")
+        _nearest(out, plans)
     _left_out(out, plans, cluster)
     if not (plans.fitting or plans.closest):
         return
@@ -45,6 +46,18 @@ def show(out: Console, plans: Plans, shape: Shape, cluster: Cluster, batch: int)
         "only a run proves them",
         style="dim",
     )
+
+
+def _nearest(out: Console, plans: Plans) -> None:
+    """Which rule what was asked for breaks, and the nearest that works."""
+    if plans.impossible:
+        out.print(f"what was asked for breaks a rule: {plans.impossible}")
+    if plans.nearest is not None:
+        lay = plans.nearest.layout
+        out.print(
+            f"nearest that works: --tensor {lay.tensor} --pipeline {lay.pipeline} --shard "
+            f"{lay.shard} --micro-batch {lay.micro_batch} --recompute {lay.recompute}"
+        )
 
 
 def _table(plans: Sequence[Plan], unit: str) -> Table:

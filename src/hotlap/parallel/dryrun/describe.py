@@ -8,7 +8,7 @@ from torch import nn
 
 from hotlap.parallel.config import Parallelism
 from hotlap.parallel.dryrun.fake import dry_run
-from hotlap.parallel.dryrun.given import given, longest
+from hotlap.parallel.dryrun.given import given
 from hotlap.parallel.dryrun.job import Found, Job
 from hotlap.parallel.dryrun.source import Source
 
@@ -66,7 +66,7 @@ def describe(function: str, sequence: int, dtype: str) -> dict[str, Any]:
         one=runs[0],
         two=runs[1],
     )
-    return {**asdict(facts), "sequence": sequence or longest(model)}
+    return {**asdict(facts), "sequence": source.sequence}
 
 
 def _run(function: str, sequence: int, dtype: str, rows: int) -> Found:

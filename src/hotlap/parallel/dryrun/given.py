@@ -19,8 +19,9 @@ def given(name: str, sequence: int) -> Source:
     """Call `module:function` on the meta device.
 
     The function takes nothing and returns a module, or a module and a tuple of example inputs,
-    whose first dimension is the batch. A module alone is fed token ids of length `sequence`, or if
-    that is 0 of the length it is made for.
+    whose first dimension is the batch; of token ids among them the second is the sequence, which
+    `sequence` replaces where it is not 0. A module alone is fed token ids of length `sequence`, or
+    if that is 0 of the length it is made for.
 
     Raises:
         ValueError: it cannot be imported or called, or returns something else.
@@ -37,7 +38,20 @@ def given(name: str, sequence: int) -> Source:
             "inputs), with inputs a tuple of tensors, batch first"
         )
     words = vocabulary(model)
-    return Source(model, names(model), _inputs(example, sequence or longest(model)), _loss(words))
+    length = length_of(example)
+    inputs = _inputs(example, sequence or length or longest(model), length)
+    return Source(
+        model, names(model), inputs, _loss(words),
+        sequence=(sequence or length) if example is not None else sequence or longest(model),
+    )  # fmt: skip
+
+
+def length_of(example: Any) -> int:
+    """Tokens a sequence of example inputs; 0 where the first of them is no table of token ids."""
+    first = next(_tensors(example), None)
+    if first is None or first.is_floating_point() or first.is_complex() or first.dim() != 2:
+        return 0
+    return int(first.shape[1])
 
 
 def vocabulary(model: nn.Module) -> int:
@@ -85,10 +99,13 @@ def _last(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}{where}"
 
 
-def _inputs(example: Any, sequence: int) -> Any:
+def _inputs(example: Any, sequence: int, length: int) -> Any:
     if example is None:
         return lambda rows: (tokens(rows, sequence),)
-    shapes = [(tuple(t.shape[1:]), t.dtype) for t in _tensors(example)]
+    shapes = [
+        (tuple(sequence if n == length else n for n in t.shape[1:]), t.dtype)
+        for t in _tensors(example)
+    ]
     return lambda rows: tuple(torch.zeros(rows, *shape, dtype=kind) for shape, kind in shapes)
 
 

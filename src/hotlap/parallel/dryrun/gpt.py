@@ -66,12 +66,12 @@ class Attention(nn.Module):
 
     def __init__(self, sizes: Sizes) -> None:
         super().__init__()
-        self.head_dim = sizes.hidden // sizes.heads
-        keys = sizes.kv_heads * self.head_dim
-        self.q = nn.Linear(sizes.hidden, sizes.hidden, bias=sizes.bias)
+        self.head_dim = sizes.head_dim or sizes.hidden // sizes.heads
+        keys, queries = (n * self.head_dim for n in (sizes.kv_heads, sizes.heads))
+        self.q = nn.Linear(sizes.hidden, queries, bias=sizes.bias)
         self.k = nn.Linear(sizes.hidden, keys, bias=sizes.bias)
         self.v = nn.Linear(sizes.hidden, keys, bias=sizes.bias)
-        self.o = nn.Linear(sizes.hidden, sizes.hidden, bias=sizes.bias)
+        self.o = nn.Linear(queries, sizes.hidden, bias=sizes.bias)
 
     def forward(self, x: Tensor) -> Tensor:
         """(micro-batch, sequence, hidden) to the same; under tensor ranks, of this rank's heads."""

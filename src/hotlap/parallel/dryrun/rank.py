@@ -99,7 +99,7 @@ class Rank:
     def all_micro_batches(self) -> None:
         """Forward and backward of a step's micro-batches, without a pipeline."""
         for _ in range(self.job.micro_batches):
-            inputs = self.source.inputs(self.job.micro_batch)
+            inputs = self.inputs()
             loss = self.source.loss(self.spread.model(*inputs), inputs)
             loss.backward()  # type: ignore[no-untyped-call]
             del loss
@@ -107,11 +107,17 @@ class Rank:
 
     def one_micro_batch(self) -> None:
         """Forward and backward of one, so that what is set up at first use is no part of a step."""
-        inputs = self.source.inputs(self.job.micro_batch)
+        inputs = self.inputs()
         out = self.spread.model(*((self.passed(),) if self.job.stage else inputs))
         if self.job.stage == self.job.parallelism.stages - 1:
             out = self.source.loss(out, inputs)
         out.backward(torch.zeros_like(out))
+
+    def inputs(self) -> tuple[Tensor, ...]:
+        """A micro-batch, its floating-point tensors in the format of the parameters."""
+        dtype = getattr(torch, self.job.dtype)
+        given = self.source.inputs(self.job.micro_batch)
+        return tuple(t.to(dtype) if t.is_floating_point() else t for t in given)
 
     def _casts(self) -> Around:
         return torch.autocast("cpu", torch.bfloat16) if self.job.autocast else nullcontext()

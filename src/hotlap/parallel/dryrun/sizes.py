@@ -5,7 +5,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Sizes:
-    """What the model is made of, all given: `kv_heads` and `ffn` above 0."""
+    """What the model is made of, all given: `kv_heads` and `ffn` above 0.
+
+    `head_dim`: width of a head; 0: hidden over heads.
+    """
 
     layers: int
     hidden: int
@@ -18,3 +21,4 @@ class Sizes:
     bias: bool
     positions: bool
     tied: bool
+    head_dim: int = 0

@@ -18,7 +18,7 @@ class Source:
 
     `blocks`: names of the layers that repeat. `inputs`: positional arguments of the model for so
     many rows. `loss`: from the model's output and these inputs to a scalar. `plan`: the name of its
-    tensor-parallel plan, if it has one.
+    tensor-parallel plan, if it has one. `sequence`: tokens of a row; 0: its rows are no tokens.
     """
 
     model: nn.Module
@@ -26,6 +26,7 @@ class Source:
     inputs: Callable[[int], tuple[Tensor, ...]]
     loss: Callable[[Any, tuple[Tensor, ...]], Tensor]
     plan: str | None = None
+    sequence: int = 0
 
 
 def gpt(sizes: Sizes) -> Source:
