@@ -51,8 +51,8 @@ def test_what_the_error_of_a_bad_file_says_works(tmp_path):
     args = (tmp_path / "src", tmp_path / "s", "--shards", 6, "-q")
     said = str(run(*args).exception)
     assert said.startswith("class1/010.jpg: is a damaged JPEG")
-    assert said.endswith("to go on without it: --bad skip")
-    done = run(*args, "--bad", "skip")
+    assert said.endswith("to go on without it: --on-error skip")
+    done = run(*args, "--on-error", "skip")
     assert "119 samples" in done.output
     assert "1 left out or replaced" in done.output
     assert "left out: class1/010.jpg" in run("info", tmp_path / "s").output

@@ -41,9 +41,8 @@ class Verbs(click.Group):
 def pack() -> None:
     """Turn samples into one fast, checked dataset.
 
-    `hotlap pack SRC DST` packs an image folder (a folder for each class), WebDataset tars, Arrow or
-    Parquet tables, .npy/.npz/.pt tensors, or a token stream into the store DST. Its options:
-    `hotlap pack into --help`. A source named like a verb: `./info`.
+    `hotlap pack SRC DST` packs images, tables, arrays, text or tokens into the store DST; formats
+    and options: `hotlap pack into --help`. A source named like a verb: `./info`.
     """
 
 
@@ -65,10 +64,11 @@ def _resize(ctx: click.Context, param: click.Parameter, value: str | None) -> An
 @click.argument("target", type=PATH, metavar="DST")
 @click.option(
     "--profile",
-    type=click.Choice(["jpeg", "jpeg256", "raw", "tokens"]),
-    default="jpeg",
+    type=click.Choice(["auto", "jpeg", "jpeg256", "raw", "tokens", "records"]),
+    default="auto",
     show_default=True,
-    help="Images as they are, JPEGs of short side 256, decoded rows, or tokens.",
+    help="Images as they are, JPEGs of short side 256, decoded rows, tokens, or all fields as they "
+    "are; auto takes what fits the source.",
 )
 @click.option("--resize", callback=_resize, metavar="N|HxW", help="Short side, or both.")
 @click.option("--shuffle", is_flag=True, help="Store in random order.")
@@ -86,13 +86,27 @@ def _resize(ctx: click.Context, param: click.Parameter, value: str | None) -> An
 @click.option("--exif", is_flag=True, help="Turn images as their EXIF says.")
 @click.option("--lenient", is_flag=True, help="Keep files that can be decoded despite damage.")
 @click.option(
-    "--bad",
+    "--on-error",
     type=click.Choice(["raise", "skip", "replace"]),
     default="raise",
     show_default=True,
     help="What to do with a sample that cannot be read.",
 )
-@click.option("--bad-limit", default=0.01, show_default=True, help="Largest share of bad samples.")
+@click.option(
+    "--max-error-rate", default=0.01, show_default=True, help="Largest share of bad samples."
+)
+@click.option("--bad", hidden=True, help="Former name of --on-error.")
+@click.option("--bad-limit", type=float, hidden=True, help="Former name of --max-error-rate.")
+@click.option(
+    "--labels",
+    type=PATH,
+    metavar="FILE",
+    help="CSV, TSV or JSON lines with images and labels.",
+)
+@click.option("--label-column", metavar="FIELD", help="The field that is the label, or none.")
+@click.option("--split", metavar="NAME", help="Of a source that holds several, such as train.")
+@click.option("--drop", multiple=True, metavar="FIELD", help="A field to leave out (repeatable).")
+@click.option("--constant-label", is_flag=True, help="It is right that all labels are the same.")
 @click.option(
     "--dtype",
     type=click.Choice(["uint16", "uint32"]),
@@ -104,19 +118,40 @@ def _resize(ctx: click.Context, param: click.Parameter, value: str | None) -> An
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
 def into(
     source: Path, target: Path, workers: int | None, dtype: str, end: int | None, lenient: bool,
-    quiet: bool, **options: Any,
+    quiet: bool, labels: Path | None, **options: Any,
 ) -> None:  # fmt: skip
-    """Pack SRC into the store DST; after an interruption the same command goes on."""
+    """Pack SRC into the store DST; after an interruption the same command goes on.
+
+    SRC: a folder of images (a folder for each class, or with a table that names them), WebDataset
+    .tar, .parquet, .arrow, Hugging Face save_to_disk, .csv, .jsonl, .txt, HDF5, LMDB, TFRecord,
+    MDS, LitData, CIFAR and MNIST folders, .npy, .npz, .pt, or with --profile tokens .bin.
+    """
     with _said():
         from hotlap.data.pack import Settings
         from hotlap.data.pack import pack as run
-        from hotlap.data.pack.sources import source_of
+        from hotlap.data.pack.sources import outside, source_of
 
-        settings = Settings(strict=not lenient, **options)
-        found = source_of(source, settings.profile, dtype, end)
+        outside(source, target)
+        if labels is not None:
+            options["labels"] = str(labels)
+        settings = Settings(strict=not lenient, **_renamed(options))
+        found = source_of(source, settings.profile, dtype, end, how=settings)
         with _resumable(target), _progress(quiet) as told:
             store = run(found, target, settings, workers=workers, progress=told)
         _summary(store, found.kind)
+        for what in found.left_out:
+            click.echo(f"  left out: {what}")
+
+
+def _renamed(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options, with the values of former names under their present ones."""
+    for old, new in (("bad", "on_error"), ("bad_limit", "max_error_rate")):
+        value = options.pop(old)
+        if value is not None:
+            options[new] = value
+            names = [f"--{name.replace('_', '-')}" for name in (old, new)]
+            click.echo(f"{names[0]} is called {names[1]} now", err=True)
+    return options
 
 
 @pack.command()
@@ -264,7 +299,8 @@ def _bytes_read(store: "Store", quiet: bool) -> Iterator[Callable[[int], None] |
 
 
 def _summary(store: Any, kind: str) -> None:
-    size = sum(shard.bytes for shard in store.manifest.shards)
+    manifest = store.manifest
+    size = sum(shard.bytes for shard in (*manifest.shards, *manifest.extra))
     row = store.manifest.row
     shape = f", rows of {_dtype(row.dtype)} {' x '.join(map(str, row.shape))}" if row else ""
     shards = len(store.manifest.shards)
@@ -274,6 +310,10 @@ def _summary(store: Any, kind: str) -> None:
         f"{store.path}: {len(store):,} samples ({kind}), profile {store.profile}, "
         f"{_size(size)} in {shards} shard{'s' * (shards != 1)}{shape}{classes}{left}"
     )
+    fields = [*store.fields, *(f"{name} ({kind})" for name, kind in store.columns.items())]
+    if fields:
+        note = "" if "label" in store.field_names else "; none of them is the label"
+        click.echo(f"  fields: {', '.join(fields)}{note}")
 
 
 def _size(count: int) -> str:

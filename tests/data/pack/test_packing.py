@@ -83,7 +83,7 @@ def spoilt(tmp_path, bad):
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_bad_sample_is_named(tmp_path, workers):
     spoilt(tmp_path, [25])
-    with pytest.raises(PackError, match=r"^class1/005.jpg: is a damaged JPEG: .*--bad skip"):
+    with pytest.raises(PackError, match=r"^class1/005.jpg: is a damaged JPEG: .*--on-error skip"):
         pack(tmp_path / "src", tmp_path / "s", workers=workers, shards=4)
     with pytest.raises(StoreError, match="not packed to its end"):
         Store(tmp_path / "s")
@@ -92,7 +92,7 @@ def test_a_bad_sample_is_named(tmp_path, workers):
 @pytest.mark.parametrize("workers", [1, 3])
 def test_bad_samples_are_skipped_and_listed(tmp_path, workers):
     paths = spoilt(tmp_path, [3, 25])
-    options = {"workers": workers, "shards": 4, "bad": "skip", "bad_limit": 0.05}
+    options = {"workers": workers, "shards": 4, "on_error": "skip", "max_error_rate": 0.05}
     store = pack(tmp_path / "src", tmp_path / "s", **options)
     kept = [path.read_bytes() for i, path in enumerate(paths) if i not in {3, 25}]
     assert payloads(store) == kept
@@ -103,7 +103,12 @@ def test_bad_samples_are_replaced_by_the_same_others(tmp_path):
     paths = spoilt(tmp_path, [3])
     stores = [
         pack(
-            tmp_path / "src", tmp_path / f"s{w}", bad="replace", bad_limit=0.1, workers=w, shards=3
+            tmp_path / "src",
+            tmp_path / f"s{w}",
+            on_error="replace",
+            max_error_rate=0.1,
+            workers=w,
+            shards=3,
         )
         for w in (1, 2)
     ]
@@ -116,8 +121,8 @@ def test_bad_samples_are_replaced_by_the_same_others(tmp_path):
 def test_too_many_bad_samples_end_the_packing(tmp_path, workers):
     spoilt(tmp_path, [1, 2, 30])
     with pytest.raises(PackError, match="3 of 40 samples are bad, more than a share"):
-        pack(tmp_path / "src", tmp_path / "s", workers=workers, shards=1 + workers, bad="skip",
-             bad_limit=0.05)  # fmt: skip
+        pack(tmp_path / "src", tmp_path / "s", workers=workers, shards=1 + workers, on_error="skip",
+             max_error_rate=0.05)  # fmt: skip
 
 
 class InterruptError(Exception):
@@ -182,22 +187,23 @@ def test_before_a_shard_is_finished_other_settings_begin_anew(tmp_path):
 def test_after_a_bad_sample_the_packing_goes_on_as_the_error_says(tmp_path, policy):
     paths = folder(tmp_path / "src")
     paths[7].write_bytes(b"no image")
-    options = {"workers": 1, "shards": 4, "bad_limit": 0.1}
-    with pytest.raises(PackError, match="--bad skip"):
+    options = {"workers": 1, "shards": 4, "max_error_rate": 0.1}
+    with pytest.raises(PackError, match="--on-error skip"):
         pack(tmp_path / "src", tmp_path / "s", **options)
     states = []
-    store = pack(tmp_path / "src", tmp_path / "s", bad=policy, progress=states.append, **options)
+    options["on_error"] = policy
+    store = pack(tmp_path / "src", tmp_path / "s", progress=states.append, **options)
     assert states[-1].resumed == 6
-    assert store.digest == pack(tmp_path / "src", tmp_path / "t", bad=policy, **options).digest
+    assert store.digest == pack(tmp_path / "src", tmp_path / "t", **options).digest
 
 
 def test_finished_shards_do_not_become_strict_afterwards(tmp_path):
     paths = folder(tmp_path / "src")
     paths[1].write_bytes(b"no image")
-    options = {"workers": 1, "shards": 4, "bad_limit": 0.1}
-    stopped(tmp_path, 5, bad="skip", **options)
+    options = {"workers": 1, "shards": 4, "max_error_rate": 0.1}
+    stopped(tmp_path, 5, on_error="skip", **options)
     with pytest.raises(PackError, match="other policy for bad samples"):
-        pack(tmp_path / "src", tmp_path / "s", bad="raise", **options)
+        pack(tmp_path / "src", tmp_path / "s", on_error="raise", **options)
 
 
 class Slow(Arrays):
@@ -269,11 +275,11 @@ def test_two_packings_into_one_place_are_refused(tmp_path):
 
 def test_settings_and_sources_must_fit(tmp_path):
     for options, says in [
-        ({"profile": "zip"}, "profile is 'zip', should be one of jpeg, jpeg256"),
-        ({"bad": "hide"}, "bad is 'hide'"),
+        ({"profile": "zip"}, "profile is 'zip', should be one of auto, jpeg, jpeg256"),
+        ({"on_error": "hide"}, "on_error is 'hide'"),
         ({"shards": 0}, "shards is 0, should be 1 to 512"),
         ({"quality": 101}, "quality is 101"),
-        ({"bad_limit": 2}, "bad_limit is 2"),
+        ({"max_error_rate": 2}, "max_error_rate is 2"),
         ({"resize": 0}, "resize is 0"),
         ({"profile": "tokens"}, "the source is a tensors: profile tokens does not fit"),
     ]:

@@ -93,7 +93,7 @@ def test_npy_in_tar_becomes_rows(tmp_path):
     for i, array in enumerate(arrays):
         buffer = io.BytesIO()
         np.save(buffer, array)
-        members += [(f"{i}.npy", buffer.getvalue()), (f"{i}.cls", b"1")]
+        members += [(f"{i}.npy", buffer.getvalue()), (f"{i}.cls", b"%d" % i)]
     tarred(tmp_path / "x.tar", members)
     assert np.array_equal(rows(pack(tmp_path / "x.tar", tmp_path / "s", profile="raw")), arrays)
 

@@ -15,7 +15,7 @@ from hotlap.data.loader.encoded import EncodedReader
 from hotlap.data.loader.images import ImageReader, Images, PerImage, per_image
 from hotlap.data.loader.reading import Reader
 from hotlap.data.loader.stage import ToDevice
-from hotlap.data.loader.stores import RowReader
+from hotlap.data.loader.stores import RecordReader, RowReader
 from hotlap.data.store import Store
 from hotlap.data.transforms.base import Batched
 
@@ -37,7 +37,7 @@ def reader_of(
         return made
     if not isinstance(data, Store):
         return _of_dataset(data, collate, seed, on_error)
-    return _of_store(data, how, fields, decoder, seed, on_error)
+    return _of_store(data, how, fields, decoder, collate, seed, on_error)
 
 
 def _of_dataset(data: Any, collate: Collate | None, seed: int, on_error: str) -> Reader:
@@ -54,14 +54,19 @@ def _of_store(
     how: PerImage,
     fields: Sequence[str] | None,
     decoder: Decoder | DeviceDecoder,
+    collate: Collate | None,
     seed: int,
     on_error: str,
 ) -> Reader:
     names = tuple(fields) if fields is not None else ("label",) * ("label" in data.fields)
-    if missing := set(names) - set(data.fields):
-        raise ValueError(f"{data.path} has no field {sorted(missing)}, only {sorted(data.fields)}")
+    if missing := set(names) - set(data.field_names):
+        raise ValueError(
+            f"{data.path} has no field {sorted(missing)}, only {sorted(data.field_names)}"
+        )
     if data.profile == "tokens":
         raise ValueError(f"{data.path} holds tokens: Loader(TokenWindows(store, length), ...)")
+    if data.profile == "records":
+        return RecordReader(data, tuple(fields or ()), collate)
     if data.profile == "raw":
         return RowReader(data, names)
     if isinstance(decoder, DeviceDecoder):

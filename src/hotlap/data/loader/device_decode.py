@@ -13,6 +13,7 @@ from hotlap.data.loader.memory import Space
 from hotlap.data.loader.plan import Step
 from hotlap.data.loader.reading import Fetched
 from hotlap.data.loader.stores import shown
+from hotlap.data.nested import mapped
 from hotlap.data.order import Draws
 
 
@@ -44,7 +45,7 @@ class DeviceDecode:
         images = list(self._decoded(encoded, draws))
         replaced = self._complete(images, step, draws, encoded.fields)
         batch = self._batch([image for image in images if image is not None], step)
-        fields = (field.to(self._device, non_blocking=True) for field in encoded.fields)
+        fields = mapped(encoded.fields, lambda field: field.to(self._device, non_blocking=True))
         return Fetched(shown((batch, *fields)), (*fetched.replaced, *replaced))
 
     def _decoded(self, encoded: Encoded, draws: Draws) -> Iterator[torch.Tensor | None]:

@@ -31,7 +31,7 @@ class Encoded:
     lengths: torch.Tensor
     turns: torch.Tensor
     pixels: tuple[torch.Tensor, ...]
-    fields: tuple[torch.Tensor, ...]
+    fields: tuple[Any, ...]
 
 
 class EncodedReader(ImageReader):

@@ -190,7 +190,7 @@ class Images:
                 region = step.region(region, draws)  # type: ignore[attr-defined]
         return region
 
-    def fields_of(self, step: Step, ids: list[int], space: Space) -> list[torch.Tensor]:
+    def fields_of(self, step: Step, ids: list[int], space: Space) -> list[Any]:
         """Return the fields of the samples that a step was given in the end."""
         given = replace(step, ids=need("numpy").array(ids))
         return fields_of(self.store, self.fields, given, space)

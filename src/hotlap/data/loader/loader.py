@@ -37,7 +37,8 @@ class Loader:
 
     From a store come `images`, or `(images, labels)` where it has labels: uint8, or what
     `transform` makes of them, as (samples, channels, height, width) with channels last in memory.
-    From a dataset comes what `collate_fn` makes of its samples.
+    From a store of records come dictionaries of all fields, or what `collate_fn` makes of a list of
+    such dictionaries. From a dataset comes what `collate_fn` makes of its samples.
 
     Batches lie in memory that is used again once their last tensor is gone; those that are kept
     stay as they are.
@@ -56,7 +57,8 @@ class Loader:
         workers: processes; 0 reads in this one; None chooses by what the first batch took.
         threads: in each process that reads a store; None chooses.
         collate_fn: joins a dataset's samples.
-        fields: of the store's samples, given after the images.
+        fields: of the store's samples, given after the images; those of variable length (text,
+            JSON, arrays of several shapes) as lists.
         decoder: for encoded images; a `DeviceDecoder` has JPEGs decoded on `device`.
         on_error: "raise", or "replace" a sample that cannot be read by one that the seed picks.
         max_error_rate: the largest share of bad samples that is borne; `replaced` lists them.

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 
 from hotlap.data.errors import SampleError
+from hotlap.data.extras import need
 from hotlap.data.loader.memory import Space
 from hotlap.data.loader.plan import Step
 from hotlap.data.loader.reading import Fetched
@@ -14,6 +15,7 @@ from hotlap.data.store import Store
 
 ATTEMPTS = 16
 Read = Callable[[int], Any]
+Collate = Callable[[list[Any]], Any]
 
 
 class RowReader:
@@ -74,9 +76,78 @@ def instead(index: int, seed: int, count: int, allowed: bool, read: Read) -> tup
     raise SampleError(f"{first}; so are the {ATTEMPTS - 1} samples picked to replace it")
 
 
-def fields_of(store: Store, names: tuple[str, ...], step: Step, space: Space) -> list[torch.Tensor]:
-    """Return fields of a step's samples in `space`, each with the samples as its first axis."""
-    return [space.put(store.fields[name][step.ids]) for name in names]
+class RecordReader:
+    """Samples as dictionaries of all their fields (profile records), collated.
+
+    By default numbers, and arrays that are of one size in all samples, are joined to tensors; all
+    else to lists.
+    """
+
+    fills = light = changes = False
+    threads = True
+
+    def __init__(self, store: Store, fields: tuple[str, ...], collate: Collate | None) -> None:
+        self._store = store
+        self._fields = set(fields)
+        self._collate = collate or self._joined
+
+    def __len__(self) -> int:
+        return len(self._store)
+
+    def identity(self) -> str:
+        """Return the store's digest."""
+        return self._store.digest
+
+    def state(self) -> Any:
+        """Return nothing: a store does not change."""
+        return None
+
+    def ahead(self, step: Step) -> None:
+        """Do nothing: records are read one by one."""
+
+    def fetch(self, step: Step, space: Space) -> Fetched:
+        """Read and collate."""
+        del space
+        samples = [self._store.sample(index) for index in step.ids.tolist()]
+        if self._fields:
+            samples = [{k: v for k, v in each.items() if k in self._fields} for each in samples]
+        return Fetched(self._collate(samples))
+
+    def present(self, value: Any) -> Any:
+        """Leave it as it is."""
+        return value
+
+    def _joined(self, samples: list[dict[str, Any]]) -> dict[str, Any]:
+        return {
+            name: joined([sample[name] for sample in samples], self._store.is_uniform(name))
+            for name in samples[0]
+        }
+
+
+def joined(values: list[Any], uniform: bool) -> Any:
+    """Join the values of a field: to a tensor where all samples are of one size, else to a list."""
+    numpy = need("numpy")
+    if uniform and len({numpy.shape(value) for value in values}) == 1:
+        return torch.from_numpy(numpy.stack(values))
+    return [
+        torch.from_numpy(value.copy()) if isinstance(value, numpy.ndarray) else value
+        for value in values
+    ]
+
+
+def fields_of(store: Store, names: tuple[str, ...], step: Step, space: Space) -> list[Any]:
+    """Return fields of a step's samples, each with the samples as its first axis.
+
+    Those of a fixed shape are tensors in `space`; those of variable length are lists.
+    """
+    return [
+        space.put(store.fields[name][step.ids])
+        if name in store.fields
+        else joined(
+            [store.value(index, name) for index in step.ids.tolist()], store.is_uniform(name)
+        )
+        for name in names
+    ]
 
 
 def shown(value: Any) -> Any:

@@ -30,6 +30,8 @@ class Encoder:
 
         """
         profile = self._settings.profile
+        if profile == "records":
+            return b""
         if profile == "tokens":
             return sample.data
         return self._row(sample) if profile == "raw" else self._jpeg(sample)

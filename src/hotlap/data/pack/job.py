@@ -35,7 +35,7 @@ class Job:
 
     def _shard(self, shard: int, encode: Encoder, told: Told) -> None:
         start, end = self.cuts[shard], self.cuts[shard + 1]
-        with ShardWriter(self.folder, shard) as writer:
+        with ShardWriter(self.folder, shard, self.source.columns) as writer:
             for index in self.order[start:end].tolist():
                 before = len(writer.skipped)
                 size = self._add(writer, encode, index)
@@ -44,17 +44,18 @@ class Job:
     def _add(self, writer: ShardWriter, encode: Encoder, index: int) -> int:
         try:
             sample, payload = self._read(encode, index)
+            writer.add(payload, sample.name, sample.fields)
         except _Bad as error:
             why = _reason(error, self.source.name(index))
-            if self.settings.bad == "raise":
+            if self.settings.on_error == "raise":
                 raise PackError(
-                    f"{self.source.name(index)}: {why}; to go on without it: --bad skip"
+                    f"{self.source.name(index)}: {why}; to go on without it: --on-error skip"
                 ) from None
             writer.skipped.append((self.source.name(index), why))
-            if self.settings.bad == "skip":
+            if self.settings.on_error == "skip":
                 return 0
             sample, payload = self._instead(encode, index)
-        writer.add(payload, sample.name, sample.fields)
+            writer.add(payload, sample.name, sample.fields)
         return int(getattr(payload, "nbytes", 0) or len(payload))
 
     def _read(self, encode: Encoder, index: int) -> tuple[Sample, Any]:

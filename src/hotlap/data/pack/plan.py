@@ -14,10 +14,14 @@ from hotlap.data.store.files import write_whole
 NAME = "plan.json"
 SPOOL = "table.arrow"
 PER_SHARD = 1000
-_FREE = {"bad", "bad_limit", "shards", "strict"}
-_STRICTEST = {"bad": "raise", "strict": True}
+_FREE = {"on_error", "max_error_rate", "shards", "strict", "constant_label"}
+_STRICTEST = {"on_error": "raise", "strict": True}
 """What finished shards were packed with stays true when a later start is less strict."""
-_WORDS = {"bad": "policy for bad samples", "strict": "strictness", "shards": "number of shards"}
+_WORDS = {
+    "on_error": "policy for bad samples",
+    "strict": "strictness",
+    "shards": "number of shards",
+}
 
 
 def shards_of(source: Source, settings: Settings, folder: Path) -> int:
@@ -58,7 +62,7 @@ def _plan(source: Source, settings: Settings) -> dict[str, Any]:
         "source": source.identity(),
         "samples": len(source),
         "shards": min(settings.shards or usual, max(len(source), 1)),
-        "bad": settings.bad,
+        "on_error": settings.on_error,
         "strict": settings.strict,
     }
 

@@ -4,7 +4,7 @@ import fcntl
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,8 @@ from hotlap.data.extras import need
 from hotlap.data.order import permutation
 from hotlap.data.pack import plan
 from hotlap.data.pack.job import Job
-from hotlap.data.pack.settings import Settings
-from hotlap.data.pack.sources import Source, source_of
+from hotlap.data.pack.settings import Settings, renamed
+from hotlap.data.pack.sources import MapDataset, Source, outside, source_of
 from hotlap.data.pack.worker_pool import WorkerPool
 from hotlap.data.store import Store, shard
 from hotlap.data.store.files import room
@@ -36,7 +36,7 @@ Progress = Callable[[State], None]
 
 
 def pack(
-    source: Source | str | Path,
+    source: Any,
     target: str | Path,
     settings: Settings | None = None,
     *,
@@ -50,7 +50,8 @@ def pack(
     `target.partial`, are kept. Only a whole store ever appears under `target`.
 
     Args:
-        source: a path (see `source_of`), or a `Source`, such as `Arrays({"x": x, "y": y})`.
+        source: a path (see `source_of`), a map-style dataset, or a `Source`, such as
+            `Arrays({"x": x, "y": y})`.
         target: must not exist yet.
         settings: how samples are kept; or give its fields as `options`.
         workers: processes; by default one for each core.
@@ -62,9 +63,14 @@ def pack(
 
     """
     target = Path(target)
-    settings = settings or Settings(**options)
+    settings = settings or Settings(**renamed(options))
     if isinstance(source, str | Path):
-        source = source_of(Path(source), settings.profile)
+        outside(Path(source), target)
+        source = source_of(Path(source), settings.profile, how=settings)
+    elif not hasattr(source, "identity"):
+        source = MapDataset(source, settings)
+    if settings.profile == "auto":
+        settings = replace(settings, profile=source.profile)
     _check(source, target, settings)
     folder = partial_of(target)
     with room(folder):
@@ -74,9 +80,16 @@ def pack(
         _pack(source, settings, folder, shards, workers or len(os.sched_getaffinity(0)), progress)
         plan.clear(folder)
         about = settings.document() | source.about() | {"source": source.kind, "shards": shards}
-        tables = source.tables()
+        if not settings.constant_label:
+            _labels_differ(folder, shards)
         publish(
-            target, shards, settings.profile, classes=source.classes, settings=about, extra=tables
+            target,
+            shards,
+            settings.profile,
+            classes=source.classes,
+            settings=about,
+            extra=source.tables(),
+            columns=source.columns,
         )
     return Store(target)
 
@@ -89,6 +102,25 @@ def _check(source: Source, target: Path, settings: Settings) -> None:
         raise PackError(f"the source is a {source.kind}: profile {settings.profile} does not fit")
     if tokens and (settings.shuffle or settings.resize):
         raise PackError("a token stream is kept in order: no shuffle, no resize")
+
+
+def _labels_differ(folder: Path, shards: int) -> None:
+    """Ask where all samples have one label: it is seldom what was meant.
+
+    Raises:
+        PackError: they do; the shards stay, so that the same command with the answer ends at once.
+
+    """
+    numpy = need("numpy")
+    parts = filter(None, (shard.load(folder, index) for index in range(shards)))
+    held = [part.tables["field.label"] for part in parts if "field.label" in part.tables]
+    labels = numpy.concatenate(held) if held else numpy.empty(0)
+    if len(labels) > 1 and (labels == labels[0]).all():
+        raise PackError(
+            f"all {len(labels):,} samples have the label {labels[0]}. Where the labels lie in a "
+            "file: --labels FILE; in another field: --label-column NAME; where this is right, give "
+            "the same command with --constant-label: what is packed stays"
+        )
 
 
 @contextmanager
@@ -118,7 +150,7 @@ def _pack(
     order = permutation(count, settings.seed, 0) if settings.shuffle else numpy.arange(count)
     cuts = [count * index // shards for index in range(shards + 1)]
     finished = {index: shard.load(folder, index) for index in range(shards)}
-    tally = _Tally(count, settings.bad_limit, progress)
+    tally = _Tally(count, settings.max_error_rate, progress)
     for index, part in finished.items():
         if part is not None:
             tally.resume(cuts[index + 1] - cuts[index], part.bytes, len(part.skipped))
@@ -157,7 +189,7 @@ class _Tally:
         if bad > self._limit * total:
             raise PackError(
                 f"{bad} of {total} samples are bad, more than a share of {self._limit:g}: look at "
-                "the source, or raise --bad-limit"
+                "the source, or raise --max-error-rate"
             )
         if self._progress:
             self._progress(self._state)

@@ -1,5 +1,7 @@
 """What a packing is to do."""
 
+import warnings
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -15,9 +17,10 @@ class Settings:
     """How samples are kept.
 
     Args:
-        profile: "jpeg" keeps image files as they are; "jpeg256" keeps them as JPEGs with a short
-            side of 256 at most; "raw" decodes them to uint8 rows, and keeps tensors as they are;
-            "tokens" keeps a token stream.
+        profile: "auto" takes the one that fits the source. "jpeg" keeps image files as they are;
+            "jpeg256" keeps them as JPEGs with a short side of 256 at most; "raw" decodes them to
+            uint8 rows, and keeps tensors as they are; "tokens" keeps a token stream; "records"
+            keeps all fields as they are, without one of them as the data.
         resize: short side N (profile raw also crops the middle N x N), or (height, width). For
             jpeg256 it replaces the 256; smaller images are not enlarged in the JPEG profiles.
         shuffle: store samples in random order, so that reading in order is reading at random.
@@ -28,13 +31,18 @@ class Settings:
         decoder: simplejpeg, opencv, pil, or auto.
         exif: turn images as their EXIF orientation says.
         strict: damaged data inside a file is an error (see `Decoder`).
-        bad: what to do with a sample that cannot be read: "raise", "skip", or "replace" it by
+        on_error: what to do with a sample that cannot be read: "raise", "skip", or "replace" it by
             another one that the seed picks.
-        bad_limit: the largest share of samples that may be bad.
+        max_error_rate: the largest share of samples that may be bad.
+        label_column: the field that is the label; "none" keeps the source without one.
+        labels: a CSV, TSV or JSON-lines file that says of each image what it is.
+        split: the part of a source that holds several, such as "train".
+        drop: fields to leave out.
+        constant_label: all samples may have the same label.
 
     """
 
-    profile: str = "jpeg"
+    profile: str = "auto"
     resize: int | tuple[int, int] | None = None
     shuffle: bool = False
     seed: int = 0
@@ -43,18 +51,25 @@ class Settings:
     decoder: str = "auto"
     exif: bool = False
     strict: bool = True
-    bad: str = "raise"
-    bad_limit: float = 0.01
+    on_error: str = "raise"
+    max_error_rate: float = 0.01
+    label_column: str | None = None
+    labels: str | None = None
+    split: str | None = None
+    drop: tuple[str, ...] = ()
+    constant_label: bool = False
 
     def __post_init__(self) -> None:
-        _one_of("profile", self.profile, PROFILES)
-        _one_of("bad", self.bad, POLICIES)
+        _one_of("profile", self.profile, ("auto", *PROFILES))
+        _one_of("on_error", self.on_error, POLICIES)
         if self.shards is not None and not 1 <= self.shards <= MOST_SHARDS:
             raise PackError(f"shards is {self.shards}, should be 1 to {MOST_SHARDS}")
         if not 1 <= self.quality <= 100:
             raise PackError(f"quality is {self.quality}, should be 1 to 100")
-        if not 0 <= self.bad_limit <= 1:
-            raise PackError(f"bad_limit is {self.bad_limit}, should be a share from 0 to 1")
+        if not 0 <= self.max_error_rate <= 1:
+            raise PackError(
+                f"max_error_rate is {self.max_error_rate}, should be a share from 0 to 1"
+            )
         if self.resize is not None and min(_sides(self.resize)) < 1:
             raise PackError(f"resize is {self.resize}, should be at least 1")
 
@@ -70,3 +85,12 @@ def _one_of(name: str, value: str, known: tuple[str, ...]) -> None:
 
 def _sides(resize: int | tuple[int, int]) -> tuple[int, ...]:
     return resize if isinstance(resize, tuple) else (resize,)
+
+
+def renamed(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options under their present names; the former ones are deprecated."""
+    names = {"bad": "on_error", "bad_limit": "max_error_rate"}
+    for old in names.keys() & options.keys():
+        message = f"{old}= is called {names[old]}= now"
+        warnings.warn(message, DeprecationWarning, stacklevel=3)
+    return {names.get(name, name): value for name, value in options.items()}

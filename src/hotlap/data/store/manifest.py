@@ -11,7 +11,7 @@ from hotlap.data.errors import StoreError
 FORMAT = "hotlap-store"
 VERSION = 1
 NAME = "manifest.json"
-PROFILES = ("jpeg", "jpeg256", "raw", "tokens")
+PROFILES = ("jpeg", "jpeg256", "raw", "tokens", "records")
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,10 @@ class Manifest:
 
     `tables` always has `length` (bytes, int64), `check` (xxh3-64 of each payload, uint64),
     `name_end` (int64) and `names` (UTF-8); further tables are fields of the samples, `field.label`
-    among them. `settings` are those of packing. `skipped` names what was left out, and why.
+    among them. `columns` are the fields of variable length, with their kinds (`values.KINDS`): they
+    lie in `extra`, end to end for each sample, of which `part.NAME` gives the lengths (int64) and
+    `extra_check` the checksum. `settings` are those of packing. `skipped` names what was left out,
+    and why.
     """
 
     profile: str
@@ -63,6 +66,8 @@ class Manifest:
     classes: tuple[str, ...] = ()
     settings: dict[str, Any] = field(default_factory=dict)
     skipped: tuple[tuple[str, str], ...] = ()
+    columns: dict[str, str] = field(default_factory=dict)
+    extra: tuple[Shard, ...] = ()
 
     def document(self) -> dict[str, Any]:
         """Return it as JSON, the digest included."""
@@ -134,6 +139,8 @@ def _manifest(document: dict[str, Any]) -> Manifest:
         classes=tuple(document["classes"]),
         settings=document["settings"],
         skipped=tuple((name, why) for name, why in document["skipped"]),
+        columns=document.get("columns", {}),
+        extra=tuple(Shard(**shard) for shard in document.get("extra", ())),
     )
 
 

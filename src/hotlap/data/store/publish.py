@@ -1,9 +1,10 @@
 """Join finished shards to a store, and let it appear in one step."""
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from hotlap.common.disk import sync_folder
 from hotlap.data.errors import PackError
@@ -28,6 +29,7 @@ def publish(
     classes: Sequence[str] = (),
     settings: dict[str, Any] | None = None,
     extra: dict[str, Any] | None = None,
+    columns: Mapping[str, str] | None = None,
 ) -> Manifest:
     """Write tables and manifest into the partial folder and rename it to `target`.
 
@@ -38,6 +40,7 @@ def publish(
         classes: names of the classes.
         settings: what the store was packed with.
         extra: further tables, by name, as arrays.
+        columns: kinds of the fields of variable length, by name.
 
     """
     folder = partial_of(target)
@@ -55,6 +58,12 @@ def publish(
         classes=tuple(classes),
         settings=settings or {},
         skipped=tuple(entry for part in parts for entry in part.skipped)[:KEEP_REASONS],
+        columns=dict(columns or {}),
+        extra=tuple(
+            Shard(shard.extra_name(index), part.extra_bytes, part.samples)
+            for index, part in enumerate(parts)
+            if columns
+        ),
     )
     write_whole(folder / manifest.NAME, found.text().encode())
     shard.drop_sidecars(folder)
@@ -93,7 +102,7 @@ def _row(parts: list[shard.Written]) -> Row | None:
 
 def _write(folder: Path, name: str, array: Any) -> Table:
     data = array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
-    file = f"{name}.tab"
+    file = f"{quote(name, safe=' ')}.tab"  # a column's name may hold a slash
     write_whole(folder / file, data)
     return Table(file, array.dtype.newbyteorder("<").str, tuple(array.shape), check.text(data))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from hotlap.data.errors import StoreError
 from hotlap.data.extras import need
-from hotlap.data.store import check, manifest
+from hotlap.data.store import check, manifest, values
 from hotlap.data.store.manifest import Table
 from hotlap.data.store.mapped import Mapped
 from hotlap.data.store.record_index import RecordIndex
@@ -47,6 +47,10 @@ class Store:
             for name in self.manifest.tables
             if name.startswith("field.")
         }
+        self.columns = dict(self.manifest.columns)
+        self._open_columns()
+        self._table("names")  # compared, and not kept: names stay on the disk
+        self._table("name_end")
         self._trusted = self._np.zeros(len(self), bool)
         self._unread = True
         self._name_end: Any = None
@@ -88,6 +92,77 @@ class Store:
         data = os.pread(handle, length, at)
         self._compare(index, data)
         return data
+
+    def value(self, index: int, name: str) -> Any:
+        """Return one field of one sample, checked.
+
+        Returns:
+            A number or an array; of a column of variable length a str, bytes, array, what the
+            JSON held, or None where the source had no value.
+
+        Raises:
+            KeyError: there is no such field.
+
+        """
+        if name in self.columns:
+            return self._values(index)[name]
+        if name not in self.fields:
+            raise KeyError(f"{self.path} has no field {name!r}, only {self.field_names}")
+        return self.fields[name][index]
+
+    def sample(self, index: int) -> dict[str, Any]:
+        """Return all fields of one sample by name; with `data`, its payload, where it has one."""
+        found: dict[str, Any] = {}
+        if self.profile != "records":
+            data = self.payload(index)
+            row = self.manifest.row
+            found["data"] = (
+                data if row is None else self._np.frombuffer(data, row.dtype).reshape(row.shape)
+            )
+        found |= {name: table[index] for name, table in self.fields.items()}
+        return found | (self._values(index) if self.columns else {})
+
+    @property
+    def field_names(self) -> list[str]:
+        """Names of all fields: those of a fixed shape, then those of variable length."""
+        return [*self.fields, *self.columns]
+
+    def is_uniform(self, name: str) -> bool:
+        """Whether a field is a number, or an array of the same size in all samples."""
+        if name not in self.columns:
+            return True
+        lengths = self._parts[:, list(self.columns).index(name)]
+        return self.columns[name] == "array" and bool((lengths == lengths[:1]).all())
+
+    def _open_columns(self) -> None:
+        if not self.columns:
+            return
+        parts = [self._table(f"part.{name}") for name in self.columns]
+        self._parts = self._np.stack(parts, axis=1)
+        for shard in self.manifest.extra:
+            self._must_have(shard.file, shard.bytes)
+        lengths = self._parts.clip(0).sum(axis=1)
+        self._extra = RecordIndex(self.path, self.manifest.extra, lengths)
+        self._extra_checks = self._table("extra_check")
+
+    def _values(self, index: int) -> dict[str, Any]:
+        """Return the values of variable length of one sample."""
+        handle, at, length = self._extra.one(index)
+        data = os.pread(handle, length, at)
+        if len(data) != length:
+            raise StoreError(self._cut(index))
+        if check.of(data) != int(self._extra_checks[index]):
+            raise StoreError(self._altered(index))
+        found: dict[str, Any] = {}
+        start = 0
+        for (name, kind), size in zip(
+            self.columns.items(), self._parts[index].tolist(), strict=True
+        ):
+            found[name] = None
+            if size != values.ABSENT:
+                found[name] = values.decode(kind, data[start : start + size])
+                start += size
+        return found
 
     def rows_into(self, indices: Any, out: Any) -> None:
         """Read the rows of some indices, a sequence or an array, into `out`.
@@ -138,7 +213,6 @@ class Store:
         """Return where a sample came from: its path in the source."""
         if self._name_end is None:
             self._name_end = self._table("name_end")
-            self._table("names")
         start = int(self._name_end[index - 1]) if index else 0
         with (self.path / self.manifest.tables["names"].file).open("rb") as file:
             file.seek(start)
@@ -159,6 +233,8 @@ class Store:
         for index in range(len(self)):
             try:
                 self.payload(index)
+                if self.columns:
+                    self._values(index)
             except StoreError as error:
                 wrong.append(str(error))
             if progress:
@@ -169,10 +245,13 @@ class Store:
         if len(data) != self.length(index):
             raise StoreError(self._cut(index))
         if check.of(data) != int(self._checks[index]):
-            raise StoreError(
-                f"sample {index} ({self._origin(index)}) of {self.path} was altered after packing: "
-                "its checksum differs"
-            )
+            raise StoreError(self._altered(index))
+
+    def _altered(self, index: int) -> str:
+        return (
+            f"sample {index} ({self._origin(index)}) of {self.path} was altered after packing: "
+            "its checksum differs"
+        )
 
     def _cut(self, index: int) -> str:
         return f"sample {index} ({self._origin(index)}) of {self.path} is cut short: pack again"

@@ -12,7 +12,7 @@ from typing import Any
 
 from hotlap.data.errors import PackError
 from hotlap.data.extras import need
-from hotlap.data.store import check
+from hotlap.data.store import check, values
 from hotlap.data.store.files import room, write_whole
 
 BUFFER = 4 << 20  # large writes lie in larger pieces of the page cache, which are read faster
@@ -21,6 +21,11 @@ BUFFER = 4 << 20  # large writes lie in larger pieces of the page cache, which a
 def file_name(index: int) -> str:
     """Return a shard's file name."""
     return f"shard-{index:05d}.bin"
+
+
+def extra_name(index: int) -> str:
+    """Return the name of the file with a shard's values of variable length."""
+    return f"shard-{index:05d}.extra.bin"
 
 
 @dataclass
@@ -41,6 +46,12 @@ class Written:
         """Bytes of payload."""
         return int(self.tables["length"].sum())
 
+    @property
+    def extra_bytes(self) -> int:
+        """Bytes of values of variable length."""
+        parts = (table for name, table in self.tables.items() if name.startswith("part."))
+        return sum(int(table.clip(0).sum()) for table in parts)
+
 
 class ShardWriter:
     """Appends payloads to one shard; a context manager.
@@ -49,8 +60,12 @@ class ShardWriter:
     counts, and a later packing begins the shard anew.
     """
 
-    def __init__(self, folder: Path, index: int) -> None:
+    def __init__(self, folder: Path, index: int, columns: Mapping[str, str] | None = None) -> None:
         self._path = folder / file_name(index)
+        self._extra_path = folder / extra_name(index)
+        self._columns = columns or {}
+        self._parts: list[list[int]] = []
+        self._extra_checks: list[int] = []
         self._lengths: list[int] = []
         self._checks: list[int] = []
         self._names: list[bytes] = []
@@ -61,18 +76,31 @@ class ShardWriter:
     def __enter__(self) -> "ShardWriter":
         with room(self._path):
             self._file = self._path.open("wb", buffering=BUFFER)
+            if self._columns:
+                self._extra = self._extra_path.open("wb", buffering=BUFFER)
         return self
 
     def add(self, payload: Any, name: str, fields: Mapping[str, Any]) -> None:
-        """Append one sample: bytes, or an array (all of one shape and dtype)."""
+        """Append one sample: bytes, or an array (all of one shape and dtype); and its fields.
+
+        Raises:
+            SampleError: a field is not of the kind that its column has.
+
+        """
+        extra, lengths = values.joined(self._columns, fields)
         if hasattr(payload, "dtype"):
             payload = self._flat(payload, name)
         with room(self._path):
             self._file.write(payload)
+            if self._columns:
+                self._extra.write(extra)
         self._lengths.append(len(payload))
         self._checks.append(check.of(payload))
         self._names.append(name.encode("utf-8", "surrogateescape"))
-        self._add_fields(fields, name)
+        if self._columns:
+            self._parts.append(lengths)
+            self._extra_checks.append(check.of(extra))
+        self._add_fields({k: v for k, v in fields.items() if k not in self._columns}, name)
 
     def _flat(self, array: Any, name: str) -> Any:
         row = (array.dtype.newbyteorder("<").str, tuple(array.shape))
@@ -97,18 +125,24 @@ class ShardWriter:
         for key, value in fields.items():
             self._fields[key].append(value)
 
+    def _files(self) -> list[Any]:
+        return [self._file, self._extra] if self._columns else [self._file]
+
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
     ) -> None:
         if error is not None:
             with suppress(OSError):  # a full disk fails again on closing
-                self._file.close()
+                for file in self._files():
+                    file.close()
             self._path.unlink(missing_ok=True)
+            self._extra_path.unlink(missing_ok=True)
             return
         with room(self._path):
-            self._file.flush()
-            os.fsync(self._file.fileno())
-            self._file.close()
+            for file in self._files():
+                file.flush()
+                os.fsync(file.fileno())
+                file.close()
         _save(self._path, self._written())
 
     def _written(self) -> Written:
@@ -121,14 +155,29 @@ class ShardWriter:
             "name_end": numpy.cumsum([len(name) for name in self._names], dtype="<i8"),
         }
         tables |= {f"field.{key}": _column(key, values) for key, values in self._fields.items()}
+        if self._columns:
+            parts = numpy.array(self._parts, "<i8").reshape(-1, len(self._columns))
+            named = enumerate(self._columns)
+            tables |= {f"part.{key}": numpy.ascontiguousarray(parts[:, at]) for at, key in named}
+            tables["extra_check"] = numpy.array(self._extra_checks, "<u8")
         return Written(tables, self._row, self.skipped)
 
 
-def _column(key: str, values: list[Any]) -> Any:
-    column = need("numpy").asarray(values)
-    if column.dtype.kind not in "biuf":
+def _column(key: str, entries: list[Any]) -> Any:
+    try:
+        column = need("numpy").asarray(entries)
+    except ValueError:  # arrays of several shapes
+        raise PackError(f"the field {key} has values of several shapes") from None
+    if column.dtype.kind not in "biufc":
         raise PackError(f"the field {key} is {column.dtype}: fields are numbers of a fixed shape")
+    if column.dtype.kind == "f" and any(_rounded(entry) for entry in entries):
+        raise PackError(f"the field {key} mixes floats and integers above 2**53: some would change")
     return column.astype(column.dtype.newbyteorder("<"), copy=False)
+
+
+def _rounded(entry: Any) -> bool:
+    """Whether a number would be another one as a float64."""
+    return type(entry) is int and int(float(entry)) != entry
 
 
 def _save(shard: Path, written: Written) -> None:
@@ -149,9 +198,11 @@ def load(folder: Path, index: int) -> Written | None:
     about = json.loads(str(tables.pop("about")))
     row = (about["row"][0], tuple(about["row"][1])) if about["row"] else None
     written = Written(tables, row, [(name, why) for name, why in about["skipped"]])
-    if not shard.exists() or shard.stat().st_size != written.bytes:
-        return None
-    return written
+    sizes = [(shard, written.bytes)]
+    if "extra_check" in tables:
+        sizes.append((folder / extra_name(index), written.extra_bytes))
+    whole = all(path.exists() and path.stat().st_size == size for path, size in sizes)
+    return written if whole else None
 
 
 def drop_sidecars(folder: Path) -> None:

@@ -96,7 +96,7 @@ def _packed(taken: Taken, how: dict[str, Any], folder: Path) -> Any:
         "resize": tuple(side) if isinstance(side, list) else side,
     }
     return load("hotlap.data.pack:pack")(
-        source, folder / "store", workers=1, bad="skip", bad_limit=1.0, **settings
+        source, folder / "store", workers=1, on_error="skip", max_error_rate=1.0, **settings
     )
 
 

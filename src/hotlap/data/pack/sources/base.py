@@ -1,19 +1,26 @@
 """What a source offers to packing."""
 
 import hashlib
-from collections.abc import Iterable, Mapping
+import os
+import stat
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 IMAGES = frozenset(
     ".jpg .jpeg .jpe .png .bmp .webp .gif .tif .tiff .ppm .pgm .jp2 .avif".split()  # noqa: SIM905
 )
+_MAGIC = (
+    b"\xff\xd8\xff", b"\x89PNG\r\n", b"GIF87a", b"GIF89a", b"II*\x00", b"MM\x00*",
+    b"\x00\x00\x00\x0cjP  ",
+)  # fmt: skip
+Opened = TypeVar("Opened")
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One sample: an encoded image, bytes of tokens, or an array; and numbers about it."""
+    """One sample: an encoded image, bytes of tokens, an array, or None; and fields about it."""
 
     data: Any
     name: str
@@ -21,10 +28,17 @@ class Sample:
 
 
 class Source(Protocol):
-    """Samples by number. It is handed to processes by forking, so it need not be picklable."""
+    """Samples by number. It is handed to processes by forking, so it need not be picklable.
+
+    `columns`: kinds of the fields of variable length (`store.values.KINDS`). `profile`: the one
+    that fits the data. `left_out`: what was seen in the source and is not kept, in words.
+    """
 
     kind: str
     classes: tuple[str, ...]
+    columns: Mapping[str, str]
+    profile: str
+    left_out: tuple[str, ...]
 
     def __len__(self) -> int: ...
 
@@ -51,6 +65,9 @@ class Plain:
     """A source with nothing to prepare, and nothing to say beyond its samples."""
 
     classes: tuple[str, ...] = ()
+    columns: Mapping[str, str] = {}
+    profile = "jpeg"
+    left_out: tuple[str, ...] = ()
 
     def prepare(self, folder: Path) -> None:
         """Do nothing."""
@@ -62,6 +79,47 @@ class Plain:
     def tables(self) -> dict[str, Any]:
         """Return none."""
         return {}
+
+
+class PerProcess(Generic[Opened]):
+    """Something that is opened anew in each process: handles that must not cross a fork."""
+
+    def __init__(self, opened: Callable[[], Opened]) -> None:
+        self._open = opened
+        self._held: tuple[int, Opened] | None = None
+
+    def __call__(self) -> Opened:
+        """Return it, opened in this process."""
+        if self._held is None or self._held[0] != os.getpid():
+            self._held = os.getpid(), self._open()
+        return self._held[1]
+
+
+def looks_like_image(data: bytes) -> bool:
+    """Whether bytes begin as an encoded image does."""
+    if data.startswith(_MAGIC):
+        return True
+    if data[:4] == b"RIFF":
+        return data[8:12] == b"WEBP"
+    if data[:2] == b"BM":
+        return data[6:10] == bytes(4)  # reserved, always 0
+    if data[:2] in {b"P5", b"P6"}:
+        return data[2:3].isspace()
+    return data[4:12] in {b"ftypavif", b"ftypavis"}
+
+
+def read_file(path: str | Path) -> bytes:
+    """Return the bytes of a regular file.
+
+    Raises:
+        ValueError: it is something else, such as a FIFO, which would never end.
+
+    """
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    with open(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise ValueError("is not a regular file")
+        return file.read()
 
 
 def digest(parts: Iterable[object]) -> str:

@@ -1,53 +1,71 @@
 """Arrow, Parquet and Hugging Face tables."""
 
 import json
-import os
-from collections.abc import Sequence
+import math
+import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from hotlap.data.errors import PackError
 from hotlap.data.extras import need
-from hotlap.data.pack.sources.base import Plain, Sample, stamps
+from hotlap.data.pack.settings import Settings
+from hotlap.data.pack.sources.base import PerProcess, looks_like_image, read_file, stamps
+from hotlap.data.pack.sources.records import Kind, Records
 from hotlap.data.store.files import room
 
 _SPOOL = "table.arrow"
-_LABELS = {"label", "labels", "cls", "fine_label", "target", "targets"}
+_SPLIT = re.compile(r"(.+?)-\d+-of-\d+")
 
 
-class TableFiles(Plain):
+class TableFiles(Records):
     """Rows of Arrow or Parquet files; Hugging Face's `save_to_disk` folders among them.
 
     The first column of encoded images (bytes, or a struct with `bytes`) is the data, else the
-    first column of number lists. Number columns are fields; `label`, `cls` and the like the label.
-    Parquet has no access by row, so it is rewritten as Arrow beside the store while packing.
+    largest column of number lists of one length. All other columns are fields. Parquet has no
+    access by row, so it is rewritten as Arrow beside the store while packing.
 
     Args:
         paths: the files, all with the same columns.
-        names: of the classes.
+        names: of the classes of each column that has some.
+        how: what to leave out, which column is the label.
+
+    Raises:
+        PackError: no rows, columns that differ, or one of a type that a store cannot keep.
 
     """
 
     kind = "table"
 
-    def __init__(self, paths: Sequence[Path], names: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        paths: Sequence[Path],
+        names: dict[str, list[str]] | None = None,
+        how: Settings | None = None,
+    ) -> None:
+        super().__init__(paths[0].name if len(paths) == 1 else paths[0].parent.name, how)
         self._paths = list(paths)
-        self.classes = tuple(names)
         self._spool: Path | None = None
-        self._open: tuple[int, Any] = (0, None)
         self._schema = _schema(self._paths[0])
-        self._main = _main(self._schema)
+        for path in self._paths[1:]:
+            if not _schema(path).equals(self._schema):
+                raise PackError(f"{path} has other columns than {self._paths[0]}")
         self._length = sum(_rows(path) for path in self._paths)
+        self._table = PerProcess(self._opened)
         if not self._length:
             raise PackError(f"there are no rows in {self._paths[0]}")
+        self.settle(self._kinds(), names)
 
     @classmethod
-    def folder(cls, path: Path) -> "TableFiles":
+    def folder(cls, path: Path, how: Settings | None = None) -> "TableFiles":
         """Open a folder of tables, such as `Dataset.save_to_disk` or a hub download leaves."""
         if (path / "dataset_dict.json").exists():
-            raise PackError(f"{path} holds several splits: name one, such as {path / 'train'}")
-        files = sorted(path.glob("*.arrow")) or sorted(path.glob("*.parquet"))
-        return cls(files, _class_names(path))
+            if how and how.split:
+                return cls.folder(path / how.split, how)
+            raise PackError(
+                f"{path} holds several splits: name one, such as {path / 'train'}, or --split train"
+            )
+        return cls(_files(path, how.split if how else None), _class_names(path), how)
 
     def __len__(self) -> int:
         return self._length
@@ -59,19 +77,21 @@ class TableFiles(Plain):
             if not self._spool.exists():
                 _rewrite(self._paths, self._spool)
 
-    def read(self, index: int) -> Sample:
+    def record(self, index: int) -> dict[str, Any]:
         """Read one row."""
         table = self._table()
-        row = {name: table.column(name)[index].as_py() for name in table.column_names}
-        value = row.pop(self._main)
-        if isinstance(value, dict):
-            value = value["bytes"]
-        if value is None:
-            raise ValueError("the row has no data in it (images kept as paths are not followed)")
-        if isinstance(value, list):
-            value = self._array(value)
-        fields = {_field(k): v for k, v in row.items() if isinstance(v, int | float)}
-        return Sample(value, self.name(index), fields)
+        return {
+            name: value
+            for column in self._schema
+            for name, value in self._values(column, table.column(column.name)[index])
+        }
+
+    def distinct(self, name: str) -> set[Any]:
+        """Return the values of a column."""
+        found: set[Any] = set()
+        for batch in self._batches([name]):
+            found.update(batch.column(0).unique().to_pylist())
+        return found
 
     def name(self, index: int) -> str:
         """Return file and row."""
@@ -81,19 +101,115 @@ class TableFiles(Plain):
         """Return a digest of names, sizes and times."""
         return stamps(self._paths)
 
-    def _array(self, value: list[Any]) -> Any:
-        kind = self._schema.field(self._main).type
-        while hasattr(kind, "value_type"):
-            kind = kind.value_type
-        return need("numpy").asarray(value, kind.to_pandas_dtype())
+    def _opened(self) -> Any:
+        paths = [self._spool] if self._spool else self._paths
+        return need("pyarrow").concat_tables([_arrow(path).read_all() for path in paths])
 
-    def _table(self) -> Any:
-        """Open the files, anew in each process."""
-        if self._open[0] != os.getpid():
-            paths = [self._spool] if self._spool else self._paths
-            tables = [_arrow(path).read_all() for path in paths]
-            self._open = (os.getpid(), need("pyarrow").concat_tables(tables))
-        return self._open[1]
+    def _batches(self, columns: list[str]) -> Iterator[Any]:
+        for path in self._paths:
+            if path.suffix == ".parquet":
+                yield from _parquet(path).iter_batches(1024, columns=columns)
+            else:
+                yield from _arrow(path).read_all().select(columns).to_batches()
+
+    def _kinds(self) -> dict[str, Kind]:
+        """Return the kind of each column, from its type and a look at its values."""
+        kinds = {}
+        for column in self._schema:
+            if column.name in self.how.drop:
+                kinds[column.name] = Kind("bytes")
+                continue
+            kinds[column.name] = self._kind(column)
+            if _is_file(column.type) and any(
+                entry for batch in self._batches([column.name]) for entry in _paths_of(batch)
+            ):
+                kinds[f"{column.name}.path"] = Kind("text")
+        return kinds
+
+    def _kind(self, column: Any) -> Kind:
+        types, kind = need("pyarrow").types, column.type
+        if types.is_dictionary(kind):
+            kind = kind.value_type
+        if _is_file(kind) or _is_bytes(kind):
+            return Kind("image" if self._begins_with_image(column.name) else "bytes")
+        if types.is_string(kind) or types.is_large_string(kind) or _is_time(kind):
+            return Kind("text")
+        if _is_number(kind):
+            gaps = any(batch.column(0).null_count for batch in self._batches([column.name]))
+            return Kind("json" if gaps else "number")
+        if _leaf(kind) is not None:
+            return self._kind_of_lists(column)
+        if _fits_json(kind):
+            return Kind("json")
+        raise PackError(
+            f"the column {column.name} of {self.where} is of type {kind}, which a store cannot "
+            f"keep: --drop {column.name}"
+        )
+
+    def _kind_of_lists(self, column: Any) -> Kind:
+        """Return row where all lists are of one shape, array where each has one, else json."""
+        shapes = set()
+        for batch in self._batches([column.name]):
+            shapes |= _shapes(batch.column(0))
+        if None in shapes:
+            return Kind("json")
+        if len(shapes) == 1:
+            sides = next(iter(shapes)) or ()
+            return Kind("row", need("numpy").dtype(_leaf(column.type)).itemsize * math.prod(sides))
+        return Kind("array")
+
+    def _begins_with_image(self, name: str) -> bool:
+        """Whether the first value there is an image, or lies in a file that the row names."""
+        for batch in self._batches([name]):
+            for entry in batch.column(0):
+                value: Any = entry.as_py()
+                if isinstance(value, dict):  # without bytes, the path is of an image's file
+                    value = value["bytes"] or (value.get("path") and b"\xff\xd8\xff")
+                if value is not None:
+                    return looks_like_image(value)
+        return False
+
+    def _values(self, column: Any, entry: Any) -> Iterator[tuple[str, Any]]:
+        value: Any = entry.as_py() if not _is_time(column.type) else _text(entry)
+        if _is_file(column.type):
+            path = value.get("path") if value else None
+            yield f"{column.name}.path", path
+            value = value["bytes"] if value else None
+            if value is None and path and column.name == self.main:
+                value = self._linked(path)
+        elif isinstance(value, list) and _leaf(column.type) is not None:
+            value = _as_array(value, _leaf(column.type))
+        yield column.name, value
+
+    def _linked(self, path: str) -> bytes:
+        """Read an image that the row names: beside the table, or where the path says."""
+        beside = self._paths[0].parent / path
+        return read_file(beside if beside.exists() else path)
+
+
+def _files(path: Path, split: str | None) -> list[Path]:
+    """Return the tables of a folder.
+
+    Raises:
+        PackError: they are of two kinds, or of several splits.
+
+    """
+    if (path / "state.json").exists():  # `save_to_disk`; caches of `map` may lie beside
+        entries = json.loads((path / "state.json").read_text()).get("_data_files") or []
+        if entries:
+            return [path / entry["filename"] for entry in entries]
+    files = sorted([*path.glob("*.arrow"), *path.glob("*.parquet")])
+    if len({file.suffix for file in files}) > 1:
+        raise PackError(f"{path} holds .arrow and .parquet files: name one of them")
+    splits = {found[1] if (found := _SPLIT.match(file.stem)) else "" for file in files}
+    if split is not None:
+        files = [file for file in files if file.stem.startswith(split)]
+        if not files:
+            raise PackError(f"--split {split}: {path} has {', '.join(sorted(splits))}")
+    elif len(splits) > 1:
+        named = ", ".join(sorted(filter(None, splits)))
+        raise PackError(f"{path} holds several splits ({named}): name one, such as --split train")
+    return files
 
 
 def _arrow(path: Path) -> Any:
@@ -137,28 +253,87 @@ def _rewrite(paths: Sequence[Path], spool: Path) -> None:
         passing.rename(spool)
 
 
-def _main(schema: Any) -> str:
+def _is_file(kind: Any) -> bool:
+    """Whether it is Hugging Face's struct of bytes and path."""
+    return bool(need("pyarrow").types.is_struct(kind) and kind.get_field_index("bytes") >= 0)
+
+
+def _is_bytes(kind: Any) -> bool:
     types = need("pyarrow").types
-    for column in schema:
-        kind = column.type
-        if types.is_struct(kind) and kind.get_field_index("bytes") >= 0:
-            return str(column.name)
-        if types.is_binary(kind) or types.is_large_binary(kind):
-            return str(column.name)
-    for column in schema:
-        if types.is_list(column.type) or types.is_fixed_size_list(column.type):
-            return str(column.name)
-    raise PackError(f"no column of images or number lists among {schema.names}")
+    tests = (types.is_binary, types.is_large_binary, types.is_fixed_size_binary)
+    return any(test(kind) for test in tests)
 
 
-def _field(name: str) -> str:
-    return "label" if name in _LABELS else name
+def _is_number(kind: Any) -> bool:
+    types = need("pyarrow").types
+    return any(test(kind) for test in (types.is_integer, types.is_floating, types.is_boolean))
 
 
-def _class_names(folder: Path) -> list[str]:
+def _is_time(kind: Any) -> bool:
+    types = need("pyarrow").types
+    tests = (types.is_timestamp, types.is_date, types.is_time, types.is_decimal)
+    return any(test(kind) for test in tests)
+
+
+def _is_list(kind: Any) -> bool:
+    types = need("pyarrow").types
+    return any(
+        test(kind) for test in (types.is_list, types.is_large_list, types.is_fixed_size_list)
+    )
+
+
+def _leaf(kind: Any) -> Any:
+    """Return the NumPy dtype of the numbers in a list, or in lists of lists; None of all else."""
+    kind = getattr(kind, "storage_type", kind)
+    if not _is_list(kind):
+        return None
+    while _is_list(kind):
+        kind = kind.value_type
+    return kind.to_pandas_dtype() if _is_number(kind) else None
+
+
+def _fits_json(kind: Any) -> bool:
+    types = need("pyarrow").types
+    if types.is_struct(kind):
+        return all(_fits_json(kind.field(at).type) for at in range(kind.num_fields))
+    if _is_list(kind):
+        return _fits_json(kind.value_type)
+    text = types.is_string(kind) or types.is_large_string(kind)
+    return bool(text or _is_number(kind) or types.is_null(kind))
+
+
+def _shapes(column: Any) -> set[tuple[int, ...] | None]:
+    """Return the shapes of a column's lists; None for one that is ragged, or has gaps."""
+    numpy = need("numpy")
+    found: set[tuple[int, ...] | None] = set()
+    for entry in column:
+        try:
+            array = numpy.asarray(entry.as_py())
+        except ValueError:
+            return {None}
+        found.add(array.shape if array.dtype.kind in "biuf" else None)
+    return found
+
+
+def _as_array(value: list[Any], dtype: Any) -> Any:
+    try:
+        return need("numpy").asarray(value, dtype)
+    except (TypeError, ValueError):  # ragged, or with gaps: kept as JSON
+        return value
+
+
+def _text(entry: Any) -> str | None:
+    value: str | None = entry.cast(need("pyarrow").string()).as_py()
+    return value
+
+
+def _paths_of(batch: Any) -> list[Any]:
+    return [(entry or {}).get("path") for entry in batch.column(0).to_pylist()]
+
+
+def _class_names(folder: Path) -> dict[str, list[str]]:
     try:
         features = json.loads((folder / "dataset_info.json").read_text())["features"]
     except (OSError, ValueError, KeyError):
-        return []
-    labels = (features[name] for name in features if name in _LABELS)
-    return next((list(label["names"]) for label in labels if "names" in label), [])
+        return {}
+    return {name: list(about["names"]) for name, about in features.items() if "names" in about}

@@ -24,6 +24,7 @@ class TokenStream(Plain):
     """
 
     kind = "token stream"
+    profile = "tokens"
 
     def __init__(self, paths: Sequence[Path], dtype: str = "uint16", end: int | None = None):
         numpy = need("numpy")
