@@ -24,7 +24,8 @@ def jpeg_store(root, count=22, **options):
     for i in range(count):
         data = encoded(photo(i, 40 + i % 5, 50 + i % 7))
         (root / "src" / "a" / f"{i:03d}.jpg").write_bytes(data)
-    return pack(root / "src", root / "jpeg", workers=1, shards=2, **options)
+    how = {"workers": 1, "shards": 2, "constant_label": True}
+    return pack(root / "src", root / "jpeg", **how, **options)
 
 
 class Dataset:

@@ -95,7 +95,7 @@ class ImageFolder(Records):
                 f"{self.root} holds the splits {', '.join(folders)}: name one, such as "
                 f"{self.root / folders[0]}, or --split {folders[0]}"
             )
-        if names & PARTS or (len(folders) == 1 and not self.how.constant_label):
+        if (names & PARTS or len(folders) == 1) and not self.how.constant_label:
             raise PackError(
                 f"the folders of {self.root} ({', '.join(folders[:5])}) would be the classes, and "
                 f"every image in {folders[0]} would have one label. Where the labels lie in "
