@@ -126,6 +126,7 @@ def fake_race(a: FakeSide, b: FakeSide, rules: Any, on_pair: Any) -> RaceResult:
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
     WORLD.__dict__.update(World().__dict__)
+    monkeypatch.setattr("os.getloadavg", lambda: (0.5, 0.5, 0.5))
     clock = SimpleNamespace(monotonic=lambda: WORLD.now)
     for module in (search, state, time_plan):
         monkeypatch.setattr(module, "time", clock)

@@ -19,6 +19,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     found = Clock()
+    monkeypatch.setattr("os.getloadavg", lambda: (0.5, 0.5, 0.5))
     monkeypatch.setattr(time_plan, "time", SimpleNamespace(monotonic=found.monotonic))
     return found
 
@@ -111,3 +112,17 @@ def test_no_race_is_given_more_time_than_there_is(clock: Clock) -> None:
     clock.now += 95.0
     for seconds in (found.race_seconds(1), found.promising_seconds):
         assert seconds <= found.left + 5.0 < found.shortest_race
+
+
+@pytest.mark.usefixtures("clock")
+def test_a_busy_machine_is_planned_for_before_the_first_pair(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    calm = plan(90.0, 20.0, 0.3)
+    monkeypatch.setattr("os.getloadavg", lambda: (14.0, 9.0, 5.0))
+    busy = plan(90.0, 20.0, 0.3)
+    assert busy.stretch == 7.0
+    assert calm.allows_noise_floor
+    assert not busy.allows_noise_floor, "the candidate comes first"
+    assert busy.allows_race(first=True)

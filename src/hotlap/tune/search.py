@@ -101,6 +101,7 @@ def profile_baseline(state: TuneState) -> None:
     bounds = Bounds(seconds=seconds, patience=config.patience, dataset=files)
     setting = replace(config.setting, passive_wait=state.races.busy)
     state.result.profile = look(setting, bounds).payload
+    state.plan.measured(max(0.0, state.plan.spent - seconds), state.plan.plain_block)
     state.script = ScriptProfile.of(state.result.profile)
 
 
@@ -114,7 +115,8 @@ def start_plain(state: TuneState, waiting: Sequence[Candidate]) -> None:
     state.plain = state.best = plain = state.races.side({})
     plain.start()
     if state.room_for_one_more():
-        state.races.launch_ahead({})
+        if state.plan.allows_noise_floor:
+            state.races.launch_ahead({})
         launch_next(state, waiting)
     try:
         pace = plain.ready()
@@ -166,7 +168,6 @@ def time_for_a_race(state: TuneState, waiting: Sequence[Candidate]) -> bool:
 def measure_noise_floor(state: TuneState) -> None:
     """Race the plain script against itself: how noisy the machine, how repeatable the run."""
     if not state.plan.allows_noise_floor:
-        state.races.drop_ahead()
         return
     state.watcher.stage("A/A test: the plain script against itself")
     seconds, pairs = state.plan.noise_floor

@@ -1,11 +1,13 @@
 """Dividing the time of a tune between the races still to come, by what was measured so far."""
 
 import math
+import os
 import time
 
 FEWEST_PAIRS = 6
 LONGEST_RACE_SECONDS = 40.0
 LONGEST_RACE_SHARE = 0.1
+FEWEST_NOISE_PAIRS = 2
 NOISE_FLOOR_SECONDS = 8.0
 NOISE_FLOOR_SHARE = 0.06
 COMPILE_SECONDS = 30.0  # expected of torch.compile until a candidate has been compiled
@@ -22,14 +24,14 @@ class TimePlan:
     `launching` is what a process takes from its launch until it is ready to race, `start_up` what
     is left of that for one that was launched ahead. `plain_block` and `best_block` are what a block
     of the plain script and of the best so far takes on an idle machine, `stretch` the factor by
-    which pairs took longer.
+    which pairs took longer: the load a core until some were run.
     """
 
     def __init__(self, budget: float) -> None:
         self.budget = budget
         self._begin = time.monotonic()
         self.start_up = self.launching = 0.0
-        self.stretch = 1.0
+        self.stretch = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
         self.plain_block = self.best_block = 0.3
         self.compile_seconds = COMPILE_SECONDS
         self.something_kept = False
@@ -98,14 +100,15 @@ class TimePlan:
     @property
     def allows_noise_floor(self) -> bool:
         """Whether the A/A test leaves time for a candidate."""
-        return self.left >= self.start_up + 4 * self.plain_block + self.race_cost() + self.reserve
+        pairs = FEWEST_NOISE_PAIRS * 2 * self.plain_block * self.stretch
+        return self.left >= self.start_up + pairs + self.race_cost() + self.reserve
 
     @property
     def noise_floor(self) -> tuple[float, int]:
         """Seconds and fewest pairs of the A/A test."""
         seconds = min(NOISE_FLOOR_SECONDS, NOISE_FLOOR_SHARE * self.left)
         roomy = self.left > 5 * (self.race_cost() + self.reserve)
-        return seconds, FEWEST_PAIRS if roomy else 2
+        return seconds, FEWEST_PAIRS if roomy else FEWEST_NOISE_PAIRS
 
     def allows_upper_bound(self, candidates: int) -> bool:
         """Whether a race that only orients leaves time for every one of so many candidates."""
