@@ -25,13 +25,16 @@ from hotlap.trial.stats import PairedTest
 
 def launch(kind: str, seconds: float, *, passive: bool) -> dict[str, Any]:
     """One launch of both sides: the pairs (times and stretches of A and B), and what they show."""
-    test, pairs = PairedTest(), []
+    test, uncorrected, pairs = PairedTest(), PairedTest(), []
     with (
         tempfile.TemporaryDirectory() as folder,
         sides(Path(folder), kind, (1.0, 1.0), passive=passive) as (a, b),
     ):
         a.ready()
         steps = max(1, math.ceil(BLOCK / b.ready().step))
+        behind, ahead = sorted((a, b), key=lambda side: side.at)
+        if ahead.at > behind.at:
+            behind.catch_up(ahead.at - behind.at)
         end = time.monotonic() + seconds
         while time.monotonic() < end or len(pairs) < 6:
             order = (b, a) if len(pairs) % 2 else (a, b)
@@ -39,6 +42,7 @@ def launch(kind: str, seconds: float, *, passive: bool) -> dict[str, Any]:
             one, two = blocks[id(a)], blocks[id(b)]
             pairs.append((one.plain_step, two.plain_step, one.stretch, two.stretch))
             test.add(*pairs[-1])
+            uncorrected.add(*pairs[-1][:2])
     now = test.interval()
     return {
         "kind": kind,
@@ -46,8 +50,14 @@ def launch(kind: str, seconds: float, *, passive: bool) -> dict[str, Any]:
         "log ratio": now.centre,
         # The interval's half-width is about three standard errors.
         "standard error": now.within / 3,
+        "narrowed by the waits": uncorrected.interval().within / now.within,
+        "wait policy": os.environ.get("OMP_WAIT_POLICY", ""),
         "pairs": pairs,
     }
+
+
+def _group(row: dict[str, Any]) -> tuple[str, str]:
+    return row["kind"], row["wait policy"]
 
 
 def spread(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -61,6 +71,9 @@ def spread(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
         "its standard error": round(math.sqrt(seen / len(rows)), 4),
         "sd of the launches": round(math.sqrt(seen), 4),
         "less the noise": round(math.sqrt(max(0.0, seen - noise)), 4),
+        "standard error of a launch": [round(row["standard error"], 4) for row in rows],
+        "narrowed by the waits": [round(row["narrowed by the waits"], 2) for row in rows],
+        "load average": [round(row["load average"], 1) for row in rows],
     }
 
 
@@ -74,8 +87,8 @@ def main(launches: int, seconds: float, kinds: Sequence[str], *, passive: bool) 
             rows.append(launch(kind, seconds, passive=passive))
             print(kind, f"{rows[-1]['log ratio']:+.4f}", flush=True)
             by_kind = {
-                each: spread([row for row in rows if row["kind"] == each])
-                for each in sorted({row["kind"] for row in rows})
+                " ".join(each).strip(): spread([row for row in rows if _group(row) == each])
+                for each in sorted({_group(row) for row in rows})
             }
             record.write(name, command, rows, by_kind, quiet=True)
     print(by_kind)

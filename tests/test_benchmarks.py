@@ -9,7 +9,7 @@ ROOT = Path(__file__).parent.parent
 MODULES = (
     *("batch", "engine", "honesty", "launches", "lightness"),
     *("lint_speed", "optim", "patch_parity"),
-    *("techniques", "tune_load", "data.speed", "data.scale", "data.cold"),
+    *("simulated", "techniques", "tune_load", "data.speed", "data.scale", "data.cold"),
     *("parallel.parity", "parallel.kills", "parallel.plan", "parallel.tune_ddp"),
 )
 

@@ -1,0 +1,39 @@
+"""What races of sides that pretend to run say: a small part of `python -m benchmarks.simulated`."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from benchmarks.simulated import LOADS, simulated
+
+RACES = 25
+CALLED = {"faster", "slower"}
+
+
+@pytest.fixture(autouse=True)
+def calm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The machine that runs the test may be busy; the pretended one is what counts."""
+    monkeypatch.setattr("hotlap.trial.race.busy_now", lambda: False)
+
+
+@pytest.mark.parametrize("name", LOADS)
+def test_a_script_against_itself_is_not_called(name: str) -> None:
+    found = [simulated(LOADS[name], 0.03, 1.0, seed, seconds=30) for seed in range(RACES)]
+    assert sum(race.verdict in CALLED for race in found) <= 3
+    assert sum(race.estimate.low <= 1 <= race.estimate.high for race in found) >= RACES - 3
+
+
+@pytest.mark.parametrize("name", LOADS)
+def test_a_planted_difference_is_found_and_not_overstated(name: str) -> None:
+    found = [simulated(LOADS[name], 0.02, 1.3, seed, seconds=60) for seed in range(RACES)]
+    called = [race for race in found if race.verdict == "faster"]
+    assert len(called) >= 0.85 * RACES
+    assert sum(race.estimate.ratio for race in called) / len(called) == pytest.approx(1.3, rel=0.04)
+    assert all(race.fresh is not None and race.fresh.pairs == 6 for race in called)
+
+
+def test_on_a_calm_machine_equal_sides_are_the_same() -> None:
+    found = [simulated(LOADS["calm"], 0.01, 1.0, seed, seconds=60) for seed in range(RACES)]
+    assert sum(race.verdict == "same" for race in found) >= 0.6 * RACES
