@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from hotlap.memory import fit, fragmentation, offloaded
-from hotlap.memory.fitting import Fit, measure
+from hotlap.memory.fitting import Fit, _plans, measure
 
 
 class Block(nn.Module):
@@ -103,3 +103,24 @@ def test_offloading_saves_device_memory() -> None:
     model, batch = model.cuda(), tuple(t.cuda() for t in batch)
     away = measure(model, batch, loss, adam, Fit(offload=True))
     assert away <= measure(model, batch, loss, adam, Fit())
+
+
+def test_a_limit_below_the_state_is_refused_without_a_measurement(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model, batch = task()
+    state = 4 * sum(p.nbytes for p in model.parameters())
+
+    def measured(*_: Any) -> int:
+        raise AssertionError("nothing is to be run")
+
+    monkeypatch.setattr("hotlap.memory.fitting.measure", measured)
+    with pytest.raises(ValueError, match=r"optimizer state and batch alone take \d+"):
+        fit(model, batch, loss, adam, int(0.9 * state))
+
+
+def test_recomputation_comes_before_many_micro_batches() -> None:
+    model, batch = task()
+    plans = sorted(_plans(model, batch, half=True), key=lambda plan: plan.cost)
+    first = next(plan for plan in plans if plan.recompute_every)
+    assert max(p.accumulate for p in plans[: plans.index(first)]) <= 8
