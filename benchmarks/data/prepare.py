@@ -17,21 +17,22 @@ SHARDS = 4
 Samples = list[tuple[bytes, int]]
 
 
-def everything(folder: Path, count: int, rows: int) -> None:
-    """Write what is not there yet; peers that are not installed are left out.
+def everything(folder: Path, group: str, count: int, rows: int) -> None:
+    """Write what a group needs and is not there yet; peers that are not installed are left out.
 
     Args:
         folder: where to; parts that are there from before are kept.
+        group: jpeg, ordinary or raw.
         count: JPEG images.
         rows: raw rows of 224 x 224 x 3.
 
     """
-    jpegs(folder, count)
-    raw(folder, rows)
-    for kind in peers.KINDS:
-        for name, write in WRITERS.items():
-            with suppress(ModuleNotFoundError):
-                _once(folder / f"{name}-{kind}", lambda to, w=write, k=kind: w(folder / k, to))
+    jpegs(folder, count)  # which `tv` reads beside the rows too
+    if group == "raw":
+        raw(folder, rows)
+    for name, write in WRITERS.items() if group in peers.KINDS else ():
+        with suppress(ModuleNotFoundError):
+            _once(folder / f"{name}-{group}", lambda to, w=write: w(folder / group, to))
 
 
 def jpegs(folder: Path, count: int) -> None:

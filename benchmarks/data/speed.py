@@ -141,10 +141,7 @@ def main(
     """Measure one group, and write the record."""
     with tempfile.TemporaryDirectory() as passing:
         folder = Path(place or passing)
-        if group == "ordinary":
-            prepare.jpegs(folder, count)
-        else:
-            prepare.everything(folder, count, count * ROWS_PER_IMAGE)
+        prepare.everything(folder, group, count, count * ROWS_PER_IMAGE)
         before = os.getloadavg()
         rows, absent = measure(list(sides) or GROUPS[group], rounds, folder)
     own = tuple(name for name in rows if name.startswith((group, "jpeg")))

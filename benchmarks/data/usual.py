@@ -8,6 +8,8 @@ import torch
 from PIL import Image
 from torch.utils.data import Dataset
 
+from benchmarks.data.images import listed
+
 MEAN = torch.tensor((0.485, 0.456, 0.406)).view(3, 1, 1)
 STD = torch.tensor((0.229, 0.224, 0.225)).view(3, 1, 1)
 
@@ -16,18 +18,16 @@ class Folder(Dataset[Any]):
     """(float image of 224 x 224, label)."""
 
     def __init__(self, root: Path) -> None:
-        self.paths = sorted(root.rglob("*.jpg"))
-        self.classes = sorted({path.parent.name for path in self.paths})
+        self.paths, self.labels = listed(root)
 
     def __len__(self) -> int:
         return len(self.paths)
 
     def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
-        path = self.paths[index]
-        with Image.open(path) as image:
+        with Image.open(self.paths[index]) as image:
             small = image.convert("RGB").resize((224, 224), Image.Resampling.BILINEAR)
         pixels = torch.from_numpy(np.asarray(small).copy()).permute(2, 0, 1).float().div(255)
-        return (pixels - MEAN) / STD, self.classes.index(path.parent.name)
+        return (pixels - MEAN) / STD, self.labels[index]
 
 
 class Mapped(Dataset[Any]):
