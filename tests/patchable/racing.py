@@ -88,5 +88,6 @@ def run_against_patched(
     loosest = max((r.numerics for r in records), key=list(Numerics).index)
     losses = [side.losses for side in sides]
     layout = any(r.layout_sensitive for r in records)
-    parity = compare(*losses, loosest, Noise(deterministic=True, spread=()), layout)
+    data = (sides[0].data, sides[1].data) if layout else None
+    parity = compare(*losses, loosest, Noise(deterministic=True, spread=()), data)
     return Outcome(found, parity, turned)

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hotlap.core.numerics import Numerics
+from hotlap.trial.data_parity import DataUse
 from hotlap.trial.parity import Noise, Parity, compare, noise
 
 QUIET = Noise(deterministic=True, spread=(0.0,) * 200)
@@ -172,16 +173,21 @@ def test_one_bit_breaks_exact() -> None:
     assert parity.reason.startswith("step 7: loss ")
 
 
-def test_data_order_counts_as_statistical_only_when_told() -> None:
+DRAWS = (DataUse(draws={"torch"}), DataUse(draws={"torch"}))
+NO_DRAWS = (DataUse(), DataUse())
+
+
+def test_data_order_counts_as_statistical_only_where_draws_were_seen() -> None:
     reference, candidate = train(), train(order=5)
     for numerics in (Numerics.EXACT, Numerics.ROUNDING):
         assert not compare(reference, candidate, numerics, QUIET).kept
-        told = compare(reference, candidate, numerics, QUIET, layout_sensitive=True)
-        assert (told.kept, told.rule) == (True, "statistical")
-        assert told.reason == "data order may depend on the worker layout: compared statistically"
-    equal = compare(reference, reference, Numerics.EXACT, QUIET, layout_sensitive=True)
+        assert not compare(reference, candidate, numerics, QUIET, NO_DRAWS).kept
+        drawn = compare(reference, candidate, numerics, QUIET, DRAWS)
+        assert (drawn.kept, drawn.rule) == (True, "statistical")
+        assert drawn.reason.startswith("the data draw random numbers (torch) in each process")
+    equal = compare(reference, reference, Numerics.EXACT, QUIET, DRAWS)
     assert equal.rule == "bitwise"
-    stuck = compare(reference, train(lr=0.0), Numerics.EXACT, QUIET, layout_sensitive=True)
+    stuck = compare(reference, train(lr=0.0), Numerics.EXACT, QUIET, DRAWS)
     assert not stuck.kept
 
 
@@ -189,7 +195,10 @@ def test_reason_names_the_step() -> None:
     reference = [2.3031 - 0.01 * step for step in range(20)]
     candidate = [reference[0], 2.2774, *reference[2:]]
     parity = compare(reference, candidate, Numerics.ROUNDING, QUIET)
-    assert parity.reason == "step 1: loss 2.2931 became 2.2774, 0.68 % off (limit 0.1 %)"
+    assert (
+        parity.reason
+        == "step 1: loss 2.2931 became 2.2774, relative difference 0.68 % (tolerance 0.1 %)"
+    )
     assert parity.deviation == pytest.approx(0.0157 / 2.3031)
 
 
@@ -299,12 +308,12 @@ losses_of_any_size = st.lists(st.floats(allow_nan=True, allow_infinity=True), ma
 @settings(deadline=None, max_examples=50)
 @given(losses_of_any_size, losses_of_any_size, st.sampled_from(Numerics), st.booleans())
 def test_any_losses_get_an_answer(
-    reference: list[float], candidate: list[float], numerics: Numerics, layout: bool
+    reference: list[float], candidate: list[float], numerics: Numerics, drawn: bool
 ) -> None:
     own = noise(reference, candidate)
     for parity in (
-        compare(reference, candidate, numerics, own, layout),
-        compare(reference, candidate, numerics, QUIET, layout),
+        compare(reference, candidate, numerics, own, DRAWS if drawn else None),
+        compare(reference, candidate, numerics, QUIET, DRAWS if drawn else None),
     ):
         assert parity.kept is (parity.deviation <= parity.limit and parity.steps >= 3)
         assert parity.reason

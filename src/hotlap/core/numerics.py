@@ -17,3 +17,6 @@ class Numerics(StrEnum):
 
 
 UNASKED = frozenset({Numerics.EXACT, Numerics.ROUNDING, Numerics.PRECISION})
+
+PERTURBED_AT = 8
+"""The step after which an A/A test nudges one side's parameters by one unit in the last place."""

@@ -10,9 +10,11 @@ from torch.optim.optimizer import Optimizer
 from torch.utils.data import DataLoader
 
 from hotlap.core.spec import Mode
+from hotlap.seam.data_audit import DataAudit
 from hotlap.seam.gate import Gate
 from hotlap.seam.losses import Losses
 from hotlap.seam.patch import replaced
+from hotlap.seam.perturb import perturbing
 from hotlap.seam.steps import Cycle, bare_step_hooks, manual_steps, step_hooks
 
 if TYPE_CHECKING:
@@ -70,7 +72,10 @@ def _run(session: "Session") -> Iterator[None]:
 @contextmanager
 def _race(session: "Session") -> Iterator[None]:
     """Blocks, losses, and the marks of special steps."""
-    cycle, losses = Cycle(), Losses()
+    cycle, losses, audit = Cycle(), Losses(), DataAudit(session.wire)
+    perturb: Callable[[Any], None] = _nothing
+    if session.spec.options.get("perturb"):
+        perturb = perturbing(lambda: session.wire.send("data", perturbed=True))
     gate = Gate(
         session.wire,
         session.spec.options.get("first", 1),
@@ -80,7 +85,9 @@ def _race(session: "Session") -> Iterator[None]:
     def after(optimizer: Optimizer) -> None:
         if cycle.turn(optimizer):
             losses.step()
+            perturb(optimizer)
             session.roots.step()
+            audit.flush()
             gate.step()
 
     def epoch(original: Any) -> Any:
@@ -103,6 +110,7 @@ def _race(session: "Session") -> Iterator[None]:
     session.roots.add(OUTERMOST, evaluation)
     with (
         losses.recording(lambda: session.wire.send("backward")),
+        audit.watching(),
         step_hooks(None, after),
         replaced(DataLoader, "__iter__", epoch),
         _telling(Optimizer, "__init__", after=session.roots.expect),

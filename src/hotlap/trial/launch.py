@@ -43,6 +43,10 @@ class Setting:
     stdin: Path | None = None
     passive_wait: bool = False
 
+    def perturbed(self) -> "Setting":
+        """The same command, its parameters nudged once by rounding: see `seam.perturb`."""
+        return replace(self, options={**self.options, "perturb": True})
+
     def having(self, techniques: Techniques) -> "Setting":
         """The same command with other techniques on."""
         return replace(self, techniques=dict(techniques))

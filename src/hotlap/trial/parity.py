@@ -1,4 +1,4 @@
-"""Do the losses still agree? Compare a trial's losses with the reference's, step by step.
+"""Is the training still the same? Compare a trial's losses and data with the reference's.
 
 The numerics class says how much may differ. All deviations are relative to the scale of the loss:
 its size at the start or, where it has grown, now; so a loss that vanishes is no trouble.
@@ -7,8 +7,13 @@ its size at the start or, where it has grown, now; so a loss that vanishes is no
 - rounding, precision (`tolerance`): nearly equal in the first steps, before rounding has grown by
   chaos; later, equal in the mean over windows.
 - training (`statistical`): finite, and at the end not much worse than the reference.
-- Any class, where the script differs from itself when run twice, or sees its data in another order
-  (`statistical`): equal in the mean over windows, to within noise.
+- Any class, where the script differs from itself when run twice (`statistical`): equal in the mean
+  over windows, to within noise.
+- Any class, where a technique changes which process reads a sample and the dataset was seen to draw
+  random numbers (`statistical`): the same data by `data_parity`, and losses equal in the mean.
+
+How far rounding alone takes the losses is measured where that could be: an A/A test nudges one
+side's parameters by one unit in the last place (`Noise.fork`); the limits of later steps follow.
 
 But for bitwise, a loss that is stuck while the reference falls is looked for in all of them. Steps
 where the reference itself is not finite are left out.
@@ -18,9 +23,11 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from statistics import fmean
 
-from hotlap.core.numerics import Numerics
+from hotlap.core.numerics import PERTURBED_AT, Numerics
+from hotlap.trial.data_parity import DataUse, changed_data
 
 FEWEST = 3  # steps to compare at all; also the "first steps" of the tolerance rule
 WINDOWS, SHORTEST = 3, 16  # up to 3 windows, of 16 steps or more: few looks, few false alarms
@@ -28,7 +35,10 @@ SIGMAS = 3.0  # standard errors that chance may explain
 NOISE = 3.0  # times the script's own run-to-run difference that chance may explain
 STUCK = 0.5  # share of the reference's fall that must not be missing
 WORSE = 0.1  # share of the reference's fall by which `training` may end higher
-HOPELESS = 0.5  # of the scale: off by more is broken, however noisy (one spike inflates the noise)
+HOPELESS = 0.1  # of the scale: no noise excuses more; where it is larger, nothing can be shown
+FORKED = 4.0  # times the measured effect of rounding that chance may explain
+FORK_FLOOR = 1e-3  # of the scale: the least limit of a window's mean, other kernels round otherwise
+BATCHES = 8  # a window's mean has the error that so many means of its parts show
 
 # Limits relative to the scale of the loss: of each of the first steps, and of a window's mean.
 FIRST = {Numerics.ROUNDING: 1e-3, Numerics.PRECISION: 0.03}
@@ -47,18 +57,20 @@ BY_CLASS = (
     f"{LATER[Numerics.TRAINING]:.0%} of its start, or chance"
 )
 BY_ITSELF = "not deterministic by itself: compared statistically"
-BY_LAYOUT = "data order may depend on the worker layout: compared statistically"
+BY_DRAWS = "the data draw random numbers ({names}) in each process: compared statistically"
 
 
 @dataclass(frozen=True)
 class Noise:
     """How a script differs from itself: two runs of it, same seed, nothing switched on.
 
-    `spread`: signed difference at each common step, relative to the scale of the loss.
+    `spread`: signed difference at each common step, relative to the scale of the loss. `fork`: the
+    script repeats itself, and the spread is what a nudge by rounding made of it.
     """
 
     deterministic: bool
     spread: tuple[float, ...]
+    fork: bool = False
 
 
 @dataclass(frozen=True)
@@ -94,6 +106,7 @@ class _Runs:
     reference: Sequence[float]
     candidate: Sequence[float]
     spread: Sequence[float]
+    fork: bool = False
 
     @cached_property
     def diffs(self) -> list[float]:
@@ -105,12 +118,31 @@ class _Runs:
         own = self.spread[part] or self.spread
         return NOISE * abs(fmean(own)) if own else 0.0
 
+    def forked(self, part: slice) -> float | None:
+        """What rounding alone may make of the mean over a part of the steps; None if not measured.
 
-def noise(first: Sequence[float], again: Sequence[float]) -> Noise:
-    """Measure a script's noise from two runs with the same seed, over their common steps."""
+        Divergence grows, so that earlier parts count as well. A nudge is one draw of many: its
+        mean may be small by chance, and the error of the mean stands in.
+        """
+        if not self.fork or len(self.spread) < part.stop:
+            return None
+        width = part.stop - part.start
+        parts = (slice(max(0, at - width), at) for at in range(part.stop, 0, -width))
+        own = [self.spread[each] for each in parts]
+        return FORKED * max(math.hypot(fmean(each), _error(each)) for each in own)
+
+
+def noise(first: Sequence[float], again: Sequence[float], *, perturbed: bool = False) -> Noise:
+    """Measure a script's noise from two runs with the same seed, over their common steps.
+
+    `perturbed`: the second was nudged after `PERTURBED_AT` steps, so that those before show whether
+    the script repeats itself, and those after where rounding takes it.
+    """
     common = min(len(first), len(again))
-    equal = common >= FEWEST and all(map(_same, first, again))
-    return Noise(equal, tuple(_relative(first[:common], again[:common])))
+    alike = min(common, PERTURBED_AT) if perturbed else common
+    equal = common >= FEWEST and all(map(_same, first[:alike], again[:alike]))
+    spread = tuple(_relative(first[:common], again[:common]))
+    return Noise(equal, spread, fork=perturbed and equal and common > PERTURBED_AT)
 
 
 def compare(
@@ -118,12 +150,12 @@ def compare(
     candidate: Sequence[float],
     numerics: Numerics,
     noise: Noise,
-    layout_sensitive: bool = False,
+    data: tuple[DataUse, DataUse] | None = None,
 ) -> Parity:
     """Compare a candidate's losses with the reference's, both from step 0, by the class's rule.
 
-    `layout_sensitive`: the technique may change which data or random numbers a step sees, as a
-    loader with another number of workers does; then steps that differ are compared statistically.
+    `data`: what the reference and the candidate did with their data, where the technique may change
+    which process reads a sample. If both draw no random numbers, the class's own rule holds.
     """
     runs = _common(reference, candidate, noise)
     primary = _rule(numerics, noise)
@@ -139,10 +171,22 @@ def compare(
     elif numerics is Numerics.TRAINING:
         return _because(BY_CLASS, _decide(runs, primary, _not_worse(runs)))
     else:
-        return _because(BY_ITSELF, _decide(runs, primary, _windows(runs, LATER[numerics])))
-    if parity.kept or not layout_sensitive:
+        parity = _because(BY_ITSELF, _decide(runs, primary, _windows(runs, LATER[numerics])))
+    if data is None or (parity.kept and primary != "statistical"):
         return parity
-    return _because(BY_LAYOUT, _decide(runs, "statistical", _windows(runs, REORDERED)))
+    return _with_data(parity, runs, *data)
+
+
+def _with_data(parity: Parity, runs: _Runs, before: DataUse, now: DataUse) -> Parity:
+    """The verdict once it is known what both did with their data."""
+    draws = before.draws | now.draws
+    changed = changed_data(before, now)
+    if draws and not changed and not parity.kept:
+        why = BY_DRAWS.format(names=", ".join(sorted(draws)))
+        return _because(why, _decide(runs, "statistical", _windows(runs, REORDERED)))
+    if parity.kept and changed:
+        return replace(parity, kept=False, reason=changed)
+    return replace(parity, reason=f"{parity.reason}; {changed}") if changed else parity
 
 
 def _common(reference: Sequence[float], candidate: Sequence[float], noise: Noise) -> _Runs:
@@ -154,6 +198,7 @@ def _common(reference: Sequence[float], candidate: Sequence[float], noise: Noise
         reference=[reference[step] for step in steps],
         candidate=[candidate[step] for step in steps],
         spread=[noise.spread[step] for step in steps if step < len(noise.spread)],
+        fork=noise.fork,
     )
 
 
@@ -176,7 +221,8 @@ def _bitwise(runs: _Runs) -> Parity:
     for index, (old, new) in enumerate(zip(runs.reference, runs.candidate, strict=True)):
         if not _same(old, new):
             what = f"step {runs.steps[index]}: loss {old:.9g} became {new:.9g}"
-            reason = f"{what}, {_percent(abs(runs.diffs[index]))} off (must be equal)"
+            off = _percent(abs(runs.diffs[index]))
+            reason = f"{what}, relative difference {off} (must be equal)"
             return Parity(False, "bitwise", count, max(map(abs, runs.diffs)), 0.0, reason)
     return Parity(True, "bitwise", count, 0.0, 0.0, f"losses equal in all {count} steps")
 
@@ -186,10 +232,11 @@ def _decide(runs: _Runs, rule: str, checks: Iterable[_Check]) -> Parity:
     done = [*checks, *_stuck(runs)]
     failed = next((check for check in done if check.deviation > check.limit), None)
     worst = failed or max(done, key=lambda check: check.deviation / check.limit)
-    figures = f"{_percent(worst.deviation)} off (limit {_percent(worst.limit)})"
-    reason = f"{worst.text}, {figures}"
+    off, limit = _percent(worst.deviation), _percent(worst.limit)
+    reason = f"{worst.text}, relative difference {off} (tolerance {limit})"
     if not failed:
-        reason = f"losses agree over {len(runs.steps)} steps, at most {figures}"
+        largest = f"largest relative difference {off}, tolerance {limit}"
+        reason = f"losses match over {len(runs.steps)} steps ({largest})"
     return Parity(not failed, rule, len(runs.steps), worst.deviation, worst.limit, reason)
 
 
@@ -213,10 +260,15 @@ def _windows(runs: _Runs, floor: float, start: int = 0) -> Iterator[_Check]:
     for part in map(slice, edges, edges[1:]):
         old, new = fmean(runs.reference[part]), fmean(runs.candidate[part])
         span = f"steps {runs.steps[part.start]} to {runs.steps[part.stop - 1]}"
-        chance = max(runs.own_noise(part), SIGMAS * _error(runs.diffs[part]))
+        forked = runs.forked(part)
+        if forked is not None and floor == LATER[Numerics.ROUNDING]:
+            limit = max(FORK_FLOOR, min(forked, HOPELESS))
+        else:
+            chance = max(runs.own_noise(part), SIGMAS * _error(runs.diffs[part]))
+            limit = max(floor, min(chance, HOPELESS))
         yield _Check(
             abs(fmean(runs.diffs[part])),
-            max(floor, min(chance, HOPELESS)),
+            limit,
             f"{span}: mean loss {old:.5g} became {new:.5g}",
         )
 
@@ -278,7 +330,14 @@ def _finite(loss: float) -> bool:
 
 
 def _error(values: Sequence[float]) -> float:
-    """Give the standard error of the mean; 0 for a single value."""
+    """Give the standard error of the mean; 0 for a single value.
+
+    From the means of `BATCHES` stretches where there are enough values: neighbouring steps are
+    alike, so that the spread of single ones would give too small an error.
+    """
+    if len(values) >= 2 * BATCHES:
+        edges = [len(values) * k // BATCHES for k in range(BATCHES + 1)]
+        values = [fmean(values[begin:end]) for begin, end in pairwise(edges)]
     count, mean = len(values), fmean(values)
     squares = math.fsum((value - mean) ** 2 for value in values)
     return math.sqrt(squares / max(count - 1, 1) / count)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 
 from hotlap.core.errors import HotlapError, TrialFailedError
+from hotlap.trial.data_parity import DataUse
 from hotlap.trial.launch import Setting
 from hotlap.trial.trial import PATIENCE, Block, Ended, Trial
 
@@ -66,6 +67,7 @@ class Side:
     threads: int = 0
     ends_after: int = 0
     losses: list[float] = field(default_factory=list)
+    data: DataUse = field(default_factory=DataUse)
     peak: int = 0
     _settled: bool = False
     _began: float = 0.0
@@ -174,6 +176,7 @@ class Side:
         assert self.trial is not None
         if len(self.trial.losses) > len(self.losses):
             self.losses = list(self.trial.losses)
+            self.data = self.trial.data
         self.peak = max(self.peak, *(b.cuda or b.resident for b in self.trial.blocks[-3:]))
 
     @contextmanager

@@ -13,6 +13,7 @@ import psutil
 
 from hotlap.core.errors import HotlapError
 from hotlap.trial.channel import Channel, Message
+from hotlap.trial.data_parity import DataUse
 from hotlap.trial.launch import Launched, Setting
 from hotlap.trial.load import ThreadTimes, ran_and_waited, thread_times
 from hotlap.trial.ranks import Ranks
@@ -78,6 +79,7 @@ class Trial:
         self.held: dict[str, list[str]] = {}
         self.inert: dict[str, str] = {}
         self.blocks: list[Block] = []
+        self.data = DataUse()
         self._waiting: list[Message] = []
         self._cpu = 0.0
         self._threads: ThreadTimes = {}
@@ -148,6 +150,8 @@ class Trial:
             else:
                 self._reach.see(message)
                 self._ranks.see(message)
+                if message.type == "data":
+                    self.data.add(message.fields)
         return self._ranks.reports
 
     def _quiet(self, *, first: bool) -> None:

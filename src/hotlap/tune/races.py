@@ -195,15 +195,14 @@ def _not_kept(row: Outcome, found: RaceResult) -> Outcome:
     )
 
 
-def parity_of(
-    chosen: Iterable[str], plain: Sequence[float], tuned: Sequence[float], noise: Noise
-) -> Parity:
-    """Whether the losses agree, by the widest numerics class of the techniques that are on."""
+def parity_of(chosen: Iterable[str], plain: Side, tuned: Side, noise: Noise) -> Parity:
+    """Whether the training is the same, by the widest numerics class of what is on."""
     records = [technique(name) for name in chosen]
     order = list(Numerics)
     numerics = max((r.numerics for r in records), key=order.index, default=Numerics.EXACT)
     layout = any(record.layout_sensitive for record in records)
-    return compare(plain, tuned, numerics, noise, layout_sensitive=layout)
+    data = (plain.data, tuned.data) if layout else None
+    return compare(plain.losses, tuned.losses, numerics, noise, data)
 
 
 Marks = tuple[float, float, float]

@@ -172,10 +172,11 @@ def measure_noise_floor(state: TuneState) -> None:
     state.watcher.stage("A/A test: the plain script against itself")
     seconds, pairs = state.plan.noise_floor
     again = state.races.side({n: dict(v) for n, v in state.plain.setting.techniques.items()})
+    again.setting = again.setting.perturbed()
     state.timed_start(again)
     found = state.races.race(state.plain, again, seconds, fewest_pairs=pairs)
     state.note_pairs(state.plain, again)
-    state.noise = noise(state.plain.losses, again.losses)
+    state.noise = noise(state.plain.losses, again.losses, perturbed=again.data.perturbed)
     state.result.noise_floor = found
     state.result.deterministic = state.noise.deterministic
     state.races.drop(again)

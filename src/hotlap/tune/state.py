@@ -115,6 +115,4 @@ class TuneState:
 
     def parity_with_plain(self, side: Side) -> Parity:
         """Whether the losses agree; without an A/A test, by the rule for a script that repeats."""
-        return parity_of(
-            side.setting.techniques, self.plain.losses, side.losses, self.noise or REPEATS
-        )
+        return parity_of(side.setting.techniques, self.plain, side, self.noise or REPEATS)

@@ -1,0 +1,168 @@
+"""Did a training get the same data? Compare what two runs were given, where both draw at random.
+
+Bitwise losses need none of this. Where the dataset draws random numbers and a technique changes
+which process reads a sample, the batches differ rightly; but each sample still has to come as often
+as before, with its label, drawn anew in each epoch and from the same distribution.
+"""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+ALPHA = 1e-4
+"""Probability that the test of the inputs' distribution calls a difference that is none."""
+FEWEST_SAMPLES = 64
+FEWEST_REPEATS = 8
+Epoch = tuple[int, int]
+
+
+@dataclass
+class DataUse:
+    """What one run was seen to do with its data.
+
+    `draws`: the generators that dataset, collate function or sampler drew from. `state`: attributes
+    of the dataset that reading a sample changes. Batches by (loader, epoch); `ended` are the epochs
+    that were seen to their end. `perturbed`: its parameters were nudged by rounding, once.
+    """
+
+    draws: set[str] = field(default_factory=set)
+    state: set[str] = field(default_factory=set)
+    batches: dict[Epoch, list[Mapping[str, Any]]] = field(default_factory=dict)
+    ended: set[Epoch] = field(default_factory=set)
+    perturbed: bool = False
+
+    def add(self, fields: Mapping[str, Any]) -> None:
+        """Take in a message of the process, or of one of its loader workers."""
+        self.draws.update(fields.get("draws", ()))
+        self.state.update(fields.get("state", ()))
+        self.perturbed = self.perturbed or bool(fields.get("perturbed"))
+        for batch in fields.get("batches", ()):
+            at = (batch["loader"], batch["epoch"])
+            if batch.get("end"):
+                self.ended.add(at)
+            else:
+                self.batches.setdefault(at, []).append(batch)
+
+    def column(self, name: str, at: Epoch) -> list[Any]:
+        """`indices`, `inputs`, `labels` or `means` of an epoch's samples; empty if unknown."""
+        columns = [batch.get(name) for batch in self.batches.get(at, ())]
+        if any(column is None for column in columns):
+            return []
+        return [value for column in columns for value in column or ()]
+
+    def by_index(self, name: str) -> dict[tuple[int, int], list[Any]]:
+        """The same by (loader, index of the sample), over all epochs."""
+        found: dict[tuple[int, int], list[Any]] = defaultdict(list)
+        for at in self.batches:
+            indices, values = self.column("indices", at), self.column(name, at)
+            if len(indices) == len(values):
+                for index, value in zip(indices, values, strict=True):
+                    found[(at[0], index)].append(value)
+        return found
+
+
+def changed_data(reference: DataUse, candidate: DataUse) -> str:
+    """How the candidate's data differ from the reference's, one sentence; empty if they do not."""
+    return next(_differences(reference, candidate), "")
+
+
+def _differences(reference: DataUse, candidate: DataUse) -> Iterator[str]:
+    if state := reference.state | candidate.state:
+        names = ", ".join(f"`{name}`" for name in sorted(state))
+        yield f"reading a sample changes the dataset's {names}: each worker changes its own copy"
+    for at in sorted(reference.batches.keys() & candidate.batches.keys()):
+        yield from _epoch(reference, candidate, at)
+    yield from _labels(reference, candidate)
+    yield from _frozen(reference, candidate)
+    yield from _distribution(reference, candidate)
+
+
+def _epoch(reference: DataUse, candidate: DataUse, at: Epoch) -> Iterator[str]:
+    """Sizes of the batches; each sample once; over a whole epoch the same samples and labels."""
+    where = f"loader {at[0]}, epoch {at[1]}"
+    whole = at in reference.ended and at in candidate.ended
+    old, new = reference.batches[at], candidate.batches[at]
+    if whole:
+        given, given_now = (sum(batch["size"] for batch in batches) for batches in (old, new))
+        if given != given_now:
+            yield f"{where}: {given_now} samples, the reference has {given}"
+    indexed = bool(reference.column("indices", at))  # workers cut a stream into batches otherwise
+    for number, (one, other) in enumerate(zip(old, new, strict=False)):
+        if indexed and one["size"] != other["size"]:
+            sizes = f"{other['size']} samples, the reference's has {one['size']}"
+            yield f"{where}: batch {number} has {sizes}"
+            break
+    for name, what in (("indices", "sample"), ("inputs", "input"), ("labels", "label")):
+        mine, theirs = candidate.column(name, at), reference.column(name, at)
+        if name != "labels" and _repeats(mine) and theirs and not _repeats(theirs):
+            yield f"{where}: {_repeats(mine)} of {len(mine)} {what}s come more than once"
+        once = name == "labels" or not _repeats(theirs)
+        if whole and name != "inputs" and once and theirs and Counter(mine) != Counter(theirs):
+            missing = (Counter(theirs) - Counter(mine)).total()
+            yield f"{where}: {missing} of {len(theirs)} {what}s of the reference do not come"
+
+
+def _repeats(values: Sequence[Any]) -> int:
+    return len(values) - len(set(values))
+
+
+def _labels(reference: DataUse, candidate: DataUse) -> Iterator[str]:
+    """The same sample has the same label, where the reference's own labels are fixed."""
+    theirs, mine = reference.by_index("labels"), candidate.by_index("labels")
+    if any(len(set(labels)) > 1 for labels in theirs.values()):
+        return
+    wrong = [at for at in theirs.keys() & mine.keys() if set(mine[at]) != set(theirs[at])]
+    if wrong:
+        common = len(theirs.keys() & mine.keys())
+        yield f"{len(wrong)} of {common} samples have another label, sample {min(wrong)[1]} first"
+
+
+def _frozen(reference: DataUse, candidate: DataUse) -> Iterator[str]:
+    """Samples that the reference draws anew in each epoch are drawn anew."""
+    varied, total = _varied(reference)
+    varied_now, total_now = _varied(candidate)
+    if min(total, total_now) < FEWEST_REPEATS:
+        return
+    if varied > total / 2 and varied_now < total_now / 20:
+        yield (
+            f"{total_now - varied_now} of {total_now} samples are the same in each epoch, "
+            "the reference draws them anew"
+        )
+
+
+def _varied(use: DataUse) -> tuple[int, int]:
+    """How many samples that were read more than once were different, and how many there were."""
+    again = [inputs for inputs in use.by_index("inputs").values() if len(inputs) > 1]
+    return sum(len(set(inputs)) > 1 for inputs in again), len(again)
+
+
+def _distribution(reference: DataUse, candidate: DataUse) -> Iterator[str]:
+    """Two-sample Kolmogorov-Smirnov test of the inputs' means, epoch by epoch."""
+    for at in sorted(reference.batches.keys() & candidate.batches.keys()):
+        theirs, mine = reference.column("means", at), candidate.column("means", at)
+        common = min(len(theirs), len(mine))
+        if common < FEWEST_SAMPLES:
+            continue
+        distance = ks_distance(theirs[:common], mine[:common])
+        limit = math.sqrt(-math.log(ALPHA / 2) / common)  # sqrt(-ln(a/2)/2 * 2/n), n each
+        if distance > limit:
+            yield (
+                f"loader {at[0]}, epoch {at[1]}: the inputs are distributed otherwise "
+                f"(Kolmogorov-Smirnov distance {distance:.2f}, limit {limit:.2f})"
+            )
+
+
+def ks_distance(one: Sequence[float], other: Sequence[float]) -> float:
+    """Largest distance of two empirical distribution functions."""
+    steps = dict.fromkeys((*one, *other), 0.0)
+    for value in one:
+        steps[value] += 1 / len(one)
+    for value in other:
+        steps[value] -= 1 / len(other)
+    height = largest = 0.0
+    for value in sorted(steps):
+        height += steps[value]
+        largest = max(largest, abs(height))
+    return largest

@@ -1,0 +1,105 @@
+"""What two runs were given, compared; and an audit of real commands."""
+
+import sys
+from pathlib import Path
+
+from hotlap.core.spec import Mode
+from hotlap.trial.data_parity import DataUse, changed_data, ks_distance
+from hotlap.trial.launch import Setting
+from hotlap.trial.parity import noise
+from hotlap.trial.side import Side
+
+SCRIPT = """
+import numpy as np
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset
+
+class Noisy(Dataset):
+    reads = 0
+    def __len__(self):
+        return 64
+    def __getitem__(self, index):
+        self.reads += 1
+        return torch.full((8,), float(index)) + float(np.random.rand()), index % 4
+
+torch.manual_seed(0)
+torch.set_num_threads(1)
+model = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 4))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for epoch in range(1000):
+    for x, y in DataLoader(Noisy(), 16, shuffle=True):
+        loss = nn.functional.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+
+
+def side(tmp_path: Path, *, perturbed: bool = False, **techniques: dict[str, int]) -> Side:
+    script = tmp_path / "train.py"
+    script.write_text(SCRIPT)
+    setting = Setting(
+        (sys.executable, str(script)), Mode.RACE, techniques, seed=0,
+        scratch=tmp_path / "scratch", output=tmp_path / "output.log",
+    )  # fmt: skip
+    return Side(setting.perturbed() if perturbed else setting)
+
+
+def run(which: Side, steps: int = 24) -> Side:
+    try:
+        which.ready()
+        which.block(steps)
+    finally:
+        which.close()
+    return which
+
+
+def test_draws_and_state_of_a_real_command_are_seen(tmp_path: Path) -> None:
+    found = run(side(tmp_path)).data
+    assert (found.draws, found.state) == ({"numpy"}, {"reads"})
+    assert (0, 0) in found.ended
+    assert sorted(found.column("indices", (0, 0))) == list(range(64))
+    assert len(found.column("inputs", (0, 0))) == 64
+
+
+def test_loader_workers_report_too(tmp_path: Path) -> None:
+    found = run(side(tmp_path, loader_workers={"num_workers": 1}), 4).data
+    assert "numpy" in found.draws
+
+
+def test_a_nudge_by_rounding_parts_the_losses_after_its_step(tmp_path: Path) -> None:
+    plain, nudged = run(side(tmp_path)), run(side(tmp_path, perturbed=True))
+    assert nudged.data.perturbed
+    assert not plain.data.perturbed
+    own = noise(plain.losses, nudged.losses, perturbed=True)
+    assert own.deterministic
+    assert own.fork
+    assert 0 < max(map(abs, own.spread)) < 1e-4
+
+
+def use(**columns: list[float]) -> DataUse:
+    found = DataUse(draws={"torch"})
+    size = max(map(len, columns.values()))
+    batch = {"loader": 0, "epoch": 0, "size": size, "indices": None, "inputs": [], "labels": []}
+    found.add({"batches": [{**batch, "means": [], **columns}]})
+    return found
+
+
+def test_inputs_of_another_distribution() -> None:
+    one = [i / 100 for i in range(100)]
+    assert changed_data(use(means=one), use(means=one[::-1])) == ""
+    assert "distributed otherwise" in changed_data(use(means=one), use(means=[v * 2 for v in one]))
+
+
+def test_distance_of_distributions() -> None:
+    assert ks_distance([1, 2, 3], [1, 2, 3]) == 0
+    assert ks_distance([1, 2], [3, 4]) == 1
+    assert abs(ks_distance([1, 2, 3, 4], [3, 4, 5, 6]) - 0.5) < 1e-12
+
+
+def test_another_label_for_the_same_sample() -> None:
+    theirs = use(indices=[0, 1, 2], labels=[5, 6, 7], inputs=[1, 2, 3])
+    assert changed_data(theirs, use(indices=[2, 0, 1], labels=[7, 5, 6], inputs=[4, 5, 6])) == ""
+    wrong = use(indices=[2, 0, 1], labels=[7, 6, 5], inputs=[4, 5, 6])
+    assert changed_data(theirs, wrong).startswith("2 of 3 samples have another label, sample 0")
