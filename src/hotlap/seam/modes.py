@@ -73,9 +73,7 @@ def _run(session: "Session") -> Iterator[None]:
 def _race(session: "Session") -> Iterator[None]:
     """Blocks, losses, and the marks of special steps."""
     cycle, losses, audit = Cycle(), Losses(), DataAudit(session.wire)
-    perturb: Callable[[Any], None] = _nothing
-    if session.spec.options.get("perturb"):
-        perturb = perturbing(lambda: session.wire.send("data", perturbed=True))
+    perturb = perturbing(session)
     gate = Gate(
         session.wire,
         session.spec.options.get("first", 1),

@@ -5,27 +5,31 @@ limit for techniques that round differently.
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.optim.optimizer import Optimizer
 
 from hotlap.core.numerics import PERTURBED_AT
 
+if TYPE_CHECKING:
+    from hotlap.seam.session import Session
 
-def perturbing(done: Callable[[], None]) -> Callable[[Any], None]:
+
+def perturbing(session: "Session") -> Callable[[Any], None]:
     """Make a hook for the end of each step, which nudges the parameters after one of them.
 
-    The steps before show whether the script repeats itself. `done` is called once that happened.
+    The steps before show whether the script repeats itself. It does nothing unless asked for.
     """
     steps = 0
+    wanted = bool(session.spec.options.get("perturb"))
 
     def after(optimizer: Any) -> None:
         nonlocal steps
         steps += 1
-        if steps == PERTURBED_AT and isinstance(optimizer, Optimizer):
+        if wanted and steps == PERTURBED_AT and isinstance(optimizer, Optimizer):
             nudge(p for group in optimizer.param_groups for p in group["params"])
-            done()
+            session.wire.send("data", perturbed=True)
 
     return after
 
