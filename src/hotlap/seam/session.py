@@ -25,6 +25,10 @@ def boot(path: str) -> None:
     hide_our_frames()
     with suppress(OSError):
         os.close(os.open(f"{os.path.dirname(path)}/{REACHED}/{os.getpid()}", os.O_CREAT, 0o600))
+    if spec.scratch:
+        from hotlap.seam.guard.trackers import switch_off
+
+        switch_off(spec.scratch)
     if spec.tier is Tier.OVERLAY:
         from hotlap.seam.guard.crossing import install as let_renames_cross
 
