@@ -186,6 +186,9 @@ def test_what_was_launched_ahead_is_used_and_stands_still_during_a_race(
     assert ahead.log == ["start", "first step"], "its failure is its own"
     again: Any = some.side({"tf32": {}})
     assert again is not ahead
+    some.launch_ahead({}, perturbed=True)
+    unperturbed: Any = some.side({})
+    assert unperturbed.log == [], "another process"
     some.launch_ahead({"channels_last": {}})
     some.drop_ahead()
     other: Any = some.side({"channels_last": {}})

@@ -11,6 +11,7 @@ from hotlap.core.errors import NotReachedError, TrialFailedError
 from hotlap.core.machine import detect
 from hotlap.core.numerics import Numerics
 from hotlap.core.spec import Mode
+from hotlap.trial.data_parity import DataUse
 from hotlap.trial.launch import Setting
 from hotlap.trial.race import RaceResult
 from hotlap.trial.side import Pace
@@ -59,6 +60,7 @@ class FakeSide:
     begun: float = -1.0
     start_up: float = START_UP
     peak: int = 0
+    data: DataUse = field(default_factory=DataUse)
 
     @property
     def trial(self) -> Any:
@@ -339,3 +341,17 @@ def test_a_plain_script_that_fails_is_no_result(
     monkeypatch.setattr(search, "look", fail)
     with pytest.raises(TrialFailedError, match="no such file"):
         tuned(300.0)
+
+
+def test_where_no_time_is_left_the_race_of_the_only_winner_stands_for_the_final_one(
+    world: World,
+) -> None:
+    def slow_down(number: int) -> None:
+        world.now += 200.0 if number == 2 else 0.0
+
+    world.at_race = slow_down
+    result = tuned(100.0, "cached_dataset")
+    assert kept(result) == ["cached_dataset"]
+    assert len(world.raced) == 3, "the A/A test, the upper bound, the candidate"
+    assert result.confirmed
+    assert "stands for it" in result.notes[-1]

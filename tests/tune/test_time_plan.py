@@ -46,7 +46,7 @@ def test_two_minutes_suffice_for_a_race_of_a_script_that_starts_slowly(
     start_up: float, block: float
 ) -> None:
     short = plan(120.0 - 2 * start_up, start_up, block)  # profiled and started by then
-    assert short.allows_race(first=True)
+    assert short.allows_race()
 
 
 @pytest.mark.usefixtures("clock")
@@ -65,7 +65,6 @@ def test_time_that_was_spent_is_gone(clock: Clock) -> None:
     assert found.allows_race()
     clock.now += 15.0
     assert not found.allows_race()
-    assert not found.allows_race(first=True)
 
 
 @pytest.mark.usefixtures("clock")
@@ -125,4 +124,4 @@ def test_a_busy_machine_is_planned_for_before_the_first_pair(
     assert busy.stretch == 7.0
     assert calm.allows_noise_floor
     assert not busy.allows_noise_floor, "the candidate comes first"
-    assert busy.allows_race(first=True)
+    assert busy.allows_race()

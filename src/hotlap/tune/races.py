@@ -69,25 +69,32 @@ class Races:
         self._begin = load_marks()
         self._pairs_at: list[float] = []
 
-    def side(self, chosen: Chosen, patience: float = 0.0) -> Side:
-        """The command with these techniques on; it is launched when it is first needed."""
+    def side(self, chosen: Chosen, patience: float = 0.0, *, perturbed: bool = False) -> Side:
+        """The command with these techniques on; it is launched when it is first needed.
+
+        `perturbed`: with an input changed by one unit in the last place, to see what becomes of it.
+        """
+        setting = self._setting.having(chosen)
+        if perturbed:
+            setting = setting.perturbed()
         for side in self._ahead:
-            if side.setting.techniques == chosen:
+            if side.setting == setting:
                 self._ahead.remove(side)
                 return side
         whole = any(technique(name).whole_epochs for name in chosen)
-        setting = self._setting.having(chosen)
         self.busy = self.busy or busy_now()
         side = Side(setting, patience or self._patience, whole, passive_wait=self.busy)
         self._live.append(side)
         return side
 
-    def launch_ahead(self, chosen: Chosen, patience: float = 0.0) -> None:
+    def launch_ahead(
+        self, chosen: Chosen, patience: float = 0.0, *, perturbed: bool = False
+    ) -> None:
         """Launch what will be needed next: it starts while others do, and waits at its first step.
 
         Its own failure is told when it is raced.
         """
-        side = self.side(chosen, patience)
+        side = self.side(chosen, patience, perturbed=perturbed)
         side.start()
         self._ahead.append(side)
 

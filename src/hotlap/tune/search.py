@@ -116,7 +116,7 @@ def start_plain(state: TuneState, waiting: Sequence[Candidate]) -> None:
     plain.start()
     if state.room_for_one_more():
         if state.plan.allows_noise_floor:
-            state.races.launch_ahead({})
+            state.races.launch_ahead({}, perturbed=True)
         launch_next(state, waiting)
     try:
         pace = plain.ready()
@@ -156,7 +156,7 @@ def list_candidates(state: TuneState) -> list[Candidate]:
 def time_for_a_race(state: TuneState, waiting: Sequence[Candidate]) -> bool:
     """Whether the time allows a race of any candidate; if not, none is begun."""
     worth = [c for c in waiting if not state.why_pointless(c)]
-    if not worth or any(state.plan.allows_race(compiles=c.compiles, first=True) for c in worth):
+    if not worth or any(state.plan.allows_race(compiles=c.compiles) for c in worth):
         return True
     state.watcher.stage(f"{state.plan.left:.0f} s are left, too few for a race")
     for candidate in waiting:
@@ -171,8 +171,7 @@ def measure_noise_floor(state: TuneState) -> None:
         return
     state.watcher.stage("A/A test: the plain script against itself")
     seconds, pairs = state.plan.noise_floor
-    again = state.races.side({n: dict(v) for n, v in state.plain.setting.techniques.items()})
-    again.setting = again.setting.perturbed()
+    again = state.races.side(state.chosen, perturbed=True)
     state.timed_start(again)
     found = state.races.race(state.plain, again, seconds, fewest_pairs=pairs)
     state.note_pairs(state.plain, again)
@@ -211,8 +210,7 @@ def greedy_search(state: TuneState, waiting: list[Candidate]) -> None:
     while waiting:
         candidate, *waiting = state.by_worth(waiting)
         reason = state.why_pointless(candidate)
-        first = not state.races_run
-        if not reason and not state.plan.allows_race(compiles=candidate.compiles, first=first):
+        if not reason and not state.plan.allows_race(compiles=candidate.compiles):
             reason = OUT_OF_TIME
         if reason:
             state.record(Outcome(candidate.name, Status.NOT_RACED, reason, candidate.values))
@@ -320,6 +318,9 @@ def final_race(state: TuneState) -> None:
     if not result.kept:
         return
     state.races.drop_ahead()
+    if len(result.kept) == 1 and plan.latest < plan.shortest_final:
+        race_stands_for_final(result)
+        return
     state.watcher.stage("final race: the whole recipe against the plain script")
     if plan.final_fits_fresh:
         for side in (state.plain, state.best):
@@ -343,6 +344,16 @@ def final_race(state: TuneState) -> None:
         result.record(replace(row, race=with_fresh(row.race, found.estimate)))
     result.final = found
     result.final_parity = state.parity_with_plain(state.best)
+
+
+def race_stands_for_final(result: TuneResult) -> None:
+    """Without time for a final race: of one technique, its own race was one against the script."""
+    row = result.kept[0]
+    assert row.race is not None
+    assert row.estimate is not None
+    result.final = replace(row.race, estimate=row.estimate)
+    result.final_parity = row.parity
+    result.notes.append("no time for a final race: the race of the one technique stands for it")
 
 
 def with_fresh(race: RaceResult | None, final: Estimate) -> RaceResult | None:

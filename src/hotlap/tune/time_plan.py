@@ -87,15 +87,15 @@ class TimePlan:
         """Seconds that one more candidate takes at the least."""
         return self.start_up + self.shortest_race + (self.compile_seconds if compiles else 0.0)
 
-    def allows_race(self, *, compiles: bool = False, first: bool = False) -> bool:
-        """Whether one more candidate fits; for the `first`, half of the shortest race will do.
+    def allows_race(self, *, compiles: bool = False) -> bool:
+        """Whether one more candidate fits; while nothing is kept, half of the shortest race does.
 
-        A large gain shows in it, and a tune that races nothing tells nothing.
+        A large gain shows in it, and time that is left over would tell nothing.
         """
         cost = self.race_cost(compiles=compiles)
-        if first:
-            return self.latest >= cost - self.shortest_race / 2
-        return self.left >= cost + self.reserve
+        if self.something_kept:
+            return self.left >= cost + self.reserve
+        return self.latest >= cost - self.shortest_race / 2
 
     @property
     def allows_noise_floor(self) -> bool:
