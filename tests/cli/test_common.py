@@ -1,6 +1,7 @@
 """What the verbs share."""
 
 import io
+import json
 
 import pytest
 from rich.table import Table
@@ -44,3 +45,15 @@ def test_a_terminal_has_its_own_width(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     text = printed(monkeypatch, Terminal(), *CELLS)
     assert max(map(len, text.splitlines())) < common.WIDE
+
+
+def test_each_document_says_what_made_it() -> None:
+    from click.testing import CliRunner
+
+    from hotlap.cli.explain import explain
+
+    document = json.loads(CliRunner().invoke(explain, ["--json", "tf32"]).output)
+    assert document["schema_version"] == common.SCHEMA_VERSION
+    assert document["verb"] == "explain"
+    assert {"hotlap", "arguments", "techniques"} <= set(document)
+    assert common.headed(document) == document

@@ -106,7 +106,7 @@ def test_a_wrong_configuration_is_named(run, text, said):
 
 def test_json(run):
     Path("slow.py").write_text(SLOW)
-    found = json.loads(run("--format", "json").output)
+    found = json.loads(run("--format", "json").output)["findings"]
     assert (
         found[0] | {"path": "slow.py", "line": 5, "column": 14, "id": "loader_rebuilt"} == found[0]
     )
@@ -135,7 +135,7 @@ def test_github(run):
 
 
 def test_list_names_every_pattern(run):
-    listed = json.loads(run("--list", "--format", "json").output)
+    listed = json.loads(run("--list", "--format", "json").output)["patterns"]
     assert {"serial_loader", "loader_rebuilt"} <= {entry["id"] for entry in listed}
     assert all(entry["says"] and entry["remedy"] for entry in listed)
 

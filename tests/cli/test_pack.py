@@ -25,7 +25,7 @@ def test_pack_info_verify_and_bench(tmp_path):
     assert (told["count"], told["classes"]) == (18, ["class0", "class1", "class2"])
     assert "18 samples" in run("info", tmp_path / "s").output
     assert "every checksum agrees" in run("verify", tmp_path / "s").output
-    rows = json.loads(run("bench", tmp_path / "s", "--json").output)
+    rows = json.loads(run("bench", tmp_path / "s", "--json").output)["rows"]
     assert {"hotlap store", "LMDB", "tar, in order", "a file each"} <= {
         r["name"] for r in rows if r["cpu"] > 0
     }

@@ -97,7 +97,7 @@ def batch(ctx: click.Context, /, most: int | None, argument: str, memory: int, h
     with follow.showing():
         found = Search(Orders(plan, most or 0, budget, steps), follow).run()
     if as_json:
-        print_json(found.to_json() | {"isolation": kept.record()})
+        print_json(found.to_json() | kept.document())
     else:
         batch_text.show(out, found, brief=quiet)
     ctx.exit(INTERRUPTED if found.interrupted else 0)

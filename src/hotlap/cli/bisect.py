@@ -81,7 +81,7 @@ def bisect(ctx: click.Context, budget: float, min_slowdown: float, seed: int, pa
         else:
             result = Bisection((), (whole,))
     if as_json:
-        print_json(bisect_text.document(result) | {"isolation": kept.record()})
+        print_json(bisect_text.document(result) | kept.document())
     else:
         bisect_text.show(console(), result, good, bad)
     ctx.exit(INTERRUPTED if result.interrupted else 0 if result.suspects else NEGATIVE)

@@ -6,18 +6,20 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from hotlap import __version__
 from hotlap.core.errors import HotlapError, NotReachedError, TrialFailedError, UsageError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 FOLDER = Path(".hotlap")
+SCHEMA_VERSION = 1
 WIDE = 1000
 """Columns where there is no terminal: nothing is cut off and no line is broken."""
 
@@ -144,9 +146,28 @@ def stdin_copy(where: Path) -> Path | None:
     return target
 
 
-def print_json(document: Any) -> None:
-    """One JSON document on stdout; infinities as null."""
-    click.echo(json.dumps(plain(document), indent=2))
+def print_json(document: Mapping[str, Any]) -> None:
+    """One JSON document on stdout, with the keys of `headed`; infinities as null."""
+    click.echo(json.dumps(headed(document), indent=2))
+
+
+def headed(document: Mapping[str, Any]) -> dict[str, Any]:
+    """A document as JSON holds it, behind what every document says of itself.
+
+    `schema_version` changes when a key is renamed or removed. `machine` is left to documents that
+    depend on it.
+    """
+    if "schema_version" in document:
+        return dict(document)
+    here = click.get_current_context(silent=True)
+    head = {
+        "schema_version": SCHEMA_VERSION,
+        "hotlap": __version__,
+        "verb": here.info_name if here else "",
+        "arguments": sys.argv[1:],
+    }
+    found: dict[str, Any] = plain(head | dict(document))
+    return found
 
 
 def plain(value: Any) -> Any:

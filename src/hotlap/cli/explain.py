@@ -20,7 +20,7 @@ def explain(as_json: bool, technique: str | None) -> None:
     if as_json:
         from dataclasses import asdict
 
-        print_json([asdict(record) for record in found])
+        print_json({"techniques": [asdict(record) for record in found]})
         return
     from hotlap.report import explain_text
 

@@ -1,6 +1,6 @@
 """What a verb says of its trials' isolation: one line at the start, changed files at the end."""
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,10 +25,16 @@ class Isolated:
     changed: tuple[str, ...] = field(default=(), init=False)
     looked: bool = field(default=False, init=False)
 
-    def record(self) -> dict[str, Any]:
-        """For the `--json` document."""
+    def document(self) -> dict[str, Any]:
+        """What a `--json` document says of how and where its trials ran."""
+        from hotlap.core.machine import detect
+
         self._look()
-        return self.isolation.to_json() | {"changed": list(self.changed)}
+        machine = detect()
+        return {
+            "isolation": self.isolation.to_json() | {"changed": list(self.changed)},
+            "machine": asdict(machine) | {"fingerprint": machine.fingerprint},
+        }
 
     def name_changes(self) -> None:
         """Print each file that changed for real."""

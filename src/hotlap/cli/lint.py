@@ -1,5 +1,6 @@
 """`hotlap lint`."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -86,7 +87,6 @@ def _judged(paths: tuple[Path, ...], config: "Config") -> "list[Spot]":
 
 def _judged_with_profile(paths: tuple[Path, ...], config: "Config") -> "list[Spot]":
     """The spots, the dearest first; what a profile confirmed is no longer a hint."""
-    import json
     from dataclasses import replace
 
     from hotlap.core.errors import UsageError
@@ -116,14 +116,15 @@ def _text(spots: "list[Spot]") -> None:
 def _json(spots: "list[Spot]") -> None:
     from dataclasses import asdict
 
-    print_json([{**asdict(spot), "path": str(spot.path)} for spot in spots])
+    print_json({"findings": [{**asdict(spot), "path": str(spot.path)} for spot in spots]})
 
 
 def _sarif(spots: "list[Spot]") -> None:
     from hotlap.report.sarif import sarif
     from hotlap.source.lint import patterns
 
-    print_json(sarif(spots, [pattern for _, pattern in patterns()]))
+    document = sarif(spots, [pattern for _, pattern in patterns()])
+    click.echo(json.dumps(document, indent=2))
 
 
 def _github(spots: "list[Spot]") -> None:
@@ -144,10 +145,11 @@ def _list(form: str) -> None:
     from hotlap.source.lint import patterns
 
     if form == "json":
-        print_json([
+        listed = [
             {"id": p.id, "technique": record.id, "hint": p.hint, "says": p.says, "remedy": p.remedy}
             for record, p in patterns()
-        ])  # fmt: skip
+        ]
+        print_json({"patterns": listed})
         return
     width = max(len(pattern.id) for _, pattern in patterns())
     for _, pattern in patterns():

@@ -57,7 +57,7 @@ def lr(ctx: click.Context, /, start: float, end: float, steps: int, optimizer: i
 
         write_png(found.sweep, png)
     if as_json:
-        print_json(lr_text.document(found) | {"isolation": kept.record()})
+        print_json(lr_text.document(found) | kept.document())
     else:
         lr_text.show(console(), found, brief=quiet)
     if found.failure:

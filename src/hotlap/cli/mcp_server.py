@@ -151,8 +151,8 @@ class _Call:
     def _document(self, code: int, out: bytes) -> Document:
         with suppress(ValueError):
             found = json.loads(out)
-            if code in (OK, NEGATIVE):
-                return found if isinstance(found, dict) else {"findings": found}
+            if code in (OK, NEGATIVE) and isinstance(found, dict):
+                return found
         raise ToolError(self.last_line or f"hotlap ended with exit code {code}")
 
 

@@ -208,7 +208,7 @@ def bench(target: Path, samples: int, as_json: bool) -> None:
         store = Store(target)
         rows = compare(store, samples)
     if as_json:
-        print_json([vars(row) for row in rows])
+        print_json({"rows": [vars(row) for row in rows]})
         return
     _show_readings(rows, min(samples, len(store)))
 

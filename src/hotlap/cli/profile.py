@@ -14,7 +14,7 @@ from hotlap.cli.common import (
     common,
     console,
     folder,
-    plain,
+    headed,
     print_json,
     time_span,
 )
@@ -85,7 +85,7 @@ def profile(ctx: click.Context, /, steps: int | None, budget: float, layers: boo
         said("waiting for the first step")
         seen = look(setting, _bounds(steps, budget, patience, layers=layers), said.steps)
         found = _profile(seen, setting, began, said)
-    document = plain(found.to_json()) | {"isolation": kept.record()}
+    document = headed(found.to_json() | kept.document())
     _keep(document)
     if as_json:
         print_json(document)

@@ -107,7 +107,7 @@ def race(ctx: click.Context, max_slowdown: float | None, budget: float, wait: fl
         with race_text.live(out, budget, enabled=not (quiet or as_json)) as on_pair:
             result = run_race(*sides, rules, on_pair)
     if as_json:
-        print_json(race_text.document(result, names) | {"isolation": kept.record()})
+        print_json(race_text.document(result, names) | kept.document())
     else:
         race_text.show(console(), result, names)
     if result.too_slow:

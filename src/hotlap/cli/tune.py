@@ -110,7 +110,7 @@ def tune(ctx: click.Context, /, as_json: bool, quiet: bool, verbose: bool, recip
     written = write_recipe(result, recipe, machine)
     tune_html.write(here / "report.html", result, recipe_of(result, machine))
     if as_json:
-        print_json(tune_text.document(result, written) | {"isolation": kept.record()})
+        print_json(tune_text.document(result, written) | kept.document())
     else:
         if not result.timed and result.profile:
             run = Circumstances(began, Path.cwd(), "")
