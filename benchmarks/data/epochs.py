@@ -1,8 +1,8 @@
 """`Loader(dataset)` in short epochs, against DataLoader with persistent workers.
 
 `python -m benchmarks.data.epochs [IMAGES] [ROUNDS] [EPOCHS]`. The dataset is read as an ImageFolder
-is: PIL, resize to 224 x 224, a tensor. Both sides have two workers and read the same files by turns;
-who begins alternates. The first epoch of each side, which starts its workers, is not counted; a
+is: PIL, resize to 224 x 224, a tensor. Both sides have two workers and read the same files by
+turns; who begins alternates. The first epoch of each, which starts its workers, is not counted. A
 round's figure is the ratio of the seconds of its epochs.
 """
 

@@ -366,6 +366,19 @@ def test_workers_are_introduced_to_torch():
         list(Loader(Numbers(), 4, num_workers=1, worker_init_fn=fails))
 
 
+def test_collating_in_a_worker_takes_no_shared_memory_of_torch():
+    """`default_collate` would put each batch into /dev/shm where it finds a worker."""
+
+    class Shares(Numbers):
+        def __getitem__(self, index):
+            return torch.zeros(4)
+
+    def collate(samples):
+        return torch.tensor(torch.utils.data.default_collate(samples).is_shared())
+
+    assert not any(Loader(Shares(), 4, num_workers=1, collate_fn=collate))
+
+
 def test_a_store_takes_samplers_too(tmp_path):
     _, store = raw_store(tmp_path)
     loader = Loader(Store(store.path), 4, sampler=SubsetRandomSampler(range(10, 20)))

@@ -2,11 +2,13 @@
 
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch.utils.data import default_collate
+from torch.utils.data._utils import worker
 
 from hotlap.data.errors import DATA_ERRORS, SampleError
 from hotlap.data.loader.memory import Space
@@ -70,7 +72,8 @@ class DatasetReader:
         del space
         with self._streams.kept():
             samples, replaced = self._samples(step)
-            return Fetched(self._collate(samples), tuple(replaced))
+            with _private_memory():
+                return Fetched(self._collate(samples), tuple(replaced))
 
     def present(self, value: Any) -> Any:
         """Leave it as it is."""
@@ -112,6 +115,16 @@ class DatasetReader:
             return ""
         path = entry[0] if isinstance(entry, tuple | list) else entry
         return f" ({path})" if isinstance(path, str) else ""
+
+
+@contextmanager
+def _private_memory() -> Iterator[None]:
+    """Keep `default_collate` from allocating in /dev/shm, as it does where it finds a worker."""
+    info, worker._worker_info = worker._worker_info, None
+    try:
+        yield
+    finally:
+        worker._worker_info = info
 
 
 def _where(error: Exception) -> str:

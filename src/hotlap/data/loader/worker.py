@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import Any, NoReturn
 
 from hotlap.data.errors import DATA_ERRORS, LoaderError
 from hotlap.data.loader.batch_layout import packed
@@ -49,13 +49,19 @@ def work(
     """Read what the pipe asks for, until it closes."""
     _settle_in(others, about.parent)
     answer = _Answering(reader, ring, pipe, _introduced(reader, about))
+    if about.threads == 1:  # in the main thread: in another one glibc gives memory back each time
+        _serve(pipe, answer)
     with ThreadPoolExecutor(about.threads) as executor:
-        while True:
-            try:
-                number, slot, step = pickle.loads(pipe.recv_bytes())
-            except (EOFError, OSError):
-                os._exit(0)
-            executor.submit(answer, number, slot, step)
+        _serve(pipe, lambda *message: executor.submit(answer, *message))
+
+
+def _serve(pipe: Connection, handle: Callable[[int, int, Step], Any]) -> NoReturn:
+    while True:
+        try:
+            message = pickle.loads(pipe.recv_bytes())
+        except (EOFError, OSError):
+            os._exit(0)
+        handle(*message)
 
 
 def _settle_in(others: Sequence[Connection], parent: int) -> None:
