@@ -118,10 +118,18 @@ def test_a_busy_machine_is_planned_for_before_the_first_pair(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("os.cpu_count", lambda: 2)
-    calm = plan(90.0, 20.0, 0.3)
+    calm = plan(60.0, 20.0, 0.3)
     monkeypatch.setattr("os.getloadavg", lambda: (14.0, 9.0, 5.0))
-    busy = plan(90.0, 20.0, 0.3)
-    assert busy.stretch == 7.0
+    busy = plan(60.0, 20.0, 0.3)
+    assert busy.stretch == 3.0
     assert calm.allows_noise_floor
     assert not busy.allows_noise_floor, "the candidate comes first"
     assert busy.allows_race()
+
+
+@pytest.mark.usefixtures("clock")
+def test_a_load_of_any_height_leaves_a_tune_its_first_race(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.getloadavg", lambda: (40.0, 40.0, 40.0))
+    found = plan(107.0, 20.0, 3.0)
+    found.paired(60.0, 6.0)
+    assert found.allows_race()

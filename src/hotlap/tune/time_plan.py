@@ -5,6 +5,7 @@ import os
 import time
 
 FEWEST_PAIRS = 6
+MOST_STRETCH = 3.0  # what is expected of pairs at any load until some were run
 LONGEST_RACE_SECONDS = 40.0
 LONGEST_RACE_SHARE = 0.1
 FEWEST_NOISE_PAIRS = 2
@@ -31,7 +32,7 @@ class TimePlan:
         self.budget = budget
         self._begin = time.monotonic()
         self.start_up = self.launching = 0.0
-        self.stretch = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+        self.stretch = min(max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)), MOST_STRETCH)
         self.plain_block = self.best_block = 0.3
         self.compile_seconds = COMPILE_SECONDS
         self.something_kept = False
@@ -90,12 +91,14 @@ class TimePlan:
     def allows_race(self, *, compiles: bool = False) -> bool:
         """Whether one more candidate fits; while nothing is kept, half of the shortest race does.
 
-        A large gain shows in it, and time that is left over would tell nothing.
+        On an idle machine, that is: a large gain shows in it, and a tune that races nothing, or
+        leaves time over, tells nothing.
         """
         cost = self.race_cost(compiles=compiles)
         if self.something_kept:
             return self.left >= cost + self.reserve
-        return self.latest >= cost - self.shortest_race / 2
+        start_up = cost - self.shortest_race
+        return self.latest >= start_up + FEWEST_PAIRS * self.best_block
 
     @property
     def allows_noise_floor(self) -> bool:
