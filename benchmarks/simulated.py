@@ -133,7 +133,7 @@ class Simulated:
         self.at += steps
         ran = steps * self.step
         return Block(
-            steps, self.at, wall, ran, (), 0, 0, ran=ran, waited=ran * (stretch - 1)
+            steps, self.at, wall, ran, (), 0, 0, ran=ran, waited=wall * (1 - 1 / stretch)
         )  # fmt: skip
 
     def catch_up(self, steps: int) -> None:

@@ -1,8 +1,6 @@
 """The background load, read from a made-up /proc and from the real one."""
 
 import os
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -14,8 +12,6 @@ from hotlap.trial.load import (
     LoadSummary,
     busy_now,
     pressure_now,
-    ran_and_waited,
-    thread_times,
     wait_until_calm,
 )
 
@@ -30,13 +26,6 @@ def proc(folder: Path, avg10: float, total: float, cores: tuple[int, int]) -> Pa
     busy, stolen = cores
     (folder / "stat").write_text(f"cpu  {busy} 0 0 0 0 0 0 {stolen} 0 0\ncpu0 1 2 3\n")
     return folder
-
-
-def threads(folder: Path, pid: int, *times: tuple[float, float]) -> None:
-    for number, (ran, waited) in enumerate(times):
-        task = folder / str(pid) / "task" / str(pid + number)
-        task.mkdir(parents=True, exist_ok=True)
-        (task / "schedstat").write_text(f"{ran * 1e9:.0f} {waited * 1e9:.0f} 12\n")
 
 
 def test_the_load_of_the_blocks_is_summed_up(
@@ -70,35 +59,6 @@ def test_what_a_machine_does_not_count_is_none(tmp_path: Path) -> None:
     assert not found.busy
     assert "None" not in str(found)
     assert str(LoadSummary()) == ""
-
-
-def test_threads_that_came_count_from_their_start_and_those_that_went_do_not(
-    tmp_path: Path,
-) -> None:
-    threads(tmp_path, 10, (5.0, 1.0), (7.0, 2.0))
-    before = thread_times([10, 99], tmp_path)
-    (tmp_path / "10" / "task" / "11" / "schedstat").unlink()
-    threads(tmp_path, 10, (6.0, 1.5))
-    threads(tmp_path, 20, (0.5, 0.25))
-    ran, waited = ran_and_waited(before, thread_times([10, 20, 99], tmp_path))
-    assert ran == pytest.approx(1.5)
-    assert waited == pytest.approx(0.75)
-
-
-def test_a_process_that_computes_is_seen_to_run() -> None:
-    if not Path("/proc/self/schedstat").exists():
-        pytest.skip("this kernel does not count the times of threads")
-    burner = subprocess.Popen([sys.executable, "-c", "while True: pass"])
-    try:
-        time.sleep(0.2)
-        before = thread_times([burner.pid])
-        time.sleep(0.5)
-        ran, waited = ran_and_waited(before, thread_times([burner.pid]))
-    finally:
-        burner.kill()
-        burner.wait()
-    assert 0 < ran + waited < 5.0
-    assert ran > 0
 
 
 def test_the_load_average_stands_in_for_the_pressure(

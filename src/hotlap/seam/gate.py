@@ -12,6 +12,7 @@ import os
 import resource
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -32,6 +33,7 @@ class Gate:
         self._batches = 0
         self._marks: set[str] = set()
         self._special: list[tuple[int, str, float]] = []
+        self._threads = thread_times()
         self._begin = self._last = time.perf_counter()
         self._cpu = time.process_time()
 
@@ -63,6 +65,7 @@ class Gate:
         self._marks.clear()
 
     def _report(self, wall: float) -> None:
+        ran, waited = (max(0.0, n - t) for n, t in zip(thread_times(), self._threads, strict=True))
         rank, world = rank_and_world()
         self._wire.send(
             "block",
@@ -76,6 +79,8 @@ class Gate:
             special=self._special,
             batches=self._batches,
             threads=torch.get_num_threads(),
+            ran=ran,
+            waited=waited,
             **memory(),
             **self._details(),
         )
@@ -83,7 +88,21 @@ class Gate:
         order = self._wire.receive()
         self._steps = self._left = order["go"] if order else 1 << 60
         self._cpu = time.process_time()
+        self._threads = thread_times()
         self._begin = self._last = time.perf_counter()
+
+
+def thread_times(tasks: str = "/proc/self/task") -> tuple[float, float]:
+    """Seconds that this process's threads ran, and waited for a core; 0 where not counted."""
+    ran = waited = 0
+    try:
+        for thread in os.listdir(tasks):
+            with suppress(OSError), open(f"{tasks}/{thread}/schedstat") as file:
+                words = file.read().split()
+                ran, waited = ran + int(words[0]), waited + int(words[1])
+    except (OSError, ValueError, IndexError):
+        return 0.0, 0.0
+    return ran / 1e9, waited / 1e9
 
 
 def _on_cuda() -> bool:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from hotlap.core.machine import GIB, Machine, detect
 from hotlap.core.spec import Tier
-from hotlap.trial.load import busy_now, load_now, pressure_now, thread_times
+from hotlap.trial.load import busy_now, load_now, pressure_now, waits_are_counted
 
 OLDEST_TORCH = (2, 11)
 SMALL_SHM_BYTES = 1 << 30
@@ -118,7 +118,7 @@ def _counters() -> Check:
     missing = [
         path
         for path, there in (
-            ("/proc/PID/schedstat", bool(thread_times([os.getpid()]))),
+            ("/proc/PID/schedstat", waits_are_counted()),
             ("/proc/pressure/cpu", pressure_now() is not None),
         )
         if not there

@@ -4,13 +4,13 @@ Of launch j and pair i the log ratio of the block times is taken to be
 
     unit = effect + launch_j + slope * excess_ji + noise_ji
 
-where `excess` is by how much longer (in log) A's threads took than B's for waiting for a core, and
+where `excess` is by how much longer (in log) A's block took than B's for waiting for a core, and
 `launch_j` is by how much the two processes differ for as long as they live. What is wanted is
 `effect`: the log ratio of uncontended wall times.
 
-The slope is 1 for a program of one thread that never sleeps (its wall time is its running time
-times the stretch), and anything from 0 for others, so that it is estimated from all pairs about
-their launch's mean, with 1 +- `SLOPE_SD` as the prior.
+The slope is 1 for a program of one thread (its wall time less the wait is what it takes on an idle
+machine), and another one for others, so that it is estimated from all pairs about their launch's
+mean, with 1 +- `SLOPE_SD` as the prior.
 
 The noise is judged by a confidence sequence: a set that contains the true mean at all times at once
 with probability 1 - alpha, so that looking after every pair costs nothing (Wang & Ramdas 2023,

@@ -9,7 +9,7 @@ machine does not count is None here.
 import math
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +18,6 @@ PROC = Path("/proc")
 BUSY = 0.1
 """Share of time waited for a core above which a machine counts as busy."""
 POLL_SECONDS = 1.0
-
-ThreadTimes = dict[tuple[int, str], tuple[float, float]]
 
 
 @dataclass(frozen=True)
@@ -111,6 +109,11 @@ def pressure_now(proc: Path = PROC) -> float | None:
     return None
 
 
+def waits_are_counted(proc: Path = PROC) -> bool:
+    """Whether the kernel counts how long a thread waits for a core."""
+    return (proc / "self" / "schedstat").exists()
+
+
 def busy_now(proc: Path = PROC) -> bool:
     """Whether other programs want the cores now; by the load average where pressure is unknown."""
     pressure = pressure_now(proc)
@@ -136,24 +139,3 @@ def wait_until_calm(
         report(f"waiting for the background load to fall, {left:.0f} s more at most")
         time.sleep(min(POLL_SECONDS, left))
     return True
-
-
-def thread_times(pids: Iterable[int], proc: Path = PROC) -> ThreadTimes:
-    """Seconds that each thread of these processes ran, and waited for a core, in its life."""
-    found: ThreadTimes = {}
-    for pid in pids:
-        with suppress(OSError):
-            for thread in (proc / str(pid) / "task").iterdir():
-                with suppress(OSError, ValueError, IndexError):
-                    words = (thread / "schedstat").read_text().split()
-                    found[pid, thread.name] = float(words[0]) / 1e9, float(words[1]) / 1e9
-    return found
-
-
-def ran_and_waited(before: ThreadTimes, after: ThreadTimes) -> tuple[float, float]:
-    """Seconds that all threads ran, and waited for a core, in between; ended ones do not count."""
-    spent = [
-        (ran - before.get(thread, (0.0, 0.0))[0], waited - before.get(thread, (0.0, 0.0))[1])
-        for thread, (ran, waited) in after.items()
-    ]
-    return math.fsum(ran for ran, _ in spent), math.fsum(waited for _, waited in spent)

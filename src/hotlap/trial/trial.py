@@ -15,11 +15,11 @@ from hotlap.core.errors import HotlapError
 from hotlap.trial.channel import Channel, Message
 from hotlap.trial.data_parity import DataUse
 from hotlap.trial.launch import Launched, Setting
-from hotlap.trial.load import ThreadTimes, ran_and_waited, thread_times
 from hotlap.trial.ranks import Ranks
 from hotlap.trial.reach import Reach
 
 PATIENCE = 120.0
+LONGEST_WAIT = 0.95  # share of a block's time that counts as waiting at the most
 LISTINGS = 50
 """A program that forks faster than this many listings is not stopped as a whole."""
 
@@ -30,7 +30,8 @@ class Block:
 
     `special` lists (step, kinds, seconds) for each step in which an epoch began, an evaluation ran
     or a file was saved. `cpu` is the CPU time of all of the trial's processes; `ran` and `waited`
-    are the seconds that the stepping processes' threads ran and waited for a core (0: unknown).
+    are the seconds that the stepping processes' threads ran and waited for a core (0: unknown), and
+    `threads` how many torch computes with.
     `reports` is what each rank's process said, the first rank's first. Of several ranks the slowest
     gives the time, and all together the memory.
     """
@@ -45,11 +46,13 @@ class Block:
     reports: tuple[dict[str, Any], ...] = ()
     ran: float = 0.0
     waited: float = 0.0
+    threads: int = 1
 
     @property
     def stretch(self) -> float:
-        """How many times longer its threads took for waiting for a core; 1 where not counted."""
-        return (self.ran + self.waited) / self.ran if self.ran > 0 else 1.0
+        """How many times longer it took since its threads waited for a core: their mean wait."""
+        mean = min(self.waited / self.threads, LONGEST_WAIT * self.wall)
+        return self.wall / (self.wall - mean) if mean > 0 else 1.0
 
     @property
     def plain_step(self) -> float:
@@ -82,7 +85,6 @@ class Trial:
         self.data = DataUse()
         self._waiting: list[Message] = []
         self._cpu = 0.0
-        self._threads: ThreadTimes = {}
         self.folder = Path(tempfile.mkdtemp(prefix="hotlap-"))
         self.channel = Channel(self.folder)
         self.launched = Launched(setting, self.channel.address, self.folder)
@@ -110,7 +112,6 @@ class Trial:
         """
         self.resume()
         self._cpu = self._tree_cpu()
-        self._threads = thread_times(self._steppers())
         for message in self._waiting:
             message.peer.send(go=steps)
         return self._block(first=False)
@@ -122,9 +123,6 @@ class Trial:
         for report in reports:
             self.held |= report.fields["held"]
             self.inert |= report.fields["inert"]
-        ran, waited = (0.0, 0.0)
-        if not first:
-            ran, waited = ran_and_waited(self._threads, thread_times(self._steppers()))
         block = Block(
             steps=fields["steps"],
             at=fields["at"],
@@ -134,8 +132,9 @@ class Trial:
             resident=self._others_memory() + sum(r.fields["resident"] for r in reports),
             cuda=sum(r.fields["cuda"] for r in reports),
             reports=tuple(r.fields for r in reports),
-            ran=ran,
-            waited=waited,
+            ran=sum(r.fields.get("ran", 0.0) for r in reports),
+            waited=sum(r.fields.get("waited", 0.0) for r in reports),
+            threads=sum(max(1, r.fields.get("threads", 1)) for r in reports),
         )
         self.blocks.append(block)
         return block
@@ -195,10 +194,6 @@ class Trial:
             with contextlib.suppress(psutil.Error):
                 process.send_signal(signal.SIGCONT)
 
-    def _steppers(self) -> set[int]:
-        """Processes that step: those that have reported."""
-        return {message.fields["pid"] for message in self._waiting}
-
     def _tree_cpu(self) -> float:
         total = 0.0
         for process in self.processes():
@@ -208,7 +203,7 @@ class Trial:
 
     def _others_memory(self) -> int:
         """Unique memory of the processes besides the reporting ones: loader workers, launchers."""
-        steppers = self._steppers()
+        steppers = {m.fields["pid"] for m in self._waiting}
         total = 0
         for process in self.processes():
             if process.pid not in steppers:

@@ -1,0 +1,49 @@
+"""The times of threads that a block reports: with a made-up /proc and in this process."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from hotlap.seam.gate import thread_times
+from hotlap.trial.trial import Block
+
+
+def test_all_threads_are_summed_up(tmp_path: Path) -> None:
+    for number, line in enumerate(("1000000000 500000000 3", "2000000000 250000000 9")):
+        (tmp_path / str(number)).mkdir()
+        (tmp_path / str(number) / "schedstat").write_text(line)
+    (tmp_path / "ended").mkdir()
+    assert thread_times(str(tmp_path)) == (3.0, 0.75)
+
+
+@pytest.mark.parametrize("line", ["", "none of this", None])
+def test_where_nothing_is_counted_the_times_are_zero(tmp_path: Path, line: str | None) -> None:
+    if line is not None:
+        (tmp_path / "1").mkdir()
+        (tmp_path / "1" / "schedstat").write_text(line)
+    assert thread_times(str(tmp_path)) == (0.0, 0.0)
+    assert thread_times(str(tmp_path / "absent")) == (0.0, 0.0)
+
+
+def test_a_thread_that_computes_is_seen_to_run_and_one_that_sleeps_is_not() -> None:
+    before = thread_times()[0]
+    if not before:
+        pytest.skip("this kernel does not count the times of threads")
+    time.sleep(0.2)
+    asleep = thread_times()[0]
+    end = time.thread_time() + 0.2
+    while time.thread_time() < end:
+        pass
+    assert asleep - before < 0.15
+    assert thread_times()[0] - asleep > 0.15
+
+
+def test_the_stretch_of_a_block_leaves_sleep_as_it_is() -> None:
+    """1 s of computing and 1 s of sleep took 4 s: without the wait for a core it takes 2 s."""
+    block = Block(1, 1, 4.0, 1.0, (), 0, 0, ran=1.0, waited=2.0)
+    assert block.wall / block.stretch == pytest.approx(2.0)
+    two = Block(1, 1, 4.0, 1.0, (), 0, 0, ran=2.0, waited=4.0, threads=2)
+    assert two.wall / two.stretch == pytest.approx(2.0)
+    assert Block(1, 1, 4.0, 1.0, (), 0, 0).stretch == 1.0
+    assert Block(1, 1, 1.0, 1.0, (), 0, 0, ran=0.1, waited=9.0).stretch == pytest.approx(20)
