@@ -100,6 +100,17 @@ PLANTED = [
         ANYWHERE,
     ),
     Planted("anomaly_on", "anomaly_on.py", "debugging", "loop_clean.py", ("debug_off",)),
+    Planted("train_mode_eval", "train_mode_eval.py", "evaluation", ids=("no_grad_eval",), within=1),
+    Planted(
+        "fsync_in_step",
+        "fsync_in_step.py",
+        "writing",
+        ids=("async_checkpoint", "blocking_call"),
+        within=1,
+    ),
+    Planted(
+        "workers_respawned", "workers_respawned.py", "data", ids=("persistent_workers",), within=1
+    ),
     Planted("clean", "clean.py", None),
     Planted("loop_clean", "loop_clean.py", None),
     Planted("decode_clean", "decode_clean.py", None),

@@ -148,3 +148,15 @@ def test_problems_and_options_are_two_lists():
     assert "fused_optimizer: one kernel (at most 7.14x)" in options
     assert "hotlap tune --only fused_optimizer CMD" in options
     assert "No problem found" in printed(profile(findings=(option,)))
+
+
+def test_few_steps_are_said_with_an_interval():
+    text = " ".join(printed(profile(steps=5)).split())
+    assert "only 5 steps were timed: the mean step lies between about 13.2 ms and 15.2 ms" in text
+    assert "were timed" not in printed(profile(steps=37))
+
+
+def test_a_phase_whose_mean_a_few_steps_make_says_so():
+    phase = Phase("forward", 0.05, 0.001, 0.002, 0.7)
+    assert "a few far longer" in printed(profile(phases=(phase,)))
+    assert "a few far longer" not in printed(profile())

@@ -233,3 +233,32 @@ def test_copy_that_was_none_leaves_no_event(monkeypatch):
     line.reopen()
     assert line.tally.steps == 1
     assert "forward" not in line.device_results()["phases"]
+
+
+class Node:
+    """A graph's node, through which a backward pass may run."""
+
+    def register_prehook(self, hook):
+        self.hook = hook
+
+
+@pytest.mark.parametrize("summed", [False, True])
+def test_a_training_forward_without_a_backward_is_an_evaluation(summed):
+    """But for losses that are summed over batches, whose backward comes later."""
+    codes = [REST]
+    evaluations, node = Evaluations(codes), Node()
+    evaluations.asked(DATA)
+    codes += [DATA, REST]
+    evaluations.training()
+    evaluations.made = node
+    codes += [FORWARD, LOSS]
+    evaluations.asked(DATA)
+    codes += [DATA, REST]
+    evaluations.training()
+    codes += [FORWARD, LOSS]
+    evaluations.backward()
+    if summed:
+        node.hook()
+    codes += [BACKWARD]
+    assert evaluations.special
+    assert evaluations.close() == ([] if summed else [(1, 5)])

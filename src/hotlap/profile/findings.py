@@ -220,6 +220,8 @@ def _finding(part: str, remedies: list[Remedy], seen: Seen, *, problem: bool) ->
     what = headline(PARTS.get(part, part), share, seen.step)
     if problem and line is not None and line.place == place and line.call:
         what = f"{what}; mostly {line.call}"
+    if part == "evaluation" and seen.facts.get("eval_in_train_mode"):
+        what = f"{what}, in train mode (model.eval() is not called)"
     most = max(remedy.most for remedy in remedies)
     also = tuple(sorted({remedy.place for remedy in remedies} - {place, ""}))
     return Finding(what, place, text, share, most, tuple(remedies), also, problem=problem)

@@ -12,6 +12,8 @@ BAR = 24
 LINES = 3
 SMALL = 0.01
 UNSTEADY = 6
+FEW = 20
+"""Steps below which the figures are said to be rough."""
 UNSTEADY_SAYS = (
     "where the data does not, the machine is busy, or its threads are too many for it (try "
     "OMP_NUM_THREADS=1)"
@@ -53,12 +55,28 @@ def _show_step(out: Console, profile: Profile) -> None:
     if profile.step_p90 > UNSTEADY * profile.step_p10:
         times = f"{profile.step_p90 / profile.step_p10:.0f}-fold"
         out.print(f"steps vary {times}: {UNSTEADY_SAYS}", style="yellow")
+    if profile.steps < FEW:
+        out.print(_few(profile), style="yellow")
     rates = [f"{profile.samples_per_second:,.0f} samples/s"] if profile.samples_per_second else []
     if profile.tokens_per_second:
         rates.append(f"{profile.tokens_per_second:,.0f} tokens/s")
     if rates:
         out.print(", ".join(rates))
     out.print()
+
+
+def _few(profile: Profile) -> str:
+    """What so few steps leave open: an interval of two standard errors about the mean step.
+
+    The distance of the 10th and the 90th percentile is 2.56 standard deviations of a normal
+    distribution.
+    """
+    error = (profile.step_p90 - profile.step_p10) / 2.56 / max(1, profile.steps) ** 0.5
+    low, high = max(0.0, profile.step - 2 * error), profile.step + 2 * error
+    return (
+        f"only {profile.steps} steps were timed: the mean step lies between about {duration(low)} "
+        f"and {duration(high)}, and shares are rough; --budget gives it more time"
+    )
 
 
 def _phases(profile: Profile) -> Table:
@@ -73,7 +91,8 @@ def _phases(profile: Profile) -> Table:
             continue
         bar = Text("█" * round(phase.share * BAR) or "▏", style="cyan")
         spread = f"{duration(phase.p10)} to {duration(phase.p90)}"
-        rare = "occasional" if not phase.p90 else spread
+        apart = phase.p90 and not phase.p10 <= phase.mean <= phase.p90
+        rare = f"{spread}, a few far longer" if apart else spread if phase.p90 else "occasional"
         drawn.add_row(phase.title, duration(phase.mean), f"{phase.share:.1%}", bar, rare)
     return drawn
 

@@ -4,9 +4,31 @@ A forward without gradients or in evaluation mode is the sign. But a frozen teac
 encoder or a model that trains in evaluation mode gives it too: in those, a training forward or a
 backward pass follows on the same batch. So a sign only counts once another batch is asked for or,
 in loops without a DataLoader, once the same module is called again.
+
+A validation that forgets both is recognised by what does not follow: another batch is asked for,
+and no backward pass runs through the forward's graph before the step ends.
 """
 
+from contextlib import suppress
+from types import CodeType
+from typing import Any
+
 from hotlap.seam.probe.phases import LOADER, Range
+
+
+class Unused:
+    """Marks of a training forward behind which another batch was asked for.
+
+    `trained`: a backward pass ran through its graph after all, as where losses are summed.
+    """
+
+    def __init__(self, begin: int, end: int) -> None:
+        self.range = (begin, end)
+        self.trained = False
+
+    def __call__(self, *_: Any) -> None:
+        """Autograd runs through the graph."""
+        self.trained = True
 
 
 class Evaluations:
@@ -14,7 +36,8 @@ class Evaluations:
 
     `going_on`: an evaluation has been recognised and is not over. `in_training`: a training
     forward has begun whose backward pass has not. `special`: a loader was started in this step, a
-    file was saved, or a forward looked like an evaluation's.
+    file was saved, or a forward looked like an evaluation's. `made` is the graph node behind the
+    latest training forward, `called_at` its place; `unused_at` the place of one without a backward.
     """
 
     def __init__(self, codes: list[int]) -> None:
@@ -25,6 +48,11 @@ class Evaluations:
         self._loaders = False
         self.in_training = False
         self.special = False
+        self.made: Any = None
+        self.called_at: tuple[CodeType, int] | None = None
+        self.unused_at: tuple[CodeType, int] | None = None
+        self._trained_from = -1
+        self._unused: list[Unused] = []
         self._start_over()
 
     def _start_over(self) -> None:
@@ -37,6 +65,8 @@ class Evaluations:
     def asked(self, code: int) -> None:
         """A batch is asked for or a loader started (`code`); its mark comes next."""
         self._loaders = True
+        if self.in_training:
+            self._forward_unused()
         self.in_training = False
         if self._from >= 0:
             self.going_on = True
@@ -44,6 +74,18 @@ class Evaluations:
             self._batch = len(self._codes)
         self._fresh = code == LOADER
         self.special = self.special or self._fresh
+
+    def _forward_unused(self) -> None:
+        """No backward has followed a training forward: an evaluation, unless one still does."""
+        made, self.made = self.made, None
+        if made is None:
+            return
+        found = Unused(self._trained_from, len(self._codes))
+        with suppress(Exception):  # an odd graph tells nothing
+            made.register_prehook(found)
+            self._unused.append(found)
+            self.special = True
+            self.unused_at = self.called_at
 
     def exhausted(self) -> None:
         """The loader that was asked has no more; it was the evaluation's, if one is going on."""
@@ -72,6 +114,8 @@ class Evaluations:
         """A training forward begins: what was only a sign is none."""
         if self._from >= 0:
             self._end()
+        if not self.in_training:
+            self._trained_from = len(self._codes) if self._batch < 0 else self._batch
         self._batch = -1
         self.in_training = True
 
@@ -83,6 +127,7 @@ class Evaluations:
             self._end()
         self._batch = -1
         self.in_training = False
+        self.made = None
         return trains
 
     def _end(self) -> None:
@@ -94,12 +139,20 @@ class Evaluations:
         """The step is over."""
         self._batch = -1
         self._fresh = self.in_training = self.special = False
+        self.made = None
 
     def close(self) -> list[Range]:
         """The step is over: its evaluations."""
         if self._from >= 0:
             self._end()
         self.over()
+        if self._unused:
+            unused = [each.range for each in self._unused if not each.trained]
+            self._unused = []
+            if unused:
+                self._ranges += unused
+            else:
+                self.unused_at = None
         if not self._ranges:
             return []
         found, self._ranges = self._ranges, []

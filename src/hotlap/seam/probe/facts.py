@@ -47,8 +47,14 @@ class Facts:
         if found is not None:
             self._evaluation = (found.f_code, found.f_lineno, graded)
 
-    def confirm_evaluation(self) -> None:
-        """The step held an evaluation: the forward looked at last was part of it."""
+    def confirm_evaluation(self, unused_at: tuple[CodeType, int] | None = None) -> None:
+        """The step held an evaluation: the forward looked at last was part of it.
+
+        `unused_at`: the place of a forward in train mode, with gradients, that no backward used.
+        """
+        if unused_at is not None:
+            self._evaluation = (*unused_at, True)
+            self.note("eval_in_train_mode")
         if self._evaluation is not None and "evaluation" not in self.settled:
             code, line, graded = self._evaluation
             self.places["evaluation"] = f"{short(code.co_filename)}:{line}"

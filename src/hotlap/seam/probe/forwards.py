@@ -7,13 +7,14 @@ from threading import get_ident
 from time import perf_counter_ns
 from typing import Any
 
-from torch import is_anomaly_enabled, is_grad_enabled
+from torch import Tensor, is_anomaly_enabled, is_grad_enabled
 from torch.nn import Module
 
 from hotlap.seam.probe.models import autocast_dtype, batch_of, first_tensor, model_facts
 from hotlap.seam.probe.phases import CLOSURE, FORWARD, LOSS, LOSSES, RESTING
 from hotlap.seam.probe.recorder import Recorder
 from hotlap.seam.roots import CallModule, has_parameters
+from hotlap.seam.where import users_frame
 
 
 def forwards(rec: Recorder) -> Callable[[Module, CallModule], CallModule]:
@@ -44,7 +45,8 @@ def _criterion(rec: Recorder, _: Module, inner: CallModule) -> CallModule:
 
 def _model(rec: Recorder, root: Module, inner: CallModule) -> CallModule:
     codes, times, clock = rec.timeline.codes, rec.timeline.times, perf_counter_ns
-    training = rec.timeline.evaluations.training
+    evaluations = rec.timeline.evaluations
+    training = evaluations.training
     known = _Known(rec, root)
 
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -59,15 +61,27 @@ def _model(rec: Recorder, root: Module, inner: CallModule) -> CallModule:
         if rec.counting:
             known.called(args, kwargs)
         training()
+        frame = users_frame(sys._getframe(1))
+        if frame is not None:
+            evaluations.called_at = (frame.f_code, frame.f_lineno)
+            del frame
         codes.append(FORWARD)
         times.append(clock())
         try:
-            return inner(*args, **kwargs)
+            result = inner(*args, **kwargs)
+            evaluations.made = graph_of(result)
+            return result
         finally:
             codes.append(LOSS)
             times.append(clock())
 
     return call
+
+
+def graph_of(result: Any) -> Any:
+    """The graph node behind a model's output; None without one."""
+    tensor = result if isinstance(result, Tensor) else first_tensor((result,))
+    return None if tensor is None else tensor.grad_fn
 
 
 def _evaluation(

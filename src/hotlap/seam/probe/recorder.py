@@ -155,7 +155,7 @@ class Recorder:
         special = self.timeline.evaluations.special
         marks = self.timeline.close()
         if marks[2]:
-            self.facts.confirm_evaluation()
+            self.facts.confirm_evaluation(self.timeline.evaluations.unused_at)
         self._note(marks, special)
         self.session.roots.step()
         if self._rest and not self.session.roots.looking:
