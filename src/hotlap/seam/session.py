@@ -29,6 +29,12 @@ def boot(path: str) -> None:
         from hotlap.seam.guard.trackers import switch_off
 
         switch_off(spec.scratch)
+        # Sockets of a process that is killed lie in the trial's folder, which is removed.
+        sockets = f"{os.path.dirname(path)}/{REACHED}"
+        when_imported(
+            "multiprocessing.process",
+            lambda module: module.current_process()._config.setdefault("tempdir", sockets),
+        )
     if spec.tier is Tier.OVERLAY:
         from hotlap.seam.guard.crossing import install as let_renames_cross
 

@@ -21,6 +21,8 @@ from typing import Any
 import psutil
 
 sys.path[0] = str(Path(__file__).parents[2])  # this hotlap, whatever else is installed
+from hotlap.trial import cleaner  # noqa: E402
+from hotlap.trial.cleaner import sweep_shared_memory  # noqa: E402
 from hotlap.trial.isolation import landlock, namespace  # noqa: E402
 from hotlap.trial.isolation.removal import remove_tree  # noqa: E402
 
@@ -37,6 +39,7 @@ OUTLIVED = (
 def main(launch_file: str, life: int, report: int) -> None:
     """Run one trial to its end."""
     launch = json.loads(Path(launch_file).read_text())
+    cleaner.start(launch["tidy"], life, [report])  # before: it must not come back to a subreaper
     _prctl(PR_SET_CHILD_SUBREAPER)
     default = [number for number in OUTLIVED if signal.getsignal(number) is not signal.SIG_IGN]
     for number in default:
@@ -47,7 +50,7 @@ def main(launch_file: str, life: int, report: int) -> None:
         return
     code = _wait(child, life)
     names = kill_tree(os.getpid())
-    _sweep_shared_memory({*names, child.pid})
+    sweep_shared_memory({*names, child.pid})
     if code is None:
         for folder in launch["tidy"]:
             remove_tree(Path(folder))
@@ -141,15 +144,6 @@ def _reap() -> None:
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
-
-
-def _sweep_shared_memory(pids: set[int]) -> None:
-    """Remove the tensors' shared-memory files that killed workers could not remove."""
-    for path in Path("/dev/shm").glob("torch_*"):
-        parts = path.name.split("_")
-        if len(parts) > 1 and parts[1].isdigit() and int(parts[1]) in pids:
-            with contextlib.suppress(OSError):
-                path.unlink()
 
 
 if __name__ == "__main__":
