@@ -21,7 +21,7 @@ from hotlap.profile.look import Bounds, look
 from hotlap.trial.parity import noise
 from hotlap.trial.race import RaceResult, out_of_memory
 from hotlap.trial.side import Side
-from hotlap.trial.stats import Estimate
+from hotlap.trial.stats import Estimate, Verdict
 from hotlap.tune.candidates import (
     Candidate,
     ScriptProfile,
@@ -40,7 +40,7 @@ from hotlap.tune.races import (
 )
 from hotlap.tune.result import OUT_OF_TIME, Outcome, Status, TuneResult, UpperBound
 from hotlap.tune.state import TuneConfig, TuneState
-from hotlap.tune.time_plan import TimePlan
+from hotlap.tune.time_plan import FEWEST_PAIRS, TimePlan
 
 PROFILE_SECONDS = 6.0
 PROFILE_SHARE = 0.05
@@ -318,7 +318,8 @@ def final_race(state: TuneState) -> None:
     if not result.kept:
         return
     state.races.drop_ahead()
-    if len(result.kept) == 1 and plan.latest < plan.shortest_final:
+    alone = len(result.kept) == 1
+    if alone and plan.latest < plan.shortest_final / plan.stretch / 2:
         race_stands_for_final(result)
         return
     state.watcher.stage("final race: the whole recipe against the plain script")
@@ -339,7 +340,10 @@ def final_race(state: TuneState) -> None:
     except HotlapError as error:
         result.failed = str(error)
         return
-    if len(result.kept) == 1:
+    if alone and found.verdict is Verdict.INCONCLUSIVE and found.estimate.pairs < FEWEST_PAIRS:
+        race_stands_for_final(result)
+        return
+    if alone:
         row = result.kept[0]
         result.record(replace(row, race=with_fresh(row.race, found.estimate)))
     result.final = found
