@@ -170,3 +170,15 @@ def test_the_call_that_blocks_is_named_not_its_line():
 def test_a_call_that_computes_does_not_block():
     found = advised(with_calls(loss_item=0.9), {}, frozenset())
     assert "blocking_call" not in ids(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "call"),
+    [
+        ("os.fsync(f)", "os.fsync(f) (80% of the line)"),
+        ("out[y, x]", ""),
+        ("print(a); os.fsync(f)", ""),
+    ],
+)
+def test_only_a_call_inside_the_line_is_named(text, call):
+    assert Line("a.py:1", "", "print(a); os.fsync(f)", 1.0, ((text, 0.8),)).call == call

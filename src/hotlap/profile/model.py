@@ -35,6 +35,10 @@ class Phase:
         return TITLES.get(self.name, self.name)
 
 
+MOST_OF_LINE = 0.6
+"""Part of a line's text that a call makes up from which the line itself says enough."""
+
+
 @dataclass(frozen=True)
 class Line:
     """A line of the user's source and its share of a phase's samples.
@@ -50,9 +54,10 @@ class Line:
 
     @property
     def call(self) -> str:
-        """The call that most of the line's time goes to, with its share; empty for all of it."""
+        """The call that most of the line's time goes to, with its share; empty if it is the line."""
         text, share = self.calls[0] if self.calls else ("", 1.0)
-        return "" if not text or text == self.text else f"{text} ({share:.0%} of the line)"
+        plain = not text.endswith(")") or len(text) > MOST_OF_LINE * len(self.text)
+        return "" if plain else f"{text} ({share:.0%} of the line)"
 
 
 @dataclass(frozen=True)
