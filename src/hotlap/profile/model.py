@@ -54,7 +54,7 @@ class Line:
 
     @property
     def call(self) -> str:
-        """The call that most of the line's time goes to, with its share; empty if it is the line."""
+        """The call that most of the line's time goes to, and its share; empty if it is the line."""
         text, share = self.calls[0] if self.calls else ("", 1.0)
         plain = not text.endswith(")") or len(text) > MOST_OF_LINE * len(self.text)
         return "" if plain else f"{text} ({share:.0%} of the line)"
