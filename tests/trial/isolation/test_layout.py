@@ -50,6 +50,18 @@ def test_a_read_only_mount_is_left_as_it_is() -> None:
     assert "/data" not in found.overlays
 
 
+def test_an_empty_directory_turns_read_only_but_an_empty_disk_does_not() -> None:
+    def overlays(*more: Mounted) -> tuple[str, ...]:
+        table = [ROOT, PROC, *more]
+        empty = "/data".__eq__
+        cover = ["/home/ann/project"]
+        planner = Planner(table, cover, ["/proc"], False, lambda p: TREE.get(p, []), empty)
+        return planner.layout("/layers", {}, cover).overlays
+
+    assert "/data" not in overlays()
+    assert "/data" in overlays(Mounted("/data", "ext4", frozenset({"rw"})))
+
+
 def test_the_topmost_mount_counts_and_blanks_are_decoded() -> None:
     text = (
         "22 1 0:21 / /my\\040disk rw,relatime shared:1 - ext4 /dev/a rw\n"

@@ -1,5 +1,6 @@
 """A training process is reached whatever its environment, or the trial ends with the reason."""
 
+import os
 import sys
 import sysconfig
 from collections.abc import Callable
@@ -10,7 +11,7 @@ import pytest
 from hotlap.core.errors import NotReachedError
 from hotlap.core.spec import Mode, Tier
 from hotlap.profile.look import Bounds, look
-from hotlap.trial.isolation.reach_files import NAME, reach_files
+from hotlap.trial.isolation.reach_files import NAME, reach_files, sites
 from hotlap.trial.launch import BOOT, Setting
 
 SITE = sysconfig.get_path("purelib")
@@ -74,3 +75,17 @@ def test_the_file_names_what_the_environment_would() -> None:
     assert str(BOOT) in text
     assert "/home/ann" not in text
     assert text.count("\n") == 1
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_folders_that_may_not_be_read_are_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "private" / "bin").mkdir(parents=True)
+    (tmp_path / "private").chmod(0o700)
+    monkeypatch.setenv("PATH", f"{tmp_path}/private/bin:{os.environ['PATH']}")
+    os.seteuid(65534)
+    try:
+        assert Path(SITE).resolve() in sites((sys.executable,)) or not os.access(SITE, os.R_OK)
+    finally:
+        os.seteuid(0)

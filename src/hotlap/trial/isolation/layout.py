@@ -100,6 +100,7 @@ class Planner:
         keep: directories that stay shared: temporary ones, caches, devices.
         privileged: whether mounts need no user namespace.
         subdirectories: lists the real directories directly below one.
+        is_empty: tells of a directory that nothing lies in it.
 
     """
 
@@ -108,6 +109,7 @@ class Planner:
     keep: Sequence[str]
     privileged: bool
     subdirectories: Callable[[str], Iterable[str]]
+    is_empty: Callable[[str], bool] = lambda _: False
 
     def __post_init__(self) -> None:
         self._overlays: set[str] = set()
@@ -140,6 +142,9 @@ class Planner:
     def _expand(self, path: str) -> None:
         if path in self.keep or (not self.privileged and path in SYSTEM):
             return
+        top = path.count("/") == 1 and path not in (*self._points, *self.cover)
+        if top and self.is_empty(path):
+            return  # it becomes read-only with the root: each layer costs a few directories
         nested = any(below(point, path) and point != path for point in self._points)
         if path != "/" and not (nested and not self.privileged):
             self._overlays.add(path)
@@ -170,3 +175,12 @@ def subdirectories(path: str) -> list[str]:
             return sorted(e.path for e in entries if e.is_dir(follow_symlinks=False))
     except OSError:
         return []
+
+
+def is_empty(path: str) -> bool:
+    """Whether nothing lies in a directory that can be read."""
+    try:
+        with os.scandir(path) as entries:
+            return next(entries, None) is None
+    except OSError:
+        return False

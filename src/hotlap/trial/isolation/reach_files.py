@@ -5,6 +5,7 @@ process what the environment does otherwise: `env -i`, a replaced PYTHONPATH and
 reached as well. Only `python -S` and Pythons that were not found are not.
 """
 
+import glob
 import os
 import shutil
 import sys
@@ -44,7 +45,7 @@ def sites(command: Sequence[str]) -> list[Path]:
     found: dict[Path, None] = {}
     for prefix in dict.fromkeys(_prefixes(command)):
         for pattern in _SITES:
-            found |= dict.fromkeys(path.resolve() for path in prefix.glob(pattern))
+            found |= dict.fromkeys(path.resolve() for path in _below(prefix, pattern))
     return list(found)
 
 
@@ -53,11 +54,11 @@ def _prefixes(command: Sequence[str]) -> Iterator[Path]:
     yield from (Path(os.environ[name]) for name in _ENVIRONMENTS if os.environ.get(name))
     for program in _programs(command):
         yield from (path.parent.parent for path in (program, program.resolve()))
-    yield from (config.parent for config in Path.cwd().glob("*/pyvenv.cfg"))
+    yield from (config.parent for config in _below(Path.cwd(), "*/pyvenv.cfg"))
     conda = os.environ.get("CONDA_EXE")
     if conda:
-        yield from (Path(conda).parent.parent / "envs").glob("*")
-    yield from Path.home().glob(".pyenv/versions/*")
+        yield from _below(Path(conda).parent.parent, "envs/*")
+    yield from _below(Path.home(), ".pyenv/versions/*")
 
 
 def _programs(command: Sequence[str]) -> Iterator[Path]:
@@ -67,8 +68,13 @@ def _programs(command: Sequence[str]) -> Iterator[Path]:
         yield from _interpreter(Path(named))
     for folder in os.environ.get("PATH", "").split(os.pathsep):
         if folder:
-            yield from Path(folder).glob("python3")
-            yield from Path(folder).glob("python")
+            yield from _below(Path(folder), "python")
+            yield from _below(Path(folder), "python3")
+
+
+def _below(folder: Path, pattern: str) -> Iterator[Path]:
+    """Unlike `Path.glob` it passes over folders that may not be read, as PATH has them at times."""
+    yield from map(Path, glob.glob(os.path.join(glob.escape(str(folder)), pattern)))
 
 
 def _interpreter(script: Path) -> Iterator[Path]:

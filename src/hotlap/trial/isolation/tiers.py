@@ -15,7 +15,7 @@ from hotlap.core.errors import UsageError
 from hotlap.core.spec import Tier
 from hotlap.seam.guard.roots import default_keep
 from hotlap.trial.isolation import landlock, namespace
-from hotlap.trial.isolation.layout import Layout, Planner, below, mounts, subdirectories
+from hotlap.trial.isolation.layout import Layout, Planner, below, is_empty, mounts, subdirectories
 from hotlap.trial.isolation.removal import remove_tree
 
 FORCED = "HOTLAP_ISOLATION"
@@ -96,7 +96,7 @@ class Isolation:
         shared = {str(scratch.parent): str(view), str(folder): str(folder)}
         layers = folder if self.layers_in_temp else scratch
         needed = (*cover, os.path.realpath(Path.home()))
-        planner = Planner(mounts(), cover, keep, self.privileged, subdirectories)
+        planner = Planner(mounts(), cover, keep, self.privileged, subdirectories, is_empty)
         planned = planner.layout(str(layers / "layers"), shared, needed)
         return replace(planned, files=dict(files or {}))
 
