@@ -1,6 +1,7 @@
 """Starting a command as a trial: its folder, its environment, its warden."""
 
 import os
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -63,6 +64,9 @@ class Launched(Warded):
         env = child_environment(setting, folder / "spec.json")
         (folder / REACHED).mkdir()
         limits = _limits(self.isolation, setting, folder, env)
+        if "writable" in limits and tempfile.gettempdir() not in limits["writable"]:
+            (folder / "tmp").mkdir()  # the project lies in the temporary folder, which is refused
+            env["TMPDIR"] = str(folder / "tmp")
         spec = _spec(setting, control, folder, self.isolation)
         spec.write(folder / "spec.json")
         super().__init__(

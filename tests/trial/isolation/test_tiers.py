@@ -69,6 +69,11 @@ def test_landlock_refuses_and_says_so(project: Path, force: Force) -> None:
     assert changed(before, tree_hash(project, [".hotlap"])) == ()
 
 
+def test_landlock_leaves_a_temporary_folder(project: Path, force: Force) -> None:
+    force(Tier.LANDLOCK)
+    assert run(project, "mktemp")[0] == 0
+
+
 def test_without_isolation_the_harm_is_real(project: Path, force: Force) -> None:
     force(Tier.OFF)
     before = tree_hash(project, [".hotlap"])
