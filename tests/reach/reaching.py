@@ -198,6 +198,16 @@ IDIOMS = {
         "    child = mp.get_context('fork').Process(target=train.main)\n"
         "    child.start(); child.join(); raise SystemExit(child.exitcode)\n"
     ),
+    "a pool of processes": Idiom(
+        "import concurrent.futures, train\nif __name__ == '__main__':\n"
+        "    with concurrent.futures.ProcessPoolExecutor(1) as pool:\n"
+        "        pool.submit(train.main).result()\n"
+    ),
+    "ranks that torch starts by fork": Idiom(
+        "import train, torch.multiprocessing as mp\n"
+        "def rank(number):\n    train.main()\n"
+        "if __name__ == '__main__':\n    mp.start_processes(rank, nprocs=1, start_method='fork')\n"
+    ),
     "torchrun": Idiom(
         "import os, torch, torch.distributed as dist\n"
         "dist.init_process_group('gloo')\ntorch.manual_seed(0)\n"

@@ -9,17 +9,22 @@ from pathlib import Path
 import pytest
 from reaching import IDIOMS, SHAPES, TRAIN
 
+from hotlap.core.errors import TrialFailedError
 from hotlap.core.spec import Mode
 from hotlap.trial.attend import attend
 from hotlap.trial.launch import Setting
+from hotlap.trial.trial import Ended, Trial
 
 QUICK = (
     "looked up, then lazily imported",
     "behind another import hook",
     "distributed optimizers, which are scripted",
     "updates by p.data.add_",
+    "fork",
 )
-SEEN = {Mode.RUN: "step", Mode.PROFILE: "profile", Mode.RACE: "block"}
+SEEN = {Mode.RUN: "step", Mode.PROFILE: "profile"}
+BLOCKS = 3
+STEPS_PER_BLOCK = 4
 
 
 @pytest.fixture
@@ -65,6 +70,19 @@ def below(mode, command):
     return code, lines(output.read_text()), seen
 
 
+def raced(command):
+    """Exit code and output of one side of a race: some blocks, then the rest; and the blocks."""
+    output = Path("output-race")
+    with Trial(Setting(command, Mode.RACE, {"grads_to_none": {}}, output=output)) as trial:
+        trial.first()
+        for _ in range(BLOCKS):
+            trial.run(STEPS_PER_BLOCK)
+        with pytest.raises((Ended, TrialFailedError)):  # the latter for an exit code of its own
+            trial.run(1 << 30)
+        code = trial.launched.exit_code()
+        return code, lines(output.read_text()), trial.blocks
+
+
 def lines(text):
     """What the program printed; torchrun and gloo print times and process numbers."""
     return [line for line in text.splitlines() if line.startswith("trained") or "Error" in line]
@@ -78,6 +96,9 @@ def check(command):
         assert SEEN[mode] in seen, (mode, seen, Path(f"output-{mode}").read_text())
         assert (found, same) == (code, printed), mode
         assert "broken" not in seen
+    found, same, blocks = raced(command)
+    assert [block.steps for block in blocks] == [1] + [STEPS_PER_BLOCK] * BLOCKS
+    assert (found, same) == (code, printed), Mode.RACE
 
 
 @pytest.mark.parametrize("name", QUICK)

@@ -11,7 +11,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from hotlap.parallel.hooks import narrowed
 from hotlap.seam.probe.spread import Spread, ddp_facts, spreading
-from hotlap.seam.ranks import rank_and_world
+from hotlap.seam.process import rank_and_world
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from hotlap.seam.ranks import rank_and_world
+from hotlap.seam.process import rank_and_world
 from hotlap.seam.wire import Wire
 
 

@@ -13,7 +13,7 @@ import torch
 from torch.optim.optimizer import Optimizer
 
 from hotlap.seam.losses import Losses
-from hotlap.seam.ranks import rank_and_world
+from hotlap.seam.process import rank_and_world
 from hotlap.seam.steps import bare_step_hooks
 
 if TYPE_CHECKING:

@@ -4,7 +4,6 @@ A process that never imports torch only has the guard on its writes. One that im
 never steps an optimizer (a launcher, a loader worker) has patches that nothing calls.
 """
 
-import atexit
 import mmap
 import os
 import random
@@ -17,6 +16,8 @@ from hotlap.core.spec import REACHED, Mode, Spec, Tier
 from hotlap.seam.hook import when_imported
 from hotlap.seam.tracebacks import hide_our_frames
 from hotlap.seam.wire import Wire
+
+NO_PROCESS = -1
 
 
 def boot(path: str) -> None:
@@ -48,6 +49,8 @@ def boot(path: str) -> None:
 
 def start(spec: Spec) -> None:
     """Torch is there: apply the techniques and begin the mode's part, for the process's life."""
+    from hotlap.seam.process import at_exit
+
     session = Session(spec)
     try:
         session.enter()
@@ -56,7 +59,7 @@ def start(spec: Spec) -> None:
         session.undo.close()
         print(f"hotlap: could not take part in this process: {error!r}", file=sys.stderr)
         return
-    atexit.register(session.leave)  # which also keeps the session, and its undo, alive
+    at_exit(session.leave)  # which also keeps the session, and its undo, alive
 
 
 class Session:
@@ -68,7 +71,7 @@ class Session:
         self.holds: dict[str, list[str]] = {}
         self.inerts: dict[str, str] = {}
         self.undo = ExitStack()
-        self._told = False
+        self._stepped_in = NO_PROCESS
         self._pid = os.getpid()
         # Shared with forked processes: what takes hold in a loader worker is seen here as well.
         self._in_forks = mmap.mmap(-1, len(spec.techniques) or 1)
@@ -123,12 +126,13 @@ class Session:
 
     def stepped(self) -> None:
         """The first step is over: in run mode, tell the parent what took hold."""
-        self._told = True
+        self._stepped_in = os.getpid()
         self.wire.send("step", **self.standing())
 
     def leave(self) -> None:
-        """The process ends: tell what took hold in the meantime."""
-        if self._told and self.spec.mode is Mode.RUN:
+        """The process ends: report what took hold since its first step."""
+        if self._stepped_in == os.getpid() and self.spec.mode is Mode.RUN:
+            self._stepped_in = NO_PROCESS
             self.wire.send("end", **self.standing())
 
 

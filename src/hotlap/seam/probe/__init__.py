@@ -1,17 +1,17 @@
 """Profile mode: where each step's time and memory go, seen from inside the user's process."""
 
-import atexit
 import os
 import signal
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from multiprocessing import util
 from typing import TYPE_CHECKING
 
 import torch
 
-from hotlap.seam.ranks import rank_and_world
+from hotlap.seam.process import at_exit, rank_and_world
 
 if TYPE_CHECKING:
     from hotlap.seam.probe.recorder import Recorder
@@ -47,9 +47,9 @@ def probing(session: "Session") -> Iterator[None]:
         if gpu:
             stack.enter_context(synchronising(rec))
         stack.enter_context(rec.sampling_from_first_step())
-        atexit.register(report.send, "exit")
-        stack.callback(atexit.unregister, report.send)
+        stack.callback(at_exit(lambda: report.send("exit")))
         os.register_at_fork(after_in_child=rec.forked)
+        util.register_after_fork(rec, Recorder.child_begun)
         yield
 
 

@@ -25,6 +25,7 @@ from hotlap.seam.probe.sampler import Sampler
 from hotlap.seam.probe.spread import Spread
 from hotlap.seam.probe.tally import Tally
 from hotlap.seam.probe.timeline import Timeline
+from hotlap.seam.process import serves_its_parent
 from hotlap.seam.steps import Cycle
 
 if TYPE_CHECKING:
@@ -105,10 +106,22 @@ class Recorder:
         self._sampling.close()
 
     def forked(self) -> None:
-        """In a child of the training process (a loader worker, most likely): stay out of it."""
+        """In a forked child (a loader's worker, most likely): mark nothing.
+
+        Where the parent had not begun to train, the child's first step begins its own recording.
+        """
         self.thread = NOBODY
         self.rest.ask()
         self.diagnostics.abandon()
+        if not self.begun:
+            self._pid = os.getpid()
+            self.timeline.evaluations.close()
+            self.timeline.reopen()  # the parent may have forked within a boundary
+
+    def child_begun(self) -> None:
+        """In a child that multiprocessing has started: mark what precedes its first step too."""
+        if not self.begun:
+            self.thread = NOBODY if serves_its_parent() else threading.get_ident()
 
     @contextmanager
     def sampling_from_first_step(self) -> Iterator[None]:
