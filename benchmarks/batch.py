@@ -3,9 +3,9 @@
 `python -m benchmarks.batch digits|gpt answer|sweep`. `answer`: `hotlap batch` under a limit on its
 address space, and its answers alone for 200 steps under the same limit, without hotlap. `sweep`:
 the recorded answer and all sizes of a sweep, alive at once and run in turns, so that each round
-sees the same weather. The best of the sweep is chosen on every second round and compared on the
-others: the best of many noisy figures looks better than it is. On a busy machine samples a second
-of processor time say more, since these scripts run on one thread.
+sees the same background load. The best of the sweep is chosen on every second round and compared
+on the others: the best of many noisy figures looks better than it is. On a busy machine samples a
+second of processor time say more, since these scripts run on one thread.
 """
 
 import json
@@ -21,8 +21,8 @@ from statistics import median
 from typing import Any
 
 from benchmarks import record
-from hotlap.batch.contender import Contender, Lap, Plan
-from hotlap.batch.look import look
+from hotlap.batch.baseline import observe_script
+from hotlap.batch.contestant import Contestant, SizedCommand, TimedBlock
 from hotlap.core.spec import Mode
 from hotlap.trial.launch import Setting
 
@@ -83,27 +83,32 @@ def answered(task: Task, folder: str) -> dict[str, Any]:
     return found
 
 
-def swept(task: Task, sizes: list[int], folder: str) -> dict[int, list[Lap]]:
-    """The laps of every size, round by round."""
+def swept(task: Task, sizes: list[int], folder: str) -> dict[int, list[TimedBlock]]:
+    """The timed blocks of every size, round by round."""
     setting = Setting(
         (sys.executable, str(task.script)), Mode.RACE, seed=0, scratch=Path(folder) / "scratch",
         output=Path(folder) / "log",
     )  # fmt: skip
-    plan = Plan(setting, argument=task.argument)
+    sized = SizedCommand(setting, argument=task.argument)
     if not task.argument:
-        plan = Plan(setting, look(plan).loaders)
-    contenders = [Contender(plan, size) for size in sizes]
-    laps: dict[int, list[Lap]] = {size: [] for size in sizes}
+        sized = SizedCommand(setting, observe_script(sized).loaders)
+    contestants = [Contestant(sized, size) for size in sizes]
+    blocks: dict[int, list[TimedBlock]] = {size: [] for size in sizes}
     try:
-        for contender in contenders:
-            contender.ready()
+        for contestant in contestants:
+            contestant.ready()
         for _ in range(ROUNDS):
-            for contender in random.sample(contenders, len(contenders)):
-                laps[contender.size].append(contender.lap())
+            for contestant in random.sample(contestants, len(contestants)):
+                blocks[contestant.size].append(contestant.timed())
     finally:
-        for contender in contenders:
-            contender.close()
-    return laps
+        for contestant in contestants:
+            contestant.close()
+    return blocks
+
+
+def _samples(block: TimedBlock, size: int) -> float:
+    """Samples of a block; by the option where no DataLoader counts them."""
+    return block.samples or size * block.steps
 
 
 def of_the_best(rates: dict[int, list[float]], choice: int) -> tuple[int, float]:
@@ -139,10 +144,16 @@ def sweep(name: str, task: Task) -> None:
     most = found["largest"] if found["bound"].startswith("memory") else max(SWEEP)
     sizes = sorted({*(size for size in SWEEP if size <= most), fastest})
     with tempfile.TemporaryDirectory() as folder:
-        laps = swept(task, sizes, folder)
+        blocks = swept(task, sizes, folder)
     rates = {
-        "second": {size: [lap.samples / lap.seconds for lap in row] for size, row in laps.items()},
-        "CPU second": {size: [lap.samples / lap.cpu for lap in row] for size, row in laps.items()},
+        "second": {
+            size: [_samples(block, size) / block.seconds for block in row]
+            for size, row in blocks.items()
+        },
+        "CPU second": {
+            size: [_samples(block, size) / block.cpu for block in row]
+            for size, row in blocks.items()
+        },
     }
     summary: dict[str, Any] = {"fastest": fastest}
     for what, rows in rates.items():

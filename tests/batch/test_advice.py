@@ -3,13 +3,13 @@
 import pytest
 
 from hotlap.batch.limits import Limits, gib
-from hotlap.batch.result import Found, Row, Script
+from hotlap.batch.result import BatchFacts, BatchResult, SizeResult
 from hotlap.batch.search import _power_above, _power_below
 
 
-def found(own: int, fastest: int, optimizer: str = "SGD", micro: int = 1) -> Found:
-    script = Script(own, optimizer=optimizer, lr=0.1, micro_batches=micro)
-    return Found(script, {fastest: Row(fastest, fits=True)}, fastest, fastest)
+def found(own: int, fastest: int, optimizer: str = "SGD", micro: int = 1) -> BatchResult:
+    script = BatchFacts(own, optimizer=optimizer, lr=0.1, micro_batches=micro)
+    return BatchResult(script, {fastest: SizeResult(fastest, fits=True)}, fastest, fastest)
 
 
 @pytest.mark.parametrize(
@@ -44,11 +44,11 @@ def test_powers() -> None:
 
 def test_limits_leave_head_room() -> None:
     limits = Limits(memory=1000, space=5000, free=800, headroom=0.1)
-    assert limits.broken(900, 4500, 80) == ""
-    assert "allowed" in limits.broken(901, 0, 800)
-    assert "ulimit" in limits.broken(0, 4501, 800)
-    assert "machine's memory" in limits.broken(0, 0, 79)
-    assert Limits().broken(1 << 50, 1 << 50, 0) == ""
+    assert limits.exceeded(900, 4500, 80) == ""
+    assert "allowed" in limits.exceeded(901, 0, 800)
+    assert "ulimit" in limits.exceeded(0, 4501, 800)
+    assert "machine's memory" in limits.exceeded(0, 0, 79)
+    assert Limits().exceeded(1 << 50, 1 << 50, 0) == ""
 
 
 def test_bytes_for_reading() -> None:

@@ -80,6 +80,18 @@ def test_samples_count_as_they_are_drawn(optimizer: Any) -> None:
     assert meter.take()["samples"] == 0
 
 
+def test_elements_of_the_models_input_count_in_training_alone(optimizer: Any) -> None:
+    meter, model, criterion = made(), nn.Linear(3, 1), nn.MSELoss()
+    call, judge = meter.root(model, model.forward), meter.root(criterion, criterion.forward)
+    for _ in range(2):
+        judge(call(input=torch.zeros(5, 3)), torch.zeros(5, 1))
+    with torch.no_grad():
+        call(torch.zeros(50, 3))
+    assert meter.take()["elements"] == 0
+    meter.step(optimizer)
+    assert meter.take()["elements"] == 30
+
+
 def test_micro_batches_of_a_step(optimizer: Any) -> None:
     meter = made()
     with meter.watching(lambda: None):

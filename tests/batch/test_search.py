@@ -5,16 +5,17 @@ import resource
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
-from hotlap.batch.contender import Contender, Plan, TooLarge
+from hotlap.batch.baseline import observe_script
+from hotlap.batch.contestant import Contestant, OutOfTime, SizedCommand, TooLarge
 from hotlap.batch.limits import Limits
-from hotlap.batch.look import look
-from hotlap.batch.search import Orders, Search
+from hotlap.batch.search import BatchSearchConfig, Search
 from hotlap.core.errors import NotReachedError, TrialFailedError, UsageError
 from hotlap.core.spec import Mode
 from hotlap.trial.launch import Setting
@@ -24,12 +25,12 @@ LOOP, GPT = HERE / "loop.py", HERE / "gpt.py"
 DIGITS = HERE.parent.parent / "examples" / "digits" / "train.py"
 
 
-def plan(tmp_path: Path, *words: object, **fields: Any) -> Plan:
+def sized_command(tmp_path: Path, *words: object, **fields: Any) -> SizedCommand:
     setting = Setting(
         (sys.executable, *map(str, words)), Mode.RACE, seed=0,
         scratch=tmp_path / "scratch", output=tmp_path / "log",
     )  # fmt: skip
-    return Plan(setting, **fields)
+    return SizedCommand(setting, **fields)
 
 
 class Silent:
@@ -44,61 +45,79 @@ class Silent:
 
 
 def test_the_loaders_that_feed_the_training_are_driven(tmp_path: Path) -> None:
-    here = plan(tmp_path, LOOP, "--accumulate", "2")
-    script = look(here)
+    here = sized_command(tmp_path, LOOP, "--accumulate", "2")
+    script = observe_script(here)
     assert (script.batch, script.loaders, script.samples) == (4, (0,), 600)
     assert (script.micro_batches, script.optimizer, script.lr) == (2, "SGD", 1e-6)
-    rival = Contender(plan(tmp_path, LOOP, loaders=(0,)), 24)
+    rival = Contestant(sized_command(tmp_path, LOOP, loaders=(0,)), 24)
     try:
-        lap = rival.lap(0.05)
-        assert lap.samples <= 24 * lap.steps
-        assert lap.samples > 20 * lap.steps - 24
-        assert lap.seconds > 0
+        block = rival.timed(0.05)
+        assert block.samples <= 24 * block.steps
+        assert block.samples > 20 * block.steps - 24
+        assert block.seconds > 0
     finally:
         rival.close()
 
 
 def test_loaders_that_are_left_alone_are_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"loop.py:\d+ has a batch_sampler") as caught:
-        look(plan(tmp_path, LOOP, "--batch-sampler"))
+        observe_script(sized_command(tmp_path, LOOP, "--batch-sampler"))
     assert "--set" in caught.value.hint
 
 
 def test_a_program_that_trains_nothing_is_told_so(tmp_path: Path) -> None:
     with pytest.raises(NotReachedError, match="no backward pass was seen"):
-        look(plan(tmp_path, "-c", "import torch"))
+        observe_script(sized_command(tmp_path, "-c", "import torch"))
     only_backward = "import torch; torch.ones(1, requires_grad=True).sum().backward()"
     with pytest.raises(NotReachedError, match="no step of a torch optimizer"):
-        look(plan(tmp_path, "-c", only_backward))
+        observe_script(sized_command(tmp_path, "-c", only_backward))
 
 
 @pytest.mark.slow
 def test_a_loop_without_a_loader_needs_its_own_option(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no DataLoader feeds") as caught:
-        look(plan(tmp_path, GPT))
+        observe_script(sized_command(tmp_path, GPT))
     assert "--set '--batch-size {batch}'" in caught.value.hint
 
 
 @pytest.mark.slow
 def test_an_option_that_does_nothing_is_told(tmp_path: Path) -> None:
-    search = Search(Orders(plan(tmp_path, LOOP, argument="--samples {batch}00")), Silent())
+    search = Search(
+        BatchSearchConfig(sized_command(tmp_path, LOOP, argument="--samples {batch}00")), Silent()
+    )
     with pytest.raises(UsageError, match="still has batch size 4"):
         search.run()
 
 
 def test_too_much_memory_ends_the_trial_and_is_told_apart(tmp_path: Path) -> None:
     small = Limits(memory=500 * 2**20)
-    rival = Contender(plan(tmp_path, LOOP, loaders=(0,), limits=small), 512)
+    rival = Contestant(sized_command(tmp_path, LOOP, loaders=(0,), limits=small), 512)
     with pytest.raises(TooLarge, match=r"it takes .* of the 500 MiB allowed"):
         rival.run(30)
     assert not rival.live
     with pytest.raises(TrialFailedError, match="unrecognized arguments"):
-        look(plan(tmp_path, LOOP, "--what"))
+        observe_script(sized_command(tmp_path, LOOP, "--what"))
     assert not [p for p in psutil.Process().children(recursive=True) if "loop.py" in str(p)]
 
 
+def test_at_the_deadline_the_trial_is_ended(tmp_path: Path) -> None:
+    begin = time.monotonic()
+    sized = sized_command(tmp_path, LOOP, loaders=(0,), deadline=begin + 15)
+    contestant = Contestant(sized, 4)
+    with pytest.raises(OutOfTime):
+        contestant.run(10**9)
+    assert not contestant.live
+    assert not [p for p in psutil.Process().children(recursive=True) if "loop.py" in str(p)]
+    search = Search(BatchSearchConfig(sized_command(tmp_path, LOOP), seconds=0.5), Silent())
+    with pytest.raises(TrialFailedError, match="budget of 0 s was over") as caught:
+        search.run()
+    assert "--budget" in caught.value.hint
+
+
 def test_a_whole_search(tmp_path: Path) -> None:
-    found = Search(Orders(plan(tmp_path, LOOP), most=8, seconds=1, confirm=3), Silent()).run()
+    found = Search(
+        BatchSearchConfig(sized_command(tmp_path, LOOP), most=8, seconds=200, confirm=3), Silent()
+    ).run()
     assert found.rows[4].ratio == 1.0
     assert found.largest in {4, 8}
     assert found.fastest in found.rows

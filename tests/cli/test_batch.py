@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from hotlap.batch.result import Found, Row, Script
+from hotlap.batch.result import BatchFacts, BatchResult, SizeResult
 from hotlap.cli.batch import batch
 from hotlap.cli.common import console
 from hotlap.core.errors import UsageError
@@ -37,15 +37,15 @@ def test_no_command_and_a_shell_script(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_the_outcome_in_words(capsys: pytest.CaptureFixture[str]) -> None:
-    script = Script(32, optimizer="SGD", lr=0.1, world=2)
+    script = BatchFacts(32, optimizer="SGD", lr=0.1, world=2)
     rows = {
-        32: Row(32, True, 100.0, 1.0, 1.0, 1.0, 0.32, 2**29),
-        64: Row(64, True, 150.0, 1.5, 1.4, 1.6, 0.42, 2**30),
-        128: Row(128, fits=False, why="out of memory"),
+        32: SizeResult(32, True, 100.0, 1.0, 1.0, 1.0, 0.32, 2**29),
+        64: SizeResult(64, True, 150.0, 1.5, 1.4, 1.6, 0.42, 2**30),
+        128: SizeResult(128, fits=False, why="out of memory"),
     }
-    found = Found(script, rows, 64, 64, "memory: out of memory", (64,))
+    found = BatchResult(script, rows, 64, 64, "memory: out of memory", (64,))
     show(console(), found, brief=False)
     text = " ".join(capsys.readouterr().out.split())
-    assert "fastest: 64 on each of 2 ranks, 1.50x batch 32" in text
+    assert "fastest: 64 on each of 2 ranks, 1.50x (1.40 to 1.60) the samples" in text
     assert "does not fit: out of memory" in text
     assert "lr 0.1 -> 0.2" in text

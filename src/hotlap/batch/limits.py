@@ -1,8 +1,10 @@
-"""How much memory a trial may take, and the watch that ends it before the machine runs out."""
+"""How much memory a trial may take, and the thread that ends it beyond that or its deadline."""
 
 import contextlib
+import math
 import resource
 import threading
+import time
 from dataclasses import dataclass
 
 import psutil
@@ -10,8 +12,8 @@ import psutil
 from hotlap.core.machine import available_memory
 from hotlap.trial.trial import Trial
 
-EVERY = 0.05
-LISTED = 10  # looks at the memory for one look at the list of processes
+SAMPLE_SECONDS = 0.05
+SAMPLES_PER_LISTING = 10  # samples of memory for one listing of the trial's processes
 
 
 @dataclass(frozen=True)
@@ -35,8 +37,8 @@ class Limits:
             memory, 0 if space == resource.RLIM_INFINITY else space, available_memory(), headroom
         )
 
-    def broken(self, resident: int, space: int, free: int) -> str:
-        """What is exceeded, if anything, by these bytes in use and left; empty if nothing is."""
+    def exceeded(self, resident: int, space: int, free: int) -> str:
+        """Which limit these bytes in use and left exceed, in words; empty if none."""
         share = 1 - self.headroom
         if self.memory and resident > share * self.memory:
             return f"it takes {gib(resident)} of the {gib(self.memory)} allowed"
@@ -52,43 +54,53 @@ def gib(size: float) -> str:
     return f"{size / 2**30:.2f} GiB" if size >= 2**30 else f"{size / 2**20:.0f} MiB"
 
 
-class Watch:
-    """Looks at a trial's memory many times a second; ends the trial that goes beyond its limits."""
+class MemoryWatch:
+    """Samples a trial's memory; ends the trial beyond its limits, or at its deadline.
 
-    def __init__(self, trial: Trial, limits: Limits) -> None:
-        self.broken = ""
-        self.peak = 0
+    `exceeded` says which limit, `expired` whether it was the deadline (of `time.monotonic`).
+    """
+
+    def __init__(self, trial: Trial, limits: Limits, deadline: float = math.inf) -> None:
+        self.exceeded = ""
+        self.expired = False
         self._trial = trial
         self._limits = limits
+        self._deadline = deadline
         self._over = threading.Event()
-        self._thread = threading.Thread(target=self._look, daemon=True)
+        self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
 
     def end(self) -> None:
-        """Stop looking."""
+        """Stop sampling."""
         self._over.set()
         self._thread.join()
 
-    def _look(self) -> None:
+    def _watch(self) -> None:
         processes: list[psutil.Process] = []
-        looks = 0
-        while not self._over.wait(EVERY):
-            if looks % LISTED == 0:
+        samples = 0
+        while not self._over.wait(SAMPLE_SECONDS):
+            if samples % SAMPLES_PER_LISTING == 0:
                 processes = self._trial.processes()
-            looks += 1
-            self._judge(processes)
+            samples += 1
+            if time.monotonic() > self._deadline:
+                self.expired = True
+                self._kill()
+            else:
+                self._sample(processes)
 
-    def _judge(self, processes: list[psutil.Process]) -> None:
+    def _sample(self, processes: list[psutil.Process]) -> None:
         resident = space = 0
         for process in processes:
             with contextlib.suppress(psutil.Error):
                 used = process.memory_info()
                 resident += used.rss - used.shared
                 space = max(space, used.vms)
-        self.peak = max(self.peak, resident)
-        broken = self._limits.broken(resident, space, available_memory())
-        if broken and not self.broken:
-            self.broken = broken
-            for process in self._trial.processes():
-                with contextlib.suppress(psutil.Error):
-                    process.kill()
+        exceeded = self._limits.exceeded(resident, space, available_memory())
+        if exceeded and not self.exceeded:
+            self.exceeded = exceeded
+            self._kill()
+
+    def _kill(self) -> None:
+        for process in self._trial.processes():
+            with contextlib.suppress(psutil.Error):
+                process.kill()

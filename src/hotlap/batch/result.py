@@ -5,13 +5,15 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 LINEAR = frozenset({"SGD", "LARS"})
+OUT_OF_BUDGET = "the budget"
+CLEARLY_FASTER_ALONE = 1.1  # a size timed alone has no interval
 
 
 @dataclass(frozen=True)
-class Script:
+class BatchFacts:
     """What the plain run showed of the script.
 
-    `batch` is its own batch size (0: no DataLoader told one), `loaders` which of its DataLoaders
+    `batch` is its own batch size (0: no DataLoader has one), `loaders` which of its DataLoaders
     are driven, `samples` how many one pass of one process draws (0: unknown), `micro_batches` how
     many batches make one optimizer step, `world` the number of ranks.
     """
@@ -27,12 +29,13 @@ class Script:
 
 
 @dataclass(frozen=True)
-class Row:
-    """One batch size: what it came to.
+class SizeResult:
+    """What was measured at one batch size.
 
     `ratio` is its samples per second over those of the size it was raced against, pair by pair;
-    `low` and `high` bound it. `memory` is the peak of one process in bytes: of the accelerator
-    where there is one, else resident. `why` says why a size does not fit.
+    `low` and `high` bound it (0 and inf: timed alone, or too few pairs). `memory` is the peak of
+    one process in bytes: of the accelerator where there is one, else resident. `why` says why a
+    size does not fit.
     """
 
     size: int
@@ -45,19 +48,40 @@ class Row:
     memory: int = 0
     why: str = ""
 
+    @property
+    def faster(self) -> bool:
+        """Whether it is shown to be faster than the reference; alone, by a clear distance."""
+        return self.low > 1 or (self.low == 0 and self.ratio > CLEARLY_FASTER_ALONE)
+
 
 @dataclass
-class Found:
-    """The outcome: every size tried, the fastest, and the largest that fits."""
+class BatchResult:
+    """The outcome: every size tried, the fastest, and the largest that fits.
 
-    script: Script
-    rows: dict[int, Row] = field(default_factory=dict)
+    `bound` says what ends the sizes above `largest`; where it is the budget, no larger size was
+    tried, and the largest that fits is not known (`largest_known`). `promising` is a size whose
+    ratio is the best although the races do not show that it is faster than the reference; 0: none.
+    """
+
+    script: BatchFacts
+    rows: dict[int, SizeResult] = field(default_factory=dict)
     fastest: int = 0
     largest: int = 0
     bound: str = ""
+    promising: int = 0
     confirmed: tuple[int, ...] = ()
     interrupted: bool = False
     seconds: float = 0.0
+
+    @property
+    def largest_known(self) -> bool:
+        """Whether a larger size was tried and does not fit, or there is none."""
+        return bool(self.bound) and self.bound != OUT_OF_BUDGET
+
+    @property
+    def reference(self) -> int:
+        """The size that the others were raced against."""
+        return next((row.size for row in self.rows.values() if row.low == row.high == 1.0), 0)
 
     def advice(self) -> list[str]:
         """What goes with the fastest size: learning rate and accumulation."""
@@ -69,10 +93,11 @@ class Found:
     def to_json(self) -> dict[str, Any]:
         """As plain data."""
         rows = [asdict(self.rows[size]) for size in sorted(self.rows)]
-        return {**asdict(self), "rows": rows, "advice": self.advice()}
+        known = {"largest_known": self.largest_known, "reference": self.reference}
+        return {**asdict(self), **known, "rows": rows, "advice": self.advice()}
 
 
-def _accumulation(script: Script, size: int) -> list[str]:
+def _accumulation(script: BatchFacts, size: int) -> list[str]:
     whole = script.batch * script.micro_batches
     steps = whole / size
     if steps < 1:
@@ -83,7 +108,7 @@ def _accumulation(script: Script, size: int) -> list[str]:
     return [f"accumulate {near} micro-batches: an effective batch of {near * size} beside {whole}"]
 
 
-def _rate_rule(script: Script, factor: float) -> list[str]:
+def _rate_rule(script: BatchFacts, factor: float) -> list[str]:
     """Linear for SGD (Goyal et al. 2017), square root for adaptive methods (Hoffer 2017).
 
     Malladi et al. 2022 derive the square root for Adam from its stochastic differential equation.

@@ -1,8 +1,11 @@
-"""The search: doubling, multiples of 8, and the best ones once more.
+"""The search: doubling, multiples of 8, and the best ones once more, within a budget.
 
-Each size is a fresh trial, raced in lockstep against the script's own size, so that all sizes are
-measured in the same weather. Running out of memory ends a trial, not the search. What is answered
-has run more steps alone, with head-room left.
+Each size is a fresh trial, raced in lockstep against the script's own size, so that all sizes see
+the same background load. Running out of memory ends a trial, not the search. The sizes that are
+answered have run more steps alone, with headroom left.
+
+Nothing is begun that is not expected to end in time, by the start-up and step times seen so far;
+what runs on nevertheless is ended at the budget.
 """
 
 import time
@@ -10,36 +13,38 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from hotlap.batch.contender import Plan
-from hotlap.batch.look import look
-from hotlap.batch.result import Found, Row, Script
-from hotlap.batch.track import EQUAL, Track
+from hotlap.batch.baseline import observe_script
+from hotlap.batch.contestant import BLOCK_SECONDS, OutOfTime, SizedCommand
+from hotlap.batch.lockstep import EQUAL_WITHIN, Lockstep
+from hotlap.batch.result import OUT_OF_BUDGET, BatchFacts, BatchResult, SizeResult
 from hotlap.core.errors import TrialFailedError
 
-PAIRS = 4
+PAIRS = 5  # the fewest that give an interval of use
 MORE_PAIRS = 10
+CHECK_STEPS = 3
 FINALISTS = 3
 CLEARLY_SLOWER = 0.9
-EXPLORING = 0.7  # of the time, at most, goes into trying sizes; the rest compares the best ones
+EXPLORING_SHARE = 0.7  # of the budget, at most, goes into trying sizes
+FRUITLESS_DOUBLINGS = 2  # after so many without a gain larger sizes are checked, not timed
 CONFIRM_STEPS = 20
-FIRST = 8
+FIRST_SIZE = 8
 
 
-class Watcher(Protocol):
+class Progress(Protocol):
     """Sees the search as it goes on."""
 
     def stage(self, text: str) -> None:
         """A new stage began."""
 
-    def row(self, row: Row) -> None:
+    def row(self, row: SizeResult) -> None:
         """One size is known, or known better."""
 
 
 @dataclass(frozen=True)
-class Orders:
-    """What to search: largest size (0: no bound), seconds in all."""
+class BatchSearchConfig:
+    """What to search: largest size (0: no bound), seconds in all, steps that confirm an answer."""
 
-    plan: Plan
+    sized: SizedCommand
     most: int = 0
     seconds: float = 300.0
     confirm: int = CONFIRM_STEPS
@@ -48,178 +53,261 @@ class Orders:
 class Search:
     """One search; Ctrl-C ends it, not its result."""
 
-    def __init__(self, orders: Orders, watcher: Watcher) -> None:
-        self.orders = orders
-        self.watcher = watcher
-        self.plan = orders.plan
-        self.found = Found(Script(0))
-        self._track = Track(self.plan)
+    def __init__(self, config: BatchSearchConfig, progress: Progress) -> None:
+        self.config = config
+        self.progress = progress
+        self.result = BatchResult(BatchFacts(0))
         self._begin = time.monotonic()
+        self._deadline = self._begin + config.seconds
+        self._sized = replace(config.sized, deadline=self._deadline)
+        self._lockstep = Lockstep(self._sized)
 
-    def run(self) -> Found:
-        """Look at the script, search, confirm.
+    def run(self) -> BatchResult:
+        """Observe the script, search, confirm.
 
         Raises:
-            HotlapError: the script cannot be run, or not at any batch size.
+            HotlapError: the script cannot be run, or not at any batch size, or the budget was over
+                before the first size was timed.
         """
-        begin = time.monotonic()
-        self.watcher.stage("looking at the script")
-        script = look(self.plan)
-        self._track = Track(replace(self.plan, loaders=script.loaders))
-        self.found = found = Found(script)
+        self.progress.stage("observing the script")
         try:
+            script = observe_script(self._sized)
+            self._lockstep = Lockstep(replace(self._sized, loaders=script.loaders))
+            self.result = BatchResult(script)
             self._search(script)
         except KeyboardInterrupt:
-            found.interrupted = True
-            found.fastest, found.largest = self._choice().size, self._largest()
+            self.result.interrupted = True
+        except OutOfTime:
+            if not self._timed():
+                raise TrialFailedError(
+                    f"the budget of {self.config.seconds:.0f} s was over before the first batch "
+                    "size was timed",
+                    "raise --budget",
+                ) from None
+            self.result.bound = self.result.bound or OUT_OF_BUDGET
         finally:
-            self._track.close()
-            found.seconds = time.monotonic() - begin
-        return found
+            self._lockstep.close()
+            self.result.seconds = time.monotonic() - self._begin
+        self._conclude()
+        return self.result
 
-    def _search(self, script: Script) -> None:
+    def _search(self, script: BatchFacts) -> None:
         self._upward(script)
         if not self._timed():
-            why = next(iter(self.found.rows.values())).why
+            why = next(iter(self.result.rows.values())).why
             raise TrialFailedError(f"no batch size fits, not even 1: {why}")
         self._downward()
         self._between()
         self._finals()
         self._confirm()
 
+    def _conclude(self) -> None:
+        """Name the answers by what is known now."""
+        result = self.result
+        result.largest = self._largest()
+        choice = self._choice()
+        result.fastest = choice.size
+        if choice.ratio == 1.0 and (rows := self._timed()):
+            best = max(rows, key=lambda row: row.ratio)
+            maybe = best.ratio > 1 + EQUAL_WITHIN and best.high > 1 + EQUAL_WITHIN
+            result.promising = best.size if maybe else 0
+
     # trying one size
 
     def _try(self, size: int) -> bool:
         """Race one size against the reference; whether it fits."""
-        self.watcher.stage(f"batch {size}")
-        return self._keep(self._track.raced(size, PAIRS))
+        self.progress.stage(f"batch {size}")
+        return self._keep(self._lockstep.raced(size, PAIRS))
 
     def _fits(self, size: int) -> bool:
         """Whether a few steps run at this size, untimed."""
-        self.watcher.stage(f"does batch {size} fit?")
-        return self._keep(self._track.held(size, 3))
+        self.progress.stage(f"does batch {size} fit?")
+        return self._keep(self._lockstep.held(size, CHECK_STEPS))
 
-    def _keep(self, row: Row) -> bool:
-        self.found.rows[row.size] = row
-        self.watcher.row(row)
+    def _keep(self, row: SizeResult) -> bool:
+        self.result.rows[row.size] = row
+        self.progress.row(row)
         return row.fits
 
     # which sizes
 
     def _most(self) -> tuple[int, str]:
         """The largest size to try, and what bounds it."""
-        bounds = [(self.orders.most, "--max"), (self.found.script.samples, "the data set's size")]
+        bounds = [(self.config.most, "--max"), (self.result.script.samples, "the data set's size")]
         known = [(size, why) for size, why in bounds if size]
         return min(known, default=(1 << 30, ""))
 
-    def _upward(self, script: Script) -> None:
-        """Powers of two from the script's own size until one does not fit; then multiples of 8."""
+    def _upward(self, script: BatchFacts) -> None:
+        """Powers of two from the script's own size until one does not fit; then multiples of 8.
+
+        They are raced for as long as that gains speed and time allows; then only checked.
+        """
         most, bound = self._most()
-        size = first = min(script.batch or FIRST, most)
+        size = first = min(script.batch or FIRST_SIZE, most)
         while not self._try(size):  # the script's own size does not fit
             if size == 1:
                 return
             size = max(1, size // 2)
         good, bad = size, 0 if size == first else first
-        while not bad and good < most and self._time():
+        while not bad and good < most:
             size = min(_power_above(good), most)
-            if self._try(size):
-                good = size
+            if self._gaining() and self._time_for_race(size):
+                fits = self._try(size)
+            elif self._time_for_check(size):
+                fits = self._fits(size)
             else:
-                bad = size
-        self.found.bound = self._narrow(good, bad) if bad else (bound or "the time")
-        if good < most and not bad:
-            self.found.bound = "the time: --budget gives it more"
+                break
+            good, bad = (size, 0) if fits else (good, size)
+        if bad:
+            self._narrow(good, bad)
+        else:
+            self.result.bound = bound if good >= most else OUT_OF_BUDGET
 
-    def _narrow(self, good: int, bad: int) -> str:
+    def _gaining(self) -> bool:
+        """Whether one of the last doublings was faster than all sizes below it."""
+        rows = sorted(self._timed(), key=lambda row: row.size)
+        recent, before = rows[-FRUITLESS_DOUBLINGS:], rows[:-FRUITLESS_DOUBLINGS]
+        best = max((row.ratio for row in before), default=0.0)
+        return any(row.ratio > (1 + EQUAL_WITHIN) * best for row in recent)
+
+    def _narrow(self, good: int, bad: int) -> None:
         """Find the largest multiple of 8 that fits between one that does and one that does not."""
-        while bad - good > max(8, good // 32) and self._time():
+        while bad - good > max(8, good // 32):
             middle = (good + bad) // 2 // 8 * 8
-            if middle <= good:
+            if middle <= good or not self._time_for_check(middle):
                 break
             if self._fits(middle):
                 good = middle
             else:
                 bad = middle
-        return f"memory: {self.found.rows[bad].why}"
+        self.result.bound = f"memory: at {bad}, {self.result.rows[bad].why}"
 
     def _downward(self) -> None:
         """Smaller sizes, as long as the smallest is the best."""
-        while self._time():
+        while True:
             smallest = min(row.size for row in self._timed())
             if smallest == 1 or self._best().size != smallest:
                 return
-            self._try(_power_below(smallest))
+            below = _power_below(smallest)
+            if not self._time_for_race(below):
+                return
+            self._try(below)
 
     def _between(self) -> None:
         """The multiples of 8 halfway to the best one's neighbours."""
         best = self._best().size
         for size in (best * 3 // 4 // 8 * 8, best * 3 // 2 // 8 * 8):
             fits = size and size <= min(self._largest(), self._most()[0])
-            if fits and not self._rated(size) and self._time():
+            if fits and not self._rated(size) and self._time_for_race(size):
                 self._try(size)
 
     def _finals(self) -> None:
-        """Race the best ones on, until little is left to chance."""
+        """Launch the best ones again and race them on, where their order is not yet clear."""
         rows = sorted(self._timed(), key=lambda row: -row.ratio)
         for row in rows[:FINALISTS]:
             close = row.ratio > CLEARLY_SLOWER * rows[0].ratio
-            if close and self._track.paired(row.size) and self._time(1.0):
-                self.watcher.stage(f"batch {row.size} once more")
-                again = self._track.raced(row.size, MORE_PAIRS)
-                if again.fits:  # where the two no longer fit together, the first word stands
+            self._lockstep.close()  # a final is between fresh processes of both
+            cost = self._race_seconds(row.size, MORE_PAIRS)
+            if close and self._lockstep.paired(row.size) and self._affordable(cost):
+                self.progress.stage(f"batch {row.size} once more")
+                again = self._lockstep.raced(row.size, MORE_PAIRS)
+                if again.fits and again.low:  # else the two no longer fit together
                     self._keep(again)
 
     def _confirm(self) -> None:
         """Run the answers alone for more steps; step down from what does not hold."""
-        self.found.largest = self._confirmed(self._largest)
-        self.found.fastest = self._confirmed(lambda: self._choice().size)
+        self._confirmed(lambda: self._choice().size)
+        self._confirmed(self._largest)
+        self._confirmed(lambda: self._choice().size)
 
-    def _confirmed(self, answer: Callable[[], int]) -> int:
-        while True:
-            size = answer()
-            if not size or size in self.found.confirmed:
-                return size
-            steps = self.orders.confirm
-            self.watcher.stage(f"batch {size}: {steps} more steps, with head-room")
-            row = self._track.held(size, steps, warm=True)
+    def _confirmed(self, answer: Callable[[], int]) -> None:
+        while (size := answer()) and size not in self.result.confirmed:
+            if self._left() < self._confirm_seconds(size):
+                return
+            steps = self.config.confirm
+            self.progress.stage(f"batch {size}: {steps} more steps, with headroom")
+            row = self._lockstep.held(size, steps, warm=True)
             if row.fits:
-                self.found.confirmed = (*self.found.confirmed, size)
-                return size
+                self.result.confirmed = (*self.result.confirmed, size)
+                return
             self._keep(row)
+            self.result.bound = f"memory: at {size}, {row.why}"
             self._step_down(size)
 
     def _step_down(self, size: int) -> None:
-        """Put a size a little below one that did not hold to the test, if none is known there."""
+        """Check a size a little below one that did not hold, if none is known there."""
         lower = (size - max(8, size // 20)) // 8 * 8
-        if lower > self._largest():
+        if lower > self._largest() and self._time_for_check(lower):
             self._fits(lower)
+
+    # time
+
+    def _left(self) -> float:
+        return self._deadline - time.monotonic()
+
+    def _step_seconds(self, size: int) -> float:
+        """About how long a step of a size takes, from the nearest one that was run."""
+        known = [row for row in self.result.rows.values() if row.step]
+        if not known:
+            return 0.0
+        near = min(known, key=lambda row: abs(row.size - size))
+        return near.step * max(1.0, size / near.size)
+
+    def _race_seconds(self, size: int, pairs: int) -> float:
+        own = max(BLOCK_SECONDS, self._step_seconds(self.result.reference))
+        theirs = max(BLOCK_SECONDS, self._step_seconds(size))
+        starts = 1 if self._lockstep.reference_live else 2
+        return starts * self._lockstep.start_up + pairs * (own + theirs)
+
+    def _confirm_seconds(self, size: int) -> float:
+        return self._lockstep.start_up + self.config.confirm * self._step_seconds(size)
+
+    def _check_seconds(self, size: int) -> float:
+        return self._lockstep.start_up + CHECK_STEPS * self._step_seconds(size)
+
+    def _affordable(self, seconds: float, largest: int = 0) -> bool:
+        """Whether so many seconds are left beside those that confirm the answers."""
+        answers = self._choice().size, max(largest, self._largest())
+        return seconds + sum(map(self._confirm_seconds, answers)) <= self._left()
+
+    def _time_for_race(self, size: int) -> bool:
+        return self._early() and self._affordable(self._race_seconds(size, PAIRS), size)
+
+    def _time_for_check(self, size: int) -> bool:
+        """One larger size is tried even where confirming it would take the time that is left."""
+        larger_known = any(row.size > self.result.reference for row in self.result.rows.values())
+        if not larger_known:
+            return self._check_seconds(size) <= self._left()
+        return self._early() and self._affordable(self._check_seconds(size), size)
+
+    def _early(self) -> bool:
+        """Whether new sizes may still be tried: the rest of the time compares the best ones."""
+        return self._left() > (1 - EXPLORING_SHARE) * self.config.seconds
 
     # what is known
 
-    def _time(self, share: float = EXPLORING) -> bool:
-        return time.monotonic() < self._begin + share * self.orders.seconds
-
-    def _timed(self) -> list[Row]:
-        return [row for row in self.found.rows.values() if row.fits and row.rate]
+    def _timed(self) -> list[SizeResult]:
+        return [row for row in self.result.rows.values() if row.fits and row.rate]
 
     def _rated(self, size: int) -> bool:
-        row = self.found.rows.get(size)
+        row = self.result.rows.get(size)
         return row is not None and (bool(row.rate) or not row.fits)
 
-    def _best(self) -> Row:
+    def _best(self) -> SizeResult:
         return max(self._timed(), key=lambda row: row.ratio)
 
-    def _choice(self) -> Row:
-        """The smallest of those that are as fast as the fastest."""
+    def _choice(self) -> SizeResult:
+        """The smallest of those as fast as the fastest that is shown to beat the reference."""
         rows = self._timed()
         if not rows:
-            return Row(0, fits=False)
-        best = max(row.ratio for row in rows)
-        return min((r for r in rows if r.ratio >= (1 - EQUAL) * best), key=lambda row: row.size)
+            return SizeResult(0, fits=False)
+        shown = [row for row in rows if row.faster or row.low == row.high == 1.0] or rows
+        best = max(row.ratio for row in shown)
+        equal = (row for row in shown if row.ratio >= (1 - EQUAL_WITHIN) * best)
+        return min(equal, key=lambda row: row.size)
 
     def _largest(self) -> int:
-        return max((row.size for row in self.found.rows.values() if row.fits), default=0)
+        return max((row.size for row in self.result.rows.values() if row.fits), default=0)
 
 
 def _power_above(size: int) -> int:

@@ -20,7 +20,7 @@ from hotlap.cli.isolated import isolated
 from hotlap.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from hotlap.batch.contender import Plan
+    from hotlap.batch.contestant import SizedCommand
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
 _UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
@@ -48,13 +48,13 @@ def _template(_: click.Context, __: click.Parameter, text: str | None) -> str:
     "argument",
     callback=_template,
     metavar="WORDS",
-    help="The script's own option, such as '--batch-size {batch}', where no DataLoader is told.",
+    help="The script's own option, such as '--batch-size {batch}', if no DataLoader has the size.",
 )
 @click.option(
     "--memory",
     callback=_bytes,
     metavar="SIZE",
-    help="Resident memory that a trial may take, such as 8G; by default what is there.",
+    help="Resident memory that a trial may take, such as 8G; by default what the machine has free.",
 )
 @click.option(
     "--headroom",
@@ -69,7 +69,7 @@ def _template(_: click.Context, __: click.Parameter, text: str | None) -> str:
     show_default=True,
     type=time_span,
     metavar="TIME",
-    help="How long to search.",
+    help="Time for the whole search, confirming steps included.",
 )
 @click.option(
     "--steps",
@@ -87,15 +87,15 @@ def batch(ctx: click.Context, /, most: int | None, argument: str, memory: int, h
           command: tuple[str, ...]) -> None:  # fmt: skip
     """Find the largest batch size that fits CMD's memory, and the fastest."""
     from hotlap.batch.limits import Limits
-    from hotlap.batch.search import Orders, Search
+    from hotlap.batch.search import BatchSearchConfig, Search
     from hotlap.report import batch_text
 
-    plan = _plan(command, seed, argument, patience, Limits.here(memory, headroom))
+    sized = _sized_command(command, seed, argument, patience, Limits.here(memory, headroom))
     kept = isolated(ctx, quiet=quiet or as_json)
     out = console(err=as_json)
     follow = batch_text.Follow(out, enabled=not (quiet or as_json))
     with follow.showing():
-        found = Search(Orders(plan, most or 0, budget, steps), follow).run()
+        found = Search(BatchSearchConfig(sized, most or 0, budget, steps), follow).run()
     if as_json:
         print_json(found.to_json() | kept.document())
     else:
@@ -103,10 +103,10 @@ def batch(ctx: click.Context, /, most: int | None, argument: str, memory: int, h
     ctx.exit(INTERRUPTED if found.interrupted else 0)
 
 
-def _plan(
+def _sized_command(
     command: tuple[str, ...], seed: int, argument: str, patience: float, limits: object
-) -> "Plan":
-    from hotlap.batch.contender import Plan
+) -> "SizedCommand":
+    from hotlap.batch.contestant import SizedCommand
     from hotlap.batch.limits import Limits
     from hotlap.core.spec import Mode
     from hotlap.trial.command import normalise
@@ -124,4 +124,4 @@ def _plan(
         words, Mode.RACE, seed=seed, scratch=here / "scratch", output=here / "batch.log",
         stdin=stdin_copy(here),
     )  # fmt: skip
-    return Plan(setting, argument=argument, patience=patience, limits=limits)
+    return SizedCommand(setting, argument=argument, patience=patience, limits=limits)

@@ -1,4 +1,4 @@
-"""How a search for the batch size looks in the terminal."""
+"""Prints a search for the batch size in the terminal."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ from rich.status import Status
 from rich.table import Table
 
 from hotlap.batch.limits import gib
-from hotlap.batch.result import Found, Row
+from hotlap.batch.result import BatchResult, SizeResult
 from hotlap.report.words import duration
 
 
@@ -30,17 +30,17 @@ class Follow:
             yield
 
     def stage(self, text: str) -> None:
-        """Say what is being done."""
+        """Show what is being done."""
         if self._status is not None:
             self._status.update(text)
 
-    def row(self, row: Row) -> None:
-        """Say what a size came to."""
+    def row(self, row: SizeResult) -> None:
+        """Print the result of a size."""
         if self._enabled:
             self._out.print(f"batch {row.size}: {_outcome(row)}", style="dim")
 
 
-def _outcome(row: Row) -> str:
+def _outcome(row: SizeResult) -> str:
     if not row.fits:
         return row.why
     return f"{_pace(row.rate)} samples/s" if row.rate else "fits"
@@ -50,7 +50,7 @@ def _pace(rate: float) -> str:
     return f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}"
 
 
-def show(out: Console, found: Found, *, brief: bool) -> None:
+def show(out: Console, found: BatchResult, *, brief: bool) -> None:
     """Print the outcome; `brief` leaves the table out."""
     if not found.rows:
         out.print("interrupted before any batch size was timed", style="yellow")
@@ -60,35 +60,56 @@ def show(out: Console, found: Found, *, brief: bool) -> None:
         for note in found.script.notes:
             out.print(note, style="dim")
     if found.interrupted:
-        out.print("interrupted: what is known so far", style="yellow")
+        out.print("interrupted: these are the sizes measured so far", style="yellow")
     ranks = f" on each of {found.script.world} ranks" if found.script.world > 1 else ""
     if found.fastest:
-        fastest = found.rows[found.fastest]
-        beside = f", {fastest.ratio:.2f}x batch {_reference(found)}" if fastest.ratio else ""
-        out.print(f"[bold]fastest: {found.fastest}[/]{ranks}{beside}")
-        out.print(f"[bold]largest that fits: {found.largest}[/]{ranks}{_bound(found)}")
+        out.print(f"[bold]fastest: {found.fastest}[/]{ranks}{_against_reference(found)}")
+        title = "largest that fits" if found.largest_known else "largest tried"
+        out.print(f"[bold]{title}: {found.largest}[/]{ranks}{_bound(found)}")
+        open_answers = {found.fastest, found.largest} - set(found.confirmed)
+        if open_answers:
+            sizes = " and ".join(map(str, sorted(open_answers)))
+            out.print(f"not confirmed by more steps within the budget: batch {sizes}")
     for line in found.advice():
         out.print(line)
 
 
-def _bound(found: Found) -> str:
-    return f" (bound by {found.bound})" if found.bound else ""
+def _bound(found: BatchResult) -> str:
+    if found.bound and not found.largest_known:
+        return " (larger sizes were not tried within the budget; raise --budget)"
+    return f" (limited by {found.bound})" if found.bound else ""
 
 
-def _reference(found: Found) -> int:
-    return next((row.size for row in found.rows.values() if row.low == row.high == 1.0), 0)
+def _against_reference(found: BatchResult) -> str:
+    """The speed against the reference with its interval, or what may be faster than it."""
+    if found.fastest != found.reference:
+        ratio = _ratio(found.rows[found.fastest])
+        return f", {ratio} the samples per second of batch {found.reference}" if ratio else ""
+    if found.promising:
+        ratio = _ratio(found.rows[found.promising])
+        return f"; batch {found.promising} may be faster: {ratio}, inconclusive within the budget"
+    return ""
 
 
-def _table(found: Found) -> Table:
+def _ratio(row: SizeResult) -> str:
+    if not row.ratio:
+        return ""
+    if row.low == row.high == 1.0:
+        return "1.00x"
+    interval = f"{row.low:.2f} to {row.high:.2f}" if row.low else "timed alone"
+    return f"{row.ratio:.2f}x ({interval})"
+
+
+def _table(found: BatchResult) -> Table:
     table = Table(box=None, pad_edge=False)
-    for title in ("batch", "samples/s", "against own", "time a step", "memory", ""):
+    for title in ("batch", "samples/s", "ratio (interval)", "time per step", "memory", ""):
         table.add_column(title, justify="left" if title == "" else "right")
     for size in sorted(found.rows):
         row = found.rows[size]
         table.add_row(
             str(size),
             _pace(row.rate) if row.rate else "",
-            f"{row.ratio:.2f}x" if row.ratio else "",
+            _ratio(row),
             duration(row.step) if row.step else "",
             gib(row.memory) if row.memory else "",
             _mark(found, row),
@@ -96,7 +117,7 @@ def _table(found: Found) -> Table:
     return table
 
 
-def _mark(found: Found, row: Row) -> str:
+def _mark(found: BatchResult, row: SizeResult) -> str:
     if not row.fits:
         return f"does not fit: {row.why}"
     words = []

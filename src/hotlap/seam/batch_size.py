@@ -1,9 +1,10 @@
-"""The batch size of the loaders that feed the training, and how fast samples go through.
+"""Sets the batch size of the training's loaders and counts samples.
 
-A race by steps cannot compare batch sizes. Here the time of a block leaves out what does not grow
-with the batch: from the first sign of an evaluation (a call in evaluation mode, another loader)
-until the training goes on, and the saving of files. Samples are counted as they are drawn, so that
-the smaller last batch of an epoch counts as what it is.
+Steps of two batch sizes are not comparable; samples per second are. The time of a block leaves out
+what does not grow with the batch: from the first sign of an evaluation (a call in evaluation mode,
+another loader) until training goes on, and the saving of files. Samples are counted as loaders
+yield them, so that the smaller last batch of an epoch has its own size. For programs without a
+DataLoader the elements of the model's first input are counted.
 """
 
 import inspect
@@ -21,6 +22,7 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from hotlap.seam.gate import Gate, _on_cuda, _synchronise
 from hotlap.seam.patch import load, replaced
+from hotlap.seam.roots import has_parameters
 from hotlap.seam.steps import Cycle, step_hooks
 from hotlap.seam.where import place
 
@@ -35,10 +37,10 @@ _LOADER = "_hotlap_loader"
 
 @contextmanager
 def driving(session: "Session") -> Iterator[None]:
-    """Give the chosen loaders the batch size of the orders; tell blocks of steps with samples.
+    """Set the batch size of the chosen loaders; report blocks of steps with their samples.
 
-    The orders are `{"loaders": [index, ...], "size": n}`; loaders are counted in the order in which
-    the program makes them. Without loaders nothing is changed.
+    The option is `{"loaders": [index, ...], "size": n}`; loaders are counted in the order in which
+    the program constructs them. Without loaders nothing is changed.
     """
     cycle, meter = Cycle(), Meter(session.spec.options[OPTION])
     first = session.spec.options.get("first", 1)
@@ -76,9 +78,9 @@ def _telling(tell: Callable[[], None], original: Any) -> Any:
 class Meter:
     """Counts samples and what is not training, between two reports."""
 
-    def __init__(self, orders: dict[str, Any]) -> None:
-        self._driven = set(orders.get("loaders", ()))
-        self._size = orders.get("size", 0)
+    def __init__(self, option: dict[str, Any]) -> None:
+        self._driven = set(option.get("loaders", ()))
+        self._size = option.get("size", 0)
         self._loaders: list[dict[str, Any]] = []
         self._samplers: list[list[Any]] = []
         self._drawn: Counter[int] = Counter()
@@ -86,6 +88,7 @@ class Meter:
         self._current = -1
         self._feeding: set[int] = set()
         self._samples = self._micro = 0
+        self._elements = self._elements_of_step = 0
         self._paused = 0.0
         self._pause: float | None = None
         self._optimizer: dict[str, Any] = {}
@@ -98,6 +101,8 @@ class Meter:
             self._feeding.add(self._current)
             self._samples += self._drawn[self._current]
             self._micro = self._draws[self._current]
+        self._elements += self._elements_of_step
+        self._elements_of_step = 0
         self._drawn.clear()
         self._draws.clear()
         if not self._optimizer:
@@ -108,6 +113,7 @@ class Meter:
         """What has been counted since the last time."""
         found = {
             "samples": self._samples,
+            "elements": self._elements,
             "micro_batches": self._micro,
             "paused": self._paused,
             "loaders": [{**each, "feeds": i in self._feeding}
@@ -115,15 +121,18 @@ class Meter:
             "optimizer": self._optimizer,
             "device": _device_memory(),
         }  # fmt: skip
-        self._samples, self._paused = 0, 0.0
+        self._samples, self._elements, self._paused = 0, 0, 0.0
         return found
 
     def root(self, root: torch.nn.Module, inner: Any) -> Any:
-        """Watch a model's calls: in evaluation mode the clock stands."""
+        """Count the input of a model's calls; in evaluation mode the clock is stopped."""
+        is_model = has_parameters(root)
 
         def call(*args: Any, **kwargs: Any) -> Any:
             if root.training and torch.is_grad_enabled():
                 self._go_on()
+                first = next(self._tensors((args, kwargs)), None) if is_model else None
+                self._elements_of_step += 0 if first is None else first.numel()
             else:
                 self._stand()
             return inner(*args, **kwargs)

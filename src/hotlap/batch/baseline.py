@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from hotlap.batch.contender import Contender, Plan
-from hotlap.batch.result import Script
+from hotlap.batch.contestant import Contestant, SizedCommand
+from hotlap.batch.result import BatchFacts
 from hotlap.core.errors import UsageError
 
 OPTION_HINT = (
@@ -13,27 +13,27 @@ OPTION_HINT = (
 STEPS = 4
 
 
-def look(plan: Plan) -> Script:
+def observe_script(sized: SizedCommand) -> BatchFacts:
     """Run a few steps of the plain script and see which loaders feed it.
 
     Raises:
         UsageError: no DataLoader that can be driven feeds the training, and no option was given.
         HotlapError: the script failed, or no step was seen.
     """
-    plain = Contender(plan, 0)
+    plain = Contestant(sized, 0)
     try:
         plain.run(STEPS)
         report, world = plain.report, plain.world
     finally:
         plain.close()
     loaders = report["loaders"]
-    driven = () if plan.argument else _drivable(loaders)
-    if not driven and not plan.argument:
+    driven = () if sized.argument else _drivable(loaders)
+    if not driven and not sized.argument:
         raise _refusal(loaders)
     feeds = [loader for loader in loaders if loader["feeds"]]
     known = [loaders[i] for i in driven] or feeds
     sizes = [loader["batch_size"] for loader in known if loader["batch_size"]]
-    return Script(
+    return BatchFacts(
         batch=sizes[0] if sizes else 0,
         loaders=driven,
         samples=max((loader.get("samples", 0) for loader in known), default=0),

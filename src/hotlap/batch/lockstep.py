@@ -1,0 +1,174 @@
+"""Races one batch size against another in lockstep: seconds a sample, pair by pair."""
+
+from collections.abc import Callable
+from statistics import median
+
+from hotlap.batch.contestant import Contestant, SizedCommand, TimedBlock, TooLarge
+from hotlap.batch.result import SizeResult
+from hotlap.core.errors import NotReachedError, TrialFailedError, UsageError
+from hotlap.trial.interval import LAUNCH_SD
+from hotlap.trial.stats import PairedTest
+
+EQUAL_WITHIN = 0.02
+SIZES_RACED = 6  # about as many as a search races; they share the chance of an error
+CONFIDENCE_ALPHA = 0.05
+
+
+class Lockstep:
+    """Races contestants against the reference, which is the first size that is raced.
+
+    `start_up` is the longest start-up of a trial so far, in seconds.
+    """
+
+    def __init__(self, sized: SizedCommand) -> None:
+        self.sized = sized
+        self.start_up = 0.0
+        self._reference: Contestant | None = None
+        self._rate = 0.0
+        self._per_element = 0.0
+        self._tests: dict[int, PairedTest] = {}
+
+    def close(self) -> None:
+        """End the reference's trial."""
+        if self._reference is not None:
+            self._reference.close()
+
+    @property
+    def reference_live(self) -> bool:
+        """Whether the reference need not be started for the next race."""
+        return self._reference is not None and self._reference.live
+
+    def paired(self, size: int) -> bool:
+        """Whether a size has run in lockstep with the reference."""
+        return size in self._tests
+
+    def raced(self, size: int, pairs: int) -> SizeResult:
+        """Time a size; a second call launches both sides again and adds to the pairs.
+
+        A size at which the program fails for another reason than memory does not fit either.
+        Where it does not fit beside the reference it is timed alone: on a machine whose background
+        load changes that is worth less, and the interval is open.
+        """
+        if self._reference is None:
+            return self._attempt(size, self._first)
+        reference = self._reference
+        result = self._attempt(size, lambda size: self._beside(reference, size, pairs))
+        if result.fits:
+            return result
+        self.close()  # either of the two may have run out: once more, with all the memory
+        return self._attempt(size, self._alone)
+
+    def held(self, size: int, steps: int, *, warm: bool = False) -> SizeResult:
+        """Run so many steps of a size alone, untimed; `warm`: after its warm-up."""
+        self.close()
+        return self._attempt(size, lambda size: self._run(size, steps, warm=warm))
+
+    def _run(self, size: int, steps: int, *, warm: bool) -> SizeResult:
+        contestant = Contestant(self.sized, size)
+        try:
+            if warm:
+                contestant.ready()
+            contestant.run(steps)
+        finally:
+            self._ended(contestant)
+        return SizeResult(size, True, step=contestant.step, memory=contestant.memory)
+
+    def _ended(self, contestant: Contestant) -> None:
+        self.start_up = max(self.start_up, contestant.start_up)
+        contestant.close()
+
+    def _attempt(self, size: int, action: Callable[[int], SizeResult]) -> SizeResult:
+        try:
+            return action(size)
+        except TooLarge as error:
+            return SizeResult(size, fits=False, why=str(error))
+        except (TrialFailedError, NotReachedError) as error:
+            if self._reference is None:  # where even the first size fails, it is the program
+                raise
+            return SizeResult(size, fits=False, why=f"the program failed: {error}")
+
+    def _first(self, size: int) -> SizeResult:
+        contestant = Contestant(self.sized, size)
+        try:
+            contestant.ready()
+            self._check_argument(contestant)
+            blocks = [contestant.timed() for _ in range(3)]
+            self._calibrate(contestant, blocks)
+            self._rate = 1 / median(self._pace(contestant, block) for block in blocks)
+        except BaseException:
+            contestant.close()
+            raise
+        self._reference = contestant
+        self.start_up = contestant.start_up
+        return SizeResult(size, True, self._rate, 1.0, 1.0, 1.0, contestant.step, contestant.memory)
+
+    def _calibrate(self, contestant: Contestant, blocks: list[TimedBlock]) -> None:
+        """Samples an element of the model's input, for programs without a DataLoader.
+
+        By the option alone a program that keeps its effective batch with more or fewer
+        micro-batches would seem to train on more samples a step than it does.
+        """
+        elements = sum(block.elements for block in blocks)
+        samples = contestant.size * contestant.world * sum(block.steps for block in blocks)
+        self._per_element = samples / elements if elements else 0.0
+
+    def _pace(self, contestant: Contestant, block: TimedBlock) -> float:
+        """Seconds a sample."""
+        samples = block.samples or block.elements * self._per_element
+        return block.seconds / (samples or contestant.size * contestant.world * block.steps)
+
+    def _beside(self, reference: Contestant, size: int, pairs: int) -> SizeResult:
+        contestant = Contestant(self.sized, size)
+        test = self._tests.get(size)
+        if test is None:
+            test = self._tests[size] = PairedTest(
+                EQUAL_WITHIN, CONFIDENCE_ALPHA, SIZES_RACED, launch_sd=LAUNCH_SD
+            )
+        else:
+            reference.close()
+            test.relaunched()
+        try:
+            contestant.ready()
+            self._check_argument(contestant)
+            for index in range(pairs):
+                self._pair(test, reference, contestant, contestant_first=index % 2 == 0)
+        except TooLarge:
+            del self._tests[size]
+            raise
+        finally:
+            self._ended(contestant)
+        e = test.estimate()
+        rate = self._rate * e.ratio
+        return SizeResult(
+            size, True, rate, e.ratio, e.low, e.high, contestant.step, contestant.memory
+        )
+
+    def _pair(
+        self, test: PairedTest, reference: Contestant, other: Contestant, *, contestant_first: bool
+    ) -> None:
+        order = (other, reference) if contestant_first else (reference, other)
+        blocks = {side.size: side.timed() for side in order}
+        a, b = blocks[reference.size], blocks[other.size]
+        test.add(self._pace(reference, a), self._pace(other, b), a.stretch, b.stretch)
+
+    def _alone(self, size: int) -> SizeResult:
+        contestant = Contestant(self.sized, size)
+        try:
+            rate = 1 / median(self._pace(contestant, contestant.timed()) for _ in range(3))
+        finally:
+            self._ended(contestant)
+        ratio = rate / self._rate
+        return SizeResult(size, True, rate, ratio, step=contestant.step, memory=contestant.memory)
+
+    def _check_argument(self, contestant: Contestant) -> None:
+        """The option must have had its effect."""
+        feeds = [loader for loader in contestant.report["loaders"] if loader["feeds"]]
+        if not self.sized.argument or not feeds:
+            return
+        size = feeds[0]["batch_size"]
+        if size is not None and size != contestant.size:
+            raise UsageError(
+                f"with {self.sized.argument!r} at {contestant.size} the DataLoader at "
+                f"{feeds[0]['place']} still has batch size {size}",
+                "give the option of the script that sets its batch size",
+            )
