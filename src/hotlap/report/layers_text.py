@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from hotlap.profile.guidelines import Offence, offences
+from hotlap.model.guidelines import Offence, offences
 from hotlap.report.words import count, duration, shortened, size
 
 TOP = 16

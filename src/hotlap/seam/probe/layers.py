@@ -6,15 +6,15 @@ module that is running; time is taken in the next two, where only the modules ar
 
 import time
 import weakref
-from math import prod
 from typing import Any
 
 import torch
 from torch import nn
 
+from hotlap.model.layers import WEIGHTED, note_reader, own_parameters, weighted_shape
+from hotlap.model.operators import Count, Row
 from hotlap.seam.probe.diagnosis import Diagnosis
-from hotlap.seam.probe.operators import Count, Row
-from hotlap.seam.probe.sights import WEIGHTED, guarded, names_of
+from hotlap.seam.probe.sights import guarded, names_of
 
 MOST = 400
 
@@ -30,7 +30,9 @@ class Layers(Diagnosis):
         roots = self.rec.session.roots.found
         made = self.rec.made
         self._rows = {
-            layer: Row(name or "(root)", type(layer).__name__, made.get(layer, ""), _own(layer))
+            layer: Row(
+                name or "(root)", type(layer).__name__, made.get(layer, ""), own_parameters(layer)
+            )
             for layer, name in names_of(roots).items()
             if not isinstance(layer, torch.jit.ScriptModule)
         }
@@ -81,10 +83,7 @@ class Layers(Diagnosis):
             return
         tensor = args[0] if args else None
         if not self._timed and isinstance(layer, WEIGHTED) and isinstance(tensor, torch.Tensor):
-            known = self._inputs.get(id(tensor))
-            if known is None or known[0]() is not tensor:
-                known = self._inputs[id(tensor)] = (weakref.ref(tensor), [])
-            known[1].append(layer)
+            note_reader(self._inputs, layer, tensor)
         self._stack.append([layer, _now(), 0.0])
 
     def _after(self, layer: nn.Module, _: Any, made: Any) -> None:
@@ -100,7 +99,7 @@ class Layers(Diagnosis):
                 row.seconds += spent - inside
             else:
                 row.calls += 1
-                row.shape = _shape(running, made)
+                row.shape = weighted_shape(running, made)
             if running is layer:
                 return
 
@@ -115,19 +114,3 @@ def _now() -> float:
     if cuda.is_initialized():
         cuda.synchronize()
     return time.perf_counter()
-
-
-def _own(layer: nn.Module) -> int:
-    return sum(p.numel() for p in layer.parameters(recurse=False))
-
-
-def _shape(layer: Any, made: Any) -> dict[str, int]:
-    """Channels in and out, groups, kernel size, and the positions of the output, batch included."""
-    if not isinstance(layer, WEIGHTED) or not isinstance(made, torch.Tensor):
-        return {}
-    if isinstance(layer, nn.Linear):
-        sizes = {"in": layer.in_features, "out": layer.out_features, "groups": 1, "kernel": 1}
-    else:
-        sizes = {"in": layer.in_channels, "out": layer.out_channels, "groups": layer.groups}
-        sizes["kernel"] = prod(layer.kernel_size)
-    return {**sizes, "positions": made.numel() // max(1, sizes["out"])}

@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import nn
 
+from hotlap.model.layers import WEIGHTED
 from hotlap.seam.probe.diagnosis import Diagnosis
 from hotlap.seam.probe.models import first_tensor
 
-WEIGHTED = (nn.Linear, nn.modules.conv._ConvNd)
 BATCH_NORMS = nn.modules.batchnorm._BatchNorm
 NORMS = (BATCH_NORMS, nn.LayerNorm, nn.GroupNorm, nn.modules.instancenorm._InstanceNorm)
 SIZES = ("in_features", "out_features", "in_channels", "out_channels", "num_embeddings")

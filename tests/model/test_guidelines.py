@@ -3,7 +3,7 @@ from random import Random
 
 import pytest
 
-from hotlap.profile.guidelines import (
+from hotlap.model.guidelines import (
     element_wise,
     fragments,
     many_groups,

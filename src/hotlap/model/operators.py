@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from hotlap.seam.probe.flops import formulas
+from hotlap.model.flops import formulas
 
 
 @dataclass
