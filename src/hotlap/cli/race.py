@@ -9,6 +9,7 @@ import click
 
 from hotlap.cli.common import (
     COMMAND,
+    INTERRUPTED,
     NEGATIVE,
     Number,
     common,
@@ -24,7 +25,13 @@ from hotlap.cli.isolated import isolated
 from hotlap.core.errors import UsageError
 
 if TYPE_CHECKING:
+    from hotlap.cli.isolated import Isolated
+    from hotlap.trial.launch import Setting
     from hotlap.trial.side import Side
+    from hotlap.trial.until import UntilResult
+
+UNTIL_SECONDS = 600.0
+"""Time for a race to a target where no --budget is given: five seeds of two short trainings."""
 
 Words = tuple[str, ...]
 
@@ -56,7 +63,7 @@ class TwoCommands(click.Command):
     "--budget",
     "--seconds",
     default="1m",
-    show_default=True,
+    show_default="1m; 10m with --until",
     type=time_span,
     metavar="TIME",
     help="Time to race; six pairs of blocks are run in any case, and the first start of both comes "
@@ -79,6 +86,31 @@ class TwoCommands(click.Command):
 )
 @click.option("--seed", default=0, show_default=True, help="Seed where a script sets none.")
 @click.option(
+    "--until",
+    metavar="TARGET",
+    help="Race to a target instead, such as 'val_acc>=0.97' or 'loss<0.35': which command reaches "
+    "it first, in its own running time.",
+)
+@click.option(
+    "--seeds",
+    default=5,
+    show_default=True,
+    type=click.IntRange(3, 100),
+    help="With --until: how many seeds. Seeds that the script sets itself are moved as well.",
+)
+@click.option(
+    "--metric-pattern",
+    default="",
+    metavar="REGEX",
+    help="With --until: where the metric stands in the output; one group, the number.",
+)
+@click.option(
+    "--metric-file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="With --until: a CSV or JSONL file that the program writes the metric to.",
+)
+@click.option(
     "--git",
     "base",
     metavar="BASE",
@@ -90,13 +122,20 @@ class TwoCommands(click.Command):
 @click.pass_context
 def race(ctx: click.Context, max_slowdown: float | None, budget: float, wait: float | None,
          min_effect: float, precision: float | None, seed: int, base: str | None, patience: float,
-         quiet: bool, as_json: bool, command: Words) -> None:  # fmt: skip
+         quiet: bool, as_json: bool, command: Words, until: str | None,
+         seeds: int, metric_pattern: str, metric_file: Path | None) -> None:  # fmt: skip
     """Race CMD_A against CMD_B in lockstep, so that both meet the same background load."""
     from hotlap.report import race_text
     from hotlap.trial.race import race as run_race
     from hotlap.trial.stopping import StoppingRules
 
     kept = isolated(ctx, quiet=quiet or as_json)
+    if until is not None:
+        with _contestants(base, command, ctx.meta["second"]) as (runs, names):
+            seconds = budget if _given(ctx, "budget") else UNTIL_SECONDS
+            to_target = _to_target(ctx, until, settings_of(runs, seed), seconds)
+        _print_to_target(to_target, names, kept if as_json else None)
+        ctx.exit(INTERRUPTED if to_target.interrupted else 0)
     with ExitStack() as stack:
         runs, names = stack.enter_context(_contestants(base, command, ctx.meta["second"]))
         sides = stack.enter_context(sides_of(runs, seed, patience))
@@ -112,6 +151,41 @@ def race(ctx: click.Context, max_slowdown: float | None, budget: float, wait: fl
         race_text.show(console(), result, names)
     if result.too_slow:
         ctx.exit(NEGATIVE)
+
+
+def _given(ctx: click.Context, option: str) -> bool:
+    return ctx.get_parameter_source(option) is not click.core.ParameterSource.DEFAULT
+
+
+def _to_target(
+    ctx: click.Context, until: str, settings: tuple["Setting", "Setting"], seconds: float
+) -> "UntilResult":
+    """Race to a target, with what the command line says of it."""
+    from hotlap.report import until_text
+    from hotlap.trial.targets import Target
+    from hotlap.trial.until import MetricSource, UntilRules, race_until
+
+    for other in ("max_slowdown", "precision", "min_effect", "wait"):
+        if _given(ctx, other):
+            name = "--" + other.replace("_", "-")
+            raise UsageError(f"{name} is for races by steps, not for --until")
+    options = ctx.params
+    source = MetricSource(options["metric_pattern"], options["metric_file"])
+    rules = UntilRules(options["seeds"], seconds)
+    silent = options["quiet"] or options["as_json"]
+    with until_text.live(console(err=True), rules, enabled=not silent) as on_slice:
+        return race_until(
+            settings, Target.parse(until), source, rules, options["patience"], on_slice
+        )
+
+
+def _print_to_target(result: "UntilResult", names: list[Words], as_json: "Isolated | None") -> None:
+    from hotlap.report import until_text
+
+    if as_json is not None:
+        print_json(until_text.document(result, names) | as_json.document())
+    else:
+        until_text.show(console(), result, names)
 
 
 @contextmanager
@@ -153,23 +227,29 @@ def _contestants(
 def sides_of(
     commands: Sequence[Words], seed: int, patience: float
 ) -> Iterator[tuple["Side", "Side"]]:
-    """A side of a race for each of two commands; closed at the end; logs stay in `.hotlap`."""
+    """A side of a race for each of two commands; closed at the end."""
+    from hotlap.trial.side import Side
+
+    a, b = (Side(setting, patience) for setting in settings_of(commands, seed))
+    try:
+        yield a, b
+    finally:
+        a.close()
+        b.close()
+
+
+def settings_of(commands: Sequence[Words], seed: int) -> tuple["Setting", "Setting"]:
+    """How each of two commands is run; their output stays in `.hotlap`."""
     from hotlap.core.spec import Mode
     from hotlap.trial.launch import Setting
-    from hotlap.trial.side import Side
 
     here = folder()
     pipe = stdin_copy(here)
-    sides = []
-    for letter, command in zip("ab", commands, strict=True):
-        log = here / f"race-{letter}.log"
+    logs = [here / f"race-{letter}.log" for letter in "ab"]
+    for log in logs:
         log.unlink(missing_ok=True)
-        setting = Setting(
-            command, Mode.RACE, seed=seed, scratch=here / "scratch", stdin=pipe, output=log
-        )
-        sides.append(Side(setting, patience))
-    try:
-        yield sides[0], sides[1]
-    finally:
-        for side in sides:
-            side.close()
+    a, b = (
+        Setting(command, Mode.RACE, seed=seed, scratch=here / "scratch", stdin=pipe, output=log)
+        for command, log in zip(commands, logs, strict=True)
+    )
+    return a, b

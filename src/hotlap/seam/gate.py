@@ -37,6 +37,10 @@ class Gate:
         self._begin = self._last = time.perf_counter()
         self._cpu = time.process_time()
 
+    def elapsed(self) -> float:
+        """Seconds since the block began."""
+        return time.perf_counter() - self._begin
+
     def mark(self, kind: str) -> None:
         """Something other than a plain step happens: `eval` or `save`."""
         self._marks.add(kind)

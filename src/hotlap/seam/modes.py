@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from functools import wraps
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.optim.optimizer import Optimizer
 from torch.utils.data import DataLoader
 
+import hotlap
 from hotlap.core.spec import Mode
 from hotlap.seam.data_audit import DataAudit
 from hotlap.seam.gate import Gate
@@ -16,6 +17,7 @@ from hotlap.seam.losses import Losses
 from hotlap.seam.patch import replaced
 from hotlap.seam.perturb import perturbing
 from hotlap.seam.steps import Cycle, bare_step_hooks, manual_steps, step_hooks
+from hotlap.seam.wire import Wire
 
 if TYPE_CHECKING:
     from hotlap.seam.session import Session
@@ -107,6 +109,7 @@ def _race(session: "Session") -> Iterator[None]:
 
     session.roots.add(OUTERMOST, evaluation)
     with (
+        hotlap.listening(partial(_send_metric, session.wire, gate)),
         losses.recording(lambda: session.wire.send("backward")),
         audit.watching(),
         step_hooks(None, after),
@@ -115,6 +118,10 @@ def _race(session: "Session") -> Iterator[None]:
         _telling(torch, "save", before=lambda: gate.mark("save")),
     ):
         yield
+
+
+def _send_metric(wire: Wire, gate: Gate, name: str, value: float) -> None:
+    wire.send("metric", name=name, value=value, seconds=gate.elapsed())
 
 
 def _batches(loader: Any) -> int:

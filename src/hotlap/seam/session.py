@@ -14,6 +14,7 @@ from typing import Any
 
 from hotlap.core.spec import REACHED, Mode, Spec, Tier
 from hotlap.seam.hook import when_imported
+from hotlap.seam.reseed import reseeding
 from hotlap.seam.tracebacks import hide_our_frames
 from hotlap.seam.wire import Wire
 
@@ -84,6 +85,7 @@ class Session:
         from hotlap.seam.modes import part
 
         _seed(self.spec.seed)
+        self.undo.enter_context(reseeding(self.spec.options.get("reseed", 0)))
         for name in _innermost_first(self.spec.techniques):
             self._apply(name)
         self.undo.enter_context(part(self))

@@ -83,6 +83,7 @@ class Trial:
         self.inert: dict[str, str] = {}
         self.blocks: list[Block] = []
         self.data = DataUse()
+        self._metrics: list[tuple[str, float, float]] = []
         self._waiting: list[Message] = []
         self._cpu = 0.0
         self.folder = Path(tempfile.mkdtemp(prefix="hotlap-"))
@@ -93,6 +94,11 @@ class Trial:
     def losses(self) -> list[float]:
         """One loss a step so far; of several ranks their mean."""
         return self._ranks.losses
+
+    def take_metrics(self) -> list[tuple[str, float, float]]:
+        """What the program reported since last asked: name, value, seconds into the block."""
+        found, self._metrics = self._metrics, []
+        return found
 
     def first(self) -> Block:
         """Wait for the first block, which the program runs unasked.
@@ -151,6 +157,9 @@ class Trial:
                 self._ranks.see(message)
                 if message.type == "data":
                     self.data.add(message.fields)
+                if message.type == "metric":
+                    reported = message.fields
+                    self._metrics.append((reported["name"], reported["value"], reported["seconds"]))
         return self._ranks.reports
 
     def _quiet(self, *, first: bool) -> None:

@@ -1,0 +1,270 @@
+"""The race to a target: which of two commands first brings a metric to a value, over several seeds.
+
+Each seed runs both commands at once and in turns, a slice of one while every process of the other
+is stopped, so that both meet the same background load. A run's clock is its own running time from
+its launch on: start-up, evaluations and whatever else it does count, waiting for its turn does not.
+The rules follow AlgoPerf (Dahl et al. 2023, "Benchmarking Neural Network Training Algorithms"): a
+fixed target, and the time to reach it.
+"""
+
+import math
+import re
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from hotlap.core.errors import UsageError
+from hotlap.trial.launch import Setting
+from hotlap.trial.targets import LOSS, FileReader, OutputReader, SmoothedLoss, Target
+from hotlap.trial.time_ratio import Time, TimeRatio, time_ratio
+from hotlap.trial.trial import PATIENCE, Ended, Trial
+
+SLICE_SECONDS = 1.0
+GIVE_UP_RATIO = 4.0
+"""A run is given up once it has taken so many times as long as the other took to the target."""
+CURVE_POINTS = 200
+
+
+@dataclass(frozen=True)
+class Point:
+    """A value of the metric, after so many seconds of the run's own time and so many steps."""
+
+    seconds: float
+    steps: int
+    value: float
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run: its time to the target, its best value and the metric's course.
+
+    `steps` had been run when it reached the target or was given up; `ended` says that the program
+    came to its own end before it reached the target.
+    """
+
+    time: Time
+    best: float
+    steps: int
+    ended: bool
+    curve: tuple[Point, ...]
+
+
+@dataclass(frozen=True)
+class UntilResult:
+    """The outcome. `pairs` holds A's and B's run for each seed.
+
+    `same_losses`: the seeds changed nothing, all runs saw the same losses.
+    """
+
+    target: Target
+    ratio: TimeRatio
+    pairs: tuple[tuple[Run, Run], ...]
+    seconds: float
+    same_losses: bool = False
+    interrupted: bool = False
+
+
+@dataclass(frozen=True)
+class MetricSource:
+    """Where a metric other than the loss is read from, beside what the program reports itself."""
+
+    pattern: str = ""
+    file: Path | None = None
+
+
+@dataclass(frozen=True)
+class UntilRules:
+    """How many seeds, and the seconds for all of them."""
+
+    seeds: int = 5
+    seconds: float = 600.0
+
+
+OnSlice = Callable[[int, "Sequence[_Runner]"], None]
+
+
+def race_until(
+    settings: tuple[Setting, Setting], target: Target, source: MetricSource, rules: UntilRules,
+    patience: float = PATIENCE, on_slice: OnSlice = lambda *_: None,
+) -> UntilResult:  # fmt: skip
+    """Race two commands to a target; Ctrl-C keeps the pairs that are complete.
+
+    Raises:
+        UsageError: the metric was never seen in a run that came to its end.
+        TrialFailedError: one of the commands failed.
+    """
+    begin = time.monotonic()
+    pairs: list[tuple[Run, Run]] = []
+    interrupted = False
+    try:
+        for seed in range(rules.seeds):
+            left = rules.seconds - (time.monotonic() - begin)
+            if seed and left < SLICE_SECONDS:
+                break
+            pairs.append(
+                _one_pair(
+                    settings, target, source, seed, left / (rules.seeds - seed), patience, on_slice
+                )
+            )
+    except KeyboardInterrupt:
+        interrupted = True
+    ratio = time_ratio([(a.time, b.time) for a, b in pairs])
+    curves = [tuple(p.value for p in a.curve[:5]) for a, _ in pairs]
+    same = target.metric == LOSS and len(curves) > 1 and len(set(curves)) == 1
+    return UntilResult(target, ratio, tuple(pairs), time.monotonic() - begin, same, interrupted)
+
+
+def _one_pair(
+    settings: tuple[Setting, Setting], target: Target, source: MetricSource, seed: int,
+    seconds: float, patience: float, on_slice: OnSlice,
+) -> tuple[Run, Run]:  # fmt: skip
+    """Both commands with one seed, slice by slice, for at most so many seconds in all."""
+    end = time.monotonic() + seconds
+    with ExitStack() as stack:
+        a, b = (
+            stack.enter_context(_Runner(_with_seed(setting, seed), target, source, patience))
+            for setting in settings
+        )
+        turn = seed % 2
+        while time.monotonic() < end and (open_ := [r for r in (a, b) if r.going]):
+            for runner in open_[::-1] if turn else open_:
+                runner.advance()
+            turn = 1 - turn
+            for one, other in ((a, b), (b, a)):
+                if other.reached is not None and one.seconds > GIVE_UP_RATIO * other.reached:
+                    one.going = False
+            on_slice(seed, (a, b))
+        return a.run(), b.run()
+
+
+def _with_seed(setting: Setting, seed: int) -> Setting:
+    options = {**setting.options, "reseed": seed}
+    return replace(setting, seed=(setting.seed or 0) + seed, options=options)
+
+
+@dataclass(eq=False)
+class _Runner:
+    """One live run, advanced slice by slice; it stands stopped in between."""
+
+    setting: Setting
+    target: Target
+    source: MetricSource
+    patience: float
+    seconds: float = 0.0
+    steps: int = 0
+    best: float = math.nan
+    reached: float | None = None
+    going: bool = True
+    ended: bool = False
+    points: list[Point] = field(default_factory=list)
+    _trial: Trial | None = None
+    _losses: int = 0
+    _smoothed: SmoothedLoss = field(default_factory=SmoothedLoss)
+
+    def __enter__(self) -> "_Runner":
+        assert self.setting.output is not None
+        self.setting.output.unlink(missing_ok=True)
+        pattern = _pattern(self.target, self.source)
+        self._output = OutputReader(self.setting.output, pattern)
+        self._file = FileReader(self._metric_file, self.target.metric)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._trial is not None:
+            self._trial.close()
+
+    def advance(self) -> None:
+        """Run one slice: the start-up at first, then steps for about `SLICE_SECONDS`."""
+        begin = time.monotonic()
+        try:
+            if self._trial is None:
+                self._trial = Trial(self.setting, self.patience)
+                block = self._trial.first()
+                spent = time.monotonic() - begin
+            else:
+                block = self._trial.run(self._slice_steps())
+                spent = block.wall
+            self.steps = block.at
+        except Ended:
+            self.going, self.ended = False, True
+            spent = time.monotonic() - begin
+        assert self._trial is not None
+        if self.going:
+            self._trial.pause()
+        self._read(self.seconds, spent)
+        self.seconds += spent
+        if self.reached is not None:
+            self.going = False
+
+    def run(self) -> Run:
+        """What has come of it.
+
+        Raises:
+            UsageError: the program came to its end and the metric was never seen.
+        """
+        if self.ended and not self.points:
+            raise UsageError(
+                f"the program came to its end, and {self.target.metric!r} was never seen",
+                "say where it is: --metric-pattern 'REGEX with one group', --metric-file FILE, or "
+                "hotlap.report(name, value) in the script",
+            )
+        reached = self.reached is not None
+        seconds = self.reached if self.reached is not None else max(self.seconds, 1e-9)
+        step = max(1, math.ceil(len(self.points) / CURVE_POINTS))
+        curve = tuple(self.points[::step])
+        return Run(Time(seconds, reached), self.best, self.steps, self.ended and not reached, curve)
+
+    def _slice_steps(self) -> int:
+        assert self._trial is not None
+        last = self._trial.blocks[-1]
+        return max(1, min(4 * last.steps, math.ceil(SLICE_SECONDS / max(last.step, 1e-6))))
+
+    def _read(self, before: float, spent: float) -> None:
+        """Take in the values of the slice that is over."""
+        assert self._trial is not None
+        if self.target.metric == LOSS and not (self.source.pattern or self.source.file):
+            losses = self._trial.losses[self._losses :]
+            self._losses += len(losses)
+            values = list(self._smoothed.add(losses))
+            first = len(losses) - len(values)
+            for at, value in enumerate(values, first + 1):
+                self._see(before + spent * at / len(losses), self.steps - len(losses) + at, value)
+            return
+        for name, value, seconds in self._trial.take_metrics():
+            if name == self.target.metric:
+                self._see(before + min(seconds, spent), self.steps, value)
+        for value in (*self._output.values(), *self._file.values()):
+            self._see(before + spent, self.steps, value)
+
+    def _see(self, seconds: float, steps: int, value: float) -> None:
+        if self.reached is not None or not math.isfinite(value):
+            return
+        self.points.append(Point(seconds, steps, value))
+        self.best = value if math.isnan(self.best) else self.target.better(self.best, value)
+        if self.target.reached_by(value):
+            self.reached = seconds
+
+    def _metric_file(self) -> Path | None:
+        """The metric's file as the trial sees it, through the root of one of its processes."""
+        if self.source.file is None or self._trial is None:
+            return None
+        inside = str(self.source.file.absolute())
+        for process in self._trial.processes():
+            seen = Path(f"/proc/{process.pid}/root{inside}")
+            if seen.exists():
+                return seen
+        return None
+
+
+def _pattern(target: Target, source: MetricSource) -> re.Pattern[str]:
+    if not source.pattern:
+        return target.pattern
+    try:
+        found = re.compile(source.pattern)
+    except re.error as error:
+        raise UsageError(f"--metric-pattern {source.pattern!r}: {error}") from None
+    if found.groups != 1:
+        raise UsageError("--metric-pattern needs exactly one group: the number")
+    return found
