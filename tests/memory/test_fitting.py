@@ -7,7 +7,9 @@ import torch
 from torch import Tensor, nn
 
 from hotlap.memory import fit, fragmentation, offloaded
-from hotlap.memory.fitting import Fit, _plans, measure
+from hotlap.memory.fitting import _plans
+from hotlap.memory.measuring import Fit, MakeOptimizer, Task, bf16_time
+from hotlap.memory.measuring import measure as measure_task
 
 
 class Block(nn.Module):
@@ -31,6 +33,10 @@ def loss(model: nn.Module, batch: Any) -> Tensor:
 
 def adam(model: nn.Module) -> torch.optim.Optimizer:
     return torch.optim.Adam(model.parameters())
+
+
+def measure(model: nn.Module, batch: Any, loss: Any, make: MakeOptimizer, plan: Fit) -> int:
+    return measure_task(Task(model, batch, loss), make, plan)
 
 
 def test_nothing_is_done_where_all_fits() -> None:
@@ -105,22 +111,80 @@ def test_offloading_saves_device_memory() -> None:
     assert away <= measure(model, batch, loss, adam, Fit())
 
 
-def test_a_limit_below_the_state_is_refused_without_a_measurement(
+class Counted:
+    """Counts the measurements, and the micro-batches that the loss sees."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.plans: list[Fit] = []
+        self.micro_batches = 0
+        monkeypatch.setattr("hotlap.memory.fitting.measure", self.measure)
+
+    def measure(self, task: Task, make: MakeOptimizer, plan: Fit) -> int:
+        self.plans.append(plan)
+        return measure_task(task, make, plan)
+
+    def loss(self, model: nn.Module, batch: Any) -> Tensor:
+        self.micro_batches += 1
+        return loss(model, batch)
+
+
+def test_an_impossible_limit_names_the_smallest_that_can_be_met(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     model, batch = task()
     state = 4 * sum(p.nbytes for p in model.parameters())
+    counted = Counted(monkeypatch)
+    with pytest.raises(ValueError, match=r"smallest measured total is \d+ bytes, with") as caught:
+        fit(model, batch, counted.loss, adam, int(0.9 * state), half=False)
+    assert len(counted.plans) == 1
+    assert counted.micro_batches == 1 + 4  # two steps of two of the 512 micro-batches
+    smallest = int(str(caught.value).split(" is ")[1].split()[0])
+    found = fit(model, batch, loss, adam, smallest, half=False)
+    assert found.measured <= smallest
 
-    def measured(*_: Any) -> int:
-        raise AssertionError("nothing is to be run")
 
-    monkeypatch.setattr("hotlap.memory.fitting.measure", measured)
-    with pytest.raises(ValueError, match=r"optimizer state and batch alone take \d+"):
-        fit(model, batch, loss, adam, int(0.9 * state))
+@pytest.mark.parametrize("measurements", [1, 3])
+def test_measurements_are_bounded(measurements: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, batch = task()
+    plain = measure(model, batch, loss, adam, Fit())
+    counted = Counted(monkeypatch)
+    limit = int(0.45 * plain)
+    found = fit(model, batch, counted.loss, adam, limit, half=False, measurements=measurements)
+    assert found.measured <= limit
+    assert len(counted.plans) <= measurements
+    with pytest.raises(ValueError, match="at least 1"):
+        fit(model, batch, loss, adam, limit, measurements=0)
+
+
+@pytest.mark.parametrize(("time", "precision"), [(0.8, "bf16"), (1.5, "fp32")])
+def test_slow_bf16_is_not_chosen(
+    time: float, precision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, batch = task()
+    plain = measure(model, batch, loss, adam, Fit())
+    monkeypatch.setattr("hotlap.memory.fitting.bf16_time", lambda *_: time)
+    found = fit(model, batch, loss, adam, int(0.8 * plain))
+    assert found.precision == precision
+    assert found.bf16_time == (time if precision == "bf16" else 0.0)
+
+
+def test_bf16_that_saves_nothing_is_not_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few activations and large weights: autocast's copies of the weights cost more."""
+    torch.manual_seed(0)
+    model, batch = nn.Linear(512, 512), (torch.randn(8, 512), torch.randn(8, 512))
+    monkeypatch.setattr("hotlap.memory.fitting.bf16_time", lambda *_: 0.5)
+    plain = measure(model, batch, loss, adam, Fit())
+    with pytest.raises(ValueError, match=r"'precision': 'fp32'"):
+        fit(model, batch, loss, adam, int(0.8 * plain))
+
+
+def test_bf16_is_timed_against_float32() -> None:
+    model, batch = task()
+    assert 0.05 < bf16_time(Task(model, batch, loss), adam, Fit(accumulate=2)) < 20
 
 
 def test_recomputation_comes_before_many_micro_batches() -> None:
     model, batch = task()
-    plans = sorted(_plans(model, batch, half=True), key=lambda plan: plan.cost)
+    plans = sorted(_plans(Task(model, batch, loss), half=True), key=lambda plan: plan.cost)
     first = next(plan for plan in plans if plan.recompute_every)
     assert max(p.accumulate for p in plans[: plans.index(first)]) <= 8

@@ -101,7 +101,7 @@ def test_a_profile_counts_with_the_same_code() -> None:
     assert found == {
         "parameters": weights, "buffers": 0, "gradients": weights, "optimizer state": weights,
     }  # fmt: skip
-    assert meter.peaks["now"] == {**found, "activations": 0}
+    assert meter.peaks["now"] == {**found, "optimizer temporaries": 0, "activations": 0}
 
 
 @pytest.mark.parametrize(
@@ -126,3 +126,37 @@ def test_what_is_saved_by_which_module() -> None:
     assert table["2"].bytes == 0 if "2" in table else True
     assert table["outside"].bytes == 50 * 2 * 4
     assert not any(module._forward_hooks for module in model.modules())
+
+
+@pytest.mark.parametrize("foreach", [False, True])
+def test_what_a_step_allocates_is_the_optimizers(foreach: bool) -> None:
+    model = nn.Linear(64, 64)
+    optimizer = torch.optim.Adam(model.parameters(), foreach=foreach)
+    with Meter(model, optimizer) as meter:
+        for _ in range(2):
+            model(torch.randn(4, 64)).sum().backward()
+            with meter.phase("step"):
+                optimizer.step()
+        with meter.phase("after"):
+            kept = torch.zeros(1000)
+    assert meter.peaks["step"]["optimizer temporaries"] >= model.weight.nbytes
+    assert meter.peaks["step"]["activations"] == 0
+    assert meter.peaks["after"]["activations"] == kept.nbytes
+    assert meter.peaks["after"]["optimizer temporaries"] == 0
+
+
+def test_a_closures_forward_pass_is_no_temporary_of_the_optimizer() -> None:
+    model = nn.Linear(64, 64)
+    optimizer = torch.optim.LBFGS(model.parameters(), max_iter=1)
+    x = torch.randn(400, 64)
+
+    def closure() -> torch.Tensor:
+        optimizer.zero_grad()
+        value = torch.tanh(model(x)).square().sum()
+        value.backward()
+        return value
+
+    with Meter(model, optimizer) as meter, meter.phase("step"):
+        meter._add(x, "batch")
+        optimizer.step(closure)
+    assert meter.peaks["step"]["activations"] >= 2 * x.nbytes

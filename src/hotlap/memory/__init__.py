@@ -3,12 +3,12 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hotlap.memory.fitting import Fit as Fit
     from hotlap.memory.fitting import fit as fit
     from hotlap.memory.fragments import Fragmentation as Fragmentation
     from hotlap.memory.fragments import fragmentation as fragmentation
     from hotlap.memory.heap import heap_kept as heap_kept
     from hotlap.memory.heap import keep_heap as keep_heap
+    from hotlap.memory.measuring import Fit as Fit
     from hotlap.memory.meter import Live as Live
     from hotlap.memory.meter import Meter as Meter
     from hotlap.memory.offload import offloaded as offloaded
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hotlap.memory.saved import saved_by_module as saved_by_module
 
 _WHERE = {
-    "Fit": "fitting",
+    "Fit": "measuring",
     "Fragmentation": "fragments",
     "Live": "meter",
     "Meter": "meter",

@@ -1,58 +1,23 @@
 """The cheapest set of measures under which a training step fits a memory limit."""
 
-import copy
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
-import torch
-from torch import Tensor, nn
-from torch.optim import Optimizer
+from torch import nn
 
-from hotlap.data.nested import mapped, tensors
-from hotlap.engine.recomputing import recompute, repeated
-from hotlap.memory.meter import Meter
-from hotlap.memory.offload import offloaded
-from hotlap.memory.saved import below, saved_by_module
-
-Loss = Callable[[nn.Module, Any], Tensor]
-MakeOptimizer = Callable[[nn.Module], Optimizer]
+from hotlap.engine.recomputing import repeated
+from hotlap.memory.measuring import Fit, Loss, MakeOptimizer, Task, bf16_time, measure
+from hotlap.memory.prediction import StepMemory
 
 # What each measure multiplies a step's time by; rough, and only their order counts.
 # A doubling of the micro-batches costs enough that recomputation comes before more than eight.
-_RECOMPUTING, _HALF, _OFFLOADING, _SPLITTING = 1.33, 1.01, 1.6, 1.08
-_HALF_SIZE = 0.6  # of float32 activations under autocast: sums and norms stay float32
-_HOPE = 1.25  # a prediction up to so far above the limit is still measured
-
-
-@dataclass(frozen=True)
-class Fit:
-    """A set of measures and what it comes to; bytes.
-
-    `engine` holds the fields of an EngineConfig that are to be set. `offload`: run the forward pass
-    in `hotlap.memory.offloaded()`. `optimizer` is which of the makers given was taken, from 0.
-    `cost` is the rough factor on the time of a step.
-    """
-
-    accumulate: int = 1
-    precision: str = "fp32"
-    recompute_every: int = 0
-    offload: bool = False
-    optimizer: int = 0
-    cost: float = 1.0
-    predicted: int = 0
-    measured: int = 0
-
-    @property
-    def engine(self) -> dict[str, Any]:
-        """Fields of an EngineConfig."""
-        return {
-            "accumulate": self.accumulate,
-            "precision": self.precision,
-            "recompute_every": self.recompute_every,
-        }
+RECOMPUTING_COST, BF16_COST, OFFLOADING_COST, SPLITTING_COST = 1.33, 1.01, 1.6, 1.08
+HOPE = 1.25  # a prediction up to so far above the limit is still measured
+CALIBRATED_HOPE = 1.05  # the same once predictions are scaled by measurements
+MAX_BF16_TIME = 1.05  # of a step in float32: slower bf16 is not chosen to save memory
+MEASUREMENTS = 12
 
 
 def fit(
@@ -63,6 +28,7 @@ def fit(
     limit: int,
     *,
     half: bool = True,
+    measurements: int = MEASUREMENTS,
 ) -> Fit:
     """Find the cheapest measures under which a step on `batch` takes at most `limit` bytes.
 
@@ -79,161 +45,107 @@ def fit(
             Several, such as AdamW and then Adafactor with its smaller state, are taken in their
             order: the next one where nothing fits with those before.
         limit: bytes.
-        half: whether bf16 autocast may be used.
+        half: whether bf16 autocast may be used. It is taken only where it is measured to lower the
+            peak on this device and to take at most 5 % longer for a step than float32.
+        measurements: sets of measures to run at most for each optimizer, two steps of at most two
+            micro-batches each; the test of bf16 is once another 12 steps and two measurements.
 
     Raises:
-        ValueError: nothing tried fits; the message has the least peak that was measured, or the
-            bytes that weights, gradients and optimizer state alone take, which is known at once.
+        ValueError: nothing that was run fits, or `measurements` is below 1; the message has the
+            smallest peak measured, which is a limit that can be met.
 
     """
-    makers = [optimizer] if callable(optimizer) else list(optimizer)
-    least: list[int] = []
-    fixed: list[int] = []
-    for index, make in enumerate(makers):
-        parts = _Parts.of(model, batch, loss, make)
-        fixed.append(parts.fixed)
-        if parts.fixed > limit:  # no measure makes these smaller
-            continue
-        for plan in _near(parts, _plans(model, batch, half=half), limit):
-            measured = measure(model, batch, loss, make, plan)
-            if measured <= limit:
-                return replace(plan, optimizer=index, measured=measured)
-            least.append(measured)
-    state = f"; weights, gradients, optimizer state and batch alone take {min(fixed)}"
-    known = f"; the least measured was {min(least)}" if least else state
-    raise ValueError(f"no set of measures fits {limit} bytes{known}")
+    if measurements < 1:
+        raise ValueError(f"measurements is {measurements}: at least 1 is needed")
+    task = Task(model, batch, loss)
+    least: list[Fit] = []
+    for index, make in enumerate([optimizer] if callable(optimizer) else optimizer):
+        search = _Search(task, make, limit, half=half)
+        found = search.run(measurements)
+        if found is not None:
+            return replace(found, optimizer=index)
+        least.append(replace(search.smallest(), optimizer=index))
+    best = min(least, key=lambda plan: plan.measured)
+    raise ValueError(
+        f"no set of measures fits {limit} bytes; the smallest measured total is {best.measured} "
+        f"bytes, with {best.engine} and optimizer {best.optimizer}"
+    )
 
 
-def _near(parts: "_Parts", plans: Iterator[Fit], limit: int) -> Iterator[Fit]:
-    """Those plans that may fit, the cheapest first."""
-    for plan in sorted(plans, key=lambda plan: plan.cost):
-        predicted = parts.peak(plan)
-        if predicted <= _HOPE * limit:
-            yield replace(plan, predicted=predicted)
+class _Search:
+    """Measures plans for one optimizer, the cheapest first."""
+
+    def __init__(self, task: Task, optimizer: MakeOptimizer, limit: int, *, half: bool) -> None:
+        self.task, self.optimizer, self.limit = task, optimizer, limit
+        self.parts = StepMemory.of(task, optimizer)
+        self.plans = sorted(
+            (replace(p, predicted=self.parts.peak(p)) for p in _plans(task, half=half)),
+            key=lambda plan: plan.cost,
+        )
+        self.measured: list[Fit] = []
+        self._bf16_time = 0.0
+        self._bf16_refused = False
+
+    def run(self, measurements: int) -> Fit | None:
+        """The first plan that is measured to fit; the last one measured is the smallest."""
+        if self.parts.fixed > self.limit:  # no measure makes these smaller
+            return None
+        for plan in self.plans:
+            if len(self.measured) >= measurements - 1:
+                break
+            if self._may_fit(plan) and self._serves(plan):
+                found = self._run(plan)
+                if found.measured <= self.limit:
+                    return replace(found, bf16_time=self._time_of(found))
+        smallest = self.smallest()
+        return smallest if smallest.measured <= self.limit else None
+
+    def smallest(self) -> Fit:
+        """The plan with the smallest measured peak; the one predicted to be is measured first."""
+        by_size = sorted(self.plans, key=lambda plan: plan.predicted)
+        plan = next(filter(self._serves, by_size))
+        if not any(replace(each, measured=0) == plan for each in self.measured):
+            self._run(plan)
+        best = min(self.measured, key=lambda each: each.measured)
+        return replace(best, bf16_time=self._time_of(best))
+
+    def _time_of(self, plan: Fit) -> float:
+        return self._bf16_time if plan.precision == "bf16" else 0.0
+
+    def _run(self, plan: Fit) -> Fit:
+        found = replace(plan, measured=measure(self.task, self.optimizer, plan))
+        self.measured.append(found)
+        return found
+
+    def _may_fit(self, plan: Fit) -> bool:
+        """By the prediction, scaled by the smallest ratio of a measured peak to its prediction."""
+        if not self.measured:
+            return plan.predicted <= HOPE * self.limit
+        scale = min(each.measured / each.predicted for each in self.measured)
+        return plan.predicted * scale <= CALIBRATED_HOPE * self.limit
+
+    def _serves(self, plan: Fit) -> bool:
+        """Whether bf16, if the plan has it, lowers the peak here and costs little time."""
+        if plan.precision == "fp32":
+            return True
+        if not self._bf16_time and not self._bf16_refused:
+            self._bf16_time = bf16_time(self.task, self.optimizer, plan)
+            half, full = (
+                measure(self.task, self.optimizer, replace(plan, precision=precision))
+                for precision in ("bf16", "fp32")
+            )
+            self._bf16_refused = self._bf16_time > MAX_BF16_TIME or half >= full
+        return not self._bf16_refused
 
 
-def _plans(model: nn.Module, batch: Any, *, half: bool) -> Iterator[Fit]:
-    rows, device = _rows(batch), next(tensors(batch)).device
+def _plans(task: Task, *, half: bool) -> Iterator[Fit]:
+    rows = task.rows
     splits = [1 << k for k in range(rows.bit_length()) if 1 << k <= rows]
-    blocks = (0, 1) if repeated(model) else (0,)
+    blocks = (0, 1) if repeated(task.model) else (0,)
     precisions = ("fp32", "bf16") if half else ("fp32",)
-    offload = (False, True) if device.type == "cuda" else (False,)
+    offload = (False, True) if task.device.type == "cuda" else (False,)
     for split, every, precision, away in product(splits, blocks, precisions, offload):
-        cost = _SPLITTING ** (split.bit_length() - 1)
-        cost *= (_RECOMPUTING if every else 1) * (_HALF if precision == "bf16" else 1)
-        cost *= _OFFLOADING if away else 1
+        cost = SPLITTING_COST ** (split.bit_length() - 1)
+        cost *= (RECOMPUTING_COST if every else 1) * (BF16_COST if precision == "bf16" else 1)
+        cost *= OFFLOADING_COST if away else 1
         yield Fit(split, precision, every, away, cost=cost)
-
-
-def _rows(batch: Any) -> int:
-    return min((len(t) for t in tensors(batch) if t.dim()), default=1)
-
-
-@dataclass(frozen=True)
-class _Parts:
-    """What a plain step's memory is made of: bytes.
-
-    `fixed`: weights, gradients, optimizer state; `saved`: activations for backward, of which
-    `blocks` in repeated blocks, whose inputs take `inputs` and the largest of which `largest`;
-    `tensor`: the largest activation, which backward holds twice more: the gradient it gets and the
-    one it gives; `other`: what the optimizer's update takes.
-    """
-
-    fixed: int
-    saved: int
-    blocks: int
-    inputs: int
-    largest: int
-    tensor: int
-    other: int
-
-    @staticmethod
-    def of(model: nn.Module, batch: Any, loss: Loss, optimizer: MakeOptimizer) -> "_Parts":
-        """Take apart a step on two rows of the batch, scaled up to the whole."""
-        weights = sum(p.nbytes for p in model.parameters())
-        trained = sum(p.nbytes for p in model.parameters() if p.requires_grad)
-        buffers = sum(b.nbytes for b in model.buffers())
-        rows, device = _rows(batch), next(tensors(batch)).device
-        part = mapped(batch, lambda t: t[:2].clone() if t.dim() else t)
-        times = rows / min(2, rows)
-        with _own_random(device), saved_by_module(twin := copy.deepcopy(model)) as table:
-            loss(twin, part).backward()  # type: ignore[no-untyped-call]
-        stepper = optimizer(twin)
-        with _own_random(device):
-            stepper.step()
-        state = sum(t.nbytes for s in stepper.state.values() for t in tensors(dict(s)))
-        names = {module: name for name, module in twin.named_modules()}
-        each = [names[block] for block in repeated(twin)]
-        kept = [int(below(table, name) * times) for name in each]
-        saved = int(sum(row.bytes for row in table.values()) * times)
-        inputs = int(sum(table[name].input for name in each if name in table) * times)
-        data = sum(t.nbytes for t in tensors(batch))
-        fixed = weights + trained + buffers + state + data
-        each_tensor = (row.bytes // max(1, row.tensors) for row in table.values())
-        tensor = int(max(each_tensor, default=0) * times)
-        block = max(kept, default=0)
-        return _Parts(fixed, saved, sum(kept), inputs, block, tensor, trained // 4)
-
-    def peak(self, plan: Fit) -> int:
-        """The predicted peak under a plan."""
-        saved = self.saved
-        if plan.recompute_every:
-            saved = saved - self.blocks + self.inputs + self.largest
-        if plan.precision == "bf16":
-            saved = int(saved * _HALF_SIZE)
-        if plan.offload:
-            saved //= 4
-        passing = 2 * self.tensor * (_HALF_SIZE if plan.precision == "bf16" else 1)
-        return self.fixed + max(self.other, int(saved + passing) // plan.accumulate)
-
-
-def measure(model: nn.Module, batch: Any, loss: Loss, optimizer: MakeOptimizer, plan: Fit) -> int:
-    """The peak of two steps under a plan, on a copy of the model; bytes."""
-    device = next(tensors(batch)).device
-    with _own_random(device):
-        twin = copy.deepcopy(model)
-        stepper = optimizer(twin)
-        if plan.recompute_every:
-            recompute(repeated(twin)[:: plan.recompute_every])
-        if device.type != "cuda":
-            with Meter(twin, stepper) as meter:
-                for tensor in tensors(batch):
-                    meter._add(tensor, "batch")
-                _steps(twin, batch, loss, stepper, plan)
-            return meter.peak
-        torch.cuda.synchronize(device)
-        before = torch.cuda.memory_allocated(device)
-        own = sum(p.nbytes for p in twin.parameters()) + sum(b.nbytes for b in twin.buffers())
-        own += sum(t.nbytes for t in tensors(batch))
-        torch.cuda.reset_peak_memory_stats(device)
-        _steps(twin, batch, loss, stepper, plan)
-        return torch.cuda.max_memory_allocated(device) - before + own
-
-
-def _steps(model: nn.Module, batch: Any, loss: Loss, optimizer: Optimizer, plan: Fit) -> None:
-    device = next(tensors(batch)).device.type
-    for _ in range(2):
-        for part in _split(batch, plan.accumulate):
-            with _forward(device, plan), offloaded() if plan.offload else nullcontext():
-                value = loss(model, part) / plan.accumulate
-            value.backward()  # type: ignore[no-untyped-call]
-            del value
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
-
-
-def _forward(device: str, plan: Fit) -> AbstractContextManager[object]:
-    return torch.autocast(device, torch.bfloat16) if plan.precision == "bf16" else nullcontext()
-
-
-def _split(batch: Any, parts: int) -> list[Any]:
-    """The batch in so many parts along the first dimension."""
-    return [
-        mapped(batch, lambda t, i=i: t.tensor_split(parts)[i] if t.dim() else t)  # type: ignore[misc]
-        for i in range(parts)
-    ]
-
-
-def _own_random(device: torch.device) -> AbstractContextManager[None]:
-    """Random numbers drawn in the context are not missed outside."""
-    return torch.random.fork_rng([device] if device.type == "cuda" else [])

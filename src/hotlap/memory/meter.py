@@ -3,8 +3,9 @@
 import sys
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -12,11 +13,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
+from torch.optim.optimizer import (
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+)
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from hotlap.data.nested import tensors
 from hotlap.memory.owners import owned
 
+TEMPORARIES = "optimizer temporaries"
 _LIBRARY = (str(Path(torch.__file__).parent), str(Path(__file__).parent))
 
 
@@ -54,7 +60,8 @@ class Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
     Attributes:
         peak: most bytes alive at once.
         peaks: of each phase, the bytes at its highest point by owner: `parameters`, `buffers`,
-            `gradients`, `optimizer state`, and `activations` for all the rest.
+            `gradients`, `optimizer state`, `optimizer temporaries` (what an optimizer's step
+            allocates beside its state), and `activations` for all others.
 
     """
 
@@ -71,14 +78,29 @@ class Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._now = 0
         self._phase = ""
         self._phase_peak = 0
+        self._temporaries: set[int] = set()
+        self._in_step = False
+        self._hooks = ExitStack()
 
     def __enter__(self) -> "Meter":
-        """Take in what is there already."""
+        """Count what is there already, and watch for steps of optimizers."""
         for owner, theirs in self._owned():
             for tensor in theirs:
                 self._add(tensor, owner)
+        before = register_optimizer_step_pre_hook(partial(self._set_in_step, True))
+        self._hooks.callback(before.remove)
+        after = register_optimizer_step_post_hook(partial(self._set_in_step, False))
+        self._hooks.callback(after.remove)
         super().__enter__()  # type: ignore[no-untyped-call]
         return self
+
+    def __exit__(self, *error: Any) -> None:
+        """Stop counting."""
+        super().__exit__(*error)  # type: ignore[no-untyped-call]
+        self._hooks.close()
+
+    def _set_in_step(self, in_step: bool, *_: Any) -> None:
+        self._in_step = in_step
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -136,12 +158,15 @@ class Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         key, size = storage._cdata, storage.nbytes()
         live = self._alive[key] = Live(size, tuple(tensor.shape), tensor.dtype, where)
         self._events.append((key, live))
+        if self._in_step and not torch.is_grad_enabled():  # a closure's forward pass has gradients
+            self._temporaries.add(key)
         self._watches[key] = weakref.ref(storage, lambda _: self._drop(key))
         self._now += size
         self._higher()
 
     def _drop(self, key: int) -> None:
         self._watches.pop(key, None)
+        self._temporaries.discard(key)
         live = self._alive.pop(key, None)
         if live is not None:
             self._events.append((key, None))
@@ -162,6 +187,8 @@ class Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
             keys = (keys & self._alive.keys()) - counted
             found[owner] = sum(self._alive[key].bytes for key in keys)
             counted |= keys
+        keys = self._temporaries - counted
+        found[TEMPORARIES] = sum(self._alive[key].bytes for key in keys)
         return {**found, "activations": self._now - sum(found.values())}
 
 
