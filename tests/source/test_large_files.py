@@ -61,10 +61,10 @@ def test_lock_files_pipes_and_unreadable_files_do_not_end_the_lint(tmp_path: Pat
     (tmp_path / ".#train.py").symlink_to("user@machine.1234:5678")  # an Emacs lock
     (tmp_path / "loop.py").symlink_to("loop.py")
     os.mkfifo(tmp_path / "pipe.py")
-    found = list(lint([tmp_path], Config(root=tmp_path)))
+    found = list(lint([tmp_path], Config(root=tmp_path, hints=True)))
     assert {spot.path.name for spot in found} == {"train.py"}
     with pytest.raises(UsageError, match="neither a file nor a folder"):
-        list(lint([tmp_path / "pipe.py"], Config(root=tmp_path)))
+        list(lint([tmp_path / "pipe.py"], Config(root=tmp_path, hints=True)))
 
 
 def test_a_file_that_cannot_be_read_is_named(
@@ -80,7 +80,7 @@ def test_a_file_that_cannot_be_read_is_named(
         return read(path)
 
     monkeypatch.setattr(Path, "read_bytes", guarded)
-    first, *others = lint([tmp_path], Config(root=tmp_path))
+    first, *others = lint([tmp_path], Config(root=tmp_path, hints=True))
     assert (first.id, first.path.name) == (BROKEN, "a.py")
     assert "Permission denied" in first.says
     assert others

@@ -80,7 +80,7 @@ def constructed(values: "Values", dotted: str, call: ast.Call) -> str:
         return (
             "" if any(word in dotted for word in ("Token", "Process", "Config", "Extr")) else MODEL
         )
-    return ""
+    return values.imported_kind(dotted) if dotted.rpartition(".")[2][:1].isupper() else ""
 
 
 def _of_torch(dotted: str) -> str:

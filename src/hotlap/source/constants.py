@@ -1,16 +1,16 @@
 """Values that the file spells out: literals, names bound to one, defaults of its own options."""
 
 import ast
+import re
 
 from hotlap.source.module import Source
+from hotlap.source.project import UNKNOWN
 from hotlap.source.tree import keyword, text
 
-
-class Unknown:
-    """Stands for a value that the file does not tell."""
-
-
-UNKNOWN = Unknown()
+__all__ = ["UNKNOWN", "constant"]
+# What people call the object that holds options.
+_HOLDER = re.compile(r"(?:^|_)(?:args?|opts?|options?|config|cfg|conf|hparams|hp|flags|params?|"
+                     r"settings|arguments|c)$|(?:config|args|options)$", re.IGNORECASE)  # fmt: skip
 
 
 def constant(source: Source, node: ast.expr | None, depth: int = 3) -> object:
@@ -24,37 +24,89 @@ def constant(source: Source, node: ast.expr | None, depth: int = 3) -> object:
             return -value
         case ast.Name() | ast.Attribute() if depth:
             return _bound(source, node, depth)
+        case ast.Subscript(value=owner, slice=ast.Constant(value=str() as key)) if depth and text(
+            owner
+        ):
+            told = source.project.constant(f"{source.names.of(owner) or text(owner)}[{key}]")
+            return source.project.option(str(key)) if told is UNKNOWN and _HOLDER.search(
+                text(owner).rpartition(".")[2]) else told  # fmt: skip
     return UNKNOWN
 
 
 def _bound(source: Source, node: ast.Name | ast.Attribute, depth: int) -> object:
     definitions = source.values.flow.reaching(node)
-    if len(definitions) == 1 and definitions[0].value is not None:
-        return constant(source, definitions[0].value, depth - 1)
-    if definitions or isinstance(node, ast.Name) or not isinstance(node.value, ast.Name):
+    if len(definitions) == 1:
+        definition = definitions[0]
+        if isinstance(definition.target, ast.arg):
+            return _argument(source, definition.target, depth - 1)
+        parent = source.tree.parent(definition.target)
+        if definition.value is None or not isinstance(parent, ast.Assign | ast.AnnAssign):
+            return UNKNOWN
+        return constant(source, definition.value, depth - 1)
+    if definitions:
         return UNKNOWN
+    told = source.project.constant(source.names.of(node) or text(node))
+    if told is not UNKNOWN or isinstance(node, ast.Name):
+        return told
     return _option(source, node)
+
+
+def _argument(source: Source, parameter: ast.arg, depth: int) -> object:
+    """What the one call in this file passes for a parameter, or else its default."""
+    function = source.tree.parent(source.tree.parent(parameter) or parameter)
+    if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+        return UNKNOWN
+    passed = [value for call in _calls(source, function)
+              if (value := _passed(call, function, parameter.arg)) is not None]  # fmt: skip
+    values = [constant(source, value, depth) for value in passed]
+    if values:
+        same = all(value == values[0] for value in values)
+        return values[0] if same else UNKNOWN
+    return constant(source, _default(function, parameter), depth) if _default(
+        function, parameter) is not None else UNKNOWN  # fmt: skip
+
+
+def _calls(source: Source, function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.Call]:
+    """The calls of a function of this file; of a class, where it is the class's `__init__`."""
+    owner = source.tree.parent(function)
+    made = isinstance(owner, ast.ClassDef) and function.name == "__init__"
+    name = owner.name if made and isinstance(owner, ast.ClassDef) else function.name
+    return source.tree.called.get(name, [])
+
+
+def _passed(
+    call: ast.Call, function: ast.FunctionDef | ast.AsyncFunctionDef, name: str
+) -> ast.expr | None:
+    given = keyword(call, name)
+    names = [one.arg for one in (*function.args.posonlyargs, *function.args.args)]
+    if names[:1] in (["self"], ["cls"]):
+        names = names[1:]
+    if given is None and name in names and names.index(name) < len(call.args):
+        given = call.args[names.index(name)]
+    return given
+
+
+def _default(
+    function: ast.FunctionDef | ast.AsyncFunctionDef, parameter: ast.arg
+) -> ast.expr | None:
+    plain = [*function.args.posonlyargs, *function.args.args]
+    defaults = dict(zip(reversed(plain), reversed(function.args.defaults), strict=False))
+    defaults |= {k: v for k, v in zip(function.args.kwonlyargs, function.args.kw_defaults,
+                                      strict=True) if v is not None}  # fmt: skip
+    return defaults.get(parameter)
 
 
 def _option(source: Source, node: ast.Attribute) -> object:
     """`args.lr`: the default of the option; `Config.lr`: the attribute of the class."""
-    for call in source.tree.methods.get("add_argument", []):
-        if _destination(call) == node.attr:
-            return constant(source, keyword(call, "default"), 1)
+    owner = text(node.value).rpartition(".")[2]
     found = [
         assign.value
-        for owner in source.tree.classes
-        for assign in owner.body
+        for one in source.tree.classes
+        if one.name == owner
+        for assign in one.body
         if isinstance(assign, ast.Assign | ast.AnnAssign)
         and node.attr in map(text, getattr(assign, "targets", [getattr(assign, "target", assign)]))
     ]
-    return constant(source, found[0], 1) if len(found) == 1 and found[0] is not None else UNKNOWN
-
-
-def _destination(call: ast.Call) -> str:
-    given = keyword(call, "dest")
-    if isinstance(given, ast.Constant):
-        return str(given.value)
-    names = [a.value for a in call.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
-    long = [name for name in names if name.startswith("--")] or names
-    return long[0].lstrip("-").replace("-", "_") if long else ""
+    if len(found) == 1 and found[0] is not None:
+        return constant(source, found[0], 1)
+    return source.project.option(node.attr) if _HOLDER.search(owner) else UNKNOWN

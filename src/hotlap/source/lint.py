@@ -2,7 +2,7 @@
 
 import importlib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 
@@ -12,7 +12,10 @@ from hotlap.core.technique import Technique
 from hotlap.source.config import Config
 from hotlap.source.files import python_files
 from hotlap.source.found import Found, told
+from hotlap.source.lint_cache import LintCache
 from hotlap.source.module import Source
+from hotlap.source.project import Project, View
+from hotlap.source.summary import Summary
 
 BROKEN = "broken_file"
 _MARKS = (b"torch", b"lightning", b"accelerate", b"transformers")
@@ -52,41 +55,93 @@ class Spot:
         return f"{self.path}:{self.line}:{self.column}"
 
 
-def lint(paths: Iterable[Path], config: Config) -> Iterator[Spot]:
+def lint(paths: Iterable[Path], config: Config, cache: LintCache | None = None) -> Iterator[Spot]:
     """Every spot in the Python files at and below the paths, file by file, in their order.
+
+    The files are judged as one project, with what they import from below the configuration's root.
+    `cache`: where to keep what was found out (default: the user's cache directory).
 
     Raises:
         UsageError: a path does not exist.
     """
-    for path in python_files(paths, config):
-        try:
-            content = path.read_bytes()
-        except OSError as error:
-            if config.wants(BROKEN, path):
-                yield _unreadable(path, error)
-            continue
-        yield from lint_file(path, content, config)
+    files = {path: _content(path) for path in python_files(paths, config)}
+    kept = cache or LintCache()
+    read = _Reader(files, kept)
+    summaries = {path: found for path in files if (found := read(path)) is not None}
+    project = Project(config.root, summaries, read)
+    for path, content in files.items():
+        if isinstance(content, OSError):
+            spots = [_unreadable(path, content)]
+        else:
+            spots = _judged(path, content, project.view(path), kept)
+        yield from _wanted(spots, path, config)
+    kept.sweep()
 
 
-def lint_file(path: Path, content: bytes, config: Config) -> list[Spot]:
+def lint_file(
+    path: Path, content: bytes, config: Config, project: View | None = None
+) -> list[Spot]:
     """The spots of one file, in the order of its lines."""
+    return _wanted(_spots_of(path, content, project), path, config)
+
+
+class _Reader:
+    """Reads the summaries of files, by way of the cache."""
+
+    def __init__(self, files: dict[Path, bytes | OSError], cache: LintCache) -> None:
+        self._files, self._cache = files, cache
+
+    def __call__(self, path: Path) -> Summary | None:
+        """The summary of a file; None where it is no Python."""
+        content = self._files.get(path) or _content(path)
+        if isinstance(content, OSError):
+            return None
+        stored = self._cache.get("summary", content)
+        if stored is not None:
+            return Summary.from_dict(stored)
+        try:
+            found = Source(path, content).summary
+        except (SyntaxError, RecursionError):
+            return None
+        self._cache.put(found.to_dict(), "summary", content)
+        return found
+
+
+def _content(path: Path) -> bytes | OSError:
     try:
-        source = Source(path, content)
+        return path.read_bytes()
+    except OSError as error:
+        return error
+
+
+def _judged(path: Path, content: bytes, project: View, cache: LintCache) -> list[Spot]:
+    """The spots of a file, from the cache where nothing that they depend on has changed."""
+    key = ("spots", str(path), content, project.digest)
+    stored = cache.get(*key)
+    if stored is not None:
+        return [Spot(**{**one, "path": path, "phases": tuple(one["phases"])}) for one in stored]
+    found = _spots_of(path, content, project)
+    cache.put([{**asdict(spot), "path": ""} for spot in found], *key)
+    return found
+
+
+def _spots_of(path: Path, content: bytes, project: View | None) -> list[Spot]:
+    """Every spot of a file, hints included."""
+    try:
+        source = Source(path, content, project)
+        if not any(mark in content for mark in _MARKS):
+            return []
+        found = {s for record, pattern in patterns() for s in _spots(source, record, pattern)}
     except SyntaxError as error:
-        return [_broken(path, error)] if config.wants(BROKEN, path) else []
-    if not any(mark in content for mark in _MARKS):
-        return []
-    try:
-        found = [
-            spot
-            for record, pattern in patterns()
-            if config.wants(pattern.id, path) and (config.hints or not pattern.hint)
-            for spot in _spots(source, record, pattern)
-            if config.hints or not spot.hint
-        ]
+        return [_broken(path, error)]
     except RecursionError:
         return [_broken(path, SyntaxError("nested too deeply to be judged"))]
-    return sorted(spot for spot in set(found) if not source.ignored(spot.line, spot.id))
+    return sorted(spot for spot in found if not source.ignored(spot.line, spot.id))
+
+
+def _wanted(spots: list[Spot], path: Path, config: Config) -> list[Spot]:
+    """What the configuration asks for."""
+    return [s for s in spots if (config.hints or not s.hint) and config.wants(s.id, path)]
 
 
 def patterns() -> list[tuple[Technique, Pattern]]:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from hotlap.source.loops import Loops
 from hotlap.source.names import Names
+from hotlap.source.project import Project, View
+from hotlap.source.summary import Summary, summary
 from hotlap.source.tree import Tree, opaque, text
 from hotlap.source.values import Values
 
@@ -22,9 +24,11 @@ class Source:
         SyntaxError: the text is not Python, or not text.
     """
 
-    def __init__(self, path: Path, content: bytes) -> None:
+    def __init__(self, path: Path, content: bytes, project: View | None = None) -> None:
+        """`project`: what the other files of the project tell; None: this file stands alone."""
         self.path = path
         self.content = content
+        self._project = project
         self.tree = Tree(_parse(content))
 
     @cached_property
@@ -35,6 +39,18 @@ class Source:
         return io.StringIO(text, newline=None).read().split("\n")
 
     @cached_property
+    def summary(self) -> Summary:
+        """What this file tells the others."""
+        return summary(self.tree, self.names, self.content)
+
+    @cached_property
+    def project(self) -> View:
+        """What the files of its project tell."""
+        if self._project is not None:
+            return self._project
+        return Project(self.path.parent, {self.path: self.summary}, lambda _: None).view(self.path)
+
+    @cached_property
     def names(self) -> Names:
         """Dotted names."""
         return Names(self.tree)
@@ -42,7 +58,7 @@ class Source:
     @cached_property
     def values(self) -> Values:
         """Kinds of variables."""
-        return Values(self.tree, self.names)
+        return Values(self.tree, self.names, self.project)
 
     @cached_property
     def loops(self) -> Loops:

@@ -73,6 +73,14 @@ class Tree:
         return found
 
     @cached_property
+    def called(self) -> dict[str, list[ast.Call]]:
+        """The calls by the last part of what is called: `f(...)`, `x.f(...)`."""
+        found: dict[str, list[ast.Call]] = defaultdict(list)
+        for call in self.calls:
+            found[text(call.func).rpartition(".")[2]].append(call)
+        return found
+
+    @cached_property
     def of_scope(self) -> dict[ast.AST, list[ast.AST]]:
         """The nodes of each function, and of the module, without those of the functions in it."""
         found: dict[ast.AST, list[ast.AST]] = defaultdict(list)

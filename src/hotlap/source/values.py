@@ -30,6 +30,7 @@ from hotlap.source.kinds import (
     Kinds,
 )
 from hotlap.source.names import Names
+from hotlap.source.project import View
 from hotlap.source.tree import Function, Scope, Tree, text
 
 __all__ = ["ARRAY", "ARRAYS", "CRITERION", "DATASET", "GRAPH", "HOST", "LOADER", "MODEL",
@@ -42,7 +43,8 @@ _MODULES = frozenset({"LightningModule", "PreTrainedModel", "Module"})
 class Values:
     """The kinds of the names and expressions of one module."""
 
-    def __init__(self, tree: Tree, names: Names) -> None:
+    def __init__(self, tree: Tree, names: Names, project: View | None = None) -> None:
+        self._project = project
         self.tree, self.names, self.flow = tree, names, Flow(tree)
         self.loose: dict[tuple[Scope | None, str], set[str]] = defaultdict(set)
         self._classes: dict[str, ast.ClassDef] = {c.name: c for c in tree.classes}
@@ -67,10 +69,23 @@ class Values:
                 continue
             seen.add(one)
             for base in one.bases:
-                if kind := _kind_of_base(self.names.of(base)):
+                if kind := self._kind_of(self.names.of(base)):
                     return kind
                 waiting += [self._classes[text(base)]] if text(base) in self._classes else []
         return ""
+
+    def _kind_of(self, base: str) -> str:
+        """What a class with this base is; the base may stand in another file of the project."""
+        if kind := _kind_of_base(base):
+            return kind
+        found = self._project.bases(base) if self._project is not None and base else ()
+        return next(filter(None, map(_kind_of_base, found)), "")
+
+    def imported_kind(self, dotted: str) -> str:
+        """What instances of a class of another file of the project are."""
+        if self._project is None or not dotted or self._project.class_of(dotted) is None:
+            return ""
+        return self._kind_of(dotted)
 
     def local_class(self, node: ast.AST) -> ast.ClassDef | None:
         """The class of this module that an expression names."""

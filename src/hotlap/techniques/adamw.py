@@ -26,6 +26,7 @@ technique = Technique(
             says="Adam scales the weight decay by each gradient",
             remedy="torch.optim.AdamW, with a larger weight_decay",
             check="hotlap.source.checks.stepping:adam_with_decay",
+            hint=True,
             phases=("optimizer",),
         ),
     ),

@@ -28,6 +28,7 @@ technique = Technique(
             says="the tensor is made on the CPU and then copied to the device",
             remedy="pass device= where it is made",
             check="hotlap.source.checks.copies:moved_after_creation",
+            hint=True,
             phases=("copy", "rest", "forward"),
         ),
         Pattern(
@@ -40,12 +41,15 @@ technique = Technique(
     ),
     examples=(
         Example(
-            "mask = torch.zeros(64, 64).to(device)\n",
-            "mask = torch.zeros(64, 64, device=device)\n",
+            "for x in loader:\n    mask = torch.zeros(64, 64).to(device)\n",
+            "for x in loader:\n    mask = torch.zeros(64, 64, device=device)\n",
         ),
         Example(
-            "noise = torch.randn(64, 100).cuda()\n",
-            'noise = torch.randn(64, 100, device="cuda")\n',
+            "while True:\n    noise = torch.randn(64, 100).cuda()\n",
+            'while True:\n    noise = torch.randn(64, 100, device="cuda")\n',
+        ),
+        Example(
+            "mask = torch.zeros(64, 64).to(device)\n",
         ),
         Example(
             "mask = torch.zeros(64, 64).to(torch.bool)\n",

@@ -28,6 +28,7 @@ technique = Technique(
             says="the moving average is updated tensor by tensor",
             remedy="torch.optim.swa_utils.AveragedModel (multi_avg_fn), or torch._foreach_lerp_",
             check="hotlap.source.checks.parameters:ema_loop",
+            hint=True,
             phases=("rest", "optimizer"),
         ),
         Pattern(
@@ -35,6 +36,7 @@ technique = Technique(
             says="gradients are measured or clipped tensor by tensor",
             remedy="torch.nn.utils.clip_grad_norm_ or clip_grad_value_; it returns the norm",
             check="hotlap.source.checks.parameters:clipping_loop",
+            hint=True,
             phases=("rest", "optimizer"),
         ),
         Pattern(
@@ -42,6 +44,7 @@ technique = Technique(
             says="gradients are filled with zeros tensor by tensor",
             remedy="optimizer.zero_grad()",
             check="hotlap.source.checks.parameters:zeroing_loop",
+            hint=True,
             phases=("rest", "optimizer"),
         ),
         Pattern(
@@ -49,6 +52,7 @@ technique = Technique(
             says="parameters are updated tensor by tensor",
             remedy="torch.optim.SGD(parameters, fused=True), or torch._foreach_add_",
             check="hotlap.source.checks.parameters:update_loop",
+            hint=True,
             phases=("rest", "optimizer"),
         ),
     ),

@@ -46,7 +46,7 @@ technique = Technique(
         Pattern(
             id="workers_restarted",
             says="the workers are started anew at every epoch",
-            remedy="pass persistent_workers=True",
+            remedy="pass persistent_workers=num_workers > 0; torch refuses True without workers",
             check="hotlap.source.checks.loading:workers_restarted",
             hint=True,
             phases=("data", "loader", "evaluation_data"),

@@ -28,14 +28,16 @@ def blocking_copy(source: Source, _: Technique) -> Iterator[ast.AST]:
     """A copy of a pinned batch to the device without `non_blocking`."""
     pins = _pins(source)
     for call in _copies(source):
-        if pins or _pinned_here(call):
+        if (pins and not _made_by_torch(source, receiver(call))) or _pinned_here(call):
             yield call
 
 
 def pageable_copy(source: Source, _: Technique) -> Iterator[ast.AST]:
     """The same where nothing in the file pins the batch."""
-    if not _pins(source):
-        yield from (call for call in _copies(source) if not _pinned_here(call))
+    pins = _pins(source)
+    for call in _copies(source):
+        if not _pinned_here(call) and (not pins or _made_by_torch(source, receiver(call))):
+            yield call
 
 
 def moved_after_creation(source: Source, _: Technique) -> Iterator[ast.AST]:
@@ -43,7 +45,7 @@ def moved_after_creation(source: Source, _: Technique) -> Iterator[ast.AST]:
     for call in (*_named(source, "to"), *_named(source, "cuda")):
         if method(call) == "to" and not goes_to_device(source.values, call):
             continue
-        if _made_on_host(source, receiver(call)):
+        if _made_on_host(source, receiver(call)) and _repeated(source, call):
             yield call
 
 
@@ -61,6 +63,19 @@ def tensor_of_arrays(source: Source, _: Technique) -> Iterator[ast.AST]:
             continue
         if ARRAYS in source.values.kinds(call.args[0]) or lists_arrays(source, call.args[0]):
             yield call
+
+
+def _repeated(source: Source, call: ast.Call) -> bool:
+    """Whether a call runs at each step, or in a loop; a buffer made once costs nothing."""
+    return source.loops.step_of(call) is not None or bool(list(source.tree.loops(call)))
+
+
+def _made_by_torch(source: Source, node: ast.expr | None) -> bool:
+    """Whether a tensor was made here, and so does not come from a loader that pins."""
+    made = [node] if isinstance(node, ast.Call) else []
+    if isinstance(node, ast.Name):
+        made = [d.value for d in source.values.flow.reaching(node) if isinstance(d.value, ast.Call)]
+    return bool(made) and all(source.names.of(one.func).startswith("torch.") for one in made)
 
 
 def _pins(source: Source) -> bool:

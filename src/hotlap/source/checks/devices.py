@@ -10,7 +10,9 @@ from hotlap.source.checks.context import (
     is_constant,
     name_of,
     trainers,
+    unconditional,
 )
+from hotlap.source.found import Spread
 from hotlap.source.module import Source
 from hotlap.source.tree import keyword, method, receiver, text
 from hotlap.source.values import MODEL
@@ -23,14 +25,15 @@ _CLOCKS = ("time.time", "time.perf_counter", "time.monotonic", "time.perf_counte
            "timeit.default_timer", "time.time_ns", "time.process_time")  # fmt: skip
 
 
-def data_parallel(source: Source, _: Technique) -> Iterator[ast.AST]:
+def data_parallel(source: Source, _: Technique) -> Iterator[Spread]:
     """`DataParallel`, by torch or by a Lightning trainer."""
-    yield from source.calls(*_DP)
+    for call in source.calls(*_DP):
+        yield Spread(call, call, hint=not unconditional(source, call))
     for call in trainers(source):
         for name in ("strategy", "accelerator", "distributed_backend"):
             value = keyword(call, name)
             if isinstance(value, ast.Constant) and value.value == "dp":
-                yield value
+                yield Spread(value, value)
 
 
 def cache_emptied_in_step(source: Source, _: Technique) -> Iterator[ast.AST]:

@@ -120,7 +120,10 @@ def _last_mode(source: Source, call: ast.Call) -> str:
 
 def _maybe_off(source: Source, call: ast.Call) -> bool:
     """Gradients are off around a call, or something around it may switch them off."""
+    function = source.tree.function(call)
     if source.loops.without_grad(call):
+        return True
+    if function is not None and source.project.guarded(function.name):
         return True
     for around in source.tree.above(call):
         if isinstance(around, ast.With | ast.AsyncWith) and any(

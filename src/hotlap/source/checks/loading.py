@@ -1,16 +1,20 @@
 """How DataLoaders are made."""
 
 import ast
+import re
 from collections.abc import Iterator
 
 from hotlap.core.technique import Technique
+from hotlap.source.checks.context import meaning
 from hotlap.source.constants import constant
 from hotlap.source.module import Source
+from hotlap.source.tree import text
 
 LOADER = "torch.utils.data.DataLoader"
 IN_MEMORY = "torch.utils.data.TensorDataset"
 _POSITIONS = ("dataset", "batch_size", "shuffle", "sampler", "batch_sampler", "num_workers",
               "collate_fn", "pin_memory")  # fmt: skip
+_ENDLESS = re.compile(r"infinit|endless|InfSampler|forever", re.IGNORECASE)
 Given = dict[str, ast.expr]
 
 
@@ -28,13 +32,13 @@ def workers_restarted(source: Source, _: Technique) -> Iterator[ast.AST]:
     for call, given in loaders(source):
         if call in rebuilt or is_given(source, given, "persistent_workers"):
             continue
-        if _has_workers(source, given):
+        if _has_workers(source, given) and not _endless(source, given):
             yield call
 
 
 def unpinned_loader(source: Source, _: Technique) -> Iterator[ast.AST]:
-    """`pin_memory` missing where the file uses CUDA."""
-    if not uses_cuda(source):
+    """`pin_memory` missing where the project uses CUDA."""
+    if not (uses_cuda(source) or source.project.has("cuda")):
         return
     for call, given in loaders(source):
         if not is_given(source, given, "pin_memory"):
@@ -75,6 +79,19 @@ def is_given(source: Source, given: Given, name: str) -> bool:
 def _has_workers(source: Source, given: Given) -> bool:
     """Whether `num_workers` is given and not known to be 0."""
     return constant(source, given.get("num_workers")) not in (None, 0)
+
+
+def _endless(source: Source, given: Given) -> bool:
+    """Whether the sampler or the dataset never ends, so that no epoch starts the workers anew."""
+    for name in ("sampler", "batch_sampler", "dataset"):
+        node = given.get(name)
+        made = meaning(source, node) if node is not None else None
+        if isinstance(made, ast.Call):
+            dotted = source.names.of(made.func) or text(made.func)
+            found = source.project.class_of(dotted)
+            if _ENDLESS.search(dotted) or (found is not None and found[0].endless):
+                return True
+    return False
 
 
 def _in_memory(source: Source, given: Given) -> bool:

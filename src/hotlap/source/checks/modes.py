@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 
 from hotlap.core.technique import Technique
+from hotlap.source.called import constructed
 from hotlap.source.checks.context import (
     body_of,
     callers,
@@ -15,21 +16,21 @@ from hotlap.source.checks.context import (
     reached,
 )
 from hotlap.source.checks.evaluating import STEPS, evaluations, over_loader
+from hotlap.source.found import Spread
 from hotlap.source.module import Source
 from hotlap.source.tree import Loop, method, receiver, text
 from hotlap.source.values import MODEL
 
-# Layers that work differently in evaluation, and models that may hold them.
-_MODAL = re.compile(
-    rb"[Dd]rop_?(?:out|path)|BatchNorm|InstanceNorm|Transformer|from_pretrained|models|timm|hub"
-)
+# Layers of torch that work differently in evaluation.
+_MODAL = re.compile(r"Dropout|BatchNorm|InstanceNorm|Transformer|dropout=")
 
 
-def eval_mode_missing(source: Source, _: Technique) -> Iterator[ast.AST]:
+def eval_mode_missing(source: Source, _: Technique) -> Iterator[Spread]:
     """An evaluation of a model that is trained in this file, in train mode."""
     if not any(region.backward for region in source.loops.regions):
         return
-    if _same_in_both_modes(source):
+    modal = _modal(source)
+    if modal is False:
         return
     for call in evaluations(source):
         if not over_loader(source, call) or not _defined(source, call.func):
@@ -37,7 +38,7 @@ def eval_mode_missing(source: Source, _: Technique) -> Iterator[ast.AST]:
         if source.loops.without_grad(call) and _trained(source, call):
             function = source.tree.function(call)
             if not _mode_is_set(source, call) and not (function and function.name in STEPS):
-                yield call
+                yield Spread(call, call, hint=modal is None)
 
 
 def train_mode_lost(source: Source, _: Technique) -> Iterator[ast.AST]:
@@ -68,11 +69,29 @@ def train_mode_lost(source: Source, _: Technique) -> Iterator[ast.AST]:
                 yield call
 
 
-def _same_in_both_modes(source: Source) -> bool:
-    """Whether the file writes its own models out, of layers that work alike in both modes."""
-    written = any(source.values.class_kind(node) == MODEL for node in source.tree.classes)
-    written = written or bool(source.calls("torch.nn.Sequential", "torch.nn.Linear"))
-    return written and not _MODAL.search(source.content)
+def _modal(source: Source) -> bool | None:
+    """Whether a model that the file makes works differently in evaluation; None: not known."""
+    told = [_modal_class(source, call) for call in source.tree.calls if _makes_model(source, call)]
+    if not told:
+        return None if source.project.alone or source.project.has("modal") else False
+    return True if any(told) else (None if None in told else False)
+
+
+def _makes_model(source: Source, call: ast.Call) -> bool:
+    """Whether a call constructs a model: not one of a layer within a class, nor a wrapper."""
+    dotted = source.names.of(call.func)
+    wraps = dotted.startswith(("torch.compile", "torch.jit", "torch.nn.parallel", "torch.nn.Data"))
+    inner = source.tree.class_of(call) is not None and dotted.startswith("torch.nn.")
+    return not (wraps or inner) and constructed(source.values, dotted, call) == MODEL
+
+
+def _modal_class(source: Source, call: ast.Call) -> bool | None:
+    dotted = source.names.of(call.func) or text(call.func)
+    if dotted.startswith("torch."):
+        return bool(_MODAL.search(ast.unparse(call)))
+    if dotted.startswith(("torchvision.", "timm.", "transformers.")):
+        return True
+    return source.project.modal(dotted)
 
 
 def _defined(source: Source, node: ast.expr) -> bool:

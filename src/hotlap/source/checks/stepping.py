@@ -79,7 +79,7 @@ def _of_groups(source: Source, call: ast.Call) -> Iterator[ast.expr]:
 
 def _sparse(source: Source) -> bool:
     """Sparse gradients have no fused form."""
-    return any(
+    return source.project.has("sparse") or any(
         entry.arg == "sparse" and constant(source, entry.value) is True
         for entry in source.tree.every(ast.keyword)
     )

@@ -2,6 +2,7 @@
 
 import ast
 import itertools
+import re
 from collections.abc import Iterable, Iterator
 
 from hotlap.core.technique import Technique
@@ -15,6 +16,8 @@ from hotlap.source.values import ARRAY, HOST, MODEL, SEVERAL, TENSOR
 _NUMBERS = frozenset({"float", "int", "bool", "complex"})
 _ARRAYS = frozenset({"numpy.array", "numpy.asarray"})
 _OF_MODELS = frozenset({"parameters", "state_dict", "eval", "train", "modules"})
+_EXPORTED = re.compile(r"^torch\.jit\.load|onnxruntime|tensorrt|InferenceSession|openvino|"
+                       r"tflite|coremltools|tritonclient|readNetFrom")  # fmt: skip
 _NONZERO = frozenset({"torch.nonzero", "torch.argwhere"})
 
 
@@ -81,9 +84,19 @@ def _decided(source: Source) -> Iterator[ast.AST]:
 
 
 def perhaps(source: Source, nodes: Iterable[ast.AST]) -> Iterator[Spread]:
-    """The nodes; only as hints where the file trains a model of its own and names no device."""
-    hint = source.names.no_device
-    yield from (Spread(node, node, hint=hint) for node in nodes)
+    """The nodes, unless they run where nothing waits for a device: on the CPU, or in inference."""
+    if source.names.no_device or source.names.cpu_only:
+        return
+    yield from (Spread(node, node) for node in nodes if not _in_inference(source, node))
+
+
+def _in_inference(source: Source, node: ast.AST) -> bool:
+    """Whether a node belongs to a class that runs exported models, as a deployed program does."""
+    owner = source.tree.class_of(node)
+    return owner is not None and any(
+        isinstance(inner, ast.Call) and _EXPORTED.search(source.names.of(inner.func))
+        for inner in ast.walk(owner)
+    )
 
 
 def of_device(source: Source, node: ast.expr | None) -> bool:

@@ -1,11 +1,19 @@
 import torch
+from torch import nn
 
-torch.set_default_device("cuda")
-mask = torch.zeros(64, 64)
+mask = torch.ones(512, 512).tril().to(device)
+anchors = torch.arange(0, 256, 16).cuda()
 
 
-def pad(rows, device):
-    out = torch.full((len(rows), 10), -1)
-    for i, row in enumerate(rows):
-        out[i, : len(row)] = row
-    return out.to(device)
+class Model(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.positions = torch.arange(size).to("cuda")
+        self.register_buffer("mask", torch.zeros(size, size).to("cuda"))
+
+
+def fixed_noise(batch):
+    return torch.randn(batch, 100, 1, 1).to(device)
+
+
+sample = fixed_noise(64)

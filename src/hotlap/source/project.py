@@ -1,0 +1,235 @@
+"""The files of a project together: whom each imports, and what they tell one another.
+
+Files that import one another, directly or by way of others, make a *component*. What a component
+says of an option or a trait holds for all its files; two examples in one repository stay apart.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
+from pathlib import Path
+
+from hotlap.source.summary import UNKNOWN_DEFAULT, ClassSummary, Summary
+
+_DEEPEST = 6
+
+
+class Unknown:
+    """Stands for a value that the project does not tell."""
+
+
+UNKNOWN = Unknown()
+Reader = Callable[[Path], Summary | None]
+
+
+class Project:
+    """The summaries of a project's files, linked by their imports."""
+
+    def __init__(self, root: Path, summaries: Mapping[Path, Summary], read: Reader) -> None:
+        """`read` gives the summary of a file that an import leads to; None: it has none."""
+        self._root, self._read = root, read
+        self.summaries = dict(summaries)
+        self._located: dict[tuple[Path, str], Path | None] = {}
+        self._of: dict[Path, set[Path]] = {}
+        self._link()
+
+    def view(self, path: Path) -> "View":
+        """The project as one of its files sees it."""
+        return View(self, path)
+
+    def component(self, path: Path) -> list[Path]:
+        """The files that a file is connected with by imports, itself included."""
+        return sorted(self._of.get(path, {path}))
+
+    def locate(self, path: Path, dotted: str) -> tuple[Path, str] | None:
+        """The file that a dotted name, as used in another file, lies in, and the rest of it."""
+        parts = dotted.lstrip(".").split(".")
+        dots = "." * (len(dotted) - len(dotted.lstrip(".")))
+        for length in range(len(parts), 0, -1):
+            if found := self._file(path, dots + ".".join(parts[:length])):
+                return found, ".".join(parts[length:])
+        if dots and (found := self._file(path, dots)):
+            return found, ".".join(parts)
+        return None
+
+    def _link(self) -> None:
+        waiting = list(self.summaries)
+        neighbours: dict[Path, set[Path]] = {path: set() for path in waiting}
+        while waiting:
+            path = waiting.pop()
+            for module in self.summaries[path].modules:
+                found = self.locate(path, module)
+                if found is None or found[0] == path or not self._known(found[0]):
+                    continue
+                if found[0] not in neighbours:
+                    neighbours[found[0]] = set()
+                    waiting.append(found[0])
+                neighbours[path].add(found[0])
+                neighbours[found[0]].add(path)
+        self._group(neighbours)
+
+    def _known(self, path: Path) -> bool:
+        if path not in self.summaries:
+            found = self._read(path)
+            if found is None:
+                return False
+            self.summaries[path] = found
+        return True
+
+    def _group(self, neighbours: dict[Path, set[Path]]) -> None:
+        for start in neighbours:
+            if start in self._of:
+                continue
+            group, waiting = {start}, [start]
+            while waiting:
+                fresh = neighbours[waiting.pop()] - group
+                group |= fresh
+                waiting += fresh
+            self._of.update(dict.fromkeys(group, group))
+
+    def _file(self, path: Path, module: str) -> Path | None:
+        key = (path.parent, module)
+        if key not in self._located:
+            self._located[key] = self._find(path.parent, module)
+        return self._located[key]
+
+    def _find(self, folder: Path, module: str) -> Path | None:
+        dots = len(module) - len(module.lstrip("."))
+        parts = [part for part in module.lstrip(".").split(".") if part]
+        if dots:
+            up = [folder, *folder.parents]
+            folders = up[dots - 1 : dots]
+        else:
+            folders = [folder]
+            if folder.is_relative_to(self._root):
+                folders += [f for f in folder.parents if f.is_relative_to(self._root)]
+        for start in folders:
+            base = start.joinpath(*parts)
+            for candidate in (base.with_suffix(".py") if parts else base, base / "__init__.py"):
+                if candidate in self.summaries or (parts and candidate.is_file()):
+                    return candidate
+        return None
+
+
+class View:
+    """What a file of a project may ask about the others."""
+
+    def __init__(self, project: Project, path: Path) -> None:
+        self._project, self.path = project, path
+
+    @property
+    def own(self) -> Summary:
+        """The summary of the file itself."""
+        return self._project.summaries.get(self.path, Summary())
+
+    @cached_property
+    def _summaries(self) -> list[Summary]:
+        found = self._project.component(self.path)
+        return [self._project.summaries[path] for path in found if path in self._project.summaries]
+
+    @cached_property
+    def digest(self) -> str:
+        """Stands for all that the view can tell; the same for the same component."""
+        paths = self._project.component(self.path)
+        told = [(str(path), self._project.summaries[path].to_dict()) for path in paths
+                if path in self._project.summaries]  # fmt: skip
+        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def alone(self) -> bool:
+        """Whether no other file of the project is connected with this one."""
+        return len(self._summaries) < 2
+
+    def has(self, trait: str) -> bool:
+        """Whether a file of the component mentions something (`summary.traits`)."""
+        return any(trait in summary.traits for summary in self._summaries)
+
+    def guarded(self, function: str) -> bool:
+        """Whether a file of the component calls a function of this name without gradients."""
+        return any(function in summary.guarded for summary in self._summaries)
+
+    def option(self, name: str) -> object:
+        """The default of an option or of a configuration's field, or UNKNOWN.
+
+        Where files disagree, the one that stands in this file counts.
+        """
+        for summaries in ([self.own], self._summaries):
+            values = [value for one in summaries for value in one.options.get(name, [])]
+            if values:
+                same = all(
+                    value == values[0] and type(value) is type(values[0]) for value in values
+                )
+                return values[0] if same and values[0] != UNKNOWN_DEFAULT else UNKNOWN
+        return UNKNOWN
+
+    def constant(self, dotted: str) -> object:
+        """The value of a constant of another module, or UNKNOWN."""
+        found = self._definition(dotted, lambda summary, name: name in summary.constants)
+        return found[1].constants[found[2]] if found else UNKNOWN
+
+    def class_of(self, dotted: str) -> "tuple[ClassSummary, View] | None":
+        """A class of the project by its dotted name, and the view of the file it stands in."""
+        found = self._definition(dotted, lambda summary, name: name in summary.classes)
+        return (found[1].classes[found[2]], View(self._project, found[0])) if found else None
+
+    def slow(self, dotted: str) -> str:
+        """What a function of another module does that is slow; empty when it does nothing such."""
+        found = self._definition(dotted, lambda summary, name: name in summary.slow)
+        return found[1].slow[found[2]] if found else ""
+
+    def bases(self, dotted: str) -> Iterable[str]:
+        """The bases, outside of the project, of a class of the project."""
+        waiting, seen = [(dotted, self)], 0
+        while waiting and seen < _DEEPEST * 4:
+            seen += 1
+            name, view = waiting.pop()
+            found = view.class_of(name)
+            if found is None:
+                yield name
+            else:
+                waiting += [(base, found[1]) for base in found[0].bases]
+
+    def modal(self, dotted: str) -> bool | None:
+        """Whether a model works differently in evaluation; None where the project does not tell."""
+        waiting, seen = [(dotted, self)], set[Path]()
+        while waiting:
+            name, view = waiting.pop()
+            found = view.class_of(name)
+            if found is None or found[1].path in seen:
+                continue
+            seen.add(found[1].path)
+            if "modal" in found[1].own.traits:
+                return True
+            waiting += [(one, found[1]) for one in (*found[0].calls, *found[0].bases)]
+        return False if seen else None
+
+    def _definition(
+        self, dotted: str, holds: Callable[[Summary, str], bool]
+    ) -> tuple[Path, Summary, str] | None:
+        path, name = self.path, dotted
+        for _ in range(_DEEPEST):
+            own = self._project.summaries.get(path)
+            if own is None or not name:
+                return None
+            if holds(own, name):
+                return path, own, name
+            head, _, rest = name.partition(".")
+            if head in own.names:
+                name = own.names[head] + (f".{rest}" if rest else "")
+            elif not name.startswith(".") and self._project.locate(path, name) is None:
+                name = next((f"{star}.{name}" for star in own.stars if
+                             self._star_holds(path, star, name)), "")  # fmt: skip
+            located = self._project.locate(path, name) if name else None
+            if located is None:
+                return None
+            path, name = located
+        return None
+
+    def _star_holds(self, path: Path, star: str, name: str) -> bool:
+        found = self._project.locate(path, star)
+        summary = self._project.summaries.get(found[0]) if found else None
+        return summary is not None and (
+            name in summary.classes or name in summary.constants or name in summary.slow
+            or name in summary.names
+        )  # fmt: skip

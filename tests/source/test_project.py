@@ -1,0 +1,160 @@
+"""What one file of a project tells another: options, constants, classes, gradients switched off."""
+
+from pathlib import Path
+
+import pytest
+
+from hotlap.source import lint as linting
+from hotlap.source.config import Config
+from hotlap.source.lint import lint
+from hotlap.source.lint_cache import LintCache
+
+OPTIONS = """\
+import argparse
+def options():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--workers", type=int, default={workers})
+    parser.add_argument("--hidden-size", default=500)
+    return parser.parse_args()
+"""
+DATA = """\
+from torch.utils.data import DataLoader
+def loaders(args, data):
+    return DataLoader(data, args.batch, num_workers=args.workers)
+"""
+MODEL = """\
+from torch import nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.one = nn.Linear(8, 8){extra}
+"""
+TRAIN = """\
+import torch
+from torch.utils.data import DataLoader
+from lib.data import loaders
+from lib.model import Net
+from options import options
+args = options()
+model = Net().cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1, fused=True)
+held_out = DataLoader(test_set, 32, pin_memory=True, num_workers=0)
+for epoch in range(3):
+    for x, y in loaders(args, train_set):
+        optimizer.zero_grad()
+        criterion(model(x.cuda(non_blocking=True)), y).backward()
+        optimizer.step()
+    with torch.no_grad():
+        for x, y in held_out:
+            seen.append(model(x.cuda(non_blocking=True)))
+"""
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(**files):
+        for name, text in files.items():
+            path = tmp_path / (name.replace("__", "/") + ".py")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+
+    return write
+
+
+@pytest.fixture
+def found(tmp_path):
+    def found(*paths, hints=True):
+        spots = lint(
+            [tmp_path / path for path in paths] or [tmp_path],
+            Config(tmp_path, hints=hints),
+            LintCache(tmp_path / ".cache"),
+        )
+        return {(str(spot.path.relative_to(tmp_path)), spot.id, spot.hint) for spot in spots}
+
+    return found
+
+
+def project(write, workers=0, extra=""):
+    write(
+        options=OPTIONS.format(workers=workers),
+        lib__data=DATA,
+        lib__model=MODEL.format(extra=extra),
+        train=TRAIN,
+    )
+
+
+def test_the_default_of_an_option_counts_where_it_is_used(write, found):
+    project(write, workers=0)
+    assert ("lib/data.py", "serial_loader", True) in found()
+    assert not [id_ for _, id_, _ in found() if id_ == "workers_restarted"]
+    project(write, workers=4)
+    assert ("lib/data.py", "workers_restarted", True) in found()
+    assert ("lib/data.py", "serial_loader", True) not in found()
+
+
+def test_one_file_is_judged_with_what_it_imports(write, found):
+    project(write, extra="\n        self.two = nn.Dropout(0.1)")
+    assert ("train.py", "eval_mode_missing", False) in found("train.py")
+    assert {path for path, _, _ in found("train.py")} == {"train.py"}
+    project(write)
+    assert ("train.py", "eval_mode_missing", False) not in found("train.py")
+
+
+def test_a_loader_is_unpinned_where_another_file_uses_the_gpu(write, found):
+    project(write)
+    assert ("lib/data.py", "unpinned_loader", True) in found()
+    write(train=TRAIN.replace("cuda", "other"))
+    assert ("lib/data.py", "unpinned_loader", True) not in found()
+
+
+def test_gradients_may_be_off_where_a_function_of_another_file_is_called(write, found):
+    evaluation = "import torch\ndef evaluate(model, loader):\n    model.eval()\n" \
+        "    for x, y in loader:\n        hits(model(x), y)\n"  # fmt: skip
+    call = "import torch\nfrom evaluation import evaluate\n{}evaluate(model, loader)\n"
+    write(evaluation=evaluation, train=call.format(""))
+    assert ("evaluation.py", "eval_with_grad", False) in found()
+    write(train=call.format("with torch.no_grad():\n    "))
+    assert ("evaluation.py", "eval_with_grad", False) not in found()
+
+
+def test_two_programs_of_one_tree_stay_apart(write, found):
+    write(
+        one__options=OPTIONS.format(workers=0), one__data="import options\n" + DATA,
+        two__options=OPTIONS.format(workers=8), two__data="import options\n" + DATA,
+    )  # fmt: skip
+    assert ("one/data.py", "serial_loader", True) in found()
+    assert ("two/data.py", "workers_restarted", True) in found()
+
+
+def test_a_second_run_judges_only_what_changed(write, found, monkeypatch):
+    project(write)
+    first = found()
+    judged = []
+    source = linting.Source
+    monkeypatch.setattr(
+        linting, "Source", lambda path, *rest: judged.append(path.name) or source(path, *rest)
+    )
+    assert found() == first
+    assert not judged
+    write(lib__model=MODEL.format(extra="  # only a remark"))
+    assert found() == first
+    assert set(judged) == {"model.py"}
+    judged.clear()
+    project(write, workers=6)
+    assert found() != first
+    assert "data.py" in judged
+
+
+def test_a_cache_that_cannot_be_written_or_read_changes_nothing(write, found, tmp_path):
+    project(write)
+    first = found()
+    for entry in (tmp_path / ".cache").rglob("*.json"):
+        entry.write_text("{")
+    assert found() == first
+    spots = lint([tmp_path], Config(tmp_path, hints=True), LintCache(Path("/proc/nowhere")))
+    assert len(list(spots)) >= len(first)
+
+
+def test_imports_in_a_circle_and_of_oneself_end(write, found):
+    write(a="import b, a\nfrom b import *\nX = 1\n", b="from a import *\nimport torch\ny = Z\n")
+    assert found() == set()
