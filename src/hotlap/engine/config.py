@@ -1,4 +1,4 @@
-"""What an Engine is told, as one frozen record."""
+"""The options of an Engine, as one frozen record."""
 
 from dataclasses import dataclass, fields
 from pathlib import Path

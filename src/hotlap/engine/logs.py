@@ -1,4 +1,4 @@
-"""What the loggers are told, and when."""
+"""What goes to the loggers, and when."""
 
 import time
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""From the techniques of a recipe to what the engine is told."""
+"""From the techniques of a recipe to the options of the engine."""
 
 import tomllib
 from collections.abc import Callable, Mapping

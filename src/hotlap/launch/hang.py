@@ -30,7 +30,7 @@ class HangWatch:
     tell: Tell
 
     def look(self) -> None:
-        """Look at the ranks once; called every now and then."""
+        """Look at the ranks once; called at intervals."""
         ranks = living(self.folder)
         stepped = any(rank.steps for rank in ranks)
         if self.limit and stepped and all(rank.idle > self.limit for rank in ranks):

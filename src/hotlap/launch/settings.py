@@ -1,4 +1,4 @@
-"""What torchrun is told: the options as typed, and beside them the settings that recover."""
+"""The options of torchrun: the options as typed, and beside them the settings that recover."""
 
 import os
 import re

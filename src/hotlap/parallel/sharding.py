@@ -35,7 +35,7 @@ def reshards(parallelism: Parallelism) -> bool:
 
 
 def policies(parallelism: Parallelism, device: torch.device) -> dict[str, Any]:
-    """What `fully_shard` is told about number formats and the host's memory."""
+    """The options of `fully_shard` for number formats and the host's memory."""
     precision = MixedPrecisionPolicy(
         param_dtype=_dtype(parallelism.mixed_precision_param),
         reduce_dtype=_dtype(parallelism.mixed_precision_reduce),

@@ -1,6 +1,6 @@
 """What a profile can show that no technique changes by itself; the remedy is the user's to apply.
 
-No record of the catalogue tells of it. Each has the fields of a technique's symptom, and an id.
+No record of the catalogue describes it. Each has the fields of a technique's symptom, and an id.
 """
 
 from dataclasses import dataclass

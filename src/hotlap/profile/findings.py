@@ -25,14 +25,14 @@ from hotlap.profile.model import (
 )
 
 WORTH = 0.02
-"""Share of a step that a remedy must be able to save."""
+"""Share of a step that a fix must be able to save."""
 PROBLEM = {"data": 0.1}
 """Share of a step, by part, below which even a sure symptom is an option: every loop takes some
 time to collate a batch."""
 PHASES_OF_THEIR_OWN = ("step", "backward", "zero_grad")
 """Places whose samples between the phases are the way in and out of the phases, not work."""
 OVERHEAD = {"loader_workers": 0.5e-3}
-"""Seconds that a remedy itself costs a step: a worker's batch goes through pickle, a queue and
+"""Seconds that a fix itself costs a step: a worker's batch goes through pickle, a queue and
 shared memory, so that workers cannot shorten a wait of less."""
 BLOCKING = re.compile(
     r"(?:^|[._])(?:fsync|fdatasync|sync|flush|write\w*|print|dump|save\w*|sleep|read\w*|recv\w*|send\w*|"

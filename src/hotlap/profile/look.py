@@ -65,7 +65,7 @@ OnSteps = Callable[[int, int], None]
 
 
 def look(setting: Setting, bounds: Bounds, told: OnSteps | None = None) -> Look:
-    """Run the command under the probe; tell now and then how many of how many steps were timed.
+    """Run the command under the probe; report at intervals how many of how many steps were timed.
 
     Raises:
         NotReachedError: no step was seen, and what was seen instead.

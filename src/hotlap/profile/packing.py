@@ -54,7 +54,7 @@ class Proposal:
         """What it would bring to the step."""
         return (
             f"the step would be about {self.expected:.2f}x as fast (at least {self.least:.2f}x; "
-            f"{self.most:.2f}x if data were free)"
+            f"{self.most:.2f}x with zero data-loading time)"
         )
 
     @property

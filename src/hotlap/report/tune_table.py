@@ -80,5 +80,5 @@ def reason(row: Outcome) -> str:
             steps = f"{row.race.break_even:.0f}"
             parts.append(f"adds {duration(extra)} of start-up; pays off after {steps} steps")
     if row.status is Status.INCONCLUSIVE and 0 < row.seconds_needed < LONGEST_HINT_SECONDS:
-        parts.append(f"about {duration(row.seconds_needed)} more would tell")
+        parts.append(f"about {duration(row.seconds_needed)} more would settle it")
     return "; ".join(parts)

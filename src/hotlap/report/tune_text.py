@@ -20,7 +20,7 @@ from hotlap.tune.result import Advice, Outcome, Status, TuneResult
 
 NOISY = 1.8
 ENOUGH_PAIRS = 6
-"""Pairs from which a wide interval tells of the machine rather than of their number."""
+"""Pairs from which on a wide interval is due to the machine, not to their number."""
 LABEL_COLUMNS = 12
 BUSY_CORES = 0.5
 

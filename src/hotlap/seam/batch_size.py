@@ -62,7 +62,7 @@ def driving(session: "Session") -> Iterator[None]:
 
 
 def _telling(tell: Callable[[], None], original: Any) -> Any:
-    """`Tensor.backward` that tells of its first call, so that a script without steps is named."""
+    """`Tensor.backward` that reports its first call, so that a script without steps is named."""
     told: list[bool] = []
 
     @wraps(original)

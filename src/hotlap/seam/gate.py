@@ -2,7 +2,7 @@
 
 Blocks are timed here, from the word to the last step's end, so that neither the waiting nor the
 messages count. A step in which an epoch began, an evaluation ran or a file was saved is *special*:
-its time is told apart, so that blocks can be compared that do not hold the same number of them.
+its time is kept apart, so that blocks can be compared that do not hold the same number of them.
 
 Of several ranks each has a gate and stops after the same step, behind the optimizer, where no
 collective is open: the parent lets them go on together once all have reported.

@@ -47,7 +47,7 @@ def part(session: "Session") -> AbstractContextManager[None]:
 
 @contextmanager
 def _run(session: "Session") -> Iterator[None]:
-    """Only the techniques; the first step is told of, because it shows what took hold."""
+    """Only the techniques; the first step is reported, because it shows what took hold."""
     roots = session.roots
 
     def first(*_: Any) -> None:

@@ -47,7 +47,7 @@ class Context:
         return self.values[raw.name] if isinstance(raw, Choice) else raw
 
     def held(self, note: str = "") -> None:
-        """The technique took hold here. Said at every call, it is told once."""
+        """The technique took hold here. Said at every call, it is sent once."""
         if note not in self._told:
             self._told.add(note)
             self.seams.held(self.name, note)

@@ -190,7 +190,7 @@ def _broken(path: Path, error: SyntaxError) -> Spot:
         max(1, error.offset or 1),
         BROKEN,
         f"not valid Python: {error.msg}",
-        "mend the syntax; the other files were judged",
+        "fix the syntax; the other files were checked",
         "",
         end_line=error.lineno or 1,
         end_column=max(1, error.offset or 1),

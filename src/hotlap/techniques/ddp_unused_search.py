@@ -23,7 +23,7 @@ technique = Technique(
     ),
     avoid=(
         "Leave it off where some steps leave out a part of the model: layer drop, mixtures of "
-        "experts, several heads, a discriminator that is frozen now and then."
+        "experts, several heads, a discriminator that is frozen occasionally."
     ),
     claims=(
         Claim(

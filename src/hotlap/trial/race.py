@@ -64,7 +64,7 @@ class RaceResult:
 
     @property
     def break_even(self) -> float:
-        """Steps after which B's longer warm-up is earned back; infinite if it never is."""
+        """Steps after which B's longer warm-up pays off; infinite if it never is."""
         extra, gain = self.b_warmup - self.a_warmup, self.a_step - self.b_step
         return max(0.0, extra) / gain if gain > 0 else math.inf
 

@@ -50,7 +50,7 @@ class Pace:
 class Side:
     """Launches its command, settles it, and launches it again whenever it comes to its end.
 
-    A command that fails is over: the failure is told, and the next use launches it afresh.
+    A command that fails is over: the failure is raised, and the next use launches it afresh.
     `start_up` is the seconds that launching and settling took the last time, `threads` what torch
     computes with, `passive_wait` whether they sleep while they wait for one another, `ends_after`
     the steps that the program was seen to run before it ended (0: it was not).

@@ -14,7 +14,7 @@ CEILING = "data_free"
 def advice(payload: Mapping[str, Any], result: TuneResult, folder: Path) -> list[Advice]:
     """A packed copy of the dataset, where it would bring more than what was kept.
 
-    Its ratio is bounded by the race in which data were free, if that was run.
+    Its ratio is bounded by the upper-bound race with zero data-loading time, if it was run.
     """
     made = proposal(payload, folder)
     if made is None:

@@ -92,7 +92,7 @@ class Races:
     ) -> None:
         """Launch what will be needed next: it starts while others do, and waits at its first step.
 
-        Its own failure is told when it is raced.
+        Its own failure is reported when it is raced.
         """
         side = self.side(chosen, patience, perturbed=perturbed)
         side.start()

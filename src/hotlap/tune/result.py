@@ -57,7 +57,7 @@ class Outcome:
 
     @property
     def is_open(self) -> bool:
-        """Whether more time would tell more."""
+        """Whether more time could settle it."""
         late = self.status is Status.NOT_RACED and self.reason == OUT_OF_TIME
         return late or self.status is Status.INCONCLUSIVE
 
@@ -135,7 +135,7 @@ class TuneResult:
 
     @property
     def open(self) -> list[Outcome]:
-        """The rows that more time would tell more about."""
+        """The rows that more time could settle."""
         return [row for row in self.outcomes if row.is_open]
 
     @property

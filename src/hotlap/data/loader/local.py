@@ -11,7 +11,7 @@ from hotlap.data.loader.plan import Step
 from hotlap.data.loader.reading import Fetched, Reader
 
 AHEAD = 4
-"""Steps that a reader is told of before the one that it reads, where no thread reads ahead."""
+"""Steps announced to a reader before the one that it reads, where no thread reads ahead."""
 
 
 class Local:

@@ -132,7 +132,7 @@ class BatchOrder(Protocol):
 def occurrences(ids: Any) -> Any:
     """Return what random numbers are drawn by where a sampler may repeat samples.
 
-    That is the sample's number for its first occurrence in the epoch; later ones are told apart in
+    That is the sample's number for its first occurrence in the epoch; later ones differ in
     the upper bits, so that a sample that is drawn twice is not augmented twice in the same way.
     """
     numpy = need("numpy")

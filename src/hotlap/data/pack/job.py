@@ -28,7 +28,7 @@ class Job:
     cuts: list[int]
 
     def run(self, shards: Iterable[int], told: Told) -> None:
-        """Pack some shards; `told` hears (samples, bytes, bad ones) now and then."""
+        """Pack some shards; `told` is called at intervals with (samples, bytes, bad ones)."""
         encode = Encoder(self.settings)
         for shard in shards:
             self._shard(shard, encode, told)

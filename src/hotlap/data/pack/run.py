@@ -55,7 +55,7 @@ def pack(
         target: must not exist yet.
         settings: how samples are kept; or give its fields as `options`.
         workers: processes; by default one for each core.
-        progress: hears the `State` now and then.
+        progress: called with the `State` at intervals.
         options: fields of `Settings`.
 
     Raises:
@@ -105,7 +105,7 @@ def _check(source: Source, target: Path, settings: Settings) -> None:
 
 
 def _labels_differ(folder: Path, shards: int) -> None:
-    """Ask where all samples have one label: it is seldom what was meant.
+    """Ask where all samples have one label: it is rarely what was meant.
 
     Raises:
         PackError: they do; the shards stay, so that the same command with the answer ends at once.

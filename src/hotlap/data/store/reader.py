@@ -201,7 +201,7 @@ class Store:
     def advise(self, indices: Any) -> None:
         """Tell the kernel what is read soon: random reads then come at the sequential rate.
 
-        Nothing is told of samples that are in memory, as a few of them show.
+        Nothing is requested for samples that are in memory, as a few of them show.
         """
         self._index.advise(indices)
 

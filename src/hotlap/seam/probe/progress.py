@@ -1,4 +1,4 @@
-"""Tells the parent now and then how many steps have been timed."""
+"""Reports to the parent, at intervals, how many steps have been timed."""
 
 import threading
 from collections.abc import Callable, Iterator

@@ -84,7 +84,7 @@ class Recorder:
         self._sampling = ExitStack()
 
     def phase(self) -> str:
-        """The phase the training thread is in; what follows a forward pass is told apart.
+        """The phase the training thread is in; what follows a forward pass is kept apart.
 
         Empty while nothing is looked at.
         """

@@ -1,4 +1,4 @@
-"""Which of the user's lines the time goes to: a thread that looks now and then.
+"""Which of the user's lines the time goes to: a thread that looks at uneven times.
 
 It looks at the training thread's stack and at the phase it is in, and reads how much memory is
 resident. The interval is uneven, so that it cannot fall into step with the program.
@@ -53,7 +53,7 @@ class Sampler:
 
         Meanwhile threads hand over sooner than after 5 ms. A sample waits for the interpreter's
         lock, so that lines which let go of it (torch's operators) are seen too often and pure
-        Python too seldom: the shorter the wait, the less so. A program with threads of its own
+        Python too rarely: the shorter the wait, the less so. A program with threads of its own
         would pay for very short turns.
         """
         before = sys.getswitchinterval()

@@ -100,7 +100,7 @@ class Planner:
         keep: directories that stay shared: temporary ones, caches, devices.
         privileged: whether mounts need no user namespace.
         subdirectories: lists the real directories directly below one.
-        is_empty: tells of a directory that nothing lies in it.
+        is_empty: says that nothing lies in a directory.
 
     """
 
