@@ -49,7 +49,7 @@ def probing(session: "Session") -> Iterator[None]:
         stack.enter_context(rec.sampling_from_first_step())
         stack.callback(at_exit(lambda: report.send("exit")))
         os.register_at_fork(after_in_child=rec.forked)
-        util.register_after_fork(rec, Recorder.child_begun)
+        util.register_after_fork(rec, lambda recorder: recorder.child_begun())
         yield
 
 
