@@ -13,6 +13,7 @@ from hotlap.core.move import Keyword
 from hotlap.core.numerics import Numerics
 from hotlap.core.spec import Mode, Spec
 from hotlap.core.technique import Group, How, Technique
+from hotlap.seam.checkpointing import _recomputed
 from hotlap.seam.moves import Context, applied
 from hotlap.seam.roots import SLOT, Roots
 from hotlap.seam.session import Session
@@ -51,6 +52,33 @@ def test_replica_of_data_parallel_computes_with_its_own_weights():
         roots.look()
         replica(torch.ones(1))
         assert replica not in roots.found
+
+
+def copied(module):
+    """A copy as meta-learning libraries make it: by `__dict__`, with weights of its own."""
+    copy = type(module).__new__(type(module))
+    vars(copy).update(vars(module))
+    copy._parameters, copy._buffers = {}, {}
+    copy.weight = torch.tensor(5.0)
+    return copy
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_copy_of_a_models_attributes_computes_with_its_own_weights(wanted):
+    roots = Roots()
+    roots.add(10, counting([]) if wanted else lambda root, inner: None)
+    with roots.watching():
+        model = Doubled()
+        before = model(torch.ones(1))
+        assert copied(model)(torch.ones(1)).item() == 5.0
+        assert model(torch.ones(1)) == before
+
+
+def test_copy_of_a_recomputed_block_computes_with_its_own_weights():
+    block = Doubled()
+    vars(block)[SLOT] = _recomputed(block)
+    assert copied(block)(torch.ones(1)).item() == 5.0
+    assert block(torch.ones(1)).item() != 5.0
 
 
 def test_a_second_threads_model_keeps_its_wrapper_while_the_first_runs():

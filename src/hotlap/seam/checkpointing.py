@@ -12,7 +12,7 @@ from torch.utils.checkpoint import checkpoint
 
 from hotlap.seam.moves import Context
 from hotlap.seam.order import Order
-from hotlap.seam.roots import SLOT, CallModule, has_parameters
+from hotlap.seam.roots import SLOT, CallModule, called_copy, has_parameters
 
 REPEATED = 2
 
@@ -20,7 +20,7 @@ REPEATED = 2
 @contextmanager
 def activation_checkpoint(context: Context) -> Iterator[None]:
     """Recompute each block in backward; on exit the blocks are as they were."""
-    taken: list[Module] = []
+    taken: dict[Module, CallModule] = {}
 
     def maker(root: Module, _: CallModule) -> None:
         if not has_parameters(root):
@@ -30,8 +30,7 @@ def activation_checkpoint(context: Context) -> Iterator[None]:
             context.inert("the model has no blocks to checkpoint")
         for block in found:
             if block.__dict__.get(SLOT) is None:
-                block.__dict__[SLOT] = _recomputed(block)
-                taken.append(block)
+                taken[block] = block.__dict__[SLOT] = _recomputed(block)
         if found:
             context.held(f"{len(found)} blocks: {type(found[0]).__name__}")
 
@@ -39,8 +38,14 @@ def activation_checkpoint(context: Context) -> Iterator[None]:
     try:
         yield
     finally:
-        for block in taken:
-            block.__dict__.pop(SLOT, None)
+        _take_out(taken)
+
+
+def _take_out(taken: dict[Module, CallModule]) -> None:
+    """Empty the slots of these blocks, unless the program has put something else there since."""
+    for block, recomputed in taken.items():
+        if block.__dict__.get(SLOT) is recomputed:
+            del block.__dict__[SLOT]
 
 
 def blocks(root: Module) -> list[Module]:
@@ -78,6 +83,9 @@ def _recomputed(block: Module) -> Callable[..., Any]:
         return nullcontext(), _frozen(norms)
 
     def call(*args: Any, **kwargs: Any) -> Any:
+        is_compiling = torch.compiler.is_dynamo_compiling()
+        if not is_compiling and (copy := called_copy(block)) is not None:
+            return copy._call_impl(*args, **kwargs)  # type: ignore[no-untyped-call]
         if not (block.training and torch.is_grad_enabled()):
             return inner(*args, **kwargs)  # type: ignore[no-untyped-call]
         return checkpoint(inner, *args, use_reentrant=False, context_fn=contexts, **kwargs)

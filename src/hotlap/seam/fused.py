@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from weakref import WeakSet
 
 import torch
 from torch.optim import Adagrad
@@ -28,12 +29,12 @@ def may_fuse(arguments: dict[str, Any]) -> bool:
 @contextmanager
 def where_supported(context: Context) -> Iterator[None]:
     """Before an optimizer's first step, take `fused` back where its kernel would refuse."""
-    seen = f"_hotlap_seen_{context.name}"
+    seen: WeakSet[Optimizer] = WeakSet()
 
     def check(optimizer: Optimizer, *_: Any) -> None:
-        if seen in optimizer.__dict__:
+        if optimizer in seen:
             return
-        optimizer.__dict__[seen] = True
+        seen.add(optimizer)
         with context.isolated():
             why = _refusal(optimizer)
             if why and any(group.get("fused") for group in optimizer.param_groups):

@@ -9,11 +9,13 @@ knows of all module classes, which takes 0.2 ms and slows their next calls: so l
 a few calls of known roots, and come ever further apart until a new root or a new optimizer does.
 """
 
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import monotonic
 from typing import Any, NamedTuple
+from weakref import WeakSet
 
 import torch
 from torch import is_grad_enabled
@@ -27,6 +29,8 @@ Maker = Callable[[Module, CallModule], CallModule | None]
 OnError = Callable[[Exception], None]
 
 SLOT = "_compiled_call_impl"
+CALL_CODE = Module._wrapped_call_impl.__code__
+"""The function that consults the slot, when nothing is in its place."""
 QUIET_STEPS = 3
 LOOK_AGAIN = 512
 LONG_LOOKS = 4
@@ -53,6 +57,7 @@ class Roots:
 
     def __init__(self) -> None:
         self.found: list[Module] = []
+        self._unwrapped: WeakSet[Module] = WeakSet()
         self._makers: list[_Wrapper] = []
         self._patch: Patch | None = None
         self.looking = False
@@ -98,7 +103,8 @@ class Roots:
             finally:
                 self.looking = False
                 for root in self.found:
-                    root.__dict__.pop(SLOT, None)
+                    if getattr(root.__dict__.get(SLOT), "hotlap_root", False):
+                        del root.__dict__[SLOT]
 
     def look(self) -> None:
         """Look for new roots until some steps have passed without one."""
@@ -186,7 +192,7 @@ class Roots:
 
     def _attach(self, module: Module) -> None:
         present = module.__dict__.get(SLOT)
-        ours = getattr(present, "hotlap_root", False) or present == module._call_impl
+        ours = getattr(present, "hotlap_root", False) or module in self._unwrapped
         replica = module.__dict__.get("_is_replica", False)  # DataParallel makes them anew
         if ours or replica or isinstance(module, torch.jit.ScriptModule):
             self._known += 1
@@ -195,19 +201,28 @@ class Roots:
         self._known = 0
         self._apart = APART
         self.found.append(module)
-        module.__dict__[SLOT] = self._wrapped(module, present or module._call_impl)
+        wrapped = self._wrapped(module, present or module._call_impl)
+        if wrapped is None:
+            self._unwrapped.add(module)
+        else:
+            module.__dict__[SLOT] = wrapped
 
-    def _wrapped(self, root: Module, inner: CallModule) -> CallModule:
+    def _wrapped(self, root: Module, inner: CallModule) -> CallModule | None:
+        """The root's call with every wrapper around it; None where none wants the root."""
         outer = inner
         for wrapper in reversed(self._makers):
             outer = _isolated(wrapper, root, outer)
-        if outer == root._call_impl:  # nobody wants it: what would be called anyway
-            return outer
+        if outer == inner:
+            return None
         is_compiling, is_tracing = torch.compiler.is_dynamo_compiling, torch._C._is_tracing
         thread = self._thread
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            if is_compiling() or thread.inside or is_tracing():
+            if is_compiling():
+                return inner(*args, **kwargs)
+            if (copy := called_copy(root)) is not None:
+                return copy._call_impl(*args, **kwargs)  # type: ignore[no-untyped-call]
+            if thread.inside or is_tracing():
                 return inner(*args, **kwargs)
             if self._straight and root.training and is_grad_enabled():
                 return inner(*args, **kwargs)
@@ -278,6 +293,19 @@ class _Inner:
 class _Last(threading.local):
     failed = False
     result: tuple[Any, ...] = ()
+
+
+def called_copy(module: Module) -> Module | None:
+    """Which copy of `module` is being called, asked by what stands in the slot of both.
+
+    Whoever copies a module's `__dict__` (meta-learning libraries clone models so) copies the slot
+    with it. The caller's frame names the module that is called; the slot is not handed it.
+    """
+    frame = sys._getframe(2)
+    if frame.f_code is not CALL_CODE:
+        return None
+    called: Module = frame.f_locals["self"]
+    return None if called is module else called
 
 
 def _without_wrapper(original: Any) -> Any:
