@@ -15,7 +15,7 @@ from typing import Any
 
 from benchmarks import record
 from hotlap.core.spec import Mode, Tier
-from hotlap.trial.attend import attend
+from hotlap.trial.foreground import run_foreground
 from hotlap.trial.isolation.tiers import FORCED, isolation
 from hotlap.trial.launch import Setting
 
@@ -28,7 +28,7 @@ def seconds(tier: Tier, scratch: Path) -> dict[str, float]:
     log.unlink(missing_ok=True)
     setting = Setting(("date", "+%s.%N"), Mode.PROFILE, scratch=scratch, output=log)
     begin = time.time()
-    attend(setting, lambda _: False)
+    run_foreground(setting, lambda _: False)
     began = float(log.read_text())
     return {"start": began - begin, "rest": time.time() - began}
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from hotlap.trial.witness import changed, tree_hash
+from hotlap.trial.tree_diff import changed, tree_hash
 
 WRITER = Path(__file__).with_name("writer.py")
 OURS = (".hotlap", "hotlap.toml")
@@ -150,7 +150,7 @@ def strike(hotlap: int, who: str, number: signal.Signals) -> None:
     found = [psutil.Process(hotlap)]
     below = found[0].children(recursive=True)
     if who == "supervisor":
-        found = [p for p in below if "warden.py" in " ".join(p.cmdline())] or found
+        found = [p for p in below if "supervisor.py" in " ".join(p.cmdline())] or found
     elif who == "trial":
         found = [p for p in below if p.cmdline()[-1:] == ["train.py"]] or found
     for process in found:

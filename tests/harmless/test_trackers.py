@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hotlap.core.spec import Mode
-from hotlap.trial.attend import attend
+from hotlap.trial.foreground import run_foreground
 from hotlap.trial.launch import Setting
 
 # Each insists, by argument, on the server at {url}.
@@ -135,7 +135,7 @@ def trial(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> str:
     setting = Setting(
         (sys.executable, "train.py"), Mode.PROFILE, scratch=log.parent / "scratch", output=log
     )
-    code = attend(setting, lambda _: False)
+    code = run_foreground(setting, lambda _: False)
     said = log.read_text()
     assert code == 0, said[-2000:]
     return said

@@ -15,7 +15,7 @@ import pytest
 
 from hotlap.core.errors import UsageError
 from hotlap.core.spec import Mode, Tier
-from hotlap.trial.attend import attend
+from hotlap.trial.foreground import run_foreground
 from hotlap.trial.isolation import tiers
 from hotlap.trial.isolation.tiers import FORCED, isolation
 from hotlap.trial.launch import Setting
@@ -84,7 +84,9 @@ def tried(base: Path, tier: Tier, monkeypatch: pytest.MonkeyPatch) -> list[dict[
         pytest.skip(str(error))
     command = (sys.executable, str(WAYS), "run", str(base / "tree"))
     log = base / "log"
-    code = attend(Setting(command, Mode.PROFILE, scratch=here / "scratch", output=log), no_end)
+    code = run_foreground(
+        Setting(command, Mode.PROFILE, scratch=here / "scratch", output=log), no_end
+    )
     lines = log.read_text().splitlines()
     found = []
     for line in lines:

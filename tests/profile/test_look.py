@@ -28,7 +28,7 @@ def test_why_a_profile_is_partial(code, said):
 
 @pytest.mark.parametrize("code", [-signal.SIGINT, 130])
 def test_interrupted_before_the_first_step(code, monkeypatch, tmp_path):
-    monkeypatch.setattr("hotlap.profile.look.attend", lambda *_: code)
+    monkeypatch.setattr("hotlap.profile.look.run_foreground", lambda *_: code)
     with pytest.raises(KeyboardInterrupt):
         look(Setting(("python",), Mode.PROFILE, scratch=tmp_path), Bounds())
 

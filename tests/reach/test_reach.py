@@ -11,7 +11,7 @@ from reaching import IDIOMS, SHAPES, TRAIN
 
 from hotlap.core.errors import TrialFailedError
 from hotlap.core.spec import Mode
-from hotlap.trial.attend import attend
+from hotlap.trial.foreground import run_foreground
 from hotlap.trial.launch import Setting
 from hotlap.trial.trial import Ended, Trial
 
@@ -63,7 +63,7 @@ def below(mode, command):
     """Exit code and output below hotlap, and the kinds of messages that its processes sent."""
     seen = set()
     output = Path(f"output-{mode}")
-    code = attend(
+    code = run_foreground(
         Setting(command, mode, {"grads_to_none": {}}, output=output),
         lambda message: bool(message and seen.add(message.type)),
     )

@@ -12,7 +12,7 @@ import pytest
 from guarding import fill, make_bench
 
 from hotlap.seam.guard import Guard, install, slipped, tracker_environment
-from hotlap.trial.witness import changed, tree_hash
+from hotlap.trial.tree_diff import changed, tree_hash
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from hotlap.cli.common import FOLDER, folder
 
 if TYPE_CHECKING:
     from hotlap.trial.isolation.tiers import Isolation
-    from hotlap.trial.witness import Tree
+    from hotlap.trial.tree_diff import Tree
 
 _NAMED = 20
 
@@ -49,17 +49,17 @@ class Isolated:
 
     def _look(self) -> None:
         if self.before is not None and not self.looked:
-            from hotlap.trial.witness import changed, tree_hash
+            from hotlap.trial.tree_diff import changed, tree_hash
 
             self.looked = True
             self.changed = changed(self.before, tree_hash(Path.cwd(), [str(FOLDER)]))
 
 
 def isolated(ctx: click.Context, *, quiet: bool) -> Isolated:
-    """Choose and test the isolation; say it, and at the verb's end what slipped through."""
+    """Choose and test the isolation; print it, and at the verb's end each file that changed."""
     from hotlap.core.spec import Tier
     from hotlap.trial.isolation.tiers import isolation
-    from hotlap.trial.witness import tree_hash
+    from hotlap.trial.tree_diff import tree_hash
 
     found = isolation(folder() / "scratch")
     if not quiet:

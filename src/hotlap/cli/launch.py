@@ -40,7 +40,7 @@ def launch(hang_timeout: float, words: tuple[str, ...], **options: Any) -> None:
     import os
 
     from hotlap.launch import run, settings
-    from hotlap.trial.attend import leave_like
+    from hotlap.trial.foreground import leave_like
 
     given = {key: value for key, value in options.items() if value is not None}
     command = settings.command(given, words)

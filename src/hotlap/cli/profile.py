@@ -70,8 +70,8 @@ def profile(ctx: click.Context, /, steps: int | None, budget: float, layers: boo
     from hotlap.core.spec import Mode
     from hotlap.profile.look import look
     from hotlap.report.progress import progress
-    from hotlap.trial.attend import leave_like
     from hotlap.trial.command import normalise
+    from hotlap.trial.foreground import leave_like
     from hotlap.trial.launch import Setting
 
     setting = Setting(

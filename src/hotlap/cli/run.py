@@ -31,8 +31,8 @@ def run(recipe: Path, quiet: bool, command: tuple[str, ...]) -> None:  # fmt: sk
     """Run CMD with the recipe applied; its output and exit code stay its own."""
     from hotlap.core.recipe import Recipe
     from hotlap.core.spec import Mode
-    from hotlap.trial.attend import attend, leave_like
     from hotlap.trial.command import normalise
+    from hotlap.trial.foreground import leave_like, run_foreground
     from hotlap.trial.launch import Setting
 
     parts = normalise(command)
@@ -42,13 +42,13 @@ def run(recipe: Path, quiet: bool, command: tuple[str, ...]) -> None:  # fmt: sk
     if not quiet:
         _announce(found, parts, there)
     on = {name: values for name, values in found.values.items() if name not in there}
-    witness = Witness()
-    code = attend(Setting(parts, Mode.RUN, on, separate=False), witness.see)
-    idle = witness.idle(on)
+    status = RecipeStatus()
+    code = run_foreground(Setting(parts, Mode.RUN, on, separate=False), status.see)
+    idle = status.idle(on)
     written = _in_source(found, parts) if idle else frozenset()
     if written & set(idle) and not quiet:
         click.echo(f"hotlap: {_already(idle, written)}", err=True)
-    for line in witness.complaints(name for name in on if name not in written):
+    for line in status.complaints(name for name in on if name not in written):
         click.echo(f"hotlap: {line}", err=True)
     leave_like(code)
 
@@ -92,7 +92,7 @@ def _announce(recipe: "Recipe", command: tuple[str, ...], there: Collection[str]
         click.echo(f"hotlap: the recipe may be stale: {reason}; `hotlap tune` again", err=True)
 
 
-class Witness:
+class RecipeStatus:
     """Sees whether the recipe took hold in the processes of the command."""
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""torchrun below a warden: signals passed on, hangs seen, nothing left behind."""
+"""torchrun below a supervisor: signals passed on, hangs seen, nothing left behind."""
 
 import shutil
 import signal
@@ -8,9 +8,9 @@ from pathlib import Path
 
 from hotlap.launch.hang import HangWatch, Tell
 from hotlap.seam.beat import VARIABLE
-from hotlap.trial.attend import signals_passed_on
+from hotlap.trial.foreground import signals_passed_on
 from hotlap.trial.launch import reaching
-from hotlap.trial.warded import Warded
+from hotlap.trial.supervised import Supervised
 
 LOOK = 0.5  # seconds between two looks at the ranks
 
@@ -42,7 +42,7 @@ def _once(
 ) -> int:
     folder = Path(tempfile.mkdtemp(prefix="hotlap-launch-"))
     try:
-        process = Warded(command, {**reaching(env), VARIABLE: str(folder)}, folder)
+        process = Supervised(command, {**reaching(env), VARIABLE: str(folder)}, folder)
         try:
             with signals_passed_on(process):
                 return _until_over(process, HangWatch(folder, reports, limit, tell))
@@ -52,7 +52,7 @@ def _once(
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _until_over(process: Warded, watch: HangWatch) -> int:
+def _until_over(process: Supervised, watch: HangWatch) -> int:
     while (code := process.exit_code(timeout=LOOK)) is None:
         watch.look()
     return code

@@ -8,8 +8,8 @@ from typing import Any
 from hotlap.core.errors import HotlapError, TrialFailedError, UsageError
 from hotlap.core.spec import Mode
 from hotlap.optim.sweep import FEWEST, Divergence, Sweep, geometric
-from hotlap.trial.attend import attend
 from hotlap.trial.channel import Message, Peer
+from hotlap.trial.foreground import run_foreground
 from hotlap.trial.last_words import last_words
 from hotlap.trial.launch import Setting
 from hotlap.trial.reach import Reach
@@ -131,7 +131,7 @@ def _run(setting: Setting, ask: Ask, follow: Follow) -> tuple[_Run, str]:
     run = _Run(rates, follow, Reach(ask.patience, setting.output))
     setting = replace(setting, mode=Mode.LR, options=options)
     try:
-        code = attend(setting, run.see)
+        code = run_foreground(setting, run.see)
     except KeyboardInterrupt:
         if not run.losses:
             raise

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from hotlap.core.spec import Mode
-from hotlap.trial.attend import attend
 from hotlap.trial.channel import Message
+from hotlap.trial.foreground import run_foreground
 from hotlap.trial.launch import Setting
 from hotlap.trial.reach import Reach
 
@@ -85,7 +85,7 @@ def look(setting: Setting, bounds: Bounds, told: OnSteps | None = None) -> Look:
         return False
 
     setting = replace(setting, mode=Mode.PROFILE, options=bounds.options())
-    code = attend(setting, see)
+    code = run_foreground(setting, see)
     if not payloads and code in INTERRUPTED:
         raise KeyboardInterrupt
     if not payloads:

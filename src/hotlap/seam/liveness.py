@@ -1,6 +1,6 @@
 """Whether an object that was passed to a call can be seen by anybody afterwards.
 
-Two witnesses: how many references there are, and, if the only one beyond the call's own is a local
+Two signs: how many references there are, and, if the only one beyond the call's own is a local
 variable of the caller, whether the caller's bytecode can read that variable again.
 """
 

@@ -169,7 +169,7 @@ def _flag(move: Flag, context: Context) -> Iterator[None]:
 
 @contextmanager
 def _env(move: Env, context: Context) -> Iterator[None]:
-    """The launcher set it before the process began; here only the witness."""
+    """The launcher set it before the process began; nothing to do here."""
     if os.environ.get(move.name) == str(context.value(move.value)):
         context.held()
     else:

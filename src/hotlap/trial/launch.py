@@ -1,4 +1,4 @@
-"""Starting a command as a trial: its folder, its environment, its warden."""
+"""Starting a command as a trial: its folder, its environment, its supervisor."""
 
 import os
 import tempfile
@@ -13,8 +13,8 @@ from hotlap.seam.moves import environment
 from hotlap.trial.isolation.reach_files import reach_files
 from hotlap.trial.isolation.removal import remove_tree
 from hotlap.trial.isolation.tiers import Isolation, isolation
+from hotlap.trial.supervised import Streams, Supervised
 from hotlap.trial.unreached import UnreachedCheck
-from hotlap.trial.warded import Streams, Warded
 
 BOOT = Path(__file__).parent.parent / "seam" / "boot"
 NO_MONITOR = ("TORCH_NCCL_ENABLE_MONITORING", "0")
@@ -53,8 +53,8 @@ class Setting:
         return replace(self, techniques=dict(techniques))
 
 
-class Launched(Warded):
-    """A running command below its warden."""
+class Launched(Supervised):
+    """A running command below its supervisor."""
 
     def __init__(self, setting: Setting, control: str, folder: Path) -> None:
         if setting.scratch is not None:  # every trial finds the user's files as they are
@@ -78,7 +78,7 @@ class Launched(Warded):
             tidy=[self.scratch] if self.scratch else [],
             isolation=limits,
         )
-        self._unreached = UnreachedCheck(self.warden, folder / REACHED)
+        self._unreached = UnreachedCheck(self.supervisor, folder / REACHED)
 
     def check_reached(self) -> None:
         """Look whether a process of a trial trains where hotlap cannot see it.

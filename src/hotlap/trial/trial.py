@@ -175,9 +175,9 @@ class Trial:
             self.launched.check_reached()
 
     def processes(self) -> list[psutil.Process]:
-        """Every live process of the trial, the warden left out."""
+        """Every live process of the trial, the supervisor left out."""
         try:
-            return psutil.Process(self.launched.warden).children(recursive=True)
+            return psutil.Process(self.launched.supervisor).children(recursive=True)
         except psutil.Error:
             return []
 

@@ -9,10 +9,10 @@ import pytest
 
 from hotlap.core.errors import UsageError
 from hotlap.core.spec import Mode, Tier
-from hotlap.trial.attend import attend
+from hotlap.trial.foreground import run_foreground
 from hotlap.trial.isolation.tiers import FORCED, isolation
 from hotlap.trial.launch import Setting
-from hotlap.trial.witness import changed, tree_hash
+from hotlap.trial.tree_diff import changed, tree_hash
 
 HARM = "echo more >> mine; rm -rf folder; mkdir folder; echo new > folder/new; cat folder/new mine"
 
@@ -35,7 +35,7 @@ def run(project: Path, command: str) -> tuple[int, str]:
     setting = Setting(
         ("sh", "-c", command), Mode.RACE, scratch=project / ".hotlap" / "scratch", output=output
     )
-    return attend(setting, lambda _: False), output.read_text()
+    return run_foreground(setting, lambda _: False), output.read_text()
 
 
 def test_an_overlay_takes_what_a_shell_does(project: Path, force: Force) -> None:

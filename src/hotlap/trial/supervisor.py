@@ -1,6 +1,6 @@
 """Stands between hotlap and a trial, so that nothing of a trial outlives it.
 
-Run as a script: `warden.py LAUNCH_FILE LIFE_FD REPORT_FD`. It starts the command, adopts every
+Run as a script: `supervisor.py LAUNCH_FILE LIFE_FD REPORT_FD`. It starts the command, adopts every
 process the command leaves behind (it is a subreaper), reports the exit code on REPORT_FD, and
 kills whatever is left when the command ends or when LIFE_FD closes, which happens however the
 parent dies.

@@ -1,4 +1,4 @@
-"""A command below its warden: started, waited for, ended with everything it left behind."""
+"""A command below its supervisor: started, waited for, ended with everything it left behind."""
 
 import json
 import os
@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-WARDEN = Path(__file__).with_name("warden.py")
+SUPERVISOR = Path(__file__).with_name("supervisor.py")
 
 
 class Streams(NamedTuple):
@@ -19,13 +19,13 @@ class Streams(NamedTuple):
     output: Path | None = None
 
 
-class Warded:
+class Supervised:
     """A running command; nothing of it outlives this process or a call of `end`.
 
     Args:
         command: as it is run.
         env: its whole environment.
-        folder: takes the warden's orders.
+        folder: takes the supervisor's orders.
         separate: a process group and terminal session of its own; then with `stdin` or none.
         streams: the files that it reads and writes; None: they stay ours.
         tidy: further folders to remove should this process be killed.
@@ -57,14 +57,14 @@ class Warded:
         self._report, report_theirs = os.pipe()
         self._code: int | None = None
         fds = life_theirs, report_theirs
-        self._warden = _warden(folder, fds, _opened(separate, streams or Streams()))
+        self._supervisor = _supervisor(folder, fds, _opened(separate, streams or Streams()))
         os.close(life_theirs)
         os.close(report_theirs)
 
     @property
-    def warden(self) -> int:
+    def supervisor(self) -> int:
         """The pid below which everything of the command lives."""
-        return self._warden.pid
+        return self._supervisor.pid
 
     def exit_code(self, timeout: float | None = 0.0) -> int | None:
         """The command's exit code (negative: the signal that ended it); None while it runs."""
@@ -75,11 +75,11 @@ class Warded:
         return self._code
 
     def end(self) -> None:
-        """End it: closing the pipe makes the warden kill everything below it."""
+        """End it: closing the pipe makes the supervisor kill everything below it."""
         if self._life >= 0:
             os.close(self._life)
             self._life = -1
-            self._warden.wait()
+            self._supervisor.wait()
             os.close(self._report)
             if self._code is None:
                 self._code = -9
@@ -94,12 +94,12 @@ def _opened(separate: bool, files: Streams) -> dict[str, IO[bytes]]:
     return streams
 
 
-def _warden(
+def _supervisor(
     folder: Path, fds: tuple[int, int], streams: dict[str, IO[bytes]]
 ) -> "subprocess.Popen[bytes]":
     life, report = fds
     arguments = (
-        sys.executable, "-E", str(WARDEN), str(folder / "launch.json"), str(life), str(report),
+        sys.executable, "-E", str(SUPERVISOR), str(folder / "launch.json"), str(life), str(report),
     )  # fmt: skip
     try:
         return subprocess.Popen(arguments, pass_fds=fds, **streams)  # type: ignore[call-overload,no-any-return]

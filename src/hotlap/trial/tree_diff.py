@@ -1,4 +1,4 @@
-"""What a folder looked like before and after: the parent's own check that nothing slipped.
+"""Compares a folder before and after a run: the parent's own check of what changed for real.
 
 Cheap on big trees: sizes, times and inodes for all files, content only of small ones.
 """

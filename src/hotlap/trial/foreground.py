@@ -16,13 +16,13 @@ import psutil
 
 from hotlap.trial.channel import Channel, Message
 from hotlap.trial.launch import Launched, Setting
-from hotlap.trial.warded import Warded
+from hotlap.trial.supervised import Supervised
 
 BEFORE_TRAINING = {"hello", "torch", "backward", "gone", "broken"}
 OnMessage = Callable[[Message | None], bool]
 
 
-def attend(setting: Setting, on_message: OnMessage) -> int:
+def run_foreground(setting: Setting, on_message: OnMessage) -> int:
     """Run the command; return its exit code (negative: the signal that ended it).
 
     In the foreground, unless its setting has it `separate`: then a signal ends hotlap, and with it
@@ -69,7 +69,7 @@ CHILD_WAIT_S = 2.0
 
 
 @contextmanager
-def signals_passed_on(launched: Warded) -> Iterator[None]:
+def signals_passed_on(launched: Supervised) -> Iterator[None]:
     """Hand the program every signal that it would have received from outside without hotlap.
 
     What hotlap was told to ignore (`nohup`) stays ignored, by it and by the program.
@@ -77,7 +77,7 @@ def signals_passed_on(launched: Warded) -> Iterator[None]:
     reached_anyway = sys.stdin is not None and sys.stdin.isatty()
 
     def pass_on(number: int, _: Any) -> None:
-        if program := _program(launched.warden):
+        if program := _program(launched.supervisor):
             with suppress(psutil.Error):
                 program.send_signal(number)
 
@@ -100,12 +100,12 @@ def _let_by(*_: Any) -> None:
     """The program has received it by itself."""
 
 
-def _program(warden: int) -> psutil.Process | None:
-    """The command itself: the warden's oldest child, the others are orphans that it took in."""
+def _program(supervisor: int) -> psutil.Process | None:
+    """The command itself: the supervisor's oldest child, the others are orphans that it took in."""
     deadline = time.monotonic() + CHILD_WAIT_S
     while time.monotonic() < deadline:
         try:
-            children = psutil.Process(warden).children()
+            children = psutil.Process(supervisor).children()
         except psutil.Error:
             return None
         if children:
