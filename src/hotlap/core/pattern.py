@@ -13,6 +13,7 @@ class Pattern:
     profile confirms it. `phases` are the phases of the step in which a profile sees the cost of
     the found line (empty: all of them). `differentiated`: the lines compute what autograd follows,
     so that their time in the forward pass comes again, in proportion, in the backward pass.
+    `absent`: the pattern is that nothing was written, so that no line's time is its cost.
     """
 
     id: str
@@ -22,3 +23,4 @@ class Pattern:
     hint: bool = False
     phases: tuple[str, ...] = ()
     differentiated: bool = False
+    absent: bool = False

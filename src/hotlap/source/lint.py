@@ -43,10 +43,13 @@ class Spot:
     phases: tuple[str, ...] = ()
     since: int = 0
     differentiated: bool = False
+    absent: bool = False
 
     @property
     def priced(self) -> range:
         """The lines whose time is its cost."""
+        if self.absent:
+            return range(0)
         return range(self.since or self.line, max(self.line, self.end_line) + 1)
 
     @property
@@ -168,6 +171,7 @@ def _spots(source: Source, record: Technique, pattern: Pattern) -> Iterator[Spot
             pattern.phases,
             min(line, getattr(seen.since, "lineno", line)),
             pattern.differentiated,
+            pattern.absent,
         )
 
 

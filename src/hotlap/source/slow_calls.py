@@ -32,6 +32,7 @@ _SLOW = {
     "re.findall": "parses text",
     "re.split": "parses text",
 }  # fmt: skip
+_IMAGE_PACKAGES = ("cv2.", "skimage.", "scipy.ndimage.", "PIL.ImageOps.")
 _TOKENIZERS = frozenset({"tokenizer", "word_tokenize", "tokenize"})
 
 
@@ -40,5 +41,8 @@ def slow_work(names: Names, call: ast.Call) -> str:
     owner = text(receiver(call) or call)
     if owner.endswith("tokenizer") or text(call.func).rpartition(".")[2] in _TOKENIZERS:
         return "tokenises"
-    dotted = names.of(call.func)
-    return _SLOW.get(dotted.replace("ElementTree.ElementTree", "ElementTree"), "")
+    dotted = names.of(call.func).replace("ElementTree.ElementTree", "ElementTree")
+    if dotted in _SLOW:
+        return _SLOW[dotted]
+    computes = dotted.rpartition(".")[2][:1].islower() and dotted.startswith(_IMAGE_PACKAGES)
+    return "transforms an image" if computes else ""

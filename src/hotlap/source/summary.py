@@ -27,6 +27,8 @@ _TRAITS = {
     "benchmark": re.compile(rb"cudnn\.benchmark|deterministic"),
     "clips": re.compile(rb"clip_grad|grad_clip|gradient_clip|max_grad_norm|clip_norm|clamp_\("),
     "schedules": re.compile(rb"[Ss]chedule|param_groups|[Ll][Rr]_?[Dd]ecay|adjust_l(?:r|earning)"),
+    "recurrent": re.compile(rb"nn\.(?:LSTM|GRU|RNN|Transformer|MultiheadAttention)|softmax\(.*@"),
+    "pins": re.compile(rb"pin_memory\s*=\s*(?!False|None)"),
     "convolves": re.compile(rb"Conv2d|ConvTranspose2d|torchvision|timm|resnet", re.IGNORECASE),
     # Layers that work differently in evaluation, and models that may hold them.
     "modal": re.compile(

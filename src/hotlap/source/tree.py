@@ -81,6 +81,15 @@ class Tree:
         return found
 
     @cached_property
+    def loads(self) -> dict[str, list[ast.Name]]:
+        """The places that read each name."""
+        found: dict[str, list[ast.Name]] = defaultdict(list)
+        for name in self.every(ast.Name):
+            if isinstance(name.ctx, ast.Load):
+                found[name.id].append(name)
+        return found
+
+    @cached_property
     def of_scope(self) -> dict[ast.AST, list[ast.AST]]:
         """The nodes of each function, and of the module, without those of the functions in it."""
         found: dict[ast.AST, list[ast.AST]] = defaultdict(list)

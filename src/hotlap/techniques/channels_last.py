@@ -2,6 +2,7 @@
 
 from hotlap.core.move import Wrap
 from hotlap.core.numerics import Numerics
+from hotlap.core.pattern import Pattern
 from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
 
 technique = Technique(
@@ -40,6 +41,16 @@ technique = Technique(
         place="model",
         gives=0.4,
         sure=False,
+    ),
+    patterns=(
+        Pattern(
+            id="channels_first_convolutions",
+            says="convolutions run in the channels-first memory format",
+            remedy="race channels_last: model and images .to(memory_format=torch.channels_last)",
+            check="hotlap.source.checks.absent:channels_first_convolutions",
+            hint=True,
+            absent=True,
+        ),
     ),
     examples=(
         Example(

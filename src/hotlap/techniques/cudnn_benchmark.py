@@ -52,6 +52,14 @@ technique = Technique(
     ),
     patterns=(
         Pattern(
+            id="untuned_convolutions",
+            says="cuDNN chooses its convolution algorithms by rule, not by measurement",
+            remedy="race cudnn_benchmark: torch.backends.cudnn.benchmark = True",
+            check="hotlap.source.checks.absent:untuned_convolutions",
+            hint=True,
+            absent=True,
+        ),
+        Pattern(
             id="benchmark_contradiction",
             says="deterministic algorithms are asked for: benchmark mode then times them in vain",
             remedy="keep one of the two",

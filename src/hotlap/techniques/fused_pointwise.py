@@ -57,6 +57,14 @@ technique = Technique(
     ),
     patterns=(
         Pattern(
+            id="uncompiled_model",
+            says="this loop trains a model that nothing compiles",
+            remedy="race fused_pointwise: model = torch.compile(model)",
+            check="hotlap.source.checks.absent:uncompiled_model",
+            hint=True,
+            absent=True,
+        ),
+        Pattern(
             id="pointwise_by_hand",
             says="a formula of several operations, each of which reads and writes all the data",
             remedy="use torch's own (F.gelu, F.silu, F.layer_norm, F.rms_norm), or torch.compile",

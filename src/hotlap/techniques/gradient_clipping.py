@@ -22,6 +22,14 @@ technique = Technique(
     ),
     patterns=(
         Pattern(
+            id="unclipped_gradients",
+            says="nothing limits the gradients of a recurrent or attention model",
+            remedy="call torch.nn.utils.clip_grad_norm_ before optimizer.step()",
+            check="hotlap.source.checks.absent:unclipped_gradients",
+            hint=True,
+            absent=True,
+        ),
+        Pattern(
             id="clip_before_unscale",
             says="gradients are clipped while still multiplied by the scaler's factor",
             remedy="call scaler.unscale_(optimizer) before clipping",

@@ -1,6 +1,7 @@
 """Learning-rate schedules, and the test that sets their peak."""
 
 from hotlap.core.numerics import Numerics
+from hotlap.core.pattern import Pattern
 from hotlap.core.technique import Claim, Example, Group, How, Technique
 
 technique = Technique(
@@ -19,6 +20,16 @@ technique = Technique(
         "a published run."
     ),
     claims=(Claim("10x fewer iterations for ResNet-56 with one-cycle", "A4: '17 tips' article"),),
+    patterns=(
+        Pattern(
+            id="constant_learning_rate",
+            says="the learning rate stays the same from the first step to the last",
+            remedy="a warm-up and a decay from torch.optim.lr_scheduler",
+            check="hotlap.source.checks.absent:constant_learning_rate",
+            hint=True,
+            absent=True,
+        ),
+    ),
     examples=(
         Example(
             "import torch\n\n"

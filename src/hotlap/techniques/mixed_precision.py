@@ -63,6 +63,14 @@ technique = Technique(
     ),
     patterns=(
         Pattern(
+            id="full_precision_training",
+            says="this loop trains in float32 throughout",
+            remedy="race mixed_precision: the forward pass under torch.autocast",
+            check="hotlap.source.checks.absent:full_precision_training",
+            hint=True,
+            absent=True,
+        ),
+        Pattern(
             id="fp16_without_scaler",
             says="float16 without a scaler: small gradients become zero",
             remedy="use dtype=torch.bfloat16, or a torch.amp.GradScaler",

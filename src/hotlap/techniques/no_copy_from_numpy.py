@@ -43,6 +43,14 @@ technique = Technique(
     ),
     patterns=(
         Pattern(
+            id="tensor_of_lists",
+            says="a Python list is read number by number, again and again",
+            remedy="keep an array or a tensor, and take torch.from_numpy of it",
+            check="hotlap.source.checks.copies:tensor_of_lists",
+            hint=True,
+            phases=("data", "rest"),
+        ),
+        Pattern(
             id="tensor_of_arrays",
             says="a list of arrays is read number by number",
             remedy="torch.from_numpy(np.stack(arrays))",

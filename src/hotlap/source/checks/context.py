@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from functools import lru_cache
 
+from hotlap.source.constants import constant
 from hotlap.source.module import Source
 from hotlap.source.tree import Tree, method, text
 
@@ -22,7 +23,10 @@ def unconditional(source: Source, node: ast.AST) -> bool:
     for around in tree.above(node):
         match around:
             case ast.If() | ast.IfExp() if below is not around.test and not _usual(around.test):
-                return False
+                taken = below is around.body or (isinstance(around.body, list)
+                                                 and below in around.body)  # fmt: skip
+                if not (taken and constant(source, around.test) is True):
+                    return False
             case ast.ExceptHandler():
                 return False
             case ast.FunctionDef(name=name) if name.startswith("test"):
@@ -34,7 +38,10 @@ def unconditional(source: Source, node: ast.AST) -> bool:
 def _usual(test: ast.expr) -> bool:
     words = {n.id for n in ast.walk(test) if isinstance(n, ast.Name)}
     asked = {n.attr for n in ast.walk(test) if isinstance(n, ast.Attribute)}
-    return "__name__" in words or bool(asked & {"is_available", "device_count", "is_cuda"})
+    text_of = {n.value for n in ast.walk(test) if isinstance(n, ast.Constant)}
+    device = bool(text_of & {"cuda", "gpu"}) or bool((words | asked) & {"use_cuda", "cuda", "gpu"})
+    return "__name__" in words or device or bool(
+        asked & {"is_available", "device_count", "is_cuda"})  # fmt: skip
 
 
 def exclusive(tree: Tree, one: ast.AST, other: ast.AST) -> bool:
@@ -186,6 +193,9 @@ def integer(source: Source, node: ast.expr | None) -> int | None:
             if isinstance(op, ast.Mult):
                 return one * other
             return one + other if isinstance(op, ast.Add) else one - other
+        case ast.Name() | ast.Attribute() | ast.Subscript() as variable:
+            told = constant(source, variable)
+            return told if isinstance(told, int) and not isinstance(told, bool) else None
     return None
 
 

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from hotlap.core.technique import Technique
 from hotlap.source.called import goes_to_device
 from hotlap.source.checks.collating import lists_arrays
+from hotlap.source.checks.context import meaning
 from hotlap.source.checks.loading import is_given, loaders
+from hotlap.source.found import Spread
 from hotlap.source.module import Source
 from hotlap.source.tree import keyword, method, opaque, receiver, text
 from hotlap.source.values import ARRAY, ARRAYS, HOST, LOADER, MODEL, TENSOR
@@ -17,24 +19,30 @@ _MADE = frozenset(
                  "randn", "randint", "randperm", "normal", "tensor", "tril_indices",
                  "triu_indices", "FloatTensor", "LongTensor")
 )  # fmt: skip
-_TENSOR = frozenset({"torch.tensor", "torch.FloatTensor", "torch.Tensor", "torch.LongTensor"})
+_LEGACY = frozenset(f"torch.{where}{kind}Tensor" for where in ("", "cuda.")
+                    for kind in ("", "Float", "Long", "Int", "Double", "Byte", "Half"))  # fmt: skip
+_TENSOR = frozenset({"torch.tensor", *_LEGACY})
 _SAME = frozenset({"float", "long", "half", "int", "unsqueeze", "view", "reshape", "expand",
                    "double", "bool", "repeat", "tril", "triu", "squeeze", "type",
                    "requires_grad_"})  # fmt: skip
 _NOT_THREE = 2
 
 
-def blocking_copy(source: Source, _: Technique) -> Iterator[ast.AST]:
-    """A copy of a pinned batch to the device without `non_blocking`."""
-    pins = _pins(source)
+def blocking_copy(source: Source, _: Technique) -> Iterator[Spread]:
+    """A copy of a pinned batch to the device without `non_blocking`.
+
+    A hint where it is another file of the project that pins.
+    """
+    pins, elsewhere = _pins(source), source.project.has("pins")
     for call in _copies(source):
-        if (pins and not _made_by_torch(source, receiver(call))) or _pinned_here(call):
-            yield call
+        made_here = _made_by_torch(source, receiver(call))
+        if ((pins or elsewhere) and not made_here) or _pinned_here(call):
+            yield Spread(call, call, hint=not (pins or _pinned_here(call)))
 
 
 def pageable_copy(source: Source, _: Technique) -> Iterator[ast.AST]:
     """The same where nothing in the file pins the batch."""
-    pins = _pins(source)
+    pins = _pins(source) or source.project.has("pins")
     for call in _copies(source):
         if not _pinned_here(call) and (not pins or _made_by_torch(source, receiver(call))):
             yield call
@@ -50,19 +58,68 @@ def moved_after_creation(source: Source, _: Technique) -> Iterator[ast.AST]:
 
 
 def array_copied(source: Source, _: Technique) -> Iterator[ast.AST]:
-    """`torch.tensor(array)`."""
-    for call in source.calls(*_TENSOR):
-        if call.args and _is_array(source, call.args[0]):
+    """`torch.tensor(array)`, `torch.Tensor(array)`, `FloatTensor(array)`."""
+    for call in _constructors(source):
+        if len(call.args) == 1 and _is_array(source, call.args[0]):
             yield call
 
 
-def tensor_of_arrays(source: Source, _: Technique) -> Iterator[ast.AST]:
-    """`torch.tensor([array, ...])`, in a collate function as well."""
-    for call in source.calls(*_TENSOR, "torch.as_tensor"):
+def tensor_of_lists(source: Source, _: Technique) -> Iterator[ast.AST]:
+    """`torch.tensor(rows)` of a list, at each step, for each sample or in a loop."""
+    for call in _constructors(source):
+        if len(call.args) == 1 and _is_list(source, call.args[0]) and _often(source, call):
+            yield call
+
+
+def _constructors(source: Source) -> Iterator[ast.Call]:
+    """The calls that make a tensor of values, those of a name for one of two types too."""
+    yield from source.calls(*_TENSOR)
+    for name in ("Tensor", "FloatTensor", "LongTensor", "dtype", "tensor_type"):
+        for call in source.tree.called.get(name, []):
+            if isinstance(call.func, ast.Name) and not source.names.of(call.func):
+                values = [d.value for d in source.values.flow.reaching(call.func)]
+                chosen = [v for v in values if isinstance(v, ast.IfExp)]
+                if chosen and all(source.names.of(v.body) in _TENSOR for v in chosen):
+                    yield call
+
+
+def _often(source: Source, call: ast.Call) -> bool:
+    function = source.tree.function(call)
+    name = function.name if function is not None else ""
+    each = name in {"__getitem__", "forward"} or "collate" in name
+    return each or _repeated(source, call)
+
+
+def _is_list(source: Source, node: ast.expr) -> bool:
+    """A list of what is computed; not one of a few constants, nor of arrays or tensors."""
+    found = meaning(source, node)
+    if source.values.kinds(node) & {ARRAY, ARRAYS, TENSOR}:
+        return False
+    match found:
+        case ast.ListComp():
+            return True
+        case ast.List(elts=elements):
+            return not elements or any(
+                isinstance(part, ast.Name | ast.Attribute | ast.Call)
+                for e in elements
+                for part in ast.walk(e)
+            )
+        case ast.Call():
+            dotted = source.names.of(found.func)
+            return dotted in {"list", "sorted"} or method(found) in {"tolist", "split"}
+    if not isinstance(node, ast.Name):
+        return False
+    values = [d.value for d in source.values.flow.reaching(node) if d.value is not None]
+    return any(isinstance(value, ast.List | ast.ListComp) for value in values)
+
+
+def tensor_of_arrays(source: Source, _: Technique) -> Iterator[Spread]:
+    """`torch.tensor([array, ...])`, in a collate function as well; once, it is a hint."""
+    for call in (*_constructors(source), *source.calls("torch.as_tensor")):
         if not call.args:
             continue
         if ARRAYS in source.values.kinds(call.args[0]) or lists_arrays(source, call.args[0]):
-            yield call
+            yield Spread(call, call, hint=not _often(source, call))
 
 
 def _repeated(source: Source, call: ast.Call) -> bool:

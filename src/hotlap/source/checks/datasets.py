@@ -5,31 +5,10 @@ from collections.abc import Iterator
 
 from hotlap.core.technique import Technique
 from hotlap.source.module import Source
-from hotlap.source.tree import method, receiver, text
+from hotlap.source.slow_calls import slow_work
+from hotlap.source.tree import method
 from hotlap.source.values import DATASET
 
-_SLOW = {
-    "PIL.Image.open": "decodes an image",
-    "cv2.imread": "decodes an image",
-    "imageio.imread": "decodes an image",
-    "skimage.io.imread": "decodes an image",
-    "torchvision.io.read_image": "decodes an image",
-    "json.load": "parses JSON",
-    "json.loads": "parses JSON",
-    "yaml.safe_load": "parses YAML",
-    "pickle.load": "unpickles",
-    "pickle.loads": "unpickles",
-    "torch.load": "unpickles",
-    "pandas.read_csv": "parses CSV",
-    "csv.reader": "parses CSV",
-    "librosa.load": "decodes audio",
-    "torchaudio.load": "decodes audio",
-    "soundfile.read": "decodes audio",
-    "nibabel.load": "decodes a volume",
-    "pydicom.dcmread": "decodes a scan",
-    "xml.etree.ElementTree.parse": "parses XML",
-    "cv2.VideoCapture": "decodes video",
-}
 _SAMPLE = ("__getitem__", "__getitems__")
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -58,24 +37,32 @@ def _per_sample(source: Source) -> list[Function]:
 
 
 def _is_dataset(source: Source, owner: ast.AST | None) -> bool:
-    return isinstance(owner, ast.ClassDef) and source.values.class_kind(owner) == DATASET
+    if not isinstance(owner, ast.ClassDef):
+        return False
+    methods = {one.name for one in owner.body if isinstance(one, Function)}
+    return source.values.class_kind(owner) == DATASET or {"__getitem__", "__len__"} <= methods
 
 
 def _costs(source: Source, node: ast.AST) -> str:
     """Why a node is slow for each sample; empty when it is not known to be."""
     if isinstance(node, ast.Call):
-        if text(receiver(node) or node).endswith("tokenizer") or _is_tokenizer(node):
-            return "tokenises"
-        return _SLOW.get(source.names.of(node.func), "")
+        return slow_work(source.names, node) or source.project.slow(source.names.of(node.func))
     if isinstance(node, ast.For) and _outermost(source, node):
         counted = isinstance(node.iter, ast.Call) and source.names.of(node.iter.func) == "range"
         nested = any(isinstance(inner, ast.For) for s in node.body for inner in ast.walk(s))
         return "a Python loop" if counted or nested else ""
+    if isinstance(node, ast.ListComp) and _parses(node):
+        return "parses text"
     return "a Python loop" if method(node) == "iterrows" else ""
 
 
-def _is_tokenizer(call: ast.Call) -> bool:
-    return text(call.func).rpartition(".")[2] in {"tokenizer", "word_tokenize"}
+def _parses(node: ast.ListComp) -> bool:
+    """`[float(v) for v in line.split(",")]`, `[vocabulary[w] for w in text.split()]`."""
+    return any(
+        method(inner) in {"split", "splitlines", "readlines"}
+        for part in node.generators
+        for inner in ast.walk(part.iter)
+    )
 
 
 def _outermost(source: Source, loop: ast.For) -> bool:

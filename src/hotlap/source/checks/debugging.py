@@ -13,6 +13,7 @@ from hotlap.source.checks.context import (
     trainers,
     unconditional,
 )
+from hotlap.source.constants import constant
 from hotlap.source.module import Source
 from hotlap.source.tree import keyword, method
 
@@ -30,7 +31,7 @@ _MEASURES = ("profil", "bench", "trace", "measure")
 def anomaly_on(source: Source, _: Technique) -> Iterator[ast.AST]:
     """Anomaly detection switched on by a constant."""
     for call in source.calls(*_SET):
-        if is_constant(argument(call, "mode", 0), True) and unconditional(source, call):
+        if constant(source, argument(call, "mode", 0)) is True and unconditional(source, call):
             yield call
     for call in source.calls(*_DETECT):
         used = not isinstance(source.tree.parent(call), ast.IfExp)

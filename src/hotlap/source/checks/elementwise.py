@@ -9,6 +9,7 @@ from hotlap.source.found import Spread
 from hotlap.source.module import Source
 from hotlap.source.tree import method, receiver
 
+_HALF = 0.5
 _COMPILERS = ("compile", "script", "jit", "trace", "triton", "fuse")
 
 
@@ -26,22 +27,100 @@ def pointwise_by_hand(source: Source, _: Technique) -> Iterator[Spread]:
 
 
 def _formula(source: Source, node: ast.BinOp) -> str:
+    """What a chain of products and quotients computes; empty when it is nothing known."""
     factors, divisors = _factors(node)
+    return next((name for name, rule in _RULES if rule(source, factors, divisors)), "")
+
+
+def _others(factors: list[ast.expr], one: ast.expr) -> list[ast.expr]:
+    return [other for other in factors if other is not one]
+
+
+def _swish(source: Source, factors: list[ast.expr], divisors: list[ast.expr]) -> bool:
+    return any(_is_swish(source, one, _others(factors, one)) for one in factors) or any(
+        _is_sigmoid(source, part, factors) for part in divisors
+    )
+
+
+def _gelu(source: Source, factors: list[ast.expr], divisors: list[ast.expr]) -> bool:
+    whole = len([*factors, *divisors][2:]) > 0
+    return (whole and any(_is_gelu(source, one) for one in factors)) or _is_named_gelu(
+        source, factors
+    )
+
+
+def _mish(source: Source, factors: list[ast.expr], _: list[ast.expr]) -> bool:
+    return any(_is_mish(source, one, _others(factors, one)) for one in factors)
+
+
+def _layer_norm(source: Source, factors: list[ast.expr], divisors: list[ast.expr]) -> bool:
+    if not any(_is_centred(source, factor) for factor in factors):
+        return False
+    roots = any(_called(source, part) in {"sqrt", "rsqrt"} for part in [*factors, *divisors])
+    return roots or any(_is_deviation(source, part) for part in divisors)
+
+
+def _rms_norm(source: Source, factors: list[ast.expr], divisors: list[ast.expr]) -> bool:
+    inverse = any(
+        _called(source, one) == "rsqrt" and bool(_others(factors, one)) and _has_mean(source, one)
+        for one in factors
+    )
+    return inverse or any(
+        _called(source, part) == "sqrt" and _has_mean(source, part) and _has_square(part)
+        for part in divisors
+    )
+
+
+_RULES = (
+    ("swish", _swish),
+    ("gelu", _gelu),
+    ("mish", _mish),
+    ("a layer norm", _layer_norm),
+    ("an RMS norm", _rms_norm),
+)
+
+
+def _is_named_gelu(source: Source, factors: list[ast.expr]) -> bool:
+    """`x * cdf`, where `cdf = 0.5 * (1 + torch.tanh(...))` stands above."""
     for factor in factors:
-        others = [other for other in factors if other is not factor]
-        if _is_swish(source, factor, others):
-            return "swish"
-        if _is_gelu(source, factor) and len(others) + len(divisors) >= 2:
-            return "gelu"
-        if _is_mish(source, factor, others):
-            return "mish"
-        if _called(source, factor) == "rsqrt" and others and _has_mean(source, factor):
-            return "an RMS norm"
-    centred = [factor for factor in factors if _is_centred(source, factor)]
-    roots = {"sqrt", "rsqrt"}
-    if centred and any(_called(source, part) in roots for part in [*factors, *divisors]):
-        return "a layer norm"
-    return ""
+        made = meaning(source, factor)
+        if made is not factor and isinstance(made, ast.BinOp):
+            inner, _ = _factors(made)
+            half = any(isinstance(p, ast.Constant) and p.value == 0.5 for p in inner)
+            if half and any(_is_gelu(source, part) for part in inner):
+                return True
+    return False
+
+
+def _is_sigmoid(source: Source, part: ast.expr, factors: list[ast.expr]) -> bool:
+    """The `1 + exp(-x)` of `x / (1 + exp(-x))`."""
+    match part:
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            powers = [p for p in (left, right) if _called(source, p) == "exp"]
+            if len(powers) != 1:
+                return False
+            inner = _operand(source, powers[0])
+            negated = isinstance(inner, ast.UnaryOp) and isinstance(inner.op, ast.USub)
+            return negated and any(ast.dump(inner.operand) == ast.dump(f) for f in factors)  # type: ignore[union-attr]
+    return False
+
+
+def _is_deviation(source: Source, part: ast.expr) -> bool:
+    """`std + eps`, the deviation being one along an axis that is kept."""
+    return any(
+        isinstance(call, ast.Call) and method(call) == "std" and _keeps_axis(call)
+        for node in ast.walk(part)
+        if isinstance(node, ast.Name | ast.Call)
+        for call in [meaning(source, node)]
+    )
+
+
+def _has_square(part: ast.expr) -> bool:
+    return any(
+        method(node) in {"pow", "square"} or (isinstance(node, ast.BinOp)
+                                              and isinstance(node.op, ast.Pow))
+        for node in ast.walk(part)
+    )  # fmt: skip
 
 
 def _begin(source: Source, node: ast.BinOp) -> ast.AST:
@@ -53,7 +132,11 @@ def _begin(source: Source, node: ast.BinOp) -> ast.AST:
 
 
 def _keeps_axis(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and any(word.arg == "keepdim" for word in node.keywords)
+    if not isinstance(node, ast.Call):
+        return False
+    by_place = node.args[-1:] and isinstance(node.args[-1], ast.Constant)
+    kept = bool(by_place) and node.args[-1].value is True  # type: ignore[attr-defined]
+    return kept or any(word.arg in {"keepdim", "keepdims"} for word in node.keywords)
 
 
 def _factors(node: ast.expr) -> tuple[list[ast.expr], list[ast.expr]]:

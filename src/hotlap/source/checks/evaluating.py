@@ -8,6 +8,8 @@ from hotlap.core.technique import Technique
 from hotlap.source.checks.context import (
     body_of,
     callers,
+    calls_within,
+    exclusive,
     goes_backward,
     in_comprehension,
     in_test,
@@ -25,35 +27,145 @@ from hotlap.source.values import LOADER, MODEL
 _EVALUATES = re.compile(r"(?:^|_)(?:eval|evaluate|evaluation|valid|validate|validation|test|val|"
                         r"infer|inference|predict)(?:_|$)")  # fmt: skip
 _NO_GRAD = re.compile(r"grad|infer", re.IGNORECASE)
+_SHOWS = re.compile(r"(?:^|\.)(?:save_image|make_grid|imshow|imsave|add_images?|imwrite|"
+                    r"plot_\w+|show_\w+|save_\w*(?:sample|image|grid)\w*)$")  # fmt: skip
+_KEEPS = frozenset({"detach", "cpu", "numpy", "view", "reshape", "mul", "add", "clamp", "permute",
+                    "squeeze", "unsqueeze", "transpose", "float", "to", "clone"})  # fmt: skip
+_STACKS = frozenset({"torch.cat", "torch.stack", "numpy.transpose", "torch.clamp"})
+_TRAINING = re.compile(r"train|phase|mode|optim|update|backward|split", re.IGNORECASE)
+_NEVER = frozenset({"forward", "__call__", "training_step"})
 _MODES = frozenset({"eval", "train", "parameters", "state_dict", "to", "cuda"})
 STEPS = frozenset({"validation_step", "test_step", "predict_step", "prediction_step"})
 
 
 def eval_with_grad(source: Source, _: Technique) -> Iterator[ast.AST]:
     """A forward in an evaluation that records gradients which nobody uses."""
+    for call in (*_samples(source), *_by_flag(source)):
+        if not _maybe_off(source, call):
+            yield call
     for call in evaluations(source):
         if _judged(source, call) and not _maybe_off(source, call):
             yield call
 
 
-def evaluations(source: Source) -> Iterator[ast.Call]:
-    """Calls of a model for each batch of something, in code that never goes backward."""
+def _samples(source: Source) -> Iterator[ast.Call]:
+    """Forwards whose result is only shown or saved: `save_image(generator(noise))`."""
     for call in source.tree.calls:
-        if not source.values.are(call.func, MODEL) or method(call) in _MODES:
+        if method(call) in _MODES or not source.values.are(call.func, MODEL):
             continue
         function = source.tree.function(call)
-        if function is not None and function.name in {"forward", "__call__", "training_step"}:
+        if (function is not None and function.name in _NEVER) or in_test(source, call):
+            continue
+        parent = source.tree.parent(call)
+        if isinstance(parent, ast.Assign) and len(parent.targets) == 1:
+            name = parent.targets[0]
+            if isinstance(name, ast.Name) and _only_shown(source, name, call):
+                yield call
+        elif _shown(source, call):
+            yield call
+
+
+def _only_shown(source: Source, name: ast.Name, call: ast.Call) -> bool:
+    uses = [
+        use
+        for use in source.tree.loads.get(name.id, [])
+        if any(d.target is name for d in source.values.flow.reaching(use))
+    ]
+    return bool(uses) and all(_shown(source, use) for use in uses)
+
+
+def _shown(source: Source, node: ast.AST) -> bool:
+    """Whether a value goes nowhere but into a picture or a file, detached or not."""
+    for above in source.tree.above(node):
+        if isinstance(above, ast.Call):
+            if _SHOWS.search(source.names.of(above.func) or method(above) or text(above.func)):
+                return True
+            if method(above) not in _KEEPS and source.names.of(above.func) not in _STACKS:
+                return False
+        elif isinstance(above, ast.stmt):
+            return False
+    return False
+
+
+def _by_flag(source: Source) -> Iterator[ast.Call]:
+    """The forward of a routine that trains or evaluates by a flag, and is called for both."""
+    for function in source.tree.functions:
+        flags = {a.arg for a in (*function.args.args, *function.args.kwonlyargs)}
+        if not flags or function.name in _NEVER:
+            continue
+        backward = methods_within(source, function, "backward")
+        guards = [_guard(source, call, flags) for call in backward]
+        if not guards or not all(guards):
+            continue
+        for call in calls_within(source, function):
+            plain = source.values.are(call.func, MODEL) and method(call) not in _MODES
+            if plain and not _guard(source, call, flags) and not in_test(source, call):
+                yield call
+
+
+def _guard(source: Source, node: ast.AST, flags: set[str]) -> bool:
+    """Whether a node runs only `if training:`, a parameter that is a flag."""
+    below = node
+    for above in source.tree.above(node):
+        if isinstance(above, ast.If) and below is not above.test:
+            words = {
+                text(n) for n in ast.walk(above.test) if isinstance(n, ast.Name | ast.Attribute)
+            }
+            if words & flags and any(_TRAINING.search(word) for word in words):
+                return True
+        if isinstance(above, ast.FunctionDef | ast.AsyncFunctionDef):
+            return False
+        below = above
+    return False
+
+
+def evaluations(source: Source) -> Iterator[ast.Call]:
+    """Calls of a model in code that never goes backward.
+
+    For each batch of something, or once behind `eval()`; also by way of a function of the file
+    that calls the model and serves training as well.
+    """
+    for call in source.tree.calls:
+        if method(call) in _MODES or in_test(source, call):
+            continue
+        if source.values.are(call.func, MODEL):
+            function = source.tree.function(call)
+            if function is not None and function.name in _NEVER:
+                continue
+        elif not _calls_model(source, call):
             continue
         loop = _data_loop(source, call)
-        if loop is None or in_test(source, call):
+        if loop is None and _last_mode(source, call) != "eval":
             continue
         if not _wants_gradients(source, call, loop):
             yield call
 
 
-def _wants_gradients(source: Source, call: ast.Call, loop: ast.AST) -> bool:
+def _calls_model(source: Source, call: ast.Call) -> bool:
+    """Whether a call behind `eval()` runs a function of the file that itself calls a model."""
+    function = source.values.local(call)
+    if not isinstance(function, ast.FunctionDef) or function.name in _NEVER:
+        return False
+    if _last_mode(source, call) != "eval" or goes_backward(source, function):
+        return False
+    named = bool(_EVALUATES.search(function.name)) and not _serves_training(source, function)
+    if methods_within(source, function, "eval") or named:
+        return False
+    return any(
+        isinstance(node, ast.Call)
+        and method(node) not in _MODES
+        and source.values.are(node.func, MODEL)
+        and not any(True for _ in source.tree.loops(node))
+        and not _maybe_off(source, node)
+        for node in within(source, function)
+    )
+
+
+def _wants_gradients(source: Source, call: ast.Call, loop: ast.AST | None) -> bool:
     """Whether the loop goes backward, or its function does outside of loops of its own."""
-    if goes_backward(source, loop):
+    if loop is not None and goes_backward(source, loop):
+        return True
+    if loop is None and source.loops.in_step(call):
         return True
     function, around = source.tree.function(call), set(source.tree.loops(call))
     for node in within(source, function) if function is not None else []:
@@ -75,11 +187,19 @@ def _data_loop(source: Source, call: ast.Call) -> ast.AST | None:
     if loop is not None:
         return loop
     function = source.tree.function(call)
-    for caller in callers(source, function) if function is not None else []:
+    if function is None or _serves_training(source, function):
+        return None
+    for caller in callers(source, function):
         outer = next(source.tree.loops(caller), None)
         if outer is not None and not goes_backward(source, outer):
             return outer
     return None
+
+
+def _serves_training(source: Source, function: ast.AST) -> bool:
+    """Whether a loop that goes backward calls a function."""
+    loops = (next(source.tree.loops(call), None) for call in callers(source, function))
+    return any(loop is not None and goes_backward(source, loop) for loop in loops)
 
 
 def _judged(source: Source, call: ast.Call) -> bool:
@@ -112,10 +232,21 @@ def _last_mode(source: Source, call: ast.Call) -> str:
     scope = body_of(source, call)
     modes = methods_within(source, scope, "eval") + methods_within(source, scope, "train")
     for other in sorted(modes, key=place, reverse=True):
-        if place(other) < place(call) and name_of(receiver(other)) == text(call.func):
+        owner = name_of(receiver(other))
+        same = owner == text(call.func) or (owner and _runs(source, call, owner))
+        if place(other) < place(call) and same and not exclusive(source.tree, other, call):
             off = method(other) == "train" and other.args and is_constant(other.args[0], False)
             return "eval" if off else method(other)
     return ""
+
+
+def _runs(source: Source, call: ast.Call, model: str) -> bool:
+    """Whether a call is passed a model, or runs a method of the object that holds it."""
+    if source.values.are(call.func, MODEL):
+        return False
+    given = {text(node) for node in (*call.args, *(word.value for word in call.keywords))}
+    method_of_self = text(call.func).startswith("self.") and model.startswith("self.")
+    return model in given or method_of_self or isinstance(call.func, ast.Name)
 
 
 def _maybe_off(source: Source, call: ast.Call) -> bool:

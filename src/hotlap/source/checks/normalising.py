@@ -16,12 +16,13 @@ _BIASED = {
     "torch.nn.Linear": (2, "out_features"),
 }
 _NORMS = {f"torch.nn.{lazy}BatchNorm{n}d" for lazy in ("", "Lazy") for n in (1, 2, 3)}
+_NORMS |= {f"torch.nn.InstanceNorm{n}d" for n in (1, 2, 3)}
 _NORMS |= {"torch.nn.SyncBatchNorm"}
 
 
 def bias_before_norm(source: Source, _: Technique) -> Iterator[ast.AST]:
     """Layers that a batch normalisation follows in a sequence or in `forward`."""
-    if b"BatchNorm" not in source.content:
+    if b"BatchNorm" not in source.content and b"InstanceNorm" not in source.content:
         return
     found: dict[ast.AST, None] = {}
     for one, two in _neighbours(source):

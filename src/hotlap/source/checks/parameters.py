@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from hotlap.core.technique import Technique
+from hotlap.source.checks.context import is_constant
 from hotlap.source.module import Source
 from hotlap.source.tree import method, receiver, text
 
@@ -51,14 +52,14 @@ def _over_parameters(source: Source, node: ast.expr | None, depth: int = 3) -> b
             return _calls_parameters(source, node, depth)
         case ast.ListComp(generators=parts) | ast.GeneratorExp(generators=parts):
             return any(_over_parameters(source, part.iter, depth) for part in parts)
-        case ast.Subscript(slice=ast.Constant(value="params")):
-            return True
+        case ast.List(elts=[_, _, *_] as elements):
+            return all(isinstance(one, ast.Name) for one in elements)
         case ast.Name() | ast.Attribute() if depth:
             if text(node).rpartition(".")[2] in {"params", "parameters", "shadow_params"}:
                 return True
             reaching = source.values.flow.reaching(node)
             return any(_over_parameters(source, d.value, depth - 1) for d in reaching)
-    return False
+    return isinstance(node, ast.Subscript) and is_constant(node.slice, "params")
 
 
 def _calls_parameters(source: Source, call: ast.Call, depth: int) -> bool:

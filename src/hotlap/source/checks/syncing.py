@@ -31,6 +31,11 @@ def _items(source: Source) -> Iterator[ast.AST]:
         owner = receiver(call)
         if owner is not None and not call.args and _may_be_on_device(source, owner):
             yield call
+    for index in source.tree.every(ast.Subscript):
+        old = isinstance(index.value, ast.Attribute) and index.value.attr == "data"
+        first = isinstance(index.slice, ast.Constant) and index.slice.value == 0
+        if old and first and of_device(source, index.value) and source.loops.in_step(index):
+            yield index  # loss.data[0], as before torch 0.4
     yield from (call for call in _in_step(source, "tolist") if of_device(source, receiver(call)))
     for call in source.calls(*_NUMBERS):
         if call.args and one_of_device(source, call.args[0]) and source.loops.in_step(call):

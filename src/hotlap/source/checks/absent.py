@@ -1,0 +1,53 @@
+"""What a training loop does not use at all: a hint for each loop, for a race to decide."""
+
+import ast
+from collections.abc import Iterator
+
+from hotlap.core.technique import Technique
+from hotlap.source.module import Source
+
+
+def full_precision_training(source: Source, _: Technique) -> Iterator[ast.AST]:
+    """A training loop in a project that mentions no lower precision."""
+    yield from _loops_without(source, "autocast")
+
+
+def uncompiled_model(source: Source, _: Technique) -> Iterator[ast.AST]:
+    """A training loop in a project that compiles nothing."""
+    yield from _loops_without(source, "compile")
+
+
+def channels_first_convolutions(source: Source, _: Technique) -> Iterator[ast.AST]:
+    """A training loop of convolutions in a project that mentions no memory format."""
+    if source.project.has("convolves"):
+        yield from _loops_without(source, "channels_last")
+
+
+def untuned_convolutions(source: Source, _: Technique) -> Iterator[ast.AST]:
+    """A training loop of convolutions in a project that does not say how cuDNN should choose."""
+    if source.project.has("convolves"):
+        yield from _loops_without(source, "benchmark")
+
+
+def unclipped_gradients(source: Source, _: Technique) -> Iterator[ast.AST]:
+    """A training loop of a recurrent or attention model whose gradients nothing limits."""
+    if source.project.has("recurrent"):
+        yield from _loops_without(source, "clips")
+
+
+def constant_learning_rate(source: Source, _: Technique) -> Iterator[ast.AST]:
+    """A training loop in a project that never changes the learning rate."""
+    yield from _loops_without(source, "schedules")
+
+
+def _loops_without(source: Source, trait: str) -> Iterator[ast.AST]:
+    """The outermost training loops, where nothing in the project mentions `trait`."""
+    if source.project.has(trait) or source.names.no_device:
+        return
+    loops = [region.loop or region.body for region in source.loops.regions if region.backward]
+    functions: set[ast.AST] = set()
+    for loop in loops:
+        scope = source.tree.function(loop) or source.tree.module
+        if scope not in functions:
+            functions.add(scope)
+            yield loop

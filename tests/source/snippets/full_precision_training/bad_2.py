@@ -1,0 +1,15 @@
+import torch
+from torch import nn
+
+
+class Trainer:
+    def __init__(self, device):
+        self.net = nn.Linear(8, 8).to(device)
+        self.optimizer = torch.optim.Adam(self.net.parameters(), fused=True)
+
+    def fit(self, batches):
+        for x, y in batches:  # found: full_precision_training
+            loss = nn.functional.mse_loss(self.net(x), y)
+            loss.backward()
+            self.optimizer.step()
+            self.optimizer.zero_grad()

@@ -1,0 +1,10 @@
+import torch
+from torch import nn
+
+model = nn.Linear(8, 8).cuda()
+optimizer = torch.optim.SGD(model.parameters(), fused=True)
+for epoch in range(9):
+    for x, y in loader:  # found: uncompiled_model
+        optimizer.zero_grad()
+        nn.functional.mse_loss(model(x), y).backward()
+        optimizer.step()
