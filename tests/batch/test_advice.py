@@ -2,9 +2,9 @@
 
 import pytest
 
+from hotlap.batch.batch_result import BatchFacts, BatchResult, SizeResult
+from hotlap.batch.batch_search import _power_above, _power_below
 from hotlap.batch.limits import Limits, gib
-from hotlap.batch.result import BatchFacts, BatchResult, SizeResult
-from hotlap.batch.search import _power_above, _power_below
 
 
 def found(own: int, fastest: int, optimizer: str = "SGD", micro: int = 1) -> BatchResult:

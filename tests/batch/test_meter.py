@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.utils.data import BatchSampler, DataLoader, SequentialSampler
 
-from hotlap.seam.batch_size import Meter
+from hotlap.seam.batch_meter import Meter
 
 DATA = [(torch.zeros(2), 1)] * 10
 

@@ -13,9 +13,9 @@ import psutil
 import pytest
 
 from hotlap.batch.baseline import observe_script
+from hotlap.batch.batch_search import BatchSearchConfig, Search
 from hotlap.batch.contestant import Contestant, OutOfTime, SizedCommand, TooLarge
 from hotlap.batch.limits import Limits
-from hotlap.batch.search import BatchSearchConfig, Search
 from hotlap.core.errors import NotReachedError, TrialFailedError, UsageError
 from hotlap.core.spec import Mode
 from hotlap.trial.launch import Setting

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-import hotlap.batch.search as module
+import hotlap.batch.batch_search as module
+from hotlap.batch.batch_result import BatchFacts, BatchResult, SizeResult
+from hotlap.batch.batch_search import MORE_PAIRS, PAIRS, BatchSearchConfig, Search
 from hotlap.batch.contestant import OutOfTime, SizedCommand
-from hotlap.batch.result import BatchFacts, BatchResult, SizeResult
-from hotlap.batch.search import MORE_PAIRS, PAIRS, BatchSearchConfig, Search
 from hotlap.core.errors import TrialFailedError
 from hotlap.core.spec import Mode
 from hotlap.trial.launch import Setting

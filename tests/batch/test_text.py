@@ -4,7 +4,7 @@ import io
 
 from rich.console import Console
 
-from hotlap.batch.result import OUT_OF_BUDGET, BatchFacts, BatchResult, SizeResult
+from hotlap.batch.batch_result import OUT_OF_BUDGET, BatchFacts, BatchResult, SizeResult
 from hotlap.report.batch_text import show
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from hotlap.batch.result import BatchFacts, BatchResult, SizeResult
+from hotlap.batch.batch_result import BatchFacts, BatchResult, SizeResult
 from hotlap.cli.batch import batch
 from hotlap.cli.common import console
 from hotlap.core.errors import UsageError

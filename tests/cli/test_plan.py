@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from hotlap.cli.plan import plan
 from hotlap.core.errors import UsageError
-from hotlap.parallel.config import Parallelism
+from hotlap.parallel.parallelism import Parallelism
 from hotlap.plan.reading import read_shape
 
 

@@ -17,7 +17,7 @@ import psutil
 import torch
 from torch import nn
 
-from hotlap.parallel.checkpoint import ShardedCheckpointer
+from hotlap.parallel.sharded_checkpoint import ShardedCheckpointer
 
 TRAINING = Path(__file__).with_name("training.py")
 STEPS = 48

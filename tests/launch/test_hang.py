@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from hotlap.launch.hang import HangWatch, described
-from hotlap.launch.ranks import Answer, Rank, ask, living
+from hotlap.launch.rank_records import Answer, Rank, ask, living
 from hotlap.launch.stacks import main_stack, place
 from hotlap.seam.beat import RECORD
 

@@ -151,7 +151,7 @@ def test_the_command_line_is_torchruns(
         seen.append(command)
         return 5
 
-    monkeypatch.setattr("hotlap.launch.run.launch", instead)
+    monkeypatch.setattr("hotlap.launch.supervised_torchrun.launch", instead)
     monkeypatch.chdir(tmp_path)
     assert CliRunner().invoke(launch, typed).exit_code == 5
     assert seen[0][-3:] == ("t.py", "--nnodes", "3")

@@ -13,7 +13,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
-from hotlap.parallel.checkpoint import ShardedCheckpointer
+from hotlap.parallel.sharded_checkpoint import ShardedCheckpointer
 from parallel.farm import run as ranks
 
 STEPS = 3

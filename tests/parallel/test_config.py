@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hotlap.parallel.config import Parallelism
+from hotlap.parallel.parallelism import Parallelism
 
 LEFT = "data_parallel_shard_degree=-1 takes all that are left"
 

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import Shard, distribute_tensor
 
-from hotlap.parallel.fused import FusedColwise, regrouped
+from hotlap.parallel.fused_columns import FusedColwise, regrouped
 from parallel import farm
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from hotlap.parallel.schedules import refuse
+from hotlap.parallel.pipeline_schedules import refuse
 from parallel import farm, parity, table
 from parallel.parity import Case
 

@@ -6,7 +6,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from hotlap.parallel import Parallelism, apply
-from hotlap.parallel.schedules import own_stages, refuse
+from hotlap.parallel.pipeline_schedules import own_stages, refuse
 from parallel import farm
 from parallel.gpt import GPT, loss
 

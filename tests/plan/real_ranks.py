@@ -17,7 +17,7 @@ import torch
 import torch.distributed as dist
 from torch.profiler import ProfilerActivity, profile
 
-from hotlap.parallel.dryrun.job import Job
+from hotlap.parallel.dryrun.dryrun_job import Job
 from hotlap.parallel.dryrun.rank import Rank
 from hotlap.parallel.dryrun.watch import Watch
 

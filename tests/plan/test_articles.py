@@ -7,10 +7,10 @@ import pytest
 from hotlap.plan.cluster import GIB, PRESETS
 from hotlap.plan.cost import plan
 from hotlap.plan.flops import Recompute, stage_flops
-from hotlap.plan.layout import Layout
-from hotlap.plan.memory import memory
-from hotlap.plan.precision import Precision
-from hotlap.plan.search import search
+from hotlap.plan.layout_search import search
+from hotlap.plan.memory_estimate import memory
+from hotlap.plan.number_formats import Precision
+from hotlap.plan.parallel_layout import Layout
 from hotlap.plan.shape import KNOWN
 from hotlap.plan.verify import verify
 

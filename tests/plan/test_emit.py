@@ -4,11 +4,11 @@ import random
 
 import pytest
 
-from hotlap.parallel.config import Parallelism
+from hotlap.parallel.parallelism import Parallelism
 from hotlap.plan.cluster import PRESETS
 from hotlap.plan.emit import parallelism, toml, torchrun
-from hotlap.plan.precision import Precision
-from hotlap.plan.search import search
+from hotlap.plan.layout_search import search
+from hotlap.plan.number_formats import Precision
 from hotlap.plan.shape import KNOWN
 
 

@@ -8,9 +8,9 @@ import torch
 
 from hotlap.plan.child import ask
 from hotlap.plan.cluster import GIB, PRESETS
-from hotlap.plan.module import Module, read_module
-from hotlap.plan.precision import Precision
-from hotlap.plan.search import search
+from hotlap.plan.layout_search import search
+from hotlap.plan.module_model import Module, read_module
+from hotlap.plan.number_formats import Precision
 from hotlap.plan.verify import verify
 
 HERE = Path(__file__).parent

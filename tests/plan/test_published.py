@@ -8,7 +8,7 @@ from hotlap.plan.activations import layer_activations
 from hotlap.plan.cluster import PRESETS
 from hotlap.plan.cost import plan
 from hotlap.plan.flops import Recompute, hardware_flops, model_flops
-from hotlap.plan.layout import Layout
+from hotlap.plan.parallel_layout import Layout
 from hotlap.plan.shape import KNOWN, Shape
 
 A100 = PRESETS["a100"]

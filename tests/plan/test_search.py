@@ -8,11 +8,11 @@ from hotlap.core.errors import UsageError
 from hotlap.plan.cluster import PRESETS
 from hotlap.plan.cost import plan
 from hotlap.plan.flops import Recompute
-from hotlap.plan.layout import Layout
-from hotlap.plan.memory import memory, stage_parameters
-from hotlap.plan.precision import Precision
+from hotlap.plan.layout_search import RESERVE, layouts, search
+from hotlap.plan.memory_estimate import memory, stage_parameters
+from hotlap.plan.number_formats import Precision
+from hotlap.plan.parallel_layout import Layout
 from hotlap.plan.reading import read_shape
-from hotlap.plan.search import RESERVE, layouts, search
 from hotlap.plan.shape import KNOWN, Shape
 
 SMALL = Shape(8, 512, 8, 32000, 1024)

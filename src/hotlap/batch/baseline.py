@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from hotlap.batch.batch_result import BatchFacts
 from hotlap.batch.contestant import Contestant, SizedCommand
-from hotlap.batch.result import BatchFacts
 from hotlap.core.errors import UsageError
 
 OPTION_HINT = (

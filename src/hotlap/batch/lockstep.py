@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from statistics import median
 
+from hotlap.batch.batch_result import SizeResult
 from hotlap.batch.contestant import Contestant, SizedCommand, TimedBlock, TooLarge
-from hotlap.batch.result import SizeResult
 from hotlap.core.errors import NotReachedError, TrialFailedError, UsageError
 from hotlap.trial.interval import LAUNCH_SD
 from hotlap.trial.stats import PairedTest

@@ -86,8 +86,8 @@ def batch(ctx: click.Context, /, most: int | None, argument: str, memory: int, h
           budget: float, steps: int, seed: int, patience: float, quiet: bool, as_json: bool,
           command: tuple[str, ...]) -> None:  # fmt: skip
     """Find the largest batch size that fits CMD's memory, and the fastest."""
+    from hotlap.batch.batch_search import BatchSearchConfig, Search
     from hotlap.batch.limits import Limits
-    from hotlap.batch.search import BatchSearchConfig, Search
     from hotlap.report import batch_text
 
     sized = _sized_command(command, seed, argument, patience, Limits.here(memory, headroom))

@@ -39,7 +39,8 @@ def launch(hang_timeout: float, words: tuple[str, ...], **options: Any) -> None:
     """
     import os
 
-    from hotlap.launch import run, settings
+    from hotlap.launch import settings
+    from hotlap.launch import supervised_torchrun as run
     from hotlap.trial.foreground import leave_like
 
     given = {key: value for key, value in options.items() if value is not None}

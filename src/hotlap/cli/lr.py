@@ -18,7 +18,7 @@ from hotlap.cli.common import (
 from hotlap.cli.isolated import isolated
 
 if TYPE_CHECKING:
-    from hotlap.lr.look import Ask, Found
+    from hotlap.lr.range_run import Ask, RangeTestRun
     from hotlap.trial.launch import Setting
 
 
@@ -41,8 +41,8 @@ def lr(ctx: click.Context, /, start: float, end: float, steps: int, optimizer: i
 
     The script runs as it is; its scheduler is held still and its files are left alone.
     """
-    from hotlap.lr.look import INTERRUPTED as CUT
-    from hotlap.lr.look import Ask, failed
+    from hotlap.lr.range_run import INTERRUPTED as CUT
+    from hotlap.lr.range_run import Ask, failed
     from hotlap.report import lr_text
 
     ask = Ask(start, end, steps, optimizer, patience)
@@ -77,8 +77,8 @@ def _setting(command: tuple[str, ...], seed: int | None) -> "Setting":
                    stdin=stdin_copy(here))  # fmt: skip
 
 
-def _looked(setting: "Setting", ask: "Ask", *, quiet: bool) -> "Found":
-    from hotlap.lr.look import look
+def _looked(setting: "Setting", ask: "Ask", *, quiet: bool) -> "RangeTestRun":
+    from hotlap.lr.range_run import look
 
     out = console(err=True)
     if quiet or not out.is_terminal:

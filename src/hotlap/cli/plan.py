@@ -9,8 +9,8 @@ from hotlap.cli.common import NEGATIVE, OK, console, print_json
 
 if TYPE_CHECKING:
     from hotlap.plan.cluster import Cluster
-    from hotlap.plan.precision import Precision
-    from hotlap.plan.search import Plans
+    from hotlap.plan.layout_search import Plans
+    from hotlap.plan.number_formats import Precision
     from hotlap.plan.shape import Shape
     from hotlap.plan.verify import Verified
 
@@ -94,8 +94,8 @@ def plan(
     """
     from dataclasses import asdict
 
-    from hotlap.plan.precision import Precision
-    from hotlap.plan.search import search
+    from hotlap.plan.layout_search import search
+    from hotlap.plan.number_formats import Precision
     from hotlap.report import plan_text
 
     shape = _shape(model, sequence, Precision(precision))
@@ -118,7 +118,7 @@ def _shape(model: str, sequence: int | None, precision: "Precision") -> "Shape":
     from dataclasses import replace
 
     if ":" in model:
-        from hotlap.plan.module import read_module
+        from hotlap.plan.module_model import read_module
 
         with console(err=True).status(f"building {model} and running it on fake tensors ..."):
             return read_module(model, sequence or 0, precision)

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from hotlap.engine.accumulation import Share as Share
     from hotlap.engine.accumulation import grouped as grouped
-    from hotlap.engine.checkpoint import Checkpointer as Checkpointer
-    from hotlap.engine.config import EngineConfig as EngineConfig
+    from hotlap.engine.checkpointer import Checkpointer as Checkpointer
     from hotlap.engine.determinism import seed_everything as seed_everything
     from hotlap.engine.engine import Engine as Engine
+    from hotlap.engine.engine_config import EngineConfig as EngineConfig
     from hotlap.engine.evaluation import evaluating as evaluating
     from hotlap.engine.loggers import Logger as Logger
     from hotlap.engine.loggers import MLflow as MLflow
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from hotlap.engine.stepper import Stepper as Stepper
 
 _WHERE = {
-    "Checkpointer": "checkpoint",
+    "Checkpointer": "checkpointer",
     "Engine": "engine",
-    "EngineConfig": "config",
+    "EngineConfig": "engine_config",
     "Logger": "loggers",
     "MLflow": "loggers",
     "Progress": "progress",

@@ -10,8 +10,9 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from hotlap.engine import states
 from hotlap.engine.accumulation import ALONE, Weigh, grouped
-from hotlap.engine.config import EngineConfig
 from hotlap.engine.determinism import choose_kernels, seed_everything
+from hotlap.engine.distribution import distribution_of
+from hotlap.engine.engine_config import EngineConfig
 from hotlap.engine.evaluation import evaluating
 from hotlap.engine.feed import Feed, tell_epoch
 from hotlap.engine.loggers import Logger
@@ -19,10 +20,9 @@ from hotlap.engine.logs import Logs
 from hotlap.engine.placement import Placement
 from hotlap.engine.precision import Precision
 from hotlap.engine.preparation import device_of, prepared
-from hotlap.engine.randomness import Randomness, globals_of
+from hotlap.engine.random_state import Randomness, globals_of
 from hotlap.engine.readings import Value
 from hotlap.engine.saving import restore, save, writer
-from hotlap.engine.spread import spread_of
 from hotlap.engine.stepper import Stepper
 from hotlap.engine.sync import GradientSync
 
@@ -77,11 +77,11 @@ class Engine:
         )
         if config.seed is not None:
             seed_everything(config.seed)
-        self.spread = spread = spread_of(model, config)
-        self.device = spread.device or device_of(spread.model, config.device)
-        self.model: nn.Module = spread.model
-        if spread.device is None:
-            self.model, undo = prepared(spread.model, config, self.device)
+        self.distribution = distribution = distribution_of(model, config)
+        self.device = distribution.device or device_of(distribution.model, config.device)
+        self.model: nn.Module = distribution.model
+        if distribution.device is None:
+            self.model, undo = prepared(distribution.model, config, self.device)
             for function in undo:
                 self._undo.callback(function)
         self.precision = Precision(config.precision, self.device)
@@ -92,14 +92,14 @@ class Engine:
             scheduler=scheduler,
             scaler=self.precision.scaler,
             clip=config.clip,
-            clipper=spread.clipper,
+            clipper=distribution.clipper,
         )
         self.checkpoints = writer(config.folder, config.keep) if config.folder else None
         self.count = self.epoch = 0
         self._place = Placement(
             self.device, channels_last=config.channels_last, prefetch=config.prefetch
         )
-        self._sync = GradientSync(spread.model)
+        self._sync = GradientSync(distribution.model)
         self.extra = dict(extra or {})
         self._feed: Feed | None = None
         self._position: State | None = None
@@ -141,7 +141,9 @@ class Engine:
             for batch, share in self._place.each(groups):
                 self._save_if_due()
                 self._share, before = share, self.count
-                if self._sync.needed and self.spread.pipeline is None:  # which does it by itself
+                if (
+                    self._sync.needed and self.distribution.pipeline is None
+                ):  # which does it by itself
                     self._sync.switch(share.last)
                 yield batch
                 if share.last:
@@ -156,13 +158,13 @@ class Engine:
 
     def forward(self) -> AbstractContextManager[object]:
         """The context for forward pass and loss: autocast, if the precision wants it."""
-        if self.spread.device is None:
+        if self.distribution.device is None:
             return self.precision.forward()
-        return _both(self.precision.forward(), self.spread.context())
+        return _both(self.precision.forward(), self.distribution.context())
 
     def step(self, loss: Tensor) -> None:
         """Take a micro-batch's mean loss: backward, and with the last of a group the update."""
-        with self.spread.context():
+        with self.distribution.context():
             self.stepper.backward(loss, self._share.over)
         self._after_backward(loss)
 
@@ -177,10 +179,10 @@ class Engine:
         Raises:
             ValueError: the model has no pipeline.
         """
-        if self.spread.pipeline is None:
+        if self.distribution.pipeline is None:
             raise ValueError("there is no pipeline here: compute the loss, and call step(loss)")
         with self.forward():
-            loss = self.spread.pipeline.step(*inputs, target=target, over=self._share.over)
+            loss = self.distribution.pipeline.step(*inputs, target=target, over=self._share.over)
         self.stepper.pending = True
         self._after_backward(loss)
         return loss
@@ -250,7 +252,7 @@ class Engine:
         For a checkpoint by hand, take it in the body of the loop over `steps` at its end, or
         between two passes: the loader's position is that of the last step whose body is through.
         """
-        model = states.gather(self.spread.parts[0], self.stepper.optimizer)
+        model = states.gather(self.distribution.parts[0], self.stepper.optimizer)
         return {**model, **self.shared_state(), **self.own_state()}
 
     def shared_state(self) -> State:
@@ -281,7 +283,7 @@ class Engine:
 
     def load_state_dict(self, state: State) -> None:
         """Take up what `state_dict` gave."""
-        states.scatter(self.spread.parts[0], self.stepper.optimizer, state)
+        states.scatter(self.distribution.parts[0], self.stepper.optimizer, state)
         self.load_rest(state, state)
 
     def load_rest(self, shared: State, own: State) -> None:

@@ -6,8 +6,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 import torch
 from torch import nn
 
-from hotlap.engine.randomness import Randomness
-from hotlap.engine.spread import sharded
+from hotlap.engine.distribution import sharded
+from hotlap.engine.random_state import Randomness
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any
 
 from hotlap.data import Loader
-from hotlap.engine.randomness import Randomness
+from hotlap.engine.random_state import Randomness
 
 State = dict[str, Any]
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
-from hotlap.engine.config import EngineConfig
+from hotlap.engine.engine_config import EngineConfig
 from hotlap.engine.recomputing import named, norms, recompute, repeated, restore
 
 Undo = Callable[[], None]

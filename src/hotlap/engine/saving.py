@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 
 from hotlap.common import ranks
-from hotlap.engine.checkpoint import Checkpointer
+from hotlap.engine.checkpointer import Checkpointer
+from hotlap.engine.distribution import is_shard
 from hotlap.engine.feed import elsewhere
-from hotlap.engine.spread import is_shard
 
 if TYPE_CHECKING:
     from hotlap.engine.engine import Engine
-    from hotlap.parallel.checkpoint import ShardedCheckpointer
+    from hotlap.parallel.sharded_checkpoint import ShardedCheckpointer
 
 State = dict[str, Any]
 
@@ -24,7 +24,7 @@ def writer(folder: str, keep: int) -> "Checkpointer | ShardedCheckpointer":
 
 
 def _sharded(folder: str | Path, keep: int) -> "ShardedCheckpointer":
-    from hotlap.parallel.checkpoint import ShardedCheckpointer
+    from hotlap.parallel.sharded_checkpoint import ShardedCheckpointer
 
     return ShardedCheckpointer(folder, keep=keep)
 
@@ -40,7 +40,7 @@ def save(to: "Checkpointer | ShardedCheckpointer", engine: "Engine") -> None:
     shared["position"] = elsewhere(own["position"])
     to.save(
         engine.count,
-        engine.spread.parts,
+        engine.distribution.parts,
         engine.stepper.optimizer,
         shared=shared,
         own=own,
@@ -70,7 +70,7 @@ def restore(source: "Checkpointer | ShardedCheckpointer", engine: "Engine") -> b
 
 
 def _restore_file(files: Checkpointer, engine: "Engine", step: int) -> None:
-    if engine.spread.pipeline is not None:
+    if engine.distribution.pipeline is not None:
         raise ValueError(
             f"{files.folder} has the checkpoint of one process, which stages cannot be taken from: "
             "start torchrun with one rank, resume, save, and go on from there"
@@ -85,7 +85,7 @@ def _restore_shards(shards: "ShardedCheckpointer", engine: "Engine", step: int) 
     states = {name: thing.state_dict() for name, thing in engine.extra.items()}
     spread = {name: state for name, state in states.items() if _has_shards(state)}
     found = shards.load(
-        engine.spread.parts, engine.stepper.optimizer, step=step, tensors=_flat(spread)
+        engine.distribution.parts, engine.stepper.optimizer, step=step, tensors=_flat(spread)
     )
     assert found is not None
     own = found.own or {"random": None, "position": found.shared["position"]}

@@ -5,7 +5,7 @@ from typing import Any
 from torch import nn
 from torch.optim import Optimizer
 
-from hotlap.engine.spread import sharded
+from hotlap.engine.distribution import sharded
 
 State = dict[str, Any]
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from hotlap.launch.ranks import Answer, Rank, ask, living
+from hotlap.launch.rank_records import Answer, Rank, ask, living
 from hotlap.launch.stacks import place
 
 Tell = Callable[[str], None]

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.optim.optimizer import ParamsT
 
-from hotlap.optim.checks import check
+from hotlap.optim.argument_checks import check
 from hotlap.optim.kernels.calls import Options, stepped
 from hotlap.optim.layerwise import Group, Layerwise, chunk, slope
 from hotlap.optim.leaves import Leaf

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch._compile import _disable_dynamo
 from torch.optim.optimizer import Optimizer, ParamsT
 
-from hotlap.optim.checks import check
+from hotlap.optim.argument_checks import check
 from hotlap.optim.leaves import Leaf, begin, leaf
 
 Group = dict[str, Any]

@@ -10,8 +10,8 @@ from torch.optim.optimizer import Optimizer
 from torch.utils.data import DataLoader
 
 from hotlap.common import ranks
-from hotlap.optim.snapshot import restored
 from hotlap.optim.sweep import Divergence, Sweep, geometric
+from hotlap.optim.training_snapshot import restored
 
 Loss = Callable[[nn.Module, Any], Tensor]
 
@@ -31,8 +31,8 @@ def lr_range_test(  # noqa: PLR0913
 
     Smith 2017, "Cyclical Learning Rates for Training Neural Networks". Afterwards the model, the
     optimizer, the random number generators and the loader are bitwise as before, so that training
-    can begin, or go on, as if nothing had been; see `hotlap.optim.snapshot.restored`. What a module
-    keeps in other attributes than parameters and buffers is not known here and not put back.
+    can begin, or go on, as if nothing had been; see `hotlap.optim.training_snapshot.restored`. What
+    a module keeps in other attributes than parameters and buffers is not put back.
 
     Several parameter groups keep the proportion of their rates; the sweep gives the rate of the
     highest. Where torch.distributed is initialised, all ranks must call this, and their losses are

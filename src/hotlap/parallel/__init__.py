@@ -6,20 +6,20 @@ if TYPE_CHECKING:
     from hotlap.parallel.applying import Parallelized as Parallelized
     from hotlap.parallel.applying import Preparation as Preparation
     from hotlap.parallel.applying import apply as apply
-    from hotlap.parallel.checkpoint import ShardedCheckpointer as ShardedCheckpointer
-    from hotlap.parallel.config import Parallelism as Parallelism
-    from hotlap.parallel.fused import FusedColwise as FusedColwise
+    from hotlap.parallel.fused_columns import FusedColwise as FusedColwise
     from hotlap.parallel.norms import clip_grad_norm_ as clip_grad_norm_
     from hotlap.parallel.norms import global_norm as global_norm
+    from hotlap.parallel.parallelism import Parallelism as Parallelism
     from hotlap.parallel.plans import pair as pair
+    from hotlap.parallel.sharded_checkpoint import ShardedCheckpointer as ShardedCheckpointer
     from hotlap.parallel.splitting import stage_names as stage_names
 
 _WHERE = {
-    "FusedColwise": "fused",
-    "Parallelism": "config",
+    "FusedColwise": "fused_columns",
+    "Parallelism": "parallelism",
     "Parallelized": "applying",
     "Preparation": "applying",
-    "ShardedCheckpointer": "checkpoint",
+    "ShardedCheckpointer": "sharded_checkpoint",
     "apply": "applying",
     "clip_grad_norm_": "norms",
     "global_norm": "norms",

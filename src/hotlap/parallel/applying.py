@@ -10,11 +10,11 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from hotlap.parallel import splitting
-from hotlap.parallel.config import Parallelism
 from hotlap.parallel.mesh import Mesh, build
 from hotlap.parallel.norms import clip_grad_norm_, global_norm
+from hotlap.parallel.parallelism import Parallelism
 from hotlap.parallel.pipeline import Loss, Pipeline
-from hotlap.parallel.schedules import own_stages
+from hotlap.parallel.pipeline_schedules import own_stages
 from hotlap.parallel.tensor import PlanLike
 from hotlap.parallel.tying import tie, tied
 

@@ -8,7 +8,7 @@ import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
 from hotlap.common import ranks
-from hotlap.parallel.config import Parallelism
+from hotlap.parallel.parallelism import Parallelism
 
 NAMES = {
     "pipeline": "pipeline_parallel_degree",

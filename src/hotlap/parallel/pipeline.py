@@ -10,7 +10,7 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.pipelining import PipelineStage
 
 from hotlap.parallel.mesh import Mesh
-from hotlap.parallel.schedules import backend_of, own_stages, refuse, schedule
+from hotlap.parallel.pipeline_schedules import backend_of, own_stages, refuse, schedule
 
 Loss = Callable[[Any, Any], Tensor]
 Shapes = tuple[tuple[torch.Size, torch.dtype], ...]

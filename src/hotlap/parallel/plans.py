@@ -15,8 +15,8 @@ from torch.distributed.tensor.parallel import (
     SequenceParallel,
 )
 
-from hotlap.parallel.config import Parallelism
-from hotlap.parallel.fused import FusedColwise
+from hotlap.parallel.fused_columns import FusedColwise
+from hotlap.parallel.parallelism import Parallelism
 from hotlap.parallel.styles import Conv1DColwise, Conv1DRowwise, Divided, replicated_input
 
 Plan = dict[str, Any]

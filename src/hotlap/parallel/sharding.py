@@ -7,8 +7,8 @@ import torch
 from torch import nn
 from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy, fully_shard
 
-from hotlap.parallel.config import Parallelism
 from hotlap.parallel.mesh import Mesh
+from hotlap.parallel.parallelism import Parallelism
 
 
 def shard(part: nn.Module, blocks: Sequence[nn.Module], mesh: Mesh) -> None:

@@ -10,7 +10,7 @@ from torch.distributed.tensor import DTensor, Replicate, Shard
 from torch.distributed.tensor.parallel import PrepareModuleInput
 from torch.distributed.tensor.parallel.style import ParallelStyle
 
-from hotlap.parallel.fused import distribute, transposed
+from hotlap.parallel.fused_columns import distribute, transposed
 
 
 class Conv1DColwise(ParallelStyle):

@@ -10,9 +10,9 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Replicate, Shard
 from torch.distributed.tensor.parallel import parallelize_module
 
-from hotlap.parallel.config import Parallelism
-from hotlap.parallel.fused import distribute
+from hotlap.parallel.fused_columns import distribute
 from hotlap.parallel.localised import localise, whole
+from hotlap.parallel.parallelism import Parallelism
 from hotlap.parallel.splitting import Absent
 from hotlap.parallel.tying import tie, tied
 

@@ -10,7 +10,7 @@ attention, which the papers' two kinds of recomputation follow.
 """
 
 from hotlap.plan.flops import Recompute
-from hotlap.plan.layout import Layout
+from hotlap.plan.parallel_layout import Layout
 from hotlap.plan.shape import Shape
 
 LOSS = 12  # bytes a logit: the log-softmax and two gradients on their way, in float32

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from hotlap.plan.cluster import Cluster
 from hotlap.plan.flops import hardware_flops, model_flops, stage_flops
-from hotlap.plan.layout import Layout
-from hotlap.plan.memory import Memory, memory
+from hotlap.plan.memory_estimate import Memory, memory
+from hotlap.plan.parallel_layout import Layout
 from hotlap.plan.shape import Shape
 from hotlap.plan.traffic import Traffic, traffic
 

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from hotlap.parallel.config import Parallelism
+from hotlap.parallel.parallelism import Parallelism
 from hotlap.plan.emit import parallelism
 from hotlap.plan.flops import Recompute
-from hotlap.plan.layout import Layout
-from hotlap.plan.module import Module
+from hotlap.plan.module_model import Module
+from hotlap.plan.parallel_layout import Layout
 from hotlap.plan.shape import Shape
 
 FIELDS = ("layers", "hidden", "heads", "vocabulary", "sequence", "gated", "bias", "positions")

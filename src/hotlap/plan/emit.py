@@ -1,10 +1,10 @@
 """What starts a layout: the Parallelism that `hotlap.parallel` reads, and the torchrun line."""
 
-from hotlap.parallel.config import Parallelism
+from hotlap.parallel.parallelism import Parallelism
 from hotlap.plan.cluster import Cluster
 from hotlap.plan.flops import Recompute
-from hotlap.plan.layout import Layout
-from hotlap.plan.precision import Precision
+from hotlap.plan.number_formats import Precision
+from hotlap.plan.parallel_layout import Layout
 
 
 def parallelism(layout: Layout, batch: int) -> Parallelism:

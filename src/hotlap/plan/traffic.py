@@ -8,8 +8,8 @@ pass, the other way round in the backward pass, and once more where layers are c
 from dataclasses import dataclass
 
 from hotlap.plan.flops import Recompute
-from hotlap.plan.layout import Layout
-from hotlap.plan.memory import rank_parameters
+from hotlap.plan.memory_estimate import rank_parameters
+from hotlap.plan.parallel_layout import Layout
 from hotlap.plan.shape import Shape
 
 

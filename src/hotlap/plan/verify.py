@@ -8,7 +8,7 @@ from hotlap.plan.child import ask
 from hotlap.plan.cluster import Cluster
 from hotlap.plan.cost import Plan
 from hotlap.plan.dryrun import Measured, job, measured, stages
-from hotlap.plan.search import usable
+from hotlap.plan.layout_search import usable
 from hotlap.plan.shape import Shape
 
 

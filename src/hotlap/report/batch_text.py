@@ -7,8 +7,8 @@ from rich.console import Console
 from rich.status import Status
 from rich.table import Table
 
+from hotlap.batch.batch_result import BatchResult, SizeResult
 from hotlap.batch.limits import gib
-from hotlap.batch.result import BatchResult, SizeResult
 from hotlap.report.words import duration
 
 

@@ -5,12 +5,12 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from hotlap.lr.look import Found
+from hotlap.lr.range_run import RangeTestRun
 from hotlap.optim.curve import drawn
 from hotlap.optim.sweep import MEANINGS
 
 
-def document(found: Found) -> dict[str, Any]:
+def document(found: RangeTestRun) -> dict[str, Any]:
     """Everything as plain data."""
     return {
         **found.sweep.to_json(),
@@ -21,7 +21,7 @@ def document(found: Found) -> dict[str, Any]:
     }
 
 
-def show(out: Console, found: Found, *, brief: bool = False) -> None:
+def show(out: Console, found: RangeTestRun, *, brief: bool = False) -> None:
     """Show the curve and what to read from it; `brief` leaves the suggestion alone."""
     sweep = found.sweep
     if not brief:
@@ -42,7 +42,7 @@ def show(out: Console, found: Found, *, brief: bool = False) -> None:
             out.print(f"  {name:<10}{reading:.1e}  {MEANINGS[name]}", style="dim")
 
 
-def _notes(found: Found) -> list[str]:
+def _notes(found: RangeTestRun) -> list[str]:
     sweep, steps = found.sweep, len(found.sweep.rates)
     last = f"{sweep.rates[-1]:.1e}" if sweep.rates else "none"
     notes = [f"{steps} steps, the last at {last}: {sweep.ended}"]

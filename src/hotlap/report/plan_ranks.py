@@ -8,7 +8,7 @@ from rich.table import Table
 from hotlap.plan.cluster import GIB, Cluster
 from hotlap.plan.cost import Plan
 from hotlap.plan.dryrun import Measured
-from hotlap.plan.search import usable
+from hotlap.plan.layout_search import usable
 from hotlap.plan.traffic import Traffic
 from hotlap.plan.verify import Verified
 

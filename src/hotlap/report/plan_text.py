@@ -8,8 +8,8 @@ from rich.table import Table
 
 from hotlap.plan.cluster import GIB, Cluster
 from hotlap.plan.cost import Plan
-from hotlap.plan.memory import Memory
-from hotlap.plan.search import RESERVE, Plans, usable
+from hotlap.plan.layout_search import RESERVE, Plans, usable
+from hotlap.plan.memory_estimate import Memory
 from hotlap.plan.shape import Shape
 
 SHOWN, CLOSEST = 10, 3

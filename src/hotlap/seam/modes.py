@@ -29,7 +29,7 @@ Told = Callable[[], Any]
 def part(session: "Session") -> AbstractContextManager[None]:
     """The mode's part for this process."""
     if session.spec.mode is Mode.RACE and "batch" in session.spec.options:
-        from hotlap.seam.batch_size import driving
+        from hotlap.seam.batch_meter import driving
 
         return driving(session)
     if session.spec.mode is Mode.RACE:

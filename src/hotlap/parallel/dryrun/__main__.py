@@ -1,7 +1,7 @@
 """`python -m hotlap.parallel.dryrun`: jobs as JSON lines on stdin, a line of JSON for each.
 
-An answer is what `Found` has, or {"error": why}. A job has `Job`'s fields, with tables for `sizes`
-and `parallelism`; or `describe`, the name of a function, which `Facts` answer.
+An answer is what `DryRunResult` has, or {"error": why}. A job has `Job`'s fields, with tables for
+`sizes` and `parallelism`; or `describe`, the name of a function, which `Facts` answer.
 
 Each job has a process of its own, forked once torch is imported: a process group leaves traces in
 torch that the next one stumbles over. As many run at once as there are cores.
@@ -16,7 +16,8 @@ from collections.abc import Callable, Sequence
 from select import select
 from typing import Any
 
-from hotlap.parallel.dryrun import describe, fake, job
+from hotlap.parallel.dryrun import describe, fake
+from hotlap.parallel.dryrun import dryrun_job as job
 
 Answer = dict[str, Any]
 AT_ONCE = 4  # at most: each takes about 350 MB

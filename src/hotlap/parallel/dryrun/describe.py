@@ -6,11 +6,11 @@ from typing import Any
 
 from torch import nn
 
-from hotlap.parallel.config import Parallelism
+from hotlap.parallel.dryrun.dryrun_job import DryRunResult, Job
 from hotlap.parallel.dryrun.fake import dry_run
 from hotlap.parallel.dryrun.given import given
-from hotlap.parallel.dryrun.job import Found, Job
-from hotlap.parallel.dryrun.source import Source
+from hotlap.parallel.dryrun.model_source import ModelSource
+from hotlap.parallel.parallelism import Parallelism
 
 _HEADS = ("num_heads", "n_heads", "n_head", "num_attention_heads", "nhead", "heads")
 _WIDTHS = ("head_dim", "head_size", "head_width", "d_head")
@@ -38,8 +38,8 @@ class Facts:
     heads: int
     keys: int
     config: dict[str, Any] | None
-    one: Found
-    two: Found
+    one: DryRunResult
+    two: DryRunResult
 
 
 def describe(function: str, sequence: int, dtype: str) -> dict[str, Any]:
@@ -69,7 +69,7 @@ def describe(function: str, sequence: int, dtype: str) -> dict[str, Any]:
     return {**asdict(facts), "sequence": source.sequence}
 
 
-def _run(function: str, sequence: int, dtype: str, rows: int) -> Found:
+def _run(function: str, sequence: int, dtype: str, rows: int) -> DryRunResult:
     job = Job(None, Parallelism(), 0, rows, 2, dtype=dtype, function=function, sequence=sequence)
     try:
         return dry_run(job)
@@ -90,7 +90,7 @@ def _matrices(block: nn.Module) -> Iterator[tuple[int, int]]:
         yield (weight.shape[1], weight.shape[0]) if turned else (weight.shape[0], weight.shape[1])
 
 
-def _embeddings(source: Source) -> Iterator[tuple[int, int]]:
+def _embeddings(source: ModelSource) -> Iterator[tuple[int, int]]:
     """Of tokens and positions, as modules or as plain parameters beside the layers."""
     inside = {
         id(p) for name in source.blocks for p in source.model.get_submodule(name).parameters()
@@ -107,7 +107,7 @@ def _embeddings(source: Source) -> Iterator[tuple[int, int]]:
             yield (shape[0], shape[1])
 
 
-def _heads(model: nn.Module, source: Source) -> int:
+def _heads(model: nn.Module, source: ModelSource) -> int:
     """As an attribute says, or the width of one."""
     number, width = _attribute(model, _HEADS), _attribute(model, _WIDTHS)
     if number or not width:

@@ -6,15 +6,15 @@ from collections.abc import Callable
 import torch.distributed as dist
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+from hotlap.parallel.dryrun.dryrun_job import DryRunResult, Job
 from hotlap.parallel.dryrun.hollow import Hollow
-from hotlap.parallel.dryrun.job import Found, Job
-from hotlap.parallel.dryrun.pipeline import Alone
+from hotlap.parallel.dryrun.model_source import cross_entropy
+from hotlap.parallel.dryrun.pipeline_stage import Alone
 from hotlap.parallel.dryrun.rank import Rank
-from hotlap.parallel.dryrun.source import cross_entropy
 from hotlap.parallel.dryrun.watch import Watch
 
 
-def dry_run(job: Job) -> Found:
+def dry_run(job: Job) -> DryRunResult:
     """What a step of the job's rank comes to; nothing is allocated or sent.
 
     Raises:
@@ -33,7 +33,7 @@ def dry_run(job: Job) -> Found:
         dist.destroy_process_group()
 
 
-def _run(job: Job) -> Found:
+def _run(job: Job) -> DryRunResult:
     start = time.perf_counter()
     fake, watch = FakeTensorMode(allow_non_fake_inputs=True), Watch()
     rank = Rank(job, Hollow(fake))

@@ -12,10 +12,10 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
 from hotlap.engine.recomputing import repeated
-from hotlap.parallel.dryrun.source import Source, cross_entropy, tokens
+from hotlap.parallel.dryrun.model_source import ModelSource, cross_entropy, tokens
 
 
-def given(name: str, sequence: int) -> Source:
+def given(name: str, sequence: int) -> ModelSource:
     """Call `module:function` on the meta device.
 
     The function takes nothing and returns a module, or a module and a tuple of example inputs,
@@ -40,7 +40,7 @@ def given(name: str, sequence: int) -> Source:
     words = vocabulary(model)
     length = length_of(example)
     inputs = _inputs(example, sequence or length or longest(model), length)
-    return Source(
+    return ModelSource(
         model, names(model), inputs, _loss(words),
         sequence=(sequence or length) if example is not None else sequence or longest(model),
     )  # fmt: skip

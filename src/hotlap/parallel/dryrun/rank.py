@@ -10,10 +10,10 @@ from torch.distributed.fsdp import FSDPModule
 from torch.distributed.tensor import DTensor
 
 from hotlap.parallel.applying import Parallelized, Preparation, apply
+from hotlap.parallel.dryrun.dryrun_job import DryRunResult, Job
 from hotlap.parallel.dryrun.given import given
-from hotlap.parallel.dryrun.job import Found, Job
 from hotlap.parallel.dryrun.ledger import unwrapped
-from hotlap.parallel.dryrun.source import cross_entropy, gpt
+from hotlap.parallel.dryrun.model_source import cross_entropy, gpt
 from hotlap.parallel.dryrun.watch import Watch
 from hotlap.parallel.mesh import NAMES
 
@@ -143,7 +143,7 @@ class Rank:
         shape = (job.micro_batch, job.sizes.sequence // parts, job.sizes.hidden)
         return torch.zeros(shape, dtype=dtype, requires_grad=True)
 
-    def found(self, seconds: float) -> Found:
+    def found(self, seconds: float) -> DryRunResult:
         """What was counted."""
         along = {name: self.spread.mesh[name] for name in NAMES}
         groups = {str(mesh.get_group().group_name): name for name, mesh in along.items() if mesh}
@@ -152,7 +152,7 @@ class Rank:
             label = f"{kind} {groups.get(group, group)}"
             sent[label] = sent.get(label, 0) + size
         ledger = self.watch.ledger
-        return Found(ledger.peak, ledger.at_peak, self.watch.flops, sent, seconds)
+        return DryRunResult(ledger.peak, ledger.at_peak, self.watch.flops, sent, seconds)
 
 
 def _placed(grad: Tensor, parameter: Tensor) -> Tensor:

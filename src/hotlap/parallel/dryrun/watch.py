@@ -14,7 +14,7 @@ from torch.distributed.tensor._sharding_prop import ShardingPropagator
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from hotlap.parallel.dryrun.flops import flops
+from hotlap.parallel.dryrun.flop_counts import flops
 from hotlap.parallel.dryrun.ledger import Ledger
 from hotlap.parallel.dryrun.traffic import sent
 

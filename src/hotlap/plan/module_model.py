@@ -7,7 +7,7 @@ from typing import Any
 
 from hotlap.core.errors import UsageError
 from hotlap.plan.child import ask
-from hotlap.plan.precision import Precision
+from hotlap.plan.number_formats import Precision
 from hotlap.plan.reading import hugging_face
 from hotlap.plan.shape import Shape
 

@@ -15,12 +15,12 @@ from torch.distributed.checkpoint.metadata import TensorStorageMetadata
 from torch.distributed.checkpoint.planner import ReadItem
 from torch.distributed.checkpoint.state_dict_loader import load
 
-from hotlap.parallel.meeting import Meeting
+from hotlap.parallel.control_group import Meeting
 from hotlap.parallel.state import MODEL, OPTIMIZER, STATE, Flat, unpacked
 
 
 @dataclass(frozen=True)
-class Found:
+class LoadedShards:
     """A checkpoint as read: names to values, what all ranks share, what was this rank's own."""
 
     flat: Flat
@@ -39,7 +39,7 @@ class _Planner(DefaultLoadPlanner):
         self.state_dict[read_item.dest_index.fqn] = torch.load(value, weights_only=True)
 
 
-def read(path: Path, flat: Flat, ranks: Meeting) -> Found:
+def read(path: Path, flat: Flat, ranks: Meeting) -> LoadedShards:
     """Fill the tensors of `flat` in place; names of the optimizer that were not saved stay.
 
     Raises:
@@ -61,7 +61,7 @@ def read(path: Path, flat: Flat, ranks: Meeting) -> Found:
     shared = unpacked(wanted.pop("shared"))
     mine = unpacked(wanted.pop(own)) if own in wanted else None
     same = shared["world"] == ranks.world
-    return Found(_completed(flat, wanted), shared["value"], mine if same else None)
+    return LoadedShards(_completed(flat, wanted), shared["value"], mine if same else None)
 
 
 def cut_short(path: Path) -> Path | None:

@@ -44,7 +44,7 @@ class Ask:
 
 
 @dataclass(frozen=True)
-class Found:
+class RangeTestRun:
     """The curve; `optimizers` in the order of their first steps; `whole_run` if the run was short.
 
     `failure` is the program's last line, where it failed before the curve was whole.
@@ -104,7 +104,7 @@ class _Run:
         return Sweep(losses[0], tuple(self.rates[: len(losses) - 1]), tuple(losses[1:]), self.ended)
 
 
-def look(setting: Setting, ask: Ask, follow: Follow) -> Found:
+def look(setting: Setting, ask: Ask, follow: Follow) -> RangeTestRun:
     """Run the command with its rate driven; a run shorter than the sweep is swept once more.
 
     Ctrl-C ends the run; what is known by then is returned.
@@ -119,10 +119,12 @@ def look(setting: Setting, ask: Ask, follow: Follow) -> Found:
     steps = len(run.losses) - 1
     short = run.ended == RAN_OUT and not failure
     if not short or steps < FEWEST:
-        return Found(run.sweep(), tuple(run.optimizers), ask, whole_run=False, failure=failure)
+        return RangeTestRun(
+            run.sweep(), tuple(run.optimizers), ask, whole_run=False, failure=failure
+        )
     again = replace(ask, steps=steps)
     run, failure = _run(setting, again, follow)
-    return Found(run.sweep(), tuple(run.optimizers), again, whole_run=True, failure=failure)
+    return RangeTestRun(run.sweep(), tuple(run.optimizers), again, whole_run=True, failure=failure)
 
 
 def _run(setting: Setting, ask: Ask, follow: Follow) -> tuple[_Run, str]:
@@ -172,7 +174,7 @@ def _wild(losses: list[float]) -> bool:
     return losses[-1] > top + (top - min(losses))
 
 
-def failed(found: Found) -> TrialFailedError:
+def failed(found: RangeTestRun) -> TrialFailedError:
     """The error to end with when the program failed."""
     return TrialFailedError(
         f"the program failed: {found.failure}", "its output is in .hotlap/lr.log"

@@ -6,7 +6,7 @@ from itertools import chain
 
 from hotlap.plan.cluster import Cluster
 from hotlap.plan.flops import Recompute
-from hotlap.plan.precision import Precision
+from hotlap.plan.number_formats import Precision
 from hotlap.plan.shape import Shape
 
 

@@ -61,7 +61,7 @@ class Parallelism:
     sync_batch_norm: bool = False
 
     def __post_init__(self) -> None:
-        from hotlap.parallel.checks import mistakes
+        from hotlap.parallel.parallelism_checks import mistakes
 
         for why in mistakes(self):
             raise ValueError(f"Parallelism: {why}")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from hotlap.parallel.names import DTYPES, HOOKS, RESHARD, SCHEDULES
 
 if TYPE_CHECKING:
-    from hotlap.parallel.config import Parallelism
+    from hotlap.parallel.parallelism import Parallelism
 
 _CHOICES = {
     "pipeline_parallel_schedule": tuple(SCHEDULES),

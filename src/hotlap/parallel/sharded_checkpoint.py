@@ -18,8 +18,8 @@ from torch.optim import Optimizer
 
 from hotlap.common.background import Background
 from hotlap.common.disk import sync_folder
-from hotlap.parallel import reading
-from hotlap.parallel.meeting import Meeting
+from hotlap.parallel import shard_reading as reading
+from hotlap.parallel.control_group import Meeting
 from hotlap.parallel.state import collect, packed, put_back, template
 
 _NAME = re.compile(r"step-(\d+)")

@@ -10,8 +10,8 @@ last layer's backward pass runs.
 from dataclasses import dataclass
 
 from hotlap.plan.activations import again, kept, loss, working
-from hotlap.plan.layout import Layout
-from hotlap.plan.precision import Precision
+from hotlap.plan.number_formats import Precision
+from hotlap.plan.parallel_layout import Layout
 from hotlap.plan.shape import Shape
 
 GATHERED = 2  # layers whose full weights are held at once: at work, and prefetched

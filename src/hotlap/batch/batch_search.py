@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from hotlap.batch.baseline import observe_script
+from hotlap.batch.batch_result import OUT_OF_BUDGET, BatchFacts, BatchResult, SizeResult
 from hotlap.batch.contestant import BLOCK_SECONDS, OutOfTime, SizedCommand
 from hotlap.batch.lockstep import EQUAL_WITHIN, Lockstep
-from hotlap.batch.result import OUT_OF_BUDGET, BatchFacts, BatchResult, SizeResult
 from hotlap.core.errors import TrialFailedError
 
 PAIRS = 5  # the fewest that give an interval of use

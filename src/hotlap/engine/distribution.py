@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn.utils import clip_grad_norm_
 
 from hotlap.common import ranks
-from hotlap.engine.config import EngineConfig
+from hotlap.engine.engine_config import EngineConfig
 from hotlap.engine.preparation import plain
 from hotlap.engine.stepper import Clipper
 
@@ -37,7 +37,7 @@ def is_shard(value: Any) -> bool:
 
 
 @dataclass(frozen=True)
-class Spread:
+class ModelDistribution:
     """A model as it lies over the ranks.
 
     `parts` are the modules inside the wrappers, by whose names states are saved; `device` is None
@@ -52,7 +52,7 @@ class Spread:
     context: Callable[[], AbstractContextManager[object]] = nullcontext
 
 
-def spread_of(model: "nn.Module | Parallelized", config: EngineConfig) -> Spread:
+def distribution_of(model: "nn.Module | Parallelized", config: EngineConfig) -> ModelDistribution:
     """How a model lies: one that was wrapped or sharded by hand, or by `hotlap.parallel.apply`.
 
     Raises:
@@ -60,10 +60,10 @@ def spread_of(model: "nn.Module | Parallelized", config: EngineConfig) -> Spread
     """
     if isinstance(model, nn.Module):
         clipper = _true_clipper(None) if sharded(model) else clip_grad_norm_
-        return Spread(model, (plain(model),), clipper)
+        return ModelDistribution(model, (plain(model),), clipper)
     _check(model, config)
     across = model.mesh["pipeline"]
-    return Spread(
+    return ModelDistribution(
         model.model,
         tuple(map(plain, model.parts)),
         _true_clipper(across) if across or sharded(model.model) else clip_grad_norm_,

@@ -13,7 +13,7 @@ from hotlap.parallel.dryrun.sizes import Sizes
 
 
 @dataclass(frozen=True)
-class Source:
+class ModelSource:
     """A model, and a micro-batch of it.
 
     `blocks`: names of the layers that repeat. `inputs`: positional arguments of the model for so
@@ -29,12 +29,12 @@ class Source:
     sequence: int = 0
 
 
-def gpt(sizes: Sizes) -> Source:
+def gpt(sizes: Sizes) -> ModelSource:
     """A transformer of these sizes."""
     with torch.device("meta"):
         model = Gpt(sizes)
     blocks = tuple(f"layers.{i}" for i in range(sizes.layers))
-    return Source(
+    return ModelSource(
         model,
         blocks,
         lambda rows: (tokens(rows, sizes.sequence),),

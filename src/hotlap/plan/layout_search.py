@@ -9,8 +9,8 @@ from itertools import product
 from hotlap.plan.cluster import Cluster
 from hotlap.plan.cost import Plan, plan
 from hotlap.plan.flops import Recompute
-from hotlap.plan.layout import Layout
-from hotlap.plan.precision import Precision
+from hotlap.plan.number_formats import Precision
+from hotlap.plan.parallel_layout import Layout
 from hotlap.plan.shape import Shape
 
 # Of a GPU's memory, for the CUDA context, the allocator's gaps and communication buffers:

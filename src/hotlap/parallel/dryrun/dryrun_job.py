@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hotlap.parallel.config import Parallelism
 from hotlap.parallel.dryrun.sizes import Sizes
+from hotlap.parallel.parallelism import Parallelism
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Found:
+class DryRunResult:
     """What one step of the rank came to.
 
     `peak`: bytes; `owners`: bytes by owner at the peak. `flops`: of the step. `sent`: bytes by

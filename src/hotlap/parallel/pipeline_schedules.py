@@ -8,8 +8,8 @@ import torch.distributed as dist
 from torch.distributed.pipelining import PipelineStage
 from torch.distributed.pipelining.schedules import get_schedule_class
 
-from hotlap.parallel.config import Parallelism
 from hotlap.parallel.names import SCHEDULES
+from hotlap.parallel.parallelism import Parallelism
 
 
 def refuse(parallelism: Parallelism, backend: str, version: str = torch.__version__) -> None:
