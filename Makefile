@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test quick check lint types imports site unit test-slow bench clean
+.PHONY: setup demo test quick check lint types imports site unit test-slow screenshots bench clean
 
 setup: $(STAMP)
 
@@ -44,6 +44,9 @@ unit: setup
 
 test-slow: setup  ## the bars that take minutes: 40 honest races, kills at random moments
 	$(BIN)/pytest -m slow
+
+screenshots: setup  ## the pictures of README and documentation, from real runs
+	$(BIN)/python docs/screenshots.py
 
 bench: setup
 	$(BIN)/python -m benchmarks.run
