@@ -101,8 +101,11 @@ def test_patience_ends_the_wait(tmp_path: Path) -> None:
         a.ready()
 
 
-def test_isolated_python_stays_out_of_reach(tmp_path: Path) -> None:
-    failure = pytest.raises(NotReachedError, match="no Python process with torch")
+def test_isolated_python_is_out_of_reach_without_a_namespace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOTLAP_ISOLATION", "guard")
+    failure = pytest.raises(NotReachedError, match="trains without hotlap")
     with sides(tmp_path, ["-I", str(MLP), "--steps", "5"]) as (a,), failure:
         a.ready()
 
