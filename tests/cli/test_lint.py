@@ -170,3 +170,72 @@ def test_a_profile_gives_costs_and_drops_what_costs_nothing(run, tmp_path):
     assert "2:10" in result.output
     assert "1.9 ms of 14.2 ms a step" in result.output
     assert "3:9" not in result.output
+
+
+EVALUATION = """\
+import torch
+
+
+def validate(model, loader):
+    model.eval()
+    for x, y in loader:
+        seen.append(model(x))
+"""
+
+
+def test_fix_rewrites_what_is_safe_and_diff_only_shows_it(run):
+    Path("evaluate.py").write_text(EVALUATION)
+    Path("slow.py").write_text(SLOW)
+    result = run("--diff")
+    assert code(result) == 1
+    assert "+@torch.no_grad()" in result.output or "+    with torch.no_grad()" in result.output
+    assert Path("evaluate.py").read_text() == EVALUATION
+    assert code(run("--fix")) == 1
+    assert "no_grad" in Path("evaluate.py").read_text()
+    assert Path("slow.py").read_text() == SLOW
+    assert code(run("--diff")) == 0
+    assert code(run("evaluate.py")) == 0
+
+
+def test_a_baseline_hides_what_is_known_wherever_it_moves(run):
+    Path("slow.py").write_text(SLOW)
+    assert code(run("--write-baseline", "known.json")) == 0
+    assert code(run("--baseline", "known.json")) == 0
+    Path("slow.py").write_text("# moved\n\n" + SLOW)
+    assert code(run("--baseline", "known.json")) == 0
+    Path("new.py").write_text(SLOW)
+    result = run("--baseline", "known.json")
+    assert code(result) == 1
+    assert "new.py" in result.output
+    assert "slow.py" not in result.output
+    assert isinstance(run("--baseline", "none.json").exception, UsageError)
+    Path("bad.json").write_text("[]")
+    assert isinstance(run("--baseline", "bad.json").exception, UsageError)
+
+
+def test_statistics_counts_patterns(run):
+    Path("a.py").write_text(SLOW)
+    Path("b.py").write_text(SLOW)
+    assert run("--statistics").output.split() == ["2", "loader_rebuilt"]
+
+
+def test_selection_on_the_command_line(run):
+    Path("a.py").write_text("import torch\nl = torch.utils.data.DataLoader(d)\n")
+    assert "serial_loader" not in run().output
+    assert "serial_loader" in run("--extend-select", "serial_loader").output
+    Path("slow.py").write_text(SLOW)
+    assert code(run("--per-file-ignores", "slow.py:loader_rebuilt")) == 0
+    assert code(run("--per-file-ignores", "other.py:loader_rebuilt")) == 1
+    assert isinstance(run("--per-file-ignores", "slow.py").exception, UsageError)
+    assert isinstance(run("--extend-select", "nothing").exception, UsageError)
+
+
+def test_reviewdog_and_gitlab(run):
+    Path("slow.py").write_text(SLOW + SLOW)
+    first = json.loads(run("--format", "rdjsonl").output.splitlines()[0])
+    assert first["location"]["path"] == "slow.py"
+    assert first["location"]["range"]["start"] == {"line": 5, "column": 14}
+    assert (first["code"]["value"], first["severity"]) == ("loader_rebuilt", "WARNING")
+    entries = json.loads(run("--format", "gitlab").output)
+    assert entries[0]["location"]["lines"]["begin"] == 5
+    assert len({entry["fingerprint"] for entry in entries}) == len(entries) == 2

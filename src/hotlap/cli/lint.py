@@ -20,7 +20,7 @@ DOCUMENT = FOLDER / "profile.json"
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["text", "json", "sarif", "github"]),
+    type=click.Choice(["text", "json", "sarif", "github", "gitlab", "rdjsonl"]),
     default="text",
     show_default=True,
 )
@@ -36,17 +36,22 @@ DOCUMENT = FOLDER / "profile.json"
     help=f"Join with the last `hotlap profile` ({DOCUMENT}): findings with their measured "
     "cost, hints only where they cost.",
 )
+@click.option("--extend-select", multiple=True, metavar="ID", help="These hints in any case.")
+@click.option(
+    "--per-file-ignores", multiple=True, metavar="GLOB:ID[,ID]", help="Not these in these files."
+)
+@click.option(
+    "--baseline", type=click.Path(path_type=Path), help="Show only what this file does not know."
+)
+@click.option(
+    "--write-baseline", type=click.Path(path_type=Path), help="Write all findings as known ones."
+)
+@click.option("--statistics", is_flag=True, help="Count each pattern instead of listing places.")
+@click.option("--fix", is_flag=True, help="Rewrite what can be rewritten without a doubt.")
+@click.option("--diff", is_flag=True, help="Show what --fix would write; nothing is written.")
 @click.option("--list", "listed", is_flag=True, help="List the patterns and stop.")
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
-def lint(
-    form: str,
-    hints: bool | None,
-    select: tuple[str, ...],
-    ignore: tuple[str, ...],
-    profiled: bool,
-    listed: bool,
-    paths: tuple[Path, ...],
-) -> int:
+def lint(form: str, profiled: bool, listed: bool, paths: tuple[Path, ...], **options: Any) -> int:
     """Find what slows training and can be seen without running; PATHS default to `.`.
 
     Exit code: 0 nothing found, 1 findings (hints alone count as none), 2 could not judge.
@@ -54,29 +59,83 @@ def lint(
     if listed:
         _list(form)
         return OK
-    config = _config(hints, select, ignore)
-    judge = _judged_with_profile if profiled else _judged
-    spots = judge(paths or (Path(),), config)
-    _WRITERS[form](spots)
-    if spots and form == "text" and not (config.hints or profiled):
+    config = _config(options)
+    spots = (_judged_with_profile if profiled else _judged)(paths or (Path(),), config)
+    if options["write_baseline"]:
+        return _new_baseline(options["write_baseline"], spots)
+    if options["baseline"]:
+        from hotlap.source.baseline import beyond_baseline
+
+        spots = beyond_baseline(options["baseline"], spots)
+    if options["fix"] or options["diff"]:
+        return _fix(spots, config, write=not options["diff"])
+    _show(form, spots, statistics=options["statistics"])
+    if form == "text" and not (config.hints or profiled or options["statistics"]):
         click.echo("patterns whose cost depends on the workload: --hints, or --profile", err=True)
     return NEGATIVE if any(not spot.hint for spot in spots) else OK
 
 
-def _config(hints: bool | None, select: tuple[str, ...], ignore: tuple[str, ...]) -> "Config":
+def _show(form: str, spots: "list[Spot]", *, statistics: bool) -> None:
+    if statistics:
+        from hotlap.report.lint_text import statistics as counted
+
+        click.echo(counted(spots), nl=False)
+    else:
+        _WRITERS[form](spots)
+
+
+def _new_baseline(file: Path, spots: "list[Spot]") -> int:
+    from hotlap.source.baseline import write_baseline
+
+    click.echo(f"{file}: {write_baseline(file, spots)} known", err=True)
+    return OK
+
+
+def _fix(spots: "list[Spot]", config: "Config", *, write: bool) -> int:
+    """Rewrite or show it. Exit code 1: findings are left; with --diff: something would change."""
+    from hotlap.source.fixes import fixes
+    from hotlap.source.patch.text import write_all
+
+    done = fixes(spots, config)
+    if not write:
+        click.echo("".join(done.diff(file) for file in done.changed), nl=False)
+        return NEGATIVE if done.changed else OK
+    write_all(done.changed)
+    left = _judged(tuple(dict.fromkeys(spot.path for spot in spots)), config) if spots else []
+    click.echo(f"{len(done.changed)} files rewritten", err=True)
+    _text(left)
+    return NEGATIVE if any(not spot.hint for spot in left) else OK
+
+
+def _config(options: dict[str, Any]) -> "Config":
     from dataclasses import replace
 
     from hotlap.source.config import read_config
     from hotlap.source.lint import BROKEN, patterns
 
     config = read_config(Path.cwd())
+    hints: bool | None = options["hints"]
     config = replace(
         config,
         hints=config.hints if hints is None else hints,
-        select=select or config.select,
-        ignore=(*config.ignore, *ignore),
+        select=options["select"] or config.select,
+        ignore=(*config.ignore, *options["ignore"]),
+        extend=(*config.extend, *options["extend_select"]),
+        per_file={**config.per_file, **_per_file(options["per_file_ignores"])},
     )
     return config.checked({BROKEN, *(pattern.id for _, pattern in patterns())})
+
+
+def _per_file(given: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    from hotlap.core.errors import UsageError
+
+    found: dict[str, tuple[str, ...]] = {}
+    for one in given:
+        glob, colon, ids = one.rpartition(":")
+        if not colon or not glob or not ids:
+            raise UsageError(f"--per-file-ignores {one}: not GLOB:ID", "for example 'tests/*:ID'")
+        found[glob] = (*found.get(glob, ()), *(id_.strip() for id_ in ids.split(",")))
+    return found
 
 
 def _judged(paths: tuple[Path, ...], config: "Config") -> "list[Spot]":
@@ -133,11 +192,25 @@ def _github(spots: "list[Spot]") -> None:
     click.echo(github(spots), nl=False)
 
 
+def _gitlab(spots: "list[Spot]") -> None:
+    from hotlap.report.lint_text import gitlab
+
+    click.echo(gitlab(spots), nl=False)
+
+
+def _rdjsonl(spots: "list[Spot]") -> None:
+    from hotlap.report.lint_text import rdjsonl
+
+    click.echo(rdjsonl(spots), nl=False)
+
+
 _WRITERS: dict[str, Callable[..., Any]] = {
     "text": _text,
     "json": _json,
     "sarif": _sarif,
     "github": _github,
+    "gitlab": _gitlab,
+    "rdjsonl": _rdjsonl,
 }
 
 

@@ -1,8 +1,11 @@
-"""Spots in the terminal, and as annotations for GitHub."""
+"""Spots in the terminal, and in the formats of GitHub, GitLab and reviewdog."""
 
+import hashlib
+import json
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -46,6 +49,51 @@ def github(spots: Iterable[Spot]) -> str:
         f"title={_property('hotlap ' + spot.id)}::{_data(f'{spot.says}; {spot.remedy}')}\n"
         for spot in spots
     )
+
+
+def statistics(spots: Iterable[Spot]) -> str:
+    """How often each pattern was found, the most frequent first."""
+    counts = Counter((spot.id, spot.hint) for spot in spots)
+    width = len(str(max(counts.values(), default=0)))
+    return "".join(
+        f"{count:>{width}}  {'hint' if hint else '    '}  {id_}\n"
+        for (id_, hint), count in sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+    )
+
+
+def rdjsonl(spots: Iterable[Spot]) -> str:
+    """Diagnostics for reviewdog (`-f=rdjsonl`), one JSON object a line."""
+    return "".join(json.dumps(_diagnostic(spot)) + "\n" for spot in spots)
+
+
+def _diagnostic(spot: Spot) -> dict[str, Any]:
+    start = {"line": spot.line, "column": spot.column}
+    end = {"line": spot.end_line or spot.line, "column": spot.end_column or spot.column}
+    return {
+        "message": f"{spot.says}; {spot.remedy}",
+        "location": {"path": spot.path.as_posix(), "range": {"start": start, "end": end}},
+        "severity": "INFO" if spot.hint else "WARNING",
+        "source": {"name": "hotlap"},
+        "code": {"value": spot.id},
+    }
+
+
+def gitlab(spots: Iterable[Spot]) -> str:
+    """A code-quality report of GitLab: a JSON list, each entry with a fingerprint of its own."""
+    seen: Counter[str] = Counter()
+    entries = []
+    for spot in spots:
+        key = f"{spot.path.as_posix()}:{spot.id}:{spot.says}"
+        seen[key] += 1
+        fingerprint = hashlib.sha256(f"{key}:{seen[key]}".encode()).hexdigest()
+        entries.append({
+            "description": f"{spot.says}; {spot.remedy}",
+            "check_name": spot.id,
+            "fingerprint": fingerprint,
+            "severity": "info" if spot.hint else "minor",
+            "location": {"path": spot.path.as_posix(), "lines": {"begin": spot.line}},
+        })  # fmt: skip
+    return json.dumps(entries, indent=2) + "\n"
 
 
 def _count(number: int, word: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 from hotlap.core.errors import UsageError
 
-_LISTS = ("exclude", "ignore", "select")
+_LISTS = ("exclude", "ignore", "select", "extend-select")
 _KNOWN = (*_LISTS, "hints", "per-file-ignores")
 
 
@@ -19,20 +19,21 @@ class Config:
     """What to judge.
 
     `select` (empty: all) and `ignore` are pattern ids; `exclude` are globs on paths relative to
-    `root`; `per_file` maps such globs to ids. `hints`: also patterns whose cost depends on the
-    workload.
+    `root`; `extend` are hints that are shown in any case; `per_file` maps such globs to ids.
+    `hints`: also patterns whose cost depends on the workload.
     """
 
     root: Path = field(default_factory=Path.cwd)
     exclude: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     select: tuple[str, ...] = ()
+    extend: tuple[str, ...] = ()
     hints: bool = False
     per_file: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def wants(self, name: str, path: Path) -> bool:
         """Whether a pattern is looked for in a file."""
-        if name in self.ignore or (self.select and name not in self.select):
+        if name in self.ignore or (self.select and name not in (*self.select, *self.extend)):
             return False
         return not any(
             name in names and self._matches(path, glob) for glob, names in self.per_file.items()
@@ -56,6 +57,7 @@ class Config:
         named = {
             *self.ignore,
             *self.select,
+            *self.extend,
             *(n for names in self.per_file.values() for n in names),
         }
         for name in sorted(named - known):
@@ -101,6 +103,7 @@ def _parsed(file: Path) -> Config:
         exclude=lists["exclude"],
         ignore=lists["ignore"],
         select=lists["select"],
+        extend=lists["extend-select"],
         hints=hints,
         per_file={glob: _strings(file, glob, names) for glob, names in per_file.items()},
     )

@@ -144,7 +144,12 @@ def _spots_of(path: Path, content: bytes, project: View | None) -> list[Spot]:
 
 def _wanted(spots: list[Spot], path: Path, config: Config) -> list[Spot]:
     """What the configuration asks for."""
-    return [s for s in spots if (config.hints or not s.hint) and config.wants(s.id, path)]
+    return [
+        spot
+        for spot in spots
+        if (config.hints or not spot.hint or spot.id in config.extend)
+        and config.wants(spot.id, path)
+    ]
 
 
 def patterns() -> list[tuple[Technique, Pattern]]:

@@ -71,7 +71,7 @@ def patch(recipe: Recipe, files: Sequence[File], entry: File | None = None) -> P
     done = Patch({file: file.text for file in files})
     entry = entry or _entry(files)
     for name in _ordered(recipe.techniques):
-        _apply(name, recipe.techniques[name].values, done, entry)
+        apply(name, recipe.techniques[name].values, done, entry)
     return done
 
 
@@ -80,7 +80,8 @@ def _ordered(names: Mapping[str, Any]) -> list[str]:
     return sorted(names, key=lambda name: bool(technique(name).joins))
 
 
-def _apply(name: str, values: Mapping[str, Any], done: Patch, entry: File | None) -> None:
+def apply(name: str, values: Mapping[str, Any], done: Patch, entry: File | None) -> None:
+    """Write one technique into the texts of a patch; what cannot be written becomes a note."""
     record = technique(name)
     moves = [move for move in record.moves if can_write(move)]
     state = _State(name)
