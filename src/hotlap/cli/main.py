@@ -22,6 +22,7 @@ VERBS = {
     "batch": "The largest batch that fits, and the fastest.",
     "pack": "Turn a folder of samples into a fast dataset.",
     "plan": "Which parallel layouts of a model fit a cluster, and how fast each would be.",
+    "kernel": "Check and race an operator of one's own against its reference.",
     "launch": "torchrun that recovers from a lost rank, and shows where a hang stands.",
     "mcp": "The verbs as tools for coding agents.",
     "doctor": "What this machine can do for hotlap, and what to install.",

@@ -1,0 +1,56 @@
+"""The verdict on an operator, as a table."""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from hotlap.kernel_check.verdict import Verdict
+
+
+def show(out: "Console", verdict: "Verdict") -> None:
+    """Print the checks, the race and what they mean."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    for row in verdict.outcomes:
+        mark = "skipped" if row["skipped"] else "passed" if row["passed"] else "FAILED"
+        table.add_row(mark, row["check"], escape(row["detail"]))
+    out.print(table)
+    if verdict.race:
+        out.print(_race(verdict.race))
+    failed = [row["check"] for row in verdict.outcomes if not row["passed"]]
+    if failed:
+        out.print(f"rejected: {', '.join(failed)}")
+    else:
+        out.print(verdict.advice or "correct; not raced")
+
+
+def _race(rows: list[dict[str, Any]]) -> Any:
+    from rich.table import Table
+
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    names = list(rows[0]["speedup_over"])
+    for title in ("shape", "", "time", *(f"over {name}" for name in names), "of the limit"):
+        table.add_column(title, justify="left" if title in ("shape", "") else "right")
+    for row in rows:
+        shape = " x ".join(map(str, row["shape"]))
+        table.add_row(
+            shape,
+            row["direction"],
+            f"{row['seconds']['kernel'] * 1e3:.3f} ms",
+            *(f"{row['speedup_over'][name]:.2f}x" for name in names),
+            _share(row),
+        )
+    return table
+
+
+def _share(row: dict[str, Any]) -> str:
+    """The larger of both: a kernel is limited by the one that it is closer to."""
+    shares = {
+        "copy bandwidth": row.get("share_of_copy_bandwidth", 0.0),
+        "GEMM peak": row.get("share_of_gemm_peak", 0.0),
+    }
+    name = max(shares, key=shares.__getitem__)
+    return f"{shares[name]:.0%} of {name}" if shares[name] else ""

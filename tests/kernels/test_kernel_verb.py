@@ -1,0 +1,62 @@
+"""`hotlap kernel`: the verb, its verdict and its template."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+CRASHES = """
+import ctypes
+import torch
+
+def reference(x):
+    return x * 2
+
+def kernel(x):
+    ctypes.string_at(x.data_ptr(), x.nbytes + (1 << 16))
+    return x * 2
+
+DIFFERENTIABLE = False
+"""
+
+
+def hotlap(*words):
+    command = [sys.executable, "-m", "hotlap", "kernel", *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_a_new_operator_passes_the_check_and_is_raced(tmp_path):
+    assert hotlap("new", "mine", "--in", tmp_path).returncode == 0
+    file = tmp_path / "mine" / "mine.py"
+    done = hotlap("check", file, "--race", "eager", "--json")
+    document = json.loads(done.stdout)
+    assert done.returncode == 0, document["outcomes"]
+    assert document["passed"] and document["advice"]
+    assert {row["direction"] for row in document["race"]} == {"forward", "forward and backward"}
+    assert all(row["share_of_copy_bandwidth"] > 0 for row in document["race"])
+    again = hotlap("new", "mine", "--in", tmp_path)
+    assert again.returncode == 2 and "exists already" in again.stderr
+    (file.parent / "mine.c").write_text((file.parent / "mine.c").read_text().replace("1.0", "1.1"))
+    done = hotlap("check", file, "--race", "none")
+    assert done.returncode == 1
+    assert "rejected: values" in done.stdout
+
+
+def test_a_crash_is_a_verdict(tmp_path):
+    (tmp_path / "crashes.py").write_text(CRASHES)
+    done = hotlap("check", tmp_path / "crashes.py", "--json")
+    document = json.loads(done.stdout)
+    assert done.returncode == 1
+    (outcome,) = document["outcomes"]
+    assert outcome["check"] == "memory bounds" and "SIGSEGV" in outcome["detail"]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [(("check", "nothing.py"), "no file nothing.py"), (("new", "a-b"), "cannot be the name")],
+)
+def test_bad_input_is_said(words, says, tmp_path):
+    done = hotlap(*words)
+    assert done.returncode == 2
+    assert says in done.stderr
