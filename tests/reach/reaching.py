@@ -180,7 +180,7 @@ IDIOMS = {
     ),
     "exec": Idiom("import os, sys\nos.execv(sys.executable, [sys.executable, 'train.py'])\n"),
     "an interactive console": Idiom(
-        "import code\ncode.InteractiveInterpreter().runsource("
+        "import code\ncode.InteractiveInterpreter({'__name__': '__main__'}).runsource("
         "open('train.py').read(), 'train.py', 'exec')\n"
     ),
     "spawn": Idiom(
