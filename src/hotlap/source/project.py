@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 
-from hotlap.source.summary import UNKNOWN_DEFAULT, ClassSummary, Summary
+from hotlap.source.summary import UNKNOWN_DEFAULT, ClassSummary, Literal, Summary
 
 _DEEPEST = 6
 
@@ -31,16 +31,19 @@ class Project:
         self._root, self._read = root, read
         self.summaries = dict(summaries)
         self._located: dict[tuple[Path, str], Path | None] = {}
-        self._of: dict[Path, set[Path]] = {}
+        self._of: dict[Path, Component] = {}
         self._link()
 
     def view(self, path: Path) -> "View":
         """The project as one of its files sees it."""
         return View(self, path)
 
-    def component(self, path: Path) -> list[Path]:
+    def component(self, path: Path) -> "Component":
         """The files that a file is connected with by imports, itself included."""
-        return sorted(self._of.get(path, {path}))
+        if path not in self._of:
+            own = {path: self.summaries[path]} if path in self.summaries else {}
+            self._of[path] = Component(own)
+        return self._of[path]
 
     def locate(self, path: Path, dotted: str) -> tuple[Path, str] | None:
         """The file that a dotted name, as used in another file, lies in, and the rest of it."""
@@ -86,7 +89,8 @@ class Project:
                 fresh = neighbours[waiting.pop()] - group
                 group |= fresh
                 waiting += fresh
-            self._of.update(dict.fromkeys(group, group))
+            told = {path: self.summaries[path] for path in sorted(group)}
+            self._of.update(dict.fromkeys(group, Component(told)))
 
     def _file(self, path: Path, module: str) -> Path | None:
         key = (path.parent, module)
@@ -112,6 +116,43 @@ class Project:
         return None
 
 
+class Component:
+    """What the files that import one another tell together; each part made when first asked for."""
+
+    def __init__(self, summaries: Mapping[Path, Summary]) -> None:
+        self._summaries = summaries
+
+    @property
+    def files(self) -> int:
+        """How many files there are."""
+        return len(self._summaries)
+
+    @cached_property
+    def digest(self) -> str:
+        """Stands for all that the files tell."""
+        told = [(str(path), one.to_dict()) for path, one in sorted(self._summaries.items())]
+        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+
+    @cached_property
+    def traits(self) -> frozenset[str]:
+        """What any of the files mentions."""
+        return frozenset(trait for one in self._summaries.values() for trait in one.traits)
+
+    @cached_property
+    def guarded(self) -> frozenset[str]:
+        """The functions that any of the files calls with gradients switched off."""
+        return frozenset(name for one in self._summaries.values() for name in one.guarded)
+
+    @cached_property
+    def options(self) -> dict[str, list[Literal]]:
+        """The defaults of each option, of all files."""
+        found: dict[str, list[Literal]] = {}
+        for one in self._summaries.values():
+            for name, values in one.options.items():
+                found.setdefault(name, []).extend(values)
+        return found
+
+
 class View:
     """What a file of a project may ask about the others."""
 
@@ -123,45 +164,40 @@ class View:
         """The summary of the file itself."""
         return self._project.summaries.get(self.path, Summary())
 
-    @cached_property
-    def _summaries(self) -> list[Summary]:
-        found = self._project.component(self.path)
-        return [self._project.summaries[path] for path in found if path in self._project.summaries]
-
-    @cached_property
+    @property
     def digest(self) -> str:
         """Stands for all that the view can tell; the same for the same component."""
-        paths = self._project.component(self.path)
-        told = [(str(path), self._project.summaries[path].to_dict()) for path in paths
-                if path in self._project.summaries]  # fmt: skip
-        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+        return self._component.digest
 
     @property
     def alone(self) -> bool:
         """Whether no other file of the project is connected with this one."""
-        return len(self._summaries) < 2
+        return self._component.files <= 1
 
     def has(self, trait: str) -> bool:
         """Whether a file of the component mentions something (`summary.traits`)."""
-        return any(trait in summary.traits for summary in self._summaries)
+        return trait in self._component.traits
 
     def guarded(self, function: str) -> bool:
         """Whether a file of the component calls a function of this name without gradients."""
-        return any(function in summary.guarded for summary in self._summaries)
+        return function in self._component.guarded
 
     def option(self, name: str) -> object:
         """The default of an option or of a configuration's field, or UNKNOWN.
 
         Where files disagree, the one that stands in this file counts.
         """
-        for summaries in ([self.own], self._summaries):
-            values = [value for one in summaries for value in one.options.get(name, [])]
+        for options in (self.own.options, self._component.options):
+            values = options.get(name, [])
             if values:
-                same = all(
-                    value == values[0] and type(value) is type(values[0]) for value in values
-                )
-                return values[0] if same and values[0] != UNKNOWN_DEFAULT else UNKNOWN
+                known = values[0] != UNKNOWN_DEFAULT
+                same = len({(type(value), value) for value in values}) == 1
+                return values[0] if known and same else UNKNOWN
         return UNKNOWN
+
+    @cached_property
+    def _component(self) -> Component:
+        return self._project.component(self.path)
 
     def constant(self, dotted: str) -> object:
         """The value of a constant of another module, or UNKNOWN."""
