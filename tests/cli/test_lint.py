@@ -110,7 +110,7 @@ def test_json(run):
     assert (
         found[0] | {"path": "slow.py", "line": 5, "column": 14, "id": "loader_rebuilt"} == found[0]
     )
-    assert found[0]["technique"] == "persistent_workers"
+    assert found[0]["technique"] == "loader_reuse"
 
 
 def test_sarif(run):

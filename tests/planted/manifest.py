@@ -109,7 +109,11 @@ PLANTED = [
         within=1,
     ),
     Planted(
-        "workers_respawned", "workers_respawned.py", "data", ids=("persistent_workers",), within=1
+        "workers_respawned",
+        "workers_respawned.py",
+        "data",
+        ids=("persistent_workers", "loader_reuse"),
+        within=1,
     ),
     Planted("clean", "clean.py", None),
     Planted("loop_clean", "loop_clean.py", None),

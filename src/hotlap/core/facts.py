@@ -42,7 +42,7 @@ FACTS: Mapping[str, str] = MappingProxyType(
         "fragmented": "much more CUDA memory is reserved than allocated at the peak",
         "h2d_blocking": "host-to-device copies wait for the device",
         "in_memory": "the samples are tensors or arrays in RAM",
-        "loader_not_persistent": "a loader with workers starts them anew each epoch",
+        "loader_not_persistent": "a loader that serves all epochs starts its workers anew in each",
         "loader_pinned": "a loader pins its batches",
         "loader_serial": "a loader has no workers",
         "loader_workers": "a loader has workers",
@@ -57,6 +57,7 @@ FACTS: Mapping[str, str] = MappingProxyType(
         "several_ranks": "several ranks train together",
         "sync_calls": "the step calls what waits for the device",
         "tensor_from_numpy": "torch.tensor copies NumPy arrays",
+        "workers_restarted": "workers start anew each epoch: with the same loader, or a new one",
         "zero_grad_false": "zero_grad is called with set_to_none=False",
     }
 )

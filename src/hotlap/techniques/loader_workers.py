@@ -81,5 +81,6 @@ technique = Technique(
         ("loader_serial", False),
         ("loader_workers", True),
         ("loader_not_persistent", True),
+        ("workers_restarted", True),
     ),
 )

@@ -26,6 +26,7 @@ technique = Technique(
     ),
     claims=(Claim("named without a figure", "A2: 'six techniques' article"),),
     needs=(Need("loader_not_persistent", "no loader starts its workers anew at each epoch"),),
+    conflicts=("loader_reuse",),
     joins=("loader_workers",),
     moves=(
         Keyword(
@@ -51,13 +52,6 @@ technique = Technique(
             hint=True,
             phases=("data", "loader", "evaluation_data"),
         ),
-        Pattern(
-            id="loader_rebuilt",
-            says="the loader, and so its workers, is made anew at every epoch",
-            remedy="make the loader once, before the loop over epochs",
-            check="hotlap.source.checks.loading:loader_rebuilt",
-            phases=("data", "loader"),
-        ),
     ),
     examples=(
         Example(
@@ -81,5 +75,5 @@ technique = Technique(
     ),
     layout_sensitive=True,
     whole_epochs=True,
-    grants=(("loader_not_persistent", False),),
+    grants=(("loader_not_persistent", False), ("workers_restarted", False)),
 )

@@ -37,13 +37,17 @@ class Loaders:
     def __init__(self) -> None:
         self._known: dict[int, Known] = {}
         self._used: dict[Kind, None] = {}
+        self._made: set[tuple[Kind, int]] = set()
+        self._rebuilt: set[Kind] = set()
 
     def note(self, loader: Any, place: str) -> None:
         """A loader has been made here."""
         key = id(loader)
-        self._known[key] = Known(
-            _kind(loader, place), weakref.ref(loader, lambda _: self._known.pop(key, None))
-        )
+        kind = _kind(loader, place)
+        self._known[key] = Known(kind, weakref.ref(loader, lambda _: self._known.pop(key, None)))
+        if (kind, id(loader.dataset)) in self._made:
+            self._rebuilt.add(kind)
+        self._made.add((kind, id(loader.dataset)))
 
     def known(self, loader: Any) -> Known:
         """What is known of a loader; one that nobody saw made (unpickled) is noted first."""
@@ -63,11 +67,15 @@ class Loaders:
     def facts(self) -> dict[str, Any]:
         """What the techniques' `needs` ask for; `loaders` counts kinds."""
         kinds = self.kinds
+        rebuilt = any(kind.workers and kind in self._rebuilt for kind in kinds)
+        serving = [kind for kind in kinds if kind.workers and kind not in self._rebuilt]
+        not_persistent = not all(kind.persistent for kind in serving)
         return {
             "loaders": len(kinds),
             "loader_serial": any(not kind.workers for kind in kinds),
             "loader_workers": max((kind.workers for kind in kinds), default=0),
-            "loader_not_persistent": any(k.workers and not k.persistent for k in kinds),
+            "loader_not_persistent": not_persistent,
+            "workers_restarted": rebuilt or not_persistent,
             "map_style": any(kind.map_style for kind in kinds),
             "in_memory": bool(kinds) and all(kind.in_memory for kind in kinds),
             "loader_pinned": any(kind.pinned for kind in kinds),
