@@ -240,3 +240,24 @@ def test_a_body_left_before_its_step_saves_nothing(tmp_path: Path) -> None:
         for _ in engine.steps(loader):
             break
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("accumulate", "prefetch"), [(1, 0), (5, 0), (4, 0), (2, 2)])
+def test_every_checkpoint_that_was_due_is_resumed(
+    accumulate: int, prefetch: int, tmp_path: Path
+) -> None:
+    """The last group is read ahead, and the loader at its end, when a save is made before it."""
+    fields: dict[str, Any] = {"accumulate": accumulate, "prefetch": prefetch, "seed": 3}
+    every = EngineConfig(**fields, folder=str(tmp_path / "all"), save_every=1, keep=100)
+    whole = run(every, workers=0)
+    files = sorted((tmp_path / "all").glob("step-*.pt"))
+    assert len(files) == 3 * math.ceil(6 / accumulate)
+    for file in files[:-1]:
+        folder = tmp_path / file.stem
+        folder.mkdir()
+        file.rename(folder / file.name)
+        engine, loader = made(EngineConfig(**fields, folder=str(folder)), workers=0)
+        with engine:
+            assert engine.resume()
+            count = engine.count
+            assert list(losses(engine, loader)) == [loss for loss in whole if loss[0] >= count]

@@ -148,6 +148,8 @@ class Engine:
                 yield batch
                 if share.last:
                     self._through(feed, share.of)
+                    if feed.goes_on:  # before the next batch draws random numbers
+                        self._save_if_due()
         except GeneratorExit:
             if self._feed is feed and self.count > before:
                 self._through(feed, self._share.of)

@@ -55,6 +55,13 @@ class Feed:
                 return self.taken >= len(self.loader)  # type: ignore[arg-type]
         return self.over and self.taken == self._read
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether a length says that the pass has further batches."""
+        with suppress(TypeError, NotImplementedError):
+            return self.taken < len(self.loader)  # type: ignore[arg-type]
+        return False
+
     def next(self) -> State | None:
         """What a Feed over the next pass is given in another process, if it has to know."""
         loader, kept = self._loader_state(), self._random.kept()
@@ -81,7 +88,7 @@ class Feed:
             self._random.restore_kept(position.get("kept", []))
             self._begin = self._random.state()
             yield from self._counted(iter(self.loader))
-        elif position["over"]:  # saved behind the pass: nothing of it is left
+        elif _nothing_left(position):  # saved behind the pass
             self._restore(position)
         elif self._ours is not None and position["loader"]:
             yield from self._onwards(self._ours, position)
@@ -116,6 +123,8 @@ class Feed:
                 f"the loader had given {position['read']} batches when the state was saved, and "
                 f"gives only {self._read} now: resume with the same data"
             )
+        if position["over"]:  # the end of the reader had been met when the state was taken
+            deque(reader, maxlen=0)
         self._random.restore(position["now"])
         yield from waiting
         yield from self._counted(reader)
@@ -132,13 +141,18 @@ class Feed:
             yield batch
 
 
+def _nothing_left(position: State) -> bool:
+    """Whether the pass is over: all that was read was taken, not only read ahead."""
+    return bool(position["over"]) and position["taken"] == position["read"]
+
+
 def elsewhere(position: State | None) -> State | None:
     """A position of one rank as it holds for a world of another size: without random numbers."""
     if position is None:
         return None
     if "begins" in position:
         return {"begins": position["begins"]} if position["begins"] else None
-    fresh = not position["taken"] and not position["over"] and not position["loader"]
+    fresh = not (position["taken"] or _nothing_left(position) or position["loader"])
     return None if fresh else {**position, "begin": {}, "now": None}
 
 
