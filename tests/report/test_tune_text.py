@@ -149,7 +149,10 @@ def test_json_holds_only_json() -> None:
 
 
 def test_the_html_report_is_whole_and_escapes_what_programs_say() -> None:
-    html = tune_html.render(result(), Recipe())
+    found = result()
+    found.isolation = "landlock"
+    html = tune_html.render(found, Recipe())
+    assert "isolation: landlock" in html
     assert html.rstrip().endswith("</html>")
     assert "boom &lt;b&gt;" in html
     assert "1.50x" in html

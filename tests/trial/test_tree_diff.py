@@ -37,6 +37,22 @@ def test_same_size_and_time_but_other_content(tree: Path) -> None:
     assert changed(before, tree_hash(tree)) == ("a/x",)
 
 
+def test_metadata_alone_is_a_change(tree: Path) -> None:
+    before = tree_hash(tree)
+    (tree / "a").chmod(0o700)
+    (tree / "a" / "x").chmod(0o600)
+    assert changed(before, tree_hash(tree)) == ("a", "a/x")
+
+
+def test_an_attribute_alone_is_a_change(tree: Path) -> None:
+    before = tree_hash(tree)
+    try:
+        os.setxattr(tree / "a" / "x", "user.mark", b"1")
+    except OSError:
+        pytest.skip("no attributes on this file system")
+    assert changed(before, tree_hash(tree)) == ("a/x",)
+
+
 def test_a_cut_look_says_so_and_judges_what_it_saw(tree: Path) -> None:
     before = tree_hash(tree, most=2)
     assert before.cut

@@ -64,7 +64,7 @@ def isolated(ctx: click.Context, *, quiet: bool) -> Isolated:
     found = isolation(folder() / "scratch")
     if not quiet:
         click.echo(found.line(), err=True)
-    watched = found.tier in (Tier.GUARD, Tier.OFF)
+    watched = found.tier is not Tier.OVERLAY  # Landlock does not know modes, times, attributes
     seen = Isolated(found, tree_hash(Path.cwd(), [str(FOLDER)]) if watched else None, quiet)
     ctx.call_on_close(seen.name_changes)
     return seen

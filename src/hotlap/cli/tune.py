@@ -106,6 +106,7 @@ def tune(ctx: click.Context, /, as_json: bool, quiet: bool, verbose: bool, recip
     began = time.time()
     with live.showing():
         result = search(config, machine, live)
+    result.isolation = str(kept.isolation.tier)
     result.advice = advice(result.profile, result, Path.cwd())
     written = write_recipe(result, recipe, machine)
     tune_html.write(here / "report.html", result, recipe_of(result, machine))

@@ -48,6 +48,7 @@ class Measured:
     torch: str = ""
     machine: str = ""
     fingerprint: str = ""
+    isolation: str = ""
     script: str = ""
     script_hash: str = ""
 

@@ -130,7 +130,7 @@ def look(setting: Setting, ask: Ask, follow: Follow) -> RangeTestRun:
 def _run(setting: Setting, ask: Ask, follow: Follow) -> tuple[_Run, str]:
     rates = ask.rates()
     options = {"rates": rates, "optimizer": ask.optimizer}
-    run = _Run(rates, follow, Reach(ask.patience, setting.output))
+    run = _Run(rates, follow, Reach(ask.patience, setting.output, setting.scratch))
     setting = replace(setting, mode=Mode.LR, options=options)
     try:
         code = run_foreground(setting, run.see)

@@ -73,7 +73,7 @@ def look(setting: Setting, bounds: Bounds, told: OnSteps | None = None) -> Look:
         KeyboardInterrupt: the program was interrupted before that.
     """
     payloads: list[dict[str, Any]] = []
-    reach = Reach(bounds.patience, setting.output)
+    reach = Reach(bounds.patience, setting.output, setting.scratch)
 
     def see(message: Message | None) -> bool:
         reach.see(message)

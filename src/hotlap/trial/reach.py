@@ -5,6 +5,7 @@ from pathlib import Path
 
 from hotlap.core.errors import HotlapError, NotReachedError, TrialFailedError
 from hotlap.trial.channel import Message
+from hotlap.trial.isolation.refusals import refusal_hint
 from hotlap.trial.last_words import advice, last_words
 
 STEPS = {"step", "block", "profile"}
@@ -13,12 +14,15 @@ STEPS = {"step", "block", "profile"}
 class Reach:
     """Remembers which kinds of messages came, and when to lose patience (seconds).
 
-    `output` is where the program's words are kept, if they are.
+    `output` is where the program's words are kept, if they are; `scratch` takes its trials' writes.
     """
 
-    def __init__(self, patience: float, output: Path | None = None) -> None:
+    def __init__(
+        self, patience: float, output: Path | None = None, scratch: Path | None = None
+    ) -> None:
         self.patience = patience
         self._output = output
+        self._scratch = scratch
         self._seen: set[str] = set()
         self._deadline = time.monotonic() + patience
 
@@ -40,7 +44,8 @@ class Reach:
         """Why a program that has ended gave nothing to time."""
         if code:
             words = last_words(self._output) or f"it ended with exit code {code}"
-            return TrialFailedError(words, advice(self._output) or self._where())
+            hint = refusal_hint(self._output, self._scratch) or advice(self._output)
+            return TrialFailedError(words, hint or self._where())
         return self.not_reached("before the program ended")
 
     def _where(self) -> str:

@@ -16,9 +16,10 @@ _MOST = 100_000
 class Look(NamedTuple):
     """One entry: what changes when somebody writes to it."""
 
-    kind: int
+    mode: int
     size: int
     mtime_ns: int
+    ctime_ns: int
     inode: int
     sha256: str | None
 
@@ -48,7 +49,8 @@ def tree_hash(root: str | os.PathLike[str], ignore: Iterable[str] = (), most: in
 def changed(before: Tree, after: Tree) -> tuple[str, ...]:
     """Name the entries that were added, removed or written to, in order of their paths.
 
-    A folder is named when it came or went; that its time changed shows in its entries. Of
+    A folder is named when it came, went or has another mode; that its time changed shows in its
+    entries. The change time of a file shows new modes, owners and attributes. Of
     trees that were cut, only entries that both have seen can be judged.
     """
     paths = before.entries.keys() | after.entries.keys()
@@ -59,9 +61,9 @@ def changed(before: Tree, after: Tree) -> tuple[str, ...]:
 
 def _differs(before: Tree, after: Tree, path: str) -> bool:
     old, new = before.entries.get(path), after.entries.get(path)
-    if old is None or new is None or old.kind != new.kind:
+    if old is None or new is None or old.mode != new.mode:
         return True
-    return not stat.S_ISDIR(old.kind) and old != new
+    return not stat.S_ISDIR(old.mode) and old != new
 
 
 def _below(root: str, prefix: str, ignore: frozenset[str]) -> Iterator[str]:
@@ -85,9 +87,10 @@ def _look(path: str) -> Look | None:
     except OSError:
         return None
     return Look(
-        stat.S_IFMT(entry.st_mode),
+        entry.st_mode,
         entry.st_size,
         entry.st_mtime_ns,
+        entry.st_ctime_ns,
         entry.st_ino,
         _sha(path, entry),
     )

@@ -77,7 +77,7 @@ class Trial:
 
     def __init__(self, setting: Setting, patience: float = PATIENCE) -> None:
         self.setting = setting
-        self._reach = Reach(patience, setting.output)
+        self._reach = Reach(patience, setting.output, setting.scratch)
         self._ranks = Ranks()
         self.held: dict[str, list[str]] = {}
         self.inert: dict[str, str] = {}

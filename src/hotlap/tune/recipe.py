@@ -51,6 +51,7 @@ def _measured(result: TuneResult, machine: Machine) -> Measured:
         torch=torch_version(),
         machine=machine.summary(),
         fingerprint=machine.fingerprint,
+        isolation=result.isolation,
         script=script,
         script_hash=script_hash,
     )

@@ -97,7 +97,7 @@ class TuneResult:
 
     `profile` is the probe's payload. `needed`: the budget (seconds) that would settle every open
     row, 0 where there is none. `failed`: what ended the final race, if something did.
-    `load`: CPU cores that other programs used on average.
+    `load`: CPU cores that other programs used on average. `isolation`: the trials' tier.
     """
 
     command: tuple[str, ...]
@@ -114,6 +114,7 @@ class TuneResult:
     seconds: float = 0.0
     needed: float = 0.0
     load: float = 0.0
+    isolation: str = ""
     notes: list[str] = field(default_factory=list)
     advice: list[Advice] = field(default_factory=list)
     chosen: dict[str, dict[str, Any]] = field(default_factory=dict)

@@ -5,7 +5,8 @@ what it reads is looked for there first. All state is on disk, so that all proce
 trial see the same. Only the standard library is used here.
 
 Not covered: programs that are not Python, native code that opens paths itself and is not in
-`native_table`, and `_io` or `posix` called directly. The witness names what these change.
+`native_table`, and `_io` or `posix` called directly. Landlock refuses these writes; without it
+the parent names the changed files (`trial.tree_diff`).
 """
 
 import os
@@ -14,14 +15,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from types import TracebackType
 
-from hotlap.seam.guard.audit import slipped, witnessing
 from hotlap.seam.guard.natives import natives
 from hotlap.seam.guard.overlay import Overlay
 from hotlap.seam.guard.patches import patched
 from hotlap.seam.guard.roots import Roots, default_keep, first_folder
 from hotlap.seam.guard.trackers import tracker_environment
 
-__all__ = ["Guard", "default_keep", "install", "slipped", "tracker_environment"]
+__all__ = ["Guard", "default_keep", "install", "tracker_environment"]
 
 
 class Guard:
@@ -66,7 +66,6 @@ def install(
     roots = Roots(kept, covered)
     overlay = Overlay(folder, roots)
     with ExitStack() as undo:
-        undo.enter_context(witnessing(folder, roots))
         undo.enter_context(patched(overlay))
         undo.enter_context(natives(overlay))
         undo.enter_context(_no_bytecode())

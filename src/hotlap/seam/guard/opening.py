@@ -6,7 +6,6 @@ import posix
 import stat
 from typing import Any
 
-from hotlap.seam.guard.audit import expected
 from hotlap.seam.guard.copying import copy_up, grow
 from hotlap.seam.guard.errors import naming
 from hotlap.seam.guard.face import Face
@@ -43,8 +42,7 @@ class Files(Face):
         if plain or opener is not None or isinstance(file, int):
             return _io.open(file, mode, buffering, encoding, errors, newline, closefd, opener)
         opener = self._opener
-        with expected():
-            return _io.open(file, mode, buffering, encoding, errors, newline, closefd, opener)
+        return _io.open(file, mode, buffering, encoding, errors, newline, closefd, opener)
 
     def _opener(self, path: Any, flags: int) -> int:
         with naming(path):

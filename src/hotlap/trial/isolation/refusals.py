@@ -1,0 +1,58 @@
+"""What helps a program that failed because its isolation refused a write."""
+
+import re
+from pathlib import Path
+
+from hotlap.core.spec import Tier
+from hotlap.trial.isolation.tiers import Isolation, isolation
+
+_TAIL = 20_000
+_REFUSED = re.compile(r"Permission denied|Errno 13\b|os error 13\b")
+_DISK_FULL = re.compile(r"No space left on device|Errno 28\b|os error 28\b")
+_PATHS = (
+    re.compile(r"Permission denied: ['\"]([^'\"\n]+)['\"]"),  # Python
+    re.compile(r"os error 13\) at path \"([^\"\n]+)\""),  # Rust's tempfile
+    re.compile(
+        r"cannot [a-z ]+['\"\u2018]([^'\"\u2019\n]+)['\"\u2019]: Permission denied"
+        # Programs in C, as those of coreutils:
+    ),
+    re.compile(r"cannot create ([^:'\u2018\n]+): Permission denied"),  # dash
+    re.compile(r"line \d+: ([^:\n]+): Permission denied"),  # bash
+)
+
+
+def refusal_hint(output: Path | None, scratch: Path | None) -> str:
+    """Name the path of a refused write, and the option that allows it; empty if there was none.
+
+    Args:
+        output: what the trial printed.
+        scratch: the folder that takes trials' writes; its isolation decides what is said.
+
+    """
+    if output is None or scratch is None or not output.exists():
+        return ""
+    written = output.read_text(errors="replace")[-_TAIL:]
+    how = isolation(scratch)
+    if how.tier is Tier.LANDLOCK and _REFUSED.search(written):
+        return _refused(written)
+    if how.tier is not Tier.OFF and _DISK_FULL.search(written):
+        return _disk_full(how, scratch)
+    return ""
+
+
+def _refused(written: str) -> str:
+    found = [(m.start(), m[1]) for pattern in _PATHS for m in pattern.finditer(written)]
+    if not found:
+        return "Landlock may have refused a write: allow its folder with --writable DIR"
+    path = Path(max(found)[1]).absolute()
+    folder = next(parent for parent in path.parents if parent.is_dir())
+    return f"Landlock refused a write to {path}; --writable {folder} lets trials write there"
+
+
+def _disk_full(how: Isolation, scratch: Path) -> str:
+    if how.layers_in_temp:
+        return "the trial's layer lies in the temporary folder; set TMPDIR to a larger disk"
+    return (
+        f"the trial's writes lie in {scratch}; free space there, or replace {scratch.parent.name} "
+        "by a link to a folder on a larger disk"
+    )
