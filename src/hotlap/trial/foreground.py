@@ -5,16 +5,15 @@ import queue
 import shutil
 import signal
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
-from pathlib import Path
 from typing import Any
 
 import psutil
 
 from hotlap.trial.channel import Channel, Message
+from hotlap.trial.isolation.folders import temporary_folder
 from hotlap.trial.launch import Launched, Setting
 from hotlap.trial.supervised import Supervised
 
@@ -31,7 +30,7 @@ def run_foreground(setting: Setting, on_message: OnMessage) -> int:
     `on_message` sees each message of the command's processes, and None a few times a second; once
     it returns True, or raises, the command is ended. 0 is returned then.
     """
-    folder = Path(tempfile.mkdtemp(prefix="hotlap-"))
+    folder = temporary_folder("hotlap-", *([setting.scratch] if setting.scratch else []))
     channel = Channel(folder)
     try:
         launched = Launched(setting, channel.address, folder)

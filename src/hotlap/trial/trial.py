@@ -4,9 +4,7 @@ import contextlib
 import queue
 import shutil
 import signal
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import psutil
@@ -14,6 +12,7 @@ import psutil
 from hotlap.core.errors import HotlapError
 from hotlap.trial.channel import Channel, Message
 from hotlap.trial.data_parity import DataUse
+from hotlap.trial.isolation.folders import temporary_folder
 from hotlap.trial.launch import Launched, Setting
 from hotlap.trial.ranks import Ranks
 from hotlap.trial.reach import Reach
@@ -86,7 +85,7 @@ class Trial:
         self._metrics: list[tuple[str, float, float]] = []
         self._waiting: list[Message] = []
         self._cpu = 0.0
-        self.folder = Path(tempfile.mkdtemp(prefix="hotlap-"))
+        self.folder = temporary_folder("hotlap-", *([setting.scratch] if setting.scratch else []))
         self.channel = Channel(self.folder)
         self.launched = Launched(setting, self.channel.address, self.folder)
 

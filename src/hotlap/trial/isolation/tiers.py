@@ -5,7 +5,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from hotlap.core.errors import UsageError
 from hotlap.core.spec import Tier
 from hotlap.seam.guard.roots import default_keep
 from hotlap.trial.isolation import landlock, namespace
+from hotlap.trial.isolation.folders import temporary_folder
 from hotlap.trial.isolation.layout import Layout, Planner, below, is_empty, mounts, subdirectories
 from hotlap.trial.isolation.removal import remove_tree
 
@@ -150,7 +150,7 @@ def _overlay(scratch: Path, writable: tuple[str, ...], reasons: list[str]) -> Is
 
 def _refusal(tried: Isolation, scratch: Path) -> str:
     """Why an overlay is not possible; empty if it is."""
-    folder = Path(tempfile.mkdtemp(prefix="hotlap-probe-"))
+    folder = temporary_folder("hotlap-probe-", scratch)
     own = scratch / folder.name
     try:
         layout = tried.layout(own, folder)

@@ -1,0 +1,75 @@
+"""Temporary folders that are removed however hotlap ends, also while a trial is being started.
+
+A trial's own cleaner starts with its supervisor. Before that, and while a tier is tried, a SIGKILL
+for hotlap's process group would leave the folders: one process in a session of its own, run as
+`folders.py`, reads their paths from a pipe and removes what is left once hotlap is gone.
+"""
+
+import contextlib
+import functools
+import os
+import secrets
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).parents[3])] if __name__ == "__main__" else []
+from hotlap.trial.isolation.removal import remove_tree  # noqa: E402
+
+_PATIENCE_SECONDS = 15.0
+_PAUSE_SECONDS = 0.05
+
+
+def temporary_folder(prefix: str, *beside: Path) -> Path:
+    """Make a folder of this user's alone, its path known to the remover before it exists.
+
+    Args:
+        prefix: how its name begins.
+        beside: folders in which directories of the same name are the trial's as well.
+
+    """
+    folder = Path(tempfile.gettempdir()) / f"{prefix}{secrets.token_hex(6)}"
+    for path in (folder, *(place.absolute() / folder.name for place in beside)):
+        with contextlib.suppress(OSError):  # the remover was killed: hotlap works without it
+            os.write(_remover(), os.fsencode(path) + b"\0")
+    folder.mkdir(mode=0o700)
+    return folder
+
+
+@functools.cache
+def _remover() -> int:
+    """Start it; return the pipe that ends with this process."""
+    read, write = os.pipe()
+    null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    actions = [(os.POSIX_SPAWN_DUP2, *pair) for pair in ((read, 0), (null, 1), (null, 2))]
+    command = [sys.executable, "-E", __file__]
+    os.posix_spawn(sys.executable, command, os.environ, file_actions=actions, setsid=True)
+    os.close(read)
+    os.close(null)
+    return write
+
+
+def remove_left(paths: list[Path]) -> None:
+    """Remove those that exist once no process uses them; a supervisor may still be at work."""
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    for path in paths:
+        while os.path.lexists(path) and _in_use(path.name) and time.monotonic() < deadline:
+            time.sleep(_PAUSE_SECONDS)
+        if os.path.lexists(path):
+            remove_tree(path)
+
+
+def _in_use(name: str) -> bool:
+    mark = os.fsencode(name)
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        for source in ("cmdline", "environ"):
+            with contextlib.suppress(OSError):
+                if mark in Path(f"/proc/{pid}/{source}").read_bytes():
+                    return True
+    return False
+
+
+if __name__ == "__main__":
+    known = b"".join(iter(lambda: os.read(0, 65536), b""))
+    remove_left([Path(os.fsdecode(path)) for path in known.split(b"\0")[:-1]])
