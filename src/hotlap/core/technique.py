@@ -91,6 +91,7 @@ class Technique:
     process draws the random numbers. `whole_epochs`: its gain begins after the first epoch.
     `on_request`: raced only when the user asks. `load_dependent`: its gain under background load
     may be a loss without, so that a race under load does not put it into a recipe.
+    `inference`: it also applies to programs that do not train.
     `saves_memory`: switched on when memory runs out. `patterns`: where source shows that it is
     missing.
     """
@@ -115,6 +116,7 @@ class Technique:
     on_request: bool = False
     saves_memory: bool = False
     load_dependent: bool = False
+    inference: bool = False
     grants: tuple[tuple[str, object], ...] = ()
     id: str = ""
 
@@ -138,4 +140,6 @@ class Technique:
 
     def missing(self, facts: dict[str, object]) -> str:
         """Why it does not apply to a script with these facts; empty when it does."""
+        if facts.get("inference") and not self.inference:
+            return "it only concerns training"
         return next((need.reason for need in self.needs if not need.holds(facts)), "")

@@ -20,6 +20,17 @@ class Advice:
 
 ADVICE = (
     Advice(
+        "kv_cache",
+        Symptom(
+            ("forward",),
+            "each new token computes the whole text again; keep the keys and values of earlier "
+            "tokens (use_cache=True, or a cache in the attention layers)",
+            "model",
+            0.5,
+        ),
+        (Need("decodes_uncached", "no text is generated without a cache"),),
+    ),
+    Advice(
         "float64_compute",
         Symptom(
             ("copy", "forward", "backward", "optimizer"),

@@ -100,7 +100,15 @@ def _spots(known: Profile, seen: list[Spot]) -> list[Costed]:
     found += [
         past.cost(spot) for spot in seen if (spot.path, spot.line, spot.technique) not in have
     ]
+    if known.facts.get("inference"):
+        found = [one for one in found if _for_inference(one.spot.technique)]
     return found if known.device == "cuda" else [*_without_device(found)]
+
+
+def _for_inference(name: str) -> bool:
+    """Whether what source shows concerns a program that does not train."""
+    record = techniques().get(name)
+    return record is None or record.inference
 
 
 def _without_device(found: Iterable[Costed]) -> Iterator[Costed]:
@@ -157,6 +165,8 @@ def _bare(
         notes=_notes(payload["notes"]),
         cpu=payload["cpu"],
         partial=run.partial,
+        latency={name: step[name] for name in ("p50", "p95") if name in step},
+        calls=payload.get("calls") or {},
         folder=str(run.folder),
         command=run.command,
         files=touched(payload, run.began),

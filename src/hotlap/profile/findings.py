@@ -46,6 +46,7 @@ PARTS = {
     "data": "waiting for data",
     "copy": "copying and converting tensors",
     "compute": "forward and backward",
+    "forward": "the forward pass",
     "float64": "copying to and computing in float64",
     "optimizer": "the optimizer",
     "evaluation": "evaluation",
@@ -89,7 +90,7 @@ def proposed(seen: Seen) -> list[Finding]:
         [
             (record.id, record.symptom, 0.0)
             for record in techniques().values()
-            if record.symptom and _hold(record.needs, seen) and not record.on_request
+            if record.symptom and not record.missing(dict(seen.facts)) and not record.on_request
         ],
         seen,
     )
@@ -212,6 +213,8 @@ def _line_share(place: str, phases: Iterable[str], seen: Seen) -> float:
 
 def _finding(part: str, remedies: list[Remedy], seen: Seen, *, problem: bool) -> Finding:
     remedies.sort(key=lambda remedy: remedy.expected, reverse=True)
+    if part == "compute" and seen.facts.get("inference"):
+        part = "forward"
     several = {"compute": ("forward", "backward"), "float64": remedies[0].phases}
     phases = several.get(part, (part,))
     share = seen.share(phases)
@@ -232,6 +235,6 @@ def _where(part: str, remedies: list[Remedy], line: Line | None, seen: Seen) -> 
     place = next((remedy.place for remedy in remedies if remedy.place), "")
     if line is not None and (part in {"data", "rest"} or not place):
         return line.place, line.text
-    if part == "compute":
+    if part in {"compute", "forward"}:
         place = seen.places.get("model", place)
     return place, ""  # the line itself is read once all findings are there

@@ -9,7 +9,7 @@ from hotlap.core.spec import Mode
 from hotlap.trial.channel import Message
 from hotlap.trial.foreground import run_foreground
 from hotlap.trial.launch import Setting
-from hotlap.trial.reach import Reach
+from hotlap.trial.reach import OtherStepsError, Reach
 
 INTERRUPTED = (-signal.SIGINT, 128 + signal.SIGINT)
 
@@ -72,6 +72,13 @@ def look(setting: Setting, bounds: Bounds, told: OnSteps | None = None) -> Look:
         TrialFailedError: the probe could not start, or the program failed before its first step.
         KeyboardInterrupt: the program was interrupted before that.
     """
+    try:
+        return _look(setting, bounds, bounds.options(), told)
+    except OtherStepsError as other:  # what a step is is known now
+        return _look(setting, bounds, {**bounds.options(), "inference": other.inference}, told)
+
+
+def _look(setting: Setting, bounds: Bounds, options: dict[str, Any], told: OnSteps | None) -> Look:
     payloads: list[dict[str, Any]] = []
     reach = Reach(bounds.patience, setting.output, setting.scratch)
 
@@ -84,7 +91,7 @@ def look(setting: Setting, bounds: Bounds, told: OnSteps | None = None) -> Look:
             return bool(bounds.steps) and message.fields["ended"] == "steps"
         return False
 
-    setting = replace(setting, mode=Mode.PROFILE, options=bounds.options())
+    setting = replace(setting, mode=Mode.PROFILE, options=options)
     code = run_foreground(setting, see)
     if not payloads and code in INTERRUPTED:
         raise KeyboardInterrupt

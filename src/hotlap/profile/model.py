@@ -156,6 +156,8 @@ class Profile:
     """Everything a profile tells. Times in seconds a step, memory in bytes.
 
     `detailed` counts the steps whose phases were taken; the others were only clocked.
+    `latency` holds the median and the 95th percentile of a step. `calls`: of a program that
+    generates text, the same of its `prefill` and `decode` calls, and how many there were.
     `partial` says why it holds fewer steps than were asked for. `files` are the source files met,
     by absolute path. `command` is what ran, as typed in a shell.
     """
@@ -184,6 +186,13 @@ class Profile:
     command: str = ""
     files: Mapping[str, Touched] = field(default_factory=dict)
     layers: Mapping[str, Any] = field(default_factory=dict)
+    latency: Mapping[str, float] = field(default_factory=dict)
+    calls: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+
+    @property
+    def inference(self) -> bool:
+        """Whether the program does not train: a step is a call of its model."""
+        return bool(self.facts.get("inference"))
 
     @property
     def problems(self) -> tuple[Finding, ...]:

@@ -62,7 +62,8 @@ def _show_next(out: Console, profile: Profile) -> None:
     )
     if named:
         command = f"hotlap tune --only {','.join(named)} {profile.command or 'CMD'}"
-        out.print("[bold]Next[/]: race them, keep what is proved faster with equal losses:")
+        equal = "outputs" if profile.inference else "losses"
+        out.print(f"[bold]Next[/]: race them, keep what is proved faster with equal {equal}:")
         out.print(Text(f"  {command}", "green"), soft_wrap=True)
     elif profile.problems:
         out.print("`hotlap explain ID` describes a technique; `hotlap lint` shows each place")

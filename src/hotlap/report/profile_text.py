@@ -1,5 +1,7 @@
 """How a profile looks in the terminal."""
 
+from collections.abc import Iterator
+
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -52,6 +54,9 @@ def _show_step(out: Console, profile: Profile) -> None:
         f"[bold]{duration(profile.step)} a step[/] on {profile.device}, over {profile.steps} steps "
         f"(80 % of them {spread}){detail}"
     )
+    if profile.inference:
+        for line in _inference(profile):
+            out.print(line)
     if profile.step_p90 > UNSTEADY * profile.step_p10:
         times = f"{profile.step_p90 / profile.step_p10:.0f}-fold"
         out.print(f"steps vary {times}: {UNSTEADY_SAYS}", style="yellow")
@@ -63,6 +68,16 @@ def _show_step(out: Console, profile: Profile) -> None:
     if rates:
         out.print(", ".join(rates))
     out.print()
+
+
+def _inference(profile: Profile) -> Iterator[str]:
+    """What a step is where nothing trains; its latency; prefill and decode apart."""
+    model = profile.facts.get("model_name") or "the model"
+    latency = ", ".join(f"{name} {duration(each)}" for name, each in profile.latency.items())
+    yield f"the program does not train: a step ends with each call of {model}; latency {latency}"
+    for kind, found in profile.calls.items():
+        times = ", ".join(f"{name} {duration(found[name])}" for name in ("p50", "p95"))
+        yield f"{kind}: {found['calls']:.0f} calls, {times}, {found['tokens']:,.0f} tokens/s"
 
 
 def _few(profile: Profile) -> str:

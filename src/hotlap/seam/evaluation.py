@@ -46,3 +46,32 @@ def _asked_for(inputs: tuple[Any, ...], tensors: Callable[[Any], Iterator[torch.
         elif any(tensor.requires_grad for tensor in tensors(value)):
             return True
     return False
+
+
+@contextmanager
+def inference_mode(context: Context) -> Iterator[None]:
+    """Run models under inference_mode, unless an input asks for its own gradient.
+
+    Their outputs are copied into ordinary tensors, which the program may write to.
+    """
+    tensors, mapped = load("hotlap.data.nested:tensors"), load("hotlap.data.nested:mapped")
+
+    def maker(root: Module, inner: CallModule) -> CallModule | None:
+        if not has_parameters(root):
+            return None
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if torch.is_inference_mode_enabled():
+                context.inert("inference mode is already on")
+                return inner(*args, **kwargs)
+            if _asked_for((*args, *kwargs.values()), tensors):
+                return inner(*args, **kwargs)
+            context.held(type(root).__name__)
+            with torch.inference_mode():
+                outputs = inner(*args, **kwargs)
+            return mapped(outputs, torch.clone)
+
+        return call
+
+    context.seams.roots.add(Order.GRAD_MODE, maker, context.failed)
+    yield

@@ -13,9 +13,12 @@ import hotlap
 from hotlap.core.spec import Mode
 from hotlap.seam.data_audit import DataAudit
 from hotlap.seam.gate import Gate
+from hotlap.seam.inference import InferenceSteps
 from hotlap.seam.losses import Losses
+from hotlap.seam.outputs import Outputs
 from hotlap.seam.patch import replaced
 from hotlap.seam.perturb import perturbing
+from hotlap.seam.roots import Maker, has_parameters
 from hotlap.seam.steps import Cycle, bare_step_hooks, manual_steps, step_hooks
 from hotlap.seam.wire import Wire
 
@@ -75,11 +78,12 @@ def _run(session: "Session") -> Iterator[None]:
 def _race(session: "Session") -> Iterator[None]:
     """Blocks, losses, and the marks of special steps."""
     cycle, losses, audit = Cycle(), Losses(), DataAudit(session.wire)
+    outputs, inference = Outputs(), InferenceSteps(session)
     perturb = perturbing(session)
     gate = Gate(
         session.wire,
         session.spec.options.get("first", 1),
-        lambda: {"losses": losses.take(), **session.standing()},
+        lambda: {"losses": losses.take(), "outputs": outputs.take(), **session.standing()},
     )
 
     def after(optimizer: Optimizer) -> None:
@@ -90,30 +94,27 @@ def _race(session: "Session") -> Iterator[None]:
             audit.flush()
             gate.step()
 
-    def epoch(original: Any) -> Any:
-        @wraps(original)
-        def begin(loader: Any) -> Any:
-            session.roots.look()
-            gate.epoch(_batches(loader))
-            return original(loader)
+    def answered(root: torch.nn.Module, args: Any, kwargs: Any, result: Any) -> None:
+        if cycle.turn(root):
+            outputs.record(args, kwargs, result)
+            session.roots.step()
+            audit.flush()
+            gate.step()
 
-        return begin
+    def epoch(loader: Any) -> None:
+        session.roots.look()
+        gate.epoch(_batches(loader))
 
-    def evaluation(root: torch.nn.Module, inner: Any) -> Any:
-        def call(*args: Any, **kwargs: Any) -> Any:
-            if not root.training or not torch.is_grad_enabled():
-                gate.mark("eval")
-            return inner(*args, **kwargs)
-
-        return call
-
-    session.roots.add(OUTERMOST, evaluation)
+    root_call = _root_calls(inference, answered, lambda: gate.mark("eval"))
+    session.roots.add(OUTERMOST, root_call)
+    session.at_exit.append(inference.ends)
     with (
         hotlap.listening(partial(_send_metric, session.wire, gate)),
         losses.recording(lambda: session.wire.send("backward")),
         audit.watching(),
+        inference.watching(),
         step_hooks(None, after),
-        replaced(DataLoader, "__iter__", epoch),
+        replaced(DataLoader, "__iter__", lambda original: _epochs(original, epoch)),
         _telling(Optimizer, "__init__", after=session.roots.expect),
         _telling(torch, "save", before=lambda: gate.mark("save")),
     ):
@@ -122,6 +123,38 @@ def _race(session: "Session") -> Iterator[None]:
 
 def _send_metric(wire: Wire, gate: Gate, name: str, value: float) -> None:
     wire.send("metric", name=name, value=value, seconds=gate.elapsed())
+
+
+Answered = Callable[[torch.nn.Module, Any, Any, Any], None]
+
+
+def _root_calls(inference: InferenceSteps, answered: Answered, evaluates: Told) -> Maker:
+    """A root's calls: steps where the program does not train, or else evaluations, or neither."""
+
+    def maker(root: torch.nn.Module, inner: Any) -> Any:
+        model = has_parameters(root)
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if model and inference.counts(root):
+                result = inner(*args, **kwargs)
+                answered(root, args, kwargs, result)
+                return result
+            if not root.training or not torch.is_grad_enabled():
+                evaluates()
+            return inner(*args, **kwargs)
+
+        return call
+
+    return maker
+
+
+def _epochs(original: Any, begins: Callable[[Any], None]) -> Any:
+    @wraps(original)
+    def begin(loader: Any) -> Any:
+        begins(loader)
+        return original(loader)
+
+    return begin
 
 
 def _batches(loader: Any) -> int:

@@ -35,6 +35,7 @@ QUIET_STEPS = 3
 LOOK_AGAIN = 512
 LONG_LOOKS = 4
 KNOWN_CALLS = 2
+KNOWN_CALLS_AT_FIRST = 64  # of a program that makes no steps
 APART, FURTHEST = 0.5, 32.0  # seconds
 
 
@@ -186,8 +187,9 @@ class Roots:
         return __call__
 
     def _look_on(self) -> None:
-        """After the first looks, only until a few calls in a row are those of known roots."""
-        if self._looks > LONG_LOOKS and self._known >= KNOWN_CALLS:
+        """Only until some calls in a row are those of known roots: a few, after the first looks."""
+        late = self._looks > LONG_LOOKS
+        if self._known >= (KNOWN_CALLS if late else KNOWN_CALLS_AT_FIRST):
             self._stop()
 
     def _attach(self, module: Module) -> None:

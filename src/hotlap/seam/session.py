@@ -8,7 +8,7 @@ import mmap
 import os
 import random
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack, suppress
 from typing import Any
 
@@ -73,6 +73,7 @@ class Session:
         self.inerts: dict[str, str] = {}
         self.undo = ExitStack()
         self._stepped_in = NO_PROCESS
+        self.at_exit: list[Callable[[], None]] = []
         self._pid = os.getpid()
         # Shared with forked processes: what takes hold in a loader worker is seen here as well.
         self._in_forks = mmap.mmap(-1, len(spec.techniques) or 1)
@@ -132,9 +133,15 @@ class Session:
         self.wire.send("step", **self.standing())
 
     def leave(self) -> None:
-        """The process ends: report what took hold since its first step."""
-        if self._stepped_in == os.getpid() and self.spec.mode is Mode.RUN:
-            self._stepped_in = NO_PROCESS
+        """The process ends: report what took hold since its first step.
+
+        Without one (a program that does not train), what took hold is reported now.
+        """
+        for call in self.at_exit:
+            call()
+        idle = self._stepped_in == NO_PROCESS and self._pid == os.getpid() and self.holds
+        if self.spec.mode is Mode.RUN and (self._stepped_in == os.getpid() or idle):
+            self._stepped_in, self._pid = NO_PROCESS, NO_PROCESS
             self.wire.send("end", **self.standing())
 
 

@@ -10,6 +10,7 @@ technique = Technique(
     group=Group.DATA_LOADING,
     numerics=Numerics.EXACT,
     how=(How.MOVE,),
+    inference=True,
     why=(
         "A blocking copy makes the CPU wait for its end before it can queue the next kernel. "
         "From pinned memory, non_blocking=True lets the copy and the CPU run side by side."

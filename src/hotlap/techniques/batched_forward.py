@@ -9,6 +9,7 @@ technique = Technique(
     group=Group.COMPUTE,
     numerics=Numerics.ROUNDING,
     how=(How.ADVICE,),
+    inference=True,
     why=(
         "A loop over samples launches each operation once for every sample, on a matrix too small "
         "to fill the device, and pays for Python each time. Modules, matmul, einsum and "

@@ -9,6 +9,7 @@ technique = Technique(
     group=Group.DATA_LOADING,
     numerics=Numerics.EXACT,
     how=(How.MOVE, How.PART),
+    inference=True,
     why=(
         "Every epoch reads, decodes and transforms the same samples again. Kept in RAM, they cost "
         "this once."

@@ -10,6 +10,7 @@ technique = Technique(
     group=Group.COMPUTE,
     numerics=Numerics.ROUNDING,
     how=(How.MOVE,),
+    inference=True,
     why=(
         "Convolution kernels on tensor cores and in oneDNN work on NHWC data. In NCHW each "
         "convolution transposes its input and output."

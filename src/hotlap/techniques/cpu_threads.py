@@ -9,6 +9,7 @@ technique = Technique(
     group=Group.COMPUTE,
     numerics=Numerics.ROUNDING,
     how=(How.MOVE,),
+    inference=True,
     why=(
         "torch uses a thread for each physical core. Small operations spend longer waking threads "
         "than computing, hardware threads share one core's units, and threads fight loader "

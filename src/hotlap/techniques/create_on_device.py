@@ -9,6 +9,7 @@ technique = Technique(
     group=Group.TRANSFER,
     numerics=Numerics.EXACT,
     how=(How.ADVICE,),
+    inference=True,
     why=(
         "torch.zeros(...).to(device) fills memory on the CPU, copies it over the bus and waits "
         "for the copy. torch.zeros(..., device=device) fills it where it is used."

@@ -9,6 +9,7 @@ technique = Technique(
     group=Group.COMPUTE,
     numerics=Numerics.ROUNDING,
     how=(How.MOVE,),
+    inference=True,
     why=(
         "Small kernels end sooner than Python can launch the next. A recorded graph launches all "
         "of them at once (torch.compile with mode='reduce-overhead')."
@@ -28,7 +29,7 @@ technique = Technique(
         Need("compiler", "inductor lacks Triton"),
         Need("!compiled", "the model is already compiled"),
     ),
-    conflicts=("activation_checkpoint", "fused_pointwise"),
+    conflicts=("activation_checkpoint", "fused_pointwise", "int8_inference"),
     moves=(
         Wrap(
             "root call",

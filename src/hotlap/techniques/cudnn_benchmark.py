@@ -10,6 +10,7 @@ technique = Technique(
     group=Group.COMPUTE,
     numerics=Numerics.ROUNDING,
     how=(How.MOVE,),
+    inference=True,
     why=(
         "cuDNN has several algorithms for each convolution and picks one by rule. In benchmark "
         "mode it times them once for each input shape and keeps the fastest."

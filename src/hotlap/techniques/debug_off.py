@@ -10,6 +10,7 @@ technique = Technique(
     group=Group.DEBUGGING,
     numerics=Numerics.EXACT,
     how=(How.MOVE, How.ADVICE),
+    inference=True,
     why=(
         "Anomaly detection records a stack trace for every operation and checks every gradient "
         "for NaN. The autograd profiler and gradcheck cost as much; they are reported, not "

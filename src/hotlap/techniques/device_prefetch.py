@@ -9,6 +9,7 @@ technique = Technique(
     group=Group.DATA_LOADING,
     numerics=Numerics.EXACT,
     how=(How.MOVE, How.PART),
+    inference=True,
     why=(
         "A copy on the stream of the kernels runs between them. On a stream of its own the copy "
         "of the next batch overlaps with the computation of this one."

@@ -9,6 +9,7 @@ technique = Technique(
     group=Group.COMPUTE,
     numerics=Numerics.TRAINING,
     how=(How.ADVICE,),
+    inference=True,
     why=(
         "Tensor cores multiply tiles of 8 (on A100 and newer, 64 pay most). A size that is no "
         "multiple leaves tiles partly empty, or makes the library choose a slower kernel "

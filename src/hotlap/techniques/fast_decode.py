@@ -8,6 +8,7 @@ technique = Technique(
     group=Group.DATA_LOADING,
     numerics=Numerics.ROUNDING,
     how=(How.PART,),
+    inference=True,
     why=(
         "libjpeg-turbo called directly decodes without PIL's copies and with the interpreter lock "
         "released, so that threads really share the work."

@@ -10,6 +10,7 @@ technique = Technique(
     group=Group.MEMORY,
     numerics=Numerics.EXACT,
     how=(How.MOVE, How.ADVICE),
+    inference=True,
     why=(
         "Where tensor sizes vary, the allocator's fixed segments break into holes: memory is "
         "reserved that no tensor fits. Expandable segments grow instead. Calling empty_cache() in "

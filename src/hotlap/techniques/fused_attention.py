@@ -9,6 +9,7 @@ technique = Technique(
     group=Group.COMPUTE,
     numerics=Numerics.ROUNDING,
     how=(How.ADVICE,),
+    inference=True,
     why=(
         "Written out, attention stores the matrix of all pairs of tokens several times: scores, "
         "mask, softmax, dropout. The fused kernels (flash, memory-efficient, cuDNN) walk over it "

@@ -10,6 +10,7 @@ technique = Technique(
     group=Group.COMPUTE,
     numerics=Numerics.ROUNDING,
     how=(How.MOVE,),
+    inference=True,
     why=(
         "Each activation, scaling or normalisation reads and writes all its data. Compiled into "
         "one kernel, a chain of them goes through memory once, and Python is out of the way."
@@ -39,7 +40,7 @@ technique = Technique(
         Need("compiler", "inductor lacks its compiler (C++ on the CPU, Triton on CUDA)"),
         Need("!compiled", "the model is already compiled"),
     ),
-    conflicts=("activation_checkpoint", "cuda_graphs"),
+    conflicts=("activation_checkpoint", "cuda_graphs", "int8_inference"),
     moves=(
         Wrap(
             "root call",

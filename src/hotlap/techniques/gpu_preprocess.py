@@ -8,6 +8,7 @@ technique = Technique(
     group=Group.DATA_LOADING,
     numerics=Numerics.ROUNDING,
     how=(How.PART,),
+    inference=True,
     why=(
         "A uint8 image is a quarter of its float32 copy, so the transfer shrinks by four, and a "
         "flip or a normalisation of the whole batch is a few kernels on the device instead of "

@@ -9,6 +9,7 @@ technique = Technique(
     group=Group.TRANSFER,
     numerics=Numerics.EXACT,
     how=(How.ADVICE,),
+    inference=True,
     why=(
         "The CPU queues kernels ahead of the GPU. Reading a value back (.item(), .cpu(), print,"
         " if tensor) waits until everything queued has run; then the GPU waits for the CPU to "

@@ -8,6 +8,7 @@ technique = Technique(
     group=Group.COMPUTE,
     numerics=Numerics.TRAINING,
     how=(How.ADVICE,),
+    inference=True,
     why=(
         "Inputs far from zero, or of very different scales, make the loss steep along some axes "
         "and flat along others: the learning rate must fit the steepest, and the rest learns "

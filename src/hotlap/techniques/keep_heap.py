@@ -9,6 +9,7 @@ technique = Technique(
     group=Group.MEMORY,
     numerics=Numerics.EXACT,
     how=(How.MOVE,),
+    inference=True,
     why=(
         "glibc takes large blocks from the kernel one by one and gives them back when they are "
         "freed. Buffers that each step allocates anew on the CPU (activations, gradients, decoded "

@@ -10,6 +10,7 @@ technique = Technique(
     group=Group.DATA_LOADING,
     numerics=Numerics.EXACT,
     how=(How.MOVE,),
+    inference=True,
     why=(
         "With num_workers=0 the training process reads, decodes and collates each batch itself, "
         "and the model waits. Workers do this for the next batches while the model computes."

@@ -8,6 +8,7 @@ technique = Technique(
     group=Group.MEMORY,
     numerics=Numerics.EXACT,
     how=(How.PART,),
+    inference=True,
     why=(
         "What to do about memory depends on who holds it: activations are recomputed or taken in "
         "smaller batches, optimizer state is sharded, a list of losses with their graphs is a "

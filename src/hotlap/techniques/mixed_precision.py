@@ -10,6 +10,7 @@ technique = Technique(
     group=Group.COMPUTE,
     numerics=Numerics.PRECISION,
     how=(How.MOVE, How.PART),
+    inference=True,
     why=(
         "Tensor cores (on CPUs: AMX and AVX-512 BF16) multiply 16-bit matrices several times "
         "faster than float32, and activations take half the memory and bandwidth. Weights, "
@@ -41,6 +42,7 @@ technique = Technique(
         Need("!scaler_on", "the script scales its loss already"),
         Need("fast_half", "this processor has no 16-bit matrix units: 16 bits would be slower"),
     ),
+    conflicts=("int8_inference",),
     moves=(
         Wrap(
             "root call",

@@ -10,6 +10,7 @@ technique = Technique(
     group=Group.TRANSFER,
     numerics=Numerics.EXACT,
     how=(How.MOVE,),
+    inference=True,
     why=(
         "torch.tensor(array) copies the array; torch.from_numpy shares its memory. A list of "
         "arrays is worse: torch.tensor reads it number by number, where np.stack copies blocks."

@@ -8,6 +8,7 @@ technique = Technique(
     group=Group.DATA_LOADING,
     numerics=Numerics.ROUNDING,
     how=(How.ADVICE, How.PART),
+    inference=True,
     why=(
         "A folder of images is opened, read, decoded and resized file by file, again in every "
         "epoch. `hotlap pack` does once what does not vary: a store of rows, or of JPEGs not much "

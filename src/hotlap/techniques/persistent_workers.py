@@ -10,6 +10,7 @@ technique = Technique(
     group=Group.DATA_LOADING,
     numerics=Numerics.EXACT,
     how=(How.MOVE,),
+    inference=True,
     why=(
         "A DataLoader starts its workers anew at each epoch: processes are forked or spawned, the "
         "dataset is copied or pickled, and the first batch waits for all of it."

@@ -10,6 +10,7 @@ technique = Technique(
     group=Group.DATA_LOADING,
     numerics=Numerics.EXACT,
     how=(How.MOVE,),
+    inference=True,
     why=(
         "The GPU copies straight out of page-locked memory. Pageable memory must first be staged "
         "through a pinned buffer by the CPU, and the copy cannot overlap with anything."

@@ -9,6 +9,7 @@ technique = Technique(
     group=Group.DATA_LOADING,
     numerics=Numerics.EXACT,
     how=(How.MOVE,),
+    inference=True,
     why=(
         "Each worker loads two batches ahead. Where single batches take much longer than others, "
         "a deeper queue bridges the slow ones."

@@ -8,6 +8,7 @@ technique = Technique(
     group=Group.DATA_LOADING,
     numerics=Numerics.TRAINING,
     how=(How.PART,),
+    inference=True,
     why=(
         "A photo of twelve megapixels is decoded whole and then shrunk to 224 pixels, for each "
         "sample of each epoch. Stored at nearly the size that is trained on, it costs a fraction "

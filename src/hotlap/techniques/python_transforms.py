@@ -9,6 +9,7 @@ technique = Technique(
     group=Group.DATA_LOADING,
     numerics=Numerics.EXACT,
     how=(How.ADVICE,),
+    inference=True,
     why=(
         "Whatever __getitem__ does is done again for each sample of each epoch, in Python, by a"
         " few workers. Decoding, parsing, tokenising and loops over values cost far more than "

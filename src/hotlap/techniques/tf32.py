@@ -9,6 +9,7 @@ technique = Technique(
     group=Group.COMPUTE,
     numerics=Numerics.PRECISION,
     how=(How.MOVE,),
+    inference=True,
     why=(
         "From Ampere on, tensor cores can multiply float32 matrices with their mantissas cut to "
         "10 bits, several times faster than full float32. torch leaves this off for matrix "

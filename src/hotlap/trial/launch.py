@@ -48,6 +48,10 @@ class Setting:
         """The same command, its parameters nudged once by rounding: see `seam.perturb`."""
         return replace(self, options={**self.options, "perturb": True})
 
+    def counting(self, *, inference: bool) -> "Setting":
+        """The same command, its steps known to be root calls, or known not to be."""
+        return replace(self, options={**self.options, "inference": inference})
+
     def having(self, techniques: Techniques) -> "Setting":
         """The same command with other techniques on."""
         return replace(self, techniques=dict(techniques))

@@ -11,6 +11,14 @@ from hotlap.trial.last_words import advice, last_words
 STEPS = {"step", "block", "profile"}
 
 
+class OtherStepsError(HotlapError):
+    """The command is to be started again, since what its steps are has been seen now."""
+
+    def __init__(self, *, inference: bool) -> None:
+        super().__init__("the program computes gradients after all" if not inference else "no step")
+        self.inference = inference
+
+
 class Reach:
     """Remembers which kinds of messages came, and when to lose patience (seconds).
 
@@ -35,6 +43,8 @@ class Reach:
         """
         if message is not None:
             self._seen.add(message.type)
+            if message.type == "trains":
+                raise OtherStepsError(inference=False)
             if message.type == "broken":
                 raise TrialFailedError(f"a technique could not start: {message.fields['error']}")
         if not self._seen & STEPS and time.monotonic() > self._deadline:
@@ -46,6 +56,8 @@ class Reach:
             words = last_words(self._output) or f"it ended with exit code {code}"
             hint = refusal_hint(self._output, self._scratch) or advice(self._output)
             return TrialFailedError(words, hint or self._where())
+        if "calls" in self._seen and "backward" not in self._seen:
+            return OtherStepsError(inference=True)
         return self.not_reached("before the program ended")
 
     def _where(self) -> str:

@@ -6,10 +6,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from statistics import median
+from typing import Any
 
 from hotlap.core.errors import HotlapError, TrialFailedError
 from hotlap.trial.data_parity import DataUse
 from hotlap.trial.launch import Setting
+from hotlap.trial.reach import OtherStepsError
 from hotlap.trial.trial import PATIENCE, Block, Ended, Trial
 
 BLOCK = 0.3  # seconds a block lasts at the least
@@ -68,6 +70,7 @@ class Side:
     ends_after: int = 0
     losses: list[float] = field(default_factory=list)
     data: DataUse = field(default_factory=DataUse)
+    outputs: list[dict[str, Any]] = field(default_factory=list)
     peak: int = 0
     _settled: bool = False
     _began: float = 0.0
@@ -89,16 +92,31 @@ class Side:
         """Wait for the first step of what was started; afterwards it stands paused."""
         self.start()
         assert self.trial is not None
-        if not self.trial.blocks:
+        if self.trial.blocks:
+            return
+        try:
             with self._over_if_it_fails():
                 self.trial.first()
+        except OtherStepsError as other:
+            self._counting(other)
+            self.first_step()
+        else:
             self.trial.pause()
+
+    def _counting(self, other: OtherStepsError) -> None:
+        """What a step of the program is has been seen: what ran so far does not count."""
+        self.setting = self.setting.counting(inference=other.inference)
+        self.pace, self.ends_after = None, 0
+        self.losses, self.outputs = [], []
 
     def ready(self) -> Pace:
         """Bring it to a steady pace if it is not live yet; afterwards it stands paused."""
-        if self.trial is None or not self._settled:
+        while self.trial is None or not self._settled:
             try:
                 self._settle(Patience(self.whole_epoch, known=self.pace))
+            except OtherStepsError as other:
+                self._counting(other)
+                continue
             except Ended:
                 half = self.at // 2
                 self.close()
@@ -147,6 +165,9 @@ class Side:
             try:
                 with self._over_if_it_fails():
                     block = self.trial.run(steps)
+            except OtherStepsError as other:
+                self._counting(other)
+                continue
             except Ended:
                 self._ended()
                 steps = steps // 2 if fresh else steps
@@ -177,6 +198,8 @@ class Side:
         if len(self.trial.losses) > len(self.losses):
             self.losses = list(self.trial.losses)
             self.data = self.trial.data
+        if len(self.trial.outputs) > len(self.outputs):
+            self.outputs = list(self.trial.outputs)
         self.peak = max(self.peak, *(b.cuda or b.resident for b in self.trial.blocks[-3:]))
 
     @contextmanager

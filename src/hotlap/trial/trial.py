@@ -83,6 +83,7 @@ class Trial:
         self.blocks: list[Block] = []
         self.data = DataUse()
         self._metrics: list[tuple[str, float, float]] = []
+        self.outputs: list[dict[str, Any]] = []
         self._waiting: list[Message] = []
         self._cpu = 0.0
         self.folder = temporary_folder("hotlap-", *([setting.scratch] if setting.scratch else []))
@@ -125,6 +126,7 @@ class Trial:
         reports = self._reports(first=first)
         self._waiting = reports
         fields = reports[0].fields
+        self.outputs += fields.get("outputs", ())
         for report in reports:
             self.held |= report.fields["held"]
             self.inert |= report.fields["inert"]

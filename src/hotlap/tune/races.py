@@ -15,6 +15,7 @@ from hotlap.core.numerics import Numerics
 from hotlap.core.registry import technique
 from hotlap.trial.launch import Setting
 from hotlap.trial.load import busy_now
+from hotlap.trial.outputs import compare_outputs
 from hotlap.trial.parity import FEWEST as FEWEST_STEPS
 from hotlap.trial.parity import Noise, Parity, compare
 from hotlap.trial.race import RaceResult, race
@@ -68,6 +69,10 @@ class Races:
         self._ahead: list[Side] = []
         self._begin = load_marks()
         self._pairs_at: list[float] = []
+
+    def count_calls(self) -> None:
+        """The program does not train: from its first root call on, each is a step."""
+        self._setting = self._setting.counting(inference=True)
 
     def side(self, chosen: Chosen, patience: float = 0.0, *, perturbed: bool = False) -> Side:
         """The command with these techniques on; it is launched when it is first needed.
@@ -207,6 +212,8 @@ def parity_of(chosen: Iterable[str], plain: Side, tuned: Side, noise: Noise) -> 
     records = [technique(name) for name in chosen]
     order = list(Numerics)
     numerics = max((r.numerics for r in records), key=order.index, default=Numerics.EXACT)
+    if plain.outputs:
+        return compare_outputs(plain.outputs, tuned.outputs, numerics)
     layout = any(record.layout_sensitive for record in records)
     data = (plain.data, tuned.data) if layout else None
     return compare(plain.losses, tuned.losses, numerics, noise, data)

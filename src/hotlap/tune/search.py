@@ -103,6 +103,8 @@ def profile_baseline(state: TuneState) -> None:
     state.result.profile = look(setting, bounds).payload
     state.plan.measured(max(0.0, state.plan.spent - seconds), state.plan.plain_block)
     state.script = ScriptProfile.of(state.result.profile)
+    if state.script.facts.get("inference"):
+        state.races.count_calls()
 
 
 def start_plain(state: TuneState, waiting: Sequence[Candidate]) -> None:

@@ -44,6 +44,8 @@ def boundaries(rec: Recorder) -> Iterator[None]:
     rec.while_awake.append(lambda awake: rec.session.roots.straight(on=not awake))
     with ExitStack() as stack:
         stack.enter_context(feeding(rec))
+        stack.enter_context(rec.inference.watching())
+        rec.session.at_exit.append(rec.inference.ends)
         for name in COPIES:
             stack.enter_context(_copies(rec, name))
         stack.enter_context(_backward(rec))

@@ -11,7 +11,7 @@ from torch import Tensor, is_anomaly_enabled, is_grad_enabled
 from torch.nn import Module
 
 from hotlap.seam.probe.models import autocast_dtype, batch_of, first_tensor, model_facts
-from hotlap.seam.probe.phases import CLOSURE, FORWARD, LOSS, LOSSES, RESTING
+from hotlap.seam.probe.phases import CLOSURE, FORWARD, LOSS, LOSSES, REST, RESTING
 from hotlap.seam.probe.recorder import Recorder
 from hotlap.seam.roots import CallModule, has_parameters
 from hotlap.seam.where import users_frame
@@ -47,7 +47,7 @@ def _model(rec: Recorder, root: Module, inner: CallModule) -> CallModule:
     codes, times, clock = rec.timeline.codes, rec.timeline.times, perf_counter_ns
     evaluations = rec.timeline.evaluations
     training = evaluations.training
-    known = _Known(rec, root)
+    known, inference = _Known(rec, root), rec.inference
 
     def call(*args: Any, **kwargs: Any) -> Any:
         code = codes[-1]
@@ -56,6 +56,8 @@ def _model(rec: Recorder, root: Module, inner: CallModule) -> CallModule:
             code = codes[-1]
         if not CLOSURE[code] or get_ident() != rec.thread:
             return inner(*args, **kwargs)
+        if inference.counts(root):
+            return _answer(rec, root, known, inner, args, kwargs)
         if not root.training or not is_grad_enabled():
             return _evaluation(rec, root, inner, args, kwargs)
         if rec.counting:
@@ -97,6 +99,36 @@ def _evaluation(
         line.end_evaluation()
 
 
+def _answer(
+    rec: Recorder,
+    root: Module,
+    known: "_Known",
+    inner: CallModule,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    """A call in a program that does not train: with it a step ends."""
+    line, facts = rec.timeline, rec.facts
+    if not rec.begun:
+        rec.begin()
+        facts.point("step")
+    if rec.counting:
+        known.called(args, kwargs)
+    line.mark(FORWARD)
+    begin = line.times[-1]
+    try:
+        result = inner(*args, **kwargs)
+    finally:
+        line.mark(REST)
+    rec.calls.note((*args, *kwargs.values()), line.times[-1] - begin)
+    if "inference_with_grad" not in facts.settled:
+        facts.settled.add("inference_with_grad")
+        facts.note("inference_with_grad", graph_of(result) is not None)
+        facts.note("inference_in_train_mode", root.training)
+    rec.turned(root)
+    return result
+
+
 class _Known:
     """What a model's training calls tell: facts at the first, samples at all of the main one's."""
 
@@ -132,6 +164,7 @@ class _Known:
         found["anomaly"] = is_anomaly_enabled()
         if rec.root is None:
             rec.root = self._root
+            rec.facts.values["model_name"] = type(self._root).__name__
             rec.facts.values["dtype"] = autocast or found["dtype"]
         for name, value in found.items():
             if name != "dtype":

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch.optim.optimizer import Optimizer
 
+from hotlap.seam.inference import InferenceSteps
+from hotlap.seam.probe.calls import Calls
 from hotlap.seam.probe.diagnostics import Diagnostics
 from hotlap.seam.probe.facts import Facts
 from hotlap.seam.probe.lines import LOSS
@@ -46,6 +48,8 @@ class Recorder:
         self.timeline = timeline
         self.thread = threading.main_thread().ident or NOBODY
         self.facts = Facts()
+        self.inference = InferenceSteps(session, lambda: self.facts.note("inference"))
+        self.calls = Calls()
         self.spread = Spread()
         self.tally = Tally()
         self.warm = Tally()

@@ -56,6 +56,7 @@ def payload(rec: Recorder, ended: str) -> dict[str, Any]:
         "spread": rec.spread.per_call(),
         "resources": held(rec, ended, _training_loader(rec)),
         "dataset": dataset,
+        "calls": rec.calls.result(),
         "faults": faults,
     }
 
@@ -78,6 +79,7 @@ def _facts(rec: Recorder) -> dict[str, Any]:
     found = {"cuda": False, "model": False, "compiled": False, **global_facts(), **rec.facts.values}
     found |= rec.loaders.facts() | optimizer_facts(list(rec.optimizers), rec.session.roots.found)
     found |= _of_ranks(rec)
+    found["decodes_uncached"] = rec.calls.uncached
     found["compiled"] = found["compiled"] or anything_compiled()
     if found["cuda"] and found["loaders"]:
         found.setdefault("pageable", not found["loader_pinned"])

@@ -163,7 +163,7 @@ class Tally:
 
     def _quantiles(self, figure: Any) -> dict[str, float]:
         weighted = [(figure(row), kind.weight) for kind in self._kinds for row in kind.rows]
-        at = {"p10": 0.1, "p50": 0.5, "p90": 0.9}
+        at = {"p10": 0.1, "p50": 0.5, "p90": 0.9, "p95": 0.95}
         return {name: _quantile(weighted, q) * NANO for name, q in at.items()}
 
 
