@@ -27,6 +27,7 @@ class FakeSession:
         self.wire = FakeWire()
         self.roots = Roots()
         self.told = 0
+        self.at_exit = []
 
     def stepped(self):
         self.told += 1

@@ -61,6 +61,7 @@ class FakeSide:
     start_up: float = START_UP
     peak: int = 0
     data: DataUse = field(default_factory=DataUse)
+    outputs: tuple[object, ...] = ()
 
     @property
     def trial(self) -> Any:

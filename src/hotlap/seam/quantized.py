@@ -55,6 +55,16 @@ def quantize(root: Module) -> Layers:
     from torch.ao.nn.quantized import dynamic
     from torch.ao.quantization import default_dynamic_qconfig
 
+    class Int8Linear(dynamic.Linear):
+        """Also takes a single sample without a batch dimension, as nn.Linear does."""
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            batch = x.unsqueeze(0) if x.dim() == 1 else x
+            answer: torch.Tensor = torch.ops.quantized.linear_dynamic(
+                batch, self._packed_params._packed_params, reduce_range=True
+            )
+            return answer.squeeze(0) if x.dim() == 1 else answer
+
     places = [
         (owner, name, child)
         for owner in root.modules()
@@ -71,7 +81,7 @@ def quantize(root: Module) -> Layers:
         warnings.simplefilter("ignore")
         for owner, name, child in found:
             child.qconfig = default_dynamic_qconfig  # type: ignore[assignment]
-            setattr(owner, name, dynamic.Linear.from_float(child))  # type: ignore[no-untyped-call]
+            setattr(owner, name, Int8Linear.from_float(child))  # type: ignore[no-untyped-call]
             del child.qconfig
     return found
 
