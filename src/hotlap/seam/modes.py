@@ -112,11 +112,11 @@ def _race(session: "Session") -> Iterator[None]:
         hotlap.listening(partial(_send_metric, session.wire, gate)),
         losses.recording(lambda: session.wire.send("backward")),
         audit.watching(),
-        inference.watching(),
         step_hooks(None, after),
         replaced(DataLoader, "__iter__", lambda original: _epochs(original, epoch)),
         _telling(Optimizer, "__init__", after=session.roots.expect),
         _telling(torch, "save", before=lambda: gate.mark("save")),
+        inference.watching(),  # last: it takes itself out of the way first
     ):
         yield
 

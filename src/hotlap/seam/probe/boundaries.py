@@ -44,8 +44,6 @@ def boundaries(rec: Recorder) -> Iterator[None]:
     rec.while_awake.append(lambda awake: rec.session.roots.straight(on=not awake))
     with ExitStack() as stack:
         stack.enter_context(feeding(rec))
-        stack.enter_context(rec.inference.watching())
-        rec.session.at_exit.append(rec.inference.ends)
         for name in COPIES:
             stack.enter_context(_copies(rec, name))
         stack.enter_context(_backward(rec))
@@ -55,6 +53,8 @@ def boundaries(rec: Recorder) -> Iterator[None]:
         stack.enter_context(_saving(rec))
         stack.enter_context(_scaling(rec))
         stack.enter_context(_pointing(rec, torch, "set_anomaly_enabled", "anomaly"))
+        stack.enter_context(rec.inference.watching())  # last: it takes itself out of the way first
+        rec.session.at_exit.append(rec.inference.ends)
         yield
 
 
