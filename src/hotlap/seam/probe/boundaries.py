@@ -53,7 +53,6 @@ def boundaries(rec: Recorder) -> Iterator[None]:
         stack.enter_context(_saving(rec))
         stack.enter_context(_scaling(rec))
         stack.enter_context(_pointing(rec, torch, "set_anomaly_enabled", "anomaly"))
-        stack.enter_context(rec.inference.watching())  # last: it takes itself out of the way first
         rec.session.at_exit.append(rec.inference.ends)
         yield
 
@@ -106,6 +105,7 @@ def _backward(rec: Recorder) -> Any:
                 return original(*args, **kwargs)
             if "backward" not in facts.settled:
                 facts.point("backward")
+                rec.inference.trains()
                 rec.session.wire.send("backward")
             line.backwards += 1
             if ends_evaluation():
@@ -161,6 +161,7 @@ def _optimizers(rec: Recorder) -> Iterator[None]:
 
 def _by_hand(rec: Recorder, after: Callable[[], None]) -> None:
     """Gradients were computed where no optimizer will step: a step ends here."""
+    rec.inference.trains()
     if not rec.begun:
         rec.begin()
         rec.facts.point("step")
