@@ -58,12 +58,15 @@ class Isolated:
 def isolated(ctx: click.Context, *, quiet: bool) -> Isolated:
     """Choose and test the isolation; print it, and at the verb's end each file that changed."""
     from hotlap.core.spec import Tier
+    from hotlap.trial.isolation.refusals import space_warning
     from hotlap.trial.isolation.tiers import isolation
     from hotlap.trial.tree_diff import tree_hash
 
     found = isolation(folder() / "scratch")
     if not quiet:
         click.echo(found.line(), err=True)
+        if warning := space_warning(found, folder() / "scratch", Path.cwd()):
+            click.echo(f"hotlap: {warning}", err=True)
     watched = found.tier is not Tier.OVERLAY  # Landlock does not know modes, times, attributes
     seen = Isolated(found, tree_hash(Path.cwd(), [str(FOLDER)]) if watched else None, quiet)
     ctx.call_on_close(seen.name_changes)

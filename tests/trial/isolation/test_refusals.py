@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from hotlap.core.spec import Tier
-from hotlap.trial.isolation.refusals import refusal_hint
+from hotlap.trial.isolation.refusals import refusal_hint, space_warning
+from hotlap.trial.isolation.tiers import Isolation
 
 SAID = {
     "PermissionError: [Errno 13] Permission denied: '{}/model/last.pt'": "model/last.pt",
@@ -48,3 +49,16 @@ def test_a_full_disk_names_the_place(tmp_path: Path, force: Callable[[Tier], Non
     output.write_text("OSError: [Errno 28] No space left on device\n")
     force(Tier.LANDLOCK)
     assert str(tmp_path / "scratch") in refusal_hint(output, tmp_path / "scratch")
+
+
+def test_a_file_too_large_for_the_layer_is_named(tmp_path: Path) -> None:
+    overlay, scratch = Isolation(Tier.OVERLAY), tmp_path / ".hotlap" / "scratch"
+    scratch.mkdir(parents=True)
+    (tmp_path / "small").write_text("x")
+    with (scratch / "ours").open("wb") as file:
+        file.truncate(1 << 43)
+    assert not space_warning(overlay, scratch, tmp_path)
+    with (tmp_path / "data.bin").open("wb") as file:
+        file.truncate(1 << 43)
+    assert f"{tmp_path / 'data.bin'} has 8192.0 GiB" in space_warning(overlay, scratch, tmp_path)
+    assert not space_warning(Isolation(Tier.LANDLOCK), scratch, tmp_path)

@@ -1,12 +1,20 @@
 """What helps a program that failed because its isolation refused a write."""
 
+import contextlib
+import os
 import re
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 from hotlap.core.spec import Tier
 from hotlap.trial.isolation.tiers import Isolation, isolation
 
 _TAIL = 20_000
+_MOST_FILES = 100_000
 _REFUSED = re.compile(r"Permission denied|Errno 13\b|os error 13\b")
 _DISK_FULL = re.compile(r"No space left on device|Errno 28\b|os error 28\b")
 _PATHS = (
@@ -56,3 +64,32 @@ def _disk_full(how: Isolation, scratch: Path) -> str:
         f"the trial's writes lie in {scratch}; free space there, or replace {scratch.parent.name} "
         "by a link to a folder on a larger disk"
     )
+
+
+def space_warning(how: Isolation, scratch: Path, root: Path) -> str:
+    """Say that the largest file below `root` would not fit into a layer; empty if it would.
+
+    The first write to an existing file copies all of it. Of a large tree 100,000 entries are seen.
+    """
+    if how.tier is not Tier.OVERLAY:
+        return ""
+    place = Path(tempfile.gettempdir()) if how.layers_in_temp else root
+    free = shutil.disk_usage(place).free
+    largest, size = None, free
+    for path in islice(_files(root, scratch.parent), _MOST_FILES):
+        with contextlib.suppress(OSError):
+            found = path.lstat()
+            blocks = found.st_size if stat.S_ISREG(found.st_mode) else 0
+            largest, size = (path, blocks) if blocks > size else (largest, size)
+    if largest is None:
+        return ""
+    return (
+        f"{largest} has {size / 2**30:.1f} GiB and the trials' layer {free / 2**30:.1f} GiB free: "
+        f"a trial that writes to the file fails; --writable {largest.parent} lets it write for real"
+    )
+
+
+def _files(root: Path, skipped: Path) -> Iterator[Path]:
+    for folder, below, names in os.walk(root):
+        below[:] = [name for name in below if Path(folder, name) != skipped]
+        yield from (Path(folder, name) for name in names)
