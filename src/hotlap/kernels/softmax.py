@@ -82,17 +82,19 @@ _softmax.register_autograd(
 register_autocast("hotlap::softmax", "cuda", torch.float32)  # as torch's own
 
 
-def softmax(x: Tensor, dim: int = -1) -> Tensor:
+def softmax(x: Tensor, dim: int = -1, dtype: torch.dtype | None = None) -> Tensor:
     """Softmax, as `torch.softmax`.
 
     Args:
         x: any shape with at least one dimension; a floating-point dtype.
         dim: the dimension that sums to one.
+        dtype: that `x` is converted to before.
 
     Returns:
         A tensor of the same shape and dtype; float32 under CUDA autocast, as torch's own.
 
     """
+    x = x if dtype is None else x.to(dtype)
     if dim in (-1, x.ndim - 1):
         return _softmax(x)  # type: ignore[no-any-return]
     return _softmax(x.transpose(dim, -1)).transpose(dim, -1)  # type: ignore[no-any-return]
