@@ -90,7 +90,7 @@ def test_a_byte_order_mark_changes_nothing(content):
 
 
 def test_an_encoding_is_read_from_its_declaration():
-    text = "# coding: latin-1\nimport torch\nx = 'é'\nm = torch.zeros(3).to('cuda')\n"
+    text = "# coding: latin-1\nimport torch\nx = 'é'\nwhile x:\n    m = torch.zeros(3).to('cuda')\n"
     assert judged(text.encode("latin-1")) == ["moved_after_creation"]
 
 
@@ -129,6 +129,6 @@ def test_deep_nesting(code):
 
 def test_the_rest_goes_on_beside_a_broken_file(tmp_path):
     (tmp_path / "a.py").write_text("import torch\ndef f(:\n")
-    (tmp_path / "b.py").write_text("import torch\nm = torch.zeros(3).to('cuda')\n")
+    (tmp_path / "b.py").write_text("import torch\nwhile 1:\n    m = torch.zeros(3).to('cuda')\n")
     found = [(spot.path.name, spot.id) for spot in lint([tmp_path], ALL)]
     assert found == [("a.py", BROKEN), ("b.py", "moved_after_creation")]

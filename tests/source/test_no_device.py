@@ -37,6 +37,11 @@ def test_where_no_device_is_named_nothing_waits():
     assert not waiting(SCRIPT.format(more="", moved=""), hints=True)
 
 
+def test_a_number_that_is_printed_at_every_step_costs_on_the_cpu_too():
+    script = SCRIPT.format(more="", moved="").replace("print(loss)", "print(loss.item())")
+    assert waiting(script, hints=True) == {"item_in_step": True}
+
+
 @pytest.mark.parametrize(
     ("more", "moved"),
     [

@@ -89,10 +89,19 @@ def _decided(source: Source) -> Iterator[ast.AST]:
 
 
 def perhaps(source: Source, nodes: Iterable[ast.AST]) -> Iterator[Spread]:
-    """The nodes, unless they run where nothing waits for a device: on the CPU, or in inference."""
-    if source.names.no_device or source.names.cpu_only:
-        return
-    yield from (Spread(node, node) for node in nodes if not _in_inference(source, node))
+    """The nodes, unless they run where nothing waits for a device: on the CPU, or in inference.
+
+    What is printed at every step costs time on the CPU as well.
+    """
+    on_cpu = source.names.no_device or source.names.cpu_only
+    for node in nodes:
+        if not _in_inference(source, node) and (not on_cpu or _printed(source, node)):
+            yield Spread(node, node, "printed at every step" if on_cpu else "")
+
+
+def _printed(source: Source, node: ast.AST) -> bool:
+    above = itertools.takewhile(lambda one: not isinstance(one, ast.stmt), source.tree.above(node))
+    return any(isinstance(one, ast.Call) and source.names.of(one.func) == "print" for one in above)
 
 
 def _in_inference(source: Source, node: ast.AST) -> bool:
