@@ -771,3 +771,18 @@ def test_other_threads_pass_through():
         train(session, after=run)
     assert "evaluation" not in session.profile["phases"]
     assert "copy" not in session.profile["phases"]
+
+
+def test_a_loader_made_anew_is_told_from_one_that_restarts_its_workers():
+    data = TensorDataset(X.repeat(4, 1), Y.repeat(4))
+    model = net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with probed(steps=4) as session:
+        for _ in range(4):
+            for x, y in DataLoader(data, 16, num_workers=1, persistent_workers=True):
+                optimizer.zero_grad()
+                functional.cross_entropy(model(x), y).backward()
+                optimizer.step()
+    facts = session.profile["facts"]
+    assert facts["workers_restarted"]
+    assert not facts["loader_not_persistent"]
