@@ -20,6 +20,7 @@ VERBS = {
     "explain": "The catalogue of techniques.",
     "lr": "Learning-rate range test of the script as it is.",
     "batch": "The largest batch that fits, and the fastest.",
+    "shrink": "Prune, distil and quantise a trained model; race what comes out.",
     "pack": "Turn a folder of samples into a fast dataset.",
     "plan": "Which parallel layouts of a model fit a cluster, and how fast each would be.",
     "kernel": "Check and race an operator of one's own against its reference.",

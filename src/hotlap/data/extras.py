@@ -1,4 +1,4 @@
-"""Packages that only parts of `hotlap.data` need."""
+"""Packages that only parts of the library need."""
 
 from functools import cache
 from importlib import import_module
@@ -18,6 +18,8 @@ _EXTRA = {
     "h5py": ("h5py", "formats"),
     "webdataset": ("webdataset", "formats"),
     "tfrecord": ("tfrecord", "formats"),
+    "torchao": ("torchao", "compress"),
+    "torch_pruning": ("torch-pruning", "compress"),
 }
 
 
