@@ -64,7 +64,7 @@ class Inference:
                         self._add(argument, {TENSOR, GRAPH})
 
     def _uses(self) -> None:
-        """A name that is told to `zero_grad()` is an optimizer, and so on."""
+        """A name on which `zero_grad()` is called is an optimizer, and so on."""
         for name, kind in USES.items():
             for call in self._tree.methods.get(name, []):
                 owner = receiver(call)

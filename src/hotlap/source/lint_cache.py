@@ -1,7 +1,7 @@
 """What lint found out about a file's content, kept from run to run.
 
 An entry's key is made of the content and of everything else that the answer depends on, so that an
-entry is never wrong, only unused. Entries unused for a month are removed now and then.
+entry is never wrong, only unused. Entries unused for a month are removed at times.
 """
 
 import hashlib

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from hotlap.source.conditional import now_and_then
 from hotlap.source.differentiated import differentiated
 from hotlap.source.flow import Definition
 from hotlap.source.grad_mode import GradMode
 from hotlap.source.names import Names
-from hotlap.source.seldom import now_and_then
 from hotlap.source.tree import Loop, Tree, method, receiver
 from hotlap.source.values import LOADER, MODEL, OPTIMIZER, Values
 
@@ -98,7 +98,7 @@ class Loops:
         }
 
     def in_step(self, node: ast.AST) -> bool:
-        """Whether a node runs at every step of a training loop, not only now and then."""
+        """Whether a node runs at every step of a training loop, not only under a condition."""
         return self._lies_in(node, self._step_bodies)
 
     @property

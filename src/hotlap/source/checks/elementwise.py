@@ -218,7 +218,7 @@ def _is_centred(source: Source, factor: ast.expr) -> bool:
 
 
 def _compiled(source: Source, node: ast.AST) -> bool:
-    """Whether a decorator compiles the formula, or autograd is told its own backward."""
+    """Whether a decorator compiles the formula, or it has a backward of its own."""
     for around in source.tree.above(node):
         if isinstance(around, ast.FunctionDef | ast.ClassDef):
             marks = [ast.unparse(mark).lower() for mark in around.decorator_list]

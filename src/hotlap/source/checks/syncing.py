@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 
 from hotlap.core.technique import Technique
 from hotlap.source.called import goes_to_host
+from hotlap.source.conditional import seldom
 from hotlap.source.found import Spread
 from hotlap.source.module import Source
-from hotlap.source.seldom import seldom
 from hotlap.source.tree import keyword, method, receiver
 from hotlap.source.values import ARRAY, HOST, MODEL, SEVERAL, TENSOR
 
@@ -151,7 +151,7 @@ def _tests(source: Source) -> Iterator[ast.expr]:
 
 
 def _parts(source: Source, test: ast.expr) -> Iterator[ast.expr]:
-    """The operands of `a and not b`; what follows `step % n == 0 and` is seldom looked at."""
+    """The operands of `a and not b`; what follows `step % n == 0 and` is looked at under a condition."""
     if isinstance(test, ast.BoolOp):
         for value in test.values:
             if isinstance(test.op, ast.And) and seldom(source.tree, value):

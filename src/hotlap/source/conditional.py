@@ -1,4 +1,4 @@
-"""Code in a loop that runs only now and then: every n-th step, at the end, or when a run fails."""
+"""Code in a loop that runs only under a condition: every n-th step, at the end, or when a run fails."""
 
 import ast
 import re
@@ -35,7 +35,7 @@ def now_and_then(tree: Tree, node: ast.AST, body: ast.AST) -> bool:
 
 
 def seldom(tree: Tree, test: ast.expr) -> bool:
-    """Whether a test is true now and then: it counts, compares a counter, or asks for a log."""
+    """Whether a test is true only sometimes: it counts, compares a counter, or asks for a log."""
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or):
         return all(seldom(tree, part) for part in test.values)
     return any(_rare(tree, node) for node in ast.walk(test))
