@@ -1,4 +1,4 @@
-"""Code in a loop that runs only under a condition: every n-th step, at the end, or when a run fails."""
+"""Code in a loop that runs under a condition: every n-th step, at the end, or when a run fails."""
 
 import ast
 import re
@@ -26,7 +26,11 @@ def now_and_then(tree: Tree, node: ast.AST, body: ast.AST) -> bool:
             return _beside(tree, below, body)
         if isinstance(above, ast.Raise | ast.ExceptHandler):
             return True
-        if isinstance(above, Branch) and below is not above.test and seldom(tree, above.test):
+        if (
+            isinstance(above, Branch)
+            and below is not above.test
+            and is_conditional(tree, above.test)
+        ):
             return True
         if isinstance(above, ast.If) and below is not above.test and _leaves(above, below, body):
             return True
@@ -34,10 +38,10 @@ def now_and_then(tree: Tree, node: ast.AST, body: ast.AST) -> bool:
     return False
 
 
-def seldom(tree: Tree, test: ast.expr) -> bool:
+def is_conditional(tree: Tree, test: ast.expr) -> bool:
     """Whether a test is true only sometimes: it counts, compares a counter, or asks for a log."""
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or):
-        return all(seldom(tree, part) for part in test.values)
+        return all(is_conditional(tree, part) for part in test.values)
     return any(_rare(tree, node) for node in ast.walk(test))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from hotlap.core.technique import Technique
 from hotlap.source.called import goes_to_host
-from hotlap.source.conditional import seldom
+from hotlap.source.conditional import is_conditional
 from hotlap.source.found import Spread
 from hotlap.source.module import Source
 from hotlap.source.tree import keyword, method, receiver
@@ -151,10 +151,10 @@ def _tests(source: Source) -> Iterator[ast.expr]:
 
 
 def _parts(source: Source, test: ast.expr) -> Iterator[ast.expr]:
-    """The operands of `a and not b`; what follows `step % n == 0 and` is looked at under a condition."""
+    """The operands of `a and not b`; what follows `step % n == 0 and` is conditional."""
     if isinstance(test, ast.BoolOp):
         for value in test.values:
-            if isinstance(test.op, ast.And) and seldom(source.tree, value):
+            if isinstance(test.op, ast.And) and is_conditional(source.tree, value):
                 return
             yield from _parts(source, value)
     elif isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
