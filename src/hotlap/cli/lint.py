@@ -64,7 +64,7 @@ def lint(form: str, profiled: bool, listed: bool, paths: tuple[Path, ...], **opt
     if options["write_baseline"]:
         return _new_baseline(options["write_baseline"], spots)
     if options["baseline"]:
-        from hotlap.source.baseline import beyond_baseline
+        from hotlap.source.lint_baseline import beyond_baseline
 
         spots = beyond_baseline(options["baseline"], spots)
     if options["fix"] or options["diff"]:
@@ -85,7 +85,7 @@ def _show(form: str, spots: "list[Spot]", *, statistics: bool) -> None:
 
 
 def _new_baseline(file: Path, spots: "list[Spot]") -> int:
-    from hotlap.source.baseline import write_baseline
+    from hotlap.source.lint_baseline import write_baseline
 
     click.echo(f"{file}: {write_baseline(file, spots)} known", err=True)
     return OK
