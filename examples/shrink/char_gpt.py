@@ -1,6 +1,6 @@
 """A small character GPT on the texts of Python's own help: a model to shrink.
 
-python char_gpt.py                   trains it (two minutes) and writes char_gpt.pt
+python char_gpt.py                   trains it and writes char_gpt.pt
 hotlap shrink char_gpt:build --checkpoint char_gpt.pt --evaluate char_gpt:evaluate \
     --train char_gpt:train --params 0.8x --size 2x --lower-is-better --max-drop 2%
 """
