@@ -133,7 +133,7 @@ def race(ctx: click.Context, max_slowdown: float | None, budget: float, wait: fl
     if until is not None:
         with _contestants(base, command, ctx.meta["second"]) as (runs, names):
             seconds = budget if _given(ctx, "budget") else UNTIL_SECONDS
-            to_target = _to_target(ctx, until, settings_of(runs, seed), seconds)
+            to_target = _to_target(ctx, until, runs, seconds)
         _print_to_target(to_target, names, kept if as_json else None)
         ctx.exit(INTERRUPTED if to_target.interrupted else 0)
     with ExitStack() as stack:
@@ -158,12 +158,12 @@ def _given(ctx: click.Context, option: str) -> bool:
 
 
 def _to_target(
-    ctx: click.Context, until: str, settings: tuple["Setting", "Setting"], seconds: float
+    ctx: click.Context, until: str, runs: Sequence[Words], seconds: float
 ) -> "UntilResult":
     """Race to a target, with what the command line says of it."""
     from hotlap.report import until_text
     from hotlap.trial.targets import Target
-    from hotlap.trial.until import MetricSource, UntilRules, race_until
+    from hotlap.trial.until import MetricSource, UntilRules, metric_pattern, race_until
 
     for other in ("max_slowdown", "precision", "min_effect", "wait"):
         if _given(ctx, other):
@@ -171,12 +171,13 @@ def _to_target(
             raise UsageError(f"{name} is for races by steps, not for --until")
     options = ctx.params
     source = MetricSource(options["metric_pattern"], options["metric_file"])
+    target = Target.parse(until)
+    metric_pattern(target, source)  # what cannot be taken is refused before anything runs
+    settings = settings_of(runs, options["seed"])
     rules = UntilRules(options["seeds"], seconds)
     silent = options["quiet"] or options["as_json"]
     with until_text.live(console(err=True), rules, enabled=not silent) as on_slice:
-        return race_until(
-            settings, Target.parse(until), source, rules, options["patience"], on_slice
-        )
+        return race_until(settings, target, source, rules, options["patience"], on_slice)
 
 
 def _print_to_target(result: "UntilResult", names: list[Words], as_json: "Isolated | None") -> None:

@@ -166,7 +166,7 @@ class _Runner:
     def __enter__(self) -> "_Runner":
         assert self.setting.output is not None
         self.setting.output.unlink(missing_ok=True)
-        pattern = _pattern(self.target, self.source)
+        pattern = metric_pattern(self.target, self.source)
         self._output = OutputReader(self.setting.output, pattern)
         self._file = FileReader(self._metric_file, self.target.metric)
         return self
@@ -258,7 +258,12 @@ class _Runner:
         return None
 
 
-def _pattern(target: Target, source: MetricSource) -> re.Pattern[str]:
+def metric_pattern(target: Target, source: MetricSource) -> re.Pattern[str]:
+    """The expression that finds the metric in the output.
+
+    Raises:
+        UsageError: the given one is no regular expression with one group.
+    """
     if not source.pattern:
         return target.pattern
     try:
