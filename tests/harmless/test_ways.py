@@ -20,6 +20,11 @@ from hotlap.trial.isolation import tiers
 from hotlap.trial.isolation.tiers import FORCED, isolation
 from hotlap.trial.launch import Setting
 
+pytestmark = pytest.mark.skipif(
+    Path(sys.prefix).resolve().is_relative_to(Path(tempfile.gettempdir()).resolve()),
+    reason="this Python lies in the temporary folder, which trials write for real",
+)
+
 WAYS = Path(__file__).with_name("ways.py")
 FEWEST = 120
 Snapshot = dict[str, tuple[object, ...]]

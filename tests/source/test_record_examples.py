@@ -11,7 +11,13 @@ from hotlap.source.lint import lint_file, patterns
 WITH = [record for record in techniques().values() if record.patterns]
 PAIRS = [(r, e) for r in WITH for e in r.examples if e.after is not None]
 # Whether these pay is for a race to say: source shows only how they are misused.
-RACED = {"channels_last", "cudnn_benchmark", "fused_pointwise", "mixed_precision"}
+RACED = {
+    "channels_last",
+    "cudnn_benchmark",
+    "fused_pointwise",
+    "loader_reuse",
+    "mixed_precision",
+}
 ALONE = [(r, e) for r in WITH for e in r.examples if e.after is None]
 # What a fragment leaves out; an example that imports is taken as it stands.
 HEAD = """

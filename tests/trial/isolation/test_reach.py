@@ -3,6 +3,7 @@
 import os
 import sys
 import sysconfig
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +15,10 @@ from hotlap.profile.look import Bounds, look
 from hotlap.trial.isolation.reach_files import NAME, reach_files, sites
 from hotlap.trial.launch import BOOT, Setting
 
+pytestmark = pytest.mark.skipif(
+    Path(sys.prefix).resolve().is_relative_to(Path(tempfile.gettempdir()).resolve()),
+    reason="this Python lies in the temporary folder, which trials write for real",
+)
 SITE = sysconfig.get_path("purelib")
 TRAIN = """
 import sys, time
