@@ -80,6 +80,7 @@ def shared_memory() -> set[str]:
     return {path.name for path in Path("/dev/shm").iterdir()}
 
 
+@pytest.mark.slow  # a whole tune: minutes on a busy machine
 def test_a_tune_leaves_the_tree_as_it_was(project: Path) -> None:
     before, memory = tree_hash(project, OURS), shared_memory()
     done = tune(project, "whole", "--budget", "60s", "--only", "fused_optimizer")
