@@ -3,7 +3,7 @@
 import os
 import sys
 import sysconfig
-import tempfile
+import venv
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,10 +15,6 @@ from hotlap.profile.look import Bounds, look
 from hotlap.trial.isolation.reach_files import NAME, reach_files, sites
 from hotlap.trial.launch import BOOT, Setting
 
-pytestmark = pytest.mark.skipif(
-    Path(sys.prefix).resolve().is_relative_to(Path(tempfile.gettempdir()).resolve()),
-    reason="this Python lies in the temporary folder, which trials write for real",
-)
 SITE = sysconfig.get_path("purelib")
 TRAIN = """
 import sys, time
@@ -63,6 +59,18 @@ def profile(project: Path, command: str, rest: int = 0) -> int:
 )
 def test_cleared_environments_are_reached(project: Path, command: str) -> None:
     assert profile(project, command.format(python=sys.executable)) > 0
+    assert (project / "last.pt").read_text() == "mine"
+
+
+def test_a_python_in_a_shared_folder_is_reached(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environment = project / "caches" / "venv"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(environment.parent))
+    venv.create(environment)
+    python = environment / "bin" / "python"
+    assert profile(project, f"env -i {python} train.py") > 0
+    assert not list(environment.rglob(NAME))
     assert (project / "last.pt").read_text() == "mine"
 
 

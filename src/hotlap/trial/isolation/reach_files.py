@@ -7,6 +7,7 @@ reached as well. Only `python -S` and Pythons that were not found are not.
 
 import glob
 import os
+import re
 import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,6 +19,7 @@ _SITES = (
     "lib/python3*/dist-packages",
     "local/lib/python3*/dist-packages",
 )
+_NAMED = re.compile(r"[^\s'\";|&()]*/python[\d.]*(?=[\s'\"]|$)")
 _ENVIRONMENTS = ("VIRTUAL_ENV", "CONDA_PREFIX")
 
 
@@ -66,6 +68,7 @@ def _programs(command: Sequence[str]) -> Iterator[Path]:
     if named is not None:
         yield Path(named)
         yield from _interpreter(Path(named))
+    yield from map(Path, _NAMED.findall(" ".join(command)))  # also inside `sh -c "..."`
     for folder in os.environ.get("PATH", "").split(os.pathsep):
         if folder:
             yield from _below(Path(folder), "python")

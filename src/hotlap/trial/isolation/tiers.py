@@ -5,7 +5,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -91,14 +91,22 @@ class Isolation:
         scratch, folder = scratch.resolve(), folder.resolve()
         view = scratch / "view"
         (view / scratch.name).mkdir(parents=True)
-        cover = (os.path.realpath(Path.cwd()),)
-        keep = [path for path in self.shared() if path not in cover]
+        root = os.path.realpath(Path.cwd())
+        keep = [path for path in self.shared() if path != root]
+        sites = {os.path.dirname(path) for path in files or ()}
+        # A Python may lie in a shared directory, such as /tmp.
+        cover = (root, *sorted(site for site in sites if _nearest(site, (root, *keep)) in keep))
         shared = {str(scratch.parent): str(view), str(folder): str(folder)}
         layers = folder if self.layers_in_temp else scratch
-        needed = (*cover, os.path.realpath(Path.home()))
+        needed = (root, os.path.realpath(Path.home()))
         planner = Planner(mounts(), cover, keep, self.privileged, subdirectories, is_empty)
         planned = planner.layout(str(layers / "layers"), shared, needed)
         return replace(planned, files=dict(files or {}))
+
+
+def _nearest(path: str, roots: Sequence[str]) -> str:
+    """The deepest of these directories that holds the path; empty if none does."""
+    return max((root for root in roots if below(path, root)), key=len, default="")
 
 
 def isolation(scratch: Path) -> Isolation:
