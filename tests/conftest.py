@@ -23,6 +23,7 @@ BY_THE_CLOCK = (
     "harmless",
     "launch",
     "lr",
+    "notebook/test_verbs.py",
     "parallel",
     "profile",
     "reach",

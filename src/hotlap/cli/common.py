@@ -147,8 +147,10 @@ def stdin_copy(where: Path) -> Path | None:
 
 
 def print_json(document: Mapping[str, Any]) -> None:
-    """One JSON document on stdout, with the keys of `headed`; infinities as null."""
-    click.echo(json.dumps(headed(document), indent=2))
+    """One JSON document on stdout, with the keys of `headed`; places in notebooks by cell."""
+    from hotlap.notebook.script import in_cells
+
+    click.echo(json.dumps(in_cells(headed(document)), indent=2))
 
 
 def headed(document: Mapping[str, Any]) -> dict[str, Any]:

@@ -54,6 +54,8 @@ DOCUMENT = FOLDER / "profile.json"
 def lint(form: str, profiled: bool, listed: bool, paths: tuple[Path, ...], **options: Any) -> int:
     """Find what slows training and can be seen without running; PATHS default to `.`.
 
+    A notebook is judged as one program; its lines are counted in the cell.
+
     Exit code: 0 nothing found, 1 findings (hints alone count as none), 2 could not judge.
     """
     if listed:
@@ -76,6 +78,10 @@ def lint(form: str, profiled: bool, listed: bool, paths: tuple[Path, ...], **opt
 
 
 def _show(form: str, spots: "list[Spot]", *, statistics: bool) -> None:
+    if form not in {"text", "json"}:
+        from hotlap.source.notebooks import as_file_places
+
+        spots = as_file_places(spots)
     if statistics:
         from hotlap.report.lint_text import statistics as counted
 
@@ -96,6 +102,9 @@ def _fix(spots: "list[Spot]", config: "Config", *, write: bool) -> int:
     from hotlap.source.fixes import fixes
     from hotlap.source.patch.text import write_all
 
+    if any(spot.cell for spot in spots):
+        click.echo("notebooks are left as they are: `hotlap patch` writes into cells", err=True)
+    spots = [spot for spot in spots if not spot.cell]
     done = fixes(spots, config)
     if not write:
         click.echo("".join(done.diff(file) for file in done.changed), nl=False)
@@ -140,8 +149,9 @@ def _per_file(given: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
 
 def _judged(paths: tuple[Path, ...], config: "Config") -> "list[Spot]":
     from hotlap.source.lint import lint as judge
+    from hotlap.source.notebooks import in_cells
 
-    return list(judge(paths, config))
+    return in_cells(judge(paths, config))
 
 
 def _judged_with_profile(paths: tuple[Path, ...], config: "Config") -> "list[Spot]":
@@ -149,7 +159,9 @@ def _judged_with_profile(paths: tuple[Path, ...], config: "Config") -> "list[Spo
     from dataclasses import replace
 
     from hotlap.core.errors import UsageError
+    from hotlap.notebook.script import SUFFIX, write_script
     from hotlap.profile.join import joined
+    from hotlap.source.notebooks import in_cells
 
     try:
         document = json.loads(DOCUMENT.read_text("utf-8"))
@@ -158,12 +170,13 @@ def _judged_with_profile(paths: tuple[Path, ...], config: "Config") -> "list[Spo
     except ValueError as error:
         raise UsageError(f"{DOCUMENT} cannot be read: {error}") from None
     spots = []
+    paths = tuple(write_script(path) if path.suffix == SUFFIX else path for path in paths)
     for found in sorted(joined(paths, document, config), key=lambda c: -c.seconds):
         says = f"{found.spot.says}: {found.cost} a step" if found.cost else found.spot.says
         says += " (the file changed since the profile)" if found.stale else ""
         sure = found.worth or found.confirmed
         spots.append(replace(found.spot, says=says, hint=found.spot.hint and not sure))
-    return spots
+    return in_cells(spots)
 
 
 def _text(spots: "list[Spot]") -> None:

@@ -83,8 +83,9 @@ def main() -> None:
         sys.exit(error.exit_code)
     except HotlapError as error:
         from hotlap.cli.common import exit_code
+        from hotlap.notebook.script import in_cells
 
-        click.echo(f"hotlap: {error}", err=True)
+        click.echo(f"hotlap: {in_cells(str(error))}", err=True)
         if error.hint:
             click.echo(f"        {error.hint}", err=True)
         sys.exit(exit_code(error))

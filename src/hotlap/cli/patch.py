@@ -29,6 +29,7 @@ def patch(ctx: click.Context, write: bool, check: bool, recipe: Path, as_json: b
     """Write the recipe into the source: a unified diff, on stdout.
 
     Without FILES: the script of the recipe's command, and what it imports from this folder.
+    Of a notebook the cells are rewritten.
     What cannot be written safely is named on stderr, with its place and what to do by hand.
     """
     from hotlap.core.errors import UsageError
@@ -38,9 +39,10 @@ def patch(ctx: click.Context, write: bool, check: bool, recipe: Path, as_json: b
     done = _planned(recipe, files)
     changed = done.changed
     if write:
+        from hotlap.source.patch.notebook_cells import as_written
         from hotlap.source.patch.text import write_all
 
-        write_all(changed)
+        write_all(as_written(changed))
     if as_json:
         print_json(_document(done, written=write))
     else:
@@ -50,12 +52,16 @@ def patch(ctx: click.Context, write: bool, check: bool, recipe: Path, as_json: b
 
 def _planned(recipe: Path, names: tuple[Path, ...]) -> "Patch":
     from hotlap.core.recipe import Recipe
+    from hotlap.notebook.script import SUFFIX, write_script
     from hotlap.source.patch.files import files_of
     from hotlap.source.patch.plan import patch as planned
     from hotlap.source.patch.text import File
 
     found = Recipe.read(recipe)
-    paths = [_below_here(path) for path in names] or files_of(found.measured.command)
+    paths = [_below_here(path) for path in names]
+    paths = [write_script(path) if path.suffix == SUFFIX else path for path in paths] or files_of(
+        found.measured.command
+    )
     files = [File.read(path) for path in dict.fromkeys(paths)]
     started = next(
         (file for file in files if not names or file.path.name == found.measured.script), None
@@ -81,7 +87,8 @@ def _document(done: "Patch", *, written: bool) -> dict[str, Any]:
             **dict.fromkeys(done.present, "there already"),
         },
         "by_hand": [
-            {"technique": n.technique, "path": n.path, "line": n.line or None, "text": n.text}
+            {"technique": n.technique, "path": n.path, "line": n.line or None,
+             "place": n.place, "text": n.text}
             for n in done.notes
         ],
     }  # fmt: skip

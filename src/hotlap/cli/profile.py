@@ -1,7 +1,6 @@
 """`hotlap profile`."""
 
 import json
-import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -110,7 +109,7 @@ def _profile(seen: "Look", setting: "Setting", began: float, said: "Progress") -
     from hotlap.core.machine import detect
     from hotlap.core.peaks import Peaks, peaks
     from hotlap.profile.collect import Circumstances, profile_from
-    from hotlap.trial.command import python_of
+    from hotlap.trial.command import python_of, shown
 
     machine = detect()
     measured: Peaks | None
@@ -120,7 +119,7 @@ def _profile(seen: "Look", setting: "Setting", began: float, said: "Progress") -
     except (HotlapError, KeyboardInterrupt):  # the profile is worth showing without them
         measured = None
     said("reading the source")
-    run = Circumstances(began, Path.cwd(), seen.partial, shlex.join(setting.command))
+    run = Circumstances(began, Path.cwd(), seen.partial, shown(setting.command))
     return profile_from(seen.payload, machine, measured, run)
 
 
@@ -130,6 +129,7 @@ def _keep(document: dict[str, Any]) -> None:
 
 
 def _show(found: "Profile", *, quiet: bool) -> None:
+    from hotlap.notebook.script import in_cells
     from hotlap.report import profile_text
 
-    profile_text.show(console(err=True), found, brief=quiet)
+    profile_text.show(console(err=True), in_cells(found), brief=quiet)

@@ -91,6 +91,7 @@ def tune(ctx: click.Context, /, as_json: bool, quiet: bool, verbose: bool, recip
          command: tuple[str, ...], **options: Any) -> None:  # fmt: skip
     """Race every technique that applies to CMD; prove speed and parity; write the recipe."""
     from hotlap.core.machine import detect
+    from hotlap.notebook.script import in_cells
     from hotlap.profile.collect import Circumstances, profile_from
     from hotlap.report import findings_text, tune_html, tune_text
     from hotlap.report.tune_display import TuneDisplay
@@ -107,7 +108,8 @@ def tune(ctx: click.Context, /, as_json: bool, quiet: bool, verbose: bool, recip
     with live.showing():
         result = search(config, machine, live)
     result.isolation = str(kept.isolation.tier)
-    result.advice = advice(result.profile, result, Path.cwd())
+    result.advice = in_cells(advice(result.profile, result, Path.cwd()))
+    result.notes = in_cells(result.notes)
     written = write_recipe(result, recipe, machine)
     tune_html.write(here / "report.html", result, recipe_of(result, machine))
     if as_json:
@@ -115,7 +117,7 @@ def tune(ctx: click.Context, /, as_json: bool, quiet: bool, verbose: bool, recip
     else:
         if not result.timed and result.profile:
             run = Circumstances(began, Path.cwd(), "")
-            findings_text.show(out, profile_from(result.profile, machine, None, run))
+            findings_text.show(out, in_cells(profile_from(result.profile, machine, None, run)))
         tune_text.show(out, result, written, everything=verbose)
         out.print(f"report: {os.path.relpath(here / 'report.html')}", soft_wrap=True)
     ctx.exit(_exit_code(result))

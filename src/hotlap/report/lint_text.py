@@ -26,8 +26,7 @@ def show(out: Console, spots: list[Spot]) -> None:
         for spot in group:
             mark = "[dim]hint[/] " if spot.hint else ""
             out.print(
-                f"  [cyan]{spot.line}:{spot.column}[/]  {mark}[bold]{spot.id}[/]  "
-                f"{escape(spot.says)}",
+                f"  [cyan]{spot.position}[/]  {mark}[bold]{spot.id}[/]  {escape(spot.says)}",
                 soft_wrap=True,
             )
             out.print(f"      {escape(spot.remedy)}", style="dim", soft_wrap=True)

@@ -6,6 +6,8 @@ import click
 from rich.console import Console
 from rich.text import Text
 
+from hotlap.notebook.script import in_cells
+
 if TYPE_CHECKING:
     from hotlap.source.patch.plan import Patch
 
@@ -30,7 +32,7 @@ def _style(line: str) -> str:
 def show_written(out: Console, done: "Patch") -> None:
     """Which files were changed."""
     for file in done.changed:
-        out.print(Text(f"changed {file.path}"), soft_wrap=True)
+        out.print(Text(f"changed {in_cells(str(file.path))}"), soft_wrap=True)
 
 
 def show_notes(out: Console, done: "Patch", *, written: bool) -> None:
@@ -45,6 +47,6 @@ def show_notes(out: Console, done: "Patch", *, written: bool) -> None:
     if done.notes:
         out.print(Text("by hand:", "bold"))
     for note in done.notes:
-        line = Text("  ").append(note.place, "cyan")
+        line = Text("  ").append(in_cells(note.place), "cyan")
         line.append(f"  {note.technique}: ", "bold").append(note.text)
         out.print(line, soft_wrap=True)

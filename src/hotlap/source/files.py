@@ -5,13 +5,14 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from hotlap.core.errors import UsageError
+from hotlap.notebook.script import SUFFIX
 from hotlap.source.config import Config
 
 SKIPPED = frozenset({"__pycache__", "node_modules", "site-packages", "venv", "build", "dist"})
 
 
 def python_files(paths: Iterable[Path], config: Config) -> Iterator[Path]:
-    """Every `.py` file once, folders in order; hidden and installed ones are left out.
+    """Every `.py` file and notebook once, folders in order; hidden and installed ones are left out.
 
     A file that is named is judged whatever it is called. In folders, links that lead nowhere (as
     editors' lock files do), pipes and sockets are passed over.
@@ -40,5 +41,5 @@ def _below(folder: Path) -> Iterator[Path]:
             and name not in SKIPPED
             and not Path(where, name, "pyvenv.cfg").exists()
         )
-        paths = (Path(where, name) for name in sorted(names) if name.endswith(".py"))
+        paths = (Path(where, name) for name in sorted(names) if name.endswith((".py", SUFFIX)))
         yield from (path for path in paths if path.is_file())

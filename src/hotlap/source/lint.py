@@ -6,9 +6,11 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 
+from hotlap.core.errors import UsageError
 from hotlap.core.pattern import Pattern
 from hotlap.core.registry import techniques
 from hotlap.core.technique import Technique
+from hotlap.notebook.script import SUFFIX, Notebook
 from hotlap.source.config import Config
 from hotlap.source.files import python_files
 from hotlap.source.found import Found, told
@@ -27,6 +29,7 @@ class Spot:
     """A pattern found at a place. Lines count from 1, columns too.
 
     `since` is the line from which its work counts, where that is not `line`; 0 elsewhere.
+    `cell`: the code cell of a notebook (from 1) that the lines count in; 0 elsewhere.
     `differentiated`: what its lines cost in the forward pass comes again in the backward pass.
     """
 
@@ -44,6 +47,7 @@ class Spot:
     since: int = 0
     differentiated: bool = False
     absent: bool = False
+    cell: int = 0
 
     @property
     def priced(self) -> range:
@@ -54,8 +58,13 @@ class Spot:
 
     @property
     def place(self) -> str:
-        """`file:line:column`."""
-        return f"{self.path}:{self.line}:{self.column}"
+        """`file:line:column`, in a notebook `file:cell n:line:column`."""
+        return f"{self.path}:{self.position}"
+
+    @property
+    def position(self) -> str:
+        """`line:column`, in a notebook `cell n:line:column`."""
+        return f"{f'cell {self.cell}:' if self.cell else ''}{self.line}:{self.column}"
 
 
 def lint(paths: Iterable[Path], config: Config, cache: LintCache | None = None) -> Iterator[Spot]:
@@ -112,9 +121,11 @@ class _Reader:
 
 def _content(path: Path) -> bytes | OSError:
     try:
-        return path.read_bytes()
+        return Notebook(path).code().encode() if path.suffix == SUFFIX else path.read_bytes()
     except OSError as error:
         return error
+    except UsageError as error:
+        return OSError(0, str(error))
 
 
 def _judged(path: Path, content: bytes, project: View, cache: LintCache) -> list[Spot]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from hotlap.core.errors import UsageError
+from hotlap.notebook.script import SUFFIX, write_script
 
 _LIMIT = 200
 
@@ -35,6 +36,8 @@ def _script(words: Sequence[str]) -> Path | None:
                 return found
         if word.endswith(".py") and _here(Path(word)):
             return Path(word)
+        if word.endswith(SUFFIX) and _here(Path(word)):
+            return write_script(Path(word))
     shells = (w for w in words if w.endswith(".sh") and _here(Path(w)))
     return next((p for w in shells for line in Path(w).read_text().splitlines()
                  if (p := _script(_words(line))) is not None), None)  # fmt: skip

@@ -11,10 +11,12 @@ from hotlap.core.errors import UsageError
 from hotlap.core.move import Move
 from hotlap.core.recipe import Recipe
 from hotlap.core.registry import technique
+from hotlap.notebook.script import notebook_of
 from hotlap.source.module import Source
 from hotlap.source.patch.draft import Draft, Remark, UnsureError
 from hotlap.source.patch.layout import fitted
 from hotlap.source.patch.moves import can_write, write
+from hotlap.source.patch.notebook_cells import cell_diff
 from hotlap.source.patch.text import File
 
 Classes = dict[str, tuple[Source, ast.ClassDef]]
@@ -50,7 +52,12 @@ class Patch:
         return {file: text for file, text in self.texts.items() if text != file.text}
 
     def diff(self, file: File) -> str:
-        """The change of one file as a unified diff that `git apply` and `patch -p1` take."""
+        """The change of one file as a unified diff that `git apply` and `patch -p1` take.
+
+        Of a notebook: the changes of its cells, for reading.
+        """
+        if notebook_of(str(file.path)):
+            return cell_diff(file, self.texts[file])
         before, after = _lines(file.text), _lines(self.texts[file])
         name = file.path.as_posix()
         found = difflib.unified_diff(before, after, f"a/{name}", f"b/{name}")

@@ -1,0 +1,131 @@
+"""A notebook's code cell as plain Python, line for line.
+
+Not IPython's transformer: hotlap's Python need not have IPython, and that one does not keep the
+number of lines, on which the way back to the cell rests.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+
+TIMED = frozenset({"time", "timeit", "prun", "memit", "mprun", "lprun"})
+"""Magics that run what follows them as Python, and report on it."""
+PYTHON_CELLS = TIMED | {"capture", "python", "python3", "hotlap", "px", "debug"}
+"""Cell magics whose body is Python of the notebook."""
+_ASSIGNED = re.compile(r"(\s*[\w.\[\]\"', ]+?\s*=\s*)([!%])(.+)")
+_OPENING, _CLOSING = "([{", ")]}"
+
+
+def as_python(source: str) -> list[str]:
+    """The cell's lines as Python: magics, shell lines and help become calls of `get_ipython()`."""
+    lines = source.split("\n")
+    first = next((index for index, line in enumerate(lines) if line.strip()), 0)
+    if not lines[first].startswith("%%"):
+        return list(_translated(lines))
+    name, _, rest = lines[first][2:].partition(" ")
+    if name not in PYTHON_CELLS:
+        return [*lines[:first], *_body_as_text(name, rest.strip(), lines[first + 1 :])]
+    statement = _code_of(rest) if name in TIMED - {"timeit"} else ""
+    return [*lines[:first], statement, *_translated(lines[first + 1 :])]
+
+
+def _body_as_text(name: str, line: str, body: list[str]) -> list[str]:
+    """A cell magic with a body that is not Python: the body as strings, a line for a line."""
+    call = f"get_ipython().run_cell_magic({name!r}, {line!r}, ''"
+    texts = [repr(f"{text}\n") for text in body]
+    if not texts:
+        return [f"{call})"]
+    return [call, *texts[:-1], f"{texts[-1]})"]
+
+
+def _translated(lines: list[str]) -> Iterator[str]:
+    """Each line, translated where a statement begins at it."""
+    state = _Position()
+    for line in lines:
+        yield _statement(line) if state.begins_statement else line
+        state.read(line)
+
+
+def _statement(line: str) -> str:
+    body = line.lstrip()
+    indent = line[: len(line) - len(body)]
+    if body.startswith("!"):
+        return f"{indent}get_ipython().system({body[1:].lstrip('!').strip()!r})"
+    if body.startswith("%"):
+        return indent + _magic(body[1:])
+    if body.startswith("?") or re.fullmatch(r"[\w.*]+\?{1,2}\s*", body):
+        return f"{indent}pass"
+    found = _ASSIGNED.fullmatch(line)
+    if found is None or _is_python(body):
+        return line
+    target, mark, rest = found.groups()
+    if mark == "!":
+        return f"{target}get_ipython().getoutput({rest.strip()!r})"
+    return target + _magic(rest)
+
+
+def _magic(text: str) -> str:
+    """One line magic, without its `%`."""
+    name, _, rest = text.strip().partition(" ")
+    if name in TIMED:
+        return _code_of(rest) or "pass"
+    return f"get_ipython().run_line_magic({name!r}, {rest.strip()!r})"
+
+
+def _code_of(rest: str) -> str:
+    """What a timing magic runs, without its options (`-n 10`, `-f train`)."""
+    return re.sub(r"^(?:-\w+(?:[ ]?\d+|\s+\w+(?=\s))?\s+)*", "", rest.strip())
+
+
+def _is_python(text: str) -> bool:
+    try:
+        ast.parse(text)
+    except SyntaxError:
+        return False
+    return True
+
+
+class _Position:
+    """Whether a line of source begins a statement: outside brackets, strings, continued lines."""
+
+    def __init__(self) -> None:
+        self._depth = 0
+        self._quote = ""
+        self._continued = False
+
+    @property
+    def begins_statement(self) -> bool:
+        """Whether the next line does."""
+        return not (self._depth or self._quote or self._continued)
+
+    def read(self, line: str) -> None:
+        """Follow brackets and strings through a line of Python."""
+        if self.begins_statement and line.lstrip()[:1] in {"!", "%", "?"}:
+            return
+        index = 0
+        while index < len(line):
+            index = self._inside(line, index) if self._quote else self._outside(line, index)
+        self._continued = not self._quote and line.endswith("\\")
+        if len(self._quote) == 1 and not line.endswith("\\"):
+            self._quote = ""  # a string that is not closed ends with its line
+
+    def _inside(self, line: str, index: int) -> int:
+        if line[index] == "\\":
+            return index + 2
+        if line.startswith(self._quote, index):
+            index += len(self._quote)
+            self._quote = ""
+            return index
+        return index + 1
+
+    def _outside(self, line: str, index: int) -> int:
+        character = line[index]
+        if character == "#":
+            return len(line)
+        if character in "\"'":
+            triple = character * 3
+            self._quote = triple if line.startswith(triple, index) else character
+            return index + len(self._quote)
+        self._depth += (character in _OPENING) - (character in _CLOSING)
+        self._depth = max(0, self._depth)
+        return index + 1

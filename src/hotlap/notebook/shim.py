@@ -1,0 +1,132 @@
+"""What a notebook's code expects of IPython, for the script that hotlap makes of it.
+
+The file is copied beside the script and imported by it: it needs the standard library alone, as
+the program's Python need not be hotlap's.
+"""
+
+import os
+import re
+import runpy
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+INSTALLERS = ("pip", "conda", "mamba", "uv", "apt", "apt-get", "python -m pip", "pip3", "sudo apt")
+
+
+class Shell:
+    """The part of IPython's shell that a program in a notebook uses."""
+
+    def __init__(self, names: dict[str, Any]) -> None:
+        self.user_ns = names
+
+    def run_line_magic(self, name: str, line: str, *_: Any) -> Any:
+        """Run a magic that has an effect on the program; the others do nothing."""
+        run = getattr(self, f"_{name}", None)
+        return run(self._filled(line)) if run else None
+
+    magic = run_line_magic
+
+    def run_cell_magic(self, name: str, line: str, body: str) -> None:
+        """Run `%%bash`, `%%sh` and `%%writefile`; what only displays does nothing."""
+        if name in {"bash", "sh", "script", "!"}:
+            subprocess.run(["bash", "-c", body], check=name == "bash")
+        elif name == "writefile":
+            words = shlex.split(line)
+            with open(words[-1], "a" if "-a" in words else "w", encoding="utf-8") as file:
+                file.write(body)
+
+    def system(self, line: str) -> None:
+        """Run a shell line, unless it installs something."""
+        command = self._filled(line)
+        if command.strip().startswith(INSTALLERS):
+            print(f"hotlap: not run: {command}", file=sys.stderr)
+            return
+        self.user_ns["_exit_code"] = subprocess.run(command, shell=True, check=False).returncode
+
+    def getoutput(self, line: str) -> list[str]:
+        """Give the lines that a shell line prints."""
+        found = subprocess.run(
+            self._filled(line), shell=True, check=False, text=True, stdout=subprocess.PIPE
+        )
+        return found.stdout.splitlines()
+
+    def register_magic_function(self, *_: Any, **__: Any) -> None:
+        """Take no further magics."""
+
+    def _filled(self, line: str) -> str:
+        """Put the program's values in place of `{name}` and `$name`, as IPython does."""
+
+        def braced(found: re.Match[str]) -> str:
+            try:
+                return str(eval(found[1], self.user_ns))
+            except Exception:
+                return found[0]
+
+        def named(found: re.Match[str]) -> str:
+            return str(self.user_ns.get(found[1], found[0]))
+
+        return re.sub(r"\$(\w+)", named, re.sub(r"\{([^{}]+)\}", braced, line))
+
+    def _cd(self, line: str) -> None:
+        os.chdir(Path(line.strip().strip("'\"") or "~").expanduser())
+
+    def _env(self, line: str) -> str:
+        name, equals, value = line.partition("=")
+        if not equals:
+            name, _, value = line.partition(" ")
+        if value:
+            os.environ[name.strip()] = value.strip()
+        return os.environ.get(name.strip(), "")
+
+    _set_env = _env
+
+    def _run(self, line: str) -> None:
+        words = shlex.split(line)
+        while words and words[0].startswith("-"):
+            words.pop(0)
+        before, sys.argv = sys.argv, words
+        try:
+            self.user_ns.update(runpy.run_path(words[0], run_name="__main__"))
+        finally:
+            sys.argv = before
+
+
+def display(*_: Any, **__: Any) -> None:
+    """Display nothing: there is nobody to look."""
+
+
+def begin(names: dict[str, Any], notebook: str, folder: str) -> None:
+    """Make the script's module look like a notebook's namespace; work in the notebook's folder."""
+    os.environ.setdefault("MPLBACKEND", "Agg")  # no window opens
+    shell = Shell(names)
+    names |= {"get_ipython": lambda: shell, "display": display}
+    os.chdir(folder)
+    sys.path[0] = folder
+    before, script = sys.excepthook, names["__file__"]
+
+    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        before(kind, error, trace)
+        where = _cell_of(script, trace)
+        if where:
+            print(f"in {notebook}:{where}", file=sys.stderr)
+
+    sys.excepthook = hook
+
+
+def _cell_of(script: str, trace: TracebackType | None) -> str:
+    """Name the cell and line at which an error left the script."""
+    line = 0
+    while trace:
+        if trace.tb_frame.f_code.co_filename == script:
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    with open(script, encoding="utf-8") as file:
+        lines = file.read().split("\n")[: max(0, line - 1)]
+    for above, text in enumerate(reversed(lines), 1):
+        if text.startswith("# %% code cell "):
+            return f"cell {text.split()[-1]}:{above}"
+    return ""

@@ -1,0 +1,120 @@
+"""Cells become Python line for line, and changes of that find their way back."""
+
+import ast
+import json
+from pathlib import Path
+
+import nbclient
+import nbformat
+import pytest
+from notebooks import HABITS, write
+
+from hotlap.core.errors import UsageError
+from hotlap.notebook.cells import as_python
+from hotlap.notebook.script import Notebook, cell_of, in_cells, write_script
+
+
+@pytest.mark.parametrize(
+    ("source", "python"),
+    [
+        ("%matplotlib inline", "get_ipython().run_line_magic('matplotlib', 'inline')"),
+        ("!ls -l {x}", "get_ipython().system('ls -l {x}')"),
+        ("names = !ls", "names = get_ipython().getoutput('ls')"),
+        ("a = %env HOME", "a = get_ipython().run_line_magic('env', 'HOME')"),
+        ("%time train(1)", "train(1)"),
+        ("%timeit -n 10 -r 3 f(x)", "f(x)"),
+        ("%prun -l 20 f(-1)", "f(-1)"),
+        ("if a:\n    !ls\n    %time f()", "if a:\n    get_ipython().system('ls')\n    f()"),
+        ("model.fit?", "pass"),
+        ("?print", "pass"),
+        ("%%time\nf()", "\nf()"),
+        ("\n%%capture out\nf()", "\n\nf()"),
+        (
+            "%%bash\necho 'a'\nls",
+            "get_ipython().run_cell_magic('bash', '', ''\n\"echo 'a'\\n\"\n'ls\\n')",
+        ),
+    ],
+)
+def test_what_becomes_python(source: str, python: str) -> None:
+    assert "\n".join(as_python(source)) == python
+    ast.parse(python)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "x = (a\n  % b)",
+        "x = a \\\n  % b",
+        'text = """\n%matplotlib inline\n!ls\n"""',
+        "x = '%d !' % 3",
+        "a = b != c",
+        "# it's\nf('!ls')",
+        "x: int = 3 % 2",
+    ],
+)
+def test_what_is_left_alone(source: str) -> None:
+    assert "\n".join(as_python(source)) == source
+
+
+def test_places_in_the_script_are_places_in_cells(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sub").mkdir()
+    write(tmp_path / "sub" / "a.ipynb", "x = 1", "#md text", "y = 2\nz = 3")
+    script = write_script(Path("sub/a.ipynb"))
+    lines = script.read_text().split("\n")
+    line = lines.index("z = 3") + 1
+    assert cell_of(lines, line) == (2, 2)
+    said = in_cells({"at": [f"{script}:{line}", f"see {script}."], "n": 3})
+    assert said == {"at": ["sub/a.ipynb:cell 2:2", "see sub/a.ipynb."], "n": 3}
+
+
+def test_a_change_is_written_back_and_magics_stay(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.ipynb", "%matplotlib inline\nimport os", "!ls\nx = f(1)\ny = 2")
+    notebook = Notebook(path)
+    before = notebook.code()
+    after = "import new\n" + before.replace("f(1)", "f(1, fast=True)")
+    changed = notebook.write_back(before, after)
+    assert [number for number, _, _ in changed] == [1, 2]
+    assert notebook.sources == [
+        "import new\n%matplotlib inline\nimport os",
+        "!ls\nx = f(1, fast=True)\ny = 2",
+    ]
+    written = json.loads(notebook.dumped())
+    nbformat.validate(written)
+    untouched = Notebook(path)
+    assert not untouched.write_back(before, before)
+    assert untouched.dumped() == path.read_text()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [("{}", "no notebook|not a notebook"), ("[1", "not a notebook"), (None, "cannot read")],
+)
+def test_what_is_no_notebook(tmp_path: Path, content: str | None, message: str) -> None:
+    path = tmp_path / "a.ipynb"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(UsageError, match=message):
+        Notebook(path)
+
+
+def test_other_languages_and_broken_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "j.ipynb", "println(1)", language="julia")
+    with pytest.raises(UsageError, match="notebook of julia"):
+        write_script(Path("j.ipynb"))
+    write(tmp_path / "b.ipynb", "x = 1", "y = 1\nx = (")
+    with pytest.raises(UsageError, match=r"b\.ipynb:cell 2:2 is not Python"):
+        write_script(Path("b.ipynb"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("habit", HABITS)
+def test_the_notebooks_of_the_tests_run_in_a_kernel(habit: str, tmp_path: Path) -> None:
+    path = write(tmp_path / f"{habit}.ipynb", *HABITS[habit])
+    document = nbformat.read(path, as_version=4)
+    nbclient.NotebookClient(
+        document, timeout=120, resources={"metadata": {"path": str(tmp_path)}}
+    ).execute()

@@ -1,0 +1,80 @@
+"""The verbs on notebooks of different habits: findings and changes name cell and line."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from notebooks import HABITS, write
+
+from hotlap.notebook.script import Notebook
+
+RECIPE = "[techniques.loader_workers]\nnum_workers = 2\n"
+
+
+def hotlap(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "hotlap", *words],
+        cwd=folder,
+        env=os.environ | {"HOTLAP_CACHE": str(folder / "cache")},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+
+
+def cell_with(path: Path, text: str) -> str:
+    for number, source in enumerate(Notebook(path).sources, 1):
+        for line, found in enumerate(source.split("\n"), 1):
+            if text in found:
+                return f"{path.name}:cell {number}:{line}"
+    raise AssertionError(text)
+
+
+@pytest.mark.parametrize("habit", HABITS)
+def test_profile_lint_and_patch(habit: str, tmp_path: Path) -> None:
+    path = write(tmp_path / f"{habit}.ipynb", *HABITS[habit])
+    before = path.read_text()
+    profiled = hotlap(tmp_path, "profile", "--steps", "20", path.name)
+    assert profiled.returncode == 0, profiled.stderr
+    assert cell_with(path, "time.sleep") in profiled.stderr
+    assert f" {path.name}\n" in profiled.stderr  # the command to paste
+    assert path.read_text() == before
+    assert "nothing-at-all" not in profiled.stdout
+
+    found = hotlap(tmp_path, "lint", "--hints", "--format", "json", ".")
+    places = {
+        f"{one['path']}:cell {one['cell']}:{one['line']}"
+        for one in json.loads(found.stdout)["findings"]
+    }
+    assert cell_with(path, "loader = DataLoader") in places
+
+    (tmp_path / "hotlap.toml").write_text(RECIPE)
+    shown = hotlap(tmp_path, "patch", path.name)
+    assert f"+++ b/{cell_with(path, 'loader = ').rpartition(':')[0]}" in shown.stdout
+    assert path.read_text() == before
+    assert hotlap(tmp_path, "patch", "--write", path.name).returncode == 0
+    after = path.read_text().splitlines()
+    changed = [
+        (old, new) for old, new in zip(before.splitlines(), after, strict=True) if old != new
+    ]
+    assert len(changed) == 1
+    assert "num_workers=2" in changed[0][1]
+
+
+def test_a_notebook_that_does_not_train(tmp_path: Path) -> None:
+    write(tmp_path / "a.ipynb", "x = 1\nprint(x)")
+    done = hotlap(tmp_path, "profile", "a.ipynb")
+    assert done.returncode == 3
+    assert "no training step before the program ended" in done.stderr
+
+
+def test_an_error_names_the_cell(tmp_path: Path) -> None:
+    write(tmp_path / "a.ipynb", "x = 1", "\nx / 0")
+    (tmp_path / "hotlap.toml").write_text(RECIPE)
+    done = hotlap(tmp_path, "run", "a.ipynb")
+    assert done.returncode != 0
+    assert "in a.ipynb:cell 2:2" in done.stderr
