@@ -1,9 +1,11 @@
 """What a move gains of what the same change by hand gains.
 
-`python -m benchmarks.moves [--epochs N] [--rounds N]`: three scripts that make their DataLoader
-anew in each epoch, each run plain, with `loader_reuse`, and with the loader made once by hand
-(`persistent_workers=True`), by turns. Ratios are medians over the rounds of the seconds an epoch
-takes, the first one left out; `part` is the move's share of the gain by hand, in seconds.
+`python -m benchmarks.moves [--move NAME] [--epochs N] [--rounds N]`: three scripts for each move,
+each run plain, with the move, and with the change made by hand, by turns. `loader_reuse`: scripts
+that make their DataLoader anew in each epoch; by hand it is made once (`persistent_workers=True`).
+`async_checkpoint`: scripts that save at the end of each epoch; by hand the state is copied, and a
+thread writes it to another name and renames it. Ratios are medians over the rounds of the seconds
+an epoch takes, the first one left out; `part` is the move's share of the gain by hand, in seconds.
 """
 
 import argparse
@@ -15,7 +17,7 @@ from statistics import median
 
 from benchmarks import record
 
-SCRIPT = """
+LOADER_REUSE = """
 import sys, time, torch
 from torch import nn
 from torch.utils.data import DataLoader, Dataset, TensorDataset
@@ -57,22 +59,84 @@ def main():
 if __name__ == "__main__":
     main()
 """
-CASES = {
-    "in memory": {"size": 1024, "workers": 2, "kind": "tensors"},
-    "random samples": {"size": 1024, "workers": 2, "kind": "drawn"},
-    "wide model": {"size": 2048, "workers": 1, "kind": "wide"},
+ASYNC_CHECKPOINT = """
+import copy, os, threading, time, torch
+from torch import nn
+
+WIDTH, DEPTH, STEPS, FILES = {width}, {depth}, {steps}, {files}
+EPOCHS, HOISTED = {epochs}, {hoisted}
+writing = []
+
+
+def save(state, path):
+    if not HOISTED:
+        return torch.save(state, path)
+    state = copy.deepcopy(state)
+
+    def write():
+        torch.save(state, path + ".partial")
+        os.replace(path + ".partial", path)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    writing.append(thread)
+
+
+torch.manual_seed(0)
+torch.set_num_threads(1)
+layers = [layer for _ in range(DEPTH) for layer in (nn.Linear(WIDTH, WIDTH), nn.ReLU())]
+model = nn.Sequential(*layers, nn.Linear(WIDTH, 10))
+optimizer = torch.optim.Adam(model.parameters(), lr=1e-4)
+for epoch in range(EPOCHS):
+    if epoch == 1:
+        began = time.perf_counter()
+    for _ in range(STEPS):
+        x, y = torch.randn(64, WIDTH), torch.randint(0, 10, (64,))
+        loss = nn.functional.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    for thread in writing:
+        thread.join()
+    writing.clear()
+    save({{"model": model.state_dict(), "optimizer": optimizer.state_dict()}}, "last.pt")
+    if FILES > 1:
+        save(model.state_dict(), f"epoch-{{epoch % 2}}.pt")
+for thread in writing:
+    thread.join()
+os.stat("last.pt")
+print("RESULT", (time.perf_counter() - began) / (EPOCHS - 1), loss.item().hex())
+"""
+Case = dict[str, object]
+MOVES: dict[str, tuple[str, dict[str, Case]]] = {
+    "loader_reuse": (
+        LOADER_REUSE,
+        {
+            "in memory": {"size": 1024, "workers": 2, "kind": "tensors"},
+            "random samples": {"size": 1024, "workers": 2, "kind": "drawn"},
+            "wide model": {"size": 2048, "workers": 1, "kind": "wide"},
+        },
+    ),
+    "async_checkpoint": (
+        ASYNC_CHECKPOINT,
+        {
+            "model and optimizer": {"width": 1024, "depth": 4, "steps": 10, "files": 1},
+            "two files": {"width": 1024, "depth": 4, "steps": 15, "files": 2},
+            "large model": {"width": 2048, "depth": 4, "steps": 8, "files": 1},
+        },
+    ),
 }
 WAYS = ("plain", "move", "by hand")
 
 
-def run(folder: Path, case: dict[str, object], way: str, epochs: int) -> tuple[float, str]:
+def run(folder: Path, move: str, case: Case, way: str, epochs: int) -> tuple[float, str]:
     """Seconds an epoch, and the last loss."""
     script = folder / "train.py"
-    script.write_text(SCRIPT.format(**case, epochs=epochs, hoisted=way == "by hand"))
+    script.write_text(MOVES[move][0].format(**case, epochs=epochs, hoisted=way == "by hand"))
     command = [sys.executable, str(script)]
     if way == "move":
         recipe = folder / "hotlap.toml"
-        recipe.write_text("[techniques.loader_reuse]\n")
+        recipe.write_text(f"[techniques.{move}]\n")
         command = [sys.executable, "-m", "hotlap", "run", "--recipe", str(recipe), *command]
     out = subprocess.run(command, check=False, capture_output=True, text=True, cwd=folder)
     line = next((x for x in out.stdout.splitlines() if x.startswith("RESULT")), "")
@@ -83,19 +147,20 @@ def run(folder: Path, case: dict[str, object], way: str, epochs: int) -> tuple[f
 
 
 def main() -> None:
-    """Run all cases, write the record."""
+    """Run all cases of a move, write the record."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--move", choices=list(MOVES), default="loader_reuse")
     parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
     rows, summary = [], {}
     with tempfile.TemporaryDirectory() as name:
-        for case, of in CASES.items():
+        for case, of in MOVES[options.move][1].items():
             seconds: dict[str, list[float]] = {way: [] for way in WAYS}
             losses: dict[str, set[str]] = {way: set() for way in WAYS}
             for _ in range(options.rounds):
                 for way in WAYS:
-                    took, loss = run(Path(name), of, way, options.epochs)
+                    took, loss = run(Path(name), options.move, of, way, options.epochs)
                     seconds[way].append(took)
                     losses[way].add(loss)
             plain, move, hand = (median(seconds[way]) for way in WAYS)
@@ -106,8 +171,8 @@ def main() -> None:
                 "part": round((plain - move) / (plain - hand), 3),
                 "bitwise": losses["plain"] == losses["move"] and len(losses["plain"]) == 1,
             }
-    record.write("moves-loader-reuse", " ".join(["python -m benchmarks.moves", *sys.argv[1:]]),
-                 rows, summary)  # fmt: skip
+    name = f"moves-{options.move.replace('_', '-')}"
+    record.write(name, " ".join(["python -m benchmarks.moves", *sys.argv[1:]]), rows, summary)
 
 
 if __name__ == "__main__":

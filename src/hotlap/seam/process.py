@@ -9,6 +9,7 @@ import atexit
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from multiprocessing import current_process, parent_process, util
 from typing import Any
 
@@ -64,3 +65,12 @@ def at_exit(act: Callable[[], None]) -> Callable[[], None]:
 def serves_its_parent() -> bool:
     """Whether this process is a daemonic child: a loader's worker, or one of a pool."""
     return parent_process() is not None and bool(current_process().daemon)
+
+
+def children() -> set[int]:
+    """Processes that this one has started and that still run."""
+    found: set[int] = set()
+    for task in os.listdir("/proc/self/task"):
+        with suppress(OSError), open(f"/proc/self/task/{task}/children", "rb") as file:
+            found.update(map(int, file.read().split()))
+    return found

@@ -1,5 +1,6 @@
 """Checkpoints and logs that no step waits for."""
 
+from hotlap.core.move import Wrap
 from hotlap.core.numerics import Numerics
 from hotlap.core.pattern import Pattern
 from hotlap.core.technique import Claim, Example, Group, How, Symptom, Technique
@@ -8,18 +9,27 @@ technique = Technique(
     title="Write checkpoints and logs beside the step",
     group=Group.OPTIMIZER,
     numerics=Numerics.EXACT,
-    how=(How.ADVICE,),
+    how=(How.MOVE,),
     why=(
         "torch.save copies every tensor to the CPU, pickles it and writes it while the device "
-        "stands still; fsync waits for the disk on top. Copied to host memory first, the state can "
-        "be written by another thread or process while training goes on."
+        "stands still. Here the call pickles the object and copies the tensors in memory; a thread "
+        "writes the file while training goes on. Only saves to a path are written so; a file "
+        "object is written by the call."
     ),
     changes=(
-        "Nothing in the training. The newest checkpoint is on the disk a little later, so after a "
-        "crash the one before it may be the last."
+        "Nothing in the training, and not a byte of the files. A file is written under another "
+        "name and renamed, so that a process that is killed leaves the last whole one. Before the "
+        "program opens, lists, renames or removes what leads to it, starts a program or ends, the "
+        "file is whole. Memory for one copy of what is being saved is needed, for at most four "
+        "saves in a row and a quarter of the memory that is free, and disk for the old file and "
+        "the new one. Another program of the machine sees the new file a little later."
     ),
-    avoid="Leave it where a checkpoint is rare or small against the steps in between.",
+    avoid=(
+        "Leave it off where another program waits for the file, where code in C reads it in the "
+        "same process, or where memory is short."
+    ),
     claims=(Claim("goes beyond the articles", "PyTorch documentation, distributed.checkpoint"),),
+    moves=(Wrap("save", "hotlap.seam.async_checkpoint:async_checkpoint"),),
     symptom=Symptom(
         phases=("saving",),
         says="files are written while training waits; save less often, or in another thread",
@@ -78,4 +88,5 @@ technique = Technique(
             '    torch.save(model.state_dict(), "last.pt")\n'
         ),
     ),
+    whole_epochs=True,
 )
