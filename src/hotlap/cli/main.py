@@ -23,6 +23,7 @@ VERBS = {
     "shrink": "Prune, distil and quantise a trained model; race what comes out.",
     "pack": "Turn a folder of samples into a fast dataset.",
     "plan": "Which parallel layouts of a model fit a cluster, and how fast each would be.",
+    "bench": "What well-known articles claim, measured on this machine.",
     "kernel": "Check and race an operator of one's own against its reference.",
     "launch": "torchrun that recovers from a lost rank, and shows where a hang stands.",
     "mcp": "The verbs as tools for coding agents.",

@@ -1,0 +1,1 @@
+"""The speed claims of well-known articles, measured on this machine."""

@@ -1,0 +1,148 @@
+"""Measure rows: each in child processes that run the two sides by turns, in pairs."""
+
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from importlib.util import find_spec
+from typing import Any
+
+from hotlap.bench.rows import Measure, Row
+from hotlap.core.machine import Machine
+from hotlap.trial.interval import LAUNCH_SD
+from hotlap.trial.stats import PairedTest
+from hotlap.trial.time_ratio import Time, time_ratio
+
+CHILD = "hotlap.bench.workloads"
+NO_GAIN = 1.02
+"""A ratio whose interval stays below this is no gain worth having."""
+EXTRA_SECONDS = 180.0
+"""What a child may take beyond its time: it starts, prepares its data and compiles."""
+
+
+class Finding(StrEnum):
+    """What a measurement says of a claim."""
+
+    CONFIRMED = "confirmed"
+    SMALLER = "smaller"
+    REFUTED = "refuted"
+    INCONCLUSIVE = "inconclusive"
+    NEEDS_GPU = "needs a GPU"
+    NOT_RUN = "not run"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How long each row is measured: so many launches of so many seconds."""
+
+    launches: int = 4
+    seconds: float = 6.0
+
+
+QUICK = Plan(launches=1, seconds=4.0)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A row with its ratio (A over B: above 1, B is better) and interval; nan where not run."""
+
+    row: Row
+    finding: Finding
+    device: str = ""
+    ratio: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    pairs: int = 0
+    note: str = ""
+
+    def document(self) -> dict[str, Any]:
+        """As `--json` prints it."""
+        return asdict(self)
+
+
+def measure_rows(
+    rows: Sequence[Row], machine: Machine, plan: Plan, on_row: Callable[[Row], None]
+) -> tuple[list[Measured], bool]:
+    """Measure rows in turn; with whether Ctrl-C ended that before the last."""
+    found: list[Measured] = []
+    try:
+        for row in rows:
+            on_row(row)
+            found.append(measure(row, machine, plan))
+    except KeyboardInterrupt:
+        return found, True
+    return found, False
+
+
+def measure(row: Row, machine: Machine, plan: Plan) -> Measured:
+    """Measure one row, if this machine can."""
+    gpus = len(machine.gpus)
+    if gpus < row.gpus:
+        needed = "a CUDA device" if row.gpus == 1 else f"{row.gpus} CUDA devices"
+        return Measured(row, Finding.NEEDS_GPU, note=f"needs {needed}")
+    if row.needs and find_spec(row.needs) is None:
+        return Measured(row, Finding.NOT_RUN, note=f"needs pip install {row.needs}")
+    device = "cuda" if gpus and not row.cpu_only else "cpu"
+    pairs: list[list[list[Any]]] = []
+    for launch in range(plan.launches):
+        lines, failure = _child(row, device, plan.seconds, launch)
+        if failure:
+            return Measured(row, Finding.NOT_RUN, device, note=failure)
+        pairs.append(lines)
+    ratio, low, high = _ratio(row, pairs)
+    count = sum(map(len, pairs))
+    return Measured(row, judge(row, low, high), device, ratio, low, high, count)
+
+
+def judge(row: Row, low: float, high: float) -> Finding:
+    """What an interval says of a claim: whether there is a gain, and whether it can be the claimed.
+
+    A claim that the interval reaches is confirmed. One without a figure is confirmed by any gain.
+    """
+    if high < NO_GAIN:
+        return Finding.REFUTED
+    if low <= 1.0:
+        return Finding.INCONCLUSIVE
+    return Finding.CONFIRMED if high >= row.claimed else Finding.SMALLER
+
+
+def _child(row: Row, device: str, seconds: float, launch: int) -> tuple[list[list[Any]], str]:
+    """The pairs that one launch measured, or why there are none."""
+    words = [row.workload, device, row.measure, str(seconds), str(launch)]
+    environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
+    with tempfile.TemporaryDirectory(prefix="hotlap-bench-") as folder:
+        try:
+            done = subprocess.run(
+                [sys.executable, "-m", CHILD, *words], cwd=folder, env=environment, text=True,
+                capture_output=True, timeout=seconds + EXTRA_SECONDS, check=False,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            return [], "it did not come to an end"
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
+        return [], f"it failed: {last}"
+    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("[[")], ""
+
+
+def _ratio(row: Row, launches: Sequence[Sequence[Any]]) -> tuple[float, float, float]:
+    """A over B with its interval, by the statistics of races."""
+    if row.measure is Measure.TIME_TO_TARGET:
+        times = [(Time(*a), Time(*b)) for launch in launches for a, b in launch]
+        found = time_ratio(times)
+        return found.ratio, found.low, found.high
+    several = row.measure is Measure.TIME
+    test = PairedTest(launch_sd=LAUNCH_SD if several else 0.0)
+    for number, launch in enumerate(launches):
+        if number:
+            test.relaunched()
+        for (a, _), (b, _) in launch:
+            test.add(a, b)
+    estimate = test.estimate()
+    if row.measure is Measure.MEMORY:  # counted, not timed: it does not vary
+        return estimate.ratio, estimate.ratio, estimate.ratio
+    return estimate.ratio, estimate.low, estimate.high
