@@ -1,5 +1,6 @@
 """`hotlap tune`."""
 
+import datetime
 import os
 import time
 from pathlib import Path
@@ -23,6 +24,7 @@ from hotlap.cli.common import (
     wait_option,
 )
 from hotlap.cli.isolated import isolated
+from hotlap.core.errors import UsageError
 from hotlap.core.numerics import UNASKED, Numerics
 
 if TYPE_CHECKING:
@@ -83,6 +85,31 @@ def _allowed(_: click.Context, __: click.Parameter, text: str) -> frozenset[Nume
     show_default=True,
     help="Where to write the recipe.",
 )
+@click.option(
+    "--until",
+    metavar="TARGET",
+    help="With --allow training: race techniques that change the training to a target, such as "
+    "'val_acc>=0.97' or 'loss<0.35'.",
+)
+@click.option(
+    "--seeds",
+    default=5,
+    show_default=True,
+    type=click.IntRange(3, 100),
+    help="With --until: how many seeds each technique is raced with.",
+)
+@click.option(
+    "--metric-pattern",
+    default="",
+    metavar="REGEX",
+    help="With --until: where the metric stands in the output; one group, the number.",
+)
+@click.option(
+    "--metric-file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="With --until: a CSV or JSONL file that the program writes the metric to.",
+)
 @click.option("-v", "--verbose", is_flag=True, help="Say of every technique why it was not raced.")
 @common
 @command_argument
@@ -99,7 +126,15 @@ def tune(ctx: click.Context, /, as_json: bool, quiet: bool, verbose: bool, recip
     from hotlap.tune.recipe import recipe_of, write_recipe
     from hotlap.tune.search import tune as search
 
+    training = Numerics.TRAINING in options["allow"]
+    if training != (options["until"] is not None):
+        raise UsageError(
+            "techniques that change the training are raced to a target",
+            "hotlap tune --allow training --until 'val_acc>=0.97' CMD...",
+        )
     config = _config(command, options)
+    if training:
+        ctx.exit(_to_target(ctx, config, recipe))
     here, out, machine = folder(), console(err=as_json), detect()
     kept = isolated(ctx, quiet=quiet or as_json)
     wait_for_calm(out, options["wait"], quiet=quiet or as_json)
@@ -121,6 +156,41 @@ def tune(ctx: click.Context, /, as_json: bool, quiet: bool, verbose: bool, recip
         tune_text.show(out, result, written, everything=verbose)
         out.print(f"report: {os.path.relpath(here / 'report.html')}", soft_wrap=True)
     ctx.exit(_exit_code(result))
+
+
+def _to_target(ctx: click.Context, config: "TuneConfig", recipe: Path) -> int:
+    """Race what changes the training to the target; print it, write the recipe."""
+    from hotlap.core.machine import detect
+    from hotlap.report import tune_until_text
+    from hotlap.trial.targets import Target
+    from hotlap.trial.until import MetricSource, UntilRules, metric_pattern
+    from hotlap.tune.until import UntilConfig, recipe_of, tune_until
+
+    options, machine = ctx.params, detect()
+    silent = options["quiet"] or options["as_json"]
+    target = Target.parse(options["until"])
+    source = MetricSource(options["metric_pattern"], options["metric_file"])
+    metric_pattern(target, source)  # what cannot be taken is refused before anything runs
+    rules = UntilRules(options["seeds"], config.budget, to_keep=True)
+    kept = isolated(ctx, quiet=silent)
+    out = console(err=True)
+
+    def stage(text: str) -> None:
+        if not silent:
+            out.print(f"racing: {text}", style="dim", markup=False)
+
+    wait_for_calm(out, options["wait"], quiet=silent)
+    asked = UntilConfig(config.setting, target, source, config.wanted, rules, config.patience)
+    result = tune_until(asked, machine, stage)
+    found = recipe_of(result, machine, datetime.date.today().isoformat())
+    if found is not None:
+        found.write(recipe)
+    written = recipe if found is not None else None
+    if options["as_json"]:
+        print_json(tune_until_text.document(result, written) | kept.document())
+    else:
+        tune_until_text.show(console(), result, written)
+    return INTERRUPTED if result.interrupted else OK
 
 
 def _exit_code(result: "TuneResult") -> int:

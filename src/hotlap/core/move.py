@@ -19,11 +19,12 @@ class Choice:
     """A value chosen by racing.
 
     `values` is the tuple of candidates, or the name of a function in `hotlap.core.choices` that
-    gives them for this machine.
+    gives them for this machine. `largest`: the greatest number that a recipe may give.
     """
 
     name: str
     values: tuple[Any, ...] | str
+    largest: int = choices.LARGEST
 
     def on(self, machine: Machine) -> tuple[Any, ...]:
         """The candidates on this machine."""
@@ -41,8 +42,8 @@ class Choice:
         if type(value) not in self.kinds:
             return " or ".join(sorted(_WORDS.get(kind, kind.__name__) for kind in self.kinds))
         if type(value) is int:
-            fits = 1 <= value <= choices.LARGEST
-            return "" if fits else f"a number from 1 to {choices.LARGEST}"
+            fits = 1 <= value <= self.largest
+            return "" if fits else f"a number from 1 to {self.largest}"
         known = choices.NAMES.get(self.values, ()) if isinstance(self.values, str) else self.values
         fits = not isinstance(value, str) or value in known
         return "" if fits else f"one of {', '.join(map(str, known))}"

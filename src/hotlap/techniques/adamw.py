@@ -1,5 +1,6 @@
 """AdamW instead of Adam with L2."""
 
+from hotlap.core.move import Keyword
 from hotlap.core.numerics import Numerics
 from hotlap.core.pattern import Pattern
 from hotlap.core.technique import Claim, Example, Group, How, Technique
@@ -8,7 +9,7 @@ technique = Technique(
     title="Decay weights apart from the gradient",
     group=Group.OPTIMIZER,
     numerics=Numerics.TRAINING,
-    how=(How.ADVICE,),
+    how=(How.MOVE,),
     why=(
         "Adam divides the L2 term by the gradient's size, so weights with large gradients "
         "hardly decay. AdamW decays every weight alike, which as a rule reaches the same loss "
@@ -20,6 +21,15 @@ technique = Technique(
     ),
     avoid=("Leave it where a published recipe with Adam and L2 is to be reproduced."),
     claims=(Claim("named without a figure", "A4: '17 tips' article"),),
+    moves=(
+        Keyword(
+            ("torch.optim.Adam",),
+            "decoupled_weight_decay",
+            True,
+            over=(False,),
+            unless=(("weight_decay", 0),),
+        ),
+    ),
     patterns=(
         Pattern(
             id="adam_with_decay",

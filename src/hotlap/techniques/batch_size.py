@@ -1,13 +1,14 @@
 """The batch that uses the machine."""
 
+from hotlap.core.move import Choice, Wrap
 from hotlap.core.numerics import Numerics
-from hotlap.core.technique import Claim, Example, Group, How, Technique
+from hotlap.core.technique import Claim, Example, Group, How, Need, Technique
 
 technique = Technique(
     title="Train at the fastest batch size that fits",
     group=Group.OPTIMIZER,
     numerics=Numerics.TRAINING,
-    how=(How.PART,),
+    how=(How.MOVE, How.PART),
     why=(
         "Each step pays for kernel launches, Python and the optimizer once, whatever the batch. A "
         "larger batch shares them among more samples, until the device is full."
@@ -24,6 +25,8 @@ technique = Technique(
         Claim("4x from batch 64 to 512 with one-cycle", "A4: '17 tips' article"),
         Claim("named without a figure", "A0: '18 tips' article, 2022"),
     ),
+    needs=(Need("loaders", "no DataLoader is iterated"),),
+    moves=(Wrap("loader", "hotlap.seam.training:larger_batch", Choice("times", (4,))),),
     examples=(
         Example(
             "import torch\n"

@@ -1,5 +1,6 @@
 """Gradients clipped at their true size."""
 
+from hotlap.core.move import Wrap
 from hotlap.core.numerics import Numerics
 from hotlap.core.pattern import Pattern
 from hotlap.core.technique import Claim, Example, Group, How, Technique
@@ -8,7 +9,7 @@ technique = Technique(
     title="Clip gradients after unscaling them",
     group=Group.OPTIMIZER,
     numerics=Numerics.TRAINING,
-    how=(How.ADVICE, How.PART),
+    how=(How.MOVE, How.PART),
     why=(
         "Clipping bounds what one bad batch can do, so a larger learning rate holds and fewer "
         "steps are needed. It works only on gradients at their true size: under a GradScaler they "
@@ -20,6 +21,7 @@ technique = Technique(
         Claim("named without a figure", "A2: 'six techniques' article"),
         Claim("named without a figure", "A4: '17 tips' article"),
     ),
+    moves=(Wrap("step", "hotlap.seam.training:gradient_clipping"),),
     patterns=(
         Pattern(
             id="unclipped_gradients",

@@ -1,5 +1,6 @@
 """Learning-rate schedules, and the test that sets their peak."""
 
+from hotlap.core.move import Choice, Wrap
 from hotlap.core.numerics import Numerics
 from hotlap.core.pattern import Pattern
 from hotlap.core.technique import Claim, Example, Group, How, Technique
@@ -8,7 +9,7 @@ technique = Technique(
     title="Warm up, decay, and find the peak by a range test",
     group=Group.OPTIMIZER,
     numerics=Numerics.TRAINING,
-    how=(How.PART,),
+    how=(How.MOVE, How.PART),
     why=(
         "A step is no faster, but fewer are needed: a rate near the largest that the model bears, "
         "reached by a warm-up and left by a decay, gets to the same loss in fewer epochs than a "
@@ -20,6 +21,9 @@ technique = Technique(
         "a published run."
     ),
     claims=(Claim("10x fewer iterations for ResNet-56 with one-cycle", "A4: '17 tips' article"),),
+    moves=(
+        Wrap("step", "hotlap.seam.training:one_cycle", Choice("steps", (1000,), largest=10**9)),
+    ),
     patterns=(
         Pattern(
             id="constant_learning_rate",

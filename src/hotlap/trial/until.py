@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from hotlap.core.errors import UsageError
 from hotlap.trial.launch import Setting
@@ -25,6 +26,7 @@ SLICE_SECONDS = 1.0
 GIVE_UP_RATIO = 4.0
 """A run is given up once it has taken so many times as long as the other took to the target."""
 CURVE_POINTS = 200
+HOPELESS_PAIRS = 2
 
 
 @dataclass(frozen=True)
@@ -76,10 +78,16 @@ class MetricSource:
 
 @dataclass(frozen=True)
 class UntilRules:
-    """How many seeds, and the seconds for all of them."""
+    """How many seeds, the seconds for all of them, and the chance that the interval is wrong.
+
+    `to_keep`: only a B that is sooner is of interest, so that the race ends when B was later, or
+    did not arrive, in each of the first `HOPELESS_PAIRS`. That makes no wrong winner.
+    """
 
     seeds: int = 5
     seconds: float = 600.0
+    alpha: float = 0.05
+    to_keep: bool = False
 
 
 OnSlice = Callable[[int, "Sequence[_Runner]"], None]
@@ -101,7 +109,7 @@ def race_until(
     try:
         for seed in range(rules.seeds):
             left = rules.seconds - (time.monotonic() - begin)
-            if seed and left < SLICE_SECONDS:
+            if (seed and left < SLICE_SECONDS) or (rules.to_keep and _hopeless(pairs)):
                 break
             pairs.append(
                 _one_pair(
@@ -110,10 +118,27 @@ def race_until(
             )
     except KeyboardInterrupt:
         interrupted = True
-    ratio = time_ratio([(a.time, b.time) for a, b in pairs])
+    ratio = time_ratio([(a.time, b.time) for a, b in pairs], rules.alpha)
     curves = [tuple(p.value for p in a.curve[:5]) for a, _ in pairs]
     same = target.metric == LOSS and len(curves) > 1 and len(set(curves)) == 1
     return UntilResult(target, ratio, tuple(pairs), time.monotonic() - begin, same, interrupted)
+
+
+def _hopeless(pairs: Sequence[tuple[Run, Run]]) -> bool:
+    later = (not b.time.reached or b.time.seconds > a.time.seconds for a, b in pairs)
+    return len(pairs) >= HOPELESS_PAIRS and all(later)
+
+
+def run_alone(
+    setting: Setting, target: Target, source: MetricSource, seconds: float, patience: float
+) -> tuple[Run, dict[str, Any]]:
+    """One run of a command to the target, for so many seconds or a slice; and what took hold."""
+    end = time.monotonic() + seconds
+    with _Runner(_with_seed(setting, 0), target, source, patience) as runner:
+        runner.advance()
+        while runner.going and time.monotonic() < end:
+            runner.advance()
+        return runner.run(), runner.standing()
 
 
 def _one_pair(
@@ -215,6 +240,11 @@ class _Runner:
         step = max(1, math.ceil(len(self.points) / CURVE_POINTS))
         curve = tuple(self.points[::step])
         return Run(Time(seconds, reached), self.best, self.steps, self.ended and not reached, curve)
+
+    def standing(self) -> dict[str, Any]:
+        """Which techniques took hold, and why others did not."""
+        trial = self._trial
+        return {"held": dict(trial.held), "inert": dict(trial.inert)} if trial else {}
 
     def _slice_steps(self) -> int:
         assert self._trial is not None

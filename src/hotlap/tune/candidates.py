@@ -145,7 +145,8 @@ def _refusal(record: Technique, script: ScriptProfile, wanted: Wanted) -> Outcom
     if name in wanted.skip or (wanted.only and not wanted.asks_for(name)):
         return Outcome(name, Status.SKIPPED, "not asked for")
     if record.numerics not in wanted.allow:
-        reason = f"{record.numerics} numerics; --allow {record.numerics} lets it run"
+        how = " --until TARGET" if record.numerics is Numerics.TRAINING else ""
+        reason = f"{record.numerics} numerics; --allow {record.numerics}{how} lets it run"
         return Outcome(name, Status.NOT_ALLOWED, reason)
     if record.on_request and not wanted.asks_for(name):
         return Outcome(name, Status.SKIPPED, "on request: --fit-memory or --only")

@@ -9,7 +9,16 @@ from hotlap.core.move import Env, Wrap
 from hotlap.core.registry import techniques
 from hotlap.seam.patch import load
 
-BY_HAND = {"async_checkpoint", "inference_mode", "int8_inference", "loader_reuse"}
+BY_HAND = {
+    "adamw",
+    "async_checkpoint",
+    "batch_size",
+    "gradient_clipping",
+    "lr_schedule",
+    "inference_mode",
+    "int8_inference",
+    "loader_reuse",
+}
 """Their examples are written by hand: the patcher has no edit for them."""
 ALL = [record for record in techniques().values() if record.moves and record.id not in BY_HAND]
 CASES = [

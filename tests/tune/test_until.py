@@ -1,0 +1,130 @@
+"""`hotlap tune --allow training --until`: what is raced, judged, kept and refused."""
+
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from hotlap.cli.tune import tune
+from hotlap.core.errors import UsageError
+from hotlap.core.machine import detect
+from hotlap.core.recipe import Recipe
+from hotlap.trial.stats import Verdict
+from hotlap.trial.targets import Target
+from hotlap.trial.time_ratio import Time, time_ratio
+from hotlap.trial.until import Run, UntilResult, _hopeless
+from hotlap.tune.candidates import Wanted
+from hotlap.tune.result import Status
+from hotlap.tune.until import TrainingRow, UntilTune, _candidates, _judged, recipe_of
+
+TARGET = Target.parse("loss<0.35")
+SCRIPT = """
+import sys
+import torch
+
+torch.manual_seed(0)
+inputs, weights = torch.randn(512, 32), torch.randn(32, 1)
+targets = inputs @ weights
+model = torch.nn.Linear(32, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.0002)
+for step in range(int(sys.argv[1])):
+    rows = torch.randint(0, 512, (64,))
+    loss = (model(inputs[rows]) - targets[rows]).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def run(seconds, *, reached=True, best=0.3):
+    return Run(Time(seconds, reached), best, 100, False, ())
+
+
+def raced(*pairs):
+    ratio = time_ratio([(a.time, b.time) for a, b in pairs])
+    return UntilResult(TARGET, ratio, pairs, 1.0)
+
+
+def test_a_technique_that_is_sooner_in_all_seeds_is_kept():
+    race = raced(*((run(10.0 + 0.1 * seed), run(5.0 + 0.1 * seed)) for seed in range(5)))
+    assert race.ratio.verdict is Verdict.FASTER
+    assert _judged(race)[0] is Status.KEPT
+
+
+def test_refusals_say_what_was_seen():
+    missed = raced(*((run(10.0), run(40.0, reached=False, best=0.5 + seed)) for seed in range(3)))
+    assert _judged(missed) == (Status.NOT_FASTER, "did not reach the target (best 0.5)")
+    later = raced((run(10.0), run(12.0)), (run(10.0), run(13.0)))
+    assert _judged(later) == (Status.NOT_FASTER, "reached the target later in all 2 seeds")
+    mixed = raced((run(10.0), run(6.0)), (run(10.0), run(14.0)), (run(10.0), run(8.0)))
+    assert _judged(mixed)[0] is Status.INCONCLUSIVE
+
+
+def test_a_hopeless_candidate_is_given_up_early_a_hopeful_one_is_not():
+    later, missed = (run(10.0), run(12.0)), (run(10.0), run(40.0, reached=False))
+    assert not _hopeless([later])
+    assert _hopeless([later, missed])
+    assert not _hopeless([later, (run(10.0), run(9.0))])
+
+
+def test_what_is_raced():
+    everything = list(_candidates(Wanted(()), detect(), 400))
+    found = [(record.id, values) for record, values in everything]
+    assert ("lr_schedule", {"steps": 200}) in found
+    assert ("lr_schedule", {"steps": 400}) in found
+    assert {"adamw", "batch_size", "gradient_clipping"} <= {name for name, _ in found}
+    assert "mixed_precision" not in {name for name, _ in found}
+    only = list(_candidates(Wanted((), only=("adamw",)), detect(), 400))
+    assert [record.id for record, _ in only] == ["adamw"]
+    skipped = _candidates(Wanted((), skip=("adamw",)), detect(), 400)
+    assert "adamw" not in {record.id for record, _ in skipped}
+
+
+def test_the_recipe_holds_the_one_that_gains_most(tmp_path):
+    races = [raced(*((run(20.0 + s), run(b + s)) for s in range(5))) for b in (12.0, 6.0)]
+    rows = [TrainingRow("lr_schedule", {"steps": 5000}, Status.KEPT, "", races[1]),
+            TrainingRow("adamw", {}, Status.KEPT, "", races[0])]  # fmt: skip
+    result = UntilTune(("python", "train.py"), TARGET, run(20.0), rows)
+    recipe = recipe_of(result, detect(), "2026-01-01")
+    recipe.write(tmp_path / "hotlap.toml")
+    read = Recipe.read(tmp_path / "hotlap.toml")
+    assert read.values == {"lr_schedule": {"steps": 5000}}
+    assert read.measured.confirmed
+    assert recipe_of(UntilTune(("python",), TARGET), detect(), "") is None
+
+
+@pytest.mark.parametrize("words", [["--allow", "training"], ["--until", "loss<1"]])
+def test_training_is_only_changed_when_both_are_asked_for(words):
+    with pytest.raises(UsageError, match="raced to a target"):
+        CliRunner().invoke(tune, [*words, "python", "train.py"], catch_exceptions=False)
+
+
+def tuned(folder, steps, *words):
+    (folder / "train.py").write_text(SCRIPT)
+    command = [sys.executable, "-m", "hotlap", "tune", "--allow", "training", *words]
+    return subprocess.run([*command, sys.executable, "train.py", str(steps)], cwd=folder,
+                          capture_output=True, text=True, check=False)  # fmt: skip
+
+
+def test_a_script_that_does_not_reach_the_target_is_said(tmp_path):
+    done = tuned(tmp_path, 200, "--until", "loss<0.001", "--budget", "40s")
+    assert done.returncode == 0, done.stderr
+    assert "the plain script did not reach loss < 0.001" in done.stdout
+    assert not (tmp_path / "hotlap.toml").exists()
+
+
+@pytest.mark.slow
+def test_a_true_gain_is_kept_and_the_rest_refused(tmp_path):
+    words = ["--until", "loss<3", "--budget", "4m", "--seeds", "4", "--json"]
+    done = tuned(tmp_path, 10**7, *words, "--only", "lr_schedule,batch_size,gradient_clipping")
+    document = json.loads(done.stdout)
+    rows = {(row["technique"], *row["values"].values()): row for row in document["rows"]}
+    statuses = {key[0]: row["status"] for key, row in rows.items() if row["status"] == "kept"}
+    assert "lr_schedule" in statuses
+    assert rows["batch_size", 4]["status"] == "not applicable"
+    assert rows["gradient_clipping",]["status"] != "kept"
+    assert not math.isnan(Recipe.read(Path(tmp_path / "hotlap.toml")).measured.ratio)
