@@ -5,7 +5,7 @@ it works under `torch.compile` and AMP. Each has an implementation in torch's ow
 C for the CPU and one in Triton; which runs is measured once for a device, dtype and size.
 """
 
-from hotlap.kernels.cross_entropy import linear_cross_entropy
+from hotlap.kernels.cross_entropy import cross_entropy, linear_cross_entropy
 from hotlap.kernels.dispatch import operators, pin, pinned
 from hotlap.kernels.gelu import gelu
 from hotlap.kernels.norm import add_layer_norm, add_rms_norm, layer_norm, rms_norm
@@ -16,6 +16,7 @@ from hotlap.kernels.swiglu import swiglu
 __all__ = [
     "add_layer_norm",
     "add_rms_norm",
+    "cross_entropy",
     "gelu",
     "layer_norm",
     "linear_cross_entropy",

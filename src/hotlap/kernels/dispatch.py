@@ -1,15 +1,16 @@
 """Which implementation of an operator runs: measured once for each device, dtype and size."""
 
 import json
+import logging
 import os
 import platform
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -19,12 +20,17 @@ from torch import Tensor
 
 from hotlap.common.cache import cache_dir
 
+log = logging.getLogger("hotlap.kernels")
 VARIABLE = "HOTLAP_IMPLEMENTATIONS"
 """Pins implementations from outside: `gelu=torch,softmax=native`, or `*=torch` for all."""
-ROUNDS = 7
-LONGEST = 0.5  # seconds that one measurement may take
-MARGIN = 0.97
-"""Torch's own is kept unless another takes at most this share of its time."""
+ROUNDS = 15
+FEWEST_ROUNDS = 5
+LONGEST_SECONDS = 1.0
+"""That one measurement may take, once it has its fewest rounds."""
+MARGIN = 1.03
+"""Torch's own is kept unless another is this many times as fast, by the median of pairs,"""
+WINS = 0.8
+"""and faster in this share of the pairs: background load distorts single ones."""
 
 _pinned: dict[str, str] = {}
 _known: dict[str, "Dispatcher"] = {}
@@ -59,49 +65,65 @@ class Dispatcher:
 
     def choice(self, *arguments: Any) -> str:
         """Return the name of the implementation that these arguments are given to."""
-        able = [n for n, found in self.implementations.items() if found.serves(*arguments)]
+        able = self.able(*arguments)
         pinned = pinned_name(self.name)
         if pinned in able:
             return pinned
         if len(able) == 1 or pinned:
             return able[0]
-        key = _bucket(self.name, arguments)
+        key = bucket(self.name, arguments)
         if self._chosen.get(key) not in able:
-            self._chosen[key] = self._remembered(key, able) or self._measured(key, able, arguments)
+            self._chosen[key] = remembered(key, able) or self._measured(key, able, arguments)
         return self._chosen[key]
 
-    def _remembered(self, key: str, able: list[str]) -> str:
-        name = str(_read().get(key, ""))
-        return name if name in able else ""
+    def able(self, *arguments: Any) -> list[str]:
+        """Return the names of the implementations that take the arguments."""
+        return [n for n, found in self.implementations.items() if found.serves(*arguments)]
 
     def _measured(self, key: str, able: list[str], arguments: tuple[Any, ...]) -> str:
         if torch.cuda.is_available() and torch.cuda.is_current_stream_capturing():
             return able[0]  # nothing can be timed inside a CUDA graph
-        times = measure({n: self.implementations[n].function for n in able}, arguments)
-        best = min(times, key=times.__getitem__)
-        chosen = best if times[best] < MARGIN * times[able[0]] else able[0]
-        _write(key, chosen)
-        return chosen
+        functions = {n: self.implementations[n].function for n in able}
+        return choose(key, {n: partial(f, *arguments) for n, f in functions.items()}, arguments[0])
 
 
-def measure(
-    functions: Mapping[str, Callable[..., Any]], arguments: tuple[Any, ...]
-) -> dict[str, float]:
-    """Median seconds of each function over interleaved calls."""
-    times: dict[str, list[float]] = {name: [] for name in functions}
-    on_gpu = any(isinstance(a, Tensor) and a.is_cuda for a in arguments)
+def choose(key: str, calls: Mapping[str, Callable[[], Any]], tensor: Tensor) -> str:
+    """Measure calls that do the same, log and store the name of the one to use.
+
+    The first is the fall-back: another must be faster by `MARGIN`, and in most pairs of calls.
+    """
+    times = measure(calls, on_gpu=tensor.is_cuda)
+    base, *others = calls
+    ratios = {name: _ratios(times[base], times[name]) for name in others}
+    speedups = {name: statistics.median(found) for name, found in ratios.items()}
+    steady = [n for n in others if sum(r > 1 for r in ratios[n]) >= WINS * len(ratios[n])]
+    best = max(steady, key=speedups.__getitem__, default=base)
+    chosen = best if speedups.get(best, 0.0) >= MARGIN else base
+    shown = ", ".join(f"{name} {speedup:.2f}x" for name, speedup in speedups.items())
+    log.info("%s: %s is used (against %s: %s)", key, chosen, base, shown)
+    _write(key, chosen)
+    return chosen
+
+
+def _ratios(base: list[float], other: list[float]) -> list[float]:
+    return [slow / fast for slow, fast in zip(base, other, strict=True)]
+
+
+def measure(calls: Mapping[str, Callable[[], Any]], *, on_gpu: bool) -> dict[str, list[float]]:
+    """Seconds of each call in rounds; the order turns round each time."""
+    times: dict[str, list[float]] = {name: [] for name in calls}
     begun = time.perf_counter()
     for round_number in range(ROUNDS + 1):
-        for name, function in functions.items():
+        for name in list(calls) if round_number % 2 else reversed(list(calls)):
             started = time.perf_counter()
-            function(*arguments)
+            calls[name]()
             if on_gpu:
                 torch.cuda.synchronize()
             if round_number:  # the first compiles and fills caches
                 times[name].append(time.perf_counter() - started)
-        if round_number >= 2 and time.perf_counter() - begun > LONGEST:
+        if round_number >= FEWEST_ROUNDS and time.perf_counter() - begun > LONGEST_SECONDS:
             break
-    return {name: statistics.median(found) for name, found in times.items()}
+    return times
 
 
 def pin(operator: str, implementation: str | None) -> None:
@@ -154,13 +176,12 @@ def _forwards() -> list[str]:
     return sorted(name for name in _known if not name.endswith("_backward"))
 
 
-@cache
 def _from_environment(text: str) -> dict[str, str]:
     pairs = (entry.partition("=") for entry in text.split(",") if entry.strip())
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 
-def _bucket(name: str, arguments: tuple[Any, ...]) -> str:
+def bucket(name: str, arguments: tuple[Any, ...]) -> str:
     """The operator, device, dtype, the power of two above its size and its row's, its options."""
     first = next(a for a in arguments if isinstance(a, Tensor))
     columns = first.shape[-1] if first.ndim else 1
@@ -198,6 +219,12 @@ def _read() -> dict[str, str]:
         found = json.loads(_place().read_text())
         return found if isinstance(found, dict) else {}
     return {}
+
+
+def remembered(key: str, able: Collection[str]) -> str:
+    """Return what was chosen for this key in an earlier process; empty if nothing was."""
+    name = str(_read().get(key, ""))
+    return name if name in able else ""
 
 
 def _write(key: str, name: str) -> None:

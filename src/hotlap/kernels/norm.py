@@ -7,6 +7,7 @@ from torch.library import custom_op, register_autocast
 from hotlap.kernels import native, triton_calls
 from hotlap.kernels.dispatch import Dispatcher, Implementation
 from hotlap.kernels.layout import contiguous
+from hotlap.kernels.route import Route
 
 
 def reference(
@@ -61,14 +62,17 @@ def _torch(
     centred: bool,
 ) -> tuple[Tensor, Tensor]:
     total = x if residual is None else x + residual
-    shape = (total.shape[-1],)
-    if centred:
-        y = torch.nn.functional.layer_norm(total, shape, weight, bias, eps)
-    else:
-        y = torch.nn.functional.rms_norm(total, shape, weight, eps)
-        y = y if bias is None else y + bias
     kept = x.new_empty(0) if residual is None else total.contiguous()
-    return y.contiguous(), kept
+    return _plain(total, None, weight, bias, eps, centred).contiguous(), kept
+
+
+def _plain(
+    x: Tensor, _: None, weight: Tensor | None, bias: Tensor | None, eps: float, centred: bool
+) -> Tensor:
+    if centred:  # below torch.nn.functional, whose functions a swap replaces
+        return torch.layer_norm(x, x.shape[-1:], weight, bias, eps)
+    y = torch.rms_norm(x, x.shape[-1:], weight, eps)
+    return y if bias is None else y + bias
 
 
 def _torch_backward(
@@ -206,6 +210,7 @@ def _differentiate(ctx, grad, grad_total):  # type: ignore[no-untyped-def]
 
 _norm.register_autograd(_differentiate, setup_context=_keep)
 register_autocast("hotlap::norm", "cuda", torch.float32)  # as torch's own layer norm
+ROUTE = Route(FORWARD, _plain, lambda *arguments: _norm(*arguments)[0])
 
 
 def layer_norm(
@@ -264,4 +269,6 @@ def _checked(
     ):
         if tensor is not None and tensor.shape != shape:
             raise ValueError(f"{name} has shape {tuple(tensor.shape)}, must have {tuple(shape)}")
+    if residual is None:
+        return ROUTE(x, None, weight, bias, eps, centred), x
     return _norm(x, residual, weight, bias, eps, centred)  # type: ignore[no-any-return]

@@ -6,6 +6,7 @@ from torch.library import custom_op, register_autocast
 
 from hotlap.kernels import native, triton_calls
 from hotlap.kernels.dispatch import Dispatcher, Implementation
+from hotlap.kernels.route import Route
 
 
 def reference(x: Tensor) -> Tensor:
@@ -80,6 +81,7 @@ _softmax.register_autograd(
     _differentiate, setup_context=lambda ctx, inputs, output: ctx.save_for_backward(output)
 )
 register_autocast("hotlap::softmax", "cuda", torch.float32)  # as torch's own
+ROUTE = Route(FORWARD, lambda x: torch.softmax(x, -1), _softmax)
 
 
 def softmax(x: Tensor, dim: int = -1, dtype: torch.dtype | None = None) -> Tensor:
@@ -96,5 +98,5 @@ def softmax(x: Tensor, dim: int = -1, dtype: torch.dtype | None = None) -> Tenso
     """
     x = x if dtype is None else x.to(dtype)
     if dim in (-1, x.ndim - 1):
-        return _softmax(x)  # type: ignore[no-any-return]
-    return _softmax(x.transpose(dim, -1)).transpose(dim, -1)  # type: ignore[no-any-return]
+        return ROUTE(x)
+    return ROUTE(x.transpose(dim, -1)).transpose(dim, -1)

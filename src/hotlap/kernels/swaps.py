@@ -1,34 +1,34 @@
-"""Torch's functions, replaced where another implementation was measured to be faster."""
+"""Torch's functions, replaced where the operator was measured to be faster."""
 
 from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor
 
-from hotlap.kernels import gelu as gelu_
-from hotlap.kernels import softmax as softmax_
-from hotlap.kernels.gelu import FORWARD as GELU
-from hotlap.kernels.softmax import FORWARD as SOFTMAX
+from hotlap.kernels.cross_entropy import cross_entropy as cross_entropy_
+from hotlap.kernels.cross_entropy import serves_logits
+from hotlap.kernels.gelu import ROUTE as GELU
+from hotlap.kernels.norm import ROUTE as NORM
+from hotlap.kernels.route import Route, is_plain
+from hotlap.kernels.softmax import ROUTE as SOFTMAX
 
-SMALLEST = 1 << 14
-"""Elements below which the call through torch.library costs more than a kernel can save."""
 Function = Callable[..., Any]
+FEWEST_LOGITS = 1 << 20
+"""Below, their copies are no memory to speak of."""
 
 
-def _worth(x: Any) -> bool:
-    """A plain, large tensor outside of torch.compile, which fuses better itself."""
-    plain = type(x) in (Tensor, torch.nn.Parameter)
-    return plain and not torch.compiler.is_compiling() and x.numel() >= SMALLEST
+def _where_faster(route: Route, x: Any, *rest: Any) -> Any:
+    """Call the operator; NotImplemented leaves the call to torch."""
+    if route.choice(x, *rest) == "torch":
+        return NotImplemented
+    return route.functions["operator"](x, *rest)
 
 
 def gelu(_: Function) -> Function:
     """For `torch.nn.functional.gelu`."""
 
     def substitute(input: Any, approximate: str = "none") -> Any:  # noqa: A002  # torch's name
-        if not _worth(input) or GELU.choice(input.detach(), approximate) == "torch":
-            return NotImplemented
-        return gelu_(input, approximate)
+        return _where_faster(GELU, input, approximate)
 
     return substitute
 
@@ -42,9 +42,75 @@ def softmax(_: Function) -> Function:
         _stacklevel: int = 3,
         dtype: Any = None,
     ) -> Any:
-        last = _worth(input) and dtype is None and dim in (-1, input.ndim - 1)
+        last = dtype is None and dim in (-1, input.ndim - 1)
         if not last or torch.is_autocast_enabled(input.device.type):
             return NotImplemented
-        return NotImplemented if SOFTMAX.choice(input.detach()) == "torch" else softmax_(input)
+        return _where_faster(SOFTMAX, input)
+
+    return substitute
+
+
+def layer_norm(_: Function) -> Function:
+    """For `torch.nn.functional.layer_norm` over the last dimension."""
+
+    def substitute(
+        input: Any,  # noqa: A002
+        normalized_shape: Any,
+        weight: Any = None,
+        bias: Any = None,
+        eps: float = 1e-5,
+    ) -> Any:
+        if not _over_last(input, normalized_shape, weight, bias):
+            return NotImplemented
+        return _where_faster(NORM, input, None, weight, bias, eps, True)
+
+    return substitute
+
+
+def rms_norm(_: Function) -> Function:
+    """For `torch.nn.functional.rms_norm` over the last dimension."""
+
+    def substitute(
+        input: Any,  # noqa: A002
+        normalized_shape: Any,
+        weight: Any = None,
+        eps: float | None = None,
+    ) -> Any:
+        if not _over_last(input, normalized_shape, weight):
+            return NotImplemented
+        given = torch.finfo(input.dtype).eps if eps is None else eps
+        return _where_faster(NORM, input, None, weight, None, given, False)
+
+    return substitute
+
+
+def _over_last(x: Any, shape: Any, *parameters: Any) -> bool:
+    """Whether it is what the operator computes: the last dimension alone, all of one dtype."""
+    return (
+        tuple(shape) == tuple(x.shape[-1:])
+        and not torch.is_autocast_enabled(x.device.type)
+        and all(p is None or (p.shape == x.shape[-1:] and p.dtype == x.dtype) for p in parameters)
+    )
+
+
+def cross_entropy(_: Function) -> Function:
+    """For `torch.nn.functional.cross_entropy` of many logits and class indices."""
+
+    def substitute(  # noqa: PLR0913, PLR0917
+        input: Any,  # noqa: A002
+        target: Any,
+        weight: Any = None,
+        size_average: Any = None,
+        ignore_index: int = -100,
+        reduce: Any = None,
+        reduction: str = "mean",
+        label_smoothing: float = 0.0,
+    ) -> Any:
+        rare = weight is not None or label_smoothing or (size_average, reduce) != (None, None)
+        if rare or not is_plain(input) or input.numel() < FEWEST_LOGITS:
+            return NotImplemented
+        if torch.compiler.is_compiling() or not serves_logits(input, target):
+            return NotImplemented
+        return cross_entropy_(input, target, ignore_index=ignore_index, reduction=reduction)
 
     return substitute

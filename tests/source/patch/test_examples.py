@@ -13,6 +13,7 @@ BY_HAND = {
     "adamw",
     "async_checkpoint",
     "batch_size",
+    "fused_norm",
     "gradient_clipping",
     "lr_schedule",
     "inference_mode",

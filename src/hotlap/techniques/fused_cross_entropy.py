@@ -1,0 +1,52 @@
+"""Cross-entropy without copies of the logits."""
+
+from hotlap.core.move import Swap
+from hotlap.core.numerics import Numerics
+from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
+
+technique = Technique(
+    title="Compute cross-entropy without copies of the logits",
+    group=Group.COMPUTE,
+    numerics=Numerics.ROUNDING,
+    how=(How.MOVE,),
+    saves_memory=True,
+    why=(
+        "Torch's own keeps the logarithmic softmax for the backward pass, which makes the gradient "
+        "beside it: with the logits three matrices. Here the logits are kept, and the gradient is "
+        "made from them a few rows at a time, in one pass through the cache."
+    ),
+    changes="The same formula with other roundings, in float32 also for 16-bit logits.",
+    avoid=(
+        "Leave it off with few classes, where the logits are small. In a model of one's own "
+        "hotlap.kernels.linear_cross_entropy goes further: the logits never exist as a whole."
+    ),
+    claims=(Claim("goes beyond the articles", "Wijmans et al., Cut Your Losses, 2024"),),
+    needs=(
+        Need("model", "no module with parameters is called"),
+        Need("!compiled", "the model is compiled, and its operators are fused already"),
+    ),
+    moves=(
+        Swap(
+            ("torch.nn.functional.cross_entropy",),
+            "hotlap.kernels.swaps:cross_entropy",
+            written="hotlap.kernels.cross_entropy",
+        ),
+    ),
+    symptom=Symptom(
+        phases=("forward", "backward"),
+        says="cross-entropy of many classes copies the logits",
+        place="model",
+        gives=0.1,
+        sure=False,
+    ),
+    examples=(
+        Example(
+            "import torch\n\nloss = torch.nn.functional.cross_entropy(logits, target)\n",
+            "import torch\n"
+            "from hotlap.kernels import cross_entropy\n"
+            "\n"
+            "loss = cross_entropy(logits, target)\n",
+        ),
+        Example("import torch\n\nloss = torch.nn.functional.mse_loss(output, target)\n"),
+    ),
+)
