@@ -67,7 +67,7 @@ def isolated(ctx: click.Context, *, quiet: bool) -> Isolated:
         click.echo(found.line(), err=True)
         if warning := space_warning(found, folder() / "scratch", Path.cwd()):
             click.echo(f"hotlap: {warning}", err=True)
-    watched = found.tier is not Tier.OVERLAY  # Landlock does not know modes, times, attributes
+    watched = found.tier is not Tier.OVERLAY  # Landlock does not know all calls
     seen = Isolated(found, tree_hash(Path.cwd(), [str(FOLDER)]) if watched else None, quiet)
     ctx.call_on_close(seen.name_changes)
     return seen

@@ -61,7 +61,7 @@ def lr(ctx: click.Context, /, start: float, end: float, steps: int, optimizer: i
     else:
         lr_text.show(console(), found, brief=quiet)
     if found.failure:
-        raise failed(found)
+        raise failed(found, setting)
     ctx.exit(INTERRUPTED if found.sweep.ended == CUT else 0)
 
 

@@ -71,6 +71,7 @@ def profile(ctx: click.Context, /, steps: int | None, budget: float, layers: boo
     from hotlap.report.progress import progress
     from hotlap.trial.command import normalise
     from hotlap.trial.foreground import leave_like
+    from hotlap.trial.isolation.refusals import refusal_hint
     from hotlap.trial.launch import Setting
 
     setting = Setting(
@@ -91,6 +92,8 @@ def profile(ctx: click.Context, /, steps: int | None, budget: float, layers: boo
     else:
         _show(found, quiet=quiet)
     if seen.exit_code:
+        if hint := refusal_hint(setting.output, setting.scratch):
+            click.echo(f"hotlap: {hint}", err=True)
         leave_like(seen.exit_code)
     ctx.exit(0)
 

@@ -10,6 +10,7 @@ from hotlap.core.spec import Mode
 from hotlap.optim.sweep import FEWEST, Divergence, Sweep, geometric
 from hotlap.trial.channel import Message, Peer
 from hotlap.trial.foreground import run_foreground
+from hotlap.trial.isolation.refusals import refusal_hint
 from hotlap.trial.last_words import last_words
 from hotlap.trial.launch import Setting
 from hotlap.trial.reach import Reach
@@ -174,8 +175,7 @@ def _wild(losses: list[float]) -> bool:
     return losses[-1] > top + (top - min(losses))
 
 
-def failed(found: RangeTestRun) -> TrialFailedError:
+def failed(found: RangeTestRun, setting: Setting) -> TrialFailedError:
     """The error to end with when the program failed."""
-    return TrialFailedError(
-        f"the program failed: {found.failure}", "its output is in .hotlap/lr.log"
-    )
+    hint = refusal_hint(setting.output, setting.scratch) or f"its output is in {setting.output}"
+    return TrialFailedError(f"the program failed: {found.failure}", hint)

@@ -11,6 +11,7 @@ from itertools import islice
 from pathlib import Path
 
 from hotlap.core.spec import Tier
+from hotlap.trial.isolation.refused_calls import REFUSED, SAID, refused
 from hotlap.trial.isolation.tiers import Isolation, isolation
 
 _TAIL = 20_000
@@ -30,7 +31,7 @@ _PATHS = (
 
 
 def refusal_hint(output: Path | None, scratch: Path | None) -> str:
-    """Name the path of a refused write, and the option that allows it; empty if there was none.
+    """Name program and path of a refused write, and the option that allows it; empty if none was.
 
     Args:
         output: what the trial printed.
@@ -41,7 +42,7 @@ def refusal_hint(output: Path | None, scratch: Path | None) -> str:
         return ""
     written = output.read_text(errors="replace")[-_TAIL:]
     how = isolation(scratch)
-    if how.tier is Tier.LANDLOCK and _REFUSED.search(written):
+    if how.tier is Tier.LANDLOCK and (REFUSED in written or _REFUSED.search(written)):
         return _refused(written)
     if how.tier is not Tier.OFF and _DISK_FULL.search(written):
         return _disk_full(how, scratch)
@@ -49,12 +50,13 @@ def refusal_hint(output: Path | None, scratch: Path | None) -> str:
 
 
 def _refused(written: str) -> str:
+    named = [line for line in written.splitlines() if line.startswith(f"{SAID}{REFUSED}")]
+    if named:
+        return named[-1].removeprefix(SAID)
     found = [(m.start(), m[1]) for pattern in _PATHS for m in pattern.finditer(written)]
     if not found:
         return "Landlock may have refused a write: allow its folder with --writable DIR"
-    path = Path(max(found)[1]).absolute()
-    folder = next(parent for parent in path.parents if parent.is_dir())
-    return f"Landlock refused a write to {path}; --writable {folder} lets trials write there"
+    return refused(str(Path(max(found)[1]).absolute()))
 
 
 def _disk_full(how: Isolation, scratch: Path) -> str:

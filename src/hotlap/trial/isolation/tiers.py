@@ -13,7 +13,7 @@ from typing import Any
 from hotlap.core.errors import UsageError
 from hotlap.core.spec import Tier
 from hotlap.seam.guard.roots import default_keep
-from hotlap.trial.isolation import landlock, namespace
+from hotlap.trial.isolation import landlock, namespace, seccomp
 from hotlap.trial.isolation.folders import temporary_folder
 from hotlap.trial.isolation.layout import Layout, Planner, below, is_empty, mounts, subdirectories
 from hotlap.trial.isolation.removal import remove_tree
@@ -140,6 +140,8 @@ def _attempt(
     if tier is Tier.LANDLOCK and landlock.version() < 1:
         reasons.append("the kernel has no Landlock")
         return None
+    if tier is Tier.LANDLOCK and not seccomp.available():
+        reasons.append("programs may change modes, owners and times: no seccomp notification")
     return Isolation(tier, "; ".join(reasons), writable)
 
 
