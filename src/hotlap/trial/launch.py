@@ -11,6 +11,7 @@ from hotlap.core.registry import technique
 from hotlap.core.spec import REACHED, VARIABLE, Mode, Spec, Tier
 from hotlap.seam.moves import environment
 from hotlap.trial.isolation.reach_files import reach_files
+from hotlap.trial.isolation.refusals import disk_full
 from hotlap.trial.isolation.removal import remove_tree
 from hotlap.trial.isolation.tiers import Isolation, isolation
 from hotlap.trial.supervised import Streams, Supervised
@@ -107,13 +108,18 @@ def _limits(
     scratch = setting.scratch
     if how is None or scratch is None:
         return {}
+    full = disk_full(how, scratch.parent)
     if how.tier is Tier.OVERLAY:
         files = reach_files(setting.command, BOOT, env, os.environ)
-        return {"layout": how.layout(scratch, folder, files).to_json()}
+        layout = how.layout(scratch, folder, files).to_json()
+        return {"layout": layout, "space": (layout["layers"], full)}
     scratch.mkdir(parents=True)
     if how.tier is Tier.LANDLOCK:
-        return {"writable": how.writable_paths(scratch, folder)}
-    return {}
+        return {
+            "writable": how.writable_paths(scratch, folder),
+            "space": (str(scratch), full),
+        }
+    return {"space": (str(scratch), full)}
 
 
 def _spec(setting: Setting, control: str, folder: Path, how: Isolation | None) -> Spec:

@@ -32,6 +32,8 @@ PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 TIDIERS = ("resource_tracker", "torch_shm_manager")
 GRACE = 0.3
+FULL_BYTES = 1 << 20
+"""With less than this left, a write of some blocks may have failed."""
 OUTLIVED = (
     signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2,
 )  # fmt: skip
@@ -53,6 +55,8 @@ def main(launch_file: str, life: int, report: int) -> None:
         return
     theirs.close()
     code = _wait(child, life, _calls(ours, launch["isolation"]))
+    if code and launch["isolation"].get("space"):
+        _name_a_full_disk(*launch["isolation"]["space"])
     names = kill_tree(os.getpid())
     sweep_shared_memory({*names, child.pid})
     if code is None:
@@ -109,6 +113,15 @@ def _calls(ours: socket.socket, isolation: dict[str, Any]) -> RefusedCalls | Non
     with ours:
         _, received, _, _ = socket.recv_fds(ours, 1, 1)
     return RefusedCalls(received[0], isolation["writable"]) if received else None
+
+
+def _name_a_full_disk(folder: str, hint: str) -> None:
+    """Programs say in words of their own that a write failed, or nothing at all."""
+    with contextlib.suppress(OSError):
+        disk = os.statvfs(folder)
+        blocks = disk.f_bavail if os.geteuid() else disk.f_bfree
+        if hint and blocks * disk.f_frsize < FULL_BYTES:
+            os.write(2, f"hotlap: no space is left: {hint}\n".encode())
 
 
 def _prctl(option: int, value: int = 1) -> None:

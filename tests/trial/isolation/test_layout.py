@@ -38,6 +38,14 @@ def test_a_project_in_a_shared_directory_is_isolated() -> None:
     assert found.needed == ("/tmp/project",)
 
 
+def test_a_disk_in_a_project_in_a_shared_directory_is_isolated() -> None:
+    disk = Mounted("/tmp/project/data", "ext4", frozenset({"rw"}))
+    beside = Mounted("/tmp/other", "ext4", frozenset({"rw"}))
+    found = plan(disk, beside, cover="/tmp/project", privileged=True)
+    assert {"/tmp/project", "/tmp/project/data"} <= set(found.overlays)
+    assert "/tmp/other" not in found.overlays
+
+
 def test_a_directory_above_a_mount_is_split_without_root() -> None:
     remote = Mounted("/home/ann/remote", "ext4", frozenset({"rw"}))
     found = plan(remote)

@@ -122,7 +122,7 @@ class Planner:
             if mounted.holds_files and not self._kept(mounted.path):
                 self._expand(mounted.path)
         for path in self.cover:
-            if self._kept(path) or path in self.keep:
+            if any(below(path, root) for root in self.keep):
                 self._overlays.add(path)
         kept = [path for path in self.keep if path not in self.cover and self._matters(path)]
         inside = [m.path for m in self.table if not m.holds_files and self._matters(m.path)]
@@ -137,7 +137,9 @@ class Planner:
         )
 
     def _kept(self, path: str) -> bool:
-        return any(below(path, root) for root in self.keep)
+        """Whether of the directories to keep and to cover the deepest one above it is kept."""
+        roots = (root for root in (*self.keep, *self.cover) if below(path, root))
+        return max(roots, key=len, default="") in self.keep
 
     def _expand(self, path: str) -> None:
         if path in self.keep or (not self.privileged and path in SYSTEM):

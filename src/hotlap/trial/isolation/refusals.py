@@ -44,9 +44,8 @@ def refusal_hint(output: Path | None, scratch: Path | None) -> str:
     how = isolation(scratch)
     if how.tier is Tier.LANDLOCK and (REFUSED in written or _REFUSED.search(written)):
         return _refused(written)
-    if how.tier is not Tier.OFF and _DISK_FULL.search(written):
-        return _disk_full(how, scratch)
-    return ""
+    hint = disk_full(how, scratch)
+    return hint if hint and (hint in written or _DISK_FULL.search(written)) else ""
 
 
 def _refused(written: str) -> str:
@@ -59,7 +58,10 @@ def _refused(written: str) -> str:
     return refused(str(Path(max(found)[1]).absolute()))
 
 
-def _disk_full(how: Isolation, scratch: Path) -> str:
+def disk_full(how: Isolation, scratch: Path) -> str:
+    """Where a trial's writes lie that found no space, and what to do; `scratch` as above."""
+    if how.tier is Tier.OFF:
+        return ""
     if how.layers_in_temp:
         return "the trial's layer lies in the temporary folder; set TMPDIR to a larger disk"
     return (
