@@ -2,13 +2,13 @@
 
 import shutil
 import signal
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from hotlap.launch.hang import HangWatch, Tell
 from hotlap.seam.beat import VARIABLE
 from hotlap.trial.foreground import signals_passed_on
+from hotlap.trial.isolation.folders import temporary_folder
 from hotlap.trial.launch import reaching
 from hotlap.trial.supervised import Supervised
 
@@ -40,7 +40,7 @@ def launch(
 def _once(
     command: Sequence[str], env: Mapping[str, str], limit: float, reports: Path, tell: Tell
 ) -> int:
-    folder = Path(tempfile.mkdtemp(prefix="hotlap-launch-"))
+    folder = temporary_folder("hotlap-launch-")
     try:
         process = Supervised(command, {**reaching(env), VARIABLE: str(folder)}, folder)
         try:

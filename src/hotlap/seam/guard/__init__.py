@@ -4,9 +4,9 @@ What the script writes goes to a mirror of the tree below the trial's scratch fo
 what it reads is looked for there first. All state is on disk, so that all processes of a
 trial see the same. Only the standard library is used here.
 
-Not covered: programs that are not Python, native code that opens paths itself and is not in
-`native_table`, and `_io` or `posix` called directly. Landlock refuses these writes; without it
-the parent names the changed files (`trial.tree_diff`).
+It serves machines that allow no overlay. Not covered: programs that are not Python, native code
+that opens paths itself and is not in `native_table`, and `_io` or `posix` called directly. Landlock
+refuses these writes; without it the parent names the changed files (`trial.tree_diff`).
 """
 
 import os

@@ -62,18 +62,12 @@ class Layout:
 
 def mounts(text: str | None = None) -> list[Mounted]:
     """The mounts of this process; of several on one place the topmost."""
-    text = Path("/proc/self/mountinfo").read_text() if text is None else text
+    text = os.fsdecode(Path("/proc/self/mountinfo").read_bytes()) if text is None else text
     found: dict[str, Mounted] = {}
     for line in text.splitlines():
         about, _, device = line.partition(" - ")
         fields = about.split()
-        path = (
-            fields[4]
-            .encode()
-            .decode("unicode_escape")
-            .encode("latin-1")
-            .decode(errors="surrogateescape")
-        )
+        path = _unescaped(fields[4])
         found.pop(path, None)
         options = frozenset(fields[5].split(","))
         found[path] = Mounted(path, device.split()[0], options, not os.path.isfile(path))
