@@ -31,6 +31,7 @@ GROUPS = {
         "jpeg",
         "jpeg, 1 process of 2 threads",
         "jpeg, 2 processes",
+        "jpeg, Decoder('pil')",
         "jpeg256",
         "jpeg256, 2 processes",
         *(f"{name} jpeg, 2 workers" for name in PEERS),

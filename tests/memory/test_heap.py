@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from hotlap.memory import heap_kept, keep_heap
-from hotlap.memory.heap import available
+from hotlap.common.heap import available
 
 LOOP = """
 import resource, sys

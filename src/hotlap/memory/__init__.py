@@ -2,12 +2,12 @@
 
 from typing import TYPE_CHECKING, Any
 
+from hotlap.common.heap import heap_kept, keep_heap
+
 if TYPE_CHECKING:
     from hotlap.memory.fitting import fit as fit
     from hotlap.memory.fragments import Fragmentation as Fragmentation
     from hotlap.memory.fragments import fragmentation as fragmentation
-    from hotlap.memory.heap import heap_kept as heap_kept
-    from hotlap.memory.heap import keep_heap as keep_heap
     from hotlap.memory.measuring import Fit as Fit
     from hotlap.memory.meter import Live as Live
     from hotlap.memory.meter import Meter as Meter
@@ -23,12 +23,10 @@ _WHERE = {
     "Saved": "saved",
     "fit": "fitting",
     "fragmentation": "fragments",
-    "heap_kept": "heap",
-    "keep_heap": "heap",
     "offloaded": "offload",
     "saved_by_module": "saved",
 }
-__all__ = list(_WHERE)
+__all__ = ["heap_kept", "keep_heap", *_WHERE]
 
 
 def __getattr__(name: str) -> Any:

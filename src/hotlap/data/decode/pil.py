@@ -98,7 +98,7 @@ def _rgb(image: Any) -> Any:
         return _eight(numpy.asarray(image))
     if image.mode == "F":
         raise SampleError("has float pixels, whose range is not known: pack it as a tensor")
-    return numpy.array(image.convert("RGB"))
+    return numpy.array(image if image.mode == "RGB" else image.convert("RGB"))
 
 
 def _eight(deep: Any) -> Any:

@@ -67,7 +67,7 @@ def _waiting(shares: dict[str, float]) -> float:
 
 def _faults(rec: Recorder, dataset: dict[str, Any], waiting: float) -> float:
     """The part of a step that page faults take; 0 where malloc has nothing to set."""
-    if not load("hotlap.memory.heap:available")():
+    if not load("hotlap.common.heap:available")():
         return 0.0
     of_samples = (dataset.get("faults") or {}).get("share", 0.0)
     with suppress(OSError):  # no memory to measure one on
