@@ -21,7 +21,9 @@ class Feed:
     pass began, the batches are read again up to where the reading was, and the streams are set to
     where they were when the state was taken. That works for any loader that gives the same batches
     from the same random numbers: shuffling, augmentation and workers included. What it costs is
-    reading the batches of a part of one pass.
+    reading the batches of a part of one pass. The state of a loader without a length is taken when
+    its next batch has been read; one that draws from the global streams in the training process
+    then gives that batch other numbers after a resume.
     """
 
     def __init__(self, loader: Iterable[Any], position: State | None = None) -> None:
