@@ -67,9 +67,7 @@ SIDES: dict[str, Callable[[Path], Side]] = {
     "jpeg": _hotlap("jpeg", **_SIZED),
     "jpeg, 1 process of 2 threads": _hotlap("jpeg", workers=1, threads=2, **_SIZED),
     "jpeg, 2 processes": _hotlap("jpeg", workers=2, threads=1, **_SIZED),
-    "jpeg, Decoder('pil')": _hotlap(
-        "jpeg", workers=2, threads=1, decoder=Decoder("pil"), **_SIZED
-    ),
+    "jpeg, Decoder('pil')": _hotlap("jpeg", workers=2, threads=1, decoder=Decoder("pil"), **_SIZED),
     "jpeg256": _hotlap("jpeg256", **_SIZED),
     "jpeg256, 2 processes": _hotlap("jpeg256", workers=2, threads=1, **_SIZED),
     "raw": _hotlap("raw"),

@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
-from hotlap.memory import heap_kept, keep_heap
 from hotlap.common.heap import available
+from hotlap.memory import heap_kept, keep_heap
 
 LOOP = """
 import resource, sys

@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING, Any
 
-from hotlap.common.heap import heap_kept, keep_heap
-
 if TYPE_CHECKING:
+    from hotlap.common.heap import heap_kept as heap_kept
+    from hotlap.common.heap import keep_heap as keep_heap
     from hotlap.memory.fitting import fit as fit
     from hotlap.memory.fragments import Fragmentation as Fragmentation
     from hotlap.memory.fragments import fragmentation as fragmentation
@@ -16,17 +16,19 @@ if TYPE_CHECKING:
     from hotlap.memory.saved import saved_by_module as saved_by_module
 
 _WHERE = {
-    "Fit": "measuring",
-    "Fragmentation": "fragments",
-    "Live": "meter",
-    "Meter": "meter",
-    "Saved": "saved",
-    "fit": "fitting",
-    "fragmentation": "fragments",
-    "offloaded": "offload",
-    "saved_by_module": "saved",
+    "Fit": "hotlap.memory.measuring",
+    "Fragmentation": "hotlap.memory.fragments",
+    "Live": "hotlap.memory.meter",
+    "Meter": "hotlap.memory.meter",
+    "Saved": "hotlap.memory.saved",
+    "fit": "hotlap.memory.fitting",
+    "fragmentation": "hotlap.memory.fragments",
+    "heap_kept": "hotlap.common.heap",
+    "keep_heap": "hotlap.common.heap",
+    "offloaded": "hotlap.memory.offload",
+    "saved_by_module": "hotlap.memory.saved",
 }
-__all__ = ["heap_kept", "keep_heap", *_WHERE]
+__all__ = list(_WHERE)
 
 
 def __getattr__(name: str) -> Any:
@@ -35,4 +37,4 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)
+    return getattr(import_module(_WHERE[name]), name)
