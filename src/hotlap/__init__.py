@@ -1,10 +1,12 @@
 """hotlap: put your PyTorch training on the clock."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from importlib import import_module
+from typing import Any
 
 __version__ = "0.1.0"
-__all__ = ["report"]
+__all__ = ["profiling", "report"]
 
 _listeners: list[Callable[[str, float], None]] = []
 
@@ -26,3 +28,23 @@ def listening(listener: Callable[[str, float], None]) -> Iterator[None]:
         yield
     finally:
         _listeners.remove(listener)
+
+
+def profiling(*, show: bool = True) -> AbstractContextManager[Any]:
+    """Profile the training steps, or calls of a model, that a `with` block of a live process runs.
+
+    Gives a `hotlap.integrations.live.LiveProfile`. The first steps warm up; from about 30 steps on
+    the profile is of use. The loader, the model and the optimizer may exist already. Nothing of
+    hotlap stays in torch when the block is left. `show`: print the profile then.
+
+    Raises:
+        UsageError: this process is profiled already.
+    """
+    live = import_module("hotlap.integrations.live")
+    found: AbstractContextManager[Any] = live.profiling(show=show)
+    return found
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """`%load_ext hotlap`: the magics `%%hotlap profile`, `%%hotlap race` and `%%hotlap tune`."""
+    import_module("hotlap.integrations.ipython").load(shell)

@@ -9,8 +9,7 @@ import pytest
 from rich.console import Console
 
 from hotlap.cli.common import plain
-from hotlap.core.recipe import Recipe
-from hotlap.report import tune_html, tune_text
+from hotlap.report import html, tune_text
 from hotlap.trial.parity import Parity
 from hotlap.trial.race import RaceResult
 from hotlap.trial.stats import Estimate, Verdict
@@ -131,11 +130,16 @@ def test_nothing_but_commands_is_wider_than_the_terminal(width: int) -> None:
         assert len(line) <= width or "hotlap " in line
 
 
+def report(found: TuneResult) -> str:
+    document = plain(tune_text.document(found, None) | {"verb": "tune", "hotlap": "1"})
+    return html.page(document, "--- a/t.py\n+++ b/t.py\n@@ -1 +1 @@\n-a\n+b\n")
+
+
 def test_an_interval_without_an_end_is_never_printed() -> None:
     found = result()
     endless = replace(race(2.0), estimate=Estimate(2.0, 0.0, math.inf, 2, 0.95))
     found.outcomes[0] = replace(found.outcomes[0], race=endless)
-    text = shown(found) + tune_html.render(found, Recipe())
+    text = shown(found) + report(found)
     assert "inf" not in text
     assert "[0.00" not in text
 
@@ -151,8 +155,10 @@ def test_json_holds_only_json() -> None:
 def test_the_html_report_is_whole_and_escapes_what_programs_say() -> None:
     found = result()
     found.isolation = "landlock"
-    html = tune_html.render(found, Recipe())
-    assert "isolation: landlock" in html
-    assert html.rstrip().endswith("</html>")
-    assert "boom &lt;b&gt;" in html
-    assert "1.50x" in html
+    text = report(found)
+    assert "isolation: landlock" in text
+    assert text.rstrip().endswith("</html>")
+    assert "boom &lt;b&gt;" in text
+    assert "1.50x" in text
+    assert '<span class="add">+b</span>' in text
+    assert "http" not in text  # nothing is loaded from elsewhere

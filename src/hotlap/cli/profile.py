@@ -66,6 +66,7 @@ def profile(ctx: click.Context, /, steps: int | None, budget: float, layers: boo
     """Show where each step of CMD spends time and memory, and what to change."""
     import time
 
+    from hotlap.cli.reports import keep
     from hotlap.core.spec import Mode
     from hotlap.profile.look import look
     from hotlap.report.progress import progress
@@ -87,10 +88,13 @@ def profile(ctx: click.Context, /, steps: int | None, budget: float, layers: boo
         found = _profile(seen, setting, began, said)
     document = headed(found.to_json() | kept.document())
     _keep(document)
+    report = keep(document)
     if as_json:
         print_json(document)
     else:
         _show(found, quiet=quiet)
+        if not quiet:
+            click.echo(f"report: {report}", err=True)
     if seen.exit_code:
         if hint := refusal_hint(setting.output, setting.scratch):
             click.echo(f"hotlap: {hint}", err=True)

@@ -15,6 +15,7 @@ from hotlap.cli.common import (
     common,
     console,
     folder,
+    headed,
     print_json,
     stdin_copy,
     time_span,
@@ -22,6 +23,7 @@ from hotlap.cli.common import (
     wait_option,
 )
 from hotlap.cli.isolated import isolated
+from hotlap.cli.reports import keep
 from hotlap.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -145,10 +147,13 @@ def race(ctx: click.Context, max_slowdown: float | None, budget: float, wait: fl
         wait_for_calm(out, wait, quiet=quiet or as_json)
         with race_text.live(out, budget, enabled=not (quiet or as_json)) as on_pair:
             result = run_race(*sides, rules, on_pair)
+    document = headed(race_text.document(result, names) | kept.document())
+    report = keep(document)
     if as_json:
-        print_json(race_text.document(result, names) | kept.document())
+        print_json(document)
     else:
         race_text.show(console(), result, names)
+        out.print(f"report: {report}", style="dim", soft_wrap=True)
     if result.too_slow:
         ctx.exit(NEGATIVE)
 

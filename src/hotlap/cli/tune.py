@@ -1,7 +1,6 @@
 """`hotlap tune`."""
 
 import datetime
-import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +16,7 @@ from hotlap.cli.common import (
     common,
     console,
     folder,
+    headed,
     print_json,
     stdin_copy,
     time_span,
@@ -117,11 +117,13 @@ def _allowed(_: click.Context, __: click.Parameter, text: str) -> frozenset[Nume
 def tune(ctx: click.Context, /, as_json: bool, quiet: bool, verbose: bool, recipe: Path,
          command: tuple[str, ...], **options: Any) -> None:  # fmt: skip
     """Race every technique that applies to CMD; prove speed and parity; write the recipe."""
+    from hotlap.cli.reports import keep, recipe_diff
     from hotlap.core.machine import detect
     from hotlap.notebook.script import in_cells
     from hotlap.profile.collect import Circumstances, profile_from
-    from hotlap.report import findings_text, tune_html, tune_text
+    from hotlap.report import findings_text, tune_text
     from hotlap.report.tune_display import TuneDisplay
+    from hotlap.trial.command import shown
     from hotlap.tune.advice import advice
     from hotlap.tune.recipe import recipe_of, write_recipe
     from hotlap.tune.search import tune as search
@@ -135,7 +137,7 @@ def tune(ctx: click.Context, /, as_json: bool, quiet: bool, verbose: bool, recip
     config = _config(command, options)
     if training:
         ctx.exit(_to_target(ctx, config, recipe))
-    here, out, machine = folder(), console(err=as_json), detect()
+    out, machine = console(err=as_json), detect()
     kept = isolated(ctx, quiet=quiet or as_json)
     wait_for_calm(out, options["wait"], quiet=quiet or as_json)
     live = TuneDisplay(out, config, verbose=not quiet and not as_json)
@@ -146,15 +148,16 @@ def tune(ctx: click.Context, /, as_json: bool, quiet: bool, verbose: bool, recip
     result.advice = in_cells(advice(result.profile, result, Path.cwd()))
     result.notes = in_cells(result.notes)
     written = write_recipe(result, recipe, machine)
-    tune_html.write(here / "report.html", result, recipe_of(result, machine))
+    document = headed(tune_text.document(result, written) | kept.document())
+    report = keep(document, recipe_diff(recipe_of(result, machine)))
     if as_json:
-        print_json(tune_text.document(result, written) | kept.document())
+        print_json(document)
     else:
         if not result.timed and result.profile:
-            run = Circumstances(began, Path.cwd(), "")
+            run = Circumstances(began, Path.cwd(), "", shown(result.command))
             findings_text.show(out, in_cells(profile_from(result.profile, machine, None, run)))
         tune_text.show(out, result, written, everything=verbose)
-        out.print(f"report: {os.path.relpath(here / 'report.html')}", soft_wrap=True)
+        out.print(f"report: {report}", soft_wrap=True)
     ctx.exit(_exit_code(result))
 
 

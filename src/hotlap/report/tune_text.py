@@ -161,6 +161,12 @@ def document(result: TuneResult, written: Path | None) -> dict[str, Any]:
     del fields["profile"]
     return {
         **fields,
+        "command_line": shown(result.command),
+        "next_steps": [
+            text for _, text in next_steps(result, written) if text.startswith("hotlap")
+        ],
+        "phases": {name: phase["mean"] for name, phase in result.profile.get("phases", {}).items()},
+        "memory_by_owner": result.profile.get("memory", {}).get("by_owner", {}),
         "confirmed": result.confirmed,
         "headline": headline(result),
         "recipe": str(written) if written else None,

@@ -97,6 +97,7 @@ class TuneResult:
 
     `profile` is the probe's payload. `needed`: the budget (seconds) that would settle every open
     row, 0 where there is none. `failed`: what ended the final race, if something did.
+    `losses`: of each step of the final race, by side.
     `load`: CPU cores that other programs used on average. `isolation`: the trials' tier.
     """
 
@@ -118,6 +119,7 @@ class TuneResult:
     notes: list[str] = field(default_factory=list)
     advice: list[Advice] = field(default_factory=list)
     chosen: dict[str, dict[str, Any]] = field(default_factory=dict)
+    losses: dict[str, list[float]] = field(default_factory=dict)
 
     def record(self, row: Outcome) -> None:
         """Add a row, in the place of an earlier one of the same technique with the same values."""

@@ -80,6 +80,8 @@ def tune(config: TuneConfig, machine: Machine, watcher: Watcher) -> TuneResult:
             raise
         result.failed = str(error)
     finally:
+        if result.final is not None:
+            result.losses = {"plain": state.plain.losses, "tuned": state.best.losses}
         races.close()
         result.load = races.other_load()
         result.seconds = state.plan.spent

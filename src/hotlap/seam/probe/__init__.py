@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 def probing(session: "Session") -> Iterator[None]:
     """Follow the training of this process; send what was learned after the steps asked for.
 
-    A program that ends before is reported as it ends. Only the first rank reports.
+    A program that ends before is reported as it ends, and a part of one that is profiled in a live
+    process as its context is left. Only the first rank reports.
     """
     from hotlap.seam.probe.boundaries import boundaries
     from hotlap.seam.probe.device import DeviceTimeline, synchronising
@@ -50,6 +51,7 @@ def probing(session: "Session") -> Iterator[None]:
         stack.callback(at_exit(lambda: report.send("exit")))
         os.register_at_fork(after_in_child=rec.forked)
         util.register_after_fork(rec, lambda recorder: recorder.child_begun())
+        stack.callback(report.send, "left")
         yield
 
 

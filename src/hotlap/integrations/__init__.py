@@ -1,0 +1,1 @@
+"""hotlap inside of other programs: a live loop, IPython, trainers and experiment trackers."""

@@ -1,0 +1,84 @@
+"""Profile a part of a live process: a loop in a notebook, a service, a trainer's run."""
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from hotlap.core.errors import NotReachedError, UsageError
+from hotlap.profile.model import Profile
+
+
+class LiveProfile:
+    """What `profiling` gives: the profile, once its block is left."""
+
+    def __init__(self) -> None:
+        self.profile: Profile | None = None
+        self.problem = ""
+
+    def document(self) -> dict[str, Any]:
+        """The profile as plain data, as `hotlap profile --json` prints it.
+
+        Raises:
+            NotReachedError: there is none, and why.
+        """
+        if self.profile is None:
+            raise NotReachedError(self.problem or "the block is still running", "")
+        from hotlap.cli.common import headed
+
+        return headed(self.profile.to_json() | {"verb": "profile"})
+
+    def save(self, path: Path | str) -> None:
+        """Write the document; `hotlap compare` and `hotlap lint --profile` read it."""
+        Path(path).write_text(json.dumps(self.document(), indent=2), "utf-8")
+
+    def show(self) -> None:
+        """Print the profile to stderr, as `hotlap profile` does."""
+        from hotlap.cli.common import console
+        from hotlap.report import profile_text
+
+        if self.profile is None:
+            console(err=True).print(f"hotlap: {self.problem}", markup=False)
+        else:
+            profile_text.show(console(err=True), self.profile)
+
+    def _repr_html_(self) -> str:
+        from hotlap.report.html import card
+
+        return card(self.document() if self.profile else {"verb": "error", "text": self.problem})
+
+
+@contextmanager
+def profiling(*, show: bool = True) -> Iterator[LiveProfile]:
+    """Profile the training steps, or calls of a model, that this block runs.
+
+    The first steps warm up; from about 30 steps on the profile is of use. The loader, the model and
+    the optimizer may exist already. Nothing of hotlap stays when the block is left. `show`: print
+    the profile then.
+
+    Raises:
+        UsageError: this process is profiled already.
+    """
+    from hotlap.core.spec import Mode, Spec
+    from hotlap.seam.local import LocalSession
+
+    if LocalSession.current is not None:
+        raise UsageError("this process is profiled already", "end the outer block first")
+    found, began = LiveProfile(), time.time()
+    with LocalSession(Spec("live", Mode.PROFILE, "")) as session:
+        yield found
+    _take(found, session.payload, session.problem, began)
+    if show:
+        found.show()
+
+
+def _take(found: LiveProfile, payload: dict[str, Any], problem: str, began: float) -> None:
+    from hotlap.core.machine import detect
+    from hotlap.profile.collect import Circumstances, profile_from
+
+    if payload:
+        found.profile = profile_from(payload, detect(), None, Circumstances(began))
+    else:
+        found.problem = problem or "too few training steps were seen to profile them"

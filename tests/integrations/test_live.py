@@ -1,0 +1,105 @@
+"""A part of a live process is profiled, and nothing stays; the magics show cards."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import nbclient
+import nbformat
+import pytest
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+import hotlap
+from hotlap.core.errors import NotReachedError, UsageError
+
+
+def train(loader: Any, model: Any, optimizer: Any, epochs: int) -> None:
+    for _ in range(epochs):
+        for x, y in loader:
+            optimizer.zero_grad()
+            torch.nn.functional.cross_entropy(model(x), y).backward()
+            optimizer.step()
+
+
+def parts() -> tuple[Any, Any, Any]:
+    data = TensorDataset(torch.randn(128, 16), torch.randint(0, 4, (128,)))
+    model = torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.ReLU(), torch.nn.Linear(32, 4))
+    return DataLoader(data, batch_size=8), model, torch.optim.SGD(model.parameters(), lr=0.1)
+
+
+def state() -> tuple[Any, ...]:
+    return DataLoader.__iter__, torch.optim.SGD.step, torch.save, sys.getswitchinterval()
+
+
+def test_a_live_loop_is_profiled_and_left_as_it_was(tmp_path: Path) -> None:
+    mine = parts()
+    train(*mine, epochs=1)  # torch replaces `step` when the first optimizer is made
+    before = state()
+    with hotlap.profiling(show=False) as found:
+        train(*mine, epochs=6)
+    assert found.profile is not None
+    assert {phase.name for phase in found.profile.phases} >= {"forward", "backward", "optimizer"}
+    assert found.profile.steps > 30
+    assert state() == before
+    found.save(tmp_path / "profile.json")
+    assert json.loads((tmp_path / "profile.json").read_text())["verb"] == "profile"
+    assert "a step" in found._repr_html_()
+
+
+def test_a_block_without_training_says_so_and_blocks_do_not_nest() -> None:
+    inner = hotlap.profiling()
+    with hotlap.profiling(show=False) as found, pytest.raises(UsageError, match="already"):
+        inner.__enter__()
+    with pytest.raises(NotReachedError, match="too few training steps"):
+        found.document()
+    assert "too few training steps" in found._repr_html_()
+
+
+LOOP = """\
+for _ in range(6):
+    for x, y in loader:
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()"""
+SETUP = """\
+import time, torch
+from torch.utils.data import DataLoader, TensorDataset
+data = TensorDataset(torch.randn(128, 16), torch.randint(0, 4, (128,)))
+loader = DataLoader(data, batch_size=8)
+model = torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.ReLU(), torch.nn.Linear(32, 4))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)"""
+
+
+def run(folder: Path, *cells: str) -> list[str]:
+    """The HTML that each cell shows, run in a kernel."""
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    nbclient.NotebookClient(
+        book, timeout=200, allow_errors=True, resources={"metadata": {"path": str(folder)}}
+    ).execute()
+    return [
+        "".join(
+            output.get("data", {}).get("text/html", "") or "".join(output.get("traceback", ()))
+            for output in cell["outputs"]
+        )
+        for cell in book.cells
+    ]
+
+
+def test_the_magic_profiles_a_cell_in_its_kernel(tmp_path: Path) -> None:
+    cell = f"%%hotlap profile\n{LOOP}\nkept = 3"
+    shown = run(tmp_path, "%load_ext hotlap", SETUP, cell, "kept / 0", "%%hotlap what\nx")
+    assert "Where a step goes" in shown[2]
+    assert "ZeroDivisionError" in shown[3]  # the cell's names are the kernel's
+    assert "usage:" in shown[4]
+
+
+@pytest.mark.slow
+def test_the_magic_races_the_halves_of_a_cell(tmp_path: Path) -> None:
+    slow = LOOP.replace("optimizer.step()", "optimizer.step(); time.sleep(0.02)")
+    many = LOOP.replace("range(6)", "range(10**6)")
+    slow = slow.replace("range(6)", "range(10**6)")
+    cell = f"%%hotlap race --budget 10s\n{slow}\n# --\n{many}"
+    shown = run(tmp_path, "%load_ext hotlap", "1 / 0", SETUP, cell)
+    assert "B is faster" in shown[3], shown[3]

@@ -1,0 +1,166 @@
+"""The HTML pages in a browser: nothing wider than the screen, no serious accessibility fault."""
+
+import html as escaping
+import importlib.util
+import json
+import math
+import random
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hotlap.report import html
+
+BROWSER = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), ""
+)
+WIDTHS = (390, 768, 1280)
+LONG = "python " + "a_very_long_path_without_any_space/" * 6 + "train.py --lr 0.1"
+
+
+def estimate(ratio: float, spread: float = 0.1) -> dict[str, Any]:
+    return {
+        "ratio": ratio,
+        "low": ratio - spread,
+        "high": ratio + spread,
+        "pairs": 12,
+        "level": 0.95,
+    }
+
+
+def race(ratio: float) -> dict[str, Any]:
+    return {"estimate": estimate(ratio), "fresh": None, "memory": 1.1}
+
+
+def row(name: str, status: str, ratio: float | None, reason: str = "") -> dict[str, Any]:
+    return {"technique": name, "values": {}, "joined": [], "status": status, "reason": reason,
+            "race": race(ratio) if ratio else None, "load": 0.7}  # fmt: skip
+
+
+def tune() -> dict[str, Any]:
+    draw = random.Random(1)
+    curve = [2.3 * math.exp(-i / 200) + draw.random() / 5 for i in range(500)]
+    return {
+        "verb": "tune", "hotlap": "0.1.0", "command_line": LONG, "date": "2026-01-02 10:00",
+        "machine": "a CPU, 2 cores", "isolation": {"tier": "overlay"}, "final": race(1.5),
+        "final_steps": {"plain": 0.1, "tuned": 0.066}, "final_parity": {"reason": "losses match"},
+        "headline": "1.50x [1.40, 1.60] faster with the whole recipe", "notes": ["a note"],
+        "noise_floor": race(1.0), "losses": {"plain": curve, "tuned": [v + 0.02 for v in curve]},
+        "outcomes": [row("loader_workers", "kept", 1.4, "because " * 20),
+                     row("channels_last", "same", 1.0), row("tf32", "crashed", None, "x" * 90)],
+        "phases": {"data": 0.05, "loader": 0.001, "forward": 0.02, "backward": 0.02, "rest": 0.01},
+        "memory_by_owner": {"parameters": 10_000_000, "activations": 400_000_000, "other": 0},
+        "advice": [{"technique": "batch_size", "says": "say", "place": "train.py:3",
+                    "lines": ["x" * 150]}],
+        "next_steps": [f"hotlap run {LONG}"],
+    }  # fmt: skip
+
+
+def profile() -> dict[str, Any]:
+    phases = [{"name": "data", "mean": 0.05}, {"name": "forward", "mean": 0.03}]
+    finding = {"what": "waiting for data: 60 % of a step", "place": "train.py:3", "problem": True,
+               "text": "y" * 200, "remedies": [{"id": "loader_workers", "says": "w " * 60}],
+               }  # fmt: skip
+    return {"verb": "profile", "hotlap": "0.1.0", "command": LONG, "phases": phases, "step": 0.08,
+            "steps": 40, "device": "cpu", "partial": "", "notes": [], "findings": [finding],
+            "memory_by_owner": {"parameters": 1000}}  # fmt: skip
+
+
+def one_race() -> dict[str, Any]:
+    return {"verb": "race", "hotlap": "0.1.0", "commands": [[LONG], ["b"]], "verdict": "faster",
+            "a_step": 0.1, "b_step": 0.05, **race(2.0)}  # fmt: skip
+
+
+def batch() -> dict[str, Any]:
+    rows = [{"batch": 2**n, "seconds": 0.1 / n, "memory": 10**n} for n in range(1, 9)]
+    return {"verb": "batch", "hotlap": "0.1.0", "arguments": ["batch", LONG], "largest": 256,
+            "sizes": rows}  # fmt: skip
+
+
+PAGES = {
+    "tune": html.page(tune(), "--- a/t.py\n+++ b/t.py\n@@ -1 +1 @@\n-" + "a" * 200 + "\n+b\n",
+                      index=True),
+    "profile": html.page(profile()),
+    "race": html.page(one_race()),
+    "batch": html.page(batch()),
+    "card": "<!doctype html><html lang=en><title>t</title><main><h1>n</h1>" + html.card(tune()),
+    "index": html.history([{"file": "a.html", "when": "2026-01-02 10:00", "verb": "tune",
+                            "command": LONG, "headline": "1.50x faster"}]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_stands_alone(name: str) -> None:
+    assert not re.search(r"https?://|src=|@import|url\(", PAGES[name])
+
+
+def test_a_page_says_what_was_found() -> None:
+    for text in ("1.50x", "loader_workers", "[1.30, 1.50]", "data loading", "382 MiB", "a note",
+                 "Not raced: 1", "overlay", "hotlap run", "a CPU", "500 steps"):  # fmt: skip
+        assert text in PAGES["tune"].replace("381.5 MiB", "382 MiB"), text
+    assert "loader_workers" in PAGES["profile"]
+    assert "B is faster" in PAGES["race"]
+    assert "256" in PAGES["batch"]
+
+
+MEASURE = """<!doctype html><body><script>
+const widths = %s, dark = %s, out = [];
+async function look(width) {
+  const frame = document.createElement("iframe");
+  frame.style = `width:${width}px;height:900px;border:0`;
+  frame.src = "page.html";
+  document.body.append(frame);
+  await new Promise(done => frame.onload = done);
+  const page = frame.contentDocument.documentElement;
+  frame.contentDocument.querySelectorAll("details").forEach(d => d.open = true);
+  out.push({width, needs: page.scrollWidth});
+  if (frame.contentWindow.axe) {
+    const found = await frame.contentWindow.axe.run(frame.contentDocument);
+    out.push(...found.violations.filter(v => ["serious", "critical"].includes(v.impact))
+      .map(v => ({rule: v.id, at: v.nodes.map(n => n.html + n.failureSummary).slice(0, 2)})));
+  }
+  frame.remove();
+}
+(async () => { for (const w of widths) await look(w);
+  const done = document.createElement("pre"); done.id = "found";
+  done.textContent = JSON.stringify(out); document.body.append(done); })();
+</script>"""
+
+
+def axe() -> str:
+    found = importlib.util.find_spec("axe_core_python")
+    assert found is not None
+    assert found.origin
+    return (Path(found.origin).parent / "axe.min.js").read_text("utf-8")
+
+
+@pytest.mark.skipif(not BROWSER, reason="no Chromium")
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_fits_and_has_no_serious_accessibility_fault(
+    name: str, dark: bool, tmp_path: Path
+) -> None:
+    if name == "card" and dark:
+        pytest.skip("cards keep their own light ground")
+    page = f"{PAGES[name]}<script>{axe()}</script>"
+    if dark:  # headless Chromium follows no theme of a desktop
+        page = page.replace("@media (prefers-color-scheme: dark)", "@media all")
+    (tmp_path / "page.html").write_text(page, "utf-8")
+    (tmp_path / "look.html").write_text(MEASURE % (json.dumps(WIDTHS), json.dumps(dark)), "utf-8")
+    done = subprocess.run(
+        [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--allow-file-access-from-files",
+         "--virtual-time-budget=20000", "--window-size=1400,1000",
+         f"--user-data-dir={tmp_path / 'browser'}", "--dump-dom", f"file://{tmp_path}/look.html"],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    shown = re.search(r'<pre id="found">(.*?)</pre>', done.stdout, re.DOTALL)
+    assert shown, done.stderr
+    found = json.loads(escaping.unescape(shown[1]))
+    sizes = [one for one in found if "width" in one]
+    assert [one["width"] for one in sizes] == list(WIDTHS)
+    assert [one for one in sizes if one["needs"] > one["width"]] == []
+    assert [one for one in found if "rule" in one] == []
