@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, IterableDataset
 
+from hotlap.common.nested import mapped, tensors
+from hotlap.common.samples import equal, twin
 from hotlap.data import CachedDataset, DevicePrefetcher
-from hotlap.data.nested import mapped, tensors
-from hotlap.data.samples import equal, twin
 
 
 class Squares:

@@ -102,5 +102,5 @@ def by_engine(seed: int, steps: int, config: EngineConfig) -> tuple[list[Tensor]
                     loss = criterion(engine.model(x), y)
                 losses.append(loss.detach())
                 engine.step(loss)
-                if engine.count == steps:
+                if engine.global_step == steps:
                     return losses, model

@@ -25,7 +25,7 @@ with Engine(model, optimizer, scheduler=scheduler, config=config) as engine:
         for x, y in engine.steps(loader):
             with engine.forward():
                 loss = criterion(engine.model(x), y)
-            place = f"{engine.count} {engine.stepper.pending}"
+            place = f"{engine.global_step} {engine.stepper.pending}"
             engine.step(loss)
             os.write(log, f"{place} {loss.item().hex()}\n".encode())
         with engine.evaluating():

@@ -120,4 +120,4 @@ def test_an_engine_resumes_from_the_checkpoint_before_a_damaged_one(tmp_path: Pa
     path.write_bytes(path.read_bytes()[:-20])
     with engine() as again, pytest.warns(UserWarning, match="cut short"):
         assert again.resume()
-        assert again.count == 2
+        assert again.global_step == 2

@@ -87,7 +87,7 @@ def test_switches_of_the_process_are_put_back() -> None:
         assert torch.get_float32_matmul_precision() == "high"
         assert torch.are_deterministic_algorithms_enabled()
         assert model.weight.is_contiguous(memory_format=torch.channels_last)
-        image = engine.place((torch.randn(2, 1, 4, 4), {"y": torch.zeros(2)}))[0]
+        image = engine.to_device((torch.randn(2, 1, 4, 4), {"y": torch.zeros(2)}))[0]
         assert image.is_contiguous(memory_format=torch.channels_last)
     assert torch.get_float32_matmul_precision() == before
     assert not torch.are_deterministic_algorithms_enabled()
@@ -100,7 +100,7 @@ def test_a_micro_batch_that_the_body_passes_over() -> None:
         for index, x in enumerate(engine.steps([torch.ones(1)] * 4)):
             if index != 1:
                 engine.step(engine.model(x).sum())
-        assert engine.count == 2
+        assert engine.global_step == 2
         assert not engine.stepper.pending
 
 

@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import nn
 
+from hotlap.common.recomputing import named, repeated, restore
 from hotlap.engine import EngineConfig, recompute
 from hotlap.engine.preparation import chosen
-from hotlap.engine.recomputing import named, repeated, restore
 
 
 class Block(nn.Module):

@@ -45,15 +45,15 @@ def losses(engine: Engine, loader: Any, stop: int = 1 << 30) -> Iterator[tuple[i
         for x, y in engine.steps(loader):
             with engine.forward():
                 loss = criterion(engine.model(x), y)
-            at = engine.count
+            at = engine.global_step
             engine.step(loss)
             yield at, loss.item().hex()
-            if engine.count >= stop and engine.count % steps:
+            if engine.global_step >= stop and engine.global_step % steps:
                 return
         with engine.evaluating():
             list(loader)
             torch.rand(3)
-        if engine.count >= stop:
+        if engine.global_step >= stop:
             return
 
 
@@ -82,7 +82,7 @@ def test_resumed_at_any_step(precision: str, accumulate: int, stops: Any, tmp_pa
         again, loader = made(config, 0)
         with again:
             assert again.resume()
-            taken = again.count
+            taken = again.global_step
             assert taken == stop
             after = list(losses(again, loader))
         assert [entry for entry in before if entry[0] < taken] + after == whole
@@ -97,7 +97,7 @@ def test_resumed_with_workers(tmp_path: Path) -> None:
     again, loader = made(config, 2)
     with again:
         assert again.resume()
-        assert again.count == 4
+        assert again.global_step == 4
         after = list(losses(again, loader))
     assert before[:4] + after == whole
 
@@ -162,7 +162,7 @@ def documented(engine: Engine, loader: Any, epochs: int = 3) -> list[str]:
             with engine.forward():
                 loss = criterion(engine.model(x), y)
             engine.step(loss)
-        found.append(f"{engine.count} {loss.item().hex()}")
+        found.append(f"{engine.global_step} {loss.item().hex()}")
         with engine.evaluating():
             list(loader)
             found.append(criterion(engine.model(x), y).item().hex())
@@ -182,7 +182,7 @@ def test_a_pass_saved_at_its_end_is_not_resumed_without_batches(
     again, loader = made(config, workers)
     with again:
         assert again.resume()
-        assert (again.count, again.epoch) == (6, 1)
+        assert (again.global_step, again.epoch) == (6, 1)
         assert documented(again, loader) == whole[2:]
 
 
@@ -210,11 +210,11 @@ def test_left_by_break_the_due_checkpoint_is_kept(stop: int, leave: str, tmp_pat
         for _ in engine.epochs(3):
             for x, y in engine.steps(loader):
                 engine.step(criterion(engine.model(x), y))
-                if engine.count == stop:
+                if engine.global_step == stop:
                     if leave == "return":
                         return
                     break
-            if engine.count == stop:
+            if engine.global_step == stop:
                 break
             with engine.evaluating():
                 list(loader)
@@ -227,7 +227,7 @@ def test_left_by_break_the_due_checkpoint_is_kept(stop: int, leave: str, tmp_pat
     again, loader = made(config, 0)
     with again:
         assert again.resume()
-        assert again.count == stop
+        assert again.global_step == stop
         if stop % 6:  # behind a pass the evaluation's draws are missing here
             assert list(losses(again, loader)) == whole[stop:]
         else:
@@ -259,5 +259,5 @@ def test_every_checkpoint_that_was_due_is_resumed(
         engine, loader = made(EngineConfig(**fields, folder=str(folder)), workers=0)
         with engine:
             assert engine.resume()
-            count = engine.count
+            count = engine.global_step
             assert list(losses(engine, loader)) == [loss for loss in whole if loss[0] >= count]

@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader
 
 from hotlap.data import Loader
 from hotlap.engine import Engine, EngineConfig
-from hotlap.parallel import Parallelism, Parallelized, apply
+from hotlap.parallel import Parallelism, Parallelized, parallelize
 from parallel.farm import run
 from parallel.gpt import GPT, loss
 
@@ -52,7 +52,7 @@ class Sentences:
 def trained(layout: str, folder: Path, stop: int = STEPS) -> dict[str, Tensor]:
     """Resume if there is something to resume, go on to step `stop`; this rank's parameters."""
     torch.manual_seed(0)
-    spread = apply(GPT().double(), LAYOUTS[layout], tp_plan="gpt", loss=loss)
+    spread = parallelize(GPT().double(), LAYOUTS[layout], tp_plan="gpt", loss=loss)
     optimizer = torch.optim.AdamW(spread.parameters(), lr=1e-2)
     scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.9)
     mine = GLOBAL // ACCUMULATE // spread.mesh.data_ranks
@@ -63,7 +63,7 @@ def trained(layout: str, folder: Path, stop: int = STEPS) -> dict[str, Tensor]:
     config = EngineConfig(accumulate=ACCUMULATE, clip=0.1, folder=str(folder), save_every=3)
     with Engine(spread, optimizer, scheduler=scheduler, config=config) as engine:
         before = 6 if engine.resume() else 0
-        assert engine.count == before
+        assert engine.global_step == before
         loop(engine, spread, loader, stop)
         return full(spread)
 
@@ -71,7 +71,7 @@ def trained(layout: str, folder: Path, stop: int = STEPS) -> dict[str, Tensor]:
 def loop(engine: Engine, spread: Parallelized, loader: Loader, stop: int) -> None:
     for _ in engine.epochs(EPOCHS):
         for x, y in engine.steps(loader):
-            if engine.count == stop:
+            if engine.global_step == stop:
                 return
             if spread.pipeline is not None:
                 engine.pipeline_step(x, target=y)
@@ -136,7 +136,7 @@ def with_a_data_loader(folder: Path) -> str:
         try:
             for x in engine.steps(DataLoader(torch.randn(4, 4), batch_size=1)):
                 engine.step(engine.model(x).square().mean())
-                if engine.count == 2:
+                if engine.global_step == 2:
                     break
         except ValueError as error:
             return str(error)
@@ -258,7 +258,7 @@ def test_a_step_that_overflows_on_one_rank_is_left_out_on_all() -> None:
 
 
 def test_what_comes_too_late_is_refused() -> None:
-    spread = apply(small(), ALONE)
+    spread = parallelize(small(), ALONE)
     sgd = torch.optim.SGD(spread.parameters(), lr=0.1)
     with pytest.raises(ValueError, match=r"EngineConfig\(compile=.*too late"):
         Engine(spread, sgd, config=EngineConfig(compile="default"))

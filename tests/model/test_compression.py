@@ -108,7 +108,7 @@ def test_a_missing_package_is_named_with_the_line_that_installs_it(monkeypatch):
     monkeypatch.setattr(pruning_module, "need", absent)
     with pytest.raises(MissingPackageError, match="torch-pruning"):
         prune(cnn(), (IMAGES,), 0.5)
-    from hotlap.data.extras import how_to_install
+    from hotlap.common.extras import how_to_install
 
     for module, package in (("torchao", "torchao"), ("torch_pruning", "torch-pruning")):
         assert (

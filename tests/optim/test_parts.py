@@ -15,8 +15,8 @@ from hotlap.optim import (
     NVLAMB,
     constant,
     cosine,
+    create_optimizer,
     linear,
-    make,
     muon_pair,
     no_decay_groups,
     polynomial,
@@ -149,7 +149,7 @@ def test_rates_scale_with_the_batch() -> None:
 def test_optimizers_by_name_train(name: str, kind: type) -> None:
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1))
-    optimizer = make(name, model, lr=0.01, weight_decay=0.0)
+    optimizer = create_optimizer(name, model, lr=0.01, weight_decay=0.0)
     assert type(optimizer) is kind
     assert optimizer.defaults.get("fused", True)
     x = torch.randn(64, 4)
@@ -167,7 +167,7 @@ def test_optimizers_by_name_train(name: str, kind: type) -> None:
 def test_schedule_free_by_name(name: str) -> None:
     pytest.importorskip("schedulefree")
     model = nn.Linear(3, 1)
-    optimizer: Any = make(name, model, lr=0.1)
+    optimizer: Any = create_optimizer(name, model, lr=0.1)
     optimizer.train()
     model(torch.ones(2, 3)).sum().backward()
     optimizer.step()
@@ -177,16 +177,16 @@ def test_schedule_free_by_name(name: str) -> None:
 def test_what_cannot_be_made_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     model = nn.Linear(3, 1)
     with pytest.raises(ValueError, match=r"'adamv'.*adamw, lars"):
-        make("adamv", model, lr=0.1)
+        create_optimizer("adamv", model, lr=0.1)
     with pytest.raises(ValueError, match="muon_pair"):
-        make("muon", model, lr=0.1)
+        create_optimizer("muon", model, lr=0.1)
 
     def missing(name: str, *_: Any) -> Any:
         raise ModuleNotFoundError(name)
 
     monkeypatch.setattr("hotlap.optim.factory.import_module", missing)
     with pytest.raises(RuntimeError, match="pip install schedulefree"):
-        make("schedulefree_sgd", model, lr=0.1)
+        create_optimizer("schedulefree_sgd", model, lr=0.1)
 
 
 def test_muon_gets_the_hidden_matrices_only() -> None:

@@ -8,7 +8,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.distributed.tensor import DTensor
 
-from hotlap.parallel import Parallelism, apply
+from hotlap.parallel import Parallelism, parallelize
 from parallel import farm, parity, table
 from parallel.gpt import GPT, loss
 
@@ -16,7 +16,7 @@ from parallel.gpt import GPT, loss
 def one_device(layout: Parallelism) -> None:
     """FSDP2 on one device; the loss goes down, and parameters are where they should be."""
     torch.manual_seed(0)
-    spread = apply(GPT(2), layout)
+    spread = parallelize(GPT(2), layout)
     kept = "cpu" if layout.cpu_offload else "cuda"
     assert all(isinstance(p, DTensor) and p.device.type == kept for p in spread.parameters())
     optimizer = torch.optim.AdamW(spread.parameters(), lr=1e-2)
@@ -38,7 +38,7 @@ def batch_norm() -> None:
     images = torch.randn(4, 3, 8, 8)
     wanted = net(images)
     net[1].reset_running_stats()
-    spread = apply(net, Parallelism.of(replicate=2, sync_batch_norm=True))
+    spread = parallelize(net, Parallelism.of(replicate=2, sync_batch_norm=True))
     mine = images.chunk(2)[dist.get_rank()].cuda()
     found = spread.model(mine).cpu()
     torch.testing.assert_close(found, wanted.chunk(2)[dist.get_rank()], rtol=1e-4, atol=1e-4)

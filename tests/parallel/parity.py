@@ -10,7 +10,7 @@ from torch.distributed.tensor import DTensor
 
 from hotlap.engine.sync import GradientSync
 from hotlap.optim import NVLAMB
-from hotlap.parallel import Parallelism, Preparation, apply
+from hotlap.parallel import Parallelism, Preparation, parallelize
 from hotlap.parallel.applying import Parallelized
 from parallel.gpt import GPT, loss
 
@@ -89,7 +89,7 @@ def alone(case: Case) -> Outcome:
 
 def rank(case: Case) -> Outcome:
     """One rank of the layout."""
-    spread = apply(
+    spread = parallelize(
         model(case), case.parallelism, tp_plan="gpt", loss=loss, preparation=case.preparation
     )
     steps = optimizer(case, spread.parameters())

@@ -3,14 +3,14 @@
 import pytest
 import torch
 
-from hotlap.parallel import Parallelism, Preparation, apply
+from hotlap.parallel import Parallelism, Preparation, parallelize
 from parallel import farm
 from parallel.gpt import GPT, loss
 
 
 def train(names: dict[str, int], compiled: str, recompute: tuple[str, ...] = ()) -> list[float]:
     torch.manual_seed(0)
-    spread = apply(
+    spread = parallelize(
         GPT(2),
         Parallelism.of(**names),
         tp_plan="gpt",

@@ -5,7 +5,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from hotlap.parallel import Parallelism, apply
+from hotlap.parallel import Parallelism, parallelize
 from hotlap.parallel.pipeline_schedules import own_stages, refuse
 from parallel import farm
 from parallel.gpt import GPT, loss
@@ -42,7 +42,7 @@ def batches() -> list[tuple[Tensor, Tensor]]:
 
 def steps() -> tuple[list[float], list[float], bool]:
     torch.manual_seed(0)
-    spread = apply(GPT(2), Parallelism.of(pp=2), loss=loss)
+    spread = parallelize(GPT(2), Parallelism.of(pp=2), loss=loss)
     pipe = spread.pipeline
     assert pipe is not None
     assert pipe.first is (dist.get_rank() == 0)
@@ -70,11 +70,11 @@ def test_batches_of_several_shapes() -> None:
 
 def refused() -> None:
     with pytest.raises(ValueError, match="give loss="):
-        apply(GPT(2), Parallelism.of(pp=2))
+        parallelize(GPT(2), Parallelism.of(pp=2))
     with pytest.raises(ValueError, match="names 1 stages, and 1F1B over 2 ranks has 2"):
-        apply(GPT(2), Parallelism.of(pp=2), loss=loss, stages=[["tok"]])
+        parallelize(GPT(2), Parallelism.of(pp=2), loss=loss, stages=[["tok"]])
     with pytest.raises(ValueError, match="does not fill a world of 2 ranks"):
-        apply(GPT(2), Parallelism.of(pp=4), loss=loss)
+        parallelize(GPT(2), Parallelism.of(pp=4), loss=loss)
 
 
 def test_what_cannot_be() -> None:
@@ -83,7 +83,7 @@ def test_what_cannot_be() -> None:
 
 def named_stages() -> list[str]:
     names = [["tok", "pos", "layers.0"], ["layers.1", "layers.2", "norm", "head"]]
-    spread = apply(GPT(3), Parallelism.of(pp=2), loss=loss, stages=names)
+    spread = parallelize(GPT(3), Parallelism.of(pp=2), loss=loss, stages=names)
     return sorted(spread.parts[0].layers)
 
 
@@ -92,8 +92,8 @@ def test_stages_by_name() -> None:
 
 
 def test_without_ranks() -> None:
-    spread = apply(GPT(1), Parallelism())
+    spread = parallelize(GPT(1), Parallelism())
     assert spread.pipeline is None
     assert (spread.mesh.data_rank, spread.mesh.data_ranks) == (0, 1)
     with pytest.raises(RuntimeError, match="start with torchrun"):
-        apply(GPT(1), Parallelism.of(shard=2))
+        parallelize(GPT(1), Parallelism.of(shard=2))

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 
-from hotlap.parallel import Parallelism, Preparation, apply
+from hotlap.parallel import Parallelism, Preparation, parallelize
 from parallel import farm
 from parallel.vit import ViT
 
@@ -72,7 +72,7 @@ def train(net: nn.Module, x: Tensor, y: Tensor, context: Any) -> dict[str, Tenso
 def spread(name: str, layout: Parallelism, recompute: bool) -> dict[str, Tensor]:
     model, x, y = MODELS[name]()
     again = {"gpt2": "transformer.h.*", "llama": "model.layers.*", "vit": "blocks.*"}[name]
-    done = apply(
+    done = parallelize(
         model,
         layout,
         tp_plan=name,
@@ -129,4 +129,4 @@ def test_heads_that_cannot_be_shared() -> None:
 
 def odd_heads() -> None:
     with pytest.raises(ValueError, match=r"Attention\.num_heads is 3, which 2 ranks"):
-        apply(ViT(width=12, heads=3), Parallelism.of(tp=2), tp_plan="vit")
+        parallelize(ViT(width=12, heads=3), Parallelism.of(tp=2), tp_plan="vit")

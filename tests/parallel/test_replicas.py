@@ -5,7 +5,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from hotlap.parallel import Parallelism, apply
+from hotlap.parallel import Parallelism, parallelize
 from hotlap.parallel.replicas import compress
 from parallel import farm
 
@@ -18,7 +18,7 @@ def gradients(how: str) -> tuple[torch.Tensor, torch.Tensor]:
     one = nn.Linear(64, 64, bias=False)
     one.load_state_dict(net.state_dict())
     one(x.flatten(0, 1)).square().mean().backward()
-    spread = apply(net, Parallelism.of(replicate=2, comm_hook=how))
+    spread = parallelize(net, Parallelism.of(replicate=2, comm_hook=how))
     sent = []
     inner = dist.all_reduce
     dist.all_reduce = lambda t, *a, **k: (sent.append(t.dtype), inner(t, *a, **k))[1]
@@ -42,7 +42,9 @@ def test_compressed_gradients(how: str, most: float, least: float) -> None:
 
 def powersgd_later() -> float:
     torch.manual_seed(0)
-    spread = apply(nn.Linear(64, 64, bias=False), Parallelism.of(replicate=2, comm_hook="powersgd"))
+    spread = parallelize(
+        nn.Linear(64, 64, bias=False), Parallelism.of(replicate=2, comm_hook="powersgd")
+    )
     x = torch.randn(2, 128, 64)[dist.get_rank()]
     for _ in range(12):
         spread.model.zero_grad()
@@ -57,7 +59,7 @@ def test_powersgd_sends_rank_4() -> None:
 def refused() -> None:
     net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4))
     with pytest.raises(ValueError, match="sync_batch_norm works on CUDA only"):
-        apply(net, Parallelism.of(replicate=2, sync_batch_norm=True))
+        parallelize(net, Parallelism.of(replicate=2, sync_batch_norm=True))
     wrapped = nn.parallel.DistributedDataParallel(nn.Linear(2, 2))
     with pytest.raises(ValueError, match="cannot be compressed by 'int8'"):
         compress(wrapped, "int8")

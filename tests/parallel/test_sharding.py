@@ -8,7 +8,7 @@ from torch import nn
 from torch.distributed.fsdp import FSDPModule
 from torch.distributed.tensor import DTensor, Shard
 
-from hotlap.parallel import Parallelism, Preparation, apply
+from hotlap.parallel import Parallelism, Preparation, parallelize
 from hotlap.parallel.sharding import policies, reshards
 from parallel import farm
 from parallel.gpt import GPT, loss
@@ -42,7 +42,7 @@ def test_policies() -> None:
 
 def sharded() -> None:
     torch.manual_seed(torch.distributed.get_rank())  # the first rank's parameters are taken
-    spread = apply(GPT(3), Parallelism.of(shard=-1, param_dtype="bfloat16"))
+    spread = parallelize(GPT(3), Parallelism.of(shard=-1, param_dtype="bfloat16"))
     net = spread.model
     assert spread.parallelism.data_parallel_shard_degree == 2
     assert [isinstance(layer, FSDPModule) for layer in net.layers.values()] == [True] * 3
@@ -77,10 +77,10 @@ def on_meta() -> torch.Tensor:
                 parameter.fill_(0.5)
 
     with pytest.raises(ValueError, match=r"Preparation\(init"):
-        apply(net, Parallelism.of(shard=2))
+        parallelize(net, Parallelism.of(shard=2))
     with torch.device("meta"):
         net = GPT(2)
-    spread = apply(net, Parallelism.of(shard=2), preparation=Preparation(init=init))
+    spread = parallelize(net, Parallelism.of(shard=2), preparation=Preparation(init=init))
     head: Any = spread.model.head.weight
     return head.full_tensor().detach()
 
@@ -97,7 +97,7 @@ def tied_on_meta() -> bool:
         net = GPT(2)
         net.head.weight = net.tok.weight
     number = len(list(net.parameters()))
-    spread = apply(
+    spread = parallelize(
         net,
         Parallelism.of(shard=2),
         preparation=Preparation(init=lambda part: [nn.init.normal_(p) for p in part.parameters()]),
@@ -117,7 +117,7 @@ def test_tied_weights_of_a_model_built_without_memory_stay_tied() -> None:
 
 
 def chosen_blocks() -> None:
-    spread = apply(
+    spread = parallelize(
         nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 4)),
         Parallelism.of(shard=2),
         preparation=Preparation(blocks=["2"]),

@@ -9,7 +9,7 @@ from torch.distributed.tensor import DTensor, Replicate
 from torch.distributed.tensor.debug import CommDebugMode
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel
 
-from hotlap.parallel import Parallelism, apply, pair
+from hotlap.parallel import Parallelism, pair, parallelize
 from hotlap.parallel.tensor import check, matches, plan_of
 from parallel import farm
 from parallel.gpt import GPT
@@ -47,15 +47,15 @@ def test_plans_without_sequence_parallelism_say_so(name: str) -> None:
 
 def refusals() -> None:
     with pytest.raises(ValueError, match=r"layers\.0\.attention\.q is 9 wide, which 2 ranks"):
-        apply(GPT(width=9, heads=3), TWO, tp_plan="gpt")
+        parallelize(GPT(width=9, heads=3), TWO, tp_plan="gpt")
     tied = GPT()
     tied.head.weight = tied.tok.weight
     plan = {"tok": RowwiseParallel(input_layouts=Replicate()), "head": RowwiseParallel()}
     with pytest.raises(ValueError, match="one parameter, and the plan spreads them in two ways"):
-        apply(tied, TWO, tp_plan=plan)
+        parallelize(tied, TWO, tp_plan=plan)
     tied = GPT()
     tied.head.weight = tied.tok.weight
-    spread = apply(tied, TWO, tp_plan="gpt")
+    spread = parallelize(tied, TWO, tp_plan="gpt")
     assert spread.model.head.weight is spread.model.tok.weight
     assert all(isinstance(p, DTensor) for p in spread.parameters())
 
@@ -68,7 +68,7 @@ def all_reduces(shared: bool) -> int:
     plan = dict(plan_of("gpt", TWO))
     if not shared:
         plan.pop("layers.*.attention")
-    net = apply(GPT(2), TWO, tp_plan=plan).model
+    net = parallelize(GPT(2), TWO, tp_plan=plan).model
     ids = torch.randint(0, 32, (2, 8))
     with CommDebugMode() as mode:
         net(ids).sum().backward()
@@ -86,7 +86,7 @@ def column_row(width: int) -> float:
     net = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width))
     x = torch.randn(4, width)
     wanted = net(x).detach()
-    spread = apply(net, TWO, tp_plan=pair("0", "2"))
+    spread = parallelize(net, TWO, tp_plan=pair("0", "2"))
     assert spread.model[0].weight.to_local().shape == (width // 2, width)
     assert spread.model[2].weight.to_local().shape == (width, width // 2)
     return float((spread.model(x) - wanted).abs().max())
@@ -118,7 +118,7 @@ def mixed() -> None:
     torch.manual_seed(0)
     one, net = Scaled(), Scaled()
     net.load_state_dict(one.state_dict())
-    spread = apply(net, TWO, tp_plan={"up": ColwiseParallel(), "down": RowwiseParallel()})
+    spread = parallelize(net, TWO, tp_plan={"up": ColwiseParallel(), "down": RowwiseParallel()})
     x = torch.randn(3, 4)
     one(x).square().sum().backward()
     spread.model(x).square().sum().backward()

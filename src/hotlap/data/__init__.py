@@ -1,6 +1,8 @@
 """Feeding a training loop: parts for a plain PyTorch script, each usable alone."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from hotlap.common.lazy import lazy
 
 if TYPE_CHECKING:
     from hotlap.data.cached import CachedDataset as CachedDataset
@@ -12,13 +14,13 @@ if TYPE_CHECKING:
     from hotlap.data.tokens import TokenWindows as TokenWindows
 
 _WHERE = {
-    "CachedDataset": "hotlap.data.cached",
-    "Decoder": "hotlap.data.decode",
-    "DeviceDecoder": "hotlap.data.decode.device",
-    "DevicePrefetcher": "hotlap.data.prefetch",
-    "Loader": "hotlap.data.loader",
-    "Store": "hotlap.data.store",
-    "TokenWindows": "hotlap.data.tokens",
+    "CachedDataset": ".cached",
+    "Decoder": ".decode",
+    "DeviceDecoder": ".decode.device",
+    "DevicePrefetcher": ".prefetch",
+    "Loader": ".loader",
+    "Store": ".store",
+    "TokenWindows": ".tokens",
 }
 __all__ = [  # noqa: PLE0604,RUF100
     "CachedDataset",
@@ -29,12 +31,4 @@ __all__ = [  # noqa: PLE0604,RUF100
     "Store",
     "TokenWindows",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    """Import a part when it is first asked for."""
-    if name not in _WHERE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(_WHERE[name]), name)
+__getattr__ = lazy(__name__, _WHERE)

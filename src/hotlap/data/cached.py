@@ -7,8 +7,8 @@ from typing import Any
 import psutil
 from torch.utils.data import Dataset, IterableDataset
 
-from hotlap.data.randomness import Streams, attributes, same
-from hotlap.data.samples import equal, size, twin
+from hotlap.common.randomness import Streams, attributes, same
+from hotlap.common.samples import equal, size, twin
 
 FIRST = 4
 THEN_EVERY = 64

@@ -1,5 +1,7 @@
 """Errors of the data half; each message says what, where, and what to do."""
 
+from hotlap.common.extras import MissingPackageError
+
 
 class StoreError(RuntimeError):
     """A store is incomplete, truncated, altered, or of another version."""
@@ -17,8 +19,13 @@ class LoaderError(RuntimeError):
     """The loader itself failed: a process of it was killed, or it has no memory."""
 
 
-class MissingPackageError(ImportError):
-    """A package that this part needs is not installed."""
-
+__all__ = [
+    "DATA_ERRORS",
+    "LoaderError",
+    "MissingPackageError",
+    "PackError",
+    "SampleError",
+    "StoreError",
+]
 
 DATA_ERRORS = (StoreError, PackError, SampleError, LoaderError, MissingPackageError)

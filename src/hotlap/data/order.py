@@ -7,7 +7,7 @@ or in which order the samples are asked for.
 
 from typing import Any
 
-from hotlap.data.extras import need
+from hotlap.common.extras import need
 
 _GOLDEN = 0x9E3779B97F4A7C15
 _MASK = (1 << 64) - 1

@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from hotlap.data.nested import mapped, tensors
+from hotlap.common.nested import mapped, tensors
 
 Move = Callable[[Any], Any]
 

@@ -1,8 +1,11 @@
 """Making one training step right, in a loop that stays the reader's own; each part usable alone."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from hotlap.common.lazy import lazy
 
 if TYPE_CHECKING:
+    from hotlap.common.recomputing import recompute as recompute
     from hotlap.engine.accumulation import Share as Share
     from hotlap.engine.accumulation import grouped as grouped
     from hotlap.engine.checkpointer import Checkpointer as Checkpointer
@@ -15,32 +18,23 @@ if TYPE_CHECKING:
     from hotlap.engine.loggers import TensorBoard as TensorBoard
     from hotlap.engine.loggers import WandB as WandB
     from hotlap.engine.progress import Progress as Progress
-    from hotlap.engine.recomputing import recompute as recompute
     from hotlap.engine.stepper import Stepper as Stepper
 
 _WHERE = {
-    "Checkpointer": "checkpointer",
-    "Engine": "engine",
-    "EngineConfig": "engine_config",
-    "Logger": "loggers",
-    "MLflow": "loggers",
-    "Progress": "progress",
-    "Share": "accumulation",
-    "Stepper": "stepper",
-    "TensorBoard": "loggers",
-    "WandB": "loggers",
-    "evaluating": "evaluation",
-    "grouped": "accumulation",
-    "recompute": "recomputing",
-    "seed_everything": "determinism",
+    "Checkpointer": ".checkpointer",
+    "Engine": ".engine",
+    "EngineConfig": ".engine_config",
+    "Logger": ".loggers",
+    "MLflow": ".loggers",
+    "Progress": ".progress",
+    "Share": ".accumulation",
+    "Stepper": ".stepper",
+    "TensorBoard": ".loggers",
+    "WandB": ".loggers",
+    "evaluating": ".evaluation",
+    "grouped": ".accumulation",
+    "recompute": "hotlap.common.recomputing",
+    "seed_everything": ".determinism",
 }
 __all__ = list(_WHERE)
-
-
-def __getattr__(name: str) -> Any:
-    """Import a part when it is first asked for."""
-    if name not in _WHERE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)
+__getattr__ = lazy(__name__, _WHERE)

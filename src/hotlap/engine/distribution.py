@@ -53,10 +53,10 @@ class ModelDistribution:
 
 
 def distribution_of(model: "nn.Module | Parallelized", config: EngineConfig) -> ModelDistribution:
-    """How a model lies: one that was wrapped or sharded by hand, or by `hotlap.parallel.apply`.
+    """How a model lies that was wrapped or sharded by hand, or by `hotlap.parallel.parallelize`.
 
     Raises:
-        ValueError: the engine is asked for what `apply` has to do.
+        ValueError: the engine is asked for what `parallelize` has to do.
     """
     if isinstance(model, nn.Module):
         clipper = _true_clipper(None) if sharded(model) else clip_grad_norm_
@@ -82,7 +82,7 @@ def _check(model: "Parallelized", config: EngineConfig) -> None:
     if late:
         raise ValueError(
             f"EngineConfig({late[0]}=...) comes too late for a model that is spread already: say "
-            "so in hotlap.parallel.apply(preparation=Preparation(...))"
+            "so in hotlap.parallel.parallelize(preparation=Preparation(...))"
         )
     if model.pipeline is not None and config.precision == "fp16":
         raise ValueError("a pipeline computes its own backward pass, unscaled: use bf16, not fp16")

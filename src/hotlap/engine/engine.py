@@ -1,5 +1,6 @@
 """The parts of a step put together, around a loop that stays the reader's own."""
 
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
@@ -46,7 +47,7 @@ class Engine:
 
     Args:
         model: trained; may be wrapped by DistributedDataParallel or sharded by `fully_shard`, or be
-            what `hotlap.parallel.apply` gave.
+            what `hotlap.parallel.parallelize` gave.
         optimizer: over the model's parameters.
         scheduler: stepped once per optimizer step.
         config: what to do; by default nothing but the plain float32 loop.
@@ -55,7 +56,7 @@ class Engine:
 
     Attributes:
         model: what is to be called in the loop; compiled, if that was asked for.
-        count: optimizer steps so far, left-out ones included.
+        global_step: optimizer steps so far, left-out ones included.
         epoch: passes that are over.
 
     """
@@ -95,7 +96,7 @@ class Engine:
             clipper=distribution.clipper,
         )
         self.checkpoints = writer(config.folder, config.keep) if config.folder else None
-        self.count = self.epoch = 0
+        self.global_step = self.epoch = 0
         self._place = Placement(
             self.device, channels_last=config.channels_last, prefetch=config.prefetch
         )
@@ -136,11 +137,11 @@ class Engine:
         self._position = self._finished = None
         tell_epoch(loader, self.epoch)
         groups = grouped(feed, self.config.accumulate, weigh, self.device)
-        before = self.count
+        before = self.global_step
         try:
             for batch, share in self._place.each(groups):
                 self._save_if_due()
-                self._share, before = share, self.count
+                self._share, before = share, self.global_step
                 if (
                     self._sync.needed and self.distribution.pipeline is None
                 ):  # which does it by itself
@@ -151,7 +152,7 @@ class Engine:
                     if feed.goes_on:  # before the next batch draws random numbers
                         self._save_if_due()
         except GeneratorExit:
-            if self._feed is feed and self.count > before:
+            if self._feed is feed and self.global_step > before:
                 self._through(feed, self._share.of)
             raise
         finally:
@@ -193,11 +194,11 @@ class Engine:
         if self._share.last:
             self._update()
             if self._logs.active and loss is not None:
-                self._logs.step(self.count, loss, self.stepper)
+                self._logs.step(self.global_step, loss, self.stepper)
 
     def _update(self) -> None:
         self.stepper.update()
-        self.count += 1
+        self.global_step += 1
 
     def _through(self, feed: Feed, batches: int) -> None:
         """The body of a step is through: make what is left of it, see whether a save is due."""
@@ -205,7 +206,7 @@ class Engine:
             self._update()
         feed.take(batches)
         every = self.config.save_every
-        self._due = bool(every) and self.count % every == 0
+        self._due = bool(every) and self.global_step % every == 0
 
     def _save_if_due(self) -> None:
         if self._due:
@@ -215,9 +216,20 @@ class Engine:
         """Evaluation mode and inference_mode for a block; afterwards all is as it was."""
         return evaluating(self.model, forward=self.forward())
 
-    def place(self, batch: Any) -> Any:
+    def to_device(self, batch: Any) -> Any:
         """One batch on the device, in the model's layout: for evaluation, for example."""
         return self._place(batch)
+
+    def place(self, batch: Any) -> Any:
+        """Deprecated name of `to_device`."""
+        warnings.warn("Engine.place is now Engine.to_device", DeprecationWarning, stacklevel=2)
+        return self.to_device(batch)
+
+    @property
+    def count(self) -> int:
+        """Deprecated name of `global_step`."""
+        warnings.warn("Engine.count is now Engine.global_step", DeprecationWarning, stacklevel=2)
+        return self.global_step
 
     def log(self, **values: Value) -> None:
         """Give the loggers more figures with the next ones; tensors are not waited for."""
@@ -264,7 +276,7 @@ class Engine:
             "scheduler": scheduler.state_dict() if scheduler else None,
             "scaler": scaler.state_dict() if scaler else None,
             "extra": {name: thing.state_dict() for name, thing in self.extra.items()},
-            "count": self.count,
+            "count": self.global_step,
             "epoch": self.epoch + self._pass_over,
         }
 
@@ -296,7 +308,7 @@ class Engine:
             self.stepper.scaler.load_state_dict(shared["scaler"])
         for name, state in shared["extra"].items():
             self.extra[name].load_state_dict(state)
-        self.count, self.epoch = shared["count"], shared["epoch"]
+        self.global_step, self.epoch = shared["count"], shared["epoch"]
         self._feed, self._finished, self._position = None, None, own["position"]
         self._due = False
         if own["random"] is not None:

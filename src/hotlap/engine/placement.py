@@ -6,8 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from hotlap.common.nested import mapped
 from hotlap.data import DevicePrefetcher
-from hotlap.data.nested import mapped
 
 
 class Placement:

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
+from hotlap.common.recomputing import named, norms, recompute, repeated, restore
 from hotlap.engine.engine_config import EngineConfig
-from hotlap.engine.recomputing import named, norms, recompute, repeated, restore
 
 Undo = Callable[[], None]
 

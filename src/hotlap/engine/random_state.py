@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 
-from hotlap.data.randomness import Streams
+from hotlap.common.randomness import Streams
 
 _ARRAY, _DTYPE = "array", "dtype"
 _GLOBAL = 3  # streams of torch, Python and NumPy, which come before the owner's

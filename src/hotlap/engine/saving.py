@@ -2,20 +2,44 @@
 
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from torch import Tensor
 
 from hotlap.common import ranks
 from hotlap.engine.checkpointer import Checkpointer
-from hotlap.engine.distribution import is_shard
+from hotlap.engine.distribution import ModelDistribution, is_shard
 from hotlap.engine.feed import elsewhere
+from hotlap.engine.stepper import Stepper
 
 if TYPE_CHECKING:
-    from hotlap.engine.engine import Engine
     from hotlap.parallel.sharded_checkpoint import ShardedCheckpointer
 
 State = dict[str, Any]
+
+
+class Resumable(Protocol):
+    """What of an engine is saved and restored."""
+
+    global_step: int
+    extra: dict[str, Any]
+    distribution: ModelDistribution
+    stepper: Stepper
+
+    def state_dict(self) -> State:
+        """Return all of it, for a file of one process."""
+
+    def load_state_dict(self, state: State) -> None:
+        """Take up what `state_dict` gave."""
+
+    def shared_state(self) -> State:
+        """Return what is the same on every rank."""
+
+    def own_state(self) -> State:
+        """Return what is this rank's own."""
+
+    def load_rest(self, shared: State, own: State) -> None:
+        """Take up both, the model's and the optimizer's state aside."""
 
 
 def writer(folder: str, keep: int) -> "Checkpointer | ShardedCheckpointer":
@@ -29,17 +53,17 @@ def _sharded(folder: str | Path, keep: int) -> "ShardedCheckpointer":
     return ShardedCheckpointer(folder, keep=keep)
 
 
-def save(to: "Checkpointer | ShardedCheckpointer", engine: "Engine") -> None:
+def save(to: "Checkpointer | ShardedCheckpointer", engine: Resumable) -> None:
     """Write the engine's state in the background."""
     if isinstance(to, Checkpointer):
-        to.save(engine.state_dict(), engine.count)
+        to.save(engine.state_dict(), engine.global_step)
         return
     shared, own = engine.shared_state(), engine.own_state()
     shards = {name: state for name, state in shared["extra"].items() if _has_shards(state)}
     shared["extra"] = {k: v for k, v in shared["extra"].items() if k not in shards}
     shared["position"] = elsewhere(own["position"])
     to.save(
-        engine.count,
+        engine.global_step,
         engine.distribution.parts,
         engine.stepper.optimizer,
         shared=shared,
@@ -48,7 +72,7 @@ def save(to: "Checkpointer | ShardedCheckpointer", engine: "Engine") -> None:
     )
 
 
-def restore(source: "Checkpointer | ShardedCheckpointer", engine: "Engine") -> bool:
+def restore(source: "Checkpointer | ShardedCheckpointer", engine: Resumable) -> bool:
     """Take up the newest checkpoint of the folder, whichever way it was written.
 
     A training that began in one process goes on in several, and the other way round.
@@ -69,7 +93,7 @@ def restore(source: "Checkpointer | ShardedCheckpointer", engine: "Engine") -> b
         return file_step is not None or shard_step is not None
 
 
-def _restore_file(files: Checkpointer, engine: "Engine", step: int) -> None:
+def _restore_file(files: Checkpointer, engine: Resumable, step: int) -> None:
     if engine.distribution.pipeline is not None:
         raise ValueError(
             f"{files.folder} has the checkpoint of one process, which stages cannot be taken from: "
@@ -81,7 +105,7 @@ def _restore_file(files: Checkpointer, engine: "Engine", step: int) -> None:
     engine.load_state_dict(state)
 
 
-def _restore_shards(shards: "ShardedCheckpointer", engine: "Engine", step: int) -> None:
+def _restore_shards(shards: "ShardedCheckpointer", engine: Resumable, step: int) -> None:
     states = {name: thing.state_dict() for name, thing in engine.extra.items()}
     spread = {name: state for name, state in states.items() if _has_shards(state)}
     found = shards.load(

@@ -1,6 +1,8 @@
 """Where a training step's memory goes, and what makes it fit; each part usable alone."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from hotlap.common.lazy import lazy
 
 if TYPE_CHECKING:
     from hotlap.common.heap import heap_kept as heap_kept
@@ -16,25 +18,17 @@ if TYPE_CHECKING:
     from hotlap.memory.saved import saved_by_module as saved_by_module
 
 _WHERE = {
-    "Fit": "hotlap.memory.measuring",
-    "Fragmentation": "hotlap.memory.fragments",
-    "Live": "hotlap.memory.meter",
-    "Meter": "hotlap.memory.meter",
-    "Saved": "hotlap.memory.saved",
-    "fit": "hotlap.memory.fitting",
-    "fragmentation": "hotlap.memory.fragments",
+    "Fit": ".measuring",
+    "Fragmentation": ".fragments",
+    "Live": ".meter",
+    "Meter": ".meter",
+    "Saved": ".saved",
+    "fit": ".fitting",
+    "fragmentation": ".fragments",
     "heap_kept": "hotlap.common.heap",
     "keep_heap": "hotlap.common.heap",
-    "offloaded": "hotlap.memory.offload",
-    "saved_by_module": "hotlap.memory.saved",
+    "offloaded": ".offload",
+    "saved_by_module": ".saved",
 }
 __all__ = list(_WHERE)
-
-
-def __getattr__(name: str) -> Any:
-    """Import a part when it is first asked for."""
-    if name not in _WHERE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(_WHERE[name]), name)
+__getattr__ = lazy(__name__, _WHERE)

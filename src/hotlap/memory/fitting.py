@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import nn
 
-from hotlap.engine.recomputing import repeated
+from hotlap.common.recomputing import repeated
 from hotlap.memory.measuring import Fit, Loss, MakeOptimizer, Task, bf16_time, measure
 from hotlap.memory.prediction import StepMemory
 

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from hotlap.data.nested import mapped, tensors
-from hotlap.engine.recomputing import recompute, repeated
+from hotlap.common.nested import mapped, tensors
+from hotlap.common.recomputing import recompute, repeated
 from hotlap.memory.meter import Meter
 from hotlap.memory.offload import offloaded
 

@@ -19,7 +19,7 @@ from torch.optim.optimizer import (
 )
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from hotlap.data.nested import tensors
+from hotlap.common.nested import tensors
 from hotlap.memory.owners import owned
 
 TEMPORARIES = "optimizer temporaries"

@@ -10,7 +10,7 @@ from typing import Any
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from hotlap.data.nested import tensors
+from hotlap.common.nested import tensors
 
 
 class Storages:

@@ -7,8 +7,8 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
-from hotlap.data.nested import mapped, tensors
-from hotlap.engine.recomputing import repeated
+from hotlap.common.nested import mapped, tensors
+from hotlap.common.recomputing import repeated
 from hotlap.memory.measuring import Fit, MakeOptimizer, Task, own_random
 from hotlap.memory.meter import TEMPORARIES, Meter
 from hotlap.memory.saved import below, saved_by_module

@@ -3,7 +3,9 @@
 Parts for a plain PyTorch program, each usable alone.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from hotlap.common.lazy import lazy
 
 if TYPE_CHECKING:
     from hotlap.model.bias import drop_bias_before_norm as drop_bias_before_norm
@@ -30,36 +32,28 @@ if TYPE_CHECKING:
     from hotlap.model.rebuild import load_shrunk as load_shrunk
 
 _WHERE = {
-    "attention_loss": "distil",
-    "broken_guidelines": "layers",
-    "cache_teacher": "distil",
-    "channel_shuffle": "memory_format",
-    "convert_qat": "quantization",
-    "distillation_loss": "distil",
-    "distilled": "distil",
-    "drop_bias_before_norm": "bias",
-    "finish_sparsity": "quantization",
-    "fuse_conv_norm": "fuse",
-    "hidden_state_loss": "distil",
-    "images_from_tokens": "memory_format",
-    "layer_costs": "layers",
-    "load_shrunk": "rebuild",
-    "pad_hidden": "padding",
-    "pad_vocabulary": "padding",
-    "prepare_qat": "quantization",
-    "prune": "pruning",
-    "pruning_schedule": "pruning",
-    "quantize": "quantization",
-    "sparsify": "quantization",
-    "tokens_from_images": "memory_format",
+    "attention_loss": ".distil",
+    "broken_guidelines": ".layers",
+    "cache_teacher": ".distil",
+    "channel_shuffle": ".memory_format",
+    "convert_qat": ".quantization",
+    "distillation_loss": ".distil",
+    "distilled": ".distil",
+    "drop_bias_before_norm": ".bias",
+    "finish_sparsity": ".quantization",
+    "fuse_conv_norm": ".fuse",
+    "hidden_state_loss": ".distil",
+    "images_from_tokens": ".memory_format",
+    "layer_costs": ".layers",
+    "load_shrunk": ".rebuild",
+    "pad_hidden": ".padding",
+    "pad_vocabulary": ".padding",
+    "prepare_qat": ".quantization",
+    "prune": ".pruning",
+    "pruning_schedule": ".pruning",
+    "quantize": ".quantization",
+    "sparsify": ".quantization",
+    "tokens_from_images": ".memory_format",
 }
 __all__ = list(_WHERE)
-
-
-def __getattr__(name: str) -> Any:
-    """Import a part when it is first asked for."""
-    if name not in _WHERE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)
+__getattr__ = lazy(__name__, _WHERE)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from hotlap.data.extras import need
+from hotlap.common.extras import need
 from hotlap.data.store import Store
 
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 
-from hotlap.data.extras import need
+from hotlap.common.extras import need
 from hotlap.optim.schedules import factor
 
 STRUCTURES = ("channels", "hidden")

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import prune as masks
 
-from hotlap.data.extras import need
+from hotlap.common.extras import need
 
 PRECISIONS = ("int8", "int8_dynamic", "int4", "float8", "float8_dynamic")
 _GROUP = 32  # weights that share a scale in int4

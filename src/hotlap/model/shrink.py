@@ -21,7 +21,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from hotlap.data.errors import MissingPackageError
+from hotlap.common.extras import MissingPackageError
 from hotlap.model.distil import distilled
 from hotlap.model.fuse import fuse_conv_norm, fusible
 from hotlap.model.latency import race

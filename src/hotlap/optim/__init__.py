@@ -3,10 +3,12 @@
 Parts for a plain PyTorch loop, each usable alone.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from hotlap.common.lazy import lazy
 
 if TYPE_CHECKING:
-    from hotlap.optim.factory import make as make
+    from hotlap.optim.factory import create_optimizer as create_optimizer
     from hotlap.optim.groups import no_decay_groups as no_decay_groups
     from hotlap.optim.lamb import LAMB as LAMB
     from hotlap.optim.lamb import NVLAMB as NVLAMB
@@ -21,19 +23,19 @@ if TYPE_CHECKING:
     from hotlap.optim.sweep import Sweep as Sweep
 
 _WHERE = {
-    "LAMB": "lamb",
-    "LARS": "lars",
-    "NVLAMB": "lamb",
-    "Sweep": "sweep",
-    "constant": "schedules",
-    "cosine": "schedules",
-    "linear": "schedules",
-    "lr_range_test": "range_test",
-    "make": "factory",
-    "muon_pair": "muon",
-    "no_decay_groups": "groups",
-    "polynomial": "schedules",
-    "scale_lr": "scaling",
+    "LAMB": ".lamb",
+    "LARS": ".lars",
+    "NVLAMB": ".lamb",
+    "Sweep": ".sweep",
+    "constant": ".schedules",
+    "cosine": ".schedules",
+    "linear": ".schedules",
+    "lr_range_test": ".range_test",
+    "create_optimizer": ".factory",
+    "muon_pair": ".muon",
+    "no_decay_groups": ".groups",
+    "polynomial": ".schedules",
+    "scale_lr": ".scaling",
 }
 __all__ = [  # noqa: PLE0604,RUF100
     "LAMB",
@@ -42,20 +44,12 @@ __all__ = [  # noqa: PLE0604,RUF100
     "Sweep",
     "constant",
     "cosine",
+    "create_optimizer",
     "linear",
     "lr_range_test",
-    "make",
     "muon_pair",
     "no_decay_groups",
     "polynomial",
     "scale_lr",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    """Import a part when it is first asked for."""
-    if name not in _WHERE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(f"hotlap.optim.{_WHERE[name]}"), name)
+__getattr__ = lazy(__name__, _WHERE, {"make": "create_optimizer"})

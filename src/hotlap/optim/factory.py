@@ -17,7 +17,7 @@ Build = Callable[..., Optimizer]
 FUSED = ("cpu", "cuda", "mps", "xpu")
 
 
-def make(
+def create_optimizer(
     name: str, model: nn.Module, *, lr: float, weight_decay: float = 0.01, **options: Any
 ) -> Optimizer:
     """Build an optimizer for a model, without weight decay on biases and norms.

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim.optimizer import Optimizer
 
-from hotlap.data.randomness import Streams
+from hotlap.common.randomness import Streams
 
 PLAIN = (int, float, str, bytes, bool, type(None))
 PARTS = ("sampler", "batch_sampler", "dataset")

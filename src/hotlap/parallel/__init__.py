@@ -1,11 +1,13 @@
 """Training over several devices and machines, on torch.distributed."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from hotlap.common.lazy import lazy
 
 if TYPE_CHECKING:
     from hotlap.parallel.applying import Parallelized as Parallelized
     from hotlap.parallel.applying import Preparation as Preparation
-    from hotlap.parallel.applying import apply as apply
+    from hotlap.parallel.applying import parallelize as parallelize
     from hotlap.parallel.fused_columns import FusedColwise as FusedColwise
     from hotlap.parallel.norms import clip_grad_norm_ as clip_grad_norm_
     from hotlap.parallel.norms import global_norm as global_norm
@@ -15,24 +17,16 @@ if TYPE_CHECKING:
     from hotlap.parallel.splitting import stage_names as stage_names
 
 _WHERE = {
-    "FusedColwise": "fused_columns",
-    "Parallelism": "parallelism",
-    "Parallelized": "applying",
-    "Preparation": "applying",
-    "ShardedCheckpointer": "sharded_checkpoint",
-    "apply": "applying",
-    "clip_grad_norm_": "norms",
-    "global_norm": "norms",
-    "pair": "plans",
-    "stage_names": "splitting",
+    "FusedColwise": ".fused_columns",
+    "Parallelism": ".parallelism",
+    "Parallelized": ".applying",
+    "Preparation": ".applying",
+    "ShardedCheckpointer": ".sharded_checkpoint",
+    "parallelize": ".applying",
+    "clip_grad_norm_": ".norms",
+    "global_norm": ".norms",
+    "pair": ".plans",
+    "stage_names": ".splitting",
 }
 __all__ = list(_WHERE)
-
-
-def __getattr__(name: str) -> Any:
-    """Import a part when it is first asked for."""
-    if name not in _WHERE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)
+__getattr__ = lazy(__name__, _WHERE, {"apply": "parallelize"})

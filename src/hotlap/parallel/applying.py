@@ -86,7 +86,7 @@ class Preparation:
     init: Callable[[nn.Module], Any] | None = None
 
 
-def apply(
+def parallelize(
     model: nn.Module,
     parallelism: Parallelism,
     *,
@@ -128,10 +128,10 @@ def apply(
 
 
 class _Making:
-    """The steps of `apply`, each on one part."""
+    """The steps of `parallelize`, each on one part."""
 
     def __init__(self, model: nn.Module, mesh: Mesh, preparation: Preparation) -> None:
-        from hotlap.engine.recomputing import named, repeated
+        from hotlap.common.recomputing import named, repeated
 
         self.model, self.mesh, self.preparation = model, mesh, preparation
         blocks = named(model, preparation.blocks) if preparation.blocks else repeated(model)
@@ -183,7 +183,7 @@ class _Making:
 
     def finished(self, part: nn.Module) -> nn.Module:
         """Recomputation, compilation, and FSDP or DDP."""
-        from hotlap.engine.recomputing import recompute
+        from hotlap.common.recomputing import recompute
 
         modules = set(part.modules())
         recompute([block for block in self.recompute if block in modules])

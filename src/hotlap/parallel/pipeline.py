@@ -36,7 +36,7 @@ class Pipeline:
         along = mesh["pipeline"]
         if along is None or loss is None:
             raise ValueError(
-                "a pipeline computes the loss itself: give loss=, as in apply(loss=...)"
+                "a pipeline computes the loss itself: give loss=, as in parallelize(loss=...)"
             )
         refuse(mesh.parallelism, backend_of(along.get_group()))
         self._along: DeviceMesh = along

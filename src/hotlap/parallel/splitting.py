@@ -131,7 +131,7 @@ def _place(
 
 def _container(model: nn.Module) -> str:
     """The name, with a dot, of what holds the model's repeated layers."""
-    from hotlap.engine.recomputing import repeated
+    from hotlap.common.recomputing import repeated
 
     first = next(iter(repeated(model)), None)
     for name, module in model.named_modules():

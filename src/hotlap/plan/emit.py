@@ -8,7 +8,7 @@ from hotlap.plan.parallel_layout import Layout
 
 
 def parallelism(layout: Layout, batch: int) -> Parallelism:
-    """The layout as `hotlap.parallel.apply` takes it."""
+    """The layout as `hotlap.parallel.parallelize` takes it."""
     mixed = layout.precision is Precision.MIXED and layout.fsdp
     micro = layout.micro_batches(batch) if layout.pipeline > 1 else 0
     return Parallelism(

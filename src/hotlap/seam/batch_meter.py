@@ -20,8 +20,9 @@ from torch.optim.optimizer import Optimizer
 from torch.utils.data import DataLoader
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
+from hotlap.common.nested import tensors
 from hotlap.seam.gate import Gate, _on_cuda, _synchronise
-from hotlap.seam.patch import load, replaced
+from hotlap.seam.patch import replaced
 from hotlap.seam.roots import has_parameters
 from hotlap.seam.steps import Cycle, step_hooks
 from hotlap.seam.where import place
@@ -92,7 +93,6 @@ class Meter:
         self._paused = 0.0
         self._pause: float | None = None
         self._optimizer: dict[str, Any] = {}
-        self._tensors = load("hotlap.data.nested:tensors")
 
     def step(self, optimizer: Optimizer) -> None:
         """One optimizer step is over."""
@@ -131,7 +131,7 @@ class Meter:
         def call(*args: Any, **kwargs: Any) -> Any:
             if root.training and torch.is_grad_enabled():
                 self._go_on()
-                first = next(self._tensors((args, kwargs)), None) if is_model else None
+                first = next(tensors((args, kwargs)), None) if is_model else None
                 self._elements_of_step += 0 if first is None else first.numel()
             else:
                 self._stand()
@@ -201,7 +201,7 @@ class Meter:
             batch = original(iterator)
             self._current = index
             self._draws[index] += 1
-            first = next(self._tensors(batch), None)
+            first = next(tensors(batch), None)
             self._drawn[index] += len(first) if first is not None and first.dim() else 1
             return batch
 

@@ -7,9 +7,10 @@ from typing import Any
 import torch
 from torch.nn import Module
 
+from hotlap.common.nested import mapped
 from hotlap.seam.moves import Context
 from hotlap.seam.order import Order
-from hotlap.seam.patch import assigned, load
+from hotlap.seam.patch import assigned
 from hotlap.seam.roots import CallModule, has_parameters
 
 
@@ -23,7 +24,6 @@ def compiled(context: Context) -> Iterator[None]:
 @contextmanager
 def graphed(context: Context) -> Iterator[None]:
     """Compile models into CUDA graphs; outputs are copied out of the graph's own memory."""
-    mapped = load("hotlap.data.nested:mapped")
 
     def own(tensor: torch.Tensor) -> torch.Tensor:
         return tensor.clone() if tensor.is_cuda else tensor

@@ -10,7 +10,7 @@ import random
 import sys
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -19,7 +19,8 @@ from torch.utils.data import DataLoader
 from torch.utils.data._utils import fetch as fetchers
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
-from hotlap.seam.patch import load, replaced
+from hotlap.common.randomness import attributes, generator_state, is_generator, same
+from hotlap.seam.patch import replaced
 from hotlap.seam.wire import Wire
 
 CLOSELY = 32
@@ -171,21 +172,19 @@ def _streams() -> dict[str, Any]:
 
 def _drawn(before: dict[str, Any]) -> list[str]:
     now = _streams()
-    same: Callable[[Any, Any], bool] = load("hotlap.data.randomness:same")
     return [name for name, state in before.items() if not same(state, now[name])]
 
 
 def _state(dataset: Any) -> dict[str, Any]:
     """Checksums of the numbers, words, generators and small arrays that a dataset is made of."""
     found: dict[str, Any] = {}
-    randomness = "hotlap.data.randomness:"
-    for path, value in load(f"{randomness}attributes")(dataset):
+    for path, value in attributes(dataset):
         if len(found) >= MOST_ATTRIBUTES:
             break
         if isinstance(value, PLAIN):
             found[path[1:]] = value
-        elif load(f"{randomness}is_generator")(value):
-            found[path[1:]] = zlib.crc32(repr(load(f"{randomness}_get")(value)).encode())
+        elif is_generator(value):
+            found[path[1:]] = zlib.crc32(repr(generator_state(value)).encode())
         elif isinstance(value, torch.Tensor):
             if value.nbytes < MOST_BYTES:
                 found[path[1:]] = zlib.crc32(value.detach().cpu().numpy().tobytes())

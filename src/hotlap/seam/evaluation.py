@@ -7,16 +7,15 @@ from typing import Any
 import torch
 from torch.nn import Module
 
+from hotlap.common.nested import mapped, tensors
 from hotlap.seam.moves import Context
 from hotlap.seam.order import Order
-from hotlap.seam.patch import load
 from hotlap.seam.roots import CallModule, has_parameters
 
 
 @contextmanager
 def no_grad_eval(context: Context) -> Iterator[None]:
     """Run models in eval mode under no_grad, unless an input asks for its own gradient."""
-    tensors = load("hotlap.data.nested:tensors")
 
     def maker(root: Module, inner: CallModule) -> CallModule | None:
         if not has_parameters(root):
@@ -54,7 +53,6 @@ def inference_mode(context: Context) -> Iterator[None]:
 
     Their outputs are copied into ordinary tensors, which the program may write to.
     """
-    tensors, mapped = load("hotlap.data.nested:tensors"), load("hotlap.data.nested:mapped")
 
     def maker(root: Module, inner: CallModule) -> CallModule | None:
         if not has_parameters(root):

@@ -8,16 +8,15 @@ from weakref import WeakSet
 import torch
 from torch.nn import Module
 
+from hotlap.common.nested import mapped
 from hotlap.seam.moves import Context
 from hotlap.seam.order import Order
-from hotlap.seam.patch import load
 from hotlap.seam.roots import CallModule
 
 
 @contextmanager
 def channels_last(context: Context) -> Iterator[None]:
     """Convert each root that has 4-D weights; on exit its weights are as they were."""
-    mapped = load("hotlap.data.nested:mapped")
     converted: WeakSet[Module] = WeakSet()
 
     def maker(root: Module, inner: CallModule) -> CallModule | None:

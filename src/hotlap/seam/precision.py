@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from torch.nn import Module
 
+from hotlap.common.nested import mapped
 from hotlap.seam.moves import Context
 from hotlap.seam.order import Order
-from hotlap.seam.patch import load
 from hotlap.seam.roots import CallModule, has_parameters
 
 
@@ -17,7 +17,6 @@ from hotlap.seam.roots import CallModule, has_parameters
 def autocast(context: Context) -> Iterator[None]:
     """Run models under autocast with the chosen `dtype`."""
     dtype: torch.dtype = getattr(torch, context.values["dtype"])
-    mapped = load("hotlap.data.nested:mapped")
 
     def widened(tensor: torch.Tensor) -> torch.Tensor:
         return tensor.float() if tensor.dtype is dtype else tensor

@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch.utils.data import DataLoader
 
+from hotlap.common.nested import mapped, tensors
 from hotlap.seam.moves import Context
 from hotlap.seam.patch import load, replaced
 from hotlap.seam.tensor import to_cuda
@@ -85,7 +86,6 @@ class _Batches:
 
 
 def _mover(plan: Plan) -> Callable[[Any], Any]:
-    mapped = load("hotlap.data.nested:mapped")
 
     def move(batch: Any) -> Any:
         positions = iter(range(1 << 30))
@@ -103,7 +103,7 @@ class _Watch:
     """Sees which tensors of one batch go to a CUDA device, until it is closed."""
 
     def __init__(self, batch: Any) -> None:
-        self._tensors = list(load("hotlap.data.nested:tensors")(batch))
+        self._tensors = list(tensors(batch))
         self._places = {id(tensor): index for index, tensor in enumerate(self._tensors)}
         self._plan: Plan = {}
         self._undo = ExitStack()

@@ -22,9 +22,9 @@ technique = Technique(
             "    optimizer.zero_grad()\n"
             "    criterion(model(tokens), targets).backward()\n"
             "    optimizer.step()\n",
-            "from hotlap.parallel import Parallelism, apply\n\n"
+            "from hotlap.parallel import Parallelism, parallelize\n\n"
             "layout = Parallelism(pipeline_parallel_degree=2, pipeline_parallel_microbatches=8)\n"
-            "spread = apply(model, layout, loss=criterion)\n"
+            "spread = parallelize(model, layout, loss=criterion)\n"
             "for tokens, targets in loader:\n"
             "    optimizer.zero_grad()\n"
             "    spread.pipeline.step(tokens, target=targets)\n"

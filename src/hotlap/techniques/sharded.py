@@ -28,8 +28,8 @@ technique = Technique(
             "model = DistributedDataParallel(model)\n"
             "optimizer = torch.optim.AdamW(model.parameters())\n",
             "import torch\n"
-            "from hotlap.parallel import Parallelism, apply\n\n"
-            "spread = apply(model, Parallelism(data_parallel_shard_degree=-1))\n"
+            "from hotlap.parallel import Parallelism, parallelize\n\n"
+            "spread = parallelize(model, Parallelism(data_parallel_shard_degree=-1))\n"
             "optimizer = torch.optim.AdamW(spread.parameters())\n",
         ),
         Example(

@@ -23,9 +23,9 @@ technique = Technique(
         Example(
             "import torch\n\noptimizer = torch.optim.AdamW(gpt.parameters())\n",
             "import torch\n"
-            "from hotlap.parallel import Parallelism, apply\n\n"
+            "from hotlap.parallel import Parallelism, parallelize\n\n"
             "layout = Parallelism(tensor_parallel_degree=2, sequence_parallel=True)\n"
-            "spread = apply(gpt, layout, tp_plan='gpt')\n"
+            "spread = parallelize(gpt, layout, tp_plan='gpt')\n"
             "optimizer = torch.optim.AdamW(spread.parameters())\n",
         ),
         Example(

@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from data.images import encoded, photo
-from hotlap.data import extras
+from hotlap.common import extras
 from hotlap.data.decode import Decoder
 from hotlap.data.decode import scratch as scratch_module
 from hotlap.data.decode.decoder import BACKENDS

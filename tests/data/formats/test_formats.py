@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hotlap.data.extras import has
+from hotlap.common.extras import has
 from hotlap.data.formats import FORMATS
 from hotlap.data.formats.compare import STORE, _bytes, compare
 from hotlap.data.pack import pack

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from data.loader.making import jpeg_store, raw_store
+from hotlap.common.nested import tensors
 from hotlap.data import Decoder, TokenWindows
 from hotlap.data.loader.arguments import reader_of
 from hotlap.data.loader.images import PerImage
 from hotlap.data.loader.memory import Space
 from hotlap.data.loader.plan import Step
-from hotlap.data.nested import tensors
 from hotlap.data.pack import pack
 from hotlap.data.pack.sources import source_of
 from hotlap.data.transforms import Resize

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from hotlap.common.extras import has
 from hotlap.data.decode import jpeg, pil
 from hotlap.data.decode.scratch import Scratch
 from hotlap.data.errors import MissingPackageError, SampleError
-from hotlap.data.extras import has
 
 BACKENDS = ("simplejpeg", "opencv", "pil")
 _MODULES = {"simplejpeg": "simplejpeg", "opencv": "cv2", "pil": "PIL"}

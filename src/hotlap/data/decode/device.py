@@ -7,12 +7,12 @@ from functools import cache
 
 import torch
 
+from hotlap.common.extras import need
 from hotlap.data.decode import pil
 from hotlap.data.decode.decoder import Decoder
 from hotlap.data.decode.headers import plain_size
 from hotlap.data.decode.nvjpeg import nvjpeg
 from hotlap.data.errors import SampleError
-from hotlap.data.extras import need
 
 Jpegs = Callable[[list[torch.Tensor], torch.device], Sequence[torch.Tensor]]
 

@@ -1,21 +1,18 @@
 """JPEG by simplejpeg and by OpenCV."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from hotlap.common.extras import need
 from hotlap.data.decode import pil
-from hotlap.data.decode.limits import check_pixels
+from hotlap.data.decode.limits import DecodeOptions, check_pixels
 from hotlap.data.decode.scratch import Scratch
 from hotlap.data.errors import SampleError
-from hotlap.data.extras import need
-
-if TYPE_CHECKING:
-    from hotlap.data.decode.decoder import Decoder
 
 _END = b"\xff\xd9"
 _INKS = {"CMYK", "YCCK"}
 
 
-def with_simplejpeg(data: bytes, how: "Decoder", scratch: Scratch | None = None) -> Any:
+def with_simplejpeg(data: bytes, how: DecodeOptions, scratch: Scratch | None = None) -> Any:
     """Decode by libjpeg-turbo; in strict mode its warnings about damaged data are errors."""
     turbo = need("simplejpeg")
     try:
@@ -30,7 +27,7 @@ def with_simplejpeg(data: bytes, how: "Decoder", scratch: Scratch | None = None)
     return pil.turned(pixels, data) if how.exif else pixels
 
 
-def with_opencv(data: bytes, how: "Decoder") -> Any:
+def with_opencv(data: bytes, how: DecodeOptions) -> Any:
     """Decode by OpenCV; a missing end is an error, damage inside goes unnoticed."""
     cv2, numpy = need("cv2"), need("numpy")
     width, height = pil.header(data, how)

@@ -4,21 +4,18 @@ import io
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from hotlap.data.decode.limits import check_pixels
+from hotlap.common.extras import need
+from hotlap.data.decode.limits import DecodeOptions, check_pixels
 from hotlap.data.errors import MissingPackageError, SampleError
-from hotlap.data.extras import need
-
-if TYPE_CHECKING:
-    from hotlap.data.decode.decoder import Decoder
 
 _SIXTEEN = {"I;16", "I;16B", "I;16L", "I;16N"}
 _STILL = {"JPEG", "MPO"}  # a camera's MPO is a JPEG with a preview behind it
 _ORIENTATION = 0x0112
 
 
-def decode(data: bytes, how: "Decoder") -> Any:
+def decode(data: bytes, how: DecodeOptions) -> Any:
     """Decode any format that PIL reads."""
     with _opened(data) as image:
         check_pixels(image.width, image.height, how.max_pixels)
@@ -28,7 +25,7 @@ def decode(data: bytes, how: "Decoder") -> Any:
         return _rgb(need("PIL.ImageOps").exif_transpose(image) if how.exif else image)
 
 
-def header(data: bytes, how: "Decoder") -> tuple[int, int]:
+def header(data: bytes, how: DecodeOptions) -> tuple[int, int]:
     """Return (width, height) without decoding."""
     del how
     with _opened(data) as image:

@@ -3,7 +3,7 @@
 import threading
 from typing import Any
 
-from hotlap.data.extras import need
+from hotlap.common.extras import need
 
 MOST = 64 << 20
 

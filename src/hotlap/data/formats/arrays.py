@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from hotlap.data.extras import need
+from hotlap.common.extras import need
 from hotlap.data.formats.base import Format, Read
 
 

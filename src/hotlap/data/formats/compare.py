@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hotlap.common.extras import has, how_to_install
 from hotlap.data.errors import StoreError
-from hotlap.data.extras import has, how_to_install
 from hotlap.data.formats.base import Format
 from hotlap.data.formats.known import FORMATS
 from hotlap.data.store import Store

@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
+from hotlap.common.nested import mapped, tensors
 from hotlap.data.loader.memory import Space
-from hotlap.data.nested import mapped, tensors
 
 _NOTHING = torch.empty(0)
 

@@ -10,13 +10,13 @@ import torch
 from torch.utils.data import default_collate
 from torch.utils.data._utils import worker
 
+from hotlap.common.randomness import Streams, attributes, is_generator, unseedable
 from hotlap.data.errors import DATA_ERRORS, SampleError
 from hotlap.data.loader.memory import Space
 from hotlap.data.loader.plan import Step
 from hotlap.data.loader.reading import Fetched
 from hotlap.data.loader.stores import instead
 from hotlap.data.order import key
-from hotlap.data.randomness import Streams, attributes, is_generator, unseedable
 
 HASHED_BYTES = 1 << 16
 """Arrays up to this size are compared by content between epochs, larger ones by identity."""

@@ -5,6 +5,7 @@ from functools import partial
 
 import torch
 
+from hotlap.common.nested import mapped
 from hotlap.data.decode.device import turned
 from hotlap.data.decode.together import Together
 from hotlap.data.loader.encoded import Encoded
@@ -13,7 +14,6 @@ from hotlap.data.loader.memory import Space
 from hotlap.data.loader.plan import Step
 from hotlap.data.loader.reading import Fetched
 from hotlap.data.loader.stores import shown
-from hotlap.data.nested import mapped
 from hotlap.data.order import Draws
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
+from hotlap.common.nested import mapped
 from hotlap.data.errors import LoaderError
 from hotlap.data.exit_reason import cause, kills_so_far
 from hotlap.data.loader.batch_layout import BatchLayout
@@ -16,7 +17,6 @@ from hotlap.data.loader.memory import Ring
 from hotlap.data.loader.plan import Step
 from hotlap.data.loader.reading import Fetched, Reader, Wish
 from hotlap.data.loader.worker import About, Answer, work
-from hotlap.data.nested import mapped
 
 SPARE = 3
 DEFAULT = Wish(None, None, False)

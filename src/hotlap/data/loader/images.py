@@ -7,12 +7,12 @@ from typing import Any
 
 import torch
 
+from hotlap.common.extras import need
 from hotlap.data.decode import Decoder
 from hotlap.data.decode.fused import FusedDecoder, library
 from hotlap.data.decode.limits import check_pixels
 from hotlap.data.decode.scratch import Scratch
 from hotlap.data.errors import SampleError
-from hotlap.data.extras import need
 from hotlap.data.loader.memory import Space
 from hotlap.data.loader.plan import Step
 from hotlap.data.loader.reading import Fetched

@@ -14,8 +14,8 @@ from typing import Any
 
 import torch
 
+from hotlap.common.extras import need
 from hotlap.data.errors import LoaderError
-from hotlap.data.extras import need
 
 ALIGNED = 64
 

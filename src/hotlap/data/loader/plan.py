@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from hotlap.data.extras import need
+from hotlap.common.extras import need
 from hotlap.data.order import permutation
 
 

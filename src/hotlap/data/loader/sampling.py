@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
-from hotlap.data.extras import need
+from hotlap.common.extras import need
+from hotlap.common.randomness import Streams
 from hotlap.data.order import key
-from hotlap.data.randomness import Streams
 
 
 class SamplerOrder:

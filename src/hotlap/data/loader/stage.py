@@ -6,9 +6,9 @@ from typing import Any
 
 import torch
 
+from hotlap.common.nested import mapped
 from hotlap.data.loader.plan import Step
 from hotlap.data.loader.reading import Fetched
-from hotlap.data.nested import mapped
 from hotlap.data.order import Draws
 from hotlap.data.prefetch import DevicePrefetcher
 from hotlap.data.transforms.base import Batched, apply

@@ -5,8 +5,8 @@ from typing import Any
 
 import torch
 
+from hotlap.common.extras import need
 from hotlap.data.errors import SampleError
-from hotlap.data.extras import need
 from hotlap.data.loader.memory import Space
 from hotlap.data.loader.plan import Step
 from hotlap.data.loader.reading import Fetched

@@ -5,9 +5,9 @@ from typing import Any
 
 import torch
 
+from hotlap.common.extras import has, need
 from hotlap.data.decode import Decoder
 from hotlap.data.errors import SampleError
-from hotlap.data.extras import has, need
 from hotlap.data.pack.settings import Settings
 from hotlap.data.pack.sources.base import Sample
 from hotlap.data.transforms.geometry import resized

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from hotlap.common.extras import need
 from hotlap.data.errors import PackError
-from hotlap.data.extras import need
 from hotlap.data.order import permutation
 from hotlap.data.pack import plan
 from hotlap.data.pack.job import Job

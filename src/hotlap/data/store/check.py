@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hotlap.data.extras import need
+from hotlap.common.extras import need
 
 
 def of(payload: Any) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hotlap.common import compiled
-from hotlap.data.extras import need
+from hotlap.common.extras import need
 
 SOURCE = Path(__file__).with_name("gather.c")
 LARGE = 4 << 20

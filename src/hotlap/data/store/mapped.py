@@ -4,8 +4,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from hotlap.common.extras import need
 from hotlap.data.errors import StoreError
-from hotlap.data.extras import need
 from hotlap.data.store.gather import Maps, library
 from hotlap.data.store.record_index import RecordIndex
 

@@ -7,8 +7,8 @@ from typing import Any
 from urllib.parse import quote
 
 from hotlap.common.disk import sync_folder
+from hotlap.common.extras import need
 from hotlap.data.errors import PackError
-from hotlap.data.extras import need
 from hotlap.data.store import check, manifest, shard
 from hotlap.data.store.files import room, write_whole
 from hotlap.data.store.manifest import Manifest, Row, Shard, Table

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from hotlap.common.extras import need
 from hotlap.data.errors import StoreError
-from hotlap.data.extras import need
 from hotlap.data.store import check, manifest, values
 from hotlap.data.store.manifest import Table
 from hotlap.data.store.mapped import Mapped

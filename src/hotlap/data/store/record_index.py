@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from hotlap.common.extras import need
 from hotlap.data.errors import StoreError
-from hotlap.data.extras import need
 from hotlap.data.store.manifest import Shard
 
 PROBES = 4

@@ -5,8 +5,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from hotlap.common.extras import need
 from hotlap.data.errors import SampleError
-from hotlap.data.extras import need
 
 KINDS = ("text", "json", "bytes", "array")
 ABSENT = -1

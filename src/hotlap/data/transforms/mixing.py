@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from hotlap.data.extras import need
+from hotlap.common.extras import need
 from hotlap.data.order import Draws
 from hotlap.data.transforms.base import Batch, Labels
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
-from hotlap.engine.recomputing import repeated
+from hotlap.common.recomputing import repeated
 from hotlap.parallel.dryrun.model_source import ModelSource, cross_entropy, tokens
 
 

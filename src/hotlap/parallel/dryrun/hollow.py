@@ -12,7 +12,7 @@ class Hollow(TorchFunctionMode):
     """Lets `Module.to_empty` make fake tensors.
 
     A device mesh cannot be made, nor a model sharded, in a world of fake tensors; so that only
-    this one step of `hotlap.parallel.apply` is taken there.
+    this one step of `hotlap.parallel.parallelize` is taken there.
     """
 
     def __init__(self, fake: FakeTensorMode) -> None:

@@ -12,7 +12,7 @@ from hotlap.parallel.pipeline import Loss, Pipeline
 
 
 class Alone(Pipeline):
-    """The pipeline of `apply`, told the shapes that real stages tell each other.
+    """The pipeline of `parallelize`, told the shapes that real stages tell each other.
 
     Args:
         parts: this rank's one stage.

@@ -1,4 +1,4 @@
-"""Build one rank by `hotlap.parallel.apply`, run two steps of it, and report the second."""
+"""Build one rank by `hotlap.parallel.parallelize`, run two steps of it, and report the second."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.distributed.fsdp import FSDPModule
 from torch.distributed.tensor import DTensor
 
-from hotlap.parallel.applying import Parallelized, Preparation, apply
+from hotlap.parallel.applying import Parallelized, Preparation, parallelize
 from hotlap.parallel.dryrun.dryrun_job import DryRunResult, Job
 from hotlap.parallel.dryrun.given import given
 from hotlap.parallel.dryrun.ledger import unwrapped
@@ -26,7 +26,7 @@ class Rank:
 
     Args:
         job: which rank of what; the default process group is there already.
-        building: what `apply` runs in.
+        building: what `parallelize` runs in.
 
     """
 
@@ -37,7 +37,7 @@ class Rank:
         self.source = given(job.function, job.sequence) if job.sizes is None else gpt(job.sizes)
         model = self.source.model.to(getattr(torch, job.dtype))
         with building:
-            self.spread: Parallelized = apply(
+            self.spread: Parallelized = parallelize(
                 model,
                 job.parallelism,
                 tp_plan=self.source.plan,

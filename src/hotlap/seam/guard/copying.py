@@ -10,8 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from hotlap.seam.guard.errors import need
-from hotlap.seam.guard.overlay import Overlay
-from hotlap.seam.guard.walk import look
+from hotlap.seam.guard.overlay import Overlay, look
 
 _FICLONE = 0x40049409
 _CHUNK = 1 << 26

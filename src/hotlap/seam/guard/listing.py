@@ -8,8 +8,7 @@ from typing import Any
 
 from hotlap.seam.guard.errors import need
 from hotlap.seam.guard.face import Face
-from hotlap.seam.guard.overlay import Overlay
-from hotlap.seam.guard.walk import look
+from hotlap.seam.guard.overlay import Overlay, look
 
 
 def names(overlay: Overlay, folder: str) -> list[str]:

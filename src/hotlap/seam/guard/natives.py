@@ -13,8 +13,7 @@ from typing import Any
 from hotlap.seam.guard.copying import copy_up
 from hotlap.seam.guard.native_table import NATIVES, READ, WRITE, By, Native
 from hotlap.seam.guard.opening import RealPlaces
-from hotlap.seam.guard.overlay import Overlay
-from hotlap.seam.guard.walk import look
+from hotlap.seam.guard.overlay import Overlay, look
 from hotlap.seam.hook import when_imported
 
 _NO_FILES = frozenset({"", ":memory:"})

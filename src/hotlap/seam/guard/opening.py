@@ -9,8 +9,7 @@ from typing import Any
 from hotlap.seam.guard.copying import copy_up, grow
 from hotlap.seam.guard.errors import naming
 from hotlap.seam.guard.face import Face
-from hotlap.seam.guard.overlay import Overlay
-from hotlap.seam.guard.walk import look
+from hotlap.seam.guard.overlay import Overlay, look
 
 _WRITES = posix.O_WRONLY | posix.O_RDWR | posix.O_CREAT | posix.O_TRUNC | posix.O_APPEND
 _READS = frozenset({"r", "rb", "rt", "br", "tr"})

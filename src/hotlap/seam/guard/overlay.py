@@ -7,13 +7,32 @@ Everything here calls `posix` itself, which is never patched.
 
 import os
 import posix
+import stat
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from hotlap.seam.guard.errors import need
 from hotlap.seam.guard.journal import Journal
 from hotlap.seam.guard.roots import Roots
-from hotlap.seam.guard.walk import is_link, look, walk
 
 _NOT_NAMES = frozenset({"", ".", ".."})
+_MAX_LINKS = 40
+
+
+def look(path: str) -> os.stat_result | None:
+    """`lstat`, or None where nothing can be seen."""
+    try:
+        return posix.lstat(path)
+    except (OSError, ValueError):
+        return None
+
+
+def is_link(path: str) -> bool:
+    """Whether a symbolic link lies there, by the kernel's own view."""
+    try:
+        return posix.lstat(path).st_mode & 0o170000 == stat.S_IFLNK
+    except (OSError, ValueError):
+        return False
 
 
 class Place(NamedTuple):
@@ -69,7 +88,7 @@ class Overlay:
         """Return the canonical path, and whether the kernel finds it by the given name too."""
         if self.journal.counter[:8] != self.journal.seen:
             self.sync()
-        return walk(self, path, follow)
+        return _walk(self, path, follow)
 
     def where(self, path: str) -> str:
         """Return the real place of a canonical path; where nothing is, one that is not there."""
@@ -161,3 +180,42 @@ class Overlay:
         hidden = self.journal.hides(path)
         clean = straight and not (mirrored or hidden or path in self.journal.thinned)
         return Place(path.rstrip("/"), clean, mirrored, hidden, straight)
+
+
+def _walk(overlay: Overlay, path: str, follow: bool) -> tuple[str, bool]:
+    """Return the canonical path, and whether the kernel finds it by the given name too.
+
+    Parts that do not exist are kept as they are. Raises OSError for circles and for "".
+    """
+    need(path != "", "ENOENT", path)
+    todo = list(_parts(path))
+    if not path.startswith("/"):
+        todo += _parts(overlay.cwd())
+    done, straight, links = "", True, 0
+    while todo:
+        name = todo.pop()
+        if name == "..":
+            done = done[: max(0, done.rfind("/"))]
+            continue
+        here = f"{done}/{name}"
+        target = _target(overlay, here) if todo or follow or path.endswith("/") else ""
+        if not target:
+            done = here
+            continue
+        links += 1
+        need(links <= _MAX_LINKS, "ELOOP", path)
+        straight = straight and overlay.own(here) is not None
+        done = "" if target.startswith("/") else done
+        todo += _parts(target)
+    return done or "/", straight and overlay.own(done or "/") is not None
+
+
+def _target(overlay: Overlay, path: str) -> str:
+    real = overlay.where(path)
+    entry = look(real)
+    is_link = entry is not None and stat.S_ISLNK(entry.st_mode)
+    return posix.readlink(real) if is_link else ""
+
+
+def _parts(path: str) -> Iterator[str]:
+    return (part for part in reversed(path.split("/")) if part not in {"", "."})

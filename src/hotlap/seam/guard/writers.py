@@ -9,8 +9,7 @@ from hotlap.seam.guard.copying import copy_up, grow
 from hotlap.seam.guard.errors import naming, need
 from hotlap.seam.guard.face import Face
 from hotlap.seam.guard.listing import names
-from hotlap.seam.guard.overlay import Overlay
-from hotlap.seam.guard.walk import look
+from hotlap.seam.guard.overlay import Overlay, look
 
 
 class Writers(Face):

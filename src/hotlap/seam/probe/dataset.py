@@ -17,7 +17,8 @@ from torch.utils.data import IterableDataset, Subset
 from torch.utils.data._utils.fetch import _MapDatasetFetcher
 from torch.utils.data.sampler import SequentialSampler
 
-from hotlap.seam.patch import load
+from hotlap.common.extras import MissingPackageError
+from hotlap.common.randomness import Streams, attributes, same
 from hotlap.seam.probe.faults import faults_of
 from hotlap.seam.probe.fitting import ALIKE, Fit, fitted
 from hotlap.seam.probe.opened import opened
@@ -70,12 +71,12 @@ def seen(loader: Any) -> Seen | None:
     found = Seen(_about(loader, dataset), fetch)
     if not hasattr(dataset, "__len__") or len(dataset) < FEWEST:
         return None
-    streams = load("hotlap.data.randomness:Streams")(dataset)
+    streams = Streams(dataset)
     before, threads = streams.state(), torch.get_num_threads()
     torch.set_num_threads(1)
     try:
         _look(found, dataset, streams)
-    except load("hotlap.data.errors:MissingPackageError") as error:
+    except MissingPackageError as error:
         found.failed = str(error)
     except Exception as error:
         found.why = f"its samples could not be read here: {error!r}"
@@ -90,7 +91,7 @@ def _look(found: Seen, dataset: Any, streams: Any) -> None:
     order = random.Random(0).sample(range(len(dataset)), min(MOST, len(dataset)))
     state = streams.state()
     first, batch = _read(found.fetcher, order[:FIRST])
-    found.draws = not load("hotlap.data.randomness:same")(state, streams.state())
+    found.draws = not same(state, streams.state())
     found.shape, found.dtype = form(batch)
     found.transforms = dict(_transforms(dataset))
     found.why = _unfit(first, found.shape)
@@ -209,7 +210,7 @@ def _place(kind: type) -> str:
 
 def _transforms(dataset: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     """Objects that a dataset holds under torchvision's names, with the numbers they were given."""
-    for _, value in load("hotlap.data.randomness:attributes")(dataset):
+    for _, value in attributes(dataset):
         name = type(value).__name__
         if name.startswith(("Random", "Normalize", "ColorJitter")):
             held = vars(value).items() if hasattr(value, "__dict__") else ()

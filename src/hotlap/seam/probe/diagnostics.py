@@ -6,11 +6,12 @@ step goes on; programs that Dynamo compiled are left alone, since the probes wou
 
 from typing import TYPE_CHECKING, Any
 
+from hotlap.memory.owners import owners
 from hotlap.model.flops import FlopCount
 from hotlap.seam.probe.creep import Creep
 from hotlap.seam.probe.diagnosis import Diagnosis
 from hotlap.seam.probe.layers import Layers
-from hotlap.seam.probe.memory import Saved, owners
+from hotlap.seam.probe.memory import Saved
 from hotlap.seam.probe.models import anything_compiled
 from hotlap.seam.probe.sights import Sights
 

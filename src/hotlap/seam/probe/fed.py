@@ -8,7 +8,8 @@ from typing import Any
 
 from torch.utils.data import IterableDataset
 
-from hotlap.seam.patch import load
+from hotlap.common.randomness import Streams
+from hotlap.common.samples import size
 from hotlap.seam.probe import holding
 from hotlap.seam.probe.dataset import seen
 from hotlap.seam.probe.packed import compared
@@ -85,10 +86,10 @@ def _batch(loader: Any) -> int:
     dataset = loader.dataset
     if isinstance(dataset, IterableDataset) or not loader.batch_size:
         return 0
-    streams = load("hotlap.data.randomness:Streams")(dataset)
+    streams = Streams(dataset)
     before = streams.state()
     try:
-        sizes = [load("hotlap.data.samples:size")(dataset[index]) for index in range(FEW)]
+        sizes = [size(dataset[index]) for index in range(FEW)]
     finally:
         streams.restore(before)
     return int(loader.batch_size * sum(sizes) / FEW)

@@ -12,10 +12,10 @@ from typing import Any
 
 import torch
 
-from hotlap.seam.patch import load
-
 ALIKE = 0.9
 """Other interpolations of an image agree to more than this, other cuts and rotations to less."""
+NOTHING_DRAWN: Any = None
+"""Neither resizing nor cutting out the middle draws random numbers."""
 CROP_FROM = 8 / 7
 """How much larger than the crop the short side usually is: 256 for 224."""
 
@@ -31,7 +31,9 @@ class Fit:
 def fitted(images: torch.Tensor, files: Sequence[str]) -> Fit:
     """Find the resize that gives these samples (n, 3, height, width) from their files."""
     height, width = images.shape[-2:]
-    decode = load("hotlap.data:Decoder")(strict=False)
+    from hotlap.data import Decoder
+
+    decode = Decoder(strict=False)
     pixels = [
         torch.from_numpy(decode(Path(path).read_bytes(), path)).permute(2, 0, 1)[None]
         for path in files
@@ -47,15 +49,16 @@ def fitted(images: torch.Tensor, files: Sequence[str]) -> Fit:
 
 
 def _both(image: torch.Tensor, height: int, width: int) -> torch.Tensor:
-    resized = load("hotlap.data.transforms.geometry:resized")
-    found: torch.Tensor = resized(image, height, width)
-    return found
+    from hotlap.data.transforms.geometry import resized
+
+    return resized(image, height, width)
 
 
 def _short(image: torch.Tensor, side: int, cut: int) -> torch.Tensor:
-    geometry = ("Resize", side), ("CenterCrop", cut)
-    for name, size in geometry:
-        image = load(f"hotlap.data.transforms:{name}")(size).batch(image, None, None)[0]
+    from hotlap.data.transforms import CenterCrop, Resize
+
+    for transform in (Resize(side), CenterCrop(cut)):
+        image = transform.batch(image, None, NOTHING_DRAWN)[0]
     return image
 
 

@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from hotlap.seam.patch import load
+from hotlap.common.randomness import attributes
 
 MANY = 10_000
 SAMPLE = 200
@@ -24,7 +24,7 @@ def objects(dataset: Any) -> list[dict[str, Any]]:
     page it lies on.
     """
     found = []
-    for path, value in load("hotlap.data.randomness:attributes")(dataset):
+    for path, value in attributes(dataset):
         if isinstance(value, (list, tuple, dict)) and len(value) >= MANY:
             entries = value.values() if isinstance(value, dict) else value
             each = sum(map(_size, islice(entries, SAMPLE))) / SAMPLE

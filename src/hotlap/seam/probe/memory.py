@@ -4,16 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.nn import Module
-from torch.optim.optimizer import Optimizer
-
-from hotlap.seam.patch import load
-
-
-def owners(roots: list[Module], optimizers: list[Optimizer]) -> tuple[dict[str, int], Any]:
-    """Bytes by owner at the end of a step, while the gradients are there; storages counted."""
-    found: tuple[dict[str, int], Any] = load("hotlap.memory.owners:owners")(roots, optimizers)
-    return found
 
 
 class Saved:

@@ -14,7 +14,6 @@ from typing import Any
 import torch
 
 from hotlap.core.machine import available_memory
-from hotlap.seam.patch import load
 from hotlap.seam.probe.dataset import Seen, Taken
 from hotlap.seam.probe.fitting import CROP_FROM
 
@@ -86,6 +85,8 @@ def compared(seen: Seen, scratch: str, *, on_device: bool) -> dict[str, Any]:
 
 
 def _packed(taken: Taken, how: dict[str, Any], folder: Path) -> Any:
+    from hotlap.data.pack import pack
+
     source = folder / "source"
     source.mkdir()
     for number, path in enumerate(taken.files):
@@ -95,20 +96,20 @@ def _packed(taken: Taken, how: dict[str, Any], folder: Path) -> Any:
         "profile": how["profile"],
         "resize": tuple(side) if isinstance(side, list) else side,
     }
-    return load("hotlap.data.pack:pack")(
+    return pack(
         source, folder / "store", workers=1, on_error="skip", max_error_rate=1.0, **settings
     )
 
 
 def _loader(store: Any, how: dict[str, Any], size: int, *, on_device: bool) -> Any:
+    from hotlap.data import Loader, transforms
+
     steps = [
-        load(f"hotlap.data.transforms:{name}")(*values)
+        getattr(transforms, name)(*values)
         for name, values in how["transforms"]
         if not (on_device and name == "Normalize")
     ]
-    return load("hotlap.data:Loader")(
-        store, size, shuffle=True, transform=steps, workers=0, threads=1
-    )
+    return Loader(store, size, shuffle=True, transform=steps, workers=0, threads=1)
 
 
 def _by_turns(seen: Seen, loader: Any) -> list[tuple[float, float]]:

@@ -3,7 +3,7 @@
 from contextlib import suppress
 from typing import Any
 
-from hotlap.seam.patch import load
+from hotlap.common import heap
 from hotlap.seam.probe.device import DeviceTimeline
 from hotlap.seam.probe.facts import global_facts, optimizer_facts
 from hotlap.seam.probe.faults import LEAST, share_of_step
@@ -67,7 +67,7 @@ def _waiting(shares: dict[str, float]) -> float:
 
 def _faults(rec: Recorder, dataset: dict[str, Any], waiting: float) -> float:
     """The part of a step that page faults take; 0 where malloc has nothing to set."""
-    if not load("hotlap.common.heap:available")():
+    if not heap.available():
         return 0.0
     of_samples = (dataset.get("faults") or {}).get("share", 0.0)
     with suppress(OSError):  # no memory to measure one on

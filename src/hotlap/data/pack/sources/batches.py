@@ -6,8 +6,8 @@ import struct
 from pathlib import Path
 from typing import Any
 
+from hotlap.common.extras import need
 from hotlap.data.errors import PackError
-from hotlap.data.extras import need
 from hotlap.data.pack.settings import Settings
 from hotlap.data.pack.sources.arrays import Arrays
 

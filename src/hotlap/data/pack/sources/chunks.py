@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hotlap.common.extras import need
 from hotlap.data.errors import PackError
-from hotlap.data.extras import need
 from hotlap.data.pack.settings import Settings
 from hotlap.data.pack.sources.base import stamps
 from hotlap.data.pack.sources.records import Kind, Records, scanned

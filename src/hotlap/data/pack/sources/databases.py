@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+from hotlap.common.extras import need
 from hotlap.data.errors import PackError
-from hotlap.data.extras import need
 from hotlap.data.pack.settings import Settings
 from hotlap.data.pack.sources.base import PerProcess, looks_like_image, stamps
 from hotlap.data.pack.sources.protobuf import datum

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, is_dataclass
 from typing import Any
 
+from hotlap.common.extras import need
 from hotlap.data.errors import PackError
-from hotlap.data.extras import need
 from hotlap.data.pack.settings import Settings
 from hotlap.data.pack.sources.base import digest
 from hotlap.data.pack.sources.records import Records, scanned

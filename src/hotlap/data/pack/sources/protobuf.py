@@ -8,7 +8,7 @@ import struct
 from collections.abc import Iterator
 from typing import Any
 
-from hotlap.data.extras import need
+from hotlap.common.extras import need
 
 
 def fields(data: memoryview) -> Iterator[tuple[int, Any]]:

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from hotlap.common.extras import need
 from hotlap.data.errors import PackError
-from hotlap.data.extras import need
 from hotlap.data.pack.settings import Settings
 from hotlap.data.pack.sources.base import Plain, Sample, looks_like_image
 

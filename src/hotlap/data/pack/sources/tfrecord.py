@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from hotlap.common.extras import has, need
 from hotlap.data.errors import PackError
-from hotlap.data.extras import has, need
 from hotlap.data.pack.settings import Settings
 from hotlap.data.pack.sources.base import looks_like_image, stamps
 from hotlap.data.pack.sources.protobuf import example

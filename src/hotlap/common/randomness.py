@@ -51,7 +51,7 @@ class Streams:
             torch.get_rng_state(),
             random.getstate(),
             legacy,
-            *(_get(generator) for generator in self._own),
+            *(generator_state(generator) for generator in self._own),
         ]
 
     def restore(self, state: list[Any]) -> None:
@@ -166,7 +166,8 @@ def is_generator(value: Any) -> bool:
     )
 
 
-def _get(generator: Any) -> Any:
+def generator_state(generator: Any) -> Any:
+    """Return what `generator` draws from next."""
     if isinstance(generator, torch.Generator):
         return generator.get_state()
     if isinstance(generator, random.Random):

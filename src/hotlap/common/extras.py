@@ -5,8 +5,6 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from hotlap.data.errors import MissingPackageError
-
 _EXTRA = {
     "numpy": ("numpy", "data"),
     "xxhash": ("xxhash", "data"),
@@ -21,6 +19,10 @@ _EXTRA = {
     "torchao": ("torchao", "compress"),
     "torch_pruning": ("torch-pruning", "compress"),
 }
+
+
+class MissingPackageError(ImportError):
+    """A package that this part needs is not installed."""
 
 
 @cache
