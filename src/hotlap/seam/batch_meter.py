@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.optim.optimizer import Optimizer
@@ -22,13 +22,11 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from hotlap.common.nested import tensors
 from hotlap.seam.gate import Gate, _on_cuda, _synchronise
+from hotlap.seam.participant import Participant
 from hotlap.seam.patch import replaced
 from hotlap.seam.roots import has_parameters
 from hotlap.seam.steps import Cycle, step_hooks
 from hotlap.seam.where import place
-
-if TYPE_CHECKING:
-    from hotlap.seam.session import Session
 
 OPTION = "batch"
 OUTERMOST = 0
@@ -37,7 +35,7 @@ _LOADER = "_hotlap_loader"
 
 
 @contextmanager
-def driving(session: "Session") -> Iterator[None]:
+def driving(session: Participant) -> Iterator[None]:
     """Set the batch size of the chosen loaders; report blocks of steps with their samples.
 
     The option is `{"loaders": [index, ...], "size": n}`; loaders are counted in the order in which

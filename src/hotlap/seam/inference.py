@@ -17,17 +17,15 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.nn import Module
 
+from hotlap.seam.participant import Participant
 from hotlap.seam.patch import Patch, replaced
 from hotlap.seam.steps import optimizer_exists
 from hotlap.seam.where import is_users_file
-
-if TYPE_CHECKING:
-    from hotlap.seam.session import Session
 
 CALLS = 256
 TRAINING = re.compile(rb"backward\(|\.fit\(|\.train\((?!False)|[tT]rainer\b|autograd\.grad")
@@ -41,7 +39,9 @@ class InferenceSteps:
     `decided`: they are. `on_decision` is called once, when that becomes known.
     """
 
-    def __init__(self, session: "Session", on_decision: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, session: Participant, on_decision: Callable[[], None] = lambda: None
+    ) -> None:
         known = session.spec.options.get("inference")
         self.decided = False
         self._session = session

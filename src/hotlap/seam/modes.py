@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.optim.optimizer import Optimizer
@@ -16,20 +16,18 @@ from hotlap.seam.gate import Gate
 from hotlap.seam.inference import InferenceSteps
 from hotlap.seam.losses import Losses
 from hotlap.seam.outputs import Outputs
+from hotlap.seam.participant import Participant
 from hotlap.seam.patch import replaced
 from hotlap.seam.perturb import perturbing
 from hotlap.seam.roots import Maker, has_parameters
 from hotlap.seam.steps import Cycle, bare_step_hooks, manual_steps, step_hooks
 from hotlap.seam.wire import Wire
 
-if TYPE_CHECKING:
-    from hotlap.seam.session import Session
-
 OUTERMOST = 0
 Told = Callable[[], Any]
 
 
-def part(session: "Session") -> AbstractContextManager[None]:
+def part(session: Participant) -> AbstractContextManager[None]:
     """The mode's part for this process."""
     if session.spec.mode is Mode.RACE and "batch" in session.spec.options:
         from hotlap.seam.batch_meter import driving
@@ -49,7 +47,7 @@ def part(session: "Session") -> AbstractContextManager[None]:
 
 
 @contextmanager
-def _run(session: "Session") -> Iterator[None]:
+def _run(session: Participant) -> Iterator[None]:
     """Only the techniques; the first step is reported, because it shows what took hold."""
     roots = session.roots
 
@@ -75,7 +73,7 @@ def _run(session: "Session") -> Iterator[None]:
 
 
 @contextmanager
-def _race(session: "Session") -> Iterator[None]:
+def _race(session: Participant) -> Iterator[None]:
     """Blocks, losses, and the marks of special steps."""
     cycle, losses, audit = Cycle(), Losses(), DataAudit(session.wire)
     outputs, inference = Outputs(), InferenceSteps(session)

@@ -5,18 +5,16 @@ limit for techniques that round differently.
 """
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.optim.optimizer import Optimizer
 
 from hotlap.core.numerics import PERTURBED_AT
-
-if TYPE_CHECKING:
-    from hotlap.seam.session import Session
+from hotlap.seam.participant import Participant
 
 
-def perturbing(session: "Session") -> Callable[[Any], None]:
+def perturbing(session: Participant) -> Callable[[Any], None]:
     """Make a hook for the end of each step, which nudges the parameters after one of them.
 
     The steps before show whether the script repeats itself. It does nothing unless asked for.

@@ -7,24 +7,22 @@ figures and its log shows them; momentum, which one-cycle schedules turn as well
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.optim.optimizer import Optimizer
 
 from hotlap.seam.losses import Losses
+from hotlap.seam.participant import Participant
 from hotlap.seam.process import rank_and_world
 from hotlap.seam.steps import bare_step_hooks
-
-if TYPE_CHECKING:
-    from hotlap.seam.session import Session
 
 HELD = ("lr", "momentum", "betas")
 Options = list[dict[str, Any]]
 
 
 @contextmanager
-def range_test(session: "Session") -> Iterator[None]:
+def range_test(session: Participant) -> Iterator[None]:
     """Drive one optimizer through the rates in the spec; report each step's loss."""
     losses = Losses()
     drive = Drive(session, losses)
@@ -41,7 +39,7 @@ def range_test(session: "Session") -> Iterator[None]:
 class Drive:
     """Counts the steps of the driven optimizer: the n-th that the script stepped, from 1."""
 
-    def __init__(self, session: "Session", losses: Losses) -> None:
+    def __init__(self, session: Participant, losses: Losses) -> None:
         options = session.spec.options
         self._session = session
         self._losses = losses

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from hotlap.seam.participant import Participant
 from hotlap.seam.process import at_exit, rank_and_world
 
 if TYPE_CHECKING:
     from hotlap.seam.probe.recorder import Recorder
-    from hotlap.seam.session import Session
 
 
 @contextmanager
-def probing(session: "Session") -> Iterator[None]:
+def probing(session: Participant) -> Iterator[None]:
     """Follow the training of this process; send what was learned after the steps asked for.
 
     A program that ends before is reported as it ends, and a part of one that is profiled in a live
@@ -43,7 +43,7 @@ def probing(session: "Session") -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(boundaries(rec))
         stack.enter_context(making(rec))
-        stack.enter_context(spreading(rec))
+        stack.enter_context(spreading(rec.spread, rec.facts))
         stack.enter_context(warned(rec))
         if gpu:
             stack.enter_context(synchronising(rec))

@@ -1,9 +1,24 @@
 """One thing to learn from a step or a few, outside of those that are timed."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
+from weakref import WeakKeyDictionary, WeakSet
 
-if TYPE_CHECKING:
-    from hotlap.seam.probe.recorder import Recorder
+from torch.nn import Module
+from torch.optim.optimizer import Optimizer
+
+from hotlap.seam.participant import Participant
+from hotlap.seam.probe.facts import Facts
+from hotlap.seam.probe.timeline import Timeline
+
+
+class Followed(Protocol):
+    """The run that is profiled."""
+
+    session: Participant
+    timeline: Timeline
+    facts: Facts
+    optimizers: WeakSet[Optimizer]
+    made: WeakKeyDictionary[Module, str]
 
 
 class Diagnosis:
@@ -15,7 +30,7 @@ class Diagnosis:
     name = ""
     lasts = 1
 
-    def __init__(self, rec: "Recorder") -> None:
+    def __init__(self, rec: Followed) -> None:
         self.rec = rec
         self.value: Any = None
         self.note = ""

@@ -4,19 +4,16 @@ Each begins at one step's end and ends at the next one's. A failure in them is w
 step goes on; programs that Dynamo compiled are left alone, since the probes would recompile them.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hotlap.memory.owners import owners
 from hotlap.model.flops import FlopCount
 from hotlap.seam.probe.creep import Creep
-from hotlap.seam.probe.diagnosis import Diagnosis
+from hotlap.seam.probe.diagnosis import Diagnosis, Followed
 from hotlap.seam.probe.layers import Layers
 from hotlap.seam.probe.memory import Saved
 from hotlap.seam.probe.models import anything_compiled
 from hotlap.seam.probe.sights import Sights
-
-if TYPE_CHECKING:
-    from hotlap.seam.probe.recorder import Recorder
 
 TRIES = 3
 Round = tuple[Diagnosis, ...]
@@ -66,7 +63,7 @@ class MemoryByOwner(Diagnosis):
 class Diagnostics:
     """Runs the diagnoses: some in the same step, the others one after the other."""
 
-    def __init__(self, rec: "Recorder") -> None:
+    def __init__(self, rec: Followed) -> None:
         self._rec = rec
         self._along = Creep(rec)
         self._todo: list[Round] = [(CountFlops(rec),), (MemoryByOwner(rec), Sights(rec))]

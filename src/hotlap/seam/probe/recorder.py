@@ -8,12 +8,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from time import perf_counter_ns
-from typing import TYPE_CHECKING
 
 import torch
 from torch.optim.optimizer import Optimizer
 
 from hotlap.seam.inference import InferenceSteps
+from hotlap.seam.participant import Participant
 from hotlap.seam.probe.calls import Calls
 from hotlap.seam.probe.diagnostics import Diagnostics
 from hotlap.seam.probe.facts import Facts
@@ -30,9 +30,6 @@ from hotlap.seam.probe.timeline import Timeline
 from hotlap.seam.process import serves_its_parent
 from hotlap.seam.steps import Cycle
 
-if TYPE_CHECKING:
-    from hotlap.seam.session import Session
-
 NOBODY = -1
 WARMUP = 5
 EVERY = 16
@@ -42,7 +39,7 @@ FOREVER = 1 << 62
 class Recorder:
     """What is known of the run so far. Only the thread `thread` is followed."""
 
-    def __init__(self, session: "Session", timeline: Timeline) -> None:
+    def __init__(self, session: Participant, timeline: Timeline) -> None:
         options = session.spec.options
         self.session = session
         self.timeline = timeline

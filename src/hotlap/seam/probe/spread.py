@@ -4,16 +4,14 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import wraps
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torch.nn import DataParallel, Module
 from torch.nn.parallel import DistributedDataParallel
 
 from hotlap.seam.ddp import parallel_models
 from hotlap.seam.patch import replaced
-
-if TYPE_CHECKING:
-    from hotlap.seam.probe.recorder import Recorder
+from hotlap.seam.probe.facts import Facts
 
 SPREADING = ("scatter", "replicate", "parallel_apply", "gather")
 FIRST_BUCKET = 1 << 20
@@ -40,33 +38,33 @@ class Spread:
 
 
 @contextmanager
-def spreading(rec: "Recorder") -> Iterator[None]:
+def spreading(spread: Spread, facts: Facts) -> Iterator[None]:
     """Watch what the profile is to know of DDP and DataParallel."""
     with ExitStack() as stack:
         stack.enter_context(
-            replaced(DistributedDataParallel, "no_sync", lambda f: _noting(rec, f, "ddp_no_sync"))
+            replaced(DistributedDataParallel, "no_sync", lambda f: _noting(facts, f, "ddp_no_sync"))
         )
         stack.enter_context(
-            replaced(DistributedDataParallel, "__init__", lambda f: _placed(rec, f))
+            replaced(DistributedDataParallel, "__init__", lambda f: _placed(facts, f))
         )
         for name in SPREADING:
-            stack.enter_context(replaced(DataParallel, name, lambda f: _timed(rec.spread, f)))
+            stack.enter_context(replaced(DataParallel, name, lambda f: _timed(spread, f)))
         yield
 
 
-def _noting(rec: "Recorder", original: Any, fact: str) -> Any:
+def _noting(facts: Facts, original: Any, fact: str) -> Any:
     @wraps(original)
     def call(*args: Any, **kwargs: Any) -> Any:
-        rec.facts.note(fact)
+        facts.note(fact)
         return original(*args, **kwargs)
 
     return call
 
 
-def _placed(rec: "Recorder", original: Any) -> Any:
+def _placed(facts: Facts, original: Any) -> Any:
     @wraps(original)
     def __init__(*args: Any, **kwargs: Any) -> None:  # noqa: N807
-        rec.facts.point("ddp")
+        facts.point("ddp")
         original(*args, **kwargs)
 
     return __init__
