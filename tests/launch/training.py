@@ -58,7 +58,7 @@ def train(folder: Path, layout: str, every: int, pause: float) -> None:
         for _ in engine.epochs(EPOCHS):
             for x, y in engine.steps(loader):
                 engine.step((engine.model(x) - y).square().mean())
-                note(folder, rank, engine.count, world, total(model))
+                note(folder, rank, engine.global_step, world, total(model))
                 time.sleep(pause)
     if rank == 0:
         (folder / "finished").touch()
