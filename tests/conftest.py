@@ -10,6 +10,9 @@ import pytest
 # Ranks of one machine talk over loopback, whatever the machine's name resolves to.
 os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
 
+# Idle threads sleep: spinning ones take the cores from the other tests (3 times the CPU time).
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
 # A shell starts what runs in its background with SIGINT ignored, and children inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -104,11 +104,10 @@ def log_interval(
 
 def _slope(launches: Sequence[Sequence[Pair]]) -> tuple[float, float]:
     """The slope of log time on log stretch about the launches' means, and its variance."""
-    centred = [
-        (pair.excess - fmean(p.excess for p in launch), pair.unit - fmean(p.unit for p in launch))
-        for launch in launches
-        for pair in launch
-    ]
+    centred = []
+    for launch in launches:
+        excess, unit = fmean(p.excess for p in launch), fmean(p.unit for p in launch)
+        centred += [(pair.excess - excess, pair.unit - unit) for pair in launch]
     square = math.fsum(x * x for x, _ in centred)
     freedom = len(centred) - len(launches) - 1
     if not square or freedom < 1:
