@@ -158,3 +158,69 @@ def test_a_cache_that_cannot_be_written_or_read_changes_nothing(write, found, tm
 def test_imports_in_a_circle_and_of_oneself_end(write, found):
     write(a="import b, a\nfrom b import *\nX = 1\n", b="from a import *\nimport torch\ny = Z\n")
     assert found() == set()
+
+
+STEP = """\
+import torch
+from helpers import lengths_of, report
+from net import Net
+model = Net(5, 100).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1, fused=True)
+for step, (x, y) in enumerate(loader):
+    optimizer.zero_grad()
+    size = lengths_of(x)
+    criterion(model.forward(model.parse(x)), y).backward()
+    optimizer.step()
+    if step % 100 == 0:
+        report(x)
+"""
+HELPERS = """\
+def lengths_of(x):
+    return x.cuda().max().item()
+
+
+def report(x):
+    print(x.cuda().max().item())
+"""
+NET = """\
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, words, width):
+        super().__init__()
+        self.embedding = nn.Linear(width, 64)
+
+    def parse(self, x):
+        return x.cuda().sum().item()
+"""
+
+
+def test_what_a_step_calls_in_other_files_runs_at_each_step(write, tmp_path):
+    write(train=STEP, helpers=HELPERS, net=NET)
+    spots = lint([tmp_path], Config(tmp_path, hints=True), LintCache(tmp_path / "cache"))
+    found = {(spot.path.name, spot.line) for spot in spots if spot.id == "item_in_step"}
+    assert found == {("helpers.py", 2), ("net.py", 10)}
+
+
+def test_numbers_passed_to_a_class_of_another_file_are_known_there(write, tmp_path):
+    write(train=STEP, helpers=HELPERS, net=NET)
+    spots = lint([tmp_path], Config(tmp_path, hints=True), LintCache(tmp_path / "cache"))
+    assert next(s.says for s in spots if s.id == "odd_dimension").endswith("(in_features=100)")
+
+
+def test_paths_below_the_working_directory_find_modules_from_the_root(write, tmp_path, monkeypatch):
+    write(package__train=STEP.replace("from helpers", "from package.helpers"),
+          package__helpers=HELPERS)  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    given = [Path("package/train.py"), Path("package/helpers.py")]
+    spots = lint(given, Config(tmp_path, hints=True), LintCache(tmp_path / "cache"))
+    assert ("helpers.py", 2) in {(s.path.name, s.line) for s in spots if s.id == "item_in_step"}
+
+
+def test_an_example_does_not_count_what_the_library_beside_it_mentions(write, tmp_path):
+    write(library____init__="from library.fast import compiled",
+          library__fast="import torch\ncompiled = torch.compile(model)",
+          examples__train="from library import compiled\n" + STEP)  # fmt: skip
+    spots = lint([tmp_path], Config(tmp_path, hints=True), LintCache(tmp_path / "cache"))
+    assert "train.py" in {spot.path.name for spot in spots if spot.id == "uncompiled_model"}

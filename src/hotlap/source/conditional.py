@@ -64,6 +64,8 @@ def _is_counter(tree: Tree, node: ast.expr) -> bool:
     for loop in tree.loops(node):
         if isinstance(loop, ast.For) and names & _counters(loop):
             return True
+        if names & {text(n.target) for n in loop.body if isinstance(n, ast.AugAssign)}:
+            return True  # i += 1
     return bool(names & {"step", "iteration", "global_step", "iter_num", "batch_idx", "it"})
 
 

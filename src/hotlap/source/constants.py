@@ -7,7 +7,7 @@ from hotlap.source.module import Source
 from hotlap.source.project import UNKNOWN
 from hotlap.source.tree import keyword, text
 
-__all__ = ["UNKNOWN", "constant"]
+__all__ = ["UNKNOWN", "constant", "each_passed"]
 # What people call the object that holds options.
 _HOLDER = re.compile(r"(?:^|_)(?:args?|opts?|options?|config|cfg|conf|hparams|hp|flags|params?|"
                      r"settings|arguments|c)$|(?:config|args|options)$", re.IGNORECASE)  # fmt: skip
@@ -51,6 +51,19 @@ def _bound(source: Source, node: ast.Name | ast.Attribute, depth: int) -> object
     return _option(source, node)
 
 
+def each_passed(source: Source, name: ast.Name) -> list[ast.expr]:
+    """What the calls in this file pass for the parameter that a name is, where they differ."""
+    definitions = source.values.flow.reaching(name)
+    target = definitions[0].target if len(definitions) == 1 else None
+    if not isinstance(target, ast.arg):
+        return []
+    function = source.tree.parent(source.tree.parent(target) or target)
+    if not isinstance(function, ast.FunctionDef):
+        return []
+    found = (_passed(call, function, target.arg) for call in _calls(source, function))
+    return [value for value in found if value is not None]
+
+
 def _argument(source: Source, parameter: ast.arg, depth: int) -> object:
     """What the one call in this file passes for a parameter, or else its default."""
     function = source.tree.parent(source.tree.parent(parameter) or parameter)
@@ -62,8 +75,23 @@ def _argument(source: Source, parameter: ast.arg, depth: int) -> object:
     if values:
         same = all(value == values[0] for value in values)
         return values[0] if same else UNKNOWN
+    told = _passed_elsewhere(source, function, parameter)
+    if told:
+        return told[0] if told[0] is not None and len(set(told)) == 1 else UNKNOWN
     return constant(source, _default(function, parameter), depth) if _default(
         function, parameter) is not None else UNKNOWN  # fmt: skip
+
+
+def _passed_elsewhere(
+    source: Source, function: ast.FunctionDef | ast.AsyncFunctionDef, parameter: ast.arg
+) -> list[int | None]:
+    """What the other files pass for a parameter of a class's `__init__`."""
+    owner = source.tree.parent(function)
+    if not isinstance(owner, ast.ClassDef) or function.name != "__init__":
+        return []
+    names = [one.arg for one in (*function.args.posonlyargs, *function.args.args)]
+    at = names.index(parameter.arg) - 1 if parameter.arg in names else -1
+    return source.project.passed(owner.name, parameter.arg, at)
 
 
 def _calls(source: Source, function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.Call]:

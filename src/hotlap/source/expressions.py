@@ -32,7 +32,7 @@ _FLAT = DATA - {SEVERAL}
 
 def _attribute(values: "Values", node: ast.Attribute) -> Kinds:
     inner = values.kinds(node.value)
-    if inner & {TENSOR, GRAPH, ARRAY}:
+    if inner & {TENSOR, GRAPH, ARRAY} and MODEL not in inner:
         if node.attr in SHAPES:
             return NONE
         found = inner & (DATA | {ARRAY})

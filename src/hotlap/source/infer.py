@@ -144,6 +144,9 @@ class Inference:
             for elements in tuples:
                 yield from zip(targets, elements, strict=True)
             return
+        if _observes(value):
+            yield targets[0], frozenset({ARRAY})
+            return
         kinds = self._values.kinds(value) - {SEVERAL}
         for one in targets:
             yield one, kinds
@@ -230,6 +233,12 @@ class Inference:
         before = len(known)
         known |= kinds
         self._learned += len(known) - before
+
+
+def _observes(value: ast.expr) -> bool:
+    """`env.reset()`, `envs.step(actions)`: the observation, an array, comes first."""
+    owner = text(receiver(value) or value).rpartition(".")[2].lower()
+    return method(value) in {"reset", "step"} and owner.startswith("env")
 
 
 def names_of(target: ast.expr) -> Iterator[ast.expr]:

@@ -143,7 +143,7 @@ def _spots_of(path: Path, content: bytes, project: View | None) -> list[Spot]:
     """Every spot of a file, hints included."""
     try:
         source = Source(path, content, project)
-        if not any(mark in content for mark in _MARKS):
+        if not any(mark in content for mark in _MARKS) and not source.project.runs_in_steps:
             return []
         found = {s for record, pattern in patterns() for s in _spots(source, record, pattern)}
     except SyntaxError as error:

@@ -10,11 +10,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from hotlap.source import steps
 from hotlap.source.conditional import now_and_then
 from hotlap.source.differentiated import differentiated
 from hotlap.source.flow import Definition
 from hotlap.source.grad_mode import GradMode
 from hotlap.source.names import Names
+from hotlap.source.project import View
 from hotlap.source.tree import Loop, Tree, method, receiver
 from hotlap.source.values import LOADER, MODEL, OPTIMIZER, Values
 
@@ -37,7 +39,10 @@ class Region:
 class Loops:
     """The training and evaluating places of one module."""
 
-    def __init__(self, tree: Tree, names: Names, values: Values) -> None:
+    def __init__(
+        self, tree: Tree, names: Names, values: Values, project: View | None = None
+    ) -> None:
+        self._project = project
         self._tree, self._names, self._values = tree, names, values
         self._grad_mode = GradMode(tree, names)
 
@@ -74,7 +79,7 @@ class Loops:
             bodies.add(region.body)
             if region.loop is not None:
                 bodies.add(region.loop)
-        bodies |= self._forwards
+        bodies |= self._forwards | self._stepped
         for _ in range(3):
             before = len(bodies)
             bodies |= set(self._called_from(bodies))
@@ -86,6 +91,19 @@ class Loops:
         for function, calls in self._called.items():
             if function not in bodies and any(self._lies_in(call, bodies) for call in calls):
                 yield function
+
+    @cached_property
+    def _stepped(self) -> set[ast.AST]:
+        """The functions that a training loop of another file runs at each step."""
+        if self._project is None:
+            return set()
+        return {
+            one
+            for one in self._tree.functions
+            if self._project.stepped(
+                steps.key(one.name, isinstance(self._tree.parent(one), ast.ClassDef))
+            )
+        }
 
     @cached_property
     def _forwards(self) -> set[ast.AST]:

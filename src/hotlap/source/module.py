@@ -63,7 +63,7 @@ class Source:
     @cached_property
     def loops(self) -> Loops:
         """Step regions and evaluations."""
-        return Loops(self.tree, self.names, self.values)
+        return Loops(self.tree, self.names, self.values, self.project)
 
     @cached_property
     def by_name(self) -> dict[str, list[ast.Call]]:
@@ -103,10 +103,14 @@ class Source:
         return match[1] is None or name in {part.strip() for part in match[1].split(",")}
 
     def _options(self, node: ast.expr) -> dict[str, ast.expr] | None:
-        """The entries of a dictionary that is written out, here or in its only assignment."""
+        """The entries of a dictionary that is written out, here or where its name is assigned.
+
+        Those of either branch of a condition count.
+        """
         if isinstance(node, ast.Name):
-            assigned = self._only_assignment(node)
-            return self._options(assigned) if assigned is not None else None
+            return self._gathered(node.id)
+        if isinstance(node, ast.IfExp):
+            return _merged([self._options(node.orelse), self._options(node.body)])
         if isinstance(node, ast.Dict):
             keys = [k.value for k in node.keys if isinstance(k, ast.Constant)]
             if len(keys) < len(node.keys) or not all(isinstance(key, str) for key in keys):
@@ -116,24 +120,54 @@ class Source:
             return {entry.arg: entry.value for entry in node.keywords if entry.arg}
         return None
 
-    def _only_assignment(self, name: ast.Name) -> ast.expr | None:
-        values: list[ast.expr | None] = []
+    def _gathered(self, name: str) -> dict[str, ast.expr] | None:
+        """What the assignments of a dictionary's name, its entries and its updates add up to."""
+        parts: list[dict[str, ast.expr] | None] = []
         for node in self.tree.nodes:
             match node:
                 case ast.Assign(targets=targets, value=value):
-                    values += [value for target in targets if text(target) == name.id]
-                    values += [None for t in targets if _entry_of(t, name.id)]
-                case ast.AugAssign(target=target) if text(target) == name.id:
-                    values.append(None)
-                case ast.Call(func=ast.Attribute(attr="update" | "setdefault", value=owner)):
-                    values += [None] if text(owner) == name.id else []
-                case ast.arg(arg=parameter) if parameter == name.id:
-                    values.append(None)
-        return values[0] if len(values) == 1 else None
+                    parts += [self._options(value) for target in targets if text(target) == name]
+                    parts += [
+                        _entry(target, value) for target in targets if _entry_of(target, name)
+                    ]
+                case ast.AugAssign(target=target, value=value) if text(target) == name:
+                    parts.append(self._options(value))
+                case ast.Call(func=ast.Attribute(attr="update", value=owner)) if (
+                    text(owner) == name
+                ):
+                    parts.append(self._updates(node, name))
+                case ast.arg(arg=parameter) if parameter == name:
+                    parts.append(None)
+        return _merged(parts)
+
+    def _updates(self, call: ast.Call, name: str) -> dict[str, ast.expr] | None:
+        """The entries that `options.update(...)` adds."""
+        if len(call.args) == 1 and text(call.args[0]) == name:
+            return {}
+        parts = [self._options(argument) for argument in call.args]
+        return _merged([*parts, {word.arg: word.value for word in call.keywords if word.arg}])
 
 
 def _entry_of(target: ast.expr, name: str) -> bool:
     return isinstance(target, ast.Subscript) and text(target.value) == name
+
+
+def _entry(target: ast.expr, value: ast.expr) -> dict[str, ast.expr] | None:
+    """`options["num_workers"] = 4`."""
+    key = target.slice if isinstance(target, ast.Subscript) else None
+    if isinstance(key, ast.Constant) and isinstance(key.value, str):
+        return {key.value: value}
+    return None
+
+
+def _merged(parts: list[dict[str, ast.expr] | None]) -> dict[str, ast.expr] | None:
+    """The entries of several dictionaries, later ones first; None where one is not known."""
+    found: dict[str, ast.expr] = {}
+    for part in parts:
+        if part is None:
+            return None
+        found.update(part)
+    return found if parts else None
 
 
 def _parse(content: bytes) -> ast.Module:

@@ -25,6 +25,9 @@ _CANONICAL = (
     (re.compile(r"^torch\.cuda\.amp\.(?:autocast_mode|grad_scaler)\."), "torch.cuda.amp."),
     (re.compile(r"^torch\.(?:functional|autograd\.grad_mode)\.(?=[a-z])"), "torch."),
     (re.compile(r"^np\."), "numpy."),
+    (re.compile(r"^torch_geometric\.(?:loader|data)\.(?:\w+\.)?(?:Data|Neighbor|LinkNeighbor|"
+                r"HGT|Cluster|DenseData|RandomNode|GraphSAINT\w+|Imbalanced)(?:Loader)$"),
+     "torch.utils.data.DataLoader"),
 )  # fmt: skip
 
 
@@ -39,7 +42,7 @@ _PLACE_MODELS = frozenset({"lightning", "pytorch_lightning", "accelerate", "tran
 @lru_cache(maxsize=65536)
 def canonical(dotted: str) -> str:
     """The name under which torch documents it."""
-    if not dotted.startswith(("torch.", "np.")):
+    if not dotted.startswith(("torch.", "np.", "torch_geometric.")):
         return dotted
     for pattern, documented in _CANONICAL:
         dotted = pattern.sub(documented, dotted)

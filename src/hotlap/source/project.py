@@ -10,9 +10,14 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 
+from hotlap.source import steps
+from hotlap.source.passed import Passed
 from hotlap.source.summary import UNKNOWN_DEFAULT, ClassSummary, Literal, Summary
 
 _DEEPEST = 6
+_EXAMPLES = frozenset(
+    {"example", "examples", "benchmark", "benchmarks", "tutorials", "docs", "demo"}
+)
 
 
 class Unknown:
@@ -63,7 +68,9 @@ class Project:
             path = waiting.pop()
             for module in self.summaries[path].modules:
                 found = self.locate(path, module)
-                if found is None or found[0] == path or not self._known(found[0]):
+                if found is None or found[0] == path or self._example_of(path, found[0]):
+                    continue
+                if not self._known(found[0]):
                     continue
                 if found[0] not in neighbours:
                     neighbours[found[0]] = set()
@@ -71,6 +78,17 @@ class Project:
                 neighbours[path].add(found[0])
                 neighbours[found[0]].add(path)
         self._group(neighbours)
+
+    def _example_of(self, path: Path, other: Path) -> bool:
+        """Whether a file is an example of a library in the same tree, which is none of its own."""
+        own, its = (self._top(one) for one in (path, other))
+        return own != its and own in _EXAMPLES and other.parent != path.parent
+
+    def _top(self, path: Path) -> str:
+        """The first folder below the root on the way to a file."""
+        whole = path.absolute()
+        parts = whole.relative_to(self._root).parts if whole.is_relative_to(self._root) else ()
+        return parts[0] if len(parts) > 1 else ""
 
     def _known(self, path: Path) -> bool:
         if path not in self.summaries:
@@ -105,15 +123,21 @@ class Project:
             up = [folder, *folder.parents]
             folders = up[dots - 1 : dots]
         else:
-            folders = [folder]
-            if folder.is_relative_to(self._root):
-                folders += [f for f in folder.parents if f.is_relative_to(self._root)]
+            folders = [folder, *self._above(folder)]
         for start in folders:
             base = start.joinpath(*parts)
             for candidate in (base.with_suffix(".py") if parts else base, base / "__init__.py"):
                 if candidate in self.summaries or (parts and candidate.is_file()):
                     return candidate
         return None
+
+    def _above(self, folder: Path) -> list[Path]:
+        """The folders between a folder and the root, the root included; relative as it is."""
+        inside = folder.absolute().is_relative_to(self._root)
+        found = [f for f in folder.parents if inside and f.absolute().is_relative_to(self._root)]
+        if inside and not folder.is_absolute():
+            found += [f for f in Path.cwd().parents if f.is_relative_to(self._root)]
+        return found
 
 
 class Component:
@@ -142,6 +166,15 @@ class Component:
     def guarded(self) -> frozenset[str]:
         """The functions that any of the files calls with gradients switched off."""
         return frozenset(name for one in self._summaries.values() for name in one.guarded)
+
+    @cached_property
+    def stepped(self) -> frozenset[str]:
+        """The functions of the files that run at each step of a training loop in one of them."""
+        return steps.closure([one.calls for one in self._summaries.values()])
+
+    def passed(self, class_name: str) -> list[Passed]:
+        """The arguments of each call that makes an object of a class of this name."""
+        return [one for s in self._summaries.values() for one in s.passed.get(class_name, [])]
 
     @cached_property
     def options(self) -> dict[str, list[Literal]]:
@@ -178,9 +211,23 @@ class View:
         """Whether a file of the component mentions something (`summary.traits`)."""
         return trait in self._component.traits
 
+    @property
+    def runs_in_steps(self) -> bool:
+        """Whether a training loop of another file runs a function of this one at each step."""
+        return any(map(self.stepped, self.own.calls))
+
     def guarded(self, function: str) -> bool:
         """Whether a file of the component calls a function of this name without gradients."""
         return function in self._component.guarded
+
+    def passed(self, class_name: str, parameter: str, position: int) -> list[int | None]:
+        """What the files of the component pass for a parameter of a class, call by call."""
+        return [one.get(parameter, one.get(str(position)))
+                for one in self._component.passed(class_name)]  # fmt: skip
+
+    def stepped(self, function: str) -> bool:
+        """Whether a training loop of the component runs a function (`steps.key`) at each step."""
+        return function in self._component.stepped
 
     def option(self, name: str) -> object:
         """The default of an option or of a configuration's field, or UNKNOWN.

@@ -6,36 +6,54 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from hotlap.source import steps
 from hotlap.source.grad_mode import GradMode
 from hotlap.source.names import Names
+from hotlap.source.passed import Passed, passed
 from hotlap.source.slow_calls import slow_work
 from hotlap.source.tree import Tree, keyword, text
+from hotlap.source.wrappers import ends_biased
 
 Literal = int | float | str | bool | None
 UNKNOWN_DEFAULT = "<unknown>"
 # What a file mentions; one regular expression over its text, so that it costs nothing.
 _TRAITS = {
-    "cuda": re.compile(rb"\.cuda\b|['\"](?:cuda|gpu)"),
+    "cuda": re.compile(rb"\.cuda\b|['\"](?:cuda|gpu)|torch\.accelerator\b"),
     "moves": re.compile(rb"\.cuda\(|\.to\(|device="),
     "trains": re.compile(rb"backward\(|\.step\(|training_step"),
     "sparse": re.compile(rb"sparse\s*=\s*(?!False)|SparseAdam"),
     "autocast": re.compile(
         rb"autocast|GradScaler|fp16|bf16|float16|\.half\(|mixed_precision|precision\s*=|deepspeed"
     ),
-    "compile": re.compile(rb"torch\.compile|\.compile\(|torch_compile|jit\.script|jit\.trace"),
+    "compile": re.compile(
+        rb"torch\.compile|(?<!\bre)(?<!regex)\.compile\(|torch_compile|jit\.script|jit\.trace"
+    ),
     "channels_last": re.compile(rb"channels_last"),
     "benchmark": re.compile(rb"cudnn\.benchmark|deterministic"),
     "clips": re.compile(rb"clip_grad|grad_clip|gradient_clip|max_grad_norm|clip_norm|clamp_\("),
-    "schedules": re.compile(rb"[Ss]chedule|param_groups|[Ll][Rr]_?[Dd]ecay|adjust_l(?:r|earning)"),
-    "recurrent": re.compile(rb"nn\.(?:LSTM|GRU|RNN|Transformer|MultiheadAttention)|softmax\(.*@"),
+    "schedules": re.compile(
+        rb"[Ss]chedule|param_groups|[Ll][Rr]_?[Dd]ecay|adjust_l(?:r|earning)|"
+        rb"\b(?:lr|learning_rate)\s*[*/]="
+    ),
+    "recurrent": re.compile(
+        rb"nn\.(?:LSTM|GRU|RNN|Transformer|MultiheadAttention)|softmax\(.*@|"
+        rb"class \w*(?:Multi_?[Hh]ead\w*|Self|Cross|Causal|Product)Attention"
+    ),
     "pins": re.compile(rb"pin_memory\s*=\s*(?!False|None)"),
-    "convolves": re.compile(rb"Conv2d|ConvTranspose2d|torchvision|timm|resnet", re.IGNORECASE),
+    "convolves": re.compile(
+        rb"Conv2d|ConvTranspose2d|torchvision\.models|torchvision import[^\n]*\bmodels\b|"
+        rb"\btimm\b|resnet|efficientnet|mobilenet|densenet|\bvgg",
+        re.IGNORECASE,
+    ),
     # Layers that work differently in evaluation, and models that may hold them.
     "modal": re.compile(
         rb"[Dd]rop_?(?:out|path)|[Bb]atch_?[Nn]orm|InstanceNorm|Transformer|from_pretrained|"
         rb"models\.|timm|hub\.|dropout="
     ),
 }
+# Objects that hold options by name.
+_HOLDERS = frozenset({"HParams", "SimpleNamespace", "Namespace", "EasyDict", "edict", "AttrDict",
+                      "Munch"})  # fmt: skip
 _SWITCHES = re.compile(rb"no_grad|inference_mode|set_grad_enabled")
 _CONFIG_BASES = ("Config", "Args", "Arguments", "Options", "Settings", "NamedTuple", "BaseModel",
                  "Tap")  # fmt: skip
@@ -45,12 +63,14 @@ _CONFIG_BASES = ("Config", "Args", "Arguments", "Options", "Settings", "NamedTup
 class ClassSummary:
     """A class: its bases and the names that its body calls, as dotted names.
 
-    `endless`: whether its `__iter__` never ends by itself.
+    `endless`: whether its `__iter__` never ends by itself. `ends_biased`: whether its `forward`
+    returns what a convolution or linear layer with a bias computes.
     """
 
     bases: tuple[str, ...] = ()
     calls: tuple[str, ...] = ()
     endless: bool = False
+    ends_biased: bool = False
 
 
 @dataclass(frozen=True)
@@ -60,6 +80,8 @@ class Summary:
     `modules` are the modules that it imports, `stars` those of `import *`. `options` maps the names
     of command-line options and of configuration fields to their defaults. `guarded` are the
     functions that it calls with gradients switched off, `slow` its functions that decode or parse.
+    `calls` are the names that each function calls each time that it runs (`steps.calls`),
+    `passed` the numbers that it passes to the classes that it makes objects of.
     """
 
     names: dict[str, str] = field(default_factory=dict)
@@ -70,6 +92,8 @@ class Summary:
     classes: dict[str, ClassSummary] = field(default_factory=dict)
     guarded: tuple[str, ...] = ()
     slow: dict[str, str] = field(default_factory=dict)
+    calls: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    passed: dict[str, list[Passed]] = field(default_factory=dict)
     traits: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
@@ -80,11 +104,12 @@ class Summary:
     def from_dict(cls, stored: dict[str, Any]) -> "Summary":
         """The summary that `to_dict` wrote."""
         classes = {
-            name: ClassSummary(tuple(c["bases"]), tuple(c["calls"]), c["endless"])
+            name: ClassSummary(tuple(c["bases"]), tuple(c["calls"]), c["endless"], c["ends_biased"])
             for name, c in stored["classes"].items()
         }
         lists = {name: tuple(stored[name]) for name in ("modules", "stars", "guarded", "traits")}
-        return cls(**{**stored, **lists, "classes": classes})
+        calls = {name: tuple(called) for name, called in stored["calls"].items()}
+        return cls(**{**stored, **lists, "classes": classes, "calls": calls})
 
 
 def summary(tree: Tree, names: Names, content: bytes) -> Summary:
@@ -100,6 +125,8 @@ def summary(tree: Tree, names: Names, content: bytes) -> Summary:
         {node.name: _class(node, names) for node in tree.classes},
         tuple(sorted(set(_guarded(tree, names)))) if _SWITCHES.search(content) else (),
         {f.name: why for f in tree.functions if (why := _slow(f, names))},
+        steps.calls(tree, names),
+        passed(tree, names),
         found,
     )
 
@@ -159,7 +186,7 @@ def _from_parsers(tree: Tree, names: Names) -> Iterator[tuple[str, Literal]]:
                 yield destination, default_of(call)
         elif last.startswith("DEFINE_") and len(call.args) >= 2:
             yield str(getattr(call.args[0], "value", "")), _literal(call.args[1])
-        elif last == "set_defaults":
+        elif last == "set_defaults" or last in _HOLDERS:
             yield from ((word.arg, _literal(word.value)) for word in call.keywords if word.arg)
 
 
@@ -226,7 +253,7 @@ def _class(node: ast.ClassDef, names: Names) -> ClassSummary:
         for inner in ast.walk(function)
     )
     bases = tuple(names.of(base) or text(base) for base in node.bases)
-    return ClassSummary(bases, tuple(sorted(calls - {""})), endless)
+    return ClassSummary(bases, tuple(sorted(calls - {""})), endless, ends_biased(node, names))
 
 
 def _guarded(tree: Tree, names: Names) -> Iterator[str]:

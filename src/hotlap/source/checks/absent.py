@@ -14,7 +14,7 @@ def full_precision_training(source: Source, _: Technique) -> Iterator[ast.AST]:
 
 def uncompiled_model(source: Source, _: Technique) -> Iterator[ast.AST]:
     """A training loop in a project that compiles nothing."""
-    yield from _loops_without(source, "compile")
+    yield from _loops_without(source, "compile", on_cpu=True)
 
 
 def channels_first_convolutions(source: Source, _: Technique) -> Iterator[ast.AST]:
@@ -32,17 +32,20 @@ def untuned_convolutions(source: Source, _: Technique) -> Iterator[ast.AST]:
 def unclipped_gradients(source: Source, _: Technique) -> Iterator[ast.AST]:
     """A training loop of a recurrent or attention model whose gradients nothing limits."""
     if source.project.has("recurrent"):
-        yield from _loops_without(source, "clips")
+        yield from _loops_without(source, "clips", on_cpu=True)
 
 
 def constant_learning_rate(source: Source, _: Technique) -> Iterator[ast.AST]:
     """A training loop in a project that never changes the learning rate."""
-    yield from _loops_without(source, "schedules")
+    yield from _loops_without(source, "schedules", on_cpu=True)
 
 
-def _loops_without(source: Source, trait: str) -> Iterator[ast.AST]:
-    """The outermost training loops, where nothing in the project mentions `trait`."""
-    if source.project.has(trait) or source.names.no_device:
+def _loops_without(source: Source, trait: str, *, on_cpu: bool = False) -> Iterator[ast.AST]:
+    """The outermost training loops, where nothing in the project mentions `trait`.
+
+    `on_cpu`: what it would bring does not need a device.
+    """
+    if source.project.has(trait) or (source.names.no_device and not on_cpu):
         return
     loops = [region.loop or region.body for region in source.loops.regions if region.backward]
     functions: set[ast.AST] = set()

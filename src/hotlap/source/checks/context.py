@@ -141,7 +141,8 @@ def every_step(source: Source, node: ast.AST) -> bool:
         return False
     below = node
     for around in source.tree.above(node):
-        if isinstance(around, ast.If) and below is not around.test and not _usual(around.test):
+        decides = isinstance(around, ast.If) and below is not around.test
+        if decides and not _usual(around.test) and not _of_each(source, around):  # type: ignore[attr-defined]
             return False
         if isinstance(around, ast.ExceptHandler):
             return False
@@ -149,6 +150,12 @@ def every_step(source: Source, node: ast.AST) -> bool:
             return True
         below = around
     return True
+
+
+def _of_each(source: Source, branch: ast.AST) -> bool:
+    """Whether an `if` stands in a loop over parameters: it holds for some of them at each step."""
+    loop = next(source.tree.loops(branch), None)
+    return isinstance(loop, ast.For) and method(loop.iter) in {"named_parameters", "parameters"}
 
 
 def argument(call: ast.Call, name: str, position: int) -> ast.expr | None:
@@ -181,9 +188,18 @@ def meaning(source: Source, node: ast.expr) -> ast.expr:
     return node
 
 
+def _plain(source: Source, node: ast.expr) -> ast.expr:
+    """The meaning of an expression, that of the argument of `int(...)`."""
+    found = meaning(source, node)
+    match found:
+        case ast.Call(func=ast.Name(id="int"), args=[wrapped]):
+            return meaning(source, wrapped)
+    return found
+
+
 def integer(source: Source, node: ast.expr | None) -> int | None:
     """The value of an integer that the file spells out, sums and products included."""
-    match meaning(source, node) if node is not None else None:
+    match _plain(source, node) if node is not None else None:
         case ast.Constant(value=int() as value) if not isinstance(value, bool):
             return value
         case ast.BinOp(left=left, op=ast.Add() | ast.Mult() | ast.Sub() as op, right=right):

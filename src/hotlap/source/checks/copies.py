@@ -5,8 +5,6 @@ from collections.abc import Iterator
 
 from hotlap.core.technique import Technique
 from hotlap.source.called import goes_to_device
-from hotlap.source.checks.collating import lists_arrays
-from hotlap.source.checks.context import meaning
 from hotlap.source.checks.loading import is_given, loaders
 from hotlap.source.found import Spread
 from hotlap.source.module import Source
@@ -21,10 +19,12 @@ _MADE = frozenset(
 )  # fmt: skip
 _LEGACY = frozenset(f"torch.{where}{kind}Tensor" for where in ("", "cuda.")
                     for kind in ("", "Float", "Long", "Int", "Double", "Byte", "Half"))  # fmt: skip
-_TENSOR = frozenset({"torch.tensor", *_LEGACY})
+TENSOR_OF = frozenset({"torch.tensor", *_LEGACY})
 _SAME = frozenset({"float", "long", "half", "int", "unsqueeze", "view", "reshape", "expand",
                    "double", "bool", "repeat", "tril", "triu", "squeeze", "type",
                    "requires_grad_"})  # fmt: skip
+_FILLED = frozenset({"numpy.eye", "numpy.zeros", "numpy.ones", "numpy.arange", "numpy.identity"})
+_CONSTANTS = (ast.Constant, ast.List, ast.UnaryOp, ast.USub, ast.Load)
 _NOT_THREE = 2
 
 
@@ -53,76 +53,11 @@ def moved_after_creation(source: Source, _: Technique) -> Iterator[ast.AST]:
     for call in (*_named(source, "to"), *_named(source, "cuda")):
         if method(call) == "to" and not goes_to_device(source.values, call):
             continue
-        if _made_on_host(source, receiver(call)) and _repeated(source, call):
+        if _made_on_host(source, receiver(call)) and repeated(source, call):
             yield call
 
 
-def array_copied(source: Source, _: Technique) -> Iterator[ast.AST]:
-    """`torch.tensor(array)`, `torch.Tensor(array)`, `FloatTensor(array)`."""
-    for call in _constructors(source):
-        if len(call.args) == 1 and _is_array(source, call.args[0]):
-            yield call
-
-
-def tensor_of_lists(source: Source, _: Technique) -> Iterator[ast.AST]:
-    """`torch.tensor(rows)` of a list, at each step, for each sample or in a loop."""
-    for call in _constructors(source):
-        if len(call.args) == 1 and _is_list(source, call.args[0]) and _often(source, call):
-            yield call
-
-
-def _constructors(source: Source) -> Iterator[ast.Call]:
-    """The calls that make a tensor of values, those of a name for one of two types too."""
-    yield from source.calls(*_TENSOR)
-    for name in ("Tensor", "FloatTensor", "LongTensor", "dtype", "tensor_type"):
-        for call in source.tree.called.get(name, []):
-            if isinstance(call.func, ast.Name) and not source.names.of(call.func):
-                values = [d.value for d in source.values.flow.reaching(call.func)]
-                chosen = [v for v in values if isinstance(v, ast.IfExp)]
-                if chosen and all(source.names.of(v.body) in _TENSOR for v in chosen):
-                    yield call
-
-
-def _often(source: Source, call: ast.Call) -> bool:
-    function = source.tree.function(call)
-    name = function.name if function is not None else ""
-    each = name in {"__getitem__", "forward"} or "collate" in name
-    return each or _repeated(source, call)
-
-
-def _is_list(source: Source, node: ast.expr) -> bool:
-    """A list of what is computed; not one of a few constants, nor of arrays or tensors."""
-    found = meaning(source, node)
-    if source.values.kinds(node) & {ARRAY, ARRAYS, TENSOR}:
-        return False
-    match found:
-        case ast.ListComp():
-            return True
-        case ast.List(elts=elements):
-            return not elements or any(
-                isinstance(part, ast.Name | ast.Attribute | ast.Call)
-                for e in elements
-                for part in ast.walk(e)
-            )
-        case ast.Call():
-            dotted = source.names.of(found.func)
-            return dotted in {"list", "sorted"} or method(found) in {"tolist", "split"}
-    if not isinstance(node, ast.Name):
-        return False
-    values = [d.value for d in source.values.flow.reaching(node) if d.value is not None]
-    return any(isinstance(value, ast.List | ast.ListComp) for value in values)
-
-
-def tensor_of_arrays(source: Source, _: Technique) -> Iterator[Spread]:
-    """`torch.tensor([array, ...])`, in a collate function as well; once, it is a hint."""
-    for call in (*_constructors(source), *source.calls("torch.as_tensor")):
-        if not call.args:
-            continue
-        if ARRAYS in source.values.kinds(call.args[0]) or lists_arrays(source, call.args[0]):
-            yield Spread(call, call, hint=not _often(source, call))
-
-
-def _repeated(source: Source, call: ast.Call) -> bool:
+def repeated(source: Source, call: ast.Call) -> bool:
     """Whether a call runs at each step, or in a loop; a buffer made once costs nothing."""
     return source.loops.step_of(call) is not None or bool(list(source.tree.loops(call)))
 
@@ -145,13 +80,48 @@ def _pinned_here(call: ast.Call) -> bool:
 
 def _copies(source: Source) -> Iterator[ast.Call]:
     """Blocking copies of batches from the host, in the step or in a loop over a loader."""
-    for call in (*_named(source, "to"), *_named(source, "cuda")):
+    for call in (*_named(source, "to"), *_named(source, "cuda"), *_named(source, "type")):
         if opaque(call) or _does_not_wait(call) or not _in_loop(source, call):
             continue
-        if method(call) == "cuda" or goes_to_device(source.values, call):
+        if method(call) == "type" and not _of_cuda(source, call):
+            continue
+        if _without_cuda(source, call):
+            continue
+        if method(call) != "to" or goes_to_device(source.values, call):
             owner = receiver(call)
             if owner is not None and _from_host(source, owner):
                 yield call
+
+
+def _without_cuda(source: Source, call: ast.Call) -> bool:
+    """Whether a call stands in the `else` of a test for CUDA."""
+    return any(
+        isinstance(holder, ast.If) and field == "orelse" and _asks_for_cuda(holder.test)
+        for holder, field in source.tree.blocks(call)
+    )
+
+
+def _asks_for_cuda(test: ast.expr) -> bool:
+    """`device_type == "cuda"`, `torch.cuda.is_available()`."""
+    match test:
+        case ast.Compare(ops=[ast.Eq()], comparators=[ast.Constant(value="cuda")]):
+            return True
+        case ast.Call(func=ast.Attribute(attr="is_available")):
+            return True
+    return False
+
+
+def _of_cuda(source: Source, call: ast.Call) -> bool:
+    """`x.type(Tensor)`, where the name stands for a type of CUDA, or does if there is a device."""
+    if len(call.args) != 1:
+        return False
+    types = [call.args[0]]
+    if isinstance(types[0], ast.Name):
+        types = [d.value for d in source.values.flow.reaching(types[0]) if d.value is not None]
+    return any(
+        source.names.of(part).startswith("torch.cuda.") and source.names.of(part).endswith("Tensor")
+        for one in types for part in ast.walk(one)
+    )  # fmt: skip
 
 
 def _from_host(source: Source, owner: ast.expr) -> bool:
@@ -184,18 +154,13 @@ def _does_not_wait(call: ast.Call) -> bool:
 
 def _made_on_host(source: Source, node: ast.expr | None) -> bool:
     """Whether an expression is a new tensor: `torch.zeros(3)`, or a name that holds one."""
-    while (
-        isinstance(node, ast.Call)
-        and method(node) in _SAME
-        and isinstance(node.func, ast.Attribute)
-    ):
-        if source.names.of(node.func) in _MADE:
-            break
-        node = node.func.value
+    node = _unwrapped(source, node)
     if isinstance(node, ast.Name):
         definitions = source.values.flow.reaching(node)
         value = definitions[0].value if len(definitions) == 1 else None
         return value is not None and _just_filled(source, value) and _unused(source, node)
+    if isinstance(node, ast.Call) and source.names.of(node.func) == "torch.from_numpy":
+        return bool(node.args) and _filled_array(source, node.args[0])
     if not isinstance(node, ast.Call) or source.names.of(node.func) not in _MADE:
         return False
     if keyword(node, "device") is not None or opaque(node) or source.names.default_device:
@@ -203,9 +168,39 @@ def _made_on_host(source: Source, node: ast.expr | None) -> bool:
     return not (node.args and _from_array(source, node))
 
 
+def _unwrapped(source: Source, node: ast.expr | None) -> ast.expr | None:
+    """The tensor behind `x.float()`, `x[None]`, `x.view(1, -1)`, `Variable(x)`."""
+    while True:
+        match node:
+            case ast.Subscript(value=inner):
+                node = inner
+            case ast.Call(func=ast.Attribute(attr=name, value=inner)) if (
+                name in _SAME and source.names.of(node.func) not in _MADE
+            ):
+                node = inner
+            case ast.Call(args=[inner, *_]) if (
+                source.names.of(node.func) == "torch.autograd.Variable"
+            ):
+                node = inner
+            case _:
+                return node
+
+
+def _filled_array(source: Source, node: ast.expr) -> bool:
+    """`np.eye(3).astype(...)`, `np.array([1, 0, 0])`: an array of what is known beforehand."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        dotted = source.names.of(node.func)
+        if dotted.startswith("numpy."):
+            written = all(isinstance(n, _CONSTANTS) for a in node.args[:1] for n in ast.walk(a))
+            return dotted in _FILLED or (dotted == "numpy.array" and written)
+        node = node.func.value
+    return False
+
+
 def _just_filled(source: Source, value: ast.expr) -> bool:
     """`torch.zeros(...)` and the like: what is filled by rule, not with given values."""
-    filled = isinstance(value, ast.Call) and source.names.of(value.func) not in _TENSOR
+    inner = _unwrapped(source, value)
+    filled = isinstance(inner, ast.Call) and source.names.of(inner.func) not in TENSOR_OF
     return filled and _made_on_host(source, value)
 
 
@@ -227,13 +222,7 @@ def _unused(source: Source, name: ast.Name) -> bool:
 def _from_array(source: Source, call: ast.Call) -> bool:
     """`torch.tensor(array)`: not made, but copied."""
     kinds = source.values.kinds(call.args[0])
-    return source.names.of(call.func) in _TENSOR and bool(kinds & {ARRAY, ARRAYS, TENSOR})
-
-
-def _is_array(source: Source, node: ast.expr) -> bool:
-    if source.values.are(node, ARRAY):
-        return True
-    return isinstance(node, ast.Subscript) and source.values.are(node.value, ARRAY)
+    return source.names.of(call.func) in TENSOR_OF and bool(kinds & {ARRAY, ARRAYS, TENSOR})
 
 
 def _named(source: Source, name: str) -> list[ast.Call]:

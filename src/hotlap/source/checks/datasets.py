@@ -4,6 +4,7 @@ import ast
 from collections.abc import Iterator
 
 from hotlap.core.technique import Technique
+from hotlap.source.checks.context import meaning
 from hotlap.source.module import Source
 from hotlap.source.slow_calls import slow_work
 from hotlap.source.tree import method
@@ -15,13 +16,13 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 def heavy_getitem(source: Source, _: Technique) -> Iterator[tuple[ast.AST, str]]:
     """Decoding, parsing, tokenising and Python loops in `Dataset.__getitem__`."""
-    for function in _per_sample(source):
+    for function in per_sample(source):
         for node in ast.walk(function):
             if why := _costs(source, node):
                 yield node, why
 
 
-def _per_sample(source: Source) -> list[Function]:
+def per_sample(source: Source) -> list[Function]:
     """`__getitem__` of each dataset, and the functions of the file that it calls."""
     found = [
         function
@@ -51,17 +52,18 @@ def _costs(source: Source, node: ast.AST) -> str:
         counted = isinstance(node.iter, ast.Call) and source.names.of(node.iter.func) == "range"
         nested = any(isinstance(inner, ast.For) for s in node.body for inner in ast.walk(s))
         return "a Python loop" if counted or nested else ""
-    if isinstance(node, ast.ListComp) and _parses(node):
+    if isinstance(node, ast.ListComp) and _parses(source, node):
         return "parses text"
     return "a Python loop" if method(node) == "iterrows" else ""
 
 
-def _parses(node: ast.ListComp) -> bool:
-    """`[float(v) for v in line.split(",")]`, `[vocabulary[w] for w in text.split()]`."""
+def _parses(source: Source, node: ast.ListComp) -> bool:
+    """`[float(v) for v in line.split(",")]`, `[vocabulary[w] for w in words]` of such words."""
+    heads = [meaning(source, part.iter) for part in node.generators]
     return any(
         method(inner) in {"split", "splitlines", "readlines"}
-        for part in node.generators
-        for inner in ast.walk(part.iter)
+        for head in heads
+        for inner in ast.walk(head)
     )
 
 

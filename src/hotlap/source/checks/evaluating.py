@@ -31,6 +31,7 @@ _SHOWS = re.compile(r"(?:^|\.)(?:save_image|make_grid|imshow|imsave|add_images?|
                     r"plot_\w+|show_\w+|save_\w*(?:sample|image|grid)\w*)$")  # fmt: skip
 _KEEPS = frozenset({"detach", "cpu", "numpy", "view", "reshape", "mul", "add", "clamp", "permute",
                     "squeeze", "unsqueeze", "transpose", "float", "to", "clone"})  # fmt: skip
+_CHOOSES = frozenset({"torch.argmax", "torch.argmin", "torch.multinomial", "torch.topk"})
 _STACKS = frozenset({"torch.cat", "torch.stack", "numpy.transpose", "torch.clamp"})
 _TRAINING = re.compile(r"train|phase|mode|optim|update|backward|split", re.IGNORECASE)
 _NEVER = frozenset({"forward", "__call__", "training_step"})
@@ -59,32 +60,48 @@ def _samples(source: Source) -> Iterator[ast.Call]:
         parent = source.tree.parent(call)
         if isinstance(parent, ast.Assign) and len(parent.targets) == 1:
             name = parent.targets[0]
-            if isinstance(name, ast.Name) and _only_shown(source, name, call):
+            if isinstance(name, ast.Name) and _only_shown(source, name):
                 yield call
         elif _shown(source, call):
             yield call
 
 
-def _only_shown(source: Source, name: ast.Name, call: ast.Call) -> bool:
+def _only_shown(source: Source, name: ast.Name, depth: int = 2) -> bool:
+    """Whether every use of a name shows it."""
     uses = [
         use
         for use in source.tree.loads.get(name.id, [])
         if any(d.target is name for d in source.values.flow.reaching(use))
     ]
-    return bool(uses) and all(_shown(source, use) for use in uses)
+    return bool(uses) and all(_shown(source, use, depth) for use in uses)
 
 
-def _shown(source: Source, node: ast.AST) -> bool:
-    """Whether a value goes nowhere but into a picture or a file, detached or not."""
+def _shown(source: Source, node: ast.AST, depth: int = 2) -> bool:
+    """Whether a value goes nowhere but into a picture or a file, detached or not.
+
+    A name that holds a picture made of it is followed `depth` times.
+    """
     for above in source.tree.above(node):
         if isinstance(above, ast.Call):
             if _SHOWS.search(source.names.of(above.func) or method(above) or text(above.func)):
                 return True
+            if _chosen(source, above):
+                return True
             if method(above) not in _KEEPS and source.names.of(above.func) not in _STACKS:
                 return False
         elif isinstance(above, ast.stmt):
-            return False
+            target = above.targets[0] if isinstance(above, ast.Assign) else None
+            return bool(depth) and isinstance(target, ast.Name) and _only_shown(
+                source, target, depth - 1)  # fmt: skip
     return False
+
+
+def _chosen(source: Source, call: ast.Call) -> bool:
+    """`q.argmax(1).cpu().numpy()`: an index is taken, and read on the host."""
+    if source.names.of(call.func) not in _CHOOSES and method(call) not in {"argmax", "argmin"}:
+        return False
+    asked = [above.attr for above in source.tree.above(call) if isinstance(above, ast.Attribute)]
+    return bool(set(asked) & {"numpy", "item", "tolist", "cpu"})
 
 
 def _by_flag(source: Source) -> Iterator[ast.Call]:
@@ -165,6 +182,8 @@ def _wants_gradients(source: Source, call: ast.Call, loop: ast.AST | None) -> bo
     """Whether the loop goes backward, or its function does outside of loops of its own."""
     if loop is not None and goes_backward(source, loop):
         return True
+    if loop is None and _after_the_step(source, call):
+        return False
     if loop is None and source.loops.in_step(call):
         return True
     function, around = source.tree.function(call), set(source.tree.loops(call))
@@ -176,6 +195,17 @@ def _wants_gradients(source: Source, call: ast.Call, loop: ast.AST | None) -> bo
         if takes and not set(source.tree.loops(node)) - around:
             return True
     return False
+
+
+def _after_the_step(source: Source, call: ast.Call) -> bool:
+    """Whether `eval()` was called, and the last backward of the function lies before that."""
+    function = source.tree.function(call)
+    if function is None or _last_mode(source, call) != "eval":
+        return False
+    backward = [place(node) for node in within(source, function) if takes_gradients(source, node)]
+    modes = [place(node) for node in methods_within(source, function, "eval")
+             if place(node) < place(call)]  # fmt: skip
+    return bool(backward and modes) and max(backward) < max(modes)
 
 
 def _data_loop(source: Source, call: ast.Call) -> ast.AST | None:

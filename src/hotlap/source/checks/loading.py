@@ -57,14 +57,23 @@ def loaders(source: Source) -> Iterator[tuple[ast.Call, Given]]:
     """Each DataLoader made, with its arguments by name; unknown ones are left out."""
     for call in source.calls(LOADER):
         given = source.arguments(call)
-        if given is not None:
+        if given is not None and not _tried_out(source, call):
             yield call, {**dict(zip(_POSITIONS, call.args, strict=False)), **given}
+
+
+def _tried_out(source: Source, call: ast.Call) -> bool:
+    """Whether a module that trains nothing makes the loader under `if __name__ == "__main__":`."""
+    return not source.loops.regions and source.project.has("trains") and any(
+        isinstance(above, ast.If) and "__name__" in ast.unparse(above.test)
+        for above in source.tree.above(call)
+    ) and source.tree.function(call) is None  # fmt: skip
 
 
 def uses_cuda(source: Source) -> bool:
     """Whether the file names CUDA in its code, be it where it asks for a device."""
     return any(
-        node.attr == "cuda" for node in source.tree.every(ast.Attribute)
+        node.attr == "cuda" or text(node) == "torch.accelerator"
+        for node in source.tree.every(ast.Attribute)
     ) or any(
         isinstance(node.value, str) and node.value.startswith(("cuda", "gpu"))
         for node in source.tree.every(ast.Constant)

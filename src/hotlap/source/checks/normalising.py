@@ -6,6 +6,7 @@ from itertools import pairwise
 
 from hotlap.core.technique import Technique
 from hotlap.source.checks.context import meaning, name_of
+from hotlap.source.found import Spread
 from hotlap.source.module import Source
 from hotlap.source.tree import method, opaque, receiver, text
 
@@ -20,8 +21,11 @@ _NORMS |= {f"torch.nn.InstanceNorm{n}d" for n in (1, 2, 3)}
 _NORMS |= {"torch.nn.SyncBatchNorm"}
 
 
-def bias_before_norm(source: Source, _: Technique) -> Iterator[ast.AST]:
-    """Layers that a batch normalisation follows in a sequence or in `forward`."""
+def bias_before_norm(source: Source, _: Technique) -> Iterator[Spread]:
+    """Layers that a batch normalisation follows in a sequence or in `forward`.
+
+    A hint where an option decides on the normalisation.
+    """
     if b"BatchNorm" not in source.content and b"InstanceNorm" not in source.content:
         return
     found: dict[ast.AST, None] = {}
@@ -31,15 +35,48 @@ def bias_before_norm(source: Source, _: Technique) -> Iterator[ast.AST]:
             found[layer] = None
     for node in source.tree.classes:
         found.update(dict.fromkeys(_applied(source, node)))
-    yield from found
+    for layer in found:
+        inner = isinstance(layer, ast.Call) and source.names.of(layer.func) not in _BIASED
+        yield Spread(layer, layer, "of the layer inside" if inner else "", hint=inner)
+    for one, two in _optional(source):
+        if one not in found and _wasted(source, one, two):
+            yield Spread(one, one, "bias=not ... where the normalisation is optional", hint=True)
+
+
+def _optional(source: Source) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """`layers = [conv]` and, right behind, `if normalize: layers.append(norm)`."""
+    for branch in source.tree.every(ast.If):
+        added = branch.body[0].value if isinstance(branch.body[0], ast.Expr) else None
+        before = _previous(source, branch)
+        if not isinstance(added, ast.Call) or method(added) != "append" or not added.args:
+            continue
+        match before:
+            case ast.Assign(targets=[target], value=ast.List(elts=[*_, last])):
+                owner: ast.AST | None = target
+            case ast.Expr(value=ast.Call(func=ast.Attribute(attr="append", value=owner),
+                                         args=[last])):  # fmt: skip
+                pass
+            case _:
+                continue
+        if owner is not None and text(owner) == name_of(receiver(added)) != "":
+            yield last, added.args[-1]
+
+
+def _previous(source: Source, statement: ast.AST) -> ast.AST | None:
+    blocks = source.tree.blocks(statement)
+    body = getattr(blocks[0][0], blocks[0][1], []) if blocks else []
+    places = [i for i, one in enumerate(body) if one is statement]
+    return body[places[0] - 1] if places and places[0] else None
 
 
 def _wasted(source: Source, layer: ast.AST, norm: ast.AST) -> bool:
     """Whether `layer` has a bias that `norm`, right after it, removes."""
     if not isinstance(layer, ast.Call) or not isinstance(norm, ast.Call):
         return False
-    if source.names.of(norm.func) not in _NORMS or source.names.of(layer.func) not in _BIASED:
+    if source.names.of(norm.func) not in _NORMS:
         return False
+    if source.names.of(layer.func) not in _BIASED:
+        return _wraps(source, layer)
     position, outputs = _BIASED[source.names.of(layer.func)]
     given = source.arguments(layer)
     if given is None or opaque(layer):
@@ -48,6 +85,14 @@ def _wasted(source: Source, layer: ast.AST, norm: ast.AST) -> bool:
     if bias is not None and not (isinstance(bias, ast.Constant) and bias.value is True):
         return False
     return outputs != "out_features" or _same_width(layer, norm, given)
+
+
+def _wraps(source: Source, layer: ast.Call) -> bool:
+    """Whether a class of the project is made that ends in a layer with a bias (`ConvLayer`)."""
+    if opaque(layer) or any(entry.arg == "bias" for entry in layer.keywords):
+        return False
+    found = source.project.class_of(source.names.of(layer.func) or text(layer.func))
+    return found is not None and found[0].ends_biased
 
 
 def _same_width(layer: ast.Call, norm: ast.Call, given: dict[str, ast.expr]) -> bool:

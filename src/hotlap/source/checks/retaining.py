@@ -4,9 +4,10 @@ import ast
 from collections.abc import Iterator
 
 from hotlap.core.technique import Technique
+from hotlap.source.flow import Definition
 from hotlap.source.module import Source
 from hotlap.source.tree import method, receiver, text
-from hotlap.source.values import GRAPH
+from hotlap.source.values import GRAPH, MODEL
 
 _ADDS = ("append", "extend", "appendleft", "insert", "add")
 Variable = ast.Name | ast.Attribute
@@ -71,10 +72,21 @@ def _outlives(source: Source, variable: Variable, node: ast.AST) -> bool:
     if not text(variable).startswith("self.") and not definitions:
         return True
     made = [d for d in definitions if not isinstance(source.tree.parent(d.target), ast.AugAssign)]
-    inside = [d for d in made if source.tree.inside(d.target, step) and not _sum(d.value, variable)]
-    if inside or _emptied(source, variable, step):
+    fresh = [d for d in made if not _sum(d.value, variable)]
+    inside = [d for d in fresh if source.tree.inside(d.target, step)]
+    if inside or _emptied(source, variable, step) or any(_reset(source, d, node) for d in fresh):
         return False
     return not any(definition in source.loops.differentiated for definition in definitions)
+
+
+def _reset(source: Source, definition: Definition, node: ast.AST) -> bool:
+    """Whether a model's forward starts an attribute afresh, in another method that it runs."""
+    function = source.tree.function(definition.target)
+    owner = source.tree.class_of(node)
+    if function is None or owner is None or source.values.class_kind(owner) != MODEL:
+        return False
+    started = function.name != "__init__" and source.loops.step_of(definition.target) is not None
+    return started and source.tree.class_of(definition.target) is owner
 
 
 def _sum(value: ast.expr | None, variable: Variable) -> bool:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 
 from hotlap.core.technique import Technique
-from hotlap.source.checks.context import argument, every_step, in_steps
+from hotlap.source.checks.context import argument, every_step, in_steps, meaning
 from hotlap.source.module import Source
 from hotlap.source.tree import receiver, text
 
@@ -16,6 +16,7 @@ _SAVE_METHODS = ("save_pretrained", "save_state", "save_checkpoint")
 _SYNCS = ("os.fsync", "os.sync", "os.fdatasync")
 _LOGGERS = ("wandb.log", "mlflow.log_metric", "mlflow.log_metrics", "neptune.log_metric",
             "logging.info", "logging.warning")  # fmt: skip
+_TRACKERS = frozenset({"wandb.init", "neptune.init_run", "comet_ml.Experiment", "swanlab.init"})
 _WRITER = re.compile(r"(?:^|[._])(?:tb|tensorboard|summary)?_?writer$|(?:^|[._])tb$")
 _LOGGER = re.compile(r"(?:^|[._])(?:logger|log|logging)$")
 _SCALARS = ("add_scalar", "add_scalars", "add_histogram", "add_image", "add_images")
@@ -46,9 +47,17 @@ def logging_in_step(source: Source, _: Technique) -> Iterator[ast.AST]:
         mode = argument(call, "mode", 1)
         written = isinstance(mode, ast.Constant) and set(str(mode.value)) & set("wax")
         calls += [call] if written else []
+    calls += [c for c in source.tree.methods.get("log", []) if _tracks(source, c)]
     for name in ("info", "warning", "flush", *_SCALARS):
         calls += [c for c in source.tree.methods.get(name, []) if _logs(c, name)]
     yield from (call for call in calls if every_step(source, call))
+
+
+def _tracks(source: Source, call: ast.Call) -> bool:
+    """`run.log(...)` of what `wandb.init()` returned."""
+    owner = receiver(call)
+    made = meaning(source, owner) if owner is not None else None
+    return isinstance(made, ast.Call) and source.names.of(made.func) in _TRACKERS
 
 
 def _logs(call: ast.Call, name: str) -> bool:

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from hotlap.core.technique import Technique
 from hotlap.source.checks.context import argument, integer
-from hotlap.source.checks.loading import LOADER
+from hotlap.source.checks.loading import LOADER, loaders
+from hotlap.source.constants import each_passed
 from hotlap.source.module import Source
 from hotlap.source.tree import opaque, text
 
@@ -15,6 +16,7 @@ _SMALL = 16
 _CLASSES = 128
 _VOCABULARY = 1000
 _HEAD = re.compile(r"(?:^|[._])(?:head|fc\d*|cls|classifier|out\w*|logits|score|final|last\w*)$")
+_EVALUATES = re.compile(r"(?:^|_|\.)(?:val|valid|validation|eval|test|testing|dev)", re.IGNORECASE)
 # The arguments of each layer that are sizes: name, position, whether it is an output.
 _LINEAR = (("in_features", 0, False), ("out_features", 1, True))
 _CONV = (("in_channels", 0, False), ("out_channels", 1, True))
@@ -37,7 +39,7 @@ def odd_dimension(source: Source, _: Technique) -> Iterator[tuple[ast.AST, str]]
         odd = [] if opaque(call) else [
             f"{name}={size}"
             for name, position, output in _SIZES[dotted]
-            if _odd(size := integer(source, argument(call, name, position)))
+            if _odd(size := _size(source, argument(call, name, position)))
             and not _given_by_the_task(source, call, dotted, name, size or 0, output)
         ]  # fmt: skip
         if odd:
@@ -46,13 +48,30 @@ def odd_dimension(source: Source, _: Technique) -> Iterator[tuple[ast.AST, str]]
 
 def odd_batch(source: Source, _: Technique) -> Iterator[tuple[ast.AST, str]]:
     """A batch size that is not a multiple of 8."""
+    known = {call for call, _ in loaders(source)}
     for call in source.calls(LOADER):
         given = source.arguments(call)
-        if given is None:
+        if given is None or _evaluates(source, call) or call not in known:
             continue
         size = integer(source, given.get("batch_size", argument(call, "batch_size", 1)))
         if size is not None and size > STEP and size % STEP:
             yield call, f"batch_size={size}"
+
+
+def _size(source: Source, node: ast.expr | None) -> int | None:
+    """A size that the file spells out; of those that several calls pass, the first odd one."""
+    size = integer(source, node)
+    if size is None and isinstance(node, ast.Name):
+        passed = (integer(source, value) for value in each_passed(source, node))
+        size = next(filter(_odd, passed), None)
+    return size
+
+
+def _evaluates(source: Source, call: ast.Call) -> bool:
+    """Whether a loader is called one for evaluation: its batches train nothing."""
+    parent = source.tree.parent(call)
+    targets = parent.targets if isinstance(parent, ast.Assign) else []
+    return any(_EVALUATES.search(text(target)) for target in targets)
 
 
 def _odd(size: int | None) -> bool:

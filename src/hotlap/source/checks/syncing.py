@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from hotlap.core.technique import Technique
 from hotlap.source.called import goes_to_host
+from hotlap.source.checks.context import meaning
 from hotlap.source.conditional import is_conditional
 from hotlap.source.found import Spread
 from hotlap.source.module import Source
@@ -69,12 +70,25 @@ def nonzero_in_step(source: Source, _: Technique) -> Iterator[Spread]:
 
 def _sized_by_data(source: Source) -> Iterator[ast.AST]:
     yield from (call for call in _in_step(source, "nonzero") if of_device(source, receiver(call)))
+    yield from (part for part in source.tree.every(ast.Subscript) if _masked(source, part))
     for call in source.calls(*_NONZERO, "torch.where"):
         alone = len(call.args) == 1 and not call.keywords
         asks = alone or source.names.of(call.func) in _NONZERO
         on_host = call.args and HOST in source.values.kinds(call.args[0])
         if asks and not on_host and source.loops.in_step(call):
             yield call
+
+
+def _masked(source: Source, part: ast.Subscript) -> bool:
+    """`x[mask]` in the step, where the mask is a comparison of tensors of the device."""
+    if not isinstance(part.ctx, ast.Load) or not source.loops.in_step(part):
+        return False
+    mask = meaning(source, part.slice)
+    return (
+        isinstance(mask, ast.Compare)
+        and one_of_device(source, mask)
+        and of_device(source, part.value)
+    )
 
 
 def tensor_as_condition(source: Source, _: Technique) -> Iterator[Spread]:

@@ -6,7 +6,7 @@ class Generator(nn.Module):
         super().__init__()
 
         def block(inputs, outputs, normalize=True):
-            layers = [nn.Linear(inputs, outputs)]
+            layers = [nn.Linear(inputs, outputs)]  # found: bias_before_norm
             if normalize:
                 layers.append(nn.BatchNorm1d(outputs, 0.8))
             return layers

@@ -1,0 +1,117 @@
+"""Tensors made of lists and arrays, number by number or by a copy."""
+
+import ast
+import re
+from collections.abc import Iterator
+
+from hotlap.core.technique import Technique
+from hotlap.source.checks.collating import lists_arrays
+from hotlap.source.checks.context import meaning
+from hotlap.source.checks.copies import TENSOR_OF, repeated
+from hotlap.source.checks.datasets import per_sample
+from hotlap.source.found import Spread
+from hotlap.source.module import Source
+from hotlap.source.tree import method, text
+from hotlap.source.values import ARRAY, ARRAYS, TENSOR
+
+# What people call a function that turns text into a list of numbers.
+_SEQUENCE = re.compile(
+    r"to_(?:sequence|ids?|indices|idx)$|(?:^|\.)(?:encode|numericalize|tokenize)$"
+)
+
+
+def array_copied(source: Source, _: Technique) -> Iterator[ast.AST]:
+    """`torch.tensor(array)`, `torch.Tensor(array)`, `FloatTensor(array)`."""
+    for call in _constructors(source):
+        if len(call.args) == 1 and _is_array(source, call.args[0]) and not _once(source, call):
+            yield call
+
+
+def tensor_of_lists(source: Source, _: Technique) -> Iterator[ast.AST]:
+    """`torch.tensor(rows)` of a list, at each step, for each sample or in a loop."""
+    for call in _constructors(source):
+        if len(call.args) == 1 and _is_list(source, call.args[0]) and _often(source, call):
+            yield call
+
+
+def tensor_of_arrays(source: Source, _: Technique) -> Iterator[Spread]:
+    """`torch.tensor([array, ...])`, in a collate function as well; once, it is a hint."""
+    for call in (*_constructors(source), *source.calls("torch.as_tensor")):
+        if not call.args:
+            continue
+        if ARRAYS in source.values.kinds(call.args[0]) or lists_arrays(source, call.args[0]):
+            yield Spread(call, call, hint=not _often(source, call))
+
+
+def _once(source: Source, call: ast.Call) -> bool:
+    """Whether a script that trains makes a tensor once, in no loop: that costs nothing."""
+    if not source.loops.regions or _often(source, call):
+        return False
+    function = source.tree.function(call)
+    return function is None or source.loops.step_of(call) is None
+
+
+def _constructors(source: Source) -> Iterator[ast.Call]:
+    """The calls that make a tensor of values, those of a name for one of two types too."""
+    yield from source.calls(*TENSOR_OF)
+    yield from source.tree.methods.get("new_tensor", [])
+    for name in ("Tensor", "FloatTensor", "LongTensor", "dtype", "tensor_type"):
+        for call in source.tree.called.get(name, []):
+            if isinstance(call.func, ast.Name) and not source.names.of(call.func):
+                values = [d.value for d in source.values.flow.reaching(call.func)]
+                chosen = [v for v in values if isinstance(v, ast.IfExp)]
+                if chosen and all(source.names.of(v.body) in TENSOR_OF for v in chosen):
+                    yield call
+
+
+def _often(source: Source, call: ast.Call) -> bool:
+    function = source.tree.function(call)
+    name = function.name if function is not None else ""
+    owner = source.tree.class_of(call)
+    collates = name == "__call__" and owner is not None and "collate" in owner.name.lower()
+    each = name in {"__getitem__", "forward"} or "collate" in name or collates
+    return each or repeated(source, call) or function in per_sample(source)
+
+
+def _is_list(source: Source, node: ast.expr) -> bool:
+    """A list of what is computed; not one of a few constants, nor of arrays or tensors."""
+    found = meaning(source, node)
+    if isinstance(found, ast.List) and _computed(found) and source.values.are(node, TENSOR):
+        return True  # torch.tensor([a, b]) of tensors reads each of them
+    if source.values.kinds(node) & {ARRAY, ARRAYS, TENSOR}:
+        return False
+    if _makes_list(source, found):
+        return True
+    values = source.values.flow.reaching(node) if isinstance(node, ast.Name) else []
+    return any(isinstance(one.value, ast.List | ast.ListComp) for one in values)
+
+
+def _makes_list(source: Source, found: ast.expr) -> bool:
+    """Whether an expression is a list display, or a call that returns a list."""
+    match found:
+        case ast.ListComp() | ast.Attribute(attr="shape"):
+            return True
+        case ast.List(elts=elements):
+            return not elements or _computed(found)
+        case ast.Subscript(value=ast.Attribute(value=ast.Name(id="self"))):
+            return source.tree.function(found) in per_sample(source)
+        case ast.Call():
+            dotted = source.names.of(found.func)
+            listed = dotted in {"list", "sorted"} or method(found) in {"tolist", "split"}
+            return listed or _SEQUENCE.search(dotted or text(found.func)) is not None
+    return False
+
+
+def _computed(display: ast.List) -> bool:
+    """Whether a list is written out of more than constants."""
+    return any(
+        isinstance(part, ast.Name | ast.Attribute | ast.Call)
+        for element in display.elts
+        for part in ast.walk(element)
+    )
+
+
+def _is_array(source: Source, node: ast.expr) -> bool:
+    if source.values.are(node, ARRAY):
+        return True
+    return isinstance(node, ast.Subscript) and source.values.are(node.value, ARRAY)
