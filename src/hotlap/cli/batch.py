@@ -12,11 +12,14 @@ from hotlap.cli.common import (
     common,
     console,
     folder,
+    headed,
+    only_one,
     print_json,
     stdin_copy,
     time_span,
 )
 from hotlap.cli.isolated import isolated
+from hotlap.cli.reports import keep
 from hotlap.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -90,14 +93,17 @@ def batch(ctx: click.Context, /, most: int | None, argument: str, memory: int, h
     from hotlap.batch.limits import Limits
     from hotlap.report import batch_text
 
+    only_one(ctx)
     sized = _sized_command(command, seed, argument, patience, Limits.here(memory, headroom))
     kept = isolated(ctx, quiet=quiet or as_json)
     out = console(err=as_json)
     follow = batch_text.Follow(out, enabled=not (quiet or as_json))
     with follow.showing():
         found = Search(BatchSearchConfig(sized, most or 0, budget, steps), follow).run()
+    document = headed(found.to_json() | kept.document())
+    keep(document)
     if as_json:
-        print_json(found.to_json() | kept.document())
+        print_json(document)
     else:
         batch_text.show(out, found, brief=quiet)
     ctx.exit(INTERRUPTED if found.interrupted else 0)

@@ -1,5 +1,6 @@
 """What the verbs share: options, exit codes, the working folder, the console."""
 
+import fcntl
 import json
 import math
 import os
@@ -132,6 +133,28 @@ def folder() -> Path:
     except OSError as error:
         raise UsageError(f"cannot write to {FOLDER.resolve()}: {error.strerror}") from None
     return FOLDER.resolve()
+
+
+def only_one(ctx: click.Context) -> None:
+    """Let no second verb that writes the same files work in this directory; until the verb ends.
+
+    The lock is a POSIX record lock: no child inherits it, and it goes with this process.
+    """
+    file = (folder() / "lock").open("a+", encoding="utf-8")
+    try:
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.seek(0)
+        holder = file.read().strip() or "another hotlap"
+        file.close()
+        raise UsageError(
+            f"{holder} works in this directory already, and both would write the same files",
+            "wait for its end, or start from another directory",
+        ) from None
+    file.truncate(0)
+    file.write(f"hotlap {ctx.info_name} (process {os.getpid()})")
+    file.flush()
+    ctx.call_on_close(file.close)
 
 
 def stdin_copy(where: Path) -> Path | None:

@@ -12,10 +12,12 @@ from hotlap.cli.common import (
     common,
     console,
     folder,
+    headed,
     print_json,
     stdin_copy,
 )
 from hotlap.cli.isolated import isolated
+from hotlap.cli.reports import keep
 
 if TYPE_CHECKING:
     from hotlap.lr.range_run import Ask, RangeTestRun
@@ -56,8 +58,10 @@ def lr(ctx: click.Context, /, start: float, end: float, steps: int, optimizer: i
         from hotlap.optim.curve import write_png
 
         write_png(found.sweep, png)
+    document = headed(lr_text.document(found) | kept.document())
+    keep(document)
     if as_json:
-        print_json(lr_text.document(found) | kept.document())
+        print_json(document)
     else:
         lr_text.show(console(), found, brief=quiet)
     if found.failure:

@@ -14,6 +14,7 @@ VERBS = {
     "tune": "Race every technique that applies; write down what to keep.",
     "run": "Run a command with the recipe applied.",
     "race": "Which of two commands steps faster.",
+    "compare": "Two profiles or other documents, figure by figure.",
     "bisect": "Which commit slowed a training step.",
     "patch": "The recipe written into the source, as a diff.",
     "lint": "The anti-patterns that can be seen without running.",

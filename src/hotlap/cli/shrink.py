@@ -13,7 +13,8 @@ from typing import Any
 
 import click
 
-from hotlap.cli.common import INTERRUPTED, NEGATIVE, console, folder, print_json
+from hotlap.cli.common import INTERRUPTED, NEGATIVE, console, folder, headed, print_json
+from hotlap.cli.reports import keep
 from hotlap.core.errors import HotlapError, TrialFailedError, UsageError
 
 COMMAND = (sys.executable, "-m", "hotlap.model.shrink")
@@ -95,8 +96,10 @@ def shrink(ctx: click.Context, /, as_json: bool, quiet: bool, max_drop: tuple[fl
             found.take(event)
             status.update(found.doing)
         found.interrupted = False
+    document = headed(found.document())
+    keep(document)
     if as_json:
-        print_json(found.document())
+        print_json(document)
     else:
         shrink_text.show(out, found, brief=quiet)
     if found.interrupted:

@@ -17,6 +17,7 @@ from hotlap.cli.common import (
     console,
     folder,
     headed,
+    only_one,
     print_json,
     stdin_copy,
     time_span,
@@ -134,6 +135,7 @@ def tune(ctx: click.Context, /, as_json: bool, quiet: bool, verbose: bool, recip
             "techniques that change the training are raced to a target",
             "hotlap tune --allow training --until 'val_acc>=0.97' CMD...",
         )
+    only_one(ctx)
     config = _config(command, options)
     if training:
         ctx.exit(_to_target(ctx, config, recipe))

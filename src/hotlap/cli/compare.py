@@ -1,0 +1,43 @@
+"""`hotlap compare`."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hotlap.cli.common import console, print_json
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.argument("first", type=click.Path(path_type=Path), metavar="A.json")
+@click.argument("second", type=click.Path(path_type=Path), metavar="B.json")
+def compare(as_json: bool, first: Path, second: Path) -> None:
+    """Show what differs between two documents of the same verb, such as two profiles.
+
+    Documents are what `--json` prints, and what `.hotlap/reports` keeps. They were measured at
+    different times: only `hotlap race` shows which of two programs is faster.
+    """
+    from hotlap.report import compare_text
+
+    found = compare_text.compare(_read(first), _read(second))
+    if as_json:
+        print_json(found.document() | {"files": [str(first), str(second)]})
+    else:
+        compare_text.show(console(), found)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    from hotlap.core.errors import UsageError
+
+    try:
+        document = json.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from None
+    except ValueError as error:
+        raise UsageError(f"{path} is not JSON: {error}") from None
+    if not isinstance(document, dict) or "verb" not in document:
+        hint = "give what a verb of hotlap prints with --json"
+        raise UsageError(f"{path} is no document of hotlap", hint)
+    return document

@@ -1,0 +1,73 @@
+"""Two documents side by side; one tune at a time in a directory."""
+
+import fcntl
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from hotlap.cli.main import hotlap
+from hotlap.core.errors import UsageError
+
+
+def profile(step: float, **more: Any) -> dict[str, Any]:
+    return {"verb": "profile", "hotlap": "1", "command": "python t.py", "step": step,
+            "phases": [{"name": "data", "mean": step / 2}], "samples_per_second": 64 / step,
+            "peak_memory": 2**30, "memory_by_owner": {"parameters": 2**20},
+            "machine": {"fingerprint": "a"}, **more}  # fmt: skip
+
+
+def files(folder: Path, *documents: Any) -> list[str]:
+    found = []
+    for index, document in enumerate(documents):
+        path = folder / f"{index}.json"
+        path.write_text(json.dumps(document))
+        found.append(str(path))
+    return found
+
+
+def test_profiles_are_compared_figure_by_figure(tmp_path: Path) -> None:
+    names = files(tmp_path, profile(0.2), profile(0.1, machine={"fingerprint": "b"}))
+    shown = CliRunner().invoke(hotlap, ["compare", *names])
+    assert shown.exit_code == 0
+    line = next(line for line in shown.output.splitlines() if line.startswith("step"))
+    assert line.split() == ["step", "200.0", "ms", "100.0", "ms", "2.00x"]
+    assert "different machines" in shown.output
+    found = json.loads(CliRunner().invoke(hotlap, ["compare", "--json", *names]).output)
+    assert {row["name"]: row["ratio"] for row in found["rows"]}["data loading"] == 2.0
+
+
+@pytest.mark.parametrize(
+    ("documents", "message"),
+    [
+        ((profile(1), {"verb": "tune"}), "a document of profile and one of tune"),
+        (({"verb": "lint"}, {"verb": "lint"}), "no figure in common"),
+        (([1], profile(1)), "is no document of hotlap"),
+    ],
+)
+def test_what_cannot_be_compared(tmp_path: Path, documents: Any, message: str) -> None:
+    result = CliRunner().invoke(hotlap, ["compare", *files(tmp_path, *documents)])
+    assert isinstance(result.exception, UsageError)
+    assert message in str(result.exception)
+
+
+def test_a_second_tune_in_a_directory_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".hotlap").mkdir()
+    (tmp_path / "t.py").write_text("")
+    with (tmp_path / ".hotlap" / "lock").open("w") as file:
+        file.write("hotlap tune (process 7)")
+        file.flush()
+        fcntl.lockf(file, fcntl.LOCK_EX)
+        done = subprocess.run(
+            [sys.executable, "-m", "hotlap", "tune", "t.py"],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+    assert done.returncode == 2
+    assert "hotlap tune (process 7) works in this directory already" in done.stderr
