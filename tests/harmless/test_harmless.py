@@ -80,14 +80,13 @@ def shared_memory() -> set[str]:
     return {path.name for path in Path("/dev/shm").iterdir()}
 
 
-@pytest.mark.slow  # a whole tune: minutes on a busy machine
 def test_a_tune_leaves_the_tree_as_it_was(project: Path) -> None:
     before, memory = tree_hash(project, OURS), shared_memory()
-    done = tune(project, "whole", "--budget", "60s", "--only", "fused_optimizer")
-    output, _ = done.communicate(timeout=200)
+    done = tune(project, "whole", "--budget", "20s", "--only", "fused_optimizer")
+    output, _ = done.communicate(timeout=60)
     assert done.returncode == 0, output
     assert changed(before, tree_hash(project, OURS)) == ()
-    assert gone_within("whole", 1)
+    assert gone_within("whole", 5), [process.cmdline() for process in alive("whole")]
     assert not shared_memory() - memory
     assert not list((project / ".hotlap" / "scratch").iterdir())
 

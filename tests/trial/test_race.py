@@ -2,6 +2,7 @@
 
 import contextlib
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +15,8 @@ from hotlap.trial.launch import Setting
 from hotlap.trial.race import race
 from hotlap.trial.side import Side
 from hotlap.trial.stats import Verdict
-from hotlap.trial.stopping import StoppingRules
+from hotlap.trial.stopping import StoppingRules, StopReason
+from hotlap.trial.trial import TimeOverError
 
 MLP = Path(__file__).parent.parent / "scripts" / "mlp.py"
 
@@ -126,3 +128,57 @@ def test_nothing_is_left_of_a_closed_side(tmp_path: Path) -> None:
         a.close()
         assert not any(lives(process) for process in processes)
         assert not (tmp_path / "scratch").exists() or not list((tmp_path / "scratch").iterdir())
+
+
+INFERENCE = """
+import torch
+model = torch.nn.Linear(64, 10).eval()
+with torch.no_grad():
+    for _ in range(60):
+        model(torch.randn(8, 64))
+"""
+
+
+def test_a_program_that_ends_at_once_is_too_short_to_time(tmp_path: Path) -> None:
+    failure = pytest.raises(TrialFailedError, match=r"ends after 60 steps of .* too short to time")
+    with sides(tmp_path, ["-c", INFERENCE]) as (a,):
+        with failure:
+            a.ready()
+        assert a.launches <= 4
+    failure = pytest.raises(TrialFailedError, match="ends after 3 steps")
+    with sides(tmp_path, [MLP, "--steps", "3"]) as (a,), failure:
+        a.ready()
+
+
+def test_blocks_fit_into_a_short_program(tmp_path: Path) -> None:
+    words = [MLP, "--steps", "60", "--sleep", "0.01"]
+    with sides(tmp_path, words, words) as (a, b):
+        found = race(a, b, StoppingRules(seconds=1, max_pairs=2))
+        assert a.ends_after == 60
+        assert found.estimate.pairs == 2
+        assert a.launches + b.launches <= 8, "no block is tried that does not fit"
+
+
+def test_a_deadline_ends_a_wait_inside_a_block(tmp_path: Path) -> None:
+    with sides(tmp_path, [MLP], [MLP, "--sleep", "0.05"]) as (a, b):
+        found = race(a, b, StoppingRules(seconds=1, max_pairs=1))
+        a.deadline = b.deadline = time.monotonic() + 1.0
+        with pytest.raises(TimeOverError):
+            b.block(10**6)
+        assert time.monotonic() < b.deadline + 5.0
+        assert b.trial is None
+        with pytest.raises(TimeOverError):
+            race(a, b, StoppingRules(seconds=1))
+    assert found.estimate.pairs == 1
+
+
+def test_pairs_before_the_deadline_count(tmp_path: Path) -> None:
+    with sides(tmp_path, [MLP, "--sleep", "0.01"], [MLP]) as (a, b):
+        race(a, b, StoppingRules(seconds=1, max_pairs=1))
+
+        def first_pair(_: object) -> None:
+            a.deadline = b.deadline = time.monotonic()
+
+        found = race(a, b, StoppingRules(seconds=60), first_pair)
+        assert found.stopped is StopReason.TIME
+        assert found.estimate.pairs == 1

@@ -33,9 +33,9 @@ OPEN = replace(
 
 def fate(race: RaceResult, parity: Parity = PARITY, name: str = "tf32", **more: Any) -> Outcome:
     held: dict[str, list[str]] = {name: []} if more.pop("held", True) else {}
-    trial: Any = SimpleNamespace(held=held, inert={name: "no matmul"})
+    side: Any = SimpleNamespace(held=held, inert={name: "no matmul"})
     row = Outcome(name, Status.INCONCLUSIVE, race=race, parity=parity, **more)
-    return judged(row, SimpleNamespace(trial=trial))  # type: ignore[arg-type]
+    return judged(row, side)  # type: ignore[arg-type]
 
 
 def test_a_gain_with_parity_is_kept() -> None:
@@ -156,7 +156,8 @@ def test_the_load_of_other_programs_leaves_out_our_own(monkeypatch: pytest.Monke
 
 
 class FakeSide:
-    def __init__(self, setting: Setting, *_: Any, passive_wait: bool = False) -> None:
+    def __init__(self, setting: Setting, *_: Any, passive_wait: bool, deadline: float) -> None:
+        self.deadline = deadline
         self.setting, self.passive_wait = setting, passive_wait
         self.log: list[str] = []
 

@@ -1,7 +1,8 @@
 """The search with made-up processes and a clock: what is raced when, and what is kept."""
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,9 +17,10 @@ from hotlap.trial.launch import Setting
 from hotlap.trial.race import RaceResult
 from hotlap.trial.side import Pace
 from hotlap.trial.stats import Estimate, Verdict
+from hotlap.trial.trial import TimeOverError
 from hotlap.tune import races, search, state, time_plan
 from hotlap.tune.candidates import Wanted
-from hotlap.tune.result import OUT_OF_TIME, Status, TuneResult
+from hotlap.tune.result import OUT_OF_TIME, Outcome, Status, TuneResult
 from hotlap.tune.state import TuneConfig
 
 START_UP, BLOCK = 4.0, 1.0
@@ -39,6 +41,7 @@ class World:
     losses: dict[str, list[float]] = field(default_factory=dict)
     raced: list[dict[str, Any]] = field(default_factory=list)
     launched: int = 0
+    start_up: float = START_UP
     peak: int = 1000
     at_race: Callable[[int], None] = lambda _: None
 
@@ -62,11 +65,15 @@ class FakeSide:
     peak: int = 0
     data: DataUse = field(default_factory=DataUse)
     outputs: tuple[object, ...] = ()
+    deadline: float = math.inf
 
     @property
     def trial(self) -> Any:
-        held = dict.fromkeys(self.setting.techniques)
-        return SimpleNamespace(held=held, inert={}) if self.live else None
+        return SimpleNamespace() if self.live else None
+
+    @property
+    def held(self) -> dict[str, Any]:
+        return dict.fromkeys(self.setting.techniques)
 
     @property
     def losses(self) -> list[float]:
@@ -90,7 +97,11 @@ class FakeSide:
 
     def ready(self) -> Pace:
         self.start()
-        WORLD.now = WORLD.now if self.live else max(WORLD.now, self.begun + START_UP)
+        WORLD.now = WORLD.now if self.live else max(WORLD.now, self.begun + WORLD.start_up)
+        if WORLD.now > self.deadline:
+            WORLD.now = self.deadline
+            self.close()
+            raise TimeOverError("the time was over")
         for name, error in WORLD.fails.items():
             if name in self.setting.techniques:
                 raise error
@@ -105,16 +116,19 @@ class FakeSide:
 
 
 def fake_race(a: FakeSide, b: FakeSide, rules: Any, on_pair: Any) -> RaceResult:
-    WORLD.at_race(len(WORLD.raced))
-    WORLD.raced.append({
+    race = {
         "on": sorted(b.setting.techniques), "against": sorted(a.setting.techniques),
         "rules": rules, "live": (a.live, b.live),
-    })  # fmt: skip
+    }  # fmt: skip
     a.ready()
     b.ready()
+    WORLD.at_race(len(WORLD.raced))
+    WORLD.raced.append(race)
+    before = WORLD.now
     seconds = max(6, rules.fewest_pairs) * (a.block + b.block)
     same = a.setting.techniques == b.setting.techniques
     WORLD.now += seconds * (WORLD.slow if same else 1.0)
+    WORLD.now = min(WORLD.now, max(before, b.deadline))
     ratio = a.block / b.block
     unclear = WORLD.open & (set(b.setting.techniques) - set(a.setting.techniques))
     if unclear:
@@ -333,6 +347,17 @@ def test_a_final_race_that_fails_leaves_the_recipe_unconfirmed(world: World) -> 
     assert not result.confirmed
 
 
+def test_a_plain_script_that_cannot_be_raced_leaves_the_profile(world: World) -> None:
+    def fail(*_: Any) -> None:
+        raise TrialFailedError("too short to time", "let it run longer")
+
+    world.at_race = fail
+    result = tuned(100.0)
+    assert not result.timed
+    assert result.profile
+    assert result.failed == "too short to time: let it run longer"
+
+
 def test_a_plain_script_that_fails_is_no_result(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -342,6 +367,33 @@ def test_a_plain_script_that_fails_is_no_result(
     monkeypatch.setattr(search, "look", fail)
     with pytest.raises(TrialFailedError, match="no such file"):
         tuned(300.0)
+
+
+@pytest.mark.parametrize("budget", [25.0, 45.0, 60.0, 100.0])
+@pytest.mark.parametrize("start_up", [1.0, 8.0, 15.0, 30.0])
+def test_no_process_is_waited_for_when_the_budget_is_over(
+    world: World, start_up: float, budget: float
+) -> None:
+    world.start_up, world.open = start_up, {"cached_dataset", "no_grad_eval"}
+    begin = world.now
+    result = tuned(budget)
+    assert world.now - begin <= 1.1 * budget
+    assert result.profile
+    assert result.timed or {r.status for r in result.open} == {Status.NOT_RACED}
+
+
+def test_of_two_races_of_an_open_row_the_one_that_knows_more_is_reported() -> None:
+    known, vague = (
+        Outcome("amp", Status.INCONCLUSIVE, race=RaceResult(
+            Estimate(1.0, low, 1 / low, 9, 0.95), Verdict.INCONCLUSIVE, "step", True, 1, 1, 1, 1, 0,
+            0, 9))
+        for low in (0.8, 0.1)
+    )  # fmt: skip
+    other = Outcome("tf32", Status.INCONCLUSIVE)
+    assert search.more_exact(vague, [other, known]) is known
+    assert search.more_exact(known, [vague]) is known
+    faster = replace(vague, status=Status.KEPT)
+    assert search.more_exact(faster, [known]) is faster
 
 
 def test_where_no_time_is_left_the_race_of_the_only_winner_stands_for_the_final_one(

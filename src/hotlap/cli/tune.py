@@ -9,6 +9,7 @@ import click
 
 from hotlap.cli.common import (
     COMMAND,
+    FAILED,
     INTERRUPTED,
     NEGATIVE,
     OK,
@@ -201,6 +202,8 @@ def _to_target(ctx: click.Context, config: "TuneConfig", recipe: Path) -> int:
 def _exit_code(result: "TuneResult") -> int:
     if result.interrupted:
         return INTERRUPTED
+    if result.failed and not result.timed:
+        return FAILED
     return NEGATIVE if result.kept and not result.confirmed else OK
 
 

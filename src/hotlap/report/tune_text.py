@@ -56,7 +56,8 @@ def headline(result: TuneResult) -> str:
     if result.interrupted:
         return "interrupted: nothing was kept by then"
     if result.failed:
-        return f"stopped early, so that no recipe was verified: {result.failed}"
+        outcome = "stopped early, so that no recipe was verified" if result.timed else "not raced"
+        return f"{outcome}: {result.failed}"
     if not result.timed:
         return "nothing was raced"
     return "nothing that was raced was shown to make this script faster on this machine"

@@ -30,6 +30,7 @@ class Gate:
         self._left = first
         self._steps = first
         self._count = 0
+        self._pid = 0  # of the process that steps
         self._batches = 0
         self._marks: set[str] = set()
         self._special: list[tuple[int, str, float]] = []
@@ -62,6 +63,11 @@ class Gate:
         if not self._left:
             self._report(self._last - self._begin)
 
+    def ends(self) -> None:
+        """The process ends: say after how many steps, if it made any."""
+        if self._pid == os.getpid():
+            self._wire.send("ended", at=self._count)
+
     def _note(self) -> None:
         _synchronise()
         kinds = "+".join(sorted(self._marks))
@@ -71,6 +77,7 @@ class Gate:
     def _report(self, wall: float) -> None:
         ran, waited = (max(0.0, n - t) for n, t in zip(thread_times(), self._threads, strict=True))
         rank, world = rank_and_world()
+        self._pid = os.getpid()
         self._wire.send(
             "block",
             pid=os.getpid(),

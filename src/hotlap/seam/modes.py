@@ -105,7 +105,7 @@ def _race(session: Participant) -> Iterator[None]:
 
     root_call = _root_calls(inference, answered, lambda: gate.mark("eval"))
     session.roots.add(OUTERMOST, root_call)
-    session.at_exit.append(inference.ends)
+    session.at_exit += [inference.ends, gate.ends]
     with (
         hotlap.listening(partial(_send_metric, session.wire, gate)),
         losses.recording(lambda: session.wire.send("backward")),

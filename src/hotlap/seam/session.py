@@ -16,7 +16,7 @@ from hotlap.core.spec import REACHED, Mode, Spec, Tier
 from hotlap.seam.hook import when_imported
 from hotlap.seam.reseed import reseeding
 from hotlap.seam.tracebacks import hide_our_frames
-from hotlap.seam.wire import Wire
+from hotlap.seam.wire import LONGEST_ADDRESS_BYTES, Wire
 
 NO_PROCESS = -1
 
@@ -33,10 +33,11 @@ def boot(path: str) -> None:
         switch_off(spec.scratch)
         # Sockets of a process that is killed lie in the trial's folder, which is removed.
         sockets = f"{os.path.dirname(path)}/{REACHED}"
-        when_imported(
-            "multiprocessing.process",
-            lambda module: module.current_process()._config.setdefault("tempdir", sockets),
-        )
+        if len(os.fsencode(sockets)) + len("/listener-12345678") <= LONGEST_ADDRESS_BYTES:
+            when_imported(
+                "multiprocessing.process",
+                lambda module: module.current_process()._config.setdefault("tempdir", sockets),
+            )
     if spec.tier is Tier.OVERLAY:
         from hotlap.seam.guard.crossing import install as let_renames_cross
 

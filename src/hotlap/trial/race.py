@@ -17,7 +17,7 @@ from hotlap.trial.load import LoadMeter, LoadSummary, busy_now
 from hotlap.trial.side import BLOCK, Side
 from hotlap.trial.stats import Estimate, PairedTest, Verdict
 from hotlap.trial.stopping import PAIRS_OF_LAUNCH, StoppingRules, StopReason
-from hotlap.trial.trial import Block
+from hotlap.trial.trial import Block, TimeOverError
 
 CATCH_UP_SECONDS = 3.0  # what it may take the side behind to get to the step of the other
 
@@ -77,6 +77,7 @@ def race(a: Side, b: Side, rules: StoppingRules, on_pair: OnPair = lambda _: Non
 
     Raises:
         TrialFailedError: one of the two failed; its last words are the message.
+        TimeOverError: the deadline of a side came before the first pair.
     """
     begin = time.monotonic()
     meter = LoadMeter()
@@ -155,14 +156,19 @@ class _Race:
     def run(self, on_pair: OnPair, begin: float) -> RaceResult:
         """Run pairs, and launch both again, until the rules say stop."""
         stopped = None
-        while stopped is None:
-            if self._launch_pays():
-                self._relaunch()
-            self._pair(self.test)
-            on_pair(self.test.estimate())
-            stopped = self._stop()
-            if stopped is StopReason.DECIDED:
-                stopped = self._confirm(on_pair)
+        try:
+            while stopped is None:
+                if self._launch_pays():
+                    self._relaunch()
+                self._pair(self.test)
+                on_pair(self.test.estimate())
+                stopped = self._stop()
+                if stopped is StopReason.DECIDED:
+                    stopped = self._confirm(on_pair)
+        except TimeOverError:
+            if not self.pairs:
+                raise
+            stopped = StopReason.TIME
         return self._result(stopped, time.monotonic() - begin)
 
     def _stop(self) -> StopReason | None:

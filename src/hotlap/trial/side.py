@@ -20,6 +20,8 @@ LOOK = 5.0  # seconds from the first step on, to see an epoch that may be that s
 ACCUMULATED = 4  # batches that may make one step: an epoch has fewer steps than its loader batches
 STEADY = 0.25
 SETTLE_BLOCKS = 40
+SHORTEST_TRAINING = 0.05
+"""Seconds of training that must be left behind the warm-up for a program to be timed."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,9 @@ class Side:
     A command that fails is over: the failure is raised, and the next use launches it afresh.
     `start_up` is the seconds that launching and settling took the last time, `threads` what torch
     computes with, `passive_wait` whether they sleep while they wait for one another, `ends_after`
-    the steps that the program was seen to run before it ended (0: it was not).
+    the steps that the program was seen to run before it ended (0: it was not). `held` and `inert`
+    say of each technique where it took hold, or why not. A wait that lasts until `deadline` (a
+    moment of `time.monotonic`) is given up.
     """
 
     setting: Setting
@@ -72,6 +76,9 @@ class Side:
     data: DataUse = field(default_factory=DataUse)
     outputs: list[dict[str, Any]] = field(default_factory=list)
     peak: int = 0
+    held: dict[str, list[str]] = field(default_factory=dict)
+    inert: dict[str, str] = field(default_factory=dict)
+    deadline: float = math.inf
     _settled: bool = False
     _began: float = 0.0
 
@@ -118,9 +125,8 @@ class Side:
                 self._counting(other)
                 continue
             except Ended:
-                half = self.at // 2
-                self.close()
-                self._settle_short(half)
+                self._ended()
+                self._settle_short()
             self.start_up = time.monotonic() - self._began
         assert self.pace is not None
         return self.pace
@@ -135,16 +141,24 @@ class Side:
         self._note()
         self.trial.pause()
 
-    def _settle_short(self, steps: int) -> None:
+    def _settle_short(self) -> None:
         """Launch a program that is over before it could be settled: half of it is warm-up."""
         try:
-            self._settle(Patience(most_steps=max(1, steps)))
+            self._settle(Patience(most_steps=max(1, self.ends_after // 2)))
         except Ended:
+            self._ended()
+            raise self._too_short() from None
+        assert self.pace is not None
+        if (self.ends_after - self.at) * self.pace.step < SHORTEST_TRAINING:
             self.close()
-            raise TrialFailedError(
-                f"the program ends after about {2 * steps} steps, too few to time; "
-                "let it train longer"
-            ) from None
+            raise self._too_short()
+
+    def _too_short(self) -> TrialFailedError:
+        steps = f"{self.ends_after} step{'s' if self.ends_after != 1 else ''}"
+        seconds = f" of {1000 * self.pace.step:.2g} ms" if self.pace else ""
+        return TrialFailedError(
+            f"the program ends after {steps}{seconds}, too short to time", "let it run longer"
+        )
 
     def ready_pace(self) -> Pace:
         """The pace of its last settling, live or not."""
@@ -156,12 +170,17 @@ class Side:
         Where even a fresh program ends before the block does, the block is made shorter.
 
         Raises:
+            TimeOverError: the deadline came first; the command is closed.
             TrialFailedError: the command failed, or is too short for any block.
         """
         while steps:
+            if self.ends_after and self.at + steps > self.ends_after:
+                self.close()
             fresh = self.trial is None
             self.ready()
             assert self.trial is not None
+            if fresh and self.ends_after > self.at:
+                steps = min(steps, self.ends_after - self.at)
             try:
                 with self._over_if_it_fails():
                     block = self.trial.run(steps)
@@ -175,7 +194,7 @@ class Side:
             self.trial.pause()
             self._note()
             return block
-        raise TrialFailedError("the program ends before a step has been timed; let it train longer")
+        raise self._too_short()
 
     def catch_up(self, steps: int) -> None:
         """Run so many steps untimed; a program that comes to its end on the way is over."""
@@ -190,7 +209,8 @@ class Side:
             self._note()
 
     def _ended(self) -> None:
-        self.ends_after = self.at
+        assert self.trial is not None
+        self.ends_after = max(self.at, self.trial.ended_at)
         self.close()
 
     def _note(self) -> None:
@@ -198,12 +218,15 @@ class Side:
         if len(self.trial.losses) > len(self.losses):
             self.losses = list(self.trial.losses)
             self.data = self.trial.data
+        self.held, self.inert = self.trial.held, self.trial.inert
         if len(self.trial.outputs) > len(self.outputs):
             self.outputs = list(self.trial.outputs)
         self.peak = max(self.peak, *(b.cuda or b.resident for b in self.trial.blocks[-3:]))
 
     @contextmanager
     def _over_if_it_fails(self) -> Iterator[None]:
+        assert self.trial is not None
+        self.trial.deadline = self.deadline
         try:
             yield
         except Ended:

@@ -7,10 +7,12 @@
 | with `until_gain`: the interval excludes a gain of `min_effect` | `DECIDED` |
 | with `until_gain`: the remaining time is unlikely (10 %) to show such a gain | `FUTILE` |
 | `seconds` are over, or `seconds_if_promising` for what looks like a gain | `TIME` |
+| the deadline of a side comes, also within a block, which then does not count | `TIME` |
 | `max_pairs` have been run | `PAIRS` |
 
-No rule applies before `fewest_pairs`, nor before the last launch has had `PAIRS_OF_LAUNCH`. After a
-verdict of faster or slower `confirm_pairs` more are run: see `RaceResult.fresh`.
+But for the deadline, no rule applies before `fewest_pairs`, nor before the last launch has had
+`PAIRS_OF_LAUNCH`. After a verdict of faster or slower `confirm_pairs` more are run: see
+`RaceResult.fresh`.
 """
 
 from dataclasses import dataclass

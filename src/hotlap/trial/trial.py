@@ -1,9 +1,11 @@
 """A trial in race mode: the user's command, run block by block."""
 
 import contextlib
+import math
 import queue
 import shutil
 import signal
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,8 +73,16 @@ class Ended(HotlapError):  # noqa: N818
     """The user's program came to its end by itself."""
 
 
+class TimeOverError(HotlapError):
+    """The time given to a trial was over while it ran; it stands somewhere inside a block."""
+
+
 class Trial:
-    """One run of the command, from its start to its end."""
+    """One run of the command, from its start to its end.
+
+    `deadline` is the moment (of `time.monotonic`) at which a wait for it is given up. `ended_at` is
+    the number of steps after which the program has ended (0: not known).
+    """
 
     def __init__(self, setting: Setting, patience: float = PATIENCE) -> None:
         self.setting = setting
@@ -81,6 +91,8 @@ class Trial:
         self.held: dict[str, list[str]] = {}
         self.inert: dict[str, str] = {}
         self.blocks: list[Block] = []
+        self.deadline = math.inf
+        self.ended_at = 0
         self.data = DataUse()
         self._metrics: list[tuple[str, float, float]] = []
         self.outputs: list[dict[str, Any]] = []
@@ -115,6 +127,7 @@ class Trial:
         Raises:
             Ended: the program ended before the block did, with exit code 0.
             TrialFailedError: it failed.
+            TimeOverError: the deadline came first.
         """
         self.resume()
         self._cpu = self._tree_cpu()
@@ -149,6 +162,8 @@ class Trial:
     def _reports(self, *, first: bool) -> list[Message]:
         self._ranks.begin()
         while not self._ranks.complete():
+            if time.monotonic() > self.deadline:
+                raise TimeOverError("the time was over")
             try:
                 message = self.channel.messages.get(timeout=0.05)
             except queue.Empty:
@@ -158,6 +173,8 @@ class Trial:
                 self._ranks.see(message)
                 if message.type == "data":
                     self.data.add(message.fields)
+                if message.type == "ended":
+                    self.ended_at = max(self.ended_at, message.fields["at"])
                 if message.type == "metric":
                     reported = message.fields
                     self._metrics.append((reported["name"], reported["value"], reported["seconds"]))

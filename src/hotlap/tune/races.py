@@ -1,5 +1,6 @@
 """The processes that are live during a tune, the races between them, and what a race decides."""
 
+import math
 import os
 import time
 from collections.abc import Iterable, Sequence
@@ -65,6 +66,7 @@ class Races:
         self._patience = patience
         self._min_effect = min_effect
         self._watcher = watcher
+        self._deadline = math.inf
         self._live: list[Side] = []
         self._ahead: list[Side] = []
         self._begin = load_marks()
@@ -73,6 +75,12 @@ class Races:
     def count_calls(self) -> None:
         """The program does not train: from its first root call on, each is a step."""
         self._setting = self._setting.counting(inference=True)
+
+    def give_until(self, deadline: float) -> None:
+        """From now on no process is waited for beyond that moment (of `time.monotonic`)."""
+        self._deadline = deadline
+        for side in self._live:
+            side.deadline = deadline
 
     def side(self, chosen: Chosen, patience: float = 0.0, *, perturbed: bool = False) -> Side:
         """The command with these techniques on; it is launched when it is first needed.
@@ -88,7 +96,10 @@ class Races:
                 return side
         whole = any(technique(name).whole_epochs for name in chosen)
         self.busy = self.busy or busy_now()
-        side = Side(setting, patience or self._patience, whole, passive_wait=self.busy)
+        side = Side(
+            setting, patience or self._patience, whole, passive_wait=self.busy,
+            deadline=self._deadline,
+        )  # fmt: skip
         self._live.append(side)
         return side
 
@@ -127,6 +138,7 @@ class Races:
 
         Raises:
             TrialFailedError: B failed, or A a second time.
+            TimeOverError: the deadline came before the first pair.
             NotReachedError: no step of B was seen in time, or of A a second time.
         """
         self.await_ahead()
@@ -171,9 +183,8 @@ def judged(row: Outcome, side: Side) -> Outcome:
     """A raced row with its status: it must have been applied, have kept parity, and be faster."""
     assert row.race is not None
     assert row.parity is not None
-    trial = side.trial
-    if trial is not None and row.technique not in trial.held:
-        reason = trial.inert.get(row.technique, "it found nothing to change in this script")
+    if row.technique not in side.held:
+        reason = side.inert.get(row.technique, "it found nothing to change in this script")
         return replace(row, status=Status.NOT_APPLICABLE, reason=reason)
     if not row.parity.kept:
         few = row.parity.steps < FEWEST_STEPS

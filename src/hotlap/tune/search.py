@@ -10,6 +10,7 @@ kept (alpha spending; Foster and Stine 2008). What won is reported by fresh pair
 recipe has a race of its own.
 """
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,6 +23,7 @@ from hotlap.trial.parity import noise
 from hotlap.trial.race import RaceResult, out_of_memory
 from hotlap.trial.side import Side
 from hotlap.trial.stats import Estimate, Verdict
+from hotlap.trial.trial import TimeOverError
 from hotlap.tune.candidates import (
     Candidate,
     ScriptProfile,
@@ -66,8 +68,7 @@ def tune(config: TuneConfig, machine: Machine, watcher: Watcher) -> TuneResult:
     try:
         profile_baseline(state)
         waiting = list_candidates(state)
-        start_plain(state, waiting)
-        if time_for_a_race(state, waiting):
+        if start_plain(state, waiting) and time_for_a_race(state, waiting):
             measure_noise_floor(state)
             race_upper_bounds(state, waiting)
             greedy_search(state, waiting)
@@ -76,9 +77,9 @@ def tune(config: TuneConfig, machine: Machine, watcher: Watcher) -> TuneResult:
     except KeyboardInterrupt:
         result.interrupted = True
     except HotlapError as error:
-        if not result.timed:
+        if not result.profile:
             raise
-        result.failed = str(error)
+        result.failed = f"{error}: {error.hint}" if error.hint else str(error)
     finally:
         if result.final is not None:
             result.losses = {"plain": state.plain.losses, "tuned": state.best.losses}
@@ -109,13 +110,14 @@ def profile_baseline(state: TuneState) -> None:
         state.races.count_calls()
 
 
-def start_plain(state: TuneState, waiting: Sequence[Candidate]) -> None:
-    """Start the plain script, and with it what is raced first.
+def start_plain(state: TuneState, waiting: Sequence[Candidate]) -> bool:
+    """Start the plain script, and with it what is raced first; False if the time is over before.
 
     Where it runs out of memory, it is started with what makes it fit.
     """
     state.watcher.stage("starting the plain script")
     begin = time.monotonic()
+    state.races.give_until(state.plan.end)
     state.plain = state.best = plain = state.races.side({})
     plain.start()
     if state.room_for_one_more():
@@ -124,6 +126,9 @@ def start_plain(state: TuneState, waiting: Sequence[Candidate]) -> None:
         launch_next(state, waiting)
     try:
         pace = plain.ready()
+    except TimeOverError:
+        leave_out(state, waiting)
+        return False
     except TrialFailedError as error:
         if not out_of_memory(str(error)):
             raise
@@ -138,6 +143,7 @@ def start_plain(state: TuneState, waiting: Sequence[Candidate]) -> None:
             f"{' and '.join(known)} on"
         )
     state.plan.measured(time.monotonic() - begin, pace.block_seconds)
+    return True
 
 
 def launch_next(state: TuneState, waiting: Sequence[Candidate]) -> None:
@@ -162,11 +168,16 @@ def time_for_a_race(state: TuneState, waiting: Sequence[Candidate]) -> bool:
     worth = [c for c in waiting if not state.why_pointless(c)]
     if not worth or any(state.plan.allows_race(compiles=c.compiles) for c in worth):
         return True
-    state.watcher.stage(f"{state.plan.left:.0f} s are left, too few for a race")
+    leave_out(state, waiting)
+    return False
+
+
+def leave_out(state: TuneState, waiting: Sequence[Candidate]) -> None:
+    """No time is left for any candidate."""
+    state.watcher.stage(f"{max(0.0, state.plan.left):.0f} s are left, too few for a race")
     for candidate in waiting:
         reason = state.why_pointless(candidate) or OUT_OF_TIME
         state.record(Outcome(candidate.name, Status.NOT_RACED, reason, candidate.values))
-    return False
 
 
 def measure_noise_floor(state: TuneState) -> None:
@@ -176,13 +187,18 @@ def measure_noise_floor(state: TuneState) -> None:
     state.watcher.stage("A/A test: the plain script against itself")
     seconds, pairs = state.plan.noise_floor
     again = state.races.side(state.chosen, perturbed=True)
-    state.timed_start(again)
-    found = state.races.race(state.plain, again, seconds, fewest_pairs=pairs)
+    state.races.give_until(state.plan.end - state.plan.race_cost())
+    try:
+        state.timed_start(again)
+        found = state.races.race(state.plain, again, seconds, fewest_pairs=pairs)
+    except TimeOverError:
+        return
+    finally:
+        state.races.drop(again)
     state.note_pairs(state.plain, again)
     state.noise = noise(state.plain.losses, again.losses, perturbed=again.data.perturbed)
     state.result.noise_floor = found
     state.result.deterministic = state.noise.deterministic
-    state.races.drop(again)
 
 
 def race_upper_bounds(state: TuneState, waiting: Sequence[Candidate]) -> None:
@@ -197,8 +213,11 @@ def race_upper_bounds(state: TuneState, waiting: Sequence[Candidate]) -> None:
             return
         state.watcher.stage(record.title)
         side = state.races.side({name: {}})
+        state.races.give_until(state.plan.end - state.plan.race_cost() - state.plan.reserve)
         try:
             found = state.races.race(state.best, side, UPPER_BOUND_SECONDS, precision=0.1)
+        except TimeOverError:
+            return
         except TrialFailedError as error:
             state.result.upper_bounds.append(UpperBound(name, record.title, None, str(error)))
             continue
@@ -230,6 +249,7 @@ def race_candidate(state: TuneState, candidate: Candidate, waiting: Sequence[Can
     chosen = state.with_candidate(candidate)
     more = joined(candidate.record, state.chosen, state.script, state.machine)
     side = state.races.side(chosen, state.patience_for(candidate))
+    state.races.give_until(state.plan.end - (state.plan.reserve if state.result.kept else 0.0))
     side.start()
     launch_next(state, waiting)
     row = Outcome(candidate.name, Status.INCONCLUSIVE, "", candidate.values, joined=tuple(more))
@@ -239,6 +259,9 @@ def race_candidate(state: TuneState, candidate: Candidate, waiting: Sequence[Can
         row = judged(replace(row, load=other_load(marks)), side)
         if row.status is Status.BROKE_PARITY and state.noise is None:
             row = replace(row, status=Status.INCONCLUSIVE, reason=UNKNOWN_NOISE)
+    except TimeOverError:
+        needed = 2 * state.plan.race_cost(compiles=candidate.compiles)
+        row = replace(row, reason="the time was over before it ran", seconds_needed=needed)
     except NotReachedError as error:
         state.best.ready()
         needed = state.plan.start_allowance
@@ -258,7 +281,22 @@ def settle_row(state: TuneState, row: Outcome, side: Side) -> None:
         adopt(state, row, side)
     else:
         state.races.drop(side)
-    state.record(row)
+    state.record(more_exact(row, state.result.open))
+
+
+def more_exact(row: Outcome, open_rows: Sequence[Outcome]) -> Outcome:
+    """The row, or an earlier one of the same candidate where both are open and it knows more."""
+    for old in open_rows:
+        same = (old.technique, old.values) == (row.technique, row.values)
+        if same and row.status is Status.INCONCLUSIVE and spread(old) < spread(row):
+            return old
+    return row
+
+
+def spread(row: Outcome) -> float:
+    """The width of a row's interval: the log of its upper limit over the lower."""
+    found = row.race.estimate if row.race else None
+    return math.log(found.high / found.low) if found and found.low > 0 else math.inf
 
 
 def raced(state: TuneState, row: Outcome, side: Side, remaining: int) -> Outcome:
@@ -327,24 +365,14 @@ def final_race(state: TuneState) -> None:
         race_stands_for_final(result)
         return
     state.watcher.stage("final race: the whole recipe against the plain script")
-    if plan.final_fits_fresh:
-        for side in (state.plain, state.best):
-            side.close()
-            side.start()
-    else:
-        result.notes.append("no time for fresh processes: the final race went on in live ones")
     try:
-        state.plain.ready()
-        state.best.ready()
-        seconds = max(min(plan.shortest_final, plan.latest), plan.left)
-        found = state.races.race(
-            state.plain, state.best, seconds, until_gain=True, seconds_if_promising=seconds,
-            precision=REPORTED_PRECISION,
-        )  # fmt: skip
+        found = race_recipe(state)
     except HotlapError as error:
-        result.failed = str(error)
-        return
-    if alone and found.verdict is Verdict.INCONCLUSIVE and found.estimate.pairs < FEWEST_PAIRS:
+        if not alone or not isinstance(error, TimeOverError):
+            result.failed = str(error)
+            return
+        found = None
+    if found is None or (alone and too_few_pairs(found)):
         race_stands_for_final(result)
         return
     if alone:
@@ -352,6 +380,31 @@ def final_race(state: TuneState) -> None:
         result.record(replace(row, race=with_fresh(row.race, found.estimate)))
     result.final = found
     result.final_parity = state.parity_with_plain(state.best)
+
+
+def race_recipe(state: TuneState) -> RaceResult:
+    """Race it, on fresh processes where the time suffices for launching them."""
+    plan = state.plan
+    state.races.give_until(plan.end)
+    if plan.final_fits_fresh:
+        for side in (state.plain, state.best):
+            side.close()
+            side.start()
+    else:
+        note = "no time for fresh processes: the final race went on in live ones"
+        state.result.notes.append(note)
+    state.plain.ready()
+    state.best.ready()
+    seconds = max(min(plan.shortest_final, plan.latest), plan.left)
+    return state.races.race(
+        state.plain, state.best, seconds, until_gain=True, seconds_if_promising=seconds,
+        precision=REPORTED_PRECISION,
+    )  # fmt: skip
+
+
+def too_few_pairs(found: RaceResult) -> bool:
+    """Whether a race had too few pairs for a verdict."""
+    return found.verdict is Verdict.INCONCLUSIVE and found.estimate.pairs < FEWEST_PAIRS
 
 
 def race_stands_for_final(result: TuneResult) -> None:

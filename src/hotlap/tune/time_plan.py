@@ -66,6 +66,11 @@ class TimePlan:
         return self.budget - self.spent
 
     @property
+    def end(self) -> float:
+        """The moment (of `time.monotonic`) at which nothing may run any more."""
+        return self._begin + (1 + OVERRUN_SHARE) * self.budget
+
+    @property
     def shortest_race(self) -> float:
         """Seconds of the shortest race of a candidate that can show anything."""
         return 2 * FEWEST_PAIRS * self.best_block * self.stretch

@@ -1,11 +1,19 @@
 """Temporary folders go with the process that made them, however it ends."""
 
 import os
+import shutil
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
+
+import pytest
+
+from hotlap.core.spec import REACHED
+from hotlap.trial.isolation.folders import temporary_folder
 
 MAKER = """
 import sys, time
@@ -16,6 +24,22 @@ folder = temporary_folder("hotlap-", Path(sys.argv[1]))
 print(folder, flush=True)
 time.sleep(100)
 """
+
+
+def test_sockets_in_a_folder_have_addresses_that_fit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = tmp_path / ("long" * 20)
+    long.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(long))
+    folder = temporary_folder("hotlap-")
+    try:
+        address = folder / REACHED / "listener-12345678"
+        address.parent.mkdir()
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(address))
+    finally:
+        shutil.rmtree(folder)
 
 
 def test_a_kill_of_the_whole_group_leaves_no_folder(tmp_path: Path) -> None:

@@ -19,6 +19,9 @@ from hotlap.trial.isolation.removal import remove_tree  # noqa: E402
 
 _PATIENCE_SECONDS = 15.0
 _PAUSE_SECONDS = 0.05
+_LONGEST = 60
+"""Characters of TMPDIR up to which Unix sockets in a trial's folder have addresses that fit (107
+bytes): the loader workers of a trial send their batches through sockets that lie there."""
 
 
 def temporary_folder(prefix: str, *beside: Path) -> Path:
@@ -29,12 +32,18 @@ def temporary_folder(prefix: str, *beside: Path) -> Path:
         beside: folders in which directories of the same name are the trial's as well.
 
     """
-    folder = Path(tempfile.gettempdir()) / f"{prefix}{secrets.token_hex(6)}"
+    folder = Path(_parent()) / f"{prefix}{secrets.token_hex(6)}"
     for path in (folder, *(place.absolute() / folder.name for place in beside)):
         with contextlib.suppress(OSError):  # the remover was killed: hotlap works without it
             os.write(_remover(), os.fsencode(path) + b"\0")
     folder.mkdir(mode=0o700)
     return folder
+
+
+def _parent() -> str:
+    """TMPDIR, or /tmp where it is too long for sockets."""
+    parent = tempfile.gettempdir()
+    return "/tmp" if len(os.fsencode(parent)) > _LONGEST and os.access("/tmp", os.W_OK) else parent
 
 
 @functools.cache
