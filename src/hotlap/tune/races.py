@@ -114,6 +114,11 @@ class Races:
         side.start()
         self._ahead.append(side)
 
+    @property
+    def launched_ahead(self) -> bool:
+        """Whether anything was launched before it is needed."""
+        return bool(self._ahead)
+
     def await_ahead(self) -> None:
         """Wait until what was launched ahead has come to its first step, and stands still there."""
         for side in self._ahead:

@@ -125,6 +125,8 @@ def start_plain(state: TuneState, waiting: Sequence[Candidate]) -> bool:
             state.races.launch_ahead({}, perturbed=True)
         launch_next(state, waiting)
     try:
+        plain.first_step()
+        launched = time.monotonic() - begin
         pace = plain.ready()
     except TimeOverError:
         leave_out(state, waiting)
@@ -137,12 +139,15 @@ def start_plain(state: TuneState, waiting: Sequence[Candidate]) -> bool:
         known = [n for n in memory_savers() if not technique(n).missing(state.script.facts)]
         saving = {name: values_of(technique(name), state.machine)[0] for name in known}
         state.plain = state.best = plain = state.races.side(saving)
+        launched = time.monotonic() - begin
         pace = plain.ready()
         state.result.notes.append(
             f"the plain script ran out of memory ({error}); everything here runs with "
             f"{' and '.join(known)} on"
         )
-    state.plan.measured(time.monotonic() - begin, pace.block_seconds)
+    seconds = time.monotonic() - begin
+    settling = seconds - launched if state.races.launched_ahead else 0.0
+    state.plan.measured(seconds, pace.block_seconds, settling)
     return True
 
 
@@ -342,7 +347,7 @@ def retry_open_rows(state: TuneState) -> None:
             fits = state.plan.allows_race(compiles=candidate.compiles)
             if fits and not state.why_pointless(candidate):
                 found.append((tries.get(row.technique, 0), -upper(row), candidate))
-        if not found:
+        if not found or not state.plan.latest:
             return
         *_, candidate = min(found, key=lambda entry: entry[:2])
         tries[candidate.name] = tries.get(candidate.name, 0) + 1

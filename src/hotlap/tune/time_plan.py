@@ -15,7 +15,6 @@ COMPILE_SECONDS = 30.0  # expected of torch.compile until a candidate has been c
 BOTH_LAUNCHES = 1.5  # two processes launched together, in launches of one
 PROMISING_RACES = 2.0  # shortest races that what looks like a gain is given at the least
 FINAL_RACES = 1.5  # shortest final races that are planned for
-OVERRUN_SHARE = 0.05
 ROUNDED_TO_SECONDS = 15.0
 
 
@@ -37,9 +36,12 @@ class TimePlan:
         self.compile_seconds = COMPILE_SECONDS
         self.something_kept = False
 
-    def measured(self, start_up: float, block: float) -> None:
-        """The plain script is live: what its launch and a block of it took."""
-        self.start_up = self.launching = start_up
+    def measured(self, launching: float, block: float, settling: float = 0.0) -> None:
+        """The plain script is live: what its launch and a block of it took.
+
+        Of that, `settling` (0: unknown) is what one that was launched ahead still needs.
+        """
+        self.launching, self.start_up = launching, settling or launching
         self.plain_block = self.best_block = block
 
     def started(self, start_up: float) -> None:
@@ -68,7 +70,7 @@ class TimePlan:
     @property
     def end(self) -> float:
         """The moment (of `time.monotonic`) at which nothing may run any more."""
-        return self._begin + (1 + OVERRUN_SHARE) * self.budget
+        return self._begin + self.budget  # ending them takes a little longer
 
     @property
     def shortest_race(self) -> float:
@@ -139,8 +141,8 @@ class TimePlan:
 
     @property
     def latest(self) -> float:
-        """Seconds until nothing may run any more: the budget, and a little more."""
-        return max(0.0, self.left + OVERRUN_SHARE * self.budget)
+        """Seconds until nothing may run any more."""
+        return max(0.0, self.left)
 
     @property
     def start_allowance(self) -> float:
@@ -155,8 +157,7 @@ class TimePlan:
     @property
     def final_fits_fresh(self) -> bool:
         """Whether the final race can be one of fresh processes."""
-        more = OVERRUN_SHARE * self.budget
-        return self.left + more >= BOTH_LAUNCHES * self.launching + self.shortest_final
+        return self.left >= BOTH_LAUNCHES * self.launching + self.shortest_final
 
     @property
     def fresh_pairs(self) -> int:
