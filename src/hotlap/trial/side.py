@@ -80,6 +80,7 @@ class Side:
     inert: dict[str, str] = field(default_factory=dict)
     deadline: float = math.inf
     _settled: bool = False
+    _short: bool = False  # over before it could be settled
     _began: float = 0.0
 
     @property
@@ -113,20 +114,24 @@ class Side:
     def _counting(self, other: OtherStepsError) -> None:
         """What a step of the program is has been seen: what ran so far does not count."""
         self.setting = self.setting.counting(inference=other.inference)
-        self.pace, self.ends_after = None, 0
+        self.pace, self.ends_after, self._short = None, 0, False
         self.losses, self.outputs = [], []
 
     def ready(self) -> Pace:
         """Bring it to a steady pace if it is not live yet; afterwards it stands paused."""
         while self.trial is None or not self._settled:
             try:
-                self._settle(Patience(self.whole_epoch, known=self.pace))
+                if self._short:
+                    self._settle_short()
+                else:
+                    self._settle(Patience(self.whole_epoch, known=self.pace))
             except OtherStepsError as other:
                 self._counting(other)
                 continue
             except Ended:
                 self._ended()
-                self._settle_short()
+                self._short = True
+                continue
             self.start_up = time.monotonic() - self._began
         assert self.pace is not None
         return self.pace
