@@ -2,16 +2,20 @@
 
 `python -m benchmarks.honesty [--races 10] [--seconds 30] [--planted 1.0] [--load 0] [--kinds ...]`:
 races scripts of five kinds (see benchmarks/scripts/planted.py) against themselves, or against the
-same script slowed down `--planted` times by extra compute, half of the races with A as the slower
-one. `--load N` keeps N processes beside them that come and go. The races of a day are added to one
-record for each setting, so that they can be run in portions.
+same script slowed down about `--planted` times by extra compute, half of the races with A as the
+slower one. The true factor of a kind is measured in one process that trains with and without the
+extra compute by turns: what a race says is compared with that. `--load N` keeps N processes beside
+them that come and go. The races of a day are added to one record for each setting, so that they can
+be run in portions.
 """
 
 import argparse
 import contextlib
+import functools
 import math
 import multiprocessing
 import random
+import subprocess
 import sys
 import tempfile
 import time
@@ -31,6 +35,8 @@ from hotlap.trial.stopping import StoppingRules
 
 SCRIPT = Path(__file__).parent / "scripts" / "planted.py"
 KINDS = ("mlp", "cnn", "gpt", "epochs", "variable")
+CALIBRATION_SECONDS = {"mlp": 15.0, "cnn": 15.0, "gpt": 20.0, "variable": 60.0}
+CALIBRATED_AS = {"epochs": "mlp"}  # the same work
 CALLS = {Verdict.FASTER, Verdict.SLOWER}
 
 
@@ -84,11 +90,25 @@ def sides(
         b.close()
 
 
+@functools.cache
+def true_factor(kind: str, planted: float) -> float:
+    """What the planted slow-down comes to, by CPU time."""
+    if planted == 1.0:
+        return 1.0
+    kind = CALIBRATED_AS.get(kind, kind)
+    words = [kind, "--slow-down", str(planted), "--calibrate", str(CALIBRATION_SECONDS[kind])]
+    done = subprocess.run(
+        [sys.executable, str(SCRIPT), *words], stdout=subprocess.PIPE, text=True, check=True
+    )
+    return float(done.stdout)
+
+
 def once(kind: str, factors: Sequence[float], rules: StoppingRules) -> dict[str, Any]:
     """One race."""
+    a_factor, b_factor = (true_factor(kind, factor) for factor in factors)
     with tempfile.TemporaryDirectory() as folder, sides(Path(folder), kind, factors) as (a, b):
         found = race(a, b, rules)
-    return {"kind": kind, "true": factors[0] / factors[1], **asdict(found)}
+    return {"kind": kind, "true": a_factor / b_factor, **asdict(found)}
 
 
 def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -1,11 +1,15 @@
 """Small trainings of five kinds, slowed down by a known factor through extra compute.
 
-`python planted.py KIND [--slow-down 1.3] [--threads N]`. After each batch the main thread repeats
-work of the same kind until it has used (factor - 1) times the CPU time that the batch took it, so
-that the factor holds for the uncontended wall time, whatever else the machine does.
+`python planted.py KIND [--slow-down 1.3] [--calibrate SECONDS]`. After each batch the main thread
+repeats work of the same kind until it has used (factor - 1) times the CPU time that the batch took
+it, so that the factor holds for the uncontended wall time, whatever else runs. The extra work takes
+the training's data out of the caches, so that the true factor is a little larger: with
+`--calibrate` one process trains with and without it by turns, prints the ratio of the CPU times of
+the main thread, and ends.
 """
 
 import argparse
+import math
 import time
 from collections.abc import Callable, Iterator
 
@@ -30,6 +34,37 @@ class SlowDown:
             self._work()
             self._debt -= time.thread_time() - begin
         self._begin = time.thread_time()
+
+
+class Calibration(SlowDown):
+    """Extra compute in every other phase; prints the true factor after so many seconds."""
+
+    BATCHES, SKIPPED, PHASES = 12, 4, 24
+    """Batches of a phase, those at its beginning that find the caches of the other kind, and the
+    fewest phases."""
+
+    def __init__(self, factor: float, work: Callable[[], object], seconds: float) -> None:
+        super().__init__(factor, work)
+        self._slow, self._share = self._share, 0.0
+        self._batch = 0
+        self._phase = 0.0
+        self._phases: list[float] = []
+        self._end = time.monotonic() + seconds
+
+    def __call__(self) -> None:
+        """Count the batch; at the end of a phase begin one of the other kind."""
+        super().__call__()
+        self._batch += 1
+        if self._batch == self.SKIPPED:
+            self._phase = time.thread_time()
+        elif self._batch == self.BATCHES:
+            self._phases.append(time.thread_time() - self._phase)
+            self._share, self._batch, self._debt = self._slow - self._share, 0, 0.0
+            enough = len(self._phases) >= self.PHASES and len(self._phases) % 2 == 0
+            if enough and time.monotonic() > self._end:
+                plain, slow = self._phases[2::2], self._phases[3::2]
+                print(math.fsum(slow) / math.fsum(plain))
+                raise SystemExit
 
 
 def work_of(width: int) -> Callable[[], object]:
@@ -144,11 +179,14 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("kind", choices=KINDS)
     parser.add_argument("--slow-down", type=float, default=1.0)
+    parser.add_argument("--calibrate", type=float, default=0.0, metavar="SECONDS")
     arguments = parser.parse_args()
     if arguments.kind != "gpt":
         torch.set_num_threads(1)
     torch.manual_seed(0)
-    KINDS[arguments.kind](SlowDown(arguments.slow_down, work_of(128)))
+    factor, work, seconds = arguments.slow_down, work_of(128), arguments.calibrate
+    slow = Calibration(factor, work, seconds) if seconds else SlowDown(factor, work)
+    KINDS[arguments.kind](slow)
 
 
 if __name__ == "__main__":
