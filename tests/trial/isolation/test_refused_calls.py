@@ -81,6 +81,16 @@ def test_modes_times_owners_and_attributes_stay(project: Path, temp: Path, way: 
     assert f"--writable {project} " in hint
 
 
+def test_a_shell_wrapper_is_named(project: Path) -> None:
+    (project / "folder" / "old").write_text("mine")
+    code, setting = shell(project, "set -e; rm -rf folder; mkdir folder")
+    assert code
+    assert setting.output is not None
+    said = setting.output.read_text()
+    assert f"refused a write by `rm -rf folder` to {project / 'folder' / 'old'};" in said
+    assert (project / "folder" / "old").read_text() == "mine"
+
+
 def test_what_is_shared_is_changed_as_ever(project: Path, temp: Path) -> None:
     (project / "pre").mkdir()
     code, setting = shell(project, ELSEWHERE.format(temp=temp))

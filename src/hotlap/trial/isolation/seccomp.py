@@ -2,7 +2,8 @@
 
 Landlock does not know modes, owners, times and extended attributes, and does not say what it
 refused. Calls that change these wait for the supervisor's answer (`refused_calls`); those that open
-a file for writing, make a directory or rename are shown to it and go on to Landlock.
+a file for writing, make or remove a directory, remove by `unlinkat` (as `rm` does) or rename are
+shown to it and go on to Landlock. `unlink` is left out: torch calls it for each tensor of a worker.
 Linux's include/uapi/linux/seccomp.h; system calls through ctypes, nothing else.
 """
 
@@ -48,6 +49,7 @@ _FILE = Call(((0, -1),))
 _SEEN = {
     "openat": Call(((0, 1),), refuse=False, opened=2),
     "mkdirat": Call(((0, 1),), refuse=False),
+    "unlinkat": Call(((0, 1),), refuse=False, link=True),
     "renameat2": Call(((0, 1), (2, 3)), refuse=False, link=True),
 }
 _CALLS = _SEEN | {
@@ -61,23 +63,24 @@ _CALLS = _SEEN | {
     "chmod": _PATH, "chown": _PATH, "lchown": _LINK, "utime": _PATH, "utimes": _PATH,
     "futimesat": Call(((0, 1),)),
     "open": Call(((-1, 0),), refuse=False, opened=1), "creat": Call(((-1, 0),), refuse=False),
-    "mkdir": Call(((-1, 0),), refuse=False),
+    "mkdir": Call(((-1, 0),), refuse=False), "rmdir": Call(((-1, 0),), refuse=False),
     "rename": Call(((-1, 0), (-1, 1)), refuse=False, link=True),
     "renameat": Call(((0, 1), (2, 3)), refuse=False, link=True),
 }  # fmt: skip
 _COMMON = {"fchmodat2": 452, "setxattrat": 463, "removexattrat": 466, "file_setattr": 469}
 _NUMBERS = {
     "x86_64": _COMMON | {
-        "open": 2, "truncate": 76, "rename": 82, "mkdir": 83, "creat": 85, "chmod": 90,
+        "open": 2, "truncate": 76, "rename": 82, "mkdir": 83, "rmdir": 84, "creat": 85, "chmod": 90,
         "fchmod": 91, "chown": 92, "fchown": 93, "lchown": 94, "utime": 132, "setxattr": 188,
         "lsetxattr": 189, "fsetxattr": 190, "removexattr": 197, "lremovexattr": 198,
         "fremovexattr": 199, "utimes": 235, "openat": 257, "mkdirat": 258, "fchownat": 260,
+        "unlinkat": 263,
         "futimesat": 261, "renameat": 264, "fchmodat": 268, "utimensat": 280, "renameat2": 316,
     },
     "aarch64": _COMMON | {
         "setxattr": 5, "lsetxattr": 6, "fsetxattr": 7, "removexattr": 14, "lremovexattr": 15,
-        "fremovexattr": 16, "mkdirat": 34, "renameat": 38, "truncate": 45, "fchmod": 52,
-        "fchmodat": 53, "fchownat": 54, "fchown": 55, "openat": 56, "utimensat": 88,
+        "fremovexattr": 16, "mkdirat": 34, "unlinkat": 35, "renameat": 38, "truncate": 45,
+        "fchmod": 52, "fchmodat": 53, "fchownat": 54, "fchown": 55, "openat": 56, "utimensat": 88,
         "renameat2": 276,
     },
 }  # fmt: skip
