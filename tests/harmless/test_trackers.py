@@ -2,8 +2,11 @@
 
 import importlib.util
 import os
+import signal
+import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -37,12 +40,17 @@ experiment = comet_ml.Experiment(api_key="k" * 25, project_name="p", disabled=Fa
 experiment.log_metric("loss", 1.0); experiment.end()
 """,
     "neptune": """
-import neptune
-run = neptune.init_run(project="a/b", api_token="x", mode="async")
+import base64, json, neptune
+about = json.dumps(dict(api_address="{url}", api_url="{url}", api_key="k"))
+token = base64.b64encode(about.encode()).decode()
+run = neptune.init_run(project="a/b", api_token=token, mode="async")
 run["loss"].append(1.0); run.stop()
 """,
     "clearml": """
 import clearml
+clearml.Task.set_credentials(
+    api_host="{url}", web_host="{url}", files_host="{url}", key="k", secret="s"
+)
 task = clearml.Task.init("p", "t")
 task.get_logger().report_scalar("loss", "train", 1.0, 0); task.close()
 """,
@@ -151,6 +159,29 @@ def test_the_tracker_stays_silent(
     trial(tmp_path, SCRIPTS[name].format(url=f"http://{address}", address=address), monkeypatch)
     assert server.heard == []
     assert sorted(os.listdir(tmp_path)) == [".hotlap", "train.py"]  # noqa: PTH208
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_the_same_script_reports_by_itself(name: str, tmp_path: Path, server: Server) -> None:
+    """So that the silence above is hotlap's doing."""
+    if importlib.util.find_spec(name) is None:
+        pytest.skip(f"{name} is not installed")
+    address = f"127.0.0.1:{server.server_port}"
+    script = SCRIPTS[name].format(url=f"http://{address}", address=address)
+    (tmp_path / "train.py").write_text(script)
+    plain = subprocess.Popen(
+        [sys.executable, "train.py"], cwd=tmp_path, start_new_session=True,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if server.heard or len(os.listdir(tmp_path)) > 1:  # noqa: PTH208
+            break
+        time.sleep(0.1)
+    os.killpg(plain.pid, signal.SIGKILL)
+    plain.wait()
+    assert server.heard or len(os.listdir(tmp_path)) > 1  # noqa: PTH208
 
 
 @pytest.mark.parametrize("name", FAKES)
