@@ -18,6 +18,7 @@ from hotlap.report.technique_page import Measured, index, page, patterns_page
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
+SCHEMAS = ROOT / "src" / "hotlap" / "report" / "schemas"
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
@@ -36,7 +37,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def pages() -> dict[str, str]:
-    """Every generated page: path below docs, text."""
+    """Every generated page, and the JSON Schemas: path below docs, text."""
     records = list(techniques().values())
     measured = list(_measured())
     made = {
@@ -48,6 +49,8 @@ def pages() -> dict[str, str]:
     made["techniques/index.md"] = index(records)
     made["patterns.md"] = patterns_page(records)
     made["reference.md"] = _reference()
+    for path in sorted(SCHEMAS.glob("*.json")):
+        made[f"schemas/{path.name}"] = path.read_text("utf-8")
     changes = (ROOT / "CHANGELOG.md").read_text("utf-8")
     made["changelog.md"] = changes
     return made
