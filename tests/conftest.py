@@ -3,7 +3,9 @@
 import os
 import signal
 import subprocess
-from pathlib import Path
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -16,26 +18,20 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 # A shell starts what runs in its background with SIGINT ignored, and children inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Tests that start processes, and clocks: a shared machine may stall any single one of them, so a
-# failure is one that comes again. Tests of numbers alone have one try, for their inputs are random.
-BY_THE_CLOCK = (
-    "batch",
-    "cli",
-    "data/loader",
-    "engine",
-    "harmless",
-    "launch",
-    "lr",
-    "notebook/test_verbs.py",
-    "parallel",
-    "profile",
-    "reach",
-    "seam",
-    "source/patch",
-    "test_whole.py",
-    "trial",
-    "tune",
+# A shared machine may stall any test that starts a process or a thread, or sleeps: a failure of one
+# is a failure that comes again. Every other test has one try, for its inputs are random.
+BY_THE_CLOCK = frozenset(
+    {"_thread.start_new_thread", "os.fork", "os.posix_spawn", "subprocess.Popen", "time.sleep"}
 )
+_seen: set[str] = set()
+
+
+def _audit(event: str, _: object) -> None:
+    if event in BY_THE_CLOCK:
+        _seen.add(event)
+
+
+sys.addaudithook(_audit)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -55,8 +51,26 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    folder = Path(__file__).parent
-    places = tuple(str(folder / place) for place in BY_THE_CLOCK)
     for item in items:
-        if str(item.path).startswith(places):
-            item.add_marker(pytest.mark.flaky(reruns=2))
+        item.add_marker(pytest.mark.flaky(reruns=2, condition=_goes_by_the_clock(item)))
+
+
+def _goes_by_the_clock(item: pytest.Item) -> Callable[[], bool]:
+    """What is asked after a failure."""
+    return lambda: bool(_seen) or item.get_closest_marker("clock") is not None
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol() -> Iterator[None]:
+    """Each test begins as one that does not go by the clock."""
+    _seen.clear()
+    return (yield)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Name the tests that failed and passed when they were run again."""
+    again = Counter(report.nodeid for report in terminalreporter.stats.get("rerun", ()))
+    if again:
+        terminalreporter.section(f"{len(again)} tests were run again")
+        for name, times in sorted(again.items()):
+            terminalreporter.line(f"{name}: {times} more")

@@ -8,6 +8,8 @@ import pytest
 from hotlap.seam.gate import thread_times
 from hotlap.trial.trial import Block
 
+pytestmark = pytest.mark.clock
+
 
 def test_all_threads_are_summed_up(tmp_path: Path) -> None:
     for number, line in enumerate(("1000000000 500000000 3", "2000000000 250000000 9")):

@@ -14,6 +14,8 @@ from hotlap.seam.probe.diagnostics import CountFlops
 from hotlap.seam.probe.recorder import Recorder
 from hotlap.seam.probe.rest import BURST, LONG
 
+pytestmark = pytest.mark.clock
+
 DIAGNOSTIC = 8  # at most: a step that holds an evaluation is tried again
 X, Y = torch.randn(8, 4), torch.randint(0, 3, (8,))
 

@@ -13,6 +13,8 @@ from torch.utils.data import DataLoader, TensorDataset
 from hotlap.seam.probe import faults, holding, resources
 from hotlap.seam.probe.resources import Resources
 
+pytestmark = pytest.mark.clock
+
 MIB = 1 << 20
 
 

@@ -1,6 +1,10 @@
 """When the probe rests, and what it notes meanwhile."""
 
+import pytest
+
 from hotlap.seam.probe.rest import BURST, LONG, MOST, Rest
+
+pytestmark = pytest.mark.clock
 
 
 def resting(steps, optimizer="ours"):

@@ -15,6 +15,8 @@ from hotlap.seam.moves import Context
 from hotlap.seam.session import Session
 from hotlap.seam.where import short
 
+pytestmark = pytest.mark.clock
+
 
 def session():
     return Session(Spec("test", Mode.RUN, "", {"no_copy_from_numpy": {}, "cpu_threads": {}}))

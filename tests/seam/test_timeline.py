@@ -22,6 +22,8 @@ from hotlap.seam.probe.phases import (
 )
 from hotlap.seam.probe.tally import BATCH, MOST_ROWS, Tally
 
+pytestmark = pytest.mark.clock
+
 
 def folded(codes, evaluations=()):
     """Phases of a step whose stretches last 1, 2, 4, 8 ... in the order of the codes."""
