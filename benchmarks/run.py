@@ -4,6 +4,7 @@ from benchmarks import (
     batch,
     engine,
     honesty,
+    kernels,
     launches,
     lightness,
     lint_speed,
@@ -31,6 +32,7 @@ lint_speed.main(100_000)
 patch_parity.main(6, 8, list(patch_parity.SCRIPTS))
 engine.main(60)
 optim.main("all")
+kernels.main()
 techniques.main(150, list(techniques.WORKLOADS))
 tune_load.main(False, 145, 3, list(tune_load.SCRIPTS))
 tune_load.main(True, 145, 3, list(tune_load.SCRIPTS))

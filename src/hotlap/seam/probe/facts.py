@@ -100,7 +100,9 @@ def global_facts() -> dict[str, Any]:
         "threads": torch.get_num_threads(),
         "interop_threads": torch.get_num_interop_threads(),
         "compiler": _compiler(),
+        "fast_fp8": _capability() >= (8, 9),
         "fast_half": _fast_half(),
+        "fast_int8": _capability() >= (8, 0),
         "fragmented": _fragmented(),
         "alloc_conf": any(name in os.environ for name in ALLOCATOR),
     }
@@ -135,6 +137,11 @@ def _fast_half() -> bool:
     cpu: Any = torch.cpu
     tests = ("_is_amx_tile_supported", "_is_avx512_bf16_supported")
     return torch.cuda.is_available() or any(getattr(cpu, test, bool)() for test in tests)
+
+
+def _capability() -> tuple[int, int]:
+    """Return the compute capability of the current CUDA device; (0, 0) without one."""
+    return torch.cuda.get_device_capability() if torch.cuda.is_available() else (0, 0)
 
 
 def _compiler() -> bool:

@@ -1,0 +1,58 @@
+"""Linear layers that multiply in float8."""
+
+from hotlap.core.move import Swap
+from hotlap.core.numerics import Numerics
+from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
+
+technique = Technique(
+    title="Compute the products of linear layers in float8",
+    group=Group.COMPUTE,
+    numerics=Numerics.PRECISION,
+    how=(How.MOVE,),
+    why=(
+        "A GPU with float8 units (Ada, Hopper, Blackwell) multiplies float8 at twice the rate of "
+        "16 bits. Inputs, weights and gradients are scaled and cast for each product; parameters "
+        "and optimizer stay as they are."
+    ),
+    changes=(
+        "Each operand of a product keeps 3 bits (gradients 2) of mantissa, with one scale for the "
+        "tensor. The sums stay in 32 bits."
+    ),
+    avoid=(
+        "Leave it off for small layers, whose casts cost more than the product saves, and for the "
+        "first and last layer where the quality suffers."
+    ),
+    claims=(Claim("named without a figure", "A0: '18 tips' article, 2022"),),
+    needs=(
+        Need("model", "no module with parameters is called"),
+        Need("cuda", "the model is not on a CUDA device"),
+        Need("linear_layers", "the model has no nn.Linear"),
+        Need("fast_fp8", "this device has no float8 matrix products"),
+        Need("!compiled", "the model is compiled: convert it before it is compiled"),
+    ),
+    moves=(
+        Swap(
+            ("torch.nn.Linear.forward",),
+            "hotlap.seam.low_precision:fp8_linear",
+            requires="torchao",
+            extra="hotlap[compress]",
+        ),
+    ),
+    symptom=Symptom(
+        phases=("forward", "backward"),
+        says="linear layers in float8",
+        place="model",
+        gives=0.4,
+        sure=False,
+    ),
+    examples=(
+        Example(
+            "model = Transformer().cuda()\nloss = model(tokens)\nloss.backward()\n",
+            "from torchao.float8 import convert_to_float8_training\n\n"
+            "model = convert_to_float8_training(Transformer().cuda())\n"
+            "loss = model(tokens)\n"
+            "loss.backward()\n",
+        ),
+        Example("model = ConvNet().cuda()\nloss = model(images)\n"),
+    ),
+)

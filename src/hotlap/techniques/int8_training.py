@@ -1,0 +1,60 @@
+"""Linear layers that multiply in 8-bit integers while they train."""
+
+from hotlap.core.move import Swap
+from hotlap.core.numerics import Numerics
+from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
+
+technique = Technique(
+    title="Compute the products of linear layers in int8 while training",
+    group=Group.COMPUTE,
+    numerics=Numerics.PRECISION,
+    how=(How.MOVE,),
+    why=(
+        "GPUs since Ampere multiply int8 at twice the rate of 16 bits, also those without float8 "
+        "units. Each product's operands are scaled by row and column and rounded; parameters and "
+        "optimizer stay as they are."
+    ),
+    changes=(
+        "Operands of the forward and backward products are rounded to 256 levels of their row or "
+        "column. The sums are exact in 32 bits."
+    ),
+    avoid=(
+        "Leave it off for small layers, where gradients vary widely within a row, and where a GPU "
+        "has float8 units: fp8_linear keeps a wider range."
+    ),
+    claims=(Claim("goes beyond the articles", "torchao documentation, quantized training"),),
+    needs=(
+        Need("model", "no module with parameters is called"),
+        Need("cuda", "the model is not on a CUDA device"),
+        Need("linear_layers", "the model has no nn.Linear"),
+        Need("fast_int8", "this device has no int8 matrix products for training"),
+        Need("!compiled", "the model is compiled: convert it before it is compiled"),
+    ),
+    moves=(
+        Swap(
+            ("torch.nn.Linear.forward",),
+            "hotlap.seam.low_precision:int8_linear",
+            requires="torchao",
+            extra="hotlap[compress]",
+        ),
+    ),
+    symptom=Symptom(
+        phases=("forward", "backward"),
+        says="linear layers in 8-bit integers",
+        place="model",
+        gives=0.3,
+        sure=False,
+    ),
+    examples=(
+        Example(
+            "model = Transformer().cuda()\nloss = model(tokens)\nloss.backward()\n",
+            "from torchao.prototype.quantized_training import int8_mixed_precision_training\n"
+            "from torchao.quantization import quantize_\n\n"
+            "model = Transformer().cuda()\n"
+            "quantize_(model, int8_mixed_precision_training())\n"
+            "loss = model(tokens)\n"
+            "loss.backward()\n",
+        ),
+        Example("model = ConvNet().cuda()\nloss = model(images)\n"),
+    ),
+)
