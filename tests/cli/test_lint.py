@@ -23,7 +23,8 @@ CLEAN = "import torch\nprint(torch.__version__)\n"
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch):
+def run(tmp_path, tmp_path_factory, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
     monkeypatch.chdir(tmp_path)
 
     def invoke(*arguments):

@@ -49,6 +49,16 @@ def test_every_known_warning_is_known_by_its_text():
         assert [e.id for e, _ in known([{"text": text, "place": "a.py:1"}])] == [name]
 
 
+@pytest.mark.parametrize("asks", [True, False])
+def test_pinning_is_named_where_the_file_asks_for_it_not_where_a_trainer_does(tmp_path, asks):
+    text = "DataLoader(data, pin_memory=True)" if asks else "trainer.train()"
+    (tmp_path / "train.py").write_text(text)
+    shown = [{"text": SHOWN["pinned_for_nobody"], "place": f"{tmp_path}/train.py:1"}]
+    assert [spot.id for spot in sights(payload(warnings=shown), tmp_path)] == [
+        "pinned_for_nobody"
+    ] * asks
+
+
 def test_other_warnings_are_left_alone():
     assert list(known([{"text": "overflow encountered in exp", "place": "a.py:1"}])) == []
 

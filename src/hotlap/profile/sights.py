@@ -102,9 +102,20 @@ def raw(statistics: Mapping[str, float]) -> str:
 
 def _warnings(shown: list[Mapping[str, Any]], folder: Path) -> Iterator[Spot]:
     for entry, place in known_warnings(shown):
-        if at := split(place, folder):
+        at = split(place, folder)
+        if at is not None and _asked_for(entry.id, at[0]):
             path, line = at
             yield Spot(path, line, 1, entry.id, entry.says, entry.remedy, entry.technique)
+
+
+def _asked_for(name: str, path: Path) -> bool:
+    """Whether the user's own file asks for what torch warns of; trainers pin batches unasked."""
+    if name != "pinned_for_nobody":
+        return True
+    try:
+        return b"pin_memory" in path.read_bytes()
+    except OSError:
+        return True
 
 
 def _spot(

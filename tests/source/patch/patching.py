@@ -22,7 +22,7 @@ def recipe(*names: str, **values: Any) -> Recipe:
     """A recipe of these techniques, with usual values."""
     chosen = VALUES | values
     kept = {
-        name: Kept({choice.name: chosen[choice.name] for choice in technique(name).choices})
+        name: Kept({c.name: chosen.get(c.name, c.values[0]) for c in technique(name).choices})
         for name in names
     }
     return Recipe(kept)

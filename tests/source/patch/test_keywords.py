@@ -107,7 +107,7 @@ LEFT = [
     (
         "pinned_memory",
         DL + 'options = {"batch_size": 64}\noptions["pin_memory"] = pin\nDataLoader(ds, **options)\n',
-        "not spelt out",
+        "pin_memory is pin",
     ),
     (
         "pinned_memory",
