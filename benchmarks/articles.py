@@ -5,6 +5,7 @@ in the place of older ones of the same name, so that the table can be measured i
 """
 
 import argparse
+import math
 import sys
 from pathlib import Path
 
@@ -28,13 +29,21 @@ def main() -> None:
     plan = QUICK if options.quick else Plan()
     found, _ = measure_rows(rows, detect(), plan, lambda row: print(row.id, flush=True))
     known = {row["row"]["id"]: row for row in record.rows("articles")}
-    known |= {one.row.id: one.document() for one in found}
+    known |= {one.row.id: _plain(one.document()) for one in found}
     ordered = [known[row.id] for row in ROWS if row.id in known]
     summary = {row["row"]["id"]: [row["ratio"], row["low"], row["high"], row["finding"]]
                for row in ordered}  # fmt: skip
     command = " ".join(["python -m benchmarks.articles", *sys.argv[1:]])
     path = record.write("articles", command, ordered, summary)
     _write_page(ordered, path)
+
+
+def _plain(document: dict[str, object]) -> dict[str, object]:
+    """Figures that were not measured as null: JSON has no nan."""
+    return {
+        name: None if isinstance(value, float) and math.isnan(value) else value
+        for name, value in document.items()
+    }
 
 
 def _write_page(rows: list[dict[str, object]], path: Path) -> None:
@@ -47,7 +56,8 @@ def _write_page(rows: list[dict[str, object]], path: Path) -> None:
 
 
 def _measured(row: Row, document: dict[str, object]) -> Measured:
-    fields = {name: document[name] for name in ("device", "ratio", "low", "high", "pairs", "note")}
+    names = ("device", "ratio", "low", "high", "pairs", "note")
+    fields = {name: math.nan if document[name] is None else document[name] for name in names}
     return Measured(row, Finding(str(document["finding"])), **fields)  # type: ignore[arg-type]
 
 

@@ -62,6 +62,7 @@ FACTS: Mapping[str, str] = MappingProxyType(
         "several_ranks": "several ranks train together",
         "sync_calls": "the step calls what waits for the device",
         "tensor_from_numpy": "torch.tensor copies NumPy arrays",
+        "unused_gradients": "gradients are computed that no optimizer uses",
         "workers_restarted": "workers start anew each epoch: with the same loader, or a new one",
         "zero_grad_false": "zero_grad is called with set_to_none=False",
     }

@@ -20,6 +20,7 @@ BY_HAND = {
     "liger_kernels",
     "gradient_clipping",
     "lr_schedule",
+    "unused_gradients",
     "inference_mode",
     "int8_inference",
     "loader_reuse",

@@ -6,7 +6,7 @@ the outer one. In other threads than the training's everything passes straight t
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from functools import wraps
+from functools import partial, wraps
 from threading import get_ident
 from time import perf_counter_ns
 from typing import Any
@@ -32,6 +32,7 @@ from hotlap.seam.probe.phases import (
 )
 from hotlap.seam.probe.recorder import Recorder
 from hotlap.seam.steps import Hook, bare_step_hooks, manual_steps
+from hotlap.seam.unused_gradients import noting_unused
 
 Make = Callable[[Any], Any]
 COPIES = ("to", "cuda", "cpu", "double", "float", "half", "bfloat16")
@@ -53,8 +54,14 @@ def boundaries(rec: Recorder) -> Iterator[None]:
         stack.enter_context(_saving(rec))
         stack.enter_context(_scaling(rec))
         stack.enter_context(_pointing(rec, torch, "set_anomaly_enabled", "anomaly"))
+        stack.enter_context(noting_unused(partial(_note_unused, rec)))
         rec.session.at_exit.append(rec.inference.ends)
         yield
+
+
+def _note_unused(rec: Recorder) -> None:
+    rec.facts.note("unused_gradients")
+    rec.facts.point("unused_gradients")
 
 
 def _copies(rec: Recorder, name: str) -> Any:

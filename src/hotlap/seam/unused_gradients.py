@@ -1,0 +1,304 @@
+"""Gradients that no optimizer uses: found by watching, then no longer computed.
+
+A generator's step computes the gradients of the discriminator's parameters, which `zero_grad` drops
+before the discriminator's own step; a frozen part without `requires_grad_(False)` has gradients
+that nobody ever reads. Each call of `backward` (by the user's lines that lead to it) is watched: a
+parameter's gradient is used when an optimizer with it steps, or its norm is clipped, before it is
+cleared. What was dropped `ENOUGH` times and never used by then is left out from there on, by the
+`inputs` of `torch.autograd.backward`. The other gradients are computed by the same operators.
+"""
+
+import ast
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial, wraps
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import BackwardCFunction
+from torch.optim.optimizer import Optimizer
+
+from hotlap.seam.moves import Context
+from hotlap.seam.patch import replaced
+from hotlap.seam.process import rank_and_world
+from hotlap.seam.steps import bare_step_hooks
+from hotlap.seam.where import is_users_file, short, users_frame
+
+ENOUGH = 3
+"""Times that a gradient must have been dropped before it is taken for unused."""
+QUIET_CALLS, WATCHED_CALLS = 16, 96
+"""Calls of backward after which a line is no longer watched: nothing was dropped, or something."""
+FRAMES = 3
+READS = {"grad", "register_hook", "register_full_backward_hook", "register_backward_hook",
+         "register_post_accumulate_grad_hook", "register_multi_grad_hook"}  # fmt: skip
+CLIPS = ("clip_grad_norm_", "clip_grad_value_")
+
+Line = tuple[tuple[CodeType, int], ...]
+"""The user's calls that led to a backward, the innermost first."""
+
+
+@contextmanager
+def unused_gradients(context: Context) -> Iterator[None]:
+    """Leave out the gradients that were seen to be dropped."""
+    left_out: dict[Line, dict[int, nn.Parameter]] = {}
+
+    def found(line: Line, unused: list[nn.Parameter]) -> None:
+        reader = gradient_reader()
+        if reader:
+            context.inert(f"{reader} reads gradients or hooks into them")
+        elif rank_and_world()[1] > 1:
+            context.inert("several ranks exchange all gradients")
+        else:
+            left_out[line] = {id(parameter): parameter for parameter in unused}
+
+    def inputs(line: Line, tensors: Any) -> list[Tensor] | None:
+        unused = left_out.get(line)
+        leaves = _leaves(tensors) if unused else None
+        if not unused or leaves is None:
+            return None
+        wanted = [leaf for leaf in leaves if id(leaf) not in unused]
+        if len(wanted) == len(leaves) or not wanted:
+            return None
+        code, _ = line[0]
+        context.held(f"{len(leaves) - len(wanted)} gradients in {code.co_name}")
+        return wanted
+
+    with _watching(GradientUse(found), inputs, context.isolated):
+        yield
+
+
+@contextmanager
+def noting_unused(found: Callable[[], None]) -> Iterator[None]:
+    """Call `found()` where a backward's unused gradients are recognised, from below its line."""
+
+    def note(_: Line, __: list[nn.Parameter]) -> None:
+        found()
+
+    with _watching(GradientUse(note), lambda *_: None, partial(suppress, Exception)):
+        yield
+
+
+class GradientUse:
+    """Which line's gradients are used. `found(line, parameters)` is called once for a line."""
+
+    def __init__(self, found: Callable[[Line, list[nn.Parameter]], None]) -> None:
+        self._found = found
+        self._settled: set[Line] = set()
+        self._calls: Counter[Line] = Counter()
+        self._waiting: dict[int, dict[Line, bool]] = {}
+        self._parameters: dict[int, nn.Parameter] = {}
+        self._dropped: Counter[tuple[Line, int]] = Counter()
+        self._used: set[tuple[Line, int]] = set()
+        self._optimized: set[int] = set()
+        self._dropping: set[Line] = set()
+
+    def watches(self, line: Line) -> bool:
+        """Whether more is to be learned of this line."""
+        return line not in self._settled
+
+    def computed(self, line: Line, tensors: Any) -> None:
+        """A backward is about to compute the gradients of the graph behind these tensors."""
+        leaves = _leaves(tensors)
+        self._calls[line] += 1
+        most = WATCHED_CALLS if line in self._dropping else QUIET_CALLS
+        if leaves is None or self._calls[line] > most:
+            self._settled.add(line)
+            return
+        for parameter in leaves:
+            if isinstance(parameter, nn.Parameter):
+                self._add(line, parameter)
+        self._judge(line)
+
+    def _add(self, line: Line, parameter: nn.Parameter) -> None:
+        key = id(parameter)
+        self._parameters[key] = parameter
+        if parameter.grad is None:
+            self.cleared([parameter])
+        waiting = self._waiting.setdefault(key, {})
+        if key not in self._optimized and waiting.get(line) is False:
+            self._drop(line, key)  # added to, and there is no optimizer that could look at it
+        waiting[line] = False
+
+    def used(self, parameters: Iterable[Any]) -> None:
+        """These parameters' gradients were read, for a step or for their norm."""
+        for parameter in parameters:
+            for line in self._waiting.get(id(parameter), {}):
+                self._waiting[id(parameter)][line] = True
+                self._used.add((line, id(parameter)))
+
+    def optimized(self, parameters: Iterable[Any]) -> None:
+        """An optimizer has taken these parameters."""
+        self._optimized.update(map(id, parameters))
+
+    def _drop(self, line: Line, key: int) -> None:
+        self._dropped[line, key] += 1
+        self._dropping.add(line)
+
+    def cleared(self, parameters: Iterable[Any]) -> None:
+        """These parameters' gradients were dropped."""
+        for parameter in parameters:
+            for line, used in self._waiting.pop(id(parameter), {}).items():
+                if not used:
+                    self._drop(line, id(parameter))
+
+    def _judge(self, line: Line) -> None:
+        unused = [
+            self._parameters[key]
+            for (at, key), times in self._dropped.items()
+            if at == line and times >= ENOUGH and (line, key) not in self._used
+        ]
+        plain = [p for p in unused if not (p._backward_hooks or _post_hooks(p))]
+        if plain:
+            self._settled.add(line)
+            self._found(line, plain)
+
+
+def _post_hooks(parameter: nn.Parameter) -> Any:
+    return getattr(parameter, "_post_accumulate_grad_hooks", None)
+
+
+Inputs = Callable[[Line, Any], list[Tensor] | None]
+Isolated = Callable[[], Any]
+
+
+@contextmanager
+def _watching(use: GradientUse, inputs: Inputs, isolated: Isolated) -> Iterator[None]:
+    """Show `use` each backward, step, clipping and clearing; restrict a backward to `inputs`."""
+
+    def stepped(optimizer: Any, *_: Any) -> None:
+        with isolated():
+            use.used(_parameters_of(optimizer))
+
+    telling = partial(_telling, isolated)
+    zeroed = telling(lambda optimizer: use.cleared(_parameters_of(optimizer)))
+    taken = telling(lambda optimizer: use.optimized(_parameters_of(optimizer)), after=True)
+    changes: list[tuple[Any, str, Callable[[Any], Any]]] = [
+        (torch.autograd, "backward", _restricting(use, inputs, isolated)),
+        (Optimizer, "zero_grad", zeroed),
+        (nn.Module, "zero_grad", telling(lambda module: use.cleared(module.parameters()))),
+        (Optimizer, "add_param_group", taken),
+    ]
+    clipped = telling(lambda p: use.used([p] if isinstance(p, Tensor) else p))
+    changes += [(owner, name, clipped) for owner in (nn.utils, nn.utils.clip_grad)
+                for name in CLIPS]  # fmt: skip
+    with ExitStack() as stack:
+        stack.enter_context(bare_step_hooks(None, stepped))
+        for owner, name, make in changes:
+            stack.enter_context(replaced(owner, name, make))
+        yield
+
+
+def _restricting(use: GradientUse, inputs: Inputs, isolated: Isolated) -> Callable[[Any], Any]:
+    def make(original: Any) -> Any:
+        @wraps(original)
+        def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
+            with isolated():
+                line = _line(sys._getframe(1))
+                if line and _restrictable(args, kwargs):
+                    if use.watches(line):
+                        use.computed(line, tensors)
+                    wanted = inputs(line, tensors)
+                    if wanted is not None:
+                        kwargs["inputs"] = wanted
+            return original(tensors, *args, **kwargs)
+
+        return backward
+
+    return make
+
+
+def _telling(
+    isolated: Isolated, act: Callable[[Any], None], *, after: bool = False
+) -> Callable[[Any], Any]:
+    """Call `act` with the first argument of each call, before or after it."""
+
+    def make(original: Any) -> Any:
+        @wraps(original)
+        def call(first: Any, *args: Any, **kwargs: Any) -> Any:
+            given = list(first) if isinstance(first, Iterator) else first
+            if after:
+                original(given, *args, **kwargs)
+            with isolated():
+                act(given)
+            return None if after else original(given, *args, **kwargs)
+
+        return call
+
+    return make
+
+
+def _restrictable(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether a call of `backward` gives no inputs of its own and builds no second graph.
+
+    The arguments behind the tensors are grad_tensors, retain_graph, create_graph,
+    grad_variables and inputs.
+    """
+    second = kwargs.get("create_graph") or (len(args) > 2 and args[2])
+    own = kwargs.get("inputs") is not None or len(args) > 3
+    return not second and not own and torch._C._current_graph_task_id() == -1
+
+
+def _line(frame: FrameType | None) -> Line:
+    found: list[tuple[CodeType, int]] = []
+    while len(found) < FRAMES and (frame := users_frame(frame)) is not None:
+        found.append((frame.f_code, frame.f_lasti))
+        frame = frame.f_back
+    return tuple(found)
+
+
+def _parameters_of(optimizer: Any) -> list[Any]:
+    return [p for group in optimizer.param_groups for p in group["params"]]
+
+
+def _leaves(tensors: Any) -> list[Tensor] | None:
+    """The leaves that a backward from these tensors reaches.
+
+    None where Python code runs in the backward (checkpoints, hooks, compiled graphs): whether it
+    does anything besides is not known.
+    """
+    roots = [tensors] if isinstance(tensors, Tensor) else list(tensors)
+    nodes = [root.grad_fn for root in roots if root.grad_fn is not None]
+    seen: set[Any] = set(nodes)
+    found: list[Tensor] = []
+    while nodes:
+        node: Any = nodes.pop()
+        if isinstance(node, BackwardCFunction):
+            return None
+        if hasattr(node, "variable"):
+            found.append(node.variable)
+        for following, _ in node.next_functions:
+            if following is not None and following not in seen:
+                seen.add(following)
+                nodes.append(following)
+    return found
+
+
+def gradient_reader() -> str:
+    """The first line of the user's loaded files that reads gradients itself; empty if none does.
+
+    A program that has no file (an interactive one) may read them anywhere.
+    """
+    main = getattr(sys.modules.get("__main__"), "__file__", None)
+    if main is None:
+        return "the program, which has no file to be looked at,"
+    files = {getattr(module, "__file__", None) for module in tuple(sys.modules.values())}
+    for file in filter(None, files | {main}):
+        if file.endswith(".py") and is_users_file(file) and os.path.exists(file):
+            for node in ast.walk(ast.parse(Path(file).read_bytes())):
+                name = getattr(node, "attr", getattr(node, "value", None))
+                if isinstance(name, str) and name in READS and not _of_autograd(node):
+                    return f"{short(file)}:{getattr(node, 'lineno', 0)}"
+    return ""
+
+
+def _of_autograd(node: ast.AST) -> bool:
+    """Whether it is `torch.autograd.grad`, which returns gradients and stores none."""
+    value = getattr(node, "value", None)
+    name = getattr(value, "attr", getattr(value, "id", ""))
+    return isinstance(node, ast.Attribute) and name in {"autograd", "torch"}
