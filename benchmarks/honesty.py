@@ -35,7 +35,7 @@ from hotlap.trial.stopping import StoppingRules
 
 SCRIPT = Path(__file__).parent / "scripts" / "planted.py"
 KINDS = ("mlp", "cnn", "gpt", "epochs", "variable")
-CALIBRATION_SECONDS = {"mlp": 15.0, "cnn": 15.0, "gpt": 20.0, "variable": 60.0}
+CALIBRATION_SECONDS = {"mlp": 15.0, "cnn": 15.0, "gpt": 20.0, "variable": 20.0}
 CALIBRATED_AS = {"epochs": "mlp"}  # the same work
 CALLS = {Verdict.FASTER, Verdict.SLOWER}
 
