@@ -39,7 +39,7 @@ class SlowDown:
 class Calibration(SlowDown):
     """Extra compute in every other phase; prints the true factor after so many seconds."""
 
-    BATCHES, SKIPPED, PHASES = 12, 4, 24
+    BATCHES, SKIPPED, PHASES = 12, 4, 16
     """Batches of a phase, those at its beginning that find the caches of the other kind, and the
     fewest phases."""
 

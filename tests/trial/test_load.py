@@ -1,6 +1,8 @@
 """The background load, read from a made-up /proc and from the real one."""
 
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -10,6 +12,7 @@ from hotlap.trial import load as module
 from hotlap.trial.load import (
     LoadMeter,
     LoadSummary,
+    OtherPrograms,
     busy_now,
     pressure_now,
     wait_until_calm,
@@ -33,6 +36,7 @@ def test_the_load_of_the_blocks_is_summed_up(
 ) -> None:
     clock = iter([0.0, 10.0, 12.0, 20.0, 22.0])
     monkeypatch.setattr(time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(OtherPrograms, "_busy_own", lambda _: (0.0, 0.0, 0.0))
     meter = LoadMeter(proc(tmp_path, 30.0, 0.0, (0, 0)))
     for total, ran, waited in ((10.0, 1.0, 1.0), (20.0, 2.0, 0.0)):
         proc(tmp_path, 0.0, total, (1000, 0))
@@ -91,3 +95,18 @@ def test_waiting_ends_as_the_load_falls_or_the_time_is_over(
     assert "3 s more at most" in said[0]
     assert wait_until_calm(60.0, said.append, tmp_path)
     assert now[0] == pytest.approx(5.0)
+
+
+def test_the_load_of_other_programs_leaves_out_our_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    others = OtherPrograms()
+    begin, busy, own = others._begin
+    burn = "import time\nend = time.process_time() + 1\nwhile time.process_time() < end: pass"
+    with subprocess.Popen([sys.executable, "-c", burn]) as child:
+        child.wait()
+    now, busy_now_, own_now = others._busy_own()
+    assert own_now - own > 0.9, "the child's second is ours"
+    assert busy_now_ > busy
+    monkeypatch.setattr(others, "_busy_own", lambda: (now, busy + 1.0, own + 1.0))
+    assert others.cores() == 0.0
+    monkeypatch.setattr(others, "_busy_own", lambda: (begin + 2.0, busy + 5.0, own + 1.0))
+    assert others.cores() == pytest.approx(2.0)

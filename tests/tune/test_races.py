@@ -1,9 +1,6 @@
 """Races of a tune: what a race decides, whose fault a failure is, and the background load."""
 
 import math
-import subprocess
-import sys
-import time
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -18,7 +15,7 @@ from hotlap.trial.race import RaceResult
 from hotlap.trial.stats import Estimate, Verdict
 from hotlap.trial.stopping import StopReason
 from hotlap.tune import races as module
-from hotlap.tune.races import Races, judged, load_marks, other_load
+from hotlap.tune.races import Races, judged
 from hotlap.tune.result import Outcome, Status
 
 PARITY = Parity(True, "bitwise", 100, 0.0, 0.0, "losses equal in all 100 steps")
@@ -139,20 +136,6 @@ def test_a_candidate_that_fails_is_not_given_another_race(
     with pytest.raises(TrialFailedError):
         some.race(*sides("tf32"), 5.0)
     assert failing.runs == runs
-
-
-def test_the_load_of_other_programs_leaves_out_our_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    begin = load_marks()
-    burn = "import time\nend = time.process_time() + 1\nwhile time.process_time() < end: pass"
-    with subprocess.Popen([sys.executable, "-c", burn]) as child:
-        child.wait()
-    seconds = time.monotonic() - begin[0]
-    busy = module._busy()
-    monkeypatch.setattr(module, "_busy", lambda: begin[1] + 1.0)
-    assert other_load(begin) < 0.1, "the child's second is ours"
-    monkeypatch.setattr(module, "_busy", lambda: begin[1] + 1.0 + 2 * seconds)
-    assert other_load(begin) > 1.5
-    assert busy > begin[1]
 
 
 class FakeSide:

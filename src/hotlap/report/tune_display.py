@@ -15,8 +15,8 @@ from rich.text import Text
 from hotlap.report.tune_table import STYLES, plain
 from hotlap.report.words import duration, interval, named, ratio, shortened
 from hotlap.trial.command import shown
+from hotlap.trial.load import OtherPrograms
 from hotlap.trial.stats import Estimate
-from hotlap.tune.races import load_marks, other_load
 from hotlap.tune.result import Outcome, Status
 from hotlap.tune.state import TuneConfig
 
@@ -36,7 +36,7 @@ class TuneDisplay:
         self._budget = config.budget
         self._verbose = verbose
         self._begin = self._spoke = time.monotonic()
-        self._marks, self._load = load_marks(), math.nan
+        self._others, self._load = OtherPrograms(), math.nan
         self._waiting: list[str] = []
         self._rows: list[Outcome] = []
         self._now = "starting"
@@ -109,7 +109,7 @@ class TuneDisplay:
         while not self._over.wait(0.5):
             now = time.monotonic()
             if now - sampled > LOAD_SECONDS:
-                self._load, self._marks, sampled = other_load(self._marks), load_marks(), now
+                self._load, self._others, sampled = self._others.cores(), OtherPrograms(), now
             if now - self._spoke > SILENCE_SECONDS:
                 self._say(f"{self._elapsed()}: {self._current()}")
 

@@ -14,6 +14,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+
 PROC = Path("/proc")
 BUSY = 0.1
 """Share of time waited for a core above which a machine counts as busy."""
@@ -27,7 +29,8 @@ class LoadSummary:
     `at_start`: CPU pressure over the last 10 s before anything was launched. `load_average`: mean
     of the one-minute average. `pressure`: time in which some task waited for a core. `steal`: core
     time taken by the hypervisor. `waited`: time the raced threads waited for a core, of the time
-    in which they could have run.
+    in which they could have run. `other_cores`: cores that other programs used on average, between
+    the start of the race and its end.
     """
 
     at_start: float | None = None
@@ -35,6 +38,7 @@ class LoadSummary:
     pressure: float | None = None
     steal: float | None = None
     waited: float | None = None
+    other_cores: float = 0.0
 
     @property
     def busy(self) -> bool:
@@ -51,12 +55,38 @@ class LoadSummary:
         return ", ".join(text.format(value) for value, text in found if value is not None)
 
 
+class OtherPrograms:
+    """The cores that other programs use: what the machine was busy less what we and ours were."""
+
+    def __init__(self) -> None:
+        self._begin = self._busy_own()
+
+    def cores(self) -> float:
+        """Cores used on average since this was made."""
+        now = self._busy_own()
+        seconds, busy, own = (
+            after - before for after, before in zip(now, self._begin, strict=True)
+        )
+        return max(0.0, busy - own) / max(seconds, 1e-3)
+
+    def _busy_own(self) -> tuple[float, float, float]:
+        """The time, the machine's busy CPU seconds, and those of this process and all below it."""
+        times = psutil.cpu_times()
+        busy = sum(times) - times.idle - times.iowait - times.guest - times.guest_nice
+        own = sum(os.times()[:4])
+        for process in psutil.Process().children(recursive=True):
+            with suppress(psutil.Error):
+                own += sum(process.cpu_times()[:4])
+        return time.monotonic(), float(busy), own
+
+
 class LoadMeter:
     """Sums up the load over the blocks of a race. Create it before anything is launched."""
 
     def __init__(self, proc: Path = PROC) -> None:
         self._proc = proc
         self._at_start = pressure_now(proc)
+        self._others = OtherPrograms()
         self._averages: list[float] = []
         self._sums = [0.0] * 6
         self._before = self._counters()
@@ -80,6 +110,7 @@ class LoadMeter:
             pressure=_share(pressure, seconds),
             steal=_share(stolen, cores),
             waited=_share(waited, ran + waited),
+            other_cores=self._others.cores(),
         )
 
     def _counters(self) -> list[float]:

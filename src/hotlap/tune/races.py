@@ -1,7 +1,6 @@
 """The processes that are live during a tune, the races between them, and what a race decides."""
 
 import math
-import os
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -9,13 +8,11 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Protocol
 
-import psutil
-
 from hotlap.core.errors import HotlapError, NotReachedError, TrialFailedError
 from hotlap.core.numerics import Numerics
 from hotlap.core.registry import technique
 from hotlap.trial.launch import Setting
-from hotlap.trial.load import busy_now
+from hotlap.trial.load import OtherPrograms, busy_now
 from hotlap.trial.outputs import compare_outputs
 from hotlap.trial.parity import FEWEST as FEWEST_STEPS
 from hotlap.trial.parity import Noise, Parity, compare
@@ -69,7 +66,7 @@ class Races:
         self._deadline = math.inf
         self._live: list[Side] = []
         self._ahead: list[Side] = []
-        self._begin = load_marks()
+        self._others = OtherPrograms()
         self._pairs_at: list[float] = []
 
     def count_calls(self) -> None:
@@ -170,7 +167,7 @@ class Races:
 
     def other_load(self) -> float:
         """CPU cores that other programs used on average since the tune began."""
-        return other_load(self._begin)
+        return self._others.cores()
 
     def close(self) -> None:
         """End whatever is live."""
@@ -233,33 +230,3 @@ def parity_of(chosen: Iterable[str], plain: Side, tuned: Side, noise: Noise) -> 
     layout = any(record.layout_sensitive for record in records)
     data = (plain.data, tuned.data) if layout else None
     return compare(plain.losses, tuned.losses, numerics, noise, data)
-
-
-Marks = tuple[float, float, float]
-
-
-def load_marks() -> Marks:
-    """The time, the machine's busy CPU seconds, and those of this process and all below it."""
-    return time.monotonic(), _busy(), _own()
-
-
-def other_load(since: Marks) -> float:
-    """CPU cores that other programs used on average since then."""
-    then, busy, own = since
-    seconds = max(time.monotonic() - then, 1e-3)
-    return max(0.0, (_busy() - busy) - (_own() - own)) / seconds
-
-
-def _busy() -> float:
-    times = psutil.cpu_times()
-    return float(sum(times) - times.idle - times.iowait - times.guest - times.guest_nice)
-
-
-def _own() -> float:
-    total = sum(os.times()[:4])
-    for process in psutil.Process().children(recursive=True):
-        try:
-            total += sum(process.cpu_times()[:4])
-        except psutil.Error:
-            continue
-    return total

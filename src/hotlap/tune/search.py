@@ -37,8 +37,6 @@ from hotlap.tune.races import (
     Races,
     Watcher,
     judged,
-    load_marks,
-    other_load,
 )
 from hotlap.tune.result import OUT_OF_TIME, Outcome, Status, TuneResult, UpperBound
 from hotlap.tune.state import TuneConfig, TuneState
@@ -258,10 +256,9 @@ def race_candidate(state: TuneState, candidate: Candidate, waiting: Sequence[Can
     side.start()
     launch_next(state, waiting)
     row = Outcome(candidate.name, Status.INCONCLUSIVE, "", candidate.values, joined=tuple(more))
-    marks = load_marks()
     try:
         row = raced(state, row, side, 1 + len(waiting))
-        row = judged(replace(row, load=other_load(marks)), side)
+        row = judged(row, side)
         if row.status is Status.BROKE_PARITY and state.noise is None:
             row = replace(row, status=Status.INCONCLUSIVE, reason=UNKNOWN_NOISE)
     except TimeOverError:
@@ -314,7 +311,8 @@ def raced(state: TuneState, row: Outcome, side: Side, remaining: int) -> Outcome
         seconds_if_promising=state.plan.promising_seconds, confirm_pairs=state.plan.fresh_pairs,
     )  # fmt: skip
     state.note_pairs(state.best, side)
-    return replace(row, race=found, parity=state.parity_with_plain(side))
+    parity = state.parity_with_plain(side)
+    return replace(row, race=found, parity=parity, load=found.load.other_cores)
 
 
 def adopt(state: TuneState, row: Outcome, side: Side) -> None:
