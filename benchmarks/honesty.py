@@ -141,7 +141,8 @@ def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 def main(races: int, seconds: float, planted: float, load: int, kinds: Sequence[str]) -> None:
     """Run so many races more, and write the record after each."""
-    name = f"honesty-{planted:g}x-load{load}-{seconds:.0f}s"
+    kind = "honesty" if planted == 1.0 else "honesty-calibrated"
+    name = f"{kind}-{planted:g}x-load{load}-{seconds:.0f}s"
     command = f"python -m benchmarks.honesty --seconds {seconds:g} --planted {planted:g}"
     rows = record.rows(name)
     for index in range(len(rows), len(rows) + races):
