@@ -1,6 +1,7 @@
 """The Triton kernels without a GPU: interpreted for their values, compiled for their resources."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -58,3 +59,10 @@ def test_kernels_compile_ahead_of_time(kernel, architecture, tmp_path, monkeypat
     made = triton.compile(source, target=GPUTarget("cuda", architecture, 32))
     assert made.asm["cubin"]
     assert made.metadata.shared <= 48 << 10
+    binary = tmp_path / "kernel.cubin"
+    binary.write_bytes(made.asm["cubin"])
+    tool = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
+    told = subprocess.run([tool, "-res-usage", binary], capture_output=True, text=True, check=True)
+    usage = dict(re.findall(r"(REG|STACK|LOCAL):(\d+)", told.stdout))
+    assert 0 < int(usage["REG"]) <= 255
+    assert (usage["STACK"], usage["LOCAL"]) == ("0", "0"), "registers are spilled to memory"

@@ -277,3 +277,20 @@ def test_what_is_written_loads_again_bit_for_bit(make, inputs, precision, tmp_pa
         assert loaded.head.weight is loaded.tokens.weight
     with pytest.raises(ValueError, match="the one"):
         load_shrunk(nn.Sequential(nn.Linear(3, 3)), tmp_path)
+
+
+def test_a_latency_counts_by_the_lower_end_of_its_interval():
+    from hotlap.model.shrink import Job, Result, Shrinking, gain
+
+    def result(*latency):
+        return Result("", {}, 1, 1, latency, 1.0, [1.0])
+
+    run = object.__new__(Shrinking)
+    run.job = Job("", "", "", latency=2.0)
+    run.original, run.quality, run.bytes = torch.nn.Linear(1, 1), 1.0, 1
+    lucky, steady = result(3.0, 1.5, 6.0), result(2.5, 2.2, 2.6)
+    for one in (lucky, steady):
+        run.judge(one)
+    assert lucky.fails == ["latency"]
+    assert steady.meets
+    assert gain(steady) > gain(lucky)

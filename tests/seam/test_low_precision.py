@@ -1,5 +1,7 @@
 """Products and state in 8 bits: their effect, their undo, and what is left alone."""
 
+import sys
+
 import pytest
 import torch
 from applying import on, torch_is_left_as_it_was  # noqa: F401
@@ -132,17 +134,22 @@ def test_adam_with_amsgrad_keeps_its_state():
     assert type(optimizer.state[parameter]["exp_avg"]) is torch.Tensor
 
 
-def test_liger_is_put_into_a_model_that_it_knows_and_taken_out_again():
+@pytest.fixture(scope="module")
+def llama():
+    """Made before torch's state is recorded: transformers adds a method to torch.nn.Module."""
     transformers = pytest.importorskip("transformers")
     pytest.importorskip("liger_kernel")
     config = transformers.LlamaConfig(
         vocab_size=64, hidden_size=32, intermediate_size=64, num_hidden_layers=1,
         num_attention_heads=2,
     )  # fmt: skip
-    model = transformers.LlamaForCausalLM(config)
+    return transformers.LlamaForCausalLM(config)
+
+
+def test_liger_is_put_into_a_model_that_it_knows_and_taken_out_again(llama):
+    model, home = llama, sys.modules[type(llama).__module__]
     tokens = torch.randint(64, (2, 8))
     want = model(tokens).logits
-    home = transformers.models.llama.modeling_llama
     module_before = dict(vars(home))
     assert liger.known(model)
     assert "CUDA" in liger.unfit(model)

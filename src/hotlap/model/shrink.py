@@ -202,14 +202,14 @@ class Shrinking:
         return 100 * worse if abs(self.quality) <= 1 else worse
 
     def judge(self, result: Result) -> None:
-        """Say which targets the candidate misses."""
+        """Say which targets the candidate misses; a latency counts by its interval's lower end."""
         job = self.job
         share = result.parameters / parameter_count(self.original)
         result.fails = [
             name
             for name, missed in (
                 ("params", job.params and share > job.params),
-                ("latency", job.latency and result.latency[0] < job.latency),
+                ("latency", job.latency and result.latency[1] < job.latency),
                 ("size", job.size and self.bytes / result.bytes < job.size),
                 ("quality", not self.drop(result) <= job.max_drop),
             )
@@ -243,8 +243,11 @@ class Shrinking:
 
 
 def gain(result: Result) -> float:
-    """What orders the candidates that meet the targets: the faster, at like speed the smaller."""
-    return math.log(result.latency[0]) - 0.25 * math.log(result.bytes)
+    """What orders the candidates that meet the targets: the faster, at like speed the smaller.
+
+    The lower end of the latency's interval counts, so that no lucky race wins.
+    """
+    return math.log(result.latency[1]) - 0.25 * math.log(result.bytes)
 
 
 def stored_bytes(model: nn.Module) -> int:
