@@ -91,6 +91,7 @@ def test_the_magic_profiles_a_cell_in_its_kernel(tmp_path: Path) -> None:
     cell = f"%%hotlap profile\n{LOOP}\nkept = 3"
     shown = run(tmp_path, "%load_ext hotlap", SETUP, cell, "kept / 0", "%%hotlap what\nx")
     assert "Where a step goes" in shown[2]
+    assert "ipykernel_" not in shown[2]
     assert "ZeroDivisionError" in shown[3]  # the cell's names are the kernel's
     assert "usage:" in shown[4]
 

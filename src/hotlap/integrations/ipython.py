@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from hotlap.integrations.live import profiling
+from hotlap.notebook.script import with_texts
 from hotlap.report.html import card
 
 USAGE = """usage:
@@ -21,6 +22,7 @@ USAGE = """usage:
 %%hotlap race [--budget 1m]      race the two halves of this cell, parted by a line `# --`
 %%hotlap tune [--budget 5m]      tune the cells run so far together with this one"""
 HERE = Path(".hotlap")
+_KERNEL_FILE = re.compile(r"[^\s:]*/ipykernel_\d+/\d+\.py")
 _PARTED = re.compile(r"^# --+\s*$", re.MULTILINE)
 
 
@@ -49,6 +51,7 @@ class Magics:
         if verb == "profile":
             with profiling(show=False) as found:
                 self._shell.run_cell(cell)
+            found.profile = with_texts(found.profile, self._by_cell)
             return found
         if verb == "race":
             parts = _PARTED.split(cell)
@@ -60,6 +63,16 @@ class Magics:
         if verb == "tune":
             return _run("tune", [*options, "--json", self._notebook("tune", cell)])
         return Card({"verb": "error", "text": USAGE})
+
+    def _by_cell(self, text: str) -> str:
+        """The text with the kernel's temporary files as the cells that they stand for."""
+        numbers = getattr(self._shell.compile, "_filename_map", {})
+
+        def named(found: re.Match[str]) -> str:
+            number = numbers.get(found[0])
+            return f"In [{number}]" if number else "this cell"
+
+        return _KERNEL_FILE.sub(named, text)
 
     def _notebook(self, name: str, cell: str) -> str:
         """A notebook of the cells run so far and one more."""

@@ -11,6 +11,7 @@ import json
 import os
 import re
 import shutil
+from collections.abc import Callable
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -189,15 +190,22 @@ def cell_of(lines: "tuple[str, ...] | list[str]", line: int) -> tuple[int, int]:
 
 def in_cells(value: Any) -> Any:
     """The value with every place in a notebook's script, in all of its texts, as cell and line."""
+    return with_texts(
+        value, lambda text: _PLACE.sub(_renamed, text) if ".hotlap/notebooks/" in text else text
+    )
+
+
+def with_texts(value: Any, change: Callable[[str], str]) -> Any:
+    """A copy of plain data or dataclasses in which every text is changed."""
     if isinstance(value, str):
-        return _PLACE.sub(_renamed, value) if ".hotlap/notebooks/" in value else value
+        return change(value)
     if isinstance(value, dict):
-        return {in_cells(key): in_cells(entry) for key, entry in value.items()}
+        return {with_texts(k, change): with_texts(entry, change) for k, entry in value.items()}
     if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
-        return type(value)(in_cells(entry) for entry in value)
+        return type(value)(with_texts(entry, change) for entry in value)
     if is_dataclass(value) and not isinstance(value, type):
         return replace(value, **{
-            f.name: in_cells(getattr(value, f.name)) for f in fields(value) if f.init
+            f.name: with_texts(getattr(value, f.name), change) for f in fields(value) if f.init
         })  # fmt: skip
     return value
 

@@ -41,6 +41,7 @@ class View:
     tuned_step: float = 0.0
     before: Sequence[Mapping[str, Any]] = ()
     after: Sequence[Mapping[str, Any]] = ()
+    findings_title: str = "Problems (seen and measured)"
     findings: Sequence[Mapping[str, Any]] = ()
     rows: Sequence[Mapping[str, Any]] = ()
     rows_note: str = ""
@@ -132,6 +133,9 @@ def _profile(document: Document) -> View:
         notes=[*filter(None, (document["partial"],)), *document["notes"]],
         step=document["step"],
         before=bars,
+        findings_title=View.findings_title
+        if problems
+        else "Worth racing (effect unknown until raced)",
         findings=problems or document["findings"][:3],
         memory=_memory(document["memory_by_owner"]),
     )
