@@ -69,6 +69,8 @@ def test_a_hopeless_candidate_is_given_up_early_a_hopeful_one_is_not():
     assert not _hopeless([later])
     assert _hopeless([later, missed])
     assert not _hopeless([later, (run(10.0), run(9.0))])
+    too_short = (run(10.0, reached=False), run(4.0, reached=False))
+    assert not _hopeless([too_short, too_short])
 
 
 def test_what_is_raced():

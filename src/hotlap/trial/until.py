@@ -125,7 +125,7 @@ def race_until(
 
 
 def _hopeless(pairs: Sequence[tuple[Run, Run]]) -> bool:
-    later = (not b.time.reached or b.time.seconds > a.time.seconds for a, b in pairs)
+    later = (a.time.reached and b.time.seconds > a.time.seconds for a, b in pairs)
     return len(pairs) >= HOPELESS_PAIRS and all(later)
 
 
