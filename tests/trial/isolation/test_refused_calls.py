@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -130,4 +131,29 @@ def test_a_training_that_was_refused_names_program_path_and_option(
         look(setting, Bounds(steps=20, dataset=False))
     assert program in failed.value.hint
     assert f"to {project / 'mine'}; --writable {project} " in failed.value.hint
+    assert (project / "mine").read_text() == "mine\n"
+
+
+LATER = """
+import subprocess, torch
+model = torch.nn.Linear(4, 4)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(400):
+    model(torch.ones(2, 4)).square().sum().backward()
+    optimizer.step()
+    if step == 40:
+        subprocess.run("cp one mine", shell=True, check=True)
+"""
+
+
+@pytest.mark.parametrize("verb", ["lr", "profile --json --steps 200", "race {} train.py --"])
+def test_verbs_say_it_where_the_program_failed_later(project: Path, verb: str) -> None:
+    command = [sys.executable, "train.py"]
+    (project / "train.py").write_text(LATER)
+    done = subprocess.run(
+        [sys.executable, "-m", "hotlap", *verb.format(sys.executable).split(), *command],
+        cwd=project, capture_output=True, text=True, check=False, timeout=200,
+    )  # fmt: skip
+    assert done.returncode, done.stdout
+    assert f"Landlock refused a write by `cp one mine` to {project / 'mine'};" in done.stderr
     assert (project / "mine").read_text() == "mine\n"
