@@ -4,11 +4,12 @@
 without any isolation by turns. Start-up is the time until `date` reads the clock, the rest is the
 time from then until the trial's folders are gone.
 
-`python -m benchmarks.isolation --steps [--tier overlay|landlock] [--launches 6] [--pairs 40]`: a
+`python -m benchmarks.isolation --steps [--tier overlay|landlock] [--launches 6] [--pairs 100]`: a
 lockstep race of one program with the tier against the same without isolation. `compute` only
 computes; `files` also reads sixteen files of its folder in each step. Two processes of one program
 differ for as long as they live: each launch gives one ratio, the median of its pairs of blocks, and
-the launches make the interval (Student's t over the logarithms).
+the launches make the interval (Student's t over the logarithms). All run on one core and on heaps
+that were shaken at random, see `benchmarks/shaken.py`.
 """
 
 import argparse
@@ -24,13 +25,15 @@ from typing import Any
 from scipy.stats import t
 
 from benchmarks import record
+from benchmarks.cores import one_core
+from benchmarks.shaken import HEAP, SHAKEN
 from hotlap.core.spec import Mode, Tier
 from hotlap.trial.foreground import run_foreground
 from hotlap.trial.isolation.tiers import FORCED, isolation
 from hotlap.trial.launch import Setting
 from hotlap.trial.trial import Trial
 
-BLOCK_SECONDS = 0.3
+BLOCK_SECONDS = 0.08
 WARM_BLOCKS = 3
 PROGRAM = """
 import sys, torch
@@ -87,7 +90,7 @@ def start_up(launches: int) -> None:
 def launched(tier: Tier, kind: str, folder: Path) -> Trial:
     """The program as a trial of this tier; it stands paused behind its warm-up."""
     os.environ[FORCED] = tier
-    command = (sys.executable, "train.py", kind)
+    command = (sys.executable, SHAKEN, "train.py", kind)
     trial = Trial(
         Setting(command, Mode.RACE, scratch=folder / "scratch", output=folder / f"{tier}.log")
     )
@@ -141,10 +144,12 @@ def main() -> None:
     parser.add_argument("--launches", type=int)
     parser.add_argument("--steps", action="store_true")
     parser.add_argument("--tier", type=Tier, default=Tier.OVERLAY)
-    parser.add_argument("--pairs", type=int, default=40)
+    parser.add_argument("--pairs", type=int, default=100)
     given = parser.parse_args()
     if given.steps:
-        step_time(given.tier, given.launches or 6, given.pairs)
+        os.environ.update(HEAP)
+        with one_core():
+            step_time(given.tier, given.launches or 6, given.pairs)
     else:
         start_up(given.launches or 30)
 
