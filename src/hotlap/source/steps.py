@@ -84,7 +84,7 @@ def _step_bodies(tree: Tree) -> Iterator[ast.AST]:
 
 
 def _callers(tree: Tree, call: ast.Call, bodies: set[ast.AST]) -> Iterator[str]:
-    """The function around a call, and the step loops around it, unless it runs now and then."""
+    """The function around a call, and the step loops around it, unless it runs conditionally."""
     function = tree.function(call)
     if function is not None and not now_and_then(tree, call, function):
         yield _key(tree, function)
