@@ -18,7 +18,10 @@ MLP = Path(__file__).parent.parent / "scripts" / "mlp.py"
 def test_the_files_are_those_that_the_types_give() -> None:
     """`python -m hotlap.report.schema` writes them."""
     written = {path.stem: path.read_text("utf-8") for path in FOLDER.glob("*.json")}
-    assert written == {name: text_of(schema) for name, schema in schemas().items()}
+    current = {name: text_of(schema) for name, schema in schemas().items()}
+    assert written == current, (
+        "run python -m hotlap.report.schema, and say in CHANGELOG what changed"
+    )
 
 
 def check(verb: str, document: Any) -> None:
