@@ -43,6 +43,7 @@ class World:
     launched: int = 0
     start_up: float = START_UP
     peak: int = 1000
+    state: set[str] = field(default_factory=set)
     at_race: Callable[[int], None] = lambda _: None
 
     def monotonic(self) -> float:
@@ -63,7 +64,7 @@ class FakeSide:
     begun: float = -1.0
     start_up: float = START_UP
     peak: int = 0
-    data: DataUse = field(default_factory=DataUse)
+    data: DataUse = field(default_factory=lambda: DataUse(state=set(WORLD.state)))
     outputs: tuple[object, ...] = ()
     deadline: float = math.inf
 
@@ -253,6 +254,17 @@ def test_without_time_for_an_a_a_test_equal_losses_are_parity_and_others_inconcl
     result = tuned(34.0, "cached_dataset")
     assert row(result, "cached_dataset").status is Status.INCONCLUSIVE
     assert "no time for an A/A test" in row(result, "cached_dataset").reason
+
+
+def test_a_dataset_that_reading_changes_is_rejected_without_an_a_a_test(world: World) -> None:
+    world.state = {"read"}
+    world.losses["loader_workers"] = [1.0, 0.7, 0.5, 0.4, 0.1, 0.0]
+    world.gains["loader_workers"] = 3.0
+    result = tuned(34.0, "loader_workers")
+    assert result.noise_floor is None
+    found = row(result, "loader_workers")
+    assert found.status is Status.BROKE_PARITY
+    assert "reading a sample changes the dataset's `read`" in found.reason
 
 
 def test_a_machine_that_slows_down_in_the_a_a_test_leaves_a_candidate_its_race(

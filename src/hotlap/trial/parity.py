@@ -79,6 +79,7 @@ class Parity:
 
     `rule` is bitwise, tolerance or statistical; `steps` were compared; `deviation` (relative) is
     the first beyond its `limit` or, if none is, the one nearest to it; `reason` is one sentence.
+    `data_changed`: the data were seen to be others, whatever the noise of the losses.
     """
 
     kept: bool
@@ -87,6 +88,7 @@ class Parity:
     deviation: float
     limit: float
     reason: str
+    data_changed: bool = False
 
 
 @dataclass(frozen=True)
@@ -184,9 +186,10 @@ def _with_data(parity: Parity, runs: _Runs, before: DataUse, now: DataUse) -> Pa
     if draws and not changed and not parity.kept:
         why = BY_DRAWS.format(names=", ".join(sorted(draws)))
         return _because(why, _decide(runs, "statistical", _windows(runs, REORDERED)))
-    if parity.kept and changed:
-        return replace(parity, kept=False, reason=changed)
-    return replace(parity, reason=f"{parity.reason}; {changed}") if changed else parity
+    if not changed:
+        return parity
+    reason = changed if parity.kept else f"{parity.reason}; {changed}"
+    return replace(parity, kept=False, reason=reason, data_changed=True)
 
 
 def _common(reference: Sequence[float], candidate: Sequence[float], noise: Noise) -> _Runs:

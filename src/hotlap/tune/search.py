@@ -259,7 +259,8 @@ def race_candidate(state: TuneState, candidate: Candidate, waiting: Sequence[Can
     try:
         row = raced(state, row, side, 1 + len(waiting))
         row = judged(row, side)
-        if row.status is Status.BROKE_PARITY and state.noise is None:
+        guessed = state.noise is None and not (row.parity and row.parity.data_changed)
+        if row.status is Status.BROKE_PARITY and guessed:
             row = replace(row, status=Status.INCONCLUSIVE, reason=UNKNOWN_NOISE)
     except TimeOverError:
         needed = 2 * state.plan.race_cost(compiles=candidate.compiles)
