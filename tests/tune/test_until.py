@@ -1,10 +1,8 @@
 """`hotlap tune --allow training --until`: what is raced, judged, kept and refused."""
 
 import json
-import math
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -120,13 +118,9 @@ def test_a_script_that_does_not_reach_the_target_is_said(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_true_gain_is_kept_and_the_rest_refused(tmp_path):
-    words = ["--until", "loss<3", "--budget", "4m", "--seeds", "4", "--json"]
-    done = tuned(tmp_path, 10**7, *words, "--only", "lr_schedule,batch_size,gradient_clipping")
+def test_what_changes_nothing_in_the_script_is_not_applicable(tmp_path):
+    words = ["--until", "loss<8", "--budget", "4m", "--seeds", "3", "--json"]
+    done = tuned(tmp_path, 10**7, *words, "--only", "batch_size,adamw")
     document = json.loads(done.stdout)
-    rows = {(row["technique"], *row["values"].values()): row for row in document["rows"]}
-    statuses = {key[0]: row["status"] for key, row in rows.items() if row["status"] == "kept"}
-    assert "lr_schedule" in statuses
-    assert rows["batch_size", 4]["status"] == "not applicable"
-    assert rows["gradient_clipping",]["status"] != "kept"
-    assert not math.isnan(Recipe.read(Path(tmp_path / "hotlap.toml")).measured.ratio)
+    assert {row["status"] for row in document["rows"]} == {"not applicable"}
+    assert not (tmp_path / "hotlap.toml").exists()
