@@ -55,3 +55,8 @@ def test_every_folder_is_of_a_pattern_with_variants():
 
 def test_every_pattern_has_snippets():
     assert not set(PATTERNS) - {path.parent.name for path in BAD}
+
+
+def test_every_pattern_says_what_why_instead_and_when_to_leave_it():
+    for pattern in PATTERNS.values():
+        assert pattern.says and pattern.remedy and pattern.ignore, pattern.id

@@ -8,18 +8,20 @@ class Pattern:
     """What the linter looks for.
 
     `id` names the pattern found, never its remedy. `says` is the reason in one line, `remedy` what
-    to write instead. `check` (`module:function`) yields the syntax nodes that show it. `hint`:
-    whether it costs anything depends on the workload; it is shown when asked for, or once a
-    profile confirms it. `phases` are the phases of the step in which a profile sees the cost of
-    the found line (empty: all of them). `differentiated`: the lines compute what autograd follows,
-    so that their time in the forward pass comes again, in proportion, in the backward pass.
-    `absent`: the pattern is that nothing was written, so that no line's time is its cost.
+    to write instead, `ignore` when it may be left as it is. `check` (`module:function`) yields the
+    syntax nodes that show it. `hint`: whether it costs anything depends on the workload; it is
+    shown when asked for, or once a profile confirms it. `phases` are the phases of the step in
+    which a profile sees the cost of the found line (empty: all of them). `differentiated`: the
+    lines compute what autograd follows, so that their time in the forward pass comes again, in
+    proportion, in the backward pass. `absent`: the pattern is that nothing was written, so that no
+    line's time is its cost.
     """
 
     id: str
     says: str
     remedy: str
     check: str
+    ignore: str = ""
     hint: bool = False
     phases: tuple[str, ...] = ()
     differentiated: bool = False

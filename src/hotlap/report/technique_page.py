@@ -67,6 +67,7 @@ def patterns_page(records: Iterable[Technique]) -> str:
     """Every lint pattern, by technique."""
     rows = [
         f"| `{p.id}` | {'hint' if p.hint else 'finding'} | {p.says} | {_cell(p.remedy)} | "
+        f"{_cell(p.ignore)} | "
         f"[{record.id}](techniques/{record.id}.md) |"
         for record in records
         for p in record.patterns
@@ -75,7 +76,7 @@ def patterns_page(records: Iterable[Technique]) -> str:
         "# Lint patterns\n\nA *finding* is a fault whatever the workload; whether a *hint* costs "
         "anything depends on it: hints are shown with `--hints`, or by `hotlap profile` once it "
         "has measured their cost. `# hotlap: ignore[id]` on the line leaves one out.\n\n"
-        "| pattern | | why | instead | technique |\n|---|---|---|---|---|"
+        "| pattern | | why | instead | leave it when | technique |\n|---|---|---|---|---|---|"
     )
     return "\n".join([head, *rows]) + "\n"
 

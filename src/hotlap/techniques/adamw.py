@@ -35,6 +35,7 @@ technique = Technique(
             id="adam_with_decay",
             says="Adam scales the weight decay by each gradient",
             remedy="torch.optim.AdamW, with a larger weight_decay",
+            ignore="a published result with this very decay is being reproduced",
             check="hotlap.source.checks.stepping:adam_with_decay",
             hint=True,
             phases=("optimizer",),

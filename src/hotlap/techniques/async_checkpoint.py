@@ -43,6 +43,7 @@ technique = Technique(
                 "save less often, or with torch.distributed.checkpoint.async_save, which writes in "
                 "the background"
             ),
+            ignore="checkpoints are minutes apart",
             check="hotlap.source.checks.saving:checkpoint_in_step",
             hint=True,
             phases=("saving", "rest"),
@@ -51,6 +52,7 @@ technique = Technique(
             id="fsync_in_training",
             says="the training waits until the disk has written everything",
             remedy="write to a temporary file and os.replace it; sync outside of the steps",
+            ignore="each step's record must survive a power failure",
             check="hotlap.source.checks.saving:fsync_in_training",
             phases=("saving", "rest"),
         ),
@@ -58,6 +60,7 @@ technique = Technique(
             id="logging_in_step",
             says="each step writes a log",
             remedy="log every so many steps, and let the writer flush by itself",
+            ignore="a step takes seconds",
             check="hotlap.source.checks.saving:logging_in_step",
             hint=True,
             phases=("rest", "saving"),

@@ -26,6 +26,7 @@ technique = Technique(
             id="loop_over_samples",
             says="the samples of a batch go through the same operations one at a time",
             remedy="apply the operations to the whole batch (torch.vmap where one takes no batch)",
+            ignore="the samples have different shapes that cannot be padded",
             check="hotlap.source.checks.samples:loop_over_samples",
             hint=True,
             phases=("forward", "backward"),

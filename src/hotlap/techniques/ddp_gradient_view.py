@@ -53,6 +53,7 @@ technique = Technique(
             id="gradients_beside_buckets",
             says="each gradient is copied into DDP's bucket and back at every step",
             remedy="pass gradient_as_bucket_view=True",
+            ignore="code detaches or replaces gradients in place",
             check="hotlap.source.checks.ranks:gradients_beside_buckets",
             hint=True,
             phases=("backward",),

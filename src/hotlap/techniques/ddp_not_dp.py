@@ -30,6 +30,7 @@ technique = Technique(
             id="data_parallel",
             says="the model is copied to every device at each step, all under one Python lock",
             remedy="wrap the model in DistributedDataParallel and launch with torchrun",
+            ignore="there is one device in every run",
             check="hotlap.source.checks.devices:data_parallel",
             phases=("copy", "forward", "backward"),
         ),

@@ -56,6 +56,7 @@ technique = Technique(
             id="unused_parameters_searched",
             says="the autograd graph is searched for unused parameters at every step",
             remedy="leave find_unused_parameters at False where every parameter takes part",
+            ignore="some parameters really take no part in some steps",
             check="hotlap.source.checks.ranks:unused_parameters_searched",
             hint=True,
             phases=("forward", "backward"),

@@ -34,6 +34,7 @@ technique = Technique(
             id="odd_dimension",
             says="a size that is not a multiple of 8 leaves tensor cores partly idle",
             remedy="round the size up to the next multiple of 8 (64 on A100 and newer)",
+            ignore="the size is given by the task, or the run is not in half precision on a GPU",
             check="hotlap.source.checks.shapes:odd_dimension",
             hint=True,
             phases=("forward", "backward", "optimizer"),
@@ -42,6 +43,8 @@ technique = Technique(
             id="odd_batch",
             says="a batch size that is not a multiple of 8 leaves tensor cores partly idle",
             remedy="choose a multiple of 8, and drop_last=True for training",
+            ignore="the rows of a matrix product are batch times length, and that is a "
+            "multiple of 8",
             check="hotlap.source.checks.shapes:odd_batch",
             hint=True,
             phases=("forward", "backward"),

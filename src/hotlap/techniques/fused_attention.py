@@ -28,6 +28,7 @@ technique = Technique(
             id="attention_by_hand",
             says="attention written out stores the whole matrix of scores, several times over",
             remedy="call F.scaled_dot_product_attention(q, k, v, attn_mask=..., dropout_p=...)",
+            ignore="the weights themselves are needed, or a bias that the fused form does not take",
             check="hotlap.source.checks.attending:attention_by_hand",
             hint=True,
             phases=("forward", "backward"),

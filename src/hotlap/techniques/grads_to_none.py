@@ -50,6 +50,7 @@ technique = Technique(
             id="gradients_zeroed",
             says="zeros are written into every gradient, and backward adds to them",
             remedy="leave set_to_none at its default, True",
+            ignore="code reads the gradients of parameters that took no part",
             check="hotlap.source.checks.stepping:gradients_zeroed",
             phases=("rest", "optimizer", "backward"),
         ),

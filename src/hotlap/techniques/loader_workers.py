@@ -57,6 +57,7 @@ technique = Technique(
             id="serial_loader",
             says="the training process loads each batch itself while the model waits",
             remedy="pass num_workers; `hotlap tune` finds how many pay",
+            ignore="the data set is in memory and a batch is made in well under a millisecond",
             check="hotlap.source.checks.loading:serial_loader",
             hint=True,
             phases=("data", "loader", "evaluation_data"),

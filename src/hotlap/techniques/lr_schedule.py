@@ -29,6 +29,7 @@ technique = Technique(
             id="constant_learning_rate",
             says="the learning rate stays the same from the first step to the last",
             remedy="a warm-up and a decay from torch.optim.lr_scheduler",
+            ignore="a short run, or an adversarial one that is known to need a constant rate",
             check="hotlap.source.checks.absent:constant_learning_rate",
             hint=True,
             absent=True,

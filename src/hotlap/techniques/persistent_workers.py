@@ -49,6 +49,7 @@ technique = Technique(
             id="workers_restarted",
             says="the workers are started anew at every epoch",
             remedy="pass persistent_workers=num_workers > 0; torch refuses True without workers",
+            ignore="the run has one epoch, or the workers must read a data set that changed",
             check="hotlap.source.checks.loading:workers_restarted",
             hint=True,
             phases=("data", "loader", "evaluation_data"),

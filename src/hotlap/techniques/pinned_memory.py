@@ -45,6 +45,7 @@ technique = Technique(
             id="unpinned_loader",
             says="batches in pageable memory are copied twice on their way to the GPU",
             remedy="pass pin_memory=True",
+            ignore="the loop runs on a CPU, or the host's memory is nearly full",
             check="hotlap.source.checks.loading:unpinned_loader",
             hint=True,
             phases=("copy", "data"),
