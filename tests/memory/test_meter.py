@@ -87,7 +87,7 @@ def test_state_in_lists_and_parameters_of_the_optimizer_alone_count() -> None:
 
 def test_a_profile_counts_with_the_same_code() -> None:
     from hotlap.memory.owners import owners
-    from hotlap.seam.probe.memory import owners as probed
+    from hotlap.seam.probe.diagnostics import owners as probed
 
     model = nn.Linear(8, 8)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)

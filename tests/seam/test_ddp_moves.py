@@ -188,7 +188,7 @@ def test_no_sync_is_noted_and_dataparallel_timed(monkeypatch):
     monkeypatch.setattr(nn.DataParallel, "replicate", replicate)
     monkeypatch.setattr(nn.DataParallel, "gather", gather)
     rec = Recorder()
-    with spreading(rec):
+    with spreading(rec.spread, rec.facts):
         model = DistributedDataParallel(net())
         with model.no_sync():
             model(torch.randn(2, 6)).sum().backward()
