@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hotlap.trial.interval import LAUNCH_SD, PRIOR, half_width, t_quantile
+from hotlap.trial.interval import LAUNCH_SD, PRIOR, Pair, half_width, log_interval, t_quantile
 from hotlap.trial.stats import PairedTest, Verdict
 
 RACES, PAIRS, ALPHA = 1000, 60, 0.05
@@ -280,6 +280,28 @@ def test_a_gain_is_unlikely_only_where_the_time_left_could_not_show_it() -> None
     hopeful = of_launches(rng, [0.07])
     assert not hopeful.gain_unlikely(growth=4.0)
     assert hopeful.gain_unlikely(growth=1.05)
+
+
+def test_a_large_gain_of_few_pairs_is_not_given_up() -> None:
+    """The interval of four pairs is wide, and each further pair narrows it by much."""
+    test = PairedTest(alpha=0.025)
+    for a, b in [(6.3, 1.0), (3.1, 1.0), (8.2, 1.0), (5.0, 1.0)]:
+        test.add(a, b)
+    assert test.estimate().low < 1
+    assert not test.gain_unlikely(growth=1.5)
+    assert 1.4 < test.growth_needed() < 2.5
+
+
+@pytest.mark.parametrize("growth", [1.5, 2.0, 5.0])
+def test_the_width_to_expect_is_the_one_that_comes(growth: float) -> None:
+    rng = np.random.default_rng(17)
+    few, many = 6, round(6 * growth)
+    expected, seen = [], []
+    for _ in range(300):
+        units = [Pair(unit) for unit in rng.normal(0.1, 0.05, many)]
+        expected.append(log_interval([units[:few]], 0.05).half_after(growth))
+        seen.append(log_interval([units], 0.05).half)
+    assert np.median(expected) == pytest.approx(np.median(seen), rel=0.15)
 
 
 @pytest.mark.parametrize(

@@ -53,16 +53,32 @@ class Pair:
 
 @dataclass(frozen=True)
 class Interval:
-    """Of log(A / B): centre, and half-widths from the noise of the pairs and from the launches."""
+    """Of log(A / B): centre, and half-widths from the noise of the pairs and from the launches.
+
+    `freedom` (pairs less launches plus one) and `alpha` are what `within` was made with.
+    """
 
     centre: float
     within: float
     between: float
+    freedom: int = 1
+    alpha: float = 0.05
 
     @property
     def half(self) -> float:
         """Both together: the errors are independent."""
         return math.hypot(self.within, self.between)
+
+    def half_after(self, growth: float) -> float:
+        """Half-width to expect of `growth` times the pairs and launches, with the same noise.
+
+        Of few pairs it falls far faster than with their square root: at 5 %, from 4 to 8 to 0.40.
+        """
+        if not math.isfinite(self.half):
+            return math.inf
+        n = self.freedom
+        narrowed = half_width(n * growth, growth, self.alpha) / half_width(n, 1.0, self.alpha)
+        return math.hypot(self.within * narrowed, self.between / math.sqrt(growth))
 
 
 def log_interval(
@@ -75,7 +91,7 @@ def log_interval(
     launches = [launch for launch in launches if launch]
     pairs = sum(map(len, launches))
     if not pairs:
-        return Interval(math.nan, math.inf, math.inf)
+        return Interval(math.nan, math.inf, math.inf, 1, alpha)
     slope, slope_variance = _slope(launches)
     read = [clip([pair.unit - slope * pair.excess for pair in launch]) for launch in launches]
     means = [fmean(units) for units, _ in read]
@@ -99,7 +115,7 @@ def log_interval(
     if noise > 0:
         within *= math.sqrt(1 + excess**2 * slope_variance / (noise * share))
     between = quantile * math.sqrt(spread * math.fsum(w * w for w in weights))
-    return Interval(centre, within, between)
+    return Interval(centre, within, between, freedom, alpha)
 
 
 def _slope(launches: Sequence[Sequence[Pair]]) -> tuple[float, float]:
@@ -140,7 +156,7 @@ def _weights(errors: Sequence[float]) -> list[float]:
     return [1 / error / total for error in errors]
 
 
-def half_width(n: int, variation: float, alpha: float) -> float:
+def half_width(n: float, variation: float, alpha: float) -> float:
     """Half-width of the (1 - alpha) confidence sequence for a mean, from M_n < 1 / alpha.
 
     `variation`: sum of squares about the sample mean of the n units. With d the distance of the

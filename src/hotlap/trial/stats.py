@@ -9,12 +9,14 @@ is in hotlap.trial.interval.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
 from hotlap.trial.interval import Interval, Pair, log_interval
 
 FEWEST = 6
+MOST_GROWTH = 1e6
 UNLIKELY = 1.3  # standard errors: one-sided 10 % of a normal distribution
 
 
@@ -151,7 +153,7 @@ class PairedTest:
         now = self.interval()
         if not math.isfinite(now.half) or growth <= 1:
             return False
-        needed = max(self._effect, self._effect / 2 + now.half / math.sqrt(growth))
+        needed = max(self._effect, self._effect / 2 + now.half_after(growth))
         error = now.half / 2 * math.sqrt(1 - 1 / growth)
         return now.centre + UNLIKELY * error < needed
 
@@ -162,8 +164,8 @@ class PairedTest:
     def growth_needed(self) -> float:
         """About how many times the data would give a verdict; inf where no end is in sight.
 
-        The interval narrows with the square root of the pairs and launches. It has to clear 1, or
-        to fit into what counts as the same, around the present ratio.
+        The interval has to clear 1, or to fit into what counts as the same, around the present
+        ratio.
         """
         if self.verdict() is not Verdict.INCONCLUSIVE:
             return 1.0
@@ -173,13 +175,25 @@ class PairedTest:
         room = max(clear, self._same - distance)
         if not (math.isfinite(now.half) and room > 0):
             return math.inf
-        return max(1.0, (now.half / room) ** 2)
+        pairs = sum(map(len, self._launches))
+        return max(FEWEST / pairs, _least(lambda growth: now.half_after(growth) <= room))
 
     def settled(self, precision: float | None = None) -> bool:
         """Whether there is a verdict, and log(ratio) is known to within +- precision if given."""
         if self.verdict() is Verdict.INCONCLUSIVE:
             return False
         return precision is None or self.interval().half <= precision
+
+
+def _least(enough: Callable[[float], bool]) -> float:
+    """The least growth of the data that is enough, to 1 %; inf beyond `MOST_GROWTH`."""
+    low, high = 1.0, MOST_GROWTH
+    if not enough(high):
+        return math.inf
+    while high / low > 1.01:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
 
 
 def _exp(value: float) -> float:

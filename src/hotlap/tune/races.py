@@ -212,7 +212,7 @@ def _not_kept(row: Outcome, found: RaceResult) -> Outcome:
         reason = f"within {StoppingRules.same_within:.0%} of one another"
         return replace(row, status=Status.SAME, reason=reason)
     if found.stopped is StopReason.FUTILE:
-        reason = "dropped early, as a gain looked unlikely"
+        reason = "dropped early: the time for it would hardly have shown a gain"
     else:
         reason = "no verdict within its time"
     return replace(
