@@ -25,7 +25,7 @@ for x, y in DataLoader(list(range(9)), batch_size=3):
 
 
 def payload(path, lines, **more):
-    mean = {"data": 0.001, "forward": 0.004, "backward": 0.003, "rest": 0.002}
+    mean = {"data": 0.001, "forward": 0.004, "backward": 0.003, "other": 0.002}
     return {
         "step": {"steps": 100, "mean": 0.01, "p10": 0.009, "p90": 0.011},
         "device": "cpu",
@@ -62,11 +62,11 @@ def made(script, lines, began=None, **more):
 
 
 def test_a_spot_that_costs_is_a_finding_with_its_figure(script):
-    found = made(script, {"11": {"rest": (0.95, 60)}})
+    found = made(script, {"11": {"other": (0.95, 60)}})
     (finding,) = [f for f in found.findings if f.remedies[0].id == "host_sync"]
     assert finding.what.endswith("19% of a step, 1.9 ms")
     assert (finding.place, finding.text) == ("train.py:11", "print(loss.item())")
-    assert found.files[str(script)].lines[11]["rest"][0] == pytest.approx(0.0019)
+    assert found.files[str(script)].lines[11]["other"][0] == pytest.approx(0.0019)
 
 
 def test_what_only_a_gpu_could_pay_for_is_not_told_of_a_cpu(script):
@@ -79,7 +79,7 @@ def test_a_hint_that_costs_nothing_is_dropped(script):
 
 
 def test_a_file_that_changed_meanwhile_is_not_judged(script):
-    found = made(script, {"11": {"rest": (0.95, 60)}}, began=time.time() - 60)
+    found = made(script, {"11": {"other": (0.95, 60)}}, began=time.time() - 60)
     assert not [f for f in found.findings if f.pattern]
     assert any("train.py changed while it ran" in note for note in found.notes)
 
@@ -89,7 +89,7 @@ def test_a_rule_that_fails_costs_no_profile(script, monkeypatch):
         raise RuntimeError("odd source")
 
     monkeypatch.setattr("hotlap.profile.collect.joined", fails)
-    found = made(script, {"11": {"rest": (0.95, 60)}})
+    found = made(script, {"11": {"other": (0.95, 60)}})
     assert found.steps == 100
     assert any("odd source" in note for note in found.notes)
 

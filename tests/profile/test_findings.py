@@ -41,7 +41,7 @@ def test_workers_are_proposed_where_the_model_waits_for_data():
 
 
 @pytest.mark.parametrize(
-    "phases", [{}, {"data": 0.01}, {"rest": 0.5}, {"evaluation": 0.5}], ids=str
+    "phases", [{}, {"data": 0.01}, {"other": 0.5}, {"evaluation": 0.5}], ids=str
 )
 def test_workers_are_not_proposed_where_nothing_waits(phases):
     assert "loader_workers" not in ids(proposed(seen(phases)))
@@ -56,30 +56,30 @@ def test_workers_are_not_proposed_where_there_are_some():
 
 
 def test_a_fault_on_one_line_is_told_in_the_phase_it_costs():
-    lines = {"rest": [("train.py:21", 0.9)], "data": [("train.py:4", 1.0)]}
+    lines = {"other": [("train.py:21", 0.9)], "data": [("train.py:4", 1.0)]}
     found = proposed(
-        seen({"rest": 0.5}, lines, places={"tensor": "train.py:21"}, tensor_from_numpy=True)
+        seen({"other": 0.5}, lines, places={"tensor": "train.py:21"}, tensor_from_numpy=True)
     )
     (finding,) = [f for f in found if "no_copy_from_numpy" in ids([f])]
     assert finding.what.startswith("code between the phases: 50%")
 
 
 def test_only_what_nothing_else_explains_is_advised():
-    lines = {"rest": [("train.py:21", 0.9), ("train.py:22", 0.1)]}
-    whole = advised(seen({"rest": 0.5}, lines), {}, frozenset())
+    lines = {"other": [("train.py:21", 0.9), ("train.py:22", 0.1)]}
+    whole = advised(seen({"other": 0.5}, lines), {}, frozenset())
     assert ids(whole) == {"python_in_step"}
     assert whole[0].place == "train.py:21"
-    explained = {"rest": 0.25 * STEP}
-    (left,) = advised(seen({"rest": 0.5}, lines), explained, frozenset({"train.py:21"}))
+    explained = {"other": 0.25 * STEP}
+    (left,) = advised(seen({"other": 0.5}, lines), explained, frozenset({"train.py:21"}))
     assert left.place == "train.py:22"
     assert left.share == pytest.approx(0.25)
-    assert advised(seen({"rest": 0.5}, lines), {"rest": 0.45 * STEP}, frozenset()) == []
+    assert advised(seen({"other": 0.5}, lines), {"other": 0.45 * STEP}, frozenset()) == []
 
 
 def test_the_way_into_the_optimizer_is_no_code_between_the_phases():
-    lines = {"rest": [("train.py:30", 1.0)]}
+    lines = {"other": [("train.py:30", 1.0)]}
     assert (
-        advised(seen({"rest": 0.3}, lines, places={"step": "train.py:30"}), {}, frozenset()) == []
+        advised(seen({"other": 0.3}, lines, places={"step": "train.py:30"}), {}, frozenset()) == []
     )
 
 
@@ -99,8 +99,8 @@ def test_zeroed_gradients_are_bounded_by_their_phases_and_expected_by_their_line
 
 
 def test_zeroed_gradients_without_a_sample_have_no_bound_to_tell():
-    for lines in ({}, {"rest": [("train.py:9", 1.0)]}):
-        shares = {"rest": 0.5, "optimizer": 0.2}
+    for lines in ({}, {"other": [("train.py:9", 1.0)]}):
+        shares = {"other": 0.5, "optimizer": 0.2}
         assert "grads_to_none" not in ids(
             proposed(seen(shares, lines, places=AT_ZERO_GRAD, **ZEROED))
         )
@@ -129,7 +129,7 @@ OPTIONS = {"model": True, "float32_model": True, "fast_half": True, "compiler": 
 
 
 def test_options_are_no_problems_and_bounded_by_the_measured_share():
-    found = proposed(seen({"rest": 0.14}, places={"model": "train.py:5"}, **OPTIONS))
+    found = proposed(seen({"other": 0.14}, places={"model": "train.py:5"}, **OPTIONS))
     assert {f.problem for f in found} == {False}
     remedies = {r.id: r for f in found for r in f.remedies}
     assert {"cpu_threads", "mixed_precision", "fused_pointwise"} <= set(remedies)
@@ -154,8 +154,8 @@ def test_workers_that_share_the_cores_leave_the_wait_for_data_without_a_bound():
 
 def with_calls(**shares: float) -> Any:
     calls = tuple((f"{name.replace('_', '.')}()", share) for name, share in shares.items())
-    whole = seen({"rest": 0.5})
-    return replace(whole, lines={"rest": (Line("train.py:21", "", "a; b", 1.0, calls),)})
+    whole = seen({"other": 0.5})
+    return replace(whole, lines={"other": (Line("train.py:21", "", "a; b", 1.0, calls),)})
 
 
 def test_the_call_that_blocks_is_named_not_its_line():

@@ -48,7 +48,7 @@ def script(tmp_path):
 
 
 def test_cost_is_the_time_on_the_lines_of_the_spot(script):
-    past = Past(document(script, {"7": {"forward": (0.004, 40)}, "10": {"rest": (0.0019, 19)}}))
+    past = Past(document(script, {"7": {"forward": (0.004, 40)}, "10": {"other": (0.0019, 19)}}))
     cost = past.cost(spot(script, 10))
     assert cost.seconds == pytest.approx(0.0019)
     assert cost.cost == "1.9 ms of 14.2 ms"
@@ -58,9 +58,9 @@ def test_cost_is_the_time_on_the_lines_of_the_spot(script):
 
 
 def test_only_the_phases_of_the_pattern_count(script):
-    lines = {"10": {"rest": (0.002, 9), "forward": (0.003, 9), "loss": (0.001, 9)}}
+    lines = {"10": {"other": (0.002, 9), "forward": (0.003, 9), "loss": (0.001, 9)}}
     past = Past(document(script, lines))
-    assert past.cost(spot(script, 10, phases=("rest",))).seconds == pytest.approx(0.003)
+    assert past.cost(spot(script, 10, phases=("other",))).seconds == pytest.approx(0.003)
     assert past.cost(spot(script, 10, phases=("forward",))).seconds == pytest.approx(0.004)
     assert past.cost(spot(script, 10, phases=("data",))).seconds == 0.0
     assert past.cost(spot(script, 10)).seconds == pytest.approx(0.006)
@@ -86,7 +86,7 @@ def test_the_backward_part_is_never_more_than_the_backward_pass(script):
         )
     )
     assert past.cost(spot(script, 7, differentiated=True)).estimated == pytest.approx(0.006)
-    alone = Past(document(script, {"7": {"rest": (0.005, 9)}}, phases={"rest": 0.005}))
+    alone = Past(document(script, {"7": {"other": (0.005, 9)}}, phases={"other": 0.005}))
     assert alone.cost(spot(script, 7, differentiated=True)).seconds == pytest.approx(0.005)
 
 
@@ -139,12 +139,12 @@ def test_a_pattern_stands_once_for_a_line(tmp_path):
 
 
 def test_one_or_two_samples_are_no_measurement(script):
-    past = Past(document(script, {"10": {"rest": (0.005, 2)}}))
+    past = Past(document(script, {"10": {"other": (0.005, 2)}}))
     assert not past.cost(spot(script, 10)).worth
 
 
 def test_a_file_that_changed_is_stale(script):
-    past = document(script, {"10": {"rest": (0.005, 20)}})
+    past = document(script, {"10": {"other": (0.005, 20)}})
     script.write_text("\n" + SCRIPT)
     found = Past(past).cost(spot(script, 11))
     assert found.stale

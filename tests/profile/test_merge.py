@@ -18,7 +18,7 @@ def script(tmp_path):
     return path
 
 
-def costed(path, line, seconds, phase="rest", technique="host_sync", name="item", end=0):
+def costed(path, line, seconds, phase="other", technique="host_sync", name="item", end=0):
     spot = Spot(Path(path), line, 1, name, "it waits", "read less", technique,
                 end_line=end or line)  # fmt: skip
     return Costed(spot, seconds, STEP, ((phase, seconds),) if seconds else ())
@@ -36,7 +36,7 @@ def test_a_spot_becomes_a_finding_with_its_cost(script):
     assert (finding.place, finding.text) == ("train.py:2", "line two")
     assert finding.most == pytest.approx(1.25)
     assert finding.remedies[0].id == "host_sync"
-    assert found.explained == {"rest": pytest.approx(0.002)}
+    assert found.explained == {"other": pytest.approx(0.002)}
     assert found.places == {"train.py:2"}
 
 
@@ -48,7 +48,7 @@ def test_the_same_technique_at_the_same_place_is_one_finding(script):
 
 def test_the_same_technique_elsewhere_is_another(script):
     own = [waiting("train.py:1", "no_copy_from_numpy")]
-    spot = costed(script, 3, 0.004, "rest", "no_copy_from_numpy")
+    spot = costed(script, 3, 0.004, "other", "no_copy_from_numpy")
     assert len(merged(own, [spot], script.parent).findings) == 2
 
 
@@ -70,7 +70,7 @@ def test_a_line_costs_its_time_once(script):
     spots = [costed(script, 2, 0.002), costed(script, 2, 0.002), costed(script, 2, 0.002, name="b")]
     found = merged([], spots, script.parent)
     assert sum(finding.share for finding in found.findings) == pytest.approx(0.2)
-    assert found.explained == {"rest": pytest.approx(0.002)}
+    assert found.explained == {"other": pytest.approx(0.002)}
     assert all(not finding.also for finding in found.findings)
 
 

@@ -68,7 +68,7 @@ def test_a_clean_script_has_no_problem(planted: Planted, tmp_path: Path) -> None
 def test_the_call_inside_the_line_is_named(tmp_path: Path) -> None:
     (planted,) = [p for p in PLANTED if p.name == "fsync_in_step"]
     found = profile(planted.path, tmp_path, "5")
-    calls = [dict(line["calls"]) for line in found["lines"]["rest"]]
+    calls = [dict(line["calls"]) for line in found["lines"]["other"]]
     assert calls[0]["os.fsync(log.fileno())"] > 0.5
     named = {remedy["id"] for finding in found["findings"] for remedy in finding["remedies"]}
     assert "host_sync" not in named

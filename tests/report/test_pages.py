@@ -52,7 +52,7 @@ def tune() -> dict[str, Any]:
         "noise_floor": race(1.0), "losses": {"plain": curve, "tuned": [v + 0.02 for v in curve]},
         "outcomes": [row("loader_workers", "kept", 1.4, "because " * 20),
                      row("channels_last", "same", 1.0), row("tf32", "crashed", None, "x" * 90)],
-        "phases": {"data": 0.05, "loader": 0.001, "forward": 0.02, "backward": 0.02, "rest": 0.01},
+        "phases": {"data": 0.05, "loader": 0.001, "forward": 0.02, "backward": 0.02, "other": 0.01},
         "memory_by_owner": {"parameters": 10_000_000, "activations": 400_000_000, "other": 0},
         "advice": [{"technique": "batch_size", "says": "say", "place": "train.py:3",
                     "lines": ["x" * 150]}],

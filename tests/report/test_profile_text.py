@@ -88,7 +88,7 @@ def test_waiting_for_data_is_to_be_raced_with_its_bound():
 
 def test_further_places_are_named_once_and_few():
     places = tuple(f"train.py:{line}" for line in range(1, 7))
-    remedy = Remedy("host_sync", "read less", ("rest",), places[0], 1.1, 0.1, places[1:])
+    remedy = Remedy("host_sync", "read less", ("other",), places[0], 1.1, 0.1, places[1:])
     text = printed(profile(findings=(Finding("it waits", places[0], "", 0.1, 1.1, (remedy,)),)))
     assert "[train.py:2, train.py:3, train.py:4 and 2 more]" in text
 

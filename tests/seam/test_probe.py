@@ -73,7 +73,7 @@ def test_phases_add_up_to_the_step():
     assert total == pytest.approx(profile["step"]["mean"])
     assert profile["steps"] == profile["step"]["steps"] == 10
     assert profile["ended"] == "steps"
-    assert {"forward", "backward", "optimizer", "rest"} <= set(profile["phases"])
+    assert {"forward", "backward", "optimizer", "other"} <= set(profile["phases"])
     assert "data" not in profile["phases"]
     step = profile["step"]
     assert step["p10"] <= step["p50"] <= step["p90"]
@@ -82,16 +82,16 @@ def test_phases_add_up_to_the_step():
 def test_time_between_the_phases_is_rest_and_its_line_is_named():
     with probed(steps=15) as session:
         train(session, after=nap)
-    assert millis(session, "rest") > 11
-    assert session.profile["lines"]["rest"][0]["place"] == line_of(nap, "sleep")
-    assert session.profile["lines"]["rest"][0]["text"] == "time.sleep(0.012)"
+    assert millis(session, "other") > 11
+    assert session.profile["lines"]["other"][0]["place"] == line_of(nap, "sleep")
+    assert session.profile["lines"]["other"][0]["text"] == "time.sleep(0.012)"
 
 
 def test_what_lies_between_forward_and_backward_is_forward():
     with probed(steps=5) as session:
         train(session, between=nap)
     assert millis(session, "forward") > 11
-    assert millis(session, "rest") < 6
+    assert millis(session, "other") < 6
 
 
 def test_slow_dataset_is_data_and_its_line_is_named():
@@ -133,7 +133,7 @@ def test_pure_python_is_not_hidden_behind_a_short_operator():
 
     with probed(steps=150) as session:
         train(session, before=transform)
-    lines = session.profile["lines"]["rest"]
+    lines = session.profile["lines"]["other"]
     of_loop = [line for line in lines if "number" in line["text"]]
     assert sum(line["share"] for line in of_loop) > 0.1  # hidden: next to nothing
 
@@ -385,7 +385,7 @@ def test_evaluation_with_a_loader(grad):
         train(session, model, after=lambda: evaluate(model, grad=grad))
     # each batch naps, the last one within the wait for the end of the data
     assert millis(session, "evaluation") > 4 * 11
-    assert millis(session, "rest") < 11
+    assert millis(session, "other") < 11
     assert bool(session.profile["facts"].get("eval_with_grad")) is grad
     assert session.profile["places"]["evaluation"] == line_of(evaluate, "cross_entropy")
     assert not session.profile["facts"].get("eval_trained")

@@ -16,8 +16,8 @@ from hotlap.seam.probe.phases import (
     LOADER,
     LOSS,
     OPTIMIZER,
+    OTHER,
     PHASES,
-    REST,
     fold,
 )
 from hotlap.seam.probe.tally import BATCH, MOST_ROWS, Tally
@@ -36,14 +36,14 @@ def folded(codes, evaluations=()):
 @pytest.mark.parametrize(
     ("codes", "expected"),
     [
-        ([REST, OPTIMIZER], {"rest": 1, "optimizer": 2}),
+        ([OTHER, OPTIMIZER], {"other": 1, "optimizer": 2}),
         ([DATA, FORWARD, LOSS, BACKWARD], {"data": 1, "forward": 6, "backward": 8}),
         (
             [FORWARD, LOSS, OPTIMIZER, LOSS, BACKWARD],
             {"forward": 11, "optimizer": 4, "backward": 16},
         ),
-        ([FORWARD, LOSS, DATA], {"forward": 1, "rest": 2, "data": 4}),
-        ([LOADER, DATA, EVALUATION, CHECKING], {"loader": 1, "data": 2, "forward": 4, "rest": 8}),
+        ([FORWARD, LOSS, DATA], {"forward": 1, "other": 2, "data": 4}),
+        ([LOADER, DATA, EVALUATION, CHECKING], {"loader": 1, "data": 2, "forward": 4, "other": 8}),
     ],
 )
 def test_fold(codes, expected):
@@ -51,16 +51,16 @@ def test_fold(codes, expected):
 
 
 def test_fold_of_an_evaluation():
-    codes = [OPTIMIZER, LOADER, DATA, EVALUATION, CHECKING, DATA, REST]
+    codes = [OPTIMIZER, LOADER, DATA, EVALUATION, CHECKING, DATA, OTHER]
     found = folded(codes, [(1, 6)])
-    assert found == {"optimizer": 1, "evaluation_data": 2 + 4 + 32, "evaluation": 24, "rest": 64}
+    assert found == {"optimizer": 1, "evaluation_data": 2 + 4 + 32, "evaluation": 24, "other": 64}
 
 
 class Loop:
     """Drives `Evaluations` as the boundaries do."""
 
     def __init__(self):
-        self.codes = [REST]
+        self.codes = [OTHER]
         self.evaluations = Evaluations(self.codes)
 
     def data(self, code=DATA, last=False):
@@ -68,7 +68,7 @@ class Loop:
         self.codes.append(code)
         if last:
             self.evaluations.exhausted()
-        self.codes.append(CHECKING if self.evaluations.going_on else REST)
+        self.codes.append(CHECKING if self.evaluations.going_on else OTHER)
         return self
 
     def check(self, root=1):
@@ -85,7 +85,7 @@ class Loop:
 
     def back(self):
         self.trains = self.evaluations.backward()
-        self.codes += [BACKWARD, REST]
+        self.codes += [BACKWARD, OTHER]
         return self
 
 
@@ -129,11 +129,11 @@ def test_tally_stays_small_and_its_sums_exact():
     tally = Tally()
     steps = 3 * MOST_ROWS + BATCH // 2
     for index in range(steps):
-        tally.add(([REST, FORWARD], [0, 10, 10 + (index % 11)], []))
+        tally.add(([OTHER, FORWARD], [0, 10, 10 + (index % 11)], []))
     assert len(tally._ordinary.rows) <= MOST_ROWS + BATCH
     phases = tally.phases()
-    assert phases["rest"]["mean"] == pytest.approx(10e-9)
-    assert phases["rest"]["steps"] == steps
+    assert phases["other"]["mean"] == pytest.approx(10e-9)
+    assert phases["other"]["steps"] == steps
     assert phases["forward"]["p50"] == pytest.approx(5e-9, abs=1.1e-9)
     assert phases["forward"]["p10"] == pytest.approx(1e-9, abs=1.1e-9)
     assert tally.step()["mean"] == pytest.approx(15e-9, rel=0.01)
@@ -146,9 +146,9 @@ def test_few_ordinary_steps_in_detail_stand_for_all():
     for index in range(40_000):
         rest, forward = draw.randint(5, 15), draw.randint(80, 120)
         odd, hangs = index % 100 == 99, index % 1000 == 7
-        marks = ([REST, FORWARD], [0, rest, rest + forward + 5_000 * hangs], [])
+        marks = ([OTHER, FORWARD], [0, rest, rest + forward + 5_000 * hangs], [])
         if odd:
-            marks = ([REST, EVALUATION, REST], [0, rest, rest + 900, rest + 1000], [(1, 2)])
+            marks = ([OTHER, EVALUATION, OTHER], [0, rest, rest + 900, rest + 1000], [(1, 2)])
         whole.add(marks, odd)
         lasted = marks[1][-1]
         if index < BATCH + 1 or odd or draw.random() < 0.1:
@@ -203,7 +203,7 @@ def test_device_times_come_later_and_from_the_devices_clock(monkeypatch):
     line._pool = FakePool()
     line.reopen()
     for step in range(4):
-        for code, lasts in ((FORWARD, 3.0), (BACKWARD, 6.0), (REST, 1.0)):
+        for code, lasts in ((FORWARD, 3.0), (BACKWARD, 6.0), (OTHER, 1.0)):
             line.mark(code)
             Event.clock += lasts
         line.close()
@@ -247,15 +247,15 @@ class Node:
 @pytest.mark.parametrize("summed", [False, True])
 def test_a_training_forward_without_a_backward_is_an_evaluation(summed):
     """But for losses that are summed over batches, whose backward comes later."""
-    codes = [REST]
+    codes = [OTHER]
     evaluations, node = Evaluations(codes), Node()
     evaluations.asked(DATA)
-    codes += [DATA, REST]
+    codes += [DATA, OTHER]
     evaluations.training()
     evaluations.made = node
     codes += [FORWARD, LOSS]
     evaluations.asked(DATA)
-    codes += [DATA, REST]
+    codes += [DATA, OTHER]
     evaluations.training()
     codes += [FORWARD, LOSS]
     evaluations.backward()

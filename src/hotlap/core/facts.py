@@ -80,7 +80,7 @@ PHASES = frozenset(
         "evaluation",
         "evaluation_data",
         "saving",
-        "rest",
+        "other",
         "faults",
     }
 )

@@ -67,9 +67,9 @@ ADVICE = (
     Advice(
         "python_in_step",
         Symptom(
-            ("rest",),
+            ("other",),
             "Python code of the loop itself, outside of data, model and optimizer",
-            "rest",
+            "other",
             sure=False,
         ),
         (),

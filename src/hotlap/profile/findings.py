@@ -51,7 +51,7 @@ PARTS = {
     "optimizer": "the optimizer",
     "evaluation": "evaluation",
     "saving": "writing files",
-    "rest": "code between the phases",
+    "other": "code between the phases",
     "faults": "page faults",
 }
 
@@ -113,8 +113,8 @@ def advised(seen: Seen, explained: Mapping[str, float], places: frozenset[str]) 
     left = replace(seen, shares=shares, lines=lines)
     blocking = _blocking(left)
     if blocking is not None:
-        rest = max(0.0, left.shares["rest"] - blocking.share)
-        left = replace(left, shares={**left.shares, "rest": rest})
+        rest = max(0.0, left.shares["other"] - blocking.share)
+        left = replace(left, shares={**left.shares, "other": rest})
     found = _found(
         [(one.id, one.symptom, one.least) for one in ADVICE if _hold(one.needs, left)], left
     )
@@ -127,8 +127,8 @@ def _blocking(seen: Seen) -> Finding | None:
     Its cost is that of the call alone, not of all that stands on its line.
     """
     candidates = (
-        (seen.share(("rest",)) * line.share * share, line, call)
-        for line in seen.lines.get("rest", ())
+        (seen.share(("other",)) * line.share * share, line, call)
+        for line in seen.lines.get("other", ())
         for call, share in line.calls
         if BLOCKING.search(call.partition("(")[0])
     )
@@ -136,7 +136,7 @@ def _blocking(seen: Seen) -> Finding | None:
     if line is None or share < LEAST_BLOCKING:
         return None
     what = headline(f"`{call}` in the step", share, seen.step)
-    remedy = Remedy("blocking_call", BLOCKS, ("rest",), line.place, bound(share), share)
+    remedy = Remedy("blocking_call", BLOCKS, ("other",), line.place, bound(share), share)
     return Finding(what, line.place, line.text, share, bound(share), (remedy,))
 
 
@@ -233,7 +233,7 @@ def _finding(part: str, remedies: list[Remedy], seen: Seen, *, problem: bool) ->
 def _where(part: str, remedies: list[Remedy], line: Line | None, seen: Seen) -> tuple[str, str]:
     """Data and the rest are pointed at by their hottest line, all else by the remedy's place."""
     place = next((remedy.place for remedy in remedies if remedy.place), "")
-    if line is not None and (part in {"data", "rest"} or not place):
+    if line is not None and (part in {"data", "other"} or not place):
         return line.place, line.text
     if part in {"compute", "forward"}:
         place = seen.places.get("model", place)

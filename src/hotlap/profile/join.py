@@ -187,7 +187,7 @@ def _places(findings: Iterable[Any], folder: Path) -> dict[str, list[tuple[Path,
 def _concerns(phase: str, phases: tuple[str, ...]) -> bool:
     """Whether a sampled phase is one of a pattern's; what follows a forward pass is rest, too."""
     if phase == "loss":
-        return not phases or "rest" in phases or "forward" in phases
+        return not phases or "other" in phases or "forward" in phases
     return not phases or phase in phases
 
 

@@ -15,7 +15,7 @@ TITLES = {
     "evaluation": "evaluation",
     "evaluation_data": "evaluation data",
     "saving": "saving",
-    "rest": "other",
+    "other": "other",
 }
 
 

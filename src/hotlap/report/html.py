@@ -17,7 +17,7 @@ from hotlap.report.words import duration, interval, named, ratio, size, verdict
 from hotlap.trial.stats import Verdict
 
 Document = Mapping[str, Any]
-COLOURS = ("data", "copy", "forward", "backward", "optimizer", "evaluation", "rest", "saving")
+COLOURS = ("data", "copy", "forward", "backward", "optimizer", "evaluation", "other", "saving")
 BLENDED = {"loader": "data", "evaluation_data": "evaluation"}
 POINTS = 300
 MACHINE = ("name", "cpu", "gpu", "summary")
@@ -252,7 +252,7 @@ def _whole(steps: Mapping[str, float]) -> list[dict[str, Any]]:
     share = steps["tuned"] / steps["plain"]
     width = round(min(100.0, 100 * share), 2)
     return [{"title": "whole step", "seconds": steps["tuned"], "share": share,
-             "percent": width, "colour": COLOURS.index("rest")}]  # fmt: skip
+             "percent": width, "colour": COLOURS.index("other")}]  # fmt: skip
 
 
 def _colour(phase: str) -> int:

@@ -29,7 +29,7 @@ def show(out: Console, profile: Profile, *, brief: bool = False) -> None:
     if not brief:
         _show_step(out, profile)
         out.print(_phases(profile))
-        _show_rest(out, profile)
+        _show_other(out, profile)
         _show_memory(out, profile)
         if profile.headroom is not None:
             _entry(out, "limit", limit(profile.headroom))
@@ -112,10 +112,10 @@ def _phases(profile: Profile) -> Table:
     return drawn
 
 
-def _show_rest(out: Console, profile: Profile) -> None:
-    rest = next((phase for phase in profile.phases if phase.name == "rest"), None)
-    lines = profile.lines.get("rest", ())
-    if rest is None or rest.share < 0.02 or not lines:
+def _show_other(out: Console, profile: Profile) -> None:
+    other = next((phase for phase in profile.phases if phase.name == "other"), None)
+    lines = profile.lines.get("other", ())
+    if other is None or other.share < 0.02 or not lines:
         return
     out.print("\n[bold]other, by line[/]")
     for line in lines[:LINES]:

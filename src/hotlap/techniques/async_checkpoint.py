@@ -46,7 +46,7 @@ technique = Technique(
             ignore="checkpoints are minutes apart",
             check="hotlap.source.checks.saving:checkpoint_in_step",
             hint=True,
-            phases=("saving", "rest"),
+            phases=("saving", "other"),
         ),
         Pattern(
             id="fsync_in_training",
@@ -54,7 +54,7 @@ technique = Technique(
             remedy="write to a temporary file and os.replace it; sync outside of the steps",
             ignore="each step's record must survive a power failure",
             check="hotlap.source.checks.saving:fsync_in_training",
-            phases=("saving", "rest"),
+            phases=("saving", "other"),
         ),
         Pattern(
             id="logging_in_step",
@@ -63,7 +63,7 @@ technique = Technique(
             ignore="a step takes seconds",
             check="hotlap.source.checks.saving:logging_in_step",
             hint=True,
-            phases=("rest", "saving"),
+            phases=("other", "saving"),
         ),
     ),
     examples=(

@@ -25,7 +25,7 @@ technique = Technique(
     ),
     symptom=Symptom(
         # Threads that wait for a core slow down every phase, so that no share bounds the gain.
-        phases=("forward", "backward", "optimizer", "copy", "data", "evaluation", "rest"),
+        phases=("forward", "backward", "optimizer", "copy", "data", "evaluation", "other"),
         says="another number of CPU threads",
         place="model",
         gives=0.5,

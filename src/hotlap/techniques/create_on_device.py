@@ -31,7 +31,7 @@ technique = Technique(
             ignore="the tensor is made once, or its values must come from the CPU's random numbers",
             check="hotlap.source.checks.copies:moved_after_creation",
             hint=True,
-            phases=("copy", "rest", "forward"),
+            phases=("copy", "other", "forward"),
         ),
         Pattern(
             id="model_moved_in_step",
@@ -39,7 +39,7 @@ technique = Technique(
             remedy="move it once, before the optimizer is made",
             ignore="the model is moved away on purpose between steps, to save memory",
             check="hotlap.source.checks.devices:model_moved_in_step",
-            phases=("copy", "rest"),
+            phases=("copy", "other"),
         ),
     ),
     examples=(

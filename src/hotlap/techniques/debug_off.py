@@ -48,7 +48,7 @@ technique = Technique(
             remedy="record a few steps: torch.profiler.profile(schedule=...), or by an option",
             ignore="this run is there to be profiled",
             check="hotlap.source.checks.debugging:profiler_on",
-            phases=("forward", "backward", "optimizer", "rest"),
+            phases=("forward", "backward", "optimizer", "other"),
         ),
         Pattern(
             id="gradcheck_left",
@@ -56,7 +56,7 @@ technique = Technique(
             remedy="move the check into a test",
             ignore="the run is a test",
             check="hotlap.source.checks.debugging:gradcheck_left",
-            phases=("rest", "forward", "backward"),
+            phases=("other", "forward", "backward"),
         ),
     ),
     examples=(

@@ -30,7 +30,7 @@ technique = Technique(
             ignore="the model has only a few parameter tensors",
             check="hotlap.source.checks.parameters:ema_loop",
             hint=True,
-            phases=("rest", "optimizer"),
+            phases=("other", "optimizer"),
         ),
         Pattern(
             id="clipping_loop",
@@ -39,7 +39,7 @@ technique = Technique(
             ignore="the model has only a few parameter tensors",
             check="hotlap.source.checks.parameters:clipping_loop",
             hint=True,
-            phases=("rest", "optimizer"),
+            phases=("other", "optimizer"),
         ),
         Pattern(
             id="zeroing_loop",
@@ -48,7 +48,7 @@ technique = Technique(
             ignore="the model has only a few parameter tensors",
             check="hotlap.source.checks.parameters:zeroing_loop",
             hint=True,
-            phases=("rest", "optimizer"),
+            phases=("other", "optimizer"),
         ),
         Pattern(
             id="update_loop",
@@ -57,7 +57,7 @@ technique = Technique(
             ignore="the update is one that torch.optim does not have, on a few tensors",
             check="hotlap.source.checks.parameters:update_loop",
             hint=True,
-            phases=("rest", "optimizer"),
+            phases=("other", "optimizer"),
         ),
     ),
     examples=(

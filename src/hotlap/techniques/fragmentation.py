@@ -56,7 +56,7 @@ technique = Technique(
             remedy="drop it: tensors are freed when their last reference goes",
             ignore="cycles of objects hold tensors, and memory runs out without it",
             check="hotlap.source.checks.devices:collected_in_step",
-            phases=("rest",),
+            phases=("other",),
         ),
     ),
     examples=(

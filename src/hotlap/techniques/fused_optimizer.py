@@ -57,7 +57,7 @@ technique = Technique(
             remedy="drop foreach=False, or pass fused=True",
             ignore="memory is so short that a temporary copy of the parameters does not fit",
             check="hotlap.source.checks.stepping:foreach_off",
-            phases=("optimizer", "rest"),
+            phases=("optimizer", "other"),
         ),
         Pattern(
             id="unfused_optimizer",

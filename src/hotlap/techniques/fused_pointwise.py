@@ -82,7 +82,7 @@ technique = Technique(
             remedy="compile once, before the loop",
             ignore="each round compiles another model",
             check="hotlap.source.checks.compiling:compiled_in_loop",
-            phases=("forward", "rest"),
+            phases=("forward", "other"),
         ),
     ),
     examples=(

@@ -38,7 +38,7 @@ technique = Technique(
             remedy="call scaler.unscale_(optimizer) before clipping",
             ignore="never: the limit applies to the multiplied gradients",
             check="hotlap.source.checks.scaling:clip_before_unscale",
-            phases=("optimizer", "rest"),
+            phases=("optimizer", "other"),
         ),
     ),
     examples=(

@@ -52,7 +52,7 @@ technique = Technique(
             remedy="leave set_to_none at its default, True",
             ignore="code reads the gradients of parameters that took no part",
             check="hotlap.source.checks.stepping:gradients_zeroed",
-            phases=("rest", "optimizer", "backward"),
+            phases=("other", "optimizer", "backward"),
         ),
     ),
     examples=(

@@ -33,7 +33,7 @@ technique = Technique(
         Need("sync_calls", "nothing in the step waits for the GPU"),
     ),
     symptom=Symptom(
-        phases=("rest",),
+        phases=("other",),
         says=(
             "the step waits for the GPU: .item(), .cpu(), .tolist(), print or `if tensor`; collect "
             "on the device and read every n steps"

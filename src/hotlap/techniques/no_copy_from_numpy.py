@@ -36,7 +36,7 @@ technique = Technique(
         ),
     ),
     symptom=Symptom(
-        phases=("data", "rest"),
+        phases=("data", "other"),
         says="torch.tensor copies NumPy arrays",
         place="tensor",
         gives=0.9,
@@ -50,7 +50,7 @@ technique = Technique(
             ignore="the list is short and made by Python anyway",
             check="hotlap.source.checks.tensors:tensor_of_lists",
             hint=True,
-            phases=("data", "rest"),
+            phases=("data", "other"),
         ),
         Pattern(
             id="tensor_of_arrays",
@@ -58,7 +58,7 @@ technique = Technique(
             remedy="torch.from_numpy(np.stack(arrays))",
             ignore="there are only a few small arrays",
             check="hotlap.source.checks.tensors:tensor_of_arrays",
-            phases=("data", "rest"),
+            phases=("data", "other"),
         ),
         Pattern(
             id="array_copied",
@@ -67,7 +67,7 @@ technique = Technique(
             ignore="the array is written to later, or is small",
             check="hotlap.source.checks.tensors:array_copied",
             hint=True,
-            phases=("data", "rest"),
+            phases=("data", "other"),
         ),
     ),
     examples=(

@@ -25,7 +25,7 @@ from hotlap.seam.probe.phases import (
     COPY,
     OPEN,
     OPTIMIZER,
-    REST,
+    OTHER,
     RESTING,
     SAVING,
     STEPPING,
@@ -149,8 +149,8 @@ def _optimizers(rec: Recorder) -> Iterator[None]:
         if get_ident() != rec.thread:
             rec.elsewhere(optimizer)
         elif not rec.turned(optimizer):
-            line.base = REST
-            mark(REST)
+            line.base = OTHER
+            mark(OTHER)
 
     def switch(awake: bool) -> None:
         use(after if awake else rest.clocking(rec.latest, rec.optimizers, after))

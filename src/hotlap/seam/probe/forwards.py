@@ -11,7 +11,7 @@ from torch import Tensor, is_anomaly_enabled, is_grad_enabled
 from torch.nn import Module
 
 from hotlap.seam.probe.models import autocast_dtype, batch_of, first_tensor, model_facts
-from hotlap.seam.probe.phases import CLOSURE, FORWARD, LOSS, LOSSES, REST, RESTING
+from hotlap.seam.probe.phases import CLOSURE, FORWARD, LOSS, LOSSES, OTHER, RESTING
 from hotlap.seam.probe.recorder import Recorder
 from hotlap.seam.roots import CallModule, has_parameters
 from hotlap.seam.where import users_frame
@@ -119,7 +119,7 @@ def _answer(
     try:
         result = inner(*args, **kwargs)
     finally:
-        line.mark(REST)
+        line.mark(OTHER)
     rec.calls.note((*args, *kwargs.values()), line.times[-1] - begin)
     if "inference_with_grad" not in facts.settled:
         facts.settled.add("inference_with_grad")

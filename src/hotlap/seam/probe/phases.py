@@ -9,7 +9,7 @@ from typing import Any
 
 CODES = range(12)
 (
-    REST,
+    OTHER,
     DATA,
     LOADER,
     COPY,
@@ -25,13 +25,13 @@ CODES = range(12)
 """Codes. LOSS: after a training forward, before what follows. EVALUATION: an evaluation forward.
 CHECKING: after one. RESTING: the probe looks at nothing."""
 
-OPEN = tuple(code in (REST, LOSS, CHECKING) for code in CODES)
+OPEN = tuple(code in (OTHER, LOSS, CHECKING) for code in CODES)
 """Codes in which a boundary may begin; in the others it is part of what is going on."""
 
-CLOSURE = tuple(code in (REST, LOSS, CHECKING, OPTIMIZER) for code in CODES)
+CLOSURE = tuple(code in (OTHER, LOSS, CHECKING, OPTIMIZER) for code in CODES)
 """Codes in which a forward or backward pass may begin: an optimizer may run them as a closure."""
 
-LOSSES = tuple(code in (REST, LOSS, OPTIMIZER) for code in CODES)
+LOSSES = tuple(code in (OTHER, LOSS, OPTIMIZER) for code in CODES)
 """Codes in which a loss module is part of the training."""
 
 STEPPING = tuple(code not in (OPTIMIZER, RESTING) for code in CODES)
@@ -47,11 +47,11 @@ PHASES = (
     "evaluation",
     "evaluation_data",
     "saving",
-    "rest",
+    "other",
 )
 _SLOT = {name: index for index, name in enumerate(PHASES)}
 _NAMES = {
-    REST: "rest",
+    OTHER: "other",
     DATA: "data",
     LOADER: "loader",
     COPY: "copy",
@@ -61,14 +61,14 @@ _NAMES = {
     OPTIMIZER: "optimizer",
     SAVING: "saving",
     EVALUATION: "forward",
-    CHECKING: "rest",
-    RESTING: "rest",
+    CHECKING: "other",
+    RESTING: "other",
 }
 PLAIN = tuple(_SLOT[_NAMES[code]] for code in CODES)
 EVALUATED = tuple(
     _SLOT["evaluation_data" if code in (DATA, LOADER) else "evaluation"] for code in CODES
 )
-_REST = _SLOT["rest"]
+_OTHER = _SLOT["other"]
 _LEADS = tuple({BACKWARD: True, DATA: False, LOADER: False}.get(code) for code in CODES)
 
 Range = tuple[int, int]
@@ -88,7 +88,7 @@ def fold(codes: Sequence[int], stamps: Sequence[Any], evaluations: Sequence[Rang
     for code, at in zip(reversed(codes), reversed(stamps[:-1]), strict=True):
         slot = PLAIN[code]
         if code == LOSS and not backward_follows:
-            slot = _REST
+            slot = _OTHER
         elif _LEADS[code] is not None:
             backward_follows = _LEADS[code]
         row[slot] += after - at
@@ -105,7 +105,7 @@ def _move(row: list[Any], codes: Sequence[int], stamps: Sequence[float]) -> None
     """
     for index, code in enumerate(codes):
         time = stamps[index + 1] - stamps[index]
-        row[_REST if code == LOSS else PLAIN[code]] -= time
+        row[_OTHER if code == LOSS else PLAIN[code]] -= time
         row[EVALUATED[code]] += time
 
 

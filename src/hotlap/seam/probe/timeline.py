@@ -4,7 +4,7 @@ from collections.abc import Callable
 from time import perf_counter_ns
 
 from hotlap.seam.probe.evaluations import Evaluations
-from hotlap.seam.probe.phases import CHECKING, EVALUATION, LOSS, REST, RESTING, Marks
+from hotlap.seam.probe.phases import CHECKING, EVALUATION, LOSS, OTHER, RESTING, Marks
 
 Marker = Callable[[int], None]
 
@@ -13,7 +13,7 @@ class Timeline:
     """Collects marks, a code and a time in nanoseconds each, until the step ends.
 
     `mark(code)` says that from now on it is `code`. The lists stay the same objects, so that
-    boundaries may hold them. `base` is what a boundary returns to: REST, or OPTIMIZER while an
+    boundaries may hold them. `base` is what a boundary returns to: OTHER, or OPTIMIZER while an
     optimizer runs a closure. `backwards` counts backward passes. Boundaries that every step crosses
     append to `codes` and `times` themselves, in this order, rather than call `mark`. While it
     rests, its only code is RESTING, in which no boundary begins.
@@ -22,9 +22,9 @@ class Timeline:
     may_rest = True
 
     def __init__(self) -> None:
-        self.base = REST
+        self.base = OTHER
         self.backwards = 0
-        self.codes = [REST]
+        self.codes = [OTHER]
         self.times = self._stamps()
         self.times[:] = (perf_counter_ns(),)
         self.evaluations = Evaluations(self.codes)
@@ -73,8 +73,8 @@ class Timeline:
 
         What the probe did since `close` belongs to no step.
         """
-        self.base = REST
-        self.codes[:] = (REST,)
+        self.base = OTHER
+        self.codes[:] = (OTHER,)
         self.times[:] = (begin or perf_counter_ns(),)
 
     def watch_memory(self, *, on: bool) -> None:
