@@ -14,7 +14,7 @@ from mkdocs.structure.files import File, Files
 
 from hotlap.cli.main import VERBS, Verbs, hotlap
 from hotlap.core.registry import techniques
-from hotlap.report.technique_page import Measured, index, page, patterns_page
+from hotlap.report.technique_page import Measured, index, page, pattern_page, patterns_page
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
@@ -25,8 +25,15 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Put the techniques' pages into the navigation."""
     for entry in config.nav or []:
         if isinstance(entry, dict) and "Techniques" in entry:
-            entry["Techniques"] += [f"techniques/{name}.md" for name in techniques()]
+            entry["Techniques"] += _by_group()
     return config
+
+
+def _by_group() -> list[dict[str, list[str]]]:
+    groups: dict[str, list[str]] = {}
+    for name, record in techniques().items():
+        groups.setdefault(str(record.group).capitalize(), []).append(f"techniques/{name}.md")
+    return [{group: pages} for group, pages in groups.items()]
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -48,6 +55,11 @@ def pages() -> dict[str, str]:
     }
     made["techniques/index.md"] = index(records)
     made["patterns.md"] = patterns_page(records)
+    made |= {
+        f"patterns/{pattern.id}.md": pattern_page(record, pattern)
+        for record in records
+        for pattern in record.patterns
+    }
     made["reference.md"] = _reference()
     for path in sorted(SCHEMAS.glob("*.json")):
         made[f"schemas/{path.name}"] = path.read_text("utf-8")

@@ -45,9 +45,17 @@ def test_every_verb_is_in_the_reference(pages):
 
 
 def test_every_pattern_is_listed_once(pages):
-    listed = re.findall(r"^\| `(\w+)` \|", pages["patterns.md"], re.MULTILINE)
+    listed = re.findall(r"^\| \[`(\w+)`\]\(patterns/\1.md\)", pages["patterns.md"], re.MULTILINE)
     assert listed == [pattern.id for record in ALL for pattern in record.patterns]
     assert len(listed) == len(set(listed))
+
+
+def test_every_pattern_has_a_page_that_says_what_to_do(pages):
+    for record in ALL:
+        for pattern in record.patterns:
+            page = pages[f"patterns/{pattern.id}.md"].lower()
+            for text in (pattern.says, pattern.remedy, pattern.ignore, record.why):
+                assert text.lower() in page
 
 
 def test_races_on_record_are_shown_with_machine_and_date(generate, tmp_path, monkeypatch):

@@ -64,21 +64,48 @@ def index(records: Iterable[Technique]) -> str:
 
 
 def patterns_page(records: Iterable[Technique]) -> str:
-    """Every lint pattern, by technique."""
-    rows = [
-        f"| `{p.id}` | {'hint' if p.hint else 'finding'} | {p.says} | {_cell(p.remedy)} | "
-        f"{_cell(p.ignore)} | "
-        f"[{record.id}](techniques/{record.id}.md) |"
-        for record in records
-        for p in record.patterns
-    ]
-    head = (
-        "# Lint patterns\n\nA *finding* is a fault whatever the workload; whether a *hint* costs "
-        "anything depends on it: hints are shown with `--hints`, or by `hotlap profile` once it "
-        "has measured their cost. `# hotlap: ignore[id]` on the line leaves one out.\n\n"
-        "| pattern | | why | instead | leave it when | technique |\n|---|---|---|---|---|---|"
+    """Every lint pattern: one table a group of techniques."""
+    parts, group = (
+        [
+            "# Lint patterns\n\nA *finding* is a fault whatever the workload; whether a *hint* "
+            "costs anything depends on it: hints are shown with `--hints`, or by `hotlap profile` "
+            "once it has measured their cost.\n"
+        ],
+        "",
     )
-    return "\n".join([head, *rows]) + "\n"
+    for record in records:
+        if record.group != group and record.patterns:
+            group = record.group
+            parts.append(
+                f"\n## {str(group).capitalize()}\n\n| pattern | | what it finds |\n|---|---|---|"
+            )
+        parts += [
+            f"| [`{p.id}`](patterns/{p.id}.md) | {_kind(p)} | {_cell(p.says)} |"
+            for p in record.patterns
+        ]
+    return "\n".join(parts) + "\n"
+
+
+def pattern_page(record: Technique, pattern: Pattern) -> str:
+    """What a pattern is, what to write instead, and when to leave it."""
+    parts = [
+        f"# {pattern.id}\n\n{_sentence(pattern.says)}",
+        f"Kind: {_kind(pattern)} · technique: [{record.id}](../techniques/{record.id}.md)",
+        f"## Why it costs time or memory\n\n{record.why}",
+        f"## Instead\n\n{_sentence(pattern.remedy)}",
+        f"## Leave it when\n\n{_sentence(pattern.ignore)}" if pattern.ignore else "",
+        f"`# hotlap: ignore[{pattern.id}]` on the line leaves this one out, "
+        f"`--ignore {pattern.id}` all of them.",
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _kind(pattern: Pattern) -> str:
+    return "hint" if pattern.hint else "finding"
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:].rstrip('.')}."
 
 
 def _cell(text: str) -> str:
@@ -100,7 +127,9 @@ def _moves(record: Technique) -> str:
 def _patterns(patterns: tuple[Pattern, ...]) -> str:
     if not patterns:
         return ""
-    lines = [f"- `{p.id}`{' (hint)' if p.hint else ''}: {p.says}; {p.remedy}." for p in patterns]
+    lines = [
+        f"- [`{p.id}`](../patterns/{p.id}.md) ({_kind(p)}): {p.says}; {p.remedy}." for p in patterns
+    ]
     return "## What lint finds\n\n" + "\n".join(lines)
 
 
