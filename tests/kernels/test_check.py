@@ -172,6 +172,29 @@ class Swish(torch.autograd.Function):
         return (grad * s * (1 + x * (1 - s))).to(x.dtype)
 
 
+class Softmax(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        wide = x.float() if x.dtype.itemsize == 2 else x
+        powers = (wide - wide.amax(-1, keepdim=True)).exp()
+        y = powers * (1 / powers.sum(-1, keepdim=True))
+        ctx.save_for_backward(y)
+        return y.to(x.dtype)
+
+    @staticmethod
+    def backward(ctx, grad):
+        (y,) = ctx.saved_tensors
+        wide = grad.to(y.dtype)
+        powers = wide * y
+        return (powers - y * powers.sum(-1, keepdim=True)).to(grad.dtype)
+
+
+def norm_in_float32(x):
+    wide = x.float()
+    centred = wide - wide.mean(-1, keepdim=True)
+    return (centred * torch.rsqrt(centred.square().mean(-1, keepdim=True) + EPS)).to(x.dtype)
+
+
 def weighted(rows, columns, dtype, generator):
     return [
         torch.randn(rows, columns, dtype=dtype, generator=generator),
@@ -188,6 +211,8 @@ RIGHT = {
     "registered": (gelu, F.gelu),
     "several arguments": (layer_norm, lambda x, w, b: F.layer_norm(x, x.shape[-1:], w, b, EPS)),
     "rows": (softmax, lambda x: torch.softmax(x, -1)),
+    "a gradient whose terms cancel": (Softmax, lambda x: torch.softmax(x, -1)),
+    "float64 computed in float32": (norm_in_float32, norm),
 }
 
 

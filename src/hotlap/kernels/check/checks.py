@@ -18,6 +18,9 @@ SHAPES = ((1, 1), (3, 7), (5, 127), (4, 128), (2, 1031), (64, 1024), (7, 4099), 
 LONG = (3, 8192)
 """A row that is long enough for a sum in 16 bits to lose most of it."""
 REPEATS = 12
+NARROW, WRONG = 1e-12, 1e-5
+"""Relative errors of float64 input: beyond the first it is computed in fewer bits, beyond the
+second it is wrong."""
 
 
 @dataclass(frozen=True)
@@ -242,10 +245,14 @@ def _gradient_difference(
     found = graded(given, subject.kernel)
     own = graded(given, subject.reference)  # a backward may start from a rounded output
     for index, (mine, right, wider, same) in enumerate(zip(found, exact, plain, own, strict=True)):
-        spare = (same.double() - right).abs().nan_to_num().max().item() if right.numel() else 0.0
+        spare = _largest(same.double() - right)
         if wrong := _judged(mine, right, wider, subject.tolerance, given[0].dtype, spare):
             return f"of argument {index}: {wrong}"
     return ""
+
+
+def _largest(tensor: Tensor) -> float:
+    return tensor.abs().nan_to_num().max().item() if tensor.numel() else 0.0
 
 
 def float64_gradients(subject: Subject) -> Iterator[str]:
@@ -254,9 +261,15 @@ def float64_gradients(subject: Subject) -> Iterator[str]:
         raise Skipped("DIFFERENTIABLE = False")
     given = subject.draw(3, 5, torch.float64)
     try:
-        called(subject, given)
+        found = called(subject, given)
     except Exception as error:
         raise Skipped(f"the operator does not take float64 ({type(error).__name__})") from None
+    exact = subject.reference(*given)
+    off = _largest(found - exact) / max(_largest(exact), torch.finfo(torch.float64).tiny)
+    if off > WRONG:
+        yield f"values in float64 are off by {off:.1g}"
+    if off > NARROW:
+        raise Skipped(f"float64 input is computed in fewer bits (relative error {off:.1g})")
     given = [t.requires_grad_() if t.is_floating_point() else t for t in given]
     try:
         gradcheck(subject.kernel, given, atol=1e-5)
