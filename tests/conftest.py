@@ -4,10 +4,8 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from functools import wraps
 
 import pytest
 
@@ -20,13 +18,10 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 # A shell starts what runs in its background with SIGINT ignored, and children inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# A shared machine may stall any test that starts a process or a thread, or sleeps: a failure of one
-# is a failure that comes again. Every other test has one try, for its inputs are random.
-BY_THE_CLOCK = frozenset(
-    {"_thread.start_new_thread", "os.fork", "os.posix_spawn", "subprocess.Popen"}
-)
+# A shared machine may stall any test that starts a process, or says that it goes by the clock: a
+# failure of one is a failure that comes again. Every other test has one try: its inputs are random.
+BY_THE_CLOCK = frozenset({"os.fork", "os.posix_spawn", "subprocess.Popen"})
 _seen: set[str] = set()
-_plain_sleep = time.sleep
 
 
 def _audit(event: str, _: object) -> None:
@@ -34,14 +29,7 @@ def _audit(event: str, _: object) -> None:
         _seen.add(event)
 
 
-@wraps(time.sleep)
-def _sleep(seconds: float) -> None:
-    _seen.add("time.sleep")
-    _plain_sleep(seconds)
-
-
 sys.addaudithook(_audit)
-time.sleep = _sleep
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -18,6 +18,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from hotlap.seam import async_checkpoint as seam
+from hotlap.seam.process import children
 
 HERE = Path(__file__).parent
 SLOW_SECONDS = 0.3
@@ -48,7 +49,10 @@ def slow(monkeypatch):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
+    """Where the test runs; processes that other tests have left are not its own."""
     monkeypatch.chdir(tmp_path)
+    left = seam.children()
+    monkeypatch.setattr(seam, "children", lambda: children() - left)
     return tmp_path
 
 
@@ -209,6 +213,7 @@ sys.path[:0] = [{here!r}]
 import torch
 from applying import on
 from hotlap.seam import async_checkpoint as seam
+from hotlap.seam.process import children
 torch.save([0], "last.pt")
 write = seam._Save._fill
 def slow(self, archive):

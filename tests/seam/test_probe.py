@@ -261,9 +261,9 @@ def test_at_rest_torch_is_as_it_is_and_what_the_program_put_there_stays(monkeypa
         train(session, after=lambda: seen.add(torch.autograd.backward))
     if wrapped:
         assert seen == {both}
-    else:  # one more is there until the first optimizer is met: `ours`, from before the training
+    else:  # `ours` is there until the first optimizer is met, another until the first rest
         assert theirs in seen
-        assert len(seen - {ours}) == 2
+        assert len(seen - {ours}) == 3
     assert session.profile["phases"]["backward"]["mean"] > 0
     assert len(calls) == wrapped * len(steps_of(session))
 

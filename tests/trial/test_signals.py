@@ -41,8 +41,11 @@ def start(folder, *command, **options):
     )  # fmt: skip
 
 
-def test_run_passes_every_signal_on(tmp_path):
-    running = start(tmp_path, sys.executable, "-c", HEARD)
+@pytest.mark.parametrize("ignored", [(), (signal.SIGINT, signal.SIGQUIT)], ids=["", "background"])
+def test_run_passes_every_signal_on(tmp_path, ignored):
+    """A shell's background job begins with SIGINT and SIGQUIT ignored, and may handle them."""
+    ignoring = lambda: [signal.signal(number, signal.SIG_IGN) for number in ignored]  # noqa: E731
+    running = start(tmp_path, sys.executable, "-c", HEARD, preexec_fn=ignoring)
     assert running.stdout.readline() == "ready\n"
     for name in NAMES:
         running.send_signal(getattr(signal, name))

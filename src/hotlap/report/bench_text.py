@@ -21,6 +21,8 @@ STYLES = {
     Finding.SMALLER: "yellow",
     Finding.REFUTED: "red",
 }
+WIDE = 120
+"""Columns from which the table says what each row runs."""
 NOTES = (
     "ratio: the plain way's time (or memory) over the article's way; above 1 the article's is "
     "better",
@@ -31,15 +33,20 @@ NOTES = (
 
 def show(out: Console, found: Sequence[Measured]) -> None:
     """Show the table and what its words mean."""
+    wide = out.width >= WIDE
     table = Table(box=None, pad_edge=False)
-    for title in ("row", "what", "article's claim", "measured here", "finding"):
-        table.add_column(title, overflow="fold")
+    table.add_column("row", no_wrap=True)
+    if wide:
+        table.add_column("what", overflow="fold")
+    table.add_column("article's claim", overflow="fold")
+    table.add_column("measured here", no_wrap=True)
+    table.add_column("finding", no_wrap=True)
     for one in found:
         style = STYLES.get(one.finding, "dim")
-        table.add_row(
-            one.row.id, one.row.title, f"{one.row.claim} ({one.row.source})", measured(one),
-            f"[{style}]{one.finding}[/]",
-        )  # fmt: skip
+        what = [one.row.title] if wide else []
+        claim = f"{one.row.claim} ({one.row.source})"
+        cells = [one.row.id, *what, claim, measured(one), f"[{style}]{one.finding}[/]"]
+        table.add_row(*cells)
     out.print(table)
     out.print(f"\n{counted(found)}")
     for note in NOTES:

@@ -63,6 +63,8 @@ def replaced(owner: Any, name: str, make: Callable[[Any], Any]) -> Iterator[Patc
     original = getattr(owner, name)
     ours = make(original)
     if isinstance(ours, FunctionType):
+        if name == "forward" and isinstance(original, FunctionType):
+            ours = _with_globals_of(original, ours)
         _disguise(ours, original, owner, name)
     patch = Patch(owner, name, ours, before)
     patch.put_in()
@@ -72,6 +74,18 @@ def replaced(owner: Any, name: str, make: Callable[[Any], Any]) -> Iterator[Patc
     finally:
         patch.take_out()
         patches.remove(patch)
+
+
+def _with_globals_of(original: FunctionType, ours: FunctionType) -> FunctionType:
+    """The same function, whose globals also hold what the original's source names.
+
+    TorchScript compiles a module's `forward` from the original's source and looks its names up in
+    the globals of the function that it is handed.
+    """
+    names = {**original.__globals__, **ours.__globals__}
+    same = FunctionType(ours.__code__, names, ours.__name__, ours.__defaults__, ours.__closure__)
+    same.__kwdefaults__ = ours.__kwdefaults__
+    return update_wrapper(same, ours)  # type: ignore[return-value]
 
 
 def _disguise(ours: FunctionType, original: Any, owner: Any, name: str) -> None:

@@ -74,14 +74,17 @@ def unused_gradients(context: Context) -> Iterator[None]:
 
 
 @contextmanager
-def noting_unused(found: Callable[[], None]) -> Iterator[None]:
-    """Call `found()` where a backward's unused gradients are recognised, from below its line."""
+def noting_unused(found: Callable[[], None]) -> Iterator[Callable[[], None]]:
+    """Call `found()` where a backward's unused gradients are recognised, from below its line.
+
+    Yields what ends the watching, also from within an optimizer's step.
+    """
 
     def note(_: Line, __: list[nn.Parameter]) -> None:
         found()
 
-    with _watching(GradientUse(note), lambda *_: None, partial(suppress, Exception)):
-        yield
+    with _watching(GradientUse(note), lambda *_: None, partial(suppress, Exception)) as stop:
+        yield stop
 
 
 class GradientUse:
@@ -168,7 +171,7 @@ Isolated = Callable[[], Any]
 
 
 @contextmanager
-def _watching(use: GradientUse, inputs: Inputs, isolated: Isolated) -> Iterator[None]:
+def _watching(use: GradientUse, inputs: Inputs, isolated: Isolated) -> Iterator[Callable[[], None]]:
     """Show `use` each backward, step, clipping and clearing; restrict a backward to `inputs`."""
 
     def stepped(optimizer: Any, *_: Any) -> None:
@@ -187,11 +190,15 @@ def _watching(use: GradientUse, inputs: Inputs, isolated: Isolated) -> Iterator[
     clipped = telling(lambda p: use.used([p] if isinstance(p, Tensor) else p))
     changes += [(owner, name, clipped) for owner in (nn.utils, nn.utils.clip_grad)
                 for name in CLIPS]  # fmt: skip
-    with ExitStack() as stack:
-        stack.enter_context(bare_step_hooks(None, stepped))
+    with bare_step_hooks(None, stepped) as put_hook, ExitStack() as stack:
         for owner, name, make in changes:
             stack.enter_context(replaced(owner, name, make))
-        yield
+
+        def stop() -> None:
+            put_hook(lambda *_: None)
+            stack.close()
+
+        yield stop
 
 
 def _restricting(use: GradientUse, inputs: Inputs, isolated: Isolated) -> Callable[[Any], Any]:

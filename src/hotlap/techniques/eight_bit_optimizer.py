@@ -2,7 +2,7 @@
 
 from hotlap.core.move import Swap
 from hotlap.core.numerics import Numerics
-from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
+from hotlap.core.technique import Claim, Example, Group, How, Need, Technique
 
 technique = Technique(
     title="Keep the state of Adam in 8 bits",
@@ -46,13 +46,6 @@ technique = Technique(
             requires="torchao",
             extra="hotlap[compress]",
         ),
-    ),
-    symptom=Symptom(
-        phases=("optimizer",),
-        says="Adam's state in a quarter of the memory",
-        place="optimizer",
-        gives=0.0,
-        sure=False,
     ),
     examples=(
         Example(

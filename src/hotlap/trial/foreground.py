@@ -71,7 +71,8 @@ CHILD_WAIT_S = 2.0
 def signals_passed_on(launched: Supervised) -> Iterator[None]:
     """Hand the program every signal that it would have received from outside without hotlap.
 
-    What hotlap was told to ignore (`nohup`) stays ignored, by it and by the program.
+    What hotlap was told to ignore (`nohup`, a shell's background jobs), the program was as well: it
+    ignores what is passed on, unless it has a handler of its own.
     """
     reached_anyway = sys.stdin is not None and sys.stdin.isatty()
 
@@ -83,8 +84,6 @@ def signals_passed_on(launched: Supervised) -> Iterator[None]:
     before = {}
     for name in (*PASSED_ON, *OF_TERMINALS):
         number = getattr(signal, name)
-        if signal.getsignal(number) is signal.SIG_IGN:
-            continue
         alone = reached_anyway and name in OF_TERMINALS
         handler: Any = _let_by if alone else pass_on
         before[number] = signal.signal(number, handler)

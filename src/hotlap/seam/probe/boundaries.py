@@ -48,14 +48,24 @@ def boundaries(rec: Recorder) -> Iterator[None]:
         for name in COPIES:
             stack.enter_context(_copies(rec, name))
         stack.enter_context(_backward(rec))
-        stack.enter_context(_optimizers(rec))
         stack.enter_context(_while_awake(rec, Optimizer, "zero_grad", _zeroing(rec)))
         stack.enter_context(replaced(torch.nn.Module, "zero_grad", _zeroing(rec)))
+        stack.enter_context(_unused_gradients(rec))
+        stack.enter_context(_optimizers(rec))
         stack.enter_context(_saving(rec))
         stack.enter_context(_scaling(rec))
         stack.enter_context(_pointing(rec, torch, "set_anomaly_enabled", "anomaly"))
-        stack.enter_context(noting_unused(partial(_note_unused, rec)))
         rec.session.at_exit.append(rec.inference.ends)
+        yield
+
+
+@contextmanager
+def _unused_gradients(rec: Recorder) -> Iterator[None]:
+    """Watch for gradients that nobody uses until the probe first rests: they show in few steps."""
+    with noting_unused(partial(_note_unused, rec)) as stop:
+        # It lies on top of those that rest, and so has to go before them; below what watches for
+        # steps by hand, which goes when the first optimizer is met.
+        rec.while_awake.insert(0, lambda awake: None if awake else stop())
         yield
 
 
