@@ -12,7 +12,7 @@ with torch.no_grad():
         model(x)
 model.train()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for _ in range(400):
+for _ in range(4000):
     optimizer.zero_grad()
     nn.functional.cross_entropy(model(x), y).backward()
     optimizer.step()
