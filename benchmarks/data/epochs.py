@@ -7,11 +7,11 @@ round's figures are the ratios of the seconds of its epochs, by the clock and as
 whole process tree.
 """
 
-import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from torch.utils.data import DataLoader, Dataset
 from benchmarks import record
 from benchmarks.data.clock import tree_seconds
 from benchmarks.data.images import folder, listed
+from benchmarks.data.turns import by_turns, ratios_of
 from hotlap.data import Loader
 
 BATCH = 32
@@ -54,40 +55,22 @@ def main(images: int = 384, rounds: int = 5, epochs: int = 3) -> None:
             ),
             "Loader": Loader(data, BATCH, shuffle=True, num_workers=WORKERS),
         }
-        for side in sides.values():
-            _pass(side)
-        rows = [_round(sides, number, epochs) for number in range(rounds)]
-    summary: dict[str, Any] = {"images": images, "rounds": rounds}
-    for clock in ("wall", "cpu"):
-        ratios = [row["DataLoader", clock] / row["Loader", clock] for row in rows]
-        summary[f"DataLoader / Loader, {clock}"] = {
-            "median": round(statistics.median(ratios), 3),
-            "least": round(min(ratios), 3),
-            "most": round(max(ratios), 3),
-        }
+        timed = {name: partial(_seconds, loader) for name, loader in sides.items()}
+        for side in timed.values():
+            side()
+        rows = [by_turns(timed, number, epochs) for number in range(rounds)]
+    summary = {"images": images, "rounds": rounds, **ratios_of(rows, "DataLoader", "Loader")}
     raw = {", ".join(key): [row[key] for row in rows] for key in rows[0]}
     record.write(
         "data-epochs", f"python -m benchmarks.data.epochs {images} {rounds} {epochs}", raw, summary
     )
 
 
-def _round(
-    sides: dict[str, Iterable[Any]], number: int, epochs: int
-) -> dict[tuple[str, str], float]:
-    seconds = {(name, clock): 0.0 for name in sides for clock in ("wall", "cpu")}
-    for epoch in range(epochs):
-        names = list(sides) if (number + epoch) % 2 else list(reversed(sides))
-        for name in names:
-            start, spent = time.perf_counter(), tree_seconds()
-            _pass(sides[name])
-            seconds[name, "wall"] += time.perf_counter() - start
-            seconds[name, "cpu"] += tree_seconds() - spent
-    return seconds
-
-
-def _pass(loader: Iterable[Any]) -> None:
+def _seconds(loader: Iterable[Any]) -> tuple[float, float]:
+    start, spent = time.perf_counter(), tree_seconds()
     for _ in loader:
         pass
+    return time.perf_counter() - start, tree_seconds() - spent
 
 
 if __name__ == "__main__":

@@ -6,11 +6,11 @@ turns in this process; who begins alternates. A round's figure is the ratio of t
 batches, by the clock and as CPU time.
 """
 
-import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ import numpy as np
 import torch
 
 from benchmarks import record
+from benchmarks.data.turns import by_turns, ratios_of
 from hotlap.data import Loader, TokenWindows
 from hotlap.data.pack import pack
 from hotlap.data.pack.sources import source_of
@@ -49,31 +50,18 @@ def main(million: int = 100, rounds: int = 11, batches: int = 1000) -> None:
         path, store = Path(place, "train.bin"), Path(place, "store")
         np.random.default_rng(0).integers(0, 50257, million * 1_000_000, "u2").tofile(path)
         pack(source_of(path, "tokens", "uint16", None), store, profile="tokens")
-        sides = {"memory map": memory_map(path), "Loader": windows(store)}
-        for side in sides.values():
-            _seconds(side, batches)
-        rows = [_round(sides, number, batches) for number in range(rounds)]
-    summary: dict[str, Any] = {"million tokens": million, "batches a round": batches}
-    for clock in ("wall", "cpu"):
-        ratios = [row["memory map", clock] / row["Loader", clock] for row in rows]
-        summary[f"memory map / Loader, {clock}"] = {
-            "median": round(statistics.median(ratios), 3),
-            "least": round(min(ratios), 3),
-            "most": round(max(ratios), 3),
+        sides = {
+            "memory map": partial(_seconds, memory_map(path), batches),
+            "Loader": partial(_seconds, windows(store), batches),
         }
+        for side in sides.values():
+            side()
+        rows = [by_turns(sides, number) for number in range(rounds)]
+    ratios = ratios_of(rows, "memory map", "Loader")
+    summary = {"million tokens": million, "batches a round": batches, **ratios}
     raw = {", ".join(key): [row[key] for row in rows] for key in rows[0]}
     command = f"python -m benchmarks.data.windows {million} {rounds} {batches}"
     record.write("data-windows", command, raw, summary)
-
-
-def _round(
-    sides: dict[str, Iterator[Any]], number: int, batches: int
-) -> dict[tuple[str, str], float]:
-    seconds = {}
-    for name in list(sides) if number % 2 else list(reversed(sides)):
-        wall, cpu = _seconds(sides[name], batches)
-        seconds[name, "wall"], seconds[name, "cpu"] = wall, cpu
-    return seconds
 
 
 def _seconds(side: Iterator[Any], batches: int) -> tuple[float, float]:

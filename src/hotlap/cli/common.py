@@ -77,6 +77,38 @@ def time_span(text: str) -> float:
     return seconds
 
 
+def until_options(until: str, seeds: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The options of a race to a target, with these helps of --until and --seeds."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        for option in (
+            click.option(
+                "--metric-file",
+                type=click.Path(path_type=Path),
+                metavar="FILE",
+                help="With --until: a CSV or JSONL file that the program writes the metric to.",
+            ),
+            click.option(
+                "--metric-pattern",
+                default="",
+                metavar="REGEX",
+                help="With --until: where the metric stands in the output; one group, the number.",
+            ),
+            click.option(
+                "--seeds",
+                default=5,
+                show_default=True,
+                type=click.IntRange(3, 100),
+                help=f"With --until: {seeds}",
+            ),
+            click.option("--until", metavar="TARGET", help=until),
+        ):
+            function = option(function)
+        return function
+
+    return decorate
+
+
 def wait_option(function: Callable[..., Any]) -> Callable[..., Any]:
     """`--wait TIME`, for a verb that races; see `wait_for_calm`."""
     return click.option(

@@ -19,6 +19,7 @@ from hotlap.cli.common import (
     print_json,
     stdin_copy,
     time_span,
+    until_options,
     wait_for_calm,
     wait_option,
 )
@@ -87,30 +88,10 @@ class TwoCommands(click.Command):
     help="Race on until the interval is as narrow as this share.",
 )
 @click.option("--seed", default=0, show_default=True, help="Seed where a script sets none.")
-@click.option(
-    "--until",
-    metavar="TARGET",
-    help="Race to a target instead, such as 'val_acc>=0.97' or 'loss<0.35': which command reaches "
+@until_options(
+    "Race to a target instead, such as 'val_acc>=0.97' or 'loss<0.35': which command reaches "
     "it first, in its own running time.",
-)
-@click.option(
-    "--seeds",
-    default=5,
-    show_default=True,
-    type=click.IntRange(3, 100),
-    help="With --until: how many seeds. Seeds that the script sets itself are moved as well.",
-)
-@click.option(
-    "--metric-pattern",
-    default="",
-    metavar="REGEX",
-    help="With --until: where the metric stands in the output; one group, the number.",
-)
-@click.option(
-    "--metric-file",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="With --until: a CSV or JSONL file that the program writes the metric to.",
+    seeds="how many seeds. Seeds that the script sets itself are moved as well.",
 )
 @click.option(
     "--git",

@@ -22,6 +22,7 @@ from hotlap.cli.common import (
     print_json,
     stdin_copy,
     time_span,
+    until_options,
     wait_for_calm,
     wait_option,
 )
@@ -87,30 +88,10 @@ def _allowed(_: click.Context, __: click.Parameter, text: str) -> frozenset[Nume
     show_default=True,
     help="Where to write the recipe.",
 )
-@click.option(
-    "--until",
-    metavar="TARGET",
-    help="With --allow training: race techniques that change the training to a target, such as "
+@until_options(
+    "With --allow training: race techniques that change the training to a target, such as "
     "'val_acc>=0.97' or 'loss<0.35'.",
-)
-@click.option(
-    "--seeds",
-    default=5,
-    show_default=True,
-    type=click.IntRange(3, 100),
-    help="With --until: how many seeds each technique is raced with.",
-)
-@click.option(
-    "--metric-pattern",
-    default="",
-    metavar="REGEX",
-    help="With --until: where the metric stands in the output; one group, the number.",
-)
-@click.option(
-    "--metric-file",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="With --until: a CSV or JSONL file that the program writes the metric to.",
+    seeds="how many seeds each technique is raced with.",
 )
 @click.option("-v", "--verbose", is_flag=True, help="Say of every technique why it was not raced.")
 @common

@@ -1,7 +1,7 @@
 """Activation checkpointing: blocks that are computed again in backward instead of kept."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from fnmatch import fnmatchcase
 from typing import Any
@@ -45,16 +45,11 @@ def repeated(model: nn.Module) -> list[nn.Module]:
 
     Only modules with children and parameters of their own count; containers are looked into.
     """
-    return list(_repeated(model))
-
-
-def _repeated(module: nn.Module) -> Iterator[nn.Module]:
-    kinds = Counter(type(child) for child in module.children() if _is_block(child))
-    for child in module.children():
-        if kinds[type(child)] >= 2:
-            yield child
-        else:
-            yield from _repeated(child)
+    kinds = Counter(type(child) for child in model.children() if _is_block(child))
+    found = []
+    for child in model.children():
+        found += [child] if kinds[type(child)] >= 2 else repeated(child)
+    return found
 
 
 def _is_block(module: nn.Module) -> bool:
@@ -85,15 +80,20 @@ def norms(block: nn.Module) -> list[_NormBase]:
     return [m for m in block.modules() if isinstance(m, _NormBase) and m.track_running_stats]
 
 
+Contexts = tuple[AbstractContextManager[None], AbstractContextManager[None]]
+
+
+def recompute_contexts(block: nn.Module) -> Callable[[], Contexts]:
+    """`context_fn` of a checkpoint: the recomputation moves no running statistics."""
+    tracking = norms(block)
+    return lambda: (nullcontext(), _frozen(tracking))
+
+
 def _recomputed(block: nn.Module) -> Any:
-    inner, tracking = block.forward, norms(block)
-
-    def contexts() -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
-        return nullcontext(), _still(tracking)
-
+    inner = block.forward
     options: dict[str, Any] = {"use_reentrant": False}
-    if tracking:
-        options["context_fn"] = contexts
+    if norms(block):
+        options["context_fn"] = recompute_contexts(block)
 
     def forward(*args: Any, **kwargs: Any) -> Any:
         if not (block.training and torch.is_grad_enabled()):
@@ -104,7 +104,7 @@ def _recomputed(block: nn.Module) -> Any:
 
 
 @contextmanager
-def _still(tracking: Sequence[_NormBase]) -> Iterator[None]:
+def _frozen(tracking: Sequence[_NormBase]) -> Iterator[None]:
     """Leave the running statistics as they are: the forward pass moved them already."""
     buffers = [buffer for norm in tracking for buffer in norm.buffers(recurse=False)]
     before = [buffer.clone() for buffer in buffers]

@@ -1,20 +1,19 @@
 """Activation checkpointing of the repeated blocks of a model."""
 
-from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch.nn import Module, ModuleList, Sequential
-from torch.nn.modules.batchnorm import _NormBase
+from torch.nn import Module, Sequential
 from torch.utils.checkpoint import checkpoint
 
+from hotlap.common.recomputing import recompute_contexts, repeated
 from hotlap.seam.moves import Context
 from hotlap.seam.order import Order
 from hotlap.seam.roots import SLOT, CallModule, called_copy, has_parameters
 
-REPEATED = 2
+FEWEST_PARTS = 3
 
 
 @contextmanager
@@ -50,37 +49,16 @@ def _take_out(taken: dict[Module, CallModule]) -> None:
 
 def blocks(root: Module) -> list[Module]:
     """Find the outermost modules that repeat side by side; failing these, a Sequential's parts."""
-    found = list(_repeated(root))
-    if found:
+    if found := repeated(root):
         return found
     chains = [module for module in root.modules() if isinstance(module, Sequential)]
     largest = max(chains, key=len, default=None)
     parts = list(largest.children()) if largest is not None else []
-    return [part for part in parts if has_parameters(part)] if len(parts) > REPEATED else []
-
-
-def _repeated(module: Module) -> Iterator[Module]:
-    """Children of one class, at least two, that have children of their own and parameters."""
-    children = list(module.children())
-    kinds = Counter(type(child) for child in children if _is_block(child))
-    for child in children:
-        if kinds[type(child)] >= REPEATED:
-            yield child
-        else:
-            yield from _repeated(child)
-
-
-def _is_block(module: Module) -> bool:
-    inner = next(module.children(), None) is not None
-    return inner and has_parameters(module) and not isinstance(module, (Sequential, ModuleList))
+    return [part for part in parts if has_parameters(part)] if len(parts) >= FEWEST_PARTS else []
 
 
 def _recomputed(block: Module) -> Callable[..., Any]:
-    inner = block._call_impl
-    norms = [m for m in block.modules() if isinstance(m, _NormBase) and m.track_running_stats]
-
-    def contexts() -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
-        return nullcontext(), _frozen(norms)
+    inner, contexts = block._call_impl, recompute_contexts(block)
 
     def call(*args: Any, **kwargs: Any) -> Any:
         is_compiling = torch.compiler.is_dynamo_compiling()
@@ -91,16 +69,3 @@ def _recomputed(block: Module) -> Callable[..., Any]:
         return checkpoint(inner, *args, use_reentrant=False, context_fn=contexts, **kwargs)
 
     return call
-
-
-@contextmanager
-def _frozen(norms: list[_NormBase]) -> Iterator[None]:
-    """Keep the recomputation from updating running statistics a second time."""
-    buffers = [b for norm in norms for b in norm.buffers(recurse=False)]
-    before = [buffer.clone() for buffer in buffers]
-    try:
-        yield
-    finally:
-        with torch.no_grad():
-            for buffer, was in zip(buffers, before, strict=True):
-                buffer.copy_(was)

@@ -1,8 +1,9 @@
 """Activation checkpointing: recompute in backward instead of keeping."""
 
 from hotlap.core.move import Wrap
+from hotlap.core.needs import MODEL
 from hotlap.core.numerics import Numerics
-from hotlap.core.technique import Claim, Example, Group, How, Need, Technique
+from hotlap.core.technique import Claim, Example, Group, How, Technique
 
 technique = Technique(
     title="Recompute activations in backward",
@@ -28,7 +29,7 @@ technique = Technique(
             "A2: 'six techniques' article",
         ),
     ),
-    needs=(Need("model", "no module with parameters is called"),),
+    needs=(MODEL,),
     conflicts=("cuda_graphs", "fused_pointwise"),
     moves=(
         Wrap(

@@ -1,6 +1,7 @@
 """Asynchronous copies from pinned memory to the GPU."""
 
 from hotlap.core.move import Wrap
+from hotlap.core.needs import CUDA
 from hotlap.core.numerics import Numerics
 from hotlap.core.pattern import Pattern
 from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
@@ -30,7 +31,7 @@ technique = Technique(
         ),
     ),
     needs=(
-        Need("cuda", "the model is not on a CUDA device"),
+        CUDA,
         Need("h2d_blocking", "no blocking copy from host to GPU was seen"),
         Need("pinned", "nothing is copied to the GPU out of pinned memory"),
     ),

@@ -1,8 +1,9 @@
 """CPU threads within an operation."""
 
 from hotlap.core.move import Call, Choice
+from hotlap.core.needs import MODEL
 from hotlap.core.numerics import Numerics
-from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
+from hotlap.core.technique import Claim, Example, Group, How, Symptom, Technique
 
 technique = Technique(
     title="Set the number of CPU threads",
@@ -19,7 +20,7 @@ technique = Technique(
     avoid="Leave it off when the machine is shared and its load changes.",
     load_dependent=True,
     claims=(Claim("goes beyond the articles", "PyTorch documentation, CPU threading"),),
-    needs=(Need("model", "no module with parameters is called"),),
+    needs=(MODEL,),
     moves=(
         Call("torch.set_num_threads", Choice("threads", "thread_counts"), "torch.get_num_threads"),
     ),

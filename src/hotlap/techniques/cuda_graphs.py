@@ -1,6 +1,7 @@
 """CUDA graphs: many kernels, one launch."""
 
 from hotlap.core.move import Wrap
+from hotlap.core.needs import CUDA, MODEL, NOT_COMPILED
 from hotlap.core.numerics import Numerics
 from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
 
@@ -24,10 +25,10 @@ technique = Technique(
     ),
     claims=(Claim("goes beyond the articles", "PyTorch documentation, torch.compile"),),
     needs=(
-        Need("cuda", "the model is not on a CUDA device"),
-        Need("model", "no module with parameters is called"),
+        CUDA,
+        MODEL,
         Need("compiler", "inductor lacks Triton"),
-        Need("!compiled", "the model is already compiled"),
+        NOT_COMPILED,
     ),
     conflicts=("activation_checkpoint", "fused_pointwise", "int8_inference"),
     moves=(

@@ -1,6 +1,7 @@
 """cuDNN benchmark mode: the fastest convolution is found by trying."""
 
 from hotlap.core.move import Flag
+from hotlap.core.needs import CUDA
 from hotlap.core.numerics import Numerics
 from hotlap.core.pattern import Pattern
 from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
@@ -29,7 +30,7 @@ technique = Technique(
         Claim("MNIST epoch 14.73 -> 14.47 s", "A1: NVIDIA tuning-guide walk-through"),
     ),
     needs=(
-        Need("cuda", "the model is not on a CUDA device"),
+        CUDA,
         Need("conv4d", "the model has no 2-D convolutions"),
         Need("!cudnn_benchmark_on", "benchmark mode is already on"),
         Need("!cudnn_deterministic", "the script asks for deterministic cuDNN algorithms"),

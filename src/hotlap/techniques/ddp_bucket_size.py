@@ -1,6 +1,7 @@
 """The size of the buckets in which DDP reduces gradients."""
 
 from hotlap.core.move import Choice, Keyword
+from hotlap.core.needs import DDP
 from hotlap.core.numerics import Numerics
 from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
 
@@ -27,7 +28,7 @@ technique = Technique(
         ),
     ),
     needs=(
-        Need("ddp", "no DistributedDataParallel model is trained"),
+        DDP,
         Need("several_ranks", "there is one rank: nothing is reduced"),
         Need("ddp_many_gradients", "all gradients fit into the first, small bucket"),
     ),

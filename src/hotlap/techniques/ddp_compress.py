@@ -1,6 +1,7 @@
 """Gradients sent in 16 bits."""
 
 from hotlap.core.move import Choice, Wrap
+from hotlap.core.needs import DDP
 from hotlap.core.numerics import Numerics
 from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
 
@@ -26,7 +27,7 @@ technique = Technique(
         Claim("half the bytes on the network", "PyTorch documentation, DDP communication hooks"),
     ),
     needs=(
-        Need("ddp", "no DistributedDataParallel model is trained"),
+        DDP,
         Need("several_ranks", "there is one rank: nothing is sent"),
         Need("float32_model", "the gradients are not float32"),
         Need("!ddp_hooked", "the script has a communication hook of its own"),

@@ -1,6 +1,7 @@
 """Gradients that lie in the buckets they are reduced in."""
 
 from hotlap.core.move import Keyword
+from hotlap.core.needs import DDP
 from hotlap.core.numerics import Numerics
 from hotlap.core.pattern import Pattern
 from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
@@ -30,7 +31,7 @@ technique = Technique(
         ),
     ),
     needs=(
-        Need("ddp", "no DistributedDataParallel model is trained"),
+        DDP,
         Need("ddp_copies_gradients", "the gradients are views into the buckets already"),
     ),
     moves=(

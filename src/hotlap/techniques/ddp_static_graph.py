@@ -1,6 +1,7 @@
 """The same autograd graph at every step, said beforehand."""
 
 from hotlap.core.move import Keyword
+from hotlap.core.needs import DDP
 from hotlap.core.numerics import Numerics
 from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
 
@@ -26,7 +27,7 @@ technique = Technique(
     ),
     claims=(Claim("named without a figure", "PyTorch documentation, DistributedDataParallel"),),
     needs=(
-        Need("ddp", "no DistributedDataParallel model is trained"),
+        DDP,
         Need("ddp_not_static", "the graph is declared static already"),
         Need("!ddp_no_sync", "no_sync() is used: torch fails where both meet in the first step"),
     ),

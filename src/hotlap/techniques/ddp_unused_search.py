@@ -1,6 +1,7 @@
 """No search for parameters that took no part."""
 
 from hotlap.core.move import Keyword
+from hotlap.core.needs import DDP
 from hotlap.core.numerics import Numerics
 from hotlap.core.pattern import Pattern
 from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
@@ -32,7 +33,7 @@ technique = Technique(
         ),
     ),
     needs=(
-        Need("ddp", "no DistributedDataParallel model is trained"),
+        DDP,
         Need("ddp_searches_unused", "unused parameters are not searched for"),
         Need("!ddp_unused", "some parameters took no part in a step"),
     ),

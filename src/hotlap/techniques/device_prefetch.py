@@ -1,6 +1,7 @@
 """Device prefetch: the next batch is copied while this one computes."""
 
 from hotlap.core.move import Wrap
+from hotlap.core.needs import CUDA
 from hotlap.core.numerics import Numerics
 from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
 
@@ -26,7 +27,7 @@ technique = Technique(
     ),
     claims=(Claim("apex's data_prefetcher, without a figure", "A3: data-loading article"),),
     needs=(
-        Need("cuda", "the model is not on a CUDA device"),
+        CUDA,
         Need("loaders", "no DataLoader is iterated"),
     ),
     joins=("pinned_memory",),

@@ -1,8 +1,9 @@
 """The state of Adam and AdamW in 8 bits."""
 
 from hotlap.core.move import Swap
+from hotlap.core.needs import MODEL
 from hotlap.core.numerics import Numerics
-from hotlap.core.technique import Claim, Example, Group, How, Need, Technique
+from hotlap.core.technique import Claim, Example, Group, How, Technique
 
 technique = Technique(
     title="Keep the state of Adam in 8 bits",
@@ -31,7 +32,7 @@ technique = Technique(
             "Dettmers et al., 8-bit Optimizers via Block-wise Quantization, 2022",
         ),
     ),
-    needs=(Need("model", "no module with parameters is called"),),
+    needs=(MODEL,),
     moves=(
         Swap(
             # Dynamo gives AdamW one of its own

@@ -1,6 +1,7 @@
 """Linear layers that multiply in float8."""
 
 from hotlap.core.move import Swap
+from hotlap.core.needs import CONVERTED_BEFORE, CUDA, LINEAR_LAYERS, MODEL
 from hotlap.core.numerics import Numerics
 from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
 
@@ -24,11 +25,11 @@ technique = Technique(
     ),
     claims=(Claim("named without a figure", "A0: '18 tips' article, 2022"),),
     needs=(
-        Need("model", "no module with parameters is called"),
-        Need("cuda", "the model is not on a CUDA device"),
-        Need("linear_layers", "the model has no nn.Linear"),
+        MODEL,
+        CUDA,
+        LINEAR_LAYERS,
         Need("fast_fp8", "this device has no float8 matrix products"),
-        Need("!compiled", "the model is compiled: convert it before it is compiled"),
+        CONVERTED_BEFORE,
     ),
     moves=(
         Swap(

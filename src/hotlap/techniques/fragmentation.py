@@ -1,6 +1,7 @@
 """Fragmentation: GPU memory that is reserved but cannot be used."""
 
 from hotlap.core.move import Env
+from hotlap.core.needs import CUDA
 from hotlap.core.numerics import Numerics
 from hotlap.core.pattern import Pattern
 from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
@@ -23,7 +24,7 @@ technique = Technique(
     ),
     claims=(Claim("named without a figure", "A2: 'six techniques' article"),),
     needs=(
-        Need("cuda", "the model is not on a CUDA device"),
+        CUDA,
         Need("!alloc_conf", "the environment already configures the CUDA allocator"),
         Need("fragmented", "hardly more CUDA memory is reserved than allocated"),
     ),

@@ -1,8 +1,9 @@
 """Cross-entropy without copies of the logits."""
 
 from hotlap.core.move import Swap
+from hotlap.core.needs import MODEL, NOT_FUSED
 from hotlap.core.numerics import Numerics
-from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
+from hotlap.core.technique import Claim, Example, Group, How, Symptom, Technique
 
 technique = Technique(
     title="Compute cross-entropy without copies of the logits",
@@ -22,8 +23,8 @@ technique = Technique(
     ),
     claims=(Claim("goes beyond the articles", "Wijmans et al., Cut Your Losses, 2024"),),
     needs=(
-        Need("model", "no module with parameters is called"),
-        Need("!compiled", "the model is compiled, and its operators are fused already"),
+        MODEL,
+        NOT_FUSED,
     ),
     moves=(
         Swap(

@@ -1,6 +1,7 @@
 """Fused pointwise operations: torch.compile."""
 
 from hotlap.core.move import Choice, Wrap
+from hotlap.core.needs import MODEL, NOT_COMPILED
 from hotlap.core.numerics import Numerics
 from hotlap.core.pattern import Pattern
 from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
@@ -36,9 +37,9 @@ technique = Technique(
         ),
     ),
     needs=(
-        Need("model", "no module with parameters is called"),
+        MODEL,
         Need("compiler", "inductor lacks its compiler (C++ on the CPU, Triton on CUDA)"),
-        Need("!compiled", "the model is already compiled"),
+        NOT_COMPILED,
     ),
     conflicts=("activation_checkpoint", "cuda_graphs", "int8_inference"),
     moves=(

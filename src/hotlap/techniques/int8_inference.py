@@ -1,6 +1,7 @@
 """Linear layers in 8-bit integers, for inference on a CPU."""
 
 from hotlap.core.move import Wrap
+from hotlap.core.needs import FLOAT32_MODEL, LINEAR_LAYERS, MODEL
 from hotlap.core.numerics import Numerics
 from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
 
@@ -26,9 +27,9 @@ technique = Technique(
     claims=(Claim("goes beyond the articles", "PyTorch documentation, dynamic quantization"),),
     needs=(
         Need("inference", "the program trains"),
-        Need("model", "no module with parameters is called"),
-        Need("float32_model", "the model's parameters are not float32"),
-        Need("linear_layers", "the model has no nn.Linear"),
+        MODEL,
+        FLOAT32_MODEL,
+        LINEAR_LAYERS,
         Need("!cuda", "the 8-bit kernels of torch.ao are for CPUs"),
         Need("!compiled", "the model is compiled"),
         Need("!autocast_on", "autocast is on"),

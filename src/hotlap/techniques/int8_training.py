@@ -1,6 +1,7 @@
 """Linear layers that multiply in 8-bit integers while they train."""
 
 from hotlap.core.move import Swap
+from hotlap.core.needs import CONVERTED_BEFORE, CUDA, LINEAR_LAYERS, MODEL
 from hotlap.core.numerics import Numerics
 from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
 
@@ -24,11 +25,11 @@ technique = Technique(
     ),
     claims=(Claim("goes beyond the articles", "torchao documentation, quantized training"),),
     needs=(
-        Need("model", "no module with parameters is called"),
-        Need("cuda", "the model is not on a CUDA device"),
-        Need("linear_layers", "the model has no nn.Linear"),
+        MODEL,
+        CUDA,
+        LINEAR_LAYERS,
         Need("fast_int8", "this device has no int8 matrix products for training"),
-        Need("!compiled", "the model is compiled: convert it before it is compiled"),
+        CONVERTED_BEFORE,
     ),
     moves=(
         Swap(

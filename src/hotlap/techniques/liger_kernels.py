@@ -1,8 +1,9 @@
 """Liger-Kernel's operators in models that it knows."""
 
 from hotlap.core.move import Wrap
+from hotlap.core.needs import CUDA, MODEL, NOT_FUSED
 from hotlap.core.numerics import Numerics
-from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
+from hotlap.core.technique import Claim, Example, Group, How, Symptom, Technique
 
 technique = Technique(
     title="Use Liger-Kernel in the models that it knows",
@@ -25,9 +26,9 @@ technique = Technique(
     ),
     claims=(Claim("20 % throughput, 60 % less memory", "Liger Kernel, 2024"),),
     needs=(
-        Need("model", "no module with parameters is called"),
-        Need("cuda", "the model is not on a CUDA device"),
-        Need("!compiled", "the model is compiled, and its operators are fused already"),
+        MODEL,
+        CUDA,
+        NOT_FUSED,
     ),
     moves=(Wrap("root call", "hotlap.seam.liger:liger"),),
     symptom=Symptom(

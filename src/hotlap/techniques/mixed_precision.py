@@ -1,6 +1,7 @@
 """Mixed precision: matrix products in 16 bits under autocast."""
 
 from hotlap.core.move import Choice, Wrap
+from hotlap.core.needs import FLOAT32_MODEL, MODEL
 from hotlap.core.numerics import Numerics
 from hotlap.core.pattern import Pattern
 from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
@@ -36,8 +37,8 @@ technique = Technique(
         ),
     ),
     needs=(
-        Need("model", "no module with parameters is called"),
-        Need("float32_model", "the model's parameters are not float32"),
+        MODEL,
+        FLOAT32_MODEL,
         Need("!autocast_on", "autocast is already on"),
         Need("!scaler_on", "the script scales its loss already"),
         Need("fast_half", "this processor has no 16-bit matrix units: 16 bits would be slower"),

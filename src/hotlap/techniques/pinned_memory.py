@@ -1,6 +1,7 @@
 """Pinned memory: collate batches into page-locked memory."""
 
 from hotlap.core.move import Keyword
+from hotlap.core.needs import CUDA
 from hotlap.core.numerics import Numerics
 from hotlap.core.pattern import Pattern
 from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
@@ -22,7 +23,7 @@ technique = Technique(
     ),
     claims=(Claim("MNIST epoch 14.73 -> 13.65 s", "A1: NVIDIA tuning-guide walk-through"),),
     needs=(
-        Need("cuda", "the model is not on a CUDA device"),
+        CUDA,
         Need("pageable", "no DataLoader feeds the GPU from pageable memory"),
     ),
     moves=(

@@ -1,6 +1,7 @@
 """TF32: float32 matrix products on tensor cores."""
 
 from hotlap.core.move import Call
+from hotlap.core.needs import CUDA, FLOAT32_MODEL
 from hotlap.core.numerics import Numerics
 from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
 
@@ -22,9 +23,9 @@ technique = Technique(
     ),
     claims=(Claim("goes beyond the articles", "PyTorch documentation, CUDA semantics"),),
     needs=(
-        Need("cuda", "the model is not on a CUDA device"),
+        CUDA,
         Need("fp32_matmul_full", "the float32 matmul precision is already lowered"),
-        Need("float32_model", "the model's parameters are not float32"),
+        FLOAT32_MODEL,
     ),
     moves=(
         Call(
