@@ -5,7 +5,7 @@ from rich.console import Console
 
 from hotlap.profile.model import Finding, Headroom, Phase, Profile, Remedy
 from hotlap.report import layers_text, profile_text
-from hotlap.report.profile_text import limit
+from hotlap.report.profile_text import limit, under_load
 
 
 def finding(what="the optimizer: 12% of a step, 2 ms", place="train.py:7", most=1.1, **more):
@@ -160,3 +160,23 @@ def test_a_phase_whose_mean_a_few_steps_make_says_so():
     phase = Phase("forward", 0.05, 0.001, 0.002, 0.7)
     assert "a few far longer" in printed(profile(phases=(phase,)))
     assert "a few far longer" not in printed(profile())
+
+
+def test_the_next_command_stays_short():
+    remedies = tuple(
+        Remedy(name, "", ("data",), "", 2.0, 0.5)
+        for name in ("loader_workers", "cached_dataset", "pinned_memory")
+    )
+    data = Finding("waiting for data", "train.py:3", "", 0.5, 2.0, remedies)
+    text = printed(profile(findings=(data,), command="python train.py"))
+    assert "  hotlap tune python train.py\n" in text
+
+
+def test_a_busy_machine_is_named_and_no_limit_is_claimed():
+    headroom = Headroom(1e6, 5e9, "float32", 1e12)
+    found = profile(headroom=headroom, device="cpu")
+    calm, busy = (" ".join(printed(under_load(found, cores, 2)).split()) for cores in (0.3, 3.1))
+    assert "limited by overhead" in calm
+    assert "other programs" not in calm
+    assert "limited by overhead" not in busy
+    assert "other programs used 2.0 of 2 cores meanwhile" in busy

@@ -13,7 +13,7 @@ def test_words_are_written_and_taken_away(monkeypatch):
     monkeypatch.setattr(sys, "stderr", Terminal())
     with progress(quiet=False) as said:
         said.steps(7, 200)
-        assert "profiling step 7 of 200" in sys.stderr.getvalue()
+        assert "profiling step 7 of at most 200" in sys.stderr.getvalue()
         before = len(sys.stderr.getvalue())
     assert "step" not in sys.stderr.getvalue()[before:]
     assert len(sys.stderr.getvalue()) > before
@@ -32,3 +32,22 @@ def test_silent_when_quiet_or_piped(monkeypatch):
         with progress(quiet=quiet) as said:
             said("waiting")
         assert stream.getvalue() == ""
+
+
+def test_steps_name_their_bound_in_seconds(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    Progress(on=True).steps(4, 200, 20.0)
+    assert "step 4 of at most 200, 0 s of at most 20 s" in sys.stderr.getvalue()
+
+
+def test_a_long_wait_shows_its_time(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    clock = [100.0]
+    monkeypatch.setattr("hotlap.report.progress.time.monotonic", lambda: clock[0])
+    said = Progress(on=True)
+    said("waiting for the first step")
+    said.tick()
+    assert "s)" not in sys.stderr.getvalue()
+    clock[0] += 12
+    said.tick()
+    assert "waiting for the first step (12 s)" in sys.stderr.getvalue()

@@ -59,3 +59,8 @@ def test_a_reason_tells_of_companions_and_of_a_later_start() -> None:
     assert "adds 4.0 s of start-up; pays off after" in words
     assert "start-up" not in reason(ROWS[0])
     assert plain(ROWS[3]) == "channels_last 1.00x [0.95, 1.05] 1.00x not faster: the same"
+
+
+def test_a_technique_that_changed_nothing_has_no_figure() -> None:
+    row = Outcome("tf32", Status.NOT_APPLICABLE, "nothing to change", {}, race(0.71))
+    assert plain(row) == "tf32 not applicable: nothing to change"

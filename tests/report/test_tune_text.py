@@ -162,3 +162,23 @@ def test_the_html_report_is_whole_and_escapes_what_programs_say() -> None:
     assert "1.50x" in text
     assert '<span class="add">+b</span>' in text
     assert "http" not in text  # nothing is loaded from elsewhere
+
+
+def test_nothing_settled_is_not_called_nothing_gained() -> None:
+    found = result()
+    found.final = found.final_parity = None
+    found.outcomes = [open_row("loader_workers"), open_row("cpu_threads")]
+    assert tune_text.headline(found).startswith("inconclusive: the time was too short")
+    found.outcomes.append(Outcome("tf32", Status.NOT_FASTER, "", {}, race(1.0)))
+    assert tune_text.headline(found).startswith("nothing that was raced")
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_advice_among_the_next_steps_hangs_below_its_column(width: int) -> None:
+    found = result()
+    found.outcomes.append(open_row("cpu_threads"))
+    found.load = 1.8
+    lines = shown(found, width).splitlines()
+    at = next(i for i, line in enumerate(lines) if "or the same when" in line)
+    assert all(line.startswith(" " * 12) for line in lines[at : at + 2] if line.strip())
+    assert max(map(len, lines[at:])) <= width

@@ -285,3 +285,11 @@ def _is_rank(process: psutil.Process) -> bool:
         return "RANK" in process.environ() and bool(re.search("ranks.py", str(process.cmdline())))
     except psutil.Error:
         return False
+
+
+def test_a_python_without_torch_is_the_wrong_environment(tmp_path: Path) -> None:
+    output = tmp_path / "out"
+    output.write_text("Traceback\nModuleNotFoundError: No module named 'torch'\n")
+    assert "activate it" in advice(output)
+    output.write_text("ModuleNotFoundError: No module named 'torchvision'\n")
+    assert advice(output) == ""

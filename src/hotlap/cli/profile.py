@@ -1,7 +1,9 @@
 """`hotlap profile`."""
 
 import json
+import os
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +22,7 @@ from hotlap.cli.common import (
 from hotlap.cli.isolated import isolated
 
 if TYPE_CHECKING:
-    from hotlap.profile.look import Look
+    from hotlap.profile.look import Bounds, Look
     from hotlap.profile.model import Profile
     from hotlap.report.progress import Progress
     from hotlap.trial.launch import Setting
@@ -69,11 +71,13 @@ def profile(ctx: click.Context, /, steps: int | None, budget: float, layers: boo
     from hotlap.cli.reports import keep
     from hotlap.core.spec import Mode
     from hotlap.profile.look import look
+    from hotlap.report.profile_text import under_load
     from hotlap.report.progress import progress
     from hotlap.trial.command import normalise
     from hotlap.trial.foreground import leave_like
     from hotlap.trial.isolation.refusals import refusal_hint
     from hotlap.trial.launch import Setting
+    from hotlap.trial.load import OtherPrograms
 
     setting = Setting(
         normalise(command), Mode.PROFILE, seed=seed, scratch=folder() / "scratch", separate=False
@@ -84,8 +88,10 @@ def profile(ctx: click.Context, /, steps: int | None, budget: float, layers: boo
     began = time.time()
     with progress(quiet=quiet) as said:
         said("waiting for the first step")
-        seen = look(setting, _bounds(steps, budget, patience, layers=layers), said.steps)
-        found = _profile(seen, setting, began, said)
+        bounds, others = _bounds(steps, budget, patience, layers=layers), OtherPrograms()
+        seen = look(setting, bounds, partial(said.steps, seconds=bounds.seconds))
+        busy = others.cores()
+        found = under_load(_profile(seen, setting, began, said), busy, os.cpu_count() or 1)
     document = headed(found.to_json() | kept.document())
     _keep(document)
     report = keep(document)
@@ -102,7 +108,7 @@ def profile(ctx: click.Context, /, steps: int | None, budget: float, layers: boo
     ctx.exit(0)
 
 
-def _bounds(steps: int | None, seconds: float, patience: float, *, layers: bool) -> Any:
+def _bounds(steps: int | None, seconds: float, patience: float, *, layers: bool) -> "Bounds":
     from hotlap.profile.look import Bounds
 
     bounds = Bounds(seconds=seconds, patience=patience, least=SHORTEST, layers=layers)

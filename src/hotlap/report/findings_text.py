@@ -12,6 +12,8 @@ from hotlap.report.words import hanging, ratio, shortened
 PLACES = 3
 UNBOUNDED = 100.0
 """A bound above is no news."""
+NAMED = 2
+"""Of more techniques the next command names none: `tune` finds by itself what applies."""
 
 
 def show(out: Console, profile: Profile, *, brief: bool = False) -> None:
@@ -61,7 +63,8 @@ def _show_next(out: Console, profile: Profile) -> None:
         if remedy.id in known and known[remedy.id].moves
     )
     if named:
-        command = f"hotlap tune --only {','.join(named)} {profile.command or 'CMD'}"
+        only = f"--only {','.join(named)} " if len(named) <= NAMED else ""
+        command = f"hotlap tune {only}{profile.command or 'CMD'}"
         equal = "outputs" if profile.inference else "losses"
         out.print(f"[bold]Next[/]: race them, keep what is proved faster with equal {equal}:")
         out.print(Text(f"  {command}", "green"), soft_wrap=True)

@@ -1,6 +1,7 @@
 """How a profile looks in the terminal."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from rich.console import Console
 from rich.table import Table
@@ -14,6 +15,8 @@ BAR = 24
 LINES = 3
 SMALL = 0.01
 UNSTEADY = 6
+BUSY_SHARE = 0.25
+"""Share of the cores that other programs use from which a profile says so."""
 FEW = 20
 """Steps below which the figures are said to be rough."""
 UNSTEADY_SAYS = (
@@ -34,11 +37,26 @@ def show(out: Console, profile: Profile, *, brief: bool = False) -> None:
         if profile.headroom is not None:
             _entry(out, "limit", limit(profile.headroom))
         for note in profile.notes:
-            out.print(Text(note), style="dim")
+            out.print(Text(hanging(note, out.width)), style="dim")
         out.print()
     if profile.layers:
         layers_text.show(out, profile.layers)
     findings_text.show(out, profile, brief=brief)
+
+
+def under_load(profile: Profile, other_cores: float, cores: int) -> Profile:
+    """The profile with a note on the cores that other programs used, where they used many.
+
+    What limits a step on the CPU cannot be told from the distance to the peak then.
+    """
+    if other_cores < BUSY_SHARE * cores:
+        return profile
+    used = f"other programs used {min(other_cores, cores):.1f} of {cores} cores meanwhile"
+    note = f"{used}: times are longer than on a calm machine, and shares differ"
+    headroom = profile.headroom
+    if headroom is not None and profile.device == "cpu":
+        headroom = replace(headroom, caution=used)
+    return replace(profile, notes=(note, *profile.notes), headroom=headroom)
 
 
 def _partial(profile: Profile) -> str:
@@ -149,6 +167,6 @@ def limit(headroom: Headroom) -> str:
     peak = f"the measured {headroom.dtype} peak of {count(headroom.peak, 'FLOP')}/s"
     if headroom.share < SMALL:
         overhead = "limited by overhead (Python, kernel launches), not by compute"
-        return f"{words}: under 1 % of {peak}; {overhead}"
+        return f"{words}: under 1 % of {peak}; {headroom.caution or overhead}"
     words += f": {headroom.share:.0%} of {peak}"
     return words + (f" ({headroom.caution})" if headroom.caution else "")

@@ -141,8 +141,9 @@ class TuneDisplay:
         return Text("\n").join(lines)
 
     def _host(self) -> str:
-        load = "-" if math.isnan(self._load) else f"{self._load:.1f}"
-        return f"other programs use {load} of {os.cpu_count()} cores"
+        cores = os.cpu_count() or 1
+        load = "-" if math.isnan(self._load) else f"{min(self._load, cores):.1f}"
+        return f"other programs use {load} of {cores} cores"
 
     def _best(self) -> str:
         """The product of what was kept: what the plain script has gained so far."""

@@ -64,7 +64,8 @@ def plain(row: Outcome) -> str:
 
 def _figures(row: Outcome) -> tuple[str, str, str, str]:
     name = named(row.technique, row.values)
-    if row.race is None or row.estimate is None:
+    unchanged = row.status is Status.NOT_APPLICABLE  # the ratio of a script and itself is no news
+    if row.race is None or row.estimate is None or unchanged:
         return name, "", "", ""
     e = row.estimate
     return name, ratio(e.ratio), interval(e), ratio(row.race.memory)

@@ -44,7 +44,11 @@ def show(out: Console, result: TuneResult, written: Path | None, *, everything: 
         _show_advice(out, advice)
     out.print()
     for label, text in next_steps(result, written):
-        out.print(Text(f"{label:{LABEL_COLUMNS}}{text}"), soft_wrap=True)
+        first = f"{label:{LABEL_COLUMNS}}"
+        if text.startswith("hotlap "):  # to be pasted: never broken
+            out.print(Text(first + text), soft_wrap=True)
+        else:
+            out.print(Text(hanging(text, out.width, first, " " * LABEL_COLUMNS)))
 
 
 def headline(result: TuneResult) -> str:
@@ -60,6 +64,13 @@ def headline(result: TuneResult) -> str:
         return f"{outcome}: {result.failed}"
     if not result.timed:
         return "nothing was raced"
+    return _nothing_kept(result)
+
+
+def _nothing_kept(result: TuneResult) -> str:
+    tried = [row for row in result.raced if row.status is not Status.NOT_APPLICABLE]
+    if tried and all(row.is_open for row in tried):
+        return "inconclusive: the time was too short to settle any technique on this machine"
     return "nothing that was raced was shown to make this script faster on this machine"
 
 
@@ -91,7 +102,8 @@ def next_steps(result: TuneResult, written: Path | None) -> list[tuple[str, str]
         only = f"--only {','.join(some)} " if some and len(some) <= 3 else ""
         found.append(("settle it:", f"hotlap tune --budget {span(result.needed)} {only}{command}"))
         if result.load > BUSY_CORES:
-            busy = f"other programs used {result.load:.1f} of {os.cpu_count()} cores"
+            cores = os.cpu_count() or 1
+            busy = f"other programs used {min(result.load, cores):.1f} of {cores} cores"
             found.append(("", f"or the same when the machine is calmer: {busy}"))
     dependent = [row.technique for row in result.outcomes if row.status is Status.LOAD_DEPENDENT]
     if dependent:

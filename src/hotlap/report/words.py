@@ -23,13 +23,16 @@ def ratio(value: float) -> str:
 
 
 def interval(estimate: Estimate) -> str:
-    """The confidence interval, as `[1.21, 1.33]`; `-` while it has no end."""
-    if not (estimate.low > 0 and math.isfinite(estimate.high)):
+    """The confidence interval, as `[1.21, 1.33]`; `-` while it is too wide to say anything."""
+    if not (estimate.low >= 1 / WIDEST and estimate.high <= WIDEST):
         return "-"
     return f"[{estimate.low:.2f}, {estimate.high:.2f}]"
 
 
 duration = model.duration
+
+WIDEST = 100.0
+"""An interval with an end beyond this ratio, or its inverse, comes from two or three pairs."""
 
 MEMORY_UNITS = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 COUNT_UNITS = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))

@@ -3,11 +3,13 @@
 import re
 import signal
 import socket
+import sys
 from pathlib import Path
 
 ROOT_CAUSE = re.compile(
     r"Root Cause \(first observed failure\):.*?rank\s*: (\d+).*?exitcode\s*: (-?\d+)", re.DOTALL
 )
+NO_TORCH = "No module named 'torch'"
 UNREACHED = re.compile(
     r"network addresses of \(.*\) cannot be retrieved"
     r"|Unable to (?:find|resolve) (?:address|hostname)"
@@ -57,10 +59,16 @@ def _last_line(written: str) -> str:
 
 
 def advice(output: Path | None) -> str:
-    """What helps ranks that could not find each other by this machine's name; else empty."""
+    """What helps a command whose Python has no torch, or ranks that find no other; else empty."""
     if output is None or not output.exists():
         return ""
-    if not UNREACHED.search(output.read_text(errors="replace")[-20_000:]):
+    text = output.read_text(errors="replace")[-20_000:]
+    if NO_TORCH in text:
+        return (
+            "the Python of the command is not that of your environment: activate it, or give its "
+            f"interpreter in the command (hotlap runs in {sys.executable})"
+        )
+    if not UNREACHED.search(text):
         return ""
     name = socket.gethostname()
     return (
