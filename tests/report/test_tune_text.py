@@ -182,3 +182,13 @@ def test_advice_among_the_next_steps_hangs_below_its_column(width: int) -> None:
     at = next(i for i, line in enumerate(lines) if "or the same when" in line)
     assert all(line.startswith(" " * 12) for line in lines[at : at + 2] if line.strip())
     assert max(map(len, lines[at:])) <= width
+
+
+def test_the_outcome_alone_is_short() -> None:
+    out = Console(width=100, force_terminal=False, highlight=False)
+    with out.capture() as capture:
+        tune_text.show_outcome(out, result(), Path("hotlap.toml"))
+    text = capture.get()
+    for part in ("1.50x", "kept: no_grad_eval", "written:    hotlap.toml (confirmed)"):
+        assert part in text
+    assert len(text.splitlines()) <= 5

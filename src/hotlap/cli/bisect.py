@@ -17,6 +17,7 @@ from hotlap.cli.common import (
     folder,
     print_json,
     time_span,
+    words_argument,
 )
 from hotlap.cli.isolated import isolated
 from hotlap.cli.race import TwoCommands, Words, sides_of
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 )
 @click.option("--seed", default=0, show_default=True, help="Seed where a script sets none.")
 @common
-@click.argument("revisions", nargs=-1, type=click.UNPROCESSED, metavar="GOOD [BAD] -- CMD...")
+@words_argument("revisions", "GOOD [BAD] -- CMD...")
 @click.pass_context
 def bisect(ctx: click.Context, budget: float, min_slowdown: float, seed: int, patience: float,
            quiet: bool, as_json: bool, revisions: Words) -> None:  # fmt: skip

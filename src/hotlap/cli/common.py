@@ -7,11 +7,13 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from hotlap import __version__
 from hotlap.core.errors import HotlapError, NotReachedError, TrialFailedError, UsageError
@@ -39,9 +41,57 @@ def exit_code(error: HotlapError) -> int:
 COMMAND = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 
 
+def no_option_first(
+    ctx: click.Context, _: click.Parameter, words: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Refuse an option before the command that the verb does not have, with the one meant."""
+    if words and words[0].startswith("-"):
+        options = [one for one in ctx.command.params if isinstance(one, click.Option)]
+        known = [name for option in options for name in option.opts]
+        name = words[0].partition("=")[0]
+        message = f"No such option {name!r} among hotlap's, which come before the command."
+        raise click.UsageError(f"{message}{did_you_mean(name, known)}", ctx)
+    return words
+
+
+def files(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Shell completion of the user's command: the shell's own, of file names."""
+    return [CompletionItem(incomplete, type="file")]
+
+
+def words_argument(name: str, metavar: str) -> Callable[..., Any]:
+    """Everything after hotlap's own options, as typed."""
+    return click.argument(
+        name,
+        nargs=-1,
+        type=click.UNPROCESSED,
+        metavar=metavar,
+        callback=no_option_first,
+        shell_complete=files,
+    )
+
+
 def command_argument(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`CMD...`: everything after hotlap's own options, as typed."""
-    return click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="CMD...")(function)
+    """`CMD...`: the user's command."""
+    return words_argument("command", "CMD...")(function)
+
+
+class Choice(click.Choice[str]):
+    """One of several words; another one is refused with the word that was meant."""
+
+    def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
+        """The choices, and the closest of them."""
+        return (
+            f"{super().get_invalid_choice_message(value, ctx)}{did_you_mean(value, self.choices)}"
+        )
+
+
+def did_you_mean(value: str, known: Iterable[str]) -> str:
+    """The closest of the known words, or two, as a question after a message; else empty."""
+    words = [str(one) for one in known]
+    close = get_close_matches(value.lower(), words, n=1, cutoff=0.5)
+    close += get_close_matches(value.lower(), words, n=2, cutoff=0.8)[1:]
+    return f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
 
 
 def _writable(_: click.Context, __: click.Parameter, folders: tuple[str, ...]) -> None:

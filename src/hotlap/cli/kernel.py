@@ -5,7 +5,13 @@ from pathlib import Path
 
 import click
 
-from hotlap.cli.common import NEGATIVE, OK, console, print_json
+from hotlap.cli.common import (
+    NEGATIVE,
+    OK,
+    Choice,
+    console,
+    print_json,
+)
 
 
 @click.group()
@@ -17,7 +23,7 @@ def kernel() -> None:
 @click.argument("where", metavar="FILE[:NAME]")
 @click.option(
     "--race",
-    type=click.Choice(["compile", "eager", "none"]),
+    type=Choice(["compile", "eager", "none"]),
     default="compile",
     show_default=True,
     help="What to race the operator against once it is correct.",

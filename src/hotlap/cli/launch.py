@@ -5,7 +5,11 @@ from typing import Any
 
 import click
 
-from hotlap.cli.common import COMMAND, folder
+from hotlap.cli.common import (
+    COMMAND,
+    files,
+    folder,
+)
 from hotlap.launch.options import OPTIONS
 
 HANG = 1800.0
@@ -30,7 +34,13 @@ def _torchrun_options(function: Callable[..., Any]) -> Callable[..., Any]:
     help="End the ranks when, after the first optimizer step, none was made for so long; 0: never.",
 )
 @_torchrun_options
-@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="SCRIPT [ARGS]...")
+@click.argument(
+    "words",
+    nargs=-1,
+    type=click.UNPROCESSED,
+    metavar="SCRIPT [ARGS]...",
+    shell_complete=files,
+)
 def launch(hang_timeout: float, words: tuple[str, ...], **options: Any) -> None:
     """Start ranks as torchrun does, with the settings that recover from a lost one.
 

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hotlap.cli.common import FOLDER, NEGATIVE, OK, console, print_json
+from hotlap.cli.common import (
+    FOLDER,
+    NEGATIVE,
+    OK,
+    Choice,
+    console,
+    print_json,
+)
 
 if TYPE_CHECKING:
     from hotlap.source.config import Config
@@ -20,7 +27,7 @@ DOCUMENT = FOLDER / "profile.json"
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["text", "json", "sarif", "github", "gitlab", "rdjsonl"]),
+    type=Choice(["text", "json", "sarif", "github", "gitlab", "rdjsonl"]),
     default="text",
     show_default=True,
 )

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from hotlap import __version__
+from hotlap.cli.completion import completion_option
 
 VERBS = {
     "profile": "Where each step's time and memory go, and what to change.",
@@ -64,6 +65,7 @@ class Verbs(click.Group):
 
 @click.command(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="hotlap")
+@completion_option
 def hotlap() -> None:
     """Put your PyTorch training on the clock.
 

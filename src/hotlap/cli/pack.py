@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hotlap.cli.common import NEGATIVE, console, print_json
+from hotlap.cli.common import (
+    NEGATIVE,
+    Choice,
+    console,
+    print_json,
+)
 from hotlap.core.errors import HotlapError, UsageError
 
 if TYPE_CHECKING:
@@ -64,7 +69,7 @@ def _resize(ctx: click.Context, param: click.Parameter, value: str | None) -> An
 @click.argument("target", type=PATH, metavar="DST")
 @click.option(
     "--profile",
-    type=click.Choice(["auto", "jpeg", "jpeg256", "raw", "tokens", "records"]),
+    type=Choice(["auto", "jpeg", "jpeg256", "raw", "tokens", "records"]),
     default="auto",
     show_default=True,
     help="Images as they are, JPEGs of short side 256, decoded rows, tokens, or all fields as they "
@@ -78,7 +83,7 @@ def _resize(ctx: click.Context, param: click.Parameter, value: str | None) -> An
 @click.option("--quality", default=92, show_default=True, help="Of JPEGs encoded anew.")
 @click.option(
     "--decoder",
-    type=click.Choice(["auto", "simplejpeg", "opencv", "pil"]),
+    type=Choice(["auto", "simplejpeg", "opencv", "pil"]),
     default="auto",
     show_default=True,
     help="What decodes JPEGs.",
@@ -87,7 +92,7 @@ def _resize(ctx: click.Context, param: click.Parameter, value: str | None) -> An
 @click.option("--lenient", is_flag=True, help="Keep files that can be decoded despite damage.")
 @click.option(
     "--on-error",
-    type=click.Choice(["raise", "skip", "replace"]),
+    type=Choice(["raise", "skip", "replace"]),
     default="raise",
     show_default=True,
     help="What to do with a sample that cannot be read.",
@@ -109,7 +114,7 @@ def _resize(ctx: click.Context, param: click.Parameter, value: str | None) -> An
 @click.option("--constant-label", is_flag=True, help="It is right that all labels are the same.")
 @click.option(
     "--dtype",
-    type=click.Choice(["uint16", "uint32"]),
+    type=Choice(["uint16", "uint32"]),
     default="uint16",
     show_default=True,
     help="Of tokens in .bin files.",

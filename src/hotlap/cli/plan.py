@@ -5,7 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hotlap.cli.common import NEGATIVE, OK, console, print_json
+from hotlap.cli.common import (
+    NEGATIVE,
+    OK,
+    Choice,
+    console,
+    print_json,
+)
 
 if TYPE_CHECKING:
     from hotlap.plan.cluster import Cluster
@@ -20,7 +26,7 @@ if TYPE_CHECKING:
 @click.option("--gpus", required=True, type=click.IntRange(1), help="GPUs in the cluster.")
 @click.option(
     "--gpu",
-    type=click.Choice(["a100", "h100", "h200"]),
+    type=Choice(["a100", "h100", "h200"]),
     default="h100",
     show_default=True,
     help="Kind of GPU: memory, peak and links.",
@@ -46,7 +52,7 @@ if TYPE_CHECKING:
 @click.option("--sequence", type=click.IntRange(1), help="Tokens a sequence, if not the model's.")
 @click.option(
     "--precision",
-    type=click.Choice(["mixed", "bf16", "fp32"]),
+    type=Choice(["mixed", "bf16", "fp32"]),
     default="mixed",
     show_default=True,
     help="Weights in float32 and passes in bfloat16, or all in one format.",
@@ -57,7 +63,7 @@ if TYPE_CHECKING:
 @click.option("--micro-batch", type=click.IntRange(1), help="Only so many sequences at once.")
 @click.option(
     "--recompute",
-    type=click.Choice(["none", "blocks"]),
+    type=Choice(["none", "blocks"]),
     help="Only with, or without, recomputation.",
 )
 @click.option(

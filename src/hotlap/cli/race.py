@@ -22,6 +22,7 @@ from hotlap.cli.common import (
     until_options,
     wait_for_calm,
     wait_option,
+    words_argument,
 )
 from hotlap.cli.isolated import isolated
 from hotlap.cli.reports import keep
@@ -101,7 +102,7 @@ class TwoCommands(click.Command):
     "Without HEAD the files as they are race against BASE.",
 )
 @common
-@click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="CMD_A... -- CMD_B...")
+@words_argument("command", "CMD_A... -- CMD_B...")
 @click.pass_context
 def race(ctx: click.Context, max_slowdown: float | None, budget: float, wait: float | None,
          min_effect: float, precision: float | None, seed: int, base: str | None, patience: float,
@@ -134,7 +135,8 @@ def race(ctx: click.Context, max_slowdown: float | None, budget: float, wait: fl
         print_json(document)
     else:
         race_text.show(console(), result, names)
-        out.print(f"report: {report}", style="dim", soft_wrap=True)
+        if not quiet:
+            out.print(f"report: {report}", style="dim", soft_wrap=True)
     if result.too_slow:
         ctx.exit(NEGATIVE)
 

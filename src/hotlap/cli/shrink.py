@@ -13,7 +13,15 @@ from typing import Any
 
 import click
 
-from hotlap.cli.common import INTERRUPTED, NEGATIVE, console, folder, headed, print_json
+from hotlap.cli.common import (
+    INTERRUPTED,
+    NEGATIVE,
+    Choice,
+    console,
+    folder,
+    headed,
+    print_json,
+)
 from hotlap.cli.reports import keep
 from hotlap.core.errors import HotlapError, TrialFailedError, UsageError
 
@@ -66,7 +74,7 @@ def _drop(_: click.Context, __: click.Parameter, text: str) -> tuple[float, bool
 @click.option("--threads", default=1, show_default=True, type=click.IntRange(min=1),
               help="Threads of every forward pass.")  # fmt: skip
 @click.option("--precision", "precisions", multiple=True,
-              type=click.Choice(PRECISIONS),
+              type=Choice(PRECISIONS),
               default=("int8", "int8_dynamic"), show_default=True,
               help="A precision to quantise to; repeatable.")  # fmt: skip
 @click.option("--output", default="shrunk", show_default=True, metavar="DIR",

@@ -16,6 +16,7 @@ from hotlap.cli.common import (
     command_argument,
     common,
     console,
+    did_you_mean,
     folder,
     headed,
     only_one,
@@ -54,7 +55,8 @@ def _allowed(_: click.Context, __: click.Parameter, text: str) -> frozenset[Nume
     parts = [part.strip() for part in text.split(",") if part.strip()]
     unknown = [part for part in parts if part not in list(Numerics)]
     if unknown:
-        raise click.BadParameter(f"{unknown[0]!r} is none of {', '.join(Numerics)}")
+        meant = did_you_mean(unknown[0], list(Numerics))
+        raise click.BadParameter(f"{unknown[0]!r} is none of {', '.join(Numerics)}.{meant}")
     return frozenset(Numerics(part) for part in parts) | {Numerics.EXACT}
 
 
@@ -137,11 +139,14 @@ def tune(ctx: click.Context, /, as_json: bool, quiet: bool, verbose: bool, recip
     if as_json:
         print_json(document)
     else:
-        if not result.timed and result.profile:
+        if not result.timed and result.profile and not quiet:
             run = Circumstances(began, Path.cwd(), "", shown(result.command))
             findings_text.show(out, in_cells(profile_from(result.profile, machine, None, run)))
-        tune_text.show(out, result, written, everything=verbose)
-        out.print(f"report: {report}", soft_wrap=True)
+        if quiet:
+            tune_text.show_outcome(out, result, written)
+        else:
+            tune_text.show(out, result, written, everything=verbose)
+            out.print(f"report: {report}", soft_wrap=True)
     ctx.exit(_exit_code(result))
 
 

@@ -31,6 +31,25 @@ def show(out: Console, result: TuneResult, written: Path | None, *, everything: 
     _show_rows(out, result, everything=everything)
     for note in result.notes:
         out.print(Text(hanging(f"note: {note}", out.width, "", "  ")))
+    _show_headline(out, result)
+    for advice in result.advice:
+        _show_advice(out, advice)
+    out.print()
+    _show_next(out, next_steps(result, written))
+
+
+def show_outcome(out: Console, result: TuneResult, written: Path | None) -> None:
+    """The outcome alone: the headline, what was kept, and where it was written."""
+    _show_headline(out, result)
+    if result.kept:
+        out.print(
+            Text(hanging(f"kept: {', '.join(row.technique for row in result.kept)}", out.width))
+        )
+    _show_next(out, [step for step in next_steps(result, written) if step[0] == "written:"])
+
+
+def _show_headline(out: Console, result: TuneResult) -> None:
+    """The outcome in a sentence, and the figures of the final race."""
     style = "bold green" if result.confirmed else "bold"
     out.print(Text(hanging(headline(result), out.width, "", "  "), style))
     if result.final is not None and result.final_parity is not None:
@@ -40,10 +59,10 @@ def show(out: Console, result: TuneResult, written: Path | None, *, everything: 
             f"of the plain script's; {result.final_parity.reason}"
         )
         out.print(Text(hanging(figures, out.width, "", "  ")))
-    for advice in result.advice:
-        _show_advice(out, advice)
-    out.print()
-    for label, text in next_steps(result, written):
+
+
+def _show_next(out: Console, steps: Iterable[tuple[str, str]]) -> None:
+    for label, text in steps:
         first = f"{label:{LABEL_COLUMNS}}"
         if text.startswith("hotlap "):  # to be pasted: never broken
             out.print(Text(first + text), soft_wrap=True)
