@@ -61,7 +61,7 @@ def files(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[Compl
 
 def words_argument(name: str, metavar: str) -> Callable[..., Any]:
     """Everything after hotlap's own options, as typed."""
-    return click.argument(
+    found: Callable[..., Any] = click.argument(
         name,
         nargs=-1,
         type=click.UNPROCESSED,
@@ -69,11 +69,13 @@ def words_argument(name: str, metavar: str) -> Callable[..., Any]:
         callback=no_option_first,
         shell_complete=files,
     )
+    return found
 
 
 def command_argument(function: Callable[..., Any]) -> Callable[..., Any]:
     """`CMD...`: the user's command."""
-    return words_argument("command", "CMD...")(function)
+    found: Callable[..., Any] = words_argument("command", "CMD...")(function)
+    return found
 
 
 class Choice(click.Choice[str]):
