@@ -10,6 +10,7 @@ from benchmarks import (
     lint_speed,
     optim,
     patch_parity,
+    shrink,
     simulated,
     techniques,
     tune_load,
@@ -33,6 +34,8 @@ patch_parity.main(6, 8, list(patch_parity.SCRIPTS))
 engine.main(60)
 optim.main("all")
 kernels.main()
+for case in shrink.CASES:
+    shrink.main(case)
 techniques.main(150, list(techniques.WORKLOADS))
 tune_load.main(False, 145, 3, list(tune_load.SCRIPTS))
 tune_load.main(True, 145, 3, list(tune_load.SCRIPTS))

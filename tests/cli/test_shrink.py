@@ -42,6 +42,12 @@ def train(model, steps=60):
 def evaluate(model):
     return (model(X).argmax(1) == Y).float().mean().item()
 
+def test(model):
+    return evaluate(model)
+
+def worse(model):
+    return 0.9 if model(X).shape[1] == 2 and model[0].out_features == 512 else 0.5
+
 def text(model):
     model(X)
     return "good"
@@ -82,7 +88,8 @@ def call(place: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 def test_a_model_is_shrunk_and_loads_again(place: Path) -> None:
     done = call(place, *WORDS, "--train", "net:train", "--params", "0.5x", "--max-drop", "5pt",
-                "--seeds", "2", "--precision", "int8", "--json", "--output", "small")  # fmt: skip
+                "--seeds", "2", "--precision", "int8", "--json", "--output", "small",
+                "--test", "net:test")  # fmt: skip
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     rows = {row["name"]: row for row in found["candidates"]}
@@ -93,6 +100,11 @@ def test_a_model_is_shrunk_and_loads_again(place: Path) -> None:
     assert len(chosen["qualities"]) == 2
     assert chosen["parameters"] <= 0.5 * found["original"]["parameters"]
     assert any(row["front"] for row in rows.values())
+    assert found["tested"] == {"original": found["original"]["quality"], "holds": True,
+                               "qualities": chosen["qualities"]}  # fmt: skip
+    (report,) = (place / ".hotlap" / "reports").glob("*-shrink.html")
+    assert report.read_text().count("<circle") == len(rows)
+    assert "--test:" in report.read_text()
     assert "this goes to the log" in (place / ".hotlap" / "shrink.log").read_text()
     program = (
         "import sys; sys.path.insert(0, 'small'); import load, net\n"
@@ -109,6 +121,17 @@ def test_a_target_out_of_reach_writes_nothing_and_says_what_is_missed(place: Pat
     assert "no candidate meets all targets" in done.stdout
     assert "latency" in done.stdout
     assert not (place / "none").exists()
+
+
+def test_a_winner_that_loses_on_data_that_chose_nothing_is_named(place: Path) -> None:
+    done = call(place, *WORDS, "--train", "net:train", "--params", "0.5x", "--max-drop", "5pt",
+                "--seeds", "2", "--precision", "none", "--output", "lost",
+                "--test", "net:worse")  # fmt: skip
+    assert done.returncode == 1
+    assert (
+        "--test: 0.5 ± 0 (2 seeds), the original 0.9; more than --max-drop is lost" in done.stdout
+    )
+    assert json.loads((place / "lost" / "how.json").read_text())["tested"]["holds"] is False
 
 
 @pytest.mark.parametrize(("words", "code", "message"), [

@@ -63,6 +63,8 @@ def _drop(_: click.Context, __: click.Parameter, text: str) -> tuple[float, bool
               help="Takes the model and returns its quality, one number.")  # fmt: skip
 @click.option("--train", metavar="MODULE:FUNCTION",
               help="Takes a model and fine-tunes it, in place or returned.")  # fmt: skip
+@click.option("--test", metavar="MODULE:FUNCTION",
+              help="As --evaluate, on data that chooses nothing; judges the winner.")  # fmt: skip
 @click.option("--params", callback=_share, metavar="0.5x", help="Keep at most so many parameters.")
 @click.option("--latency", callback=_times, metavar="2x", help="Be at least so many times faster.")
 @click.option("--size", callback=_times, metavar="4x", help="Make the file so many times smaller.")
@@ -112,7 +114,7 @@ def shrink(ctx: click.Context, /, as_json: bool, quiet: bool, max_drop: tuple[fl
         shrink_text.show(out, found, brief=quiet)
     if found.interrupted:
         ctx.exit(INTERRUPTED)
-    ctx.exit(0 if found.written else NEGATIVE)
+    ctx.exit(0 if found.written and found.tested.get("holds", True) else NEGATIVE)
 
 
 def _events(job: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -108,3 +108,19 @@ def load_shrunk(model: nn.Module, folder: str | Path) -> nn.Module:
     state: dict[str, Tensor] = torch.load(place / STATE, weights_only=True)
     made.load_state_dict(state, assign=bool(record["precision"]))  # else ties stay
     return made
+
+
+def snippet(words: str, folder: Path) -> str:
+    """A module that loads the model again."""
+    module, _, name = words.rpartition(":")
+    if module.endswith(".py"):
+        folder, module = (folder / module).resolve().parent, Path(module).stem
+    return (
+        '"""Load the model that `hotlap shrink` wrote."""\n\n'
+        "import sys\nfrom pathlib import Path\n\n"
+        f"sys.path.insert(0, {str(folder)!r})  # where {module} lies\n\n"
+        f"from {module} import {name}\n\nfrom hotlap.model import load_shrunk\n\n\n"
+        "def load():\n"
+        '    """Build the model anew, give it the written structure and weights."""\n'
+        f"    return load_shrunk({name}(), Path(__file__).parent)\n"
+    )

@@ -27,7 +27,7 @@ from hotlap.model.fuse import fuse_conv_norm, fusible
 from hotlap.model.latency import race
 from hotlap.model.pruning import PruningError, parameter_count, prune
 from hotlap.model.quantization import quantize
-from hotlap.model.rebuild import save_shrunk
+from hotlap.model.rebuild import save_shrunk, snippet
 from hotlap.model.user_functions import Evaluation, InputError, build, function
 
 Emit = Callable[[dict[str, Any]], None]
@@ -46,6 +46,7 @@ class Job:
     output: str
     checkpoint: str | None = None
     train: str | None = None
+    test: str | None = None
     params: float = 0.0
     latency: float = 0.0
     size: float = 0.0
@@ -97,6 +98,7 @@ class Shrinking:
         torch.set_num_threads(job.threads)
         self.evaluate = Evaluation(job.evaluate)
         self.train = function(job.train) if job.train else None
+        self.test = Evaluation(job.test) if job.test else None
         self.original = build(job.model, job.checkpoint).eval()
         self.quality = self.evaluate(self.original)
         if not math.isfinite(self.quality):
@@ -193,13 +195,13 @@ class Shrinking:
 
     # which of them
 
-    def drop(self, result: Result) -> float:
+    def drop(self, qualities: list[float], original: float) -> float:
         """How much worse than the original the mean over seeds is, in the unit of `max_drop`."""
-        mean = sum(result.qualities) / len(result.qualities)
-        worse = (mean - self.quality) if self.job.lower_is_better else (self.quality - mean)
+        mean = sum(qualities) / len(qualities)
+        worse = (mean - original) if self.job.lower_is_better else (original - mean)
         if self.job.relative:
-            return worse / abs(self.quality) if self.quality else math.inf
-        return 100 * worse if abs(self.quality) <= 1 else worse
+            return worse / abs(original) if original else math.inf
+        return 100 * worse if abs(original) <= 1 else worse
 
     def judge(self, result: Result) -> None:
         """Say which targets the candidate misses; a latency counts by its interval's lower end."""
@@ -211,7 +213,7 @@ class Shrinking:
                 ("params", job.params and share > job.params),
                 ("latency", job.latency and result.latency[1] < job.latency),
                 ("size", job.size and self.bytes / result.bytes < job.size),
-                ("quality", not self.drop(result) <= job.max_drop),
+                ("quality", not self.drop(result.qualities, self.quality) <= job.max_drop),
             )
             if missed
         ]
@@ -228,15 +230,28 @@ class Shrinking:
             self.judge(result)
             self.emit({"event": "candidate", **asdict(result)})
             if result.meets:
-                self.write(recipe, result)
+                self.write(recipe, result, self.tested(recipe, result))
                 return
 
-    def write(self, recipe: Recipe, result: Result) -> None:
+    def tested(self, recipe: Recipe, result: Result) -> dict[str, Any]:
+        """The winner's quality on data that chose nothing, with every seed, and the original's."""
+        if self.test is None:
+            return {}
+        original = self.test(self.original)
+        models = (self.made(recipe, seed)[0] for seed in range(len(result.qualities)))
+        qualities = [self.test(model) for model in models]
+        found = {"original": original, "qualities": qualities,
+                 "holds": self.drop(qualities, original) <= self.job.max_drop}  # fmt: skip
+        self.emit({"event": "tested", **found})
+        return found
+
+    def write(self, recipe: Recipe, result: Result, tested: dict[str, Any]) -> None:
         """Keep the model of seed 0 and how it was made."""
         final, plain = self.made(recipe, 0)
         folder = Path(self.job.output)
         record = {"result": asdict(result), "original": {"quality": self.quality},
-                  "job": asdict(self.job), "torch": str(torch.__version__)}  # fmt: skip
+                  "tested": tested, "job": asdict(self.job),
+                  "torch": str(torch.__version__)}  # fmt: skip
         save_shrunk(final, folder, record, precision=recipe.precision, plain=plain)
         (folder / "load.py").write_text(snippet(self.job.model, Path.cwd()))
         self.emit({"event": "written", "folder": str(folder), "name": result.name})
@@ -255,22 +270,6 @@ def stored_bytes(model: nn.Module) -> int:
     memory = io.BytesIO()
     torch.save(model.state_dict(), memory)
     return memory.tell()
-
-
-def snippet(words: str, folder: Path) -> str:
-    """A module that loads the model again."""
-    module, _, name = words.rpartition(":")
-    if module.endswith(".py"):
-        folder, module = (folder / module).resolve().parent, Path(module).stem
-    return (
-        '"""Load the model that `hotlap shrink` wrote."""\n\n'
-        "import sys\nfrom pathlib import Path\n\n"
-        f"sys.path.insert(0, {str(folder)!r})  # where {module} lies\n\n"
-        f"from {module} import {name}\n\nfrom hotlap.model import load_shrunk\n\n\n"
-        "def load():\n"
-        '    """Build the model anew, give it the written structure and weights."""\n'
-        f"    return load_shrunk({name}(), Path(__file__).parent)\n"
-    )
 
 
 def last_line(error: BaseException) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, select_autoescape
 
 from hotlap.profile.model import TITLES
+from hotlap.report.shrink_text import COLUMNS, front_picture, quality, shrink_cells, tested_text
 from hotlap.report.words import duration, interval, named, ratio, size, verdict
 from hotlap.trial.stats import Verdict
 
@@ -46,8 +47,10 @@ class View:
     rows: Sequence[Mapping[str, Any]] = ()
     rows_note: str = ""
     left_out: Sequence[Mapping[str, Any]] = ()
+    left_out_title: str = "Not raced"
     scale: "Scale | None" = None
     losses: Mapping[str, Any] | None = None
+    front: Mapping[str, Any] | None = None
     memory: Sequence[Mapping[str, Any]] = ()
     loads: Sequence[Mapping[str, Any]] = ()
     advice: Sequence[Mapping[str, Any]] = ()
@@ -103,7 +106,7 @@ def _jinja() -> Environment:
 def view(document: Document) -> View:
     """What the templates show of a document, by its verb."""
     verb = document.get("verb", "")
-    make = {"profile": _profile, "tune": _tune, "race": _race, "error": _error}.get(verb, _other)
+    make = VIEWS.get(verb, _other)
     found = make(document)
     found.conditions = _conditions(document)
     return found
@@ -187,6 +190,33 @@ def _race(document: Document) -> View:
         rows_note="Ratio of A's time to B's with its interval, logarithmic scale.",
         scale=Scale([row["estimate"] for row in rows if row["estimate"]]),
     )
+
+
+def _shrink(document: Document) -> View:
+    """The outcome, the Pareto front of latency and quality, and every candidate."""
+    rows, first = document["candidates"], document["original"]
+    written = next((r for r in rows if r["name"] == document["written"].get("name")), None)
+    figure, headline = "Nothing written", "no candidate meets all targets"
+    if written:
+        figure = f"{ratio(written['latency'][0])} faster"
+        headline = (
+            f"{written['name']}: {written['parameters'] / first['parameters']:.2f}x parameters, "
+            f"{written['bytes'] / first['bytes']:.2f}x file, quality "
+            f"{quality(written['qualities'])} against {first['quality']:.4g}"
+        )
+    cells = [shrink_cells(row, first) for row in rows]
+    return View(
+        "shrink",
+        command=document["job"]["model"],
+        figure=figure,
+        headline=headline,
+        notes=[tested_text(document["tested"])] if document["tested"] else (),
+        front=front_picture(rows),
+        tables=[{"name": "Candidates", "columns": COLUMNS, "rows": cells}] if rows else (),
+        left_out_title="Skipped",
+        left_out=[{"name": r["name"], "estimate": None, "status": "skipped", "reason": r["why"]}
+                  for r in document["skipped"]],
+    )  # fmt: skip
 
 
 def _other(document: Document) -> View:
@@ -341,3 +371,8 @@ def _conditions(document: Document) -> str:
         isolation = document["isolation"]
         parts.append(f"isolation: {isolation if isinstance(isolation, str) else isolation['tier']}")
     return "; ".join(filter(None, parts))
+
+
+VIEWS = {
+    "profile": _profile, "tune": _tune, "race": _race, "shrink": _shrink, "error": _error,
+}  # fmt: skip
