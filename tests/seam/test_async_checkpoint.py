@@ -18,6 +18,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from hotlap.seam import async_checkpoint as seam
+from hotlap.seam.checkpoint_copies import SAVES, Buffers
 from hotlap.seam.process import children
 
 HERE = Path(__file__).parent
@@ -99,6 +100,19 @@ LOOKS = {
     "system": lambda: os.system("test -s new.pt") and pytest.fail("not there"),
     "append": lambda: open("new.pt", "ab").close(),
 }
+
+
+def test_copies_use_the_memory_of_earlier_saves_again(folder):
+    buffers, given = Buffers(), [torch.randn(n).untyped_storage() for n in (5, 5, 7)]
+    first = [buffers.copy(storage) for storage in given]
+    assert len({storage.data_ptr() for storage in first}) == 3
+    buffers.give_back([("", storage, 0) for storage in first])
+    again = [buffers.copy(storage) for storage in given]
+    assert {s.data_ptr() for s in again} == {s.data_ptr() for s in first}
+    assert [s.tolist() for s in again] == [s.tolist() for s in given]
+    for _ in range(SAVES + 1):  # saves of another kind: the memory of the first ones goes
+        buffers.give_back([("", given[2].clone(), 0), ("", b"name", 4)])
+    assert sum(map(len, buffers._free.values())) == SAVES
 
 
 @pytest.mark.parametrize("look", LOOKS.values(), ids=LOOKS)
@@ -193,8 +207,8 @@ def test_a_write_that_fails_is_tried_in_place_then_raised(folder, monkeypatch):
 
     with on("async_checkpoint"):
         monkeypatch.setattr(seam._Save, "_fill", full)
-        torch.save([1], "a.pt")
         with pytest.raises(OSError, match="No space left"):
+            torch.save([1], "a.pt")  # raises by itself where the thread was quick
             torch.load("a.pt")
     assert not [name for name in os.listdir() if name.startswith(".saving")]
 
@@ -213,6 +227,7 @@ sys.path[:0] = [{here!r}]
 import torch
 from applying import on
 from hotlap.seam import async_checkpoint as seam
+from hotlap.seam.checkpoint_copies import SAVES, Buffers
 from hotlap.seam.process import children
 torch.save([0], "last.pt")
 write = seam._Save._fill

@@ -25,13 +25,13 @@ import torch
 import torch.utils.data
 
 from hotlap.core.machine import available_memory
+from hotlap.seam.checkpoint_copies import SAVES, Buffers, Recorder
 from hotlap.seam.file_barrier import Watched, watching
 from hotlap.seam.moves import Context
 from hotlap.seam.patch import replaced
 from hotlap.seam.process import at_exit, children, rank_and_world
 
-MOST_WAITING = 4
-"""Saves that may wait to be written: a model's, an optimizer's, a best and a last file."""
+MOST_WAITING = SAVES
 MEMORY_SHARE = 0.25
 """Part of the memory that is available which the copies of all waiting saves may take."""
 DISK_SHARE = 0.9
@@ -72,23 +72,6 @@ def async_checkpoint(context: Context) -> Iterator[None]:
         yield
 
 
-class _Recorder:
-    """Stands in for torch's archive writer: keeps the records, tensors' memory as copies."""
-
-    def __init__(self) -> None:
-        self.records: list[tuple[str, Any, int]] = []
-        self.size = 0
-
-    def write_record(self, name: str, data: Any, size: int) -> None:
-        """Keep a record until the thread writes it."""
-        self.records.append((name, _copied(data), size))
-        self.size += size
-
-
-def _copied(data: Any) -> Any:
-    return data.clone() if torch.is_storage(data) else data  # type: ignore[no-untyped-call]
-
-
 @dataclass(eq=False)
 class _Save:
     """One file on its way: from a copy in memory to `path`, through `folder` beside it."""
@@ -113,7 +96,6 @@ class _Save:
             self._fill(_serialization._open_zipfile_writer(self.path))
         finally:
             self._remove_folder()
-            self.records.clear()
             self.archive = None
 
     def _fill(self, archive: Any) -> None:
@@ -136,6 +118,7 @@ class _Writer:
         self._orders: queue.Queue[_Save | None] = queue.Queue()
         self._thread: threading.Thread | None = None
         self._failure: Exception | None = None
+        self._buffers = Buffers()
         self._held_signals: list[signal.Signals] = []
         self._workers: set[int] = set()
 
@@ -163,7 +146,7 @@ class _Writer:
             plain, mode = _plain_file(path)
             if not plain:
                 return False
-            recorder = _Recorder()
+            recorder = Recorder(self._buffers)
             _serialization._save(obj, recorder, *given)
             if not self._fits(recorder.size, os.path.dirname(path)):
                 return False
@@ -193,6 +176,7 @@ class _Writer:
         """Whether memory and disk have room for this copy beside those that wait."""
         if size + self._waiting_bytes() > MEMORY_SHARE * available_memory():
             self._orders.join()
+            self._buffers.clear()
         disk = os.statvfs(folder)
         free = DISK_SHARE * disk.f_bavail * disk.f_frsize
         return size <= MEMORY_SHARE * available_memory() and size + self._waiting_bytes() < free
@@ -216,6 +200,7 @@ class _Writer:
                 except Exception as error:
                     self._failure = self._failure or error
                 finally:
+                    self._buffers.give_back(save.records)
                     self._pending.remove(save)
                     self._orders.task_done()
             self._orders.task_done()
@@ -254,6 +239,7 @@ class _Writer:
             self._thread = None
             self._orders.put(None)
             thread.join()
+            self._buffers.clear()
 
     def _hold_signals(self) -> None:
         """While a file is on its way, a signal that would end the process first waits for it."""

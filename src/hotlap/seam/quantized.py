@@ -3,25 +3,29 @@
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
-from torch.nn import Linear, Module
+from torch import Tensor
+from torch.nn import Linear, Module, MultiheadAttention, TransformerEncoderLayer
 
 from hotlap.seam.moves import Context
 from hotlap.seam.order import Order
 from hotlap.seam.roots import CallModule
 
-Layers = list[tuple[Module, str, Linear]]
+LARGEST_INT8 = 127
+LEAST_SCALE = 1e-12  # of a row of zeros
 
 
 @contextmanager
 def int8_linear(context: Context) -> Iterator[None]:
-    """Put dynamically quantized layers in the place of each root's nn.Linear; undone on exit.
+    """Compute the nn.Linear layers of each root in 8-bit integers; undone on exit.
 
-    A root is quantized at its first call without gradients: by then its weights are loaded.
+    The layers stay in the model with their weights, so that whatever reads those finds them. A
+    root's layers are changed at its first call without gradients: by then its weights are loaded.
     """
-    replaced: Layers = []
+    changed: list[Linear] = []
 
     def maker(root: Module, inner: CallModule) -> CallModule | None:
         waits = True
@@ -30,8 +34,10 @@ def int8_linear(context: Context) -> Iterator[None]:
             nonlocal waits
             if waits and not torch.is_grad_enabled():
                 waits = False
-                found = quantize(root)
-                replaced.extend(found)
+                found = quantizable(root)
+                for layer in found:
+                    layer.forward = Int8Forward(layer)  # type: ignore[method-assign]
+                changed.extend(found)
                 if found:
                     context.held(f"{len(found)} layers of {type(root).__name__}")
             return inner(*args, **kwargs)
@@ -42,51 +48,65 @@ def int8_linear(context: Context) -> Iterator[None]:
     try:
         yield
     finally:
-        for owner, name, layer in replaced:
-            setattr(owner, name, layer)
+        for layer in changed:
+            vars(layer).pop("forward", None)
 
 
-def quantize(root: Module) -> Layers:
-    """Quantize the children of a model that are exactly nn.Linear, on a CPU, without hooks.
+def quantizable(root: Module) -> list[Linear]:
+    """The modules that are exactly nn.Linear, in float32 on a CPU, and called by their owner.
 
-    Returns what was there, as (owner, name, layer). A layer that several modules share is left
-    alone, and so is one of a module that reads its weights by itself.
+    Attention and encoder layers of torch read the weights of theirs by themselves.
     """
-    from torch.ao.nn.quantized import dynamic
-    from torch.ao.quantization import default_dynamic_qconfig
-
-    class Int8Linear(dynamic.Linear):
-        """Also takes a single sample without a batch dimension, as nn.Linear does."""
-
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            batch = x.unsqueeze(0) if x.dim() == 1 else x
-            answer: torch.Tensor = torch.ops.quantized.linear_dynamic(
-                batch, self._packed_params._packed_params, reduce_range=True
-            )
-            return answer.squeeze(0) if x.dim() == 1 else answer
-
-    places = [
-        (owner, name, child)
+    found = {
+        child
         for owner in root.modules()
-        if not isinstance(owner, (torch.nn.MultiheadAttention, torch.nn.TransformerEncoderLayer))
-        for name, child in owner.named_children()
-        if type(child) is Linear and _fits(child)
-    ]
-    counts: dict[int, int] = {}
-    for *_, child in places:
-        for parameter in child.parameters():
-            counts[id(parameter)] = counts.get(id(parameter), 0) + 1
-    found = [place for place in places if all(counts[id(p)] == 1 for p in place[2].parameters())]
-    with warnings.catch_warnings(), torch.no_grad():
-        warnings.simplefilter("ignore")
-        for owner, name, child in found:
-            child.qconfig = default_dynamic_qconfig  # type: ignore[assignment]
-            setattr(owner, name, Int8Linear.from_float(child))  # type: ignore[no-untyped-call]
-            del child.qconfig
-    return found
+        if not isinstance(owner, MultiheadAttention | TransformerEncoderLayer)
+        for child in owner.children()
+    }
+    return [m for m in root.modules() if m in found and type(m) is Linear and _fits(m)]
 
 
 def _fits(layer: Linear) -> bool:
     weight = layer.weight
-    plain = not (layer._forward_hooks or layer._forward_pre_hooks or layer._backward_hooks)
+    plain = "forward" not in vars(layer) and not weight.is_inference()
     return plain and weight.dtype is torch.float32 and weight.device.type == "cpu"
+
+
+class Int8Forward:
+    """The forward pass of a linear layer: int8 weights by row, int8 activations by call.
+
+    The weights are quantized again after they have changed. With gradients on the layer computes
+    as it is, and a copy or pickle of the layer is a plain one.
+    """
+
+    def __init__(self, layer: Linear) -> None:
+        self._layer = layer
+        self._packed: Any = None
+        self._stamp: tuple[int, ...] = ()
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Outputs (..., out_features) in float32 of inputs (..., in_features)."""
+        layer = self._layer
+        if torch.is_grad_enabled() or x.dtype is not torch.float32:
+            return Linear.forward(layer, x)
+        tensors = (layer.weight,) if layer.bias is None else (layer.weight, layer.bias)
+        stamp = tuple(number for t in tensors for number in (t.data_ptr(), t._version))
+        if stamp != self._stamp:
+            self._packed, self._stamp = packed(layer), stamp
+        batch = x.unsqueeze(0) if x.dim() == 1 else x
+        answer: Tensor = torch.ops.quantized.linear_dynamic(batch, self._packed, reduce_range=True)
+        return answer.squeeze(0) if x.dim() == 1 else answer
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial, (Linear.forward, self._layer)
+
+
+def packed(layer: Linear) -> Any:
+    """Weights (out_features, in_features) as int8 with a scale for each row, and the bias."""
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that quantized tensors are deprecated
+        weight = layer.weight.detach()
+        scales = (weight.abs().amax(1).double() / LARGEST_INT8).clamp_min(LEAST_SCALE)
+        zeros = torch.zeros(len(scales), dtype=torch.int64)
+        rows = torch.quantize_per_channel(weight, scales, zeros, 0, torch.qint8)
+        return torch.ops.quantized.linear_prepack(rows, layer.bias)

@@ -20,13 +20,15 @@ technique = Technique(
         "Nothing in the training, and not a byte of the files. A file is written under another "
         "name and renamed, so that a process that is killed leaves the last whole one. Before the "
         "program opens, lists, renames or removes what leads to it, starts a program or ends, the "
-        "file is whole. Memory for one copy of what is being saved is needed, for at most four "
-        "saves in a row and a quarter of the memory that is free, and disk for the old file and "
-        "the new one. Another program of the machine sees the new file a little later."
+        "file is whole. Memory for one copy of what is being saved is needed and kept for the next "
+        "save, for at most four saves in a row and a quarter of the memory that is free, and disk "
+        "for the old file and the new one. Another program of the machine sees the new file a "
+        "little later."
     ),
     avoid=(
         "Leave it off where another program waits for the file, where code in C reads it in the "
-        "same process, or where memory is short."
+        "same process, where memory is short, or where training keeps all cores busy and the disk "
+        "is fast: the thread then takes from the training what the call saves."
     ),
     claims=(Claim("goes beyond the articles", "PyTorch documentation, distributed.checkpoint"),),
     moves=(Wrap("save", "hotlap.seam.async_checkpoint:async_checkpoint"),),

@@ -12,13 +12,14 @@ technique = Technique(
     how=(How.MOVE,),
     inference=True,
     why=(
-        "Weights are stored as 8-bit integers, a quarter of the bytes; activations are quantized "
-        "as they come, with a scale per call. Integer dot products (AVX-512 VNNI, AMX) and the "
+        "Weights are read as 8-bit integers, a quarter of the bytes, with a scale for each row; "
+        "activations are quantized as they come, with a scale per call. Integer dot products (AVX-512 VNNI, AMX) and the "
         "smaller weights make large linear layers faster on a CPU."
     ),
     changes=(
         "Weights and activations of nn.Linear are rounded to 256 levels: outputs differ by about "
-        "1 % of their range. Convolutions, embeddings and normalisation stay as they are."
+        "1 % of their range. Convolutions, embeddings and normalisation stay as they are. The "
+        "float weights stay in memory beside the integers."
     ),
     avoid=(
         "Leave it off for small layers, where quantizing the activations costs more than the "

@@ -1,0 +1,59 @@
+"""Copies of what a checkpoint holds, in memory that the next checkpoint uses again."""
+
+from typing import Any
+
+import torch
+
+SAVES = 4
+"""Saves in a row (a model's, an optimizer's, a best and a last file) whose memory is kept."""
+
+
+class Buffers:
+    """Memory of the copies, used again by the next saves.
+
+    Copying into fresh pages costs three times as much as into old ones, nearly as much as writing
+    the file (`benchmarks/moves.py`). What the last `SAVES` saves did not need is let go.
+    """
+
+    def __init__(self) -> None:
+        self._free: dict[int, list[tuple[int, Any]]] = {}
+        self._saves = 0
+
+    def copy(self, storage: Any) -> Any:
+        """A copy of the storage on the CPU, in a buffer of its size."""
+        size = storage.nbytes()
+        try:
+            _, buffer = self._free[size].pop()
+        except (KeyError, IndexError):  # none, or the thread that writes has let it go just now
+            buffer = torch.UntypedStorage(size, device="cpu")
+        return buffer.copy_(storage)
+
+    def give_back(self, records: list[tuple[str, Any, int]]) -> None:
+        """A save is written."""
+        self._saves += 1
+        for _, data, _ in records:
+            if torch.is_storage(data):  # type: ignore[no-untyped-call]
+                self._free.setdefault(data.nbytes(), []).append((self._saves, data))
+        oldest = self._saves - SAVES
+        for free in self._free.values():
+            while free and free[0][0] <= oldest:
+                free.pop(0)
+
+    def clear(self) -> None:
+        """Let all of it go."""
+        self._free.clear()
+
+
+class Recorder:
+    """Stands in for torch's archive writer: keeps the records, tensors' memory as copies."""
+
+    def __init__(self, buffers: Buffers) -> None:
+        self._buffers = buffers
+        self.records: list[tuple[str, Any, int]] = []
+        self.size = 0
+
+    def write_record(self, name: str, data: Any, size: int) -> None:
+        """Keep a record until the thread writes it."""
+        storage = torch.is_storage(data)  # type: ignore[no-untyped-call]
+        self.records.append((name, self._buffers.copy(data) if storage else data, size))
+        self.size += size
