@@ -13,8 +13,8 @@ technique = Technique(
     inference=True,
     why=(
         "Weights are read as 8-bit integers, a quarter of the bytes, with a scale for each row; "
-        "activations are quantized as they come, with a scale per call. Integer dot products (AVX-512 VNNI, AMX) and the "
-        "smaller weights make large linear layers faster on a CPU."
+        "activations are quantized as they come, with a scale per call. Integer dot products "
+        "(AVX-512 VNNI, AMX) and the smaller weights make large linear layers faster on a CPU."
     ),
     changes=(
         "Weights and activations of nn.Linear are rounded to 256 levels: outputs differ by about "
