@@ -7,6 +7,7 @@ perplexity within 2 %, 5 seeds. Quality is that of data that neither trained nor
 """
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -28,7 +29,8 @@ def run(module: str, targets: str) -> tuple[str, dict[str, Any]]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         shutil.copy(EXAMPLES / f"{module}.py", folder)
-        subprocess.run([sys.executable, f"{module}.py"], cwd=folder, check=True)
+        one = os.environ | {"OMP_NUM_THREADS": "1"}  # as the forward passes have it
+        subprocess.run([sys.executable, f"{module}.py"], cwd=folder, check=True, env=one)
         words = [
             "shrink", f"{module}:build", "--checkpoint", f"{module}.pt",
             "--evaluate", f"{module}:evaluate", "--train", f"{module}:train",
