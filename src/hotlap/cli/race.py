@@ -118,7 +118,7 @@ def race(ctx: click.Context, max_slowdown: float | None, budget: float, wait: fl
         with _contestants(base, command, ctx.meta["second"]) as (runs, names):
             seconds = budget if _given(ctx, "budget") else UNTIL_SECONDS
             to_target = _to_target(ctx, until, runs, seconds)
-        _print_to_target(to_target, names, kept if as_json else None)
+        _print_to_target(to_target, names, kept, as_json=as_json)
         ctx.exit(INTERRUPTED if to_target.interrupted else 0)
     with ExitStack() as stack:
         runs, names = stack.enter_context(_contestants(base, command, ctx.meta["second"]))
@@ -168,13 +168,18 @@ def _to_target(
         return race_until(settings, target, source, rules, options["patience"], on_slice)
 
 
-def _print_to_target(result: "UntilResult", names: list[Words], as_json: "Isolated | None") -> None:
+def _print_to_target(
+    result: "UntilResult", names: list[Words], kept: "Isolated", *, as_json: bool
+) -> None:
     from hotlap.report import until_text
 
-    if as_json is not None:
-        print_json(until_text.document(result, names) | as_json.document())
+    document = headed(until_text.document(result, names) | kept.document())
+    report = keep(document)
+    if as_json:
+        print_json(document)
     else:
         until_text.show(console(), result, names)
+        console(err=True).print(f"report: {report}", style="dim", soft_wrap=True)
 
 
 @contextmanager

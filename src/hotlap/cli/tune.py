@@ -152,6 +152,7 @@ def tune(ctx: click.Context, /, as_json: bool, quiet: bool, verbose: bool, recip
 
 def _to_target(ctx: click.Context, config: "TuneConfig", recipe: Path) -> int:
     """Race what changes the training to the target; print it, write the recipe."""
+    from hotlap.cli.reports import keep, recipe_diff
     from hotlap.core.machine import detect
     from hotlap.report import tune_until_text
     from hotlap.trial.targets import Target
@@ -178,10 +179,13 @@ def _to_target(ctx: click.Context, config: "TuneConfig", recipe: Path) -> int:
     if found is not None:
         found.write(recipe)
     written = recipe if found is not None else None
+    document = headed(tune_until_text.document(result, written) | kept.document())
+    report = keep(document, recipe_diff(found) if found else "")
     if options["as_json"]:
-        print_json(tune_until_text.document(result, written) | kept.document())
+        print_json(document)
     else:
         tune_until_text.show(console(), result, written)
+        out.print(f"report: {report}", style="dim", soft_wrap=True)
     return INTERRUPTED if result.interrupted else OK
 
 

@@ -6,14 +6,14 @@ same report. What only a page shows (the patch as a diff) is handed over beside 
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from types import SimpleNamespace
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, select_autoescape
 
 from hotlap.profile.model import TITLES
+from hotlap.report import until_view
 from hotlap.report.shrink_text import COLUMNS, front_picture, quality, shrink_cells, tested_text
+from hotlap.report.view import Scale, View, estimate_of
 from hotlap.report.words import duration, interval, named, ratio, size, verdict
 from hotlap.trial.stats import Verdict
 
@@ -26,53 +26,6 @@ HEAD = frozenset({
     "schema_version", "hotlap", "verb", "arguments", "machine", "headline", "command_line",
     "next_steps", "command", "commands",
 })  # fmt: skip
-
-
-@dataclass
-class View:
-    """What the templates show; whatever is empty is left out."""
-
-    verb: str
-    command: str = ""
-    figure: str = ""
-    headline: str = ""
-    text: str = ""
-    notes: Sequence[str] = ()
-    step: float = 0.0
-    tuned_step: float = 0.0
-    before: Sequence[Mapping[str, Any]] = ()
-    after: Sequence[Mapping[str, Any]] = ()
-    findings_title: str = "Problems (seen and measured)"
-    findings: Sequence[Mapping[str, Any]] = ()
-    rows: Sequence[Mapping[str, Any]] = ()
-    rows_note: str = ""
-    left_out: Sequence[Mapping[str, Any]] = ()
-    left_out_title: str = "Not raced"
-    scale: "Scale | None" = None
-    losses: Mapping[str, Any] | None = None
-    front: Mapping[str, Any] | None = None
-    memory: Sequence[Mapping[str, Any]] = ()
-    loads: Sequence[Mapping[str, Any]] = ()
-    advice: Sequence[Mapping[str, Any]] = ()
-    steps: Sequence[str] = ()
-    diff: Sequence[tuple[str, str]] = ()
-    fields: Sequence[tuple[str, str]] = ()
-    tables: Sequence[Mapping[str, Any]] = field(default_factory=list)
-    conditions: str = ""
-
-
-class Scale:
-    """A logarithmic axis of ratios, in percent of its width."""
-
-    def __init__(self, estimates: Sequence[Any]) -> None:
-        self._low = min([0.8, *(e.low for e in estimates)])
-        self._high = max([1.25, *(e.high for e in estimates)])
-
-    def x(self, value: float) -> float:
-        """Percent from the left."""
-        inside = min(max(value, self._low), self._high)
-        share = math.log(inside / self._low) / math.log(self._high / self._low)
-        return round(2 + 96 * share, 2)
 
 
 def card(document: Document) -> str:
@@ -145,6 +98,8 @@ def _profile(document: Document) -> View:
 
 
 def _tune(document: Document) -> View:
+    if "final" not in document:
+        return until_view.tune(document)
     final, steps = document["final"], document["final_steps"]
     races = [row for row in document["outcomes"] if row["race"]]
     rows = [_row(row) for row in races]
@@ -177,7 +132,7 @@ def _tune(document: Document) -> View:
 
 def _race(document: Document) -> View:
     if "estimate" not in document:
-        return _other(document)
+        return until_view.race(document)
     commands = [" ".join(command) for command in document["commands"]]
     rows = _ends("B over A", document)
     return View(
@@ -290,16 +245,9 @@ def _colour(phase: str) -> int:
     return COLOURS.index(name) if name in COLOURS else len(COLOURS) - 1
 
 
-def _estimate(found: Mapping[str, Any] | None) -> Any:
-    """An estimate that can be drawn; None where it has no end."""
-    if not found or found["high"] is None or not found["low"]:
-        return None
-    return SimpleNamespace(**found) if math.isfinite(found["high"]) else None
-
-
 def _row(row: Mapping[str, Any]) -> dict[str, Any]:
     race = row["race"] or {}
-    estimate = _estimate(race.get("fresh")) or _estimate(race.get("estimate"))
+    estimate = estimate_of(race.get("fresh")) or estimate_of(race.get("estimate"))
     status = row["status"]
     failed = status in {"crashed", "broke parity"}
     slow = estimate is not None and estimate.high < 1
@@ -312,7 +260,7 @@ def _row(row: Mapping[str, Any]) -> dict[str, Any]:
 def _ends(name: str, race: Mapping[str, Any] | None) -> list[dict[str, Any]]:
     if not race:
         return []
-    return [{"name": name, "estimate": _estimate(race["estimate"]), "reason": "", "kind": "",
+    return [{"name": name, "estimate": estimate_of(race["estimate"]), "reason": "", "kind": "",
              "status": f"{race['estimate']['pairs']} pairs"}]  # fmt: skip
 
 

@@ -1,0 +1,62 @@
+"""What a page of a report shows, whatever verb it is of."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+
+@dataclass
+class View:
+    """What the templates show; whatever is empty is left out."""
+
+    verb: str
+    command: str = ""
+    figure: str = ""
+    headline: str = ""
+    text: str = ""
+    notes: Sequence[str] = ()
+    step: float = 0.0
+    tuned_step: float = 0.0
+    before: Sequence[Mapping[str, Any]] = ()
+    after: Sequence[Mapping[str, Any]] = ()
+    findings_title: str = "Problems (seen and measured)"
+    findings: Sequence[Mapping[str, Any]] = ()
+    rows: Sequence[Mapping[str, Any]] = ()
+    rows_note: str = ""
+    left_out: Sequence[Mapping[str, Any]] = ()
+    left_out_title: str = "Not raced"
+    scale: "Scale | None" = None
+    losses: Mapping[str, Any] | None = None
+    courses: Sequence[Mapping[str, Any]] = ()
+    front: Mapping[str, Any] | None = None
+    memory: Sequence[Mapping[str, Any]] = ()
+    loads: Sequence[Mapping[str, Any]] = ()
+    advice: Sequence[Mapping[str, Any]] = ()
+    steps: Sequence[str] = ()
+    diff: Sequence[tuple[str, str]] = ()
+    fields: Sequence[tuple[str, str]] = ()
+    tables: Sequence[Mapping[str, Any]] = field(default_factory=list)
+    conditions: str = ""
+
+
+class Scale:
+    """A logarithmic axis of ratios, in percent of its width."""
+
+    def __init__(self, estimates: Sequence[Any]) -> None:
+        self._low = min([0.8, *(e.low for e in estimates)])
+        self._high = max([1.25, *(e.high for e in estimates)])
+
+    def x(self, value: float) -> float:
+        """Percent from the left."""
+        inside = min(max(value, self._low), self._high)
+        share = math.log(inside / self._low) / math.log(self._high / self._low)
+        return round(2 + 96 * share, 2)
+
+
+def estimate_of(found: Mapping[str, Any] | None) -> Any:
+    """An estimate that can be drawn; None where it has no end."""
+    if not found or found["high"] is None or not found["low"]:
+        return None
+    return SimpleNamespace(**found) if math.isfinite(found["high"]) else None
