@@ -109,7 +109,8 @@ def courses(runs: Sequence[tuple[str, Mapping[str, Any]]], target: float) -> lis
 
     def y(value: float) -> float:
         inside = min(max(value, bottom), top)
-        return round(HIGH - EDGE - (HIGH - 2 * EDGE) * (inside - bottom) / height, 1)
+        share: float = (inside - bottom) / height
+        return round(HIGH - EDGE - (HIGH - 2 * EDGE) * share, 1)
 
     drawn = []
     for key in ("seconds", "steps"):

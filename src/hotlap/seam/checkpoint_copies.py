@@ -11,8 +11,8 @@ SAVES = 4
 class Buffers:
     """Memory of the copies, used again by the next saves.
 
-    Copying into fresh pages costs three times as much as into old ones, nearly as much as writing
-    the file (`benchmarks/moves.py`). What the last `SAVES` saves did not need is let go.
+    The kernel clears fresh pages one by one, which takes longer than the copy, nearly as long as
+    writing the file. What the last `SAVES` saves did not need is let go.
     """
 
     def __init__(self) -> None:
@@ -25,14 +25,14 @@ class Buffers:
         try:
             _, buffer = self._free[size].pop()
         except (KeyError, IndexError):  # none, or the thread that writes has let it go just now
-            buffer = torch.UntypedStorage(size, device="cpu")
+            buffer = torch.UntypedStorage(size, device="cpu")  # type: ignore[no-untyped-call]
         return buffer.copy_(storage)
 
     def give_back(self, records: list[tuple[str, Any, int]]) -> None:
         """A save is written."""
         self._saves += 1
         for _, data, _ in records:
-            if torch.is_storage(data):  # type: ignore[no-untyped-call]
+            if torch.is_storage(data):
                 self._free.setdefault(data.nbytes(), []).append((self._saves, data))
         oldest = self._saves - SAVES
         for free in self._free.values():
@@ -54,6 +54,6 @@ class Recorder:
 
     def write_record(self, name: str, data: Any, size: int) -> None:
         """Keep a record until the thread writes it."""
-        storage = torch.is_storage(data)  # type: ignore[no-untyped-call]
+        storage = torch.is_storage(data)
         self.records.append((name, self._buffers.copy(data) if storage else data, size))
         self.size += size

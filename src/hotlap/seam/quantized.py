@@ -36,7 +36,7 @@ def int8_linear(context: Context) -> Iterator[None]:
                 waits = False
                 found = quantizable(root)
                 for layer in found:
-                    layer.forward = Int8Forward(layer)  # type: ignore[method-assign]
+                    layer.forward = Int8Forward(layer)  # type: ignore[assignment]
                 changed.extend(found)
                 if found:
                     context.held(f"{len(found)} layers of {type(root).__name__}")
