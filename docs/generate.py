@@ -7,6 +7,7 @@ stale.
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 from mkdocs.config.defaults import MkDocsConfig
@@ -61,6 +62,7 @@ def pages() -> dict[str, str]:
         for pattern in record.patterns
     }
     made["reference.md"] = _reference()
+    made["gallery.md"] = _gallery(sorted(RESULTS.glob("*/gallery-*.json")))
     for path in sorted(SCHEMAS.glob("*.json")):
         made[f"schemas/{path.name}"] = path.read_text("utf-8")
     changes = (ROOT / "CHANGELOG.md").read_text("utf-8")
@@ -85,6 +87,52 @@ def _measured() -> Iterator[Measured]:
                 row["pairs"],
                 row["outcome"],
             )
+
+
+GALLERY = """# Gallery: public training repositories
+
+`hotlap tune` with its default options, apart from the budget, on unmodified scripts of well-known
+repositories, with synthetic data of the shapes that they ask for. Those where nothing was gained
+are listed too, and so are those that were measured while other programs kept the cores busy:
+there, *inconclusive* says that the time was too short, not that there is nothing to gain. `python
+-m benchmarks.gallery CHECKOUT` measures one again from a local clone.
+
+| repository | training | kept | speed | losses | other programs |
+|---|---|---|---|---|---|
+"""
+
+
+def _gallery(records: list[Path]) -> str:
+    """One row for each training, from its newest record; then how each was started."""
+    newest = {path.stem: path for path in records}
+    rows, commands = [], []
+    for path in newest.values():
+        record = json.loads(path.read_text("utf-8"))
+        (row,), found = record["rows"], record["summary"]
+        link = f"[{row['repository']}](https://github.com/{row['repository']})"
+        rows.append(f"| {link} | {row['about']} | {_gained(found)} |")
+        where = f"in `{row['folder']}` of" if row["folder"] != "." else "in"
+        commands.append(
+            f"- `{row['command']}`, {where} {row['repository']} at `{row['commit'][:10]}`; "
+            f"`--budget {row['budget']}`, {record['machine']}, torch {record['torch']} "
+            f"(record `{path.parent.name}/{path.stem}`)"
+        )
+    return "\n".join([GALLERY + "\n".join(rows), "", "## Commands", "", *commands, ""])
+
+
+def _gained(found: dict[str, Any]) -> str:
+    """What was kept, the ratio of the final race with its interval, the losses, the load."""
+    if "error" in found:
+        return f"not raced: {found['error'].splitlines()[0]} | - | - | -"
+    kept = ", ".join(f"[{name}](techniques/{name}.md)" for name in found["kept"])
+    open_ones = len(found["inconclusive"])
+    nothing = f"nothing; {open_ones} inconclusive" if open_ones else "nothing to gain"
+    speed = "-"
+    if found["ratio"] is not None:
+        ends = f"[{found['low']:.2f}, {found['high']:.2f}]" if found["high"] else "-"
+        speed = f"{found['ratio']:.2f}x {ends}" + ("" if found["confirmed"] else ", not confirmed")
+    parity = found["parity"]["reason"] if found["parity"] else "-"
+    return f"{kept or nothing} | {speed} | {parity} | {found['other_cores']:.1f} cores"
 
 
 def _reference() -> str:

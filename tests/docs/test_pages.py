@@ -1,6 +1,7 @@
 """The generated pages: one a technique, every verb, every pattern; races where on record."""
 
 import importlib.util
+import json
 import re
 from pathlib import Path
 
@@ -69,3 +70,36 @@ def test_races_on_record_are_shown_with_machine_and_date(generate, tmp_path, mon
     monkeypatch.setattr(generate, "RESULTS", tmp_path)
     page = generate.pages()["techniques/cached_dataset.md"]
     assert "| toy (n=2) | 3.00x | [2.50, 3.50] | 9 | kept | 2026-01-02, a machine |" in page
+
+
+def test_the_gallery_shows_each_record(generate, pages):
+    paths = sorted(generate.RESULTS.glob("*/gallery-*.json"))
+    newest = {path.stem: json.loads(path.read_text()) for path in paths}
+    assert newest
+    for record in newest.values():
+        row, found = record["rows"][0], record["summary"]
+        line = next(x for x in pages["gallery.md"].splitlines() if f"| {row['about']} |" in x)
+        assert row["repository"] in line
+        assert row["command"] in pages["gallery.md"]
+        assert row["commit"][:10] in pages["gallery.md"]
+        if found.get("ratio"):
+            assert f"{found['ratio']:.2f}x [{found['low']:.2f}, {found['high']:.2f}]" in line
+        assert all(name in line for name in found.get("kept", []))
+
+
+def test_the_gallery_of_a_gain_of_none_and_of_a_failure(generate):
+    gain = {
+        "kept": ["tf32"],
+        "inconclusive": [],
+        "ratio": 1.5,
+        "low": 1.4,
+        "high": 1.625,
+        "confirmed": True,
+        "parity": {"reason": "losses equal"},
+        "other_cores": 0.12,
+    }
+    assert generate._gained(gain).startswith("[tf32](techniques/tf32.md) | 1.50x [1.40, 1.62] |")
+    none = gain | {"kept": [], "ratio": None, "parity": None}
+    assert generate._gained(none) == "nothing to gain | - | - | 0.1 cores"
+    assert "1 inconclusive" in generate._gained(none | {"inconclusive": ["tf32"]})
+    assert "not raced: boom" in generate._gained({"error": "boom\nmore"})
