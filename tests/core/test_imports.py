@@ -48,8 +48,7 @@ def test_a_circle_is_found(tmp_path: Path) -> None:
 
 
 def test_no_modules_import_one_another() -> None:
-    found = circles(import_graph(SOURCE))
-    assert [c for c in found if not c[0].startswith("hotlap.source.")] == []
+    assert circles(import_graph(SOURCE)) == []
 
 
 RENAMED = [("optim", "make", "create_optimizer"), ("parallel", "apply", "parallelize")]

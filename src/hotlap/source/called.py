@@ -2,43 +2,13 @@
 
 import ast
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-from hotlap.source.kinds import (
-    ARRAY,
-    ARRAY_FUNCTIONS,
-    ARRAY_MAKERS,
-    ARRAY_METHODS,
-    ARRAYS,
-    CONSTRUCTED,
-    CREATED,
-    CRITERION,
-    DATA,
-    DATASET,
-    GRAPH,
-    HOST,
-    LEAVES,
-    LOADER,
-    LOSSES,
-    MODEL,
-    MODEL_KEEPS,
-    NO_GRAPH,
-    NONE,
-    OPTIMIZER,
-    OTHER,
-    SCALER,
-    SCHEDULER,
-    SEVERAL,
-    TENSOR,
-    Kinds,
-    joined,
-)
+from hotlap.source import kinds as kind
+from hotlap.source.kinds import Kinds, joined
 from hotlap.source.tree import keyword, receiver
+from hotlap.source.values import Values
 
-if TYPE_CHECKING:
-    from hotlap.source.values import Values
-
-_RESULT = frozenset({TENSOR, GRAPH})
+_RESULT = frozenset({kind.TENSOR, kind.GRAPH})
 _PASSED_ON = frozenset({"sum", "list", "tuple", "reversed", "sorted", "max", "min", "abs", "iter"})
 # Methods that make arrays, or that arrays alone have, whatever else is known.
 _OF_ARRAYS = frozenset({"to_numpy", "numpy", "astype"})
@@ -51,24 +21,24 @@ _COMPUTES = (
 )
 
 
-def kinds(values: "Values", call: ast.Call) -> Kinds:
+def of_call(values: Values, call: ast.Call) -> Kinds:
     """The kinds of what a call returns."""
     dotted = values.names.of(call.func)
-    if kind := constructed(values, dotted, call):
-        return frozenset({kind})
+    if made := constructed(values, dotted, call):
+        return frozenset({made})
     for known, answer in _NAMED:
         if known(dotted):
             return answer(values, dotted, call)
-    if values.kinds(call.func) & {MODEL, CRITERION}:
+    if values.kinds(call.func) & {kind.MODEL, kind.CRITERION}:
         return _RESULT
     function = values.local(call)
     return values.returned(function) if function is not None else _method(values, call)
 
 
-def constructed(values: "Values", dotted: str, call: ast.Call) -> str:
+def constructed(values: Values, dotted: str, call: ast.Call) -> str:
     """The kind of object that a call makes; empty when it makes none that is known."""
-    if dotted in CONSTRUCTED:
-        return CONSTRUCTED[dotted]
+    if dotted in kind.CONSTRUCTED:
+        return kind.CONSTRUCTED[dotted]
     local = values.local_class(call.func)
     if local is not None:
         return values.class_kind(local)
@@ -78,7 +48,9 @@ def constructed(values: "Values", dotted: str, call: ast.Call) -> str:
         return _of_vision(dotted)
     if dotted.startswith("transformers.") and dotted.endswith((".from_pretrained", ".from_config")):
         return (
-            "" if any(word in dotted for word in ("Token", "Process", "Config", "Extr")) else MODEL
+            ""
+            if any(word in dotted for word in ("Token", "Process", "Config", "Extr"))
+            else kind.MODEL
         )
     return values.imported_kind(dotted) if dotted.rpartition(".")[2][:1].isupper() else ""
 
@@ -86,121 +58,125 @@ def constructed(values: "Values", dotted: str, call: ast.Call) -> str:
 def _of_torch(dotted: str) -> str:
     last = dotted.rpartition(".")[2]
     if dotted.startswith("torch.optim.lr_scheduler."):
-        return SCHEDULER
+        return kind.SCHEDULER
     if not last[:1].isupper():
         return ""
     if dotted.startswith("torch.optim."):
-        return OPTIMIZER
+        return kind.OPTIMIZER
     if dotted.startswith("torch.nn.") and last not in {"Parameter", "Buffer"}:
-        return CRITERION if last.endswith("Loss") else MODEL
-    return DATASET if dotted.startswith("torch.utils.data.") and last.endswith("Dataset") else ""
+        return kind.CRITERION if last.endswith("Loss") else kind.MODEL
+    return (
+        kind.DATASET if dotted.startswith("torch.utils.data.") and last.endswith("Dataset") else ""
+    )
 
 
 def _of_vision(dotted: str) -> str:
     if dotted.startswith("torchvision.datasets."):
-        return DATASET
-    return MODEL if dotted.startswith("torchvision.models.") else ""
+        return kind.DATASET
+    return kind.MODEL if dotted.startswith("torchvision.models.") else ""
 
 
-def _torch(values: "Values", dotted: str, call: ast.Call) -> Kinds:
+def _torch(values: Values, dotted: str, call: ast.Call) -> Kinds:
     last = dotted.rpartition(".")[2]
     if dotted.startswith("torch.nn.functional."):
         return _functional(values, last, call)
-    if last in OTHER or (dotted.count(".") > 1 and not dotted.startswith(_COMPUTES)):
-        return NONE
-    if last in CREATED:
+    if last in kind.OTHER or (dotted.count(".") > 1 and not dotted.startswith(_COMPUTES)):
+        return kind.NONE
+    if last in kind.CREATED:
         placed = keyword(call, "device") is not None or values.names.default_device
-        return frozenset({TENSOR}) if placed else frozenset({TENSOR, HOST})
-    found = joined([values.kinds(argument) for argument in call.args]) - {SEVERAL}
-    return (found - {GRAPH} if last in NO_GRAPH else found) or frozenset({TENSOR})
+        return frozenset({kind.TENSOR}) if placed else frozenset({kind.TENSOR, kind.HOST})
+    found = joined([values.kinds(argument) for argument in call.args]) - {kind.SEVERAL}
+    return (found - {kind.GRAPH} if last in kind.NO_GRAPH else found) or frozenset({kind.TENSOR})
 
 
-def _functional(values: "Values", last: str, call: ast.Call) -> Kinds:
-    if last in LOSSES:
+def _functional(values: Values, last: str, call: ast.Call) -> Kinds:
+    if last in kind.LOSSES:
         return _RESULT
-    found = joined([values.kinds(argument) for argument in call.args]) - {SEVERAL}
-    return (found - {GRAPH} if last in NO_GRAPH else found) or frozenset({TENSOR})
+    found = joined([values.kinds(argument) for argument in call.args]) - {kind.SEVERAL}
+    return (found - {kind.GRAPH} if last in kind.NO_GRAPH else found) or frozenset({kind.TENSOR})
 
 
-def _numpy(_: "Values", dotted: str, call: ast.Call) -> Kinds:
+def _numpy(_: Values, dotted: str, call: ast.Call) -> Kinds:
     last = dotted.rpartition(".")[2]
     shaped = dotted.startswith("numpy.random.") and (call.args or keyword(call, "size"))
     sized = shaped and (last in {"rand", "randn", "random", "permutation"} or len(call.args) > 2
                         or keyword(call, "size") is not None)  # fmt: skip
-    if last in ARRAY_MAKERS or dotted in ARRAY_FUNCTIONS or sized:
-        return frozenset({ARRAY})
-    return frozenset({ARRAY}) if keyword(call, "axis") is not None else NONE
+    if last in kind.ARRAY_MAKERS or dotted in kind.ARRAY_FUNCTIONS or sized:
+        return frozenset({kind.ARRAY})
+    return frozenset({kind.ARRAY}) if keyword(call, "axis") is not None else kind.NONE
 
 
-def _passed_on(values: "Values", dotted: str, call: ast.Call) -> Kinds:
+def _passed_on(values: Values, dotted: str, call: ast.Call) -> Kinds:
     """`list(x)` and the like keep what is inside; `sum(losses)` is one of them."""
     found = [values.kinds(argument) for argument in call.args]
     if dotted in {"sum", "max", "min", "abs"}:
-        return joined(found) - {SEVERAL}
-    return frozenset().union(*found) & (DATA | {ARRAYS, LOADER}) if found else NONE
+        return joined(found) - {kind.SEVERAL}
+    return (
+        frozenset().union(*found) & (kind.DATA | {kind.ARRAYS, kind.LOADER}) if found else kind.NONE
+    )
 
 
-def _next(values: "Values", _: str, call: ast.Call) -> Kinds:
+def _next(values: Values, _: str, call: ast.Call) -> Kinds:
     """`next(iter(loader))`, `next(batches)`: a batch."""
-    found = values.kinds(call.args[0]) if call.args else NONE
-    if LOADER in found:
+    found = values.kinds(call.args[0]) if call.args else kind.NONE
+    if kind.LOADER in found:
         return values.batch
-    return found & (DATA - {SEVERAL})
+    return found & (kind.DATA - {kind.SEVERAL})
 
 
-def _method(values: "Values", call: ast.Call) -> Kinds:
+def _method(values: Values, call: ast.Call) -> Kinds:
     owner = receiver(call)
     if owner is None or not isinstance(call.func, ast.Attribute):
-        return NONE
+        return kind.NONE
     name, found = call.func.attr, values.kinds(owner)
-    if MODEL in found:
+    if kind.MODEL in found:
         return _of_model(name)
-    if SCALER in found and name == "scale":
+    if kind.SCALER in found and name == "scale":
         return joined([values.kinds(argument) for argument in call.args])
-    if TENSOR in found:
-        return _of_tensor(values, name, found & DATA, call)
-    return _of_array(name, call) if ARRAY in found or name in _OF_ARRAYS else NONE
+    if kind.TENSOR in found:
+        return _of_tensor(values, name, found & kind.DATA, call)
+    return _of_array(name, call) if kind.ARRAY in found or name in _OF_ARRAYS else kind.NONE
 
 
 def _of_model(name: str) -> Kinds:
-    if name in MODEL_KEEPS:
-        return frozenset({MODEL})
-    return _RESULT if name in {"forward", "loss", "training_step"} else NONE
+    if name in kind.MODEL_KEEPS:
+        return frozenset({kind.MODEL})
+    return _RESULT if name in {"forward", "loss", "training_step"} else kind.NONE
 
 
 def _of_array(name: str, call: ast.Call) -> Kinds:
     axis = keyword(call, "axis") is not None
-    made = name in ARRAY_METHODS or name in _OF_ARRAYS
-    return frozenset({ARRAY}) if made or axis else NONE
+    made = name in kind.ARRAY_METHODS or name in _OF_ARRAYS
+    return frozenset({kind.ARRAY}) if made or axis else kind.NONE
 
 
-def _of_tensor(values: "Values", name: str, found: Kinds, call: ast.Call) -> Kinds:
+def _of_tensor(values: Values, name: str, found: Kinds, call: ast.Call) -> Kinds:
     if name == "numpy":
-        return frozenset({ARRAY})
-    if name in LEAVES or name in {"keys", "append", "extend", "pop", "clear", "update"}:
-        return found - {SEVERAL} if name == "pop" else NONE
+        return frozenset({kind.ARRAY})
+    if name in kind.LEAVES or name in {"keys", "append", "extend", "pop", "clear", "update"}:
+        return found - {kind.SEVERAL} if name == "pop" else kind.NONE
     if name == "cpu" or (name == "to" and goes_to_host(values, call)):
-        return found | {HOST}
+        return found | {kind.HOST}
     if name in {"cuda", "to"}:
-        return found - {HOST} if name == "cuda" or goes_to_device(values, call) else found
+        return found - {kind.HOST} if name == "cuda" or goes_to_device(values, call) else found
     if name in {"items", "values", "get"}:
-        return found - {SEVERAL} if name == "get" else found
-    kept = found - {GRAPH} if name in NO_GRAPH else found
+        return found - {kind.SEVERAL} if name == "get" else found
+    kept = found - {kind.GRAPH} if name in kind.NO_GRAPH else found
     others = [values.kinds(argument) for argument in call.args]
-    return joined([kept, *(kinds - {GRAPH, SEVERAL} for kinds in others)])
+    return joined([kept, *(kinds - {kind.GRAPH, kind.SEVERAL} for kinds in others)])
 
 
-def goes_to_host(values: "Values", call: ast.Call) -> bool:
+def goes_to_host(values: Values, call: ast.Call) -> bool:
     """Whether `.to(...)` names the CPU."""
     return any(_cpu(values, node) for node in _where(call))
 
 
-def goes_to_device(values: "Values", call: ast.Call) -> bool:
+def goes_to_device(values: Values, call: ast.Call) -> bool:
     """Whether `.to(...)` names a device that is not the CPU: `device`, `"cuda:0"`, `rank`."""
     return any(not _cpu(values, node) and is_device(values, node) for node in _where(call))
 
 
-def is_device(values: "Values", node: ast.expr) -> bool:
+def is_device(values: Values, node: ast.expr) -> bool:
     """Whether an expression names a device: by its text, its maker, or what people call it."""
     if isinstance(node, ast.Constant):
         return isinstance(node.value, int | str) and not isinstance(node.value, bool)
@@ -224,7 +200,7 @@ def _where(call: ast.Call) -> list[ast.expr]:
     return [given] if given is not None else call.args[:1]
 
 
-def _cpu(values: "Values", node: ast.expr) -> bool:
+def _cpu(values: Values, node: ast.expr) -> bool:
     if isinstance(node, ast.Call) and values.names.of(node.func) == "torch.device" and node.args:
         node = node.args[0]
     if isinstance(node, ast.Constant):
@@ -232,9 +208,9 @@ def _cpu(values: "Values", node: ast.expr) -> bool:
     return isinstance(node, ast.Name) and node.id in {"cpu", "cpu_device"}
 
 
-_NAMED: tuple[tuple[Callable[[str], bool], Callable[["Values", str, ast.Call], Kinds]], ...] = (
+_NAMED: tuple[tuple[Callable[[str], bool], Callable[[Values, str, ast.Call], Kinds]], ...] = (
     (lambda dotted: dotted.startswith("torch."), _torch),
-    (lambda dotted: dotted.startswith("numpy.") or dotted in ARRAY_FUNCTIONS, _numpy),
+    (lambda dotted: dotted.startswith("numpy.") or dotted in kind.ARRAY_FUNCTIONS, _numpy),
     (lambda dotted: dotted in _PASSED_ON, _passed_on),
     (lambda dotted: dotted == "next", _next),
 )

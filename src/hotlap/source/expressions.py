@@ -1,129 +1,82 @@
 """What an expression holds, worked out from what its parts do."""
 
 import ast
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
 
-from hotlap.source import called
-from hotlap.source.kinds import (
-    ARRAY,
-    ARRAYS,
-    DATA,
-    GRAPH,
-    LOADER,
-    MODEL,
-    NONE,
-    OBJECTS,
-    OPTIMIZER,
-    SEVERAL,
-    SHAPES,
-    TENSOR,
-    Kinds,
-    joined,
-    several,
-)
+from hotlap.source import kinds as kind
+from hotlap.source.called import of_call
+from hotlap.source.kinds import Kinds, joined, several
 from hotlap.source.tree import text
-
-if TYPE_CHECKING:
-    from hotlap.source.values import Values
-
-_FLAT = DATA - {SEVERAL}
+from hotlap.source.values import Handlers, Values
 
 
-def _attribute(values: "Values", node: ast.Attribute) -> Kinds:
+def _attribute(values: Values, node: ast.Attribute) -> Kinds:
     inner = values.kinds(node.value)
-    if inner & {TENSOR, GRAPH, ARRAY} and MODEL not in inner:
-        if node.attr in SHAPES:
-            return NONE
-        found = inner & (DATA | {ARRAY})
-        return found - {GRAPH} if node.attr in {"data", "grad"} else found
-    if MODEL in inner and node.attr == "module":
-        return frozenset({MODEL})
+    if inner & {kind.TENSOR, kind.GRAPH, kind.ARRAY} and kind.MODEL not in inner:
+        if node.attr in kind.SHAPES:
+            return kind.NONE
+        found = inner & (kind.DATA | {kind.ARRAY})
+        return found - {kind.GRAPH} if node.attr in {"data", "grad"} else found
+    if kind.MODEL in inner and node.attr == "module":
+        return frozenset({kind.MODEL})
     above = values.tree.parent(node)
     if node.attr == "values" and not (isinstance(above, ast.Call) and above.func is node):
-        return frozenset({ARRAY})  # pandas
-    return values.of_variable(node) if text(node) else NONE
+        return frozenset({kind.ARRAY})  # pandas
+    return values.of_variable(node) if text(node) else kind.NONE
 
 
-def _name(values: "Values", node: ast.Name) -> Kinds:
-    return values.of_variable(node)
-
-
-def _binary(values: "Values", node: ast.BinOp) -> Kinds:
+def _binary(values: Values, node: ast.BinOp) -> Kinds:
     sides = [values.kinds(node.left), values.kinds(node.right)]
-    return joined(sides) | (sides[0] | sides[1]) & {ARRAY}
+    return joined(sides) | (sides[0] | sides[1]) & {kind.ARRAY}
 
 
-def _inner(values: "Values", node: ast.UnaryOp | ast.Await | ast.Starred) -> Kinds:
-    if isinstance(node, ast.UnaryOp):
-        kinds = values.kinds(node.operand)
-        return NONE if isinstance(node.op, ast.Not) else kinds
-    return values.kinds(node.value)
+def _subscript(values: Values, node: ast.Subscript) -> Kinds:
+    owner = values.kinds(node.value)
+    found = owner & (kind.DATA - {kind.SEVERAL})
+    if kind.ARRAY in owner and any(isinstance(part, ast.Slice) for part in ast.walk(node.slice)):
+        found |= {kind.ARRAY}
+    if owner & kind.OBJECTS and kind.LOADER not in owner:
+        return owner & {kind.MODEL, kind.OPTIMIZER}
+    return found | {kind.ARRAY} if kind.ARRAYS in owner else found
 
 
-def _subscript(values: "Values", node: ast.Subscript) -> Kinds:
-    kinds = values.kinds(node.value)
-    found = kinds & _FLAT
-    if ARRAY in kinds and any(isinstance(part, ast.Slice) for part in ast.walk(node.slice)):
-        found |= {ARRAY}
-    if kinds & OBJECTS and LOADER not in kinds:
-        return kinds & {MODEL, OPTIMIZER}
-    return found | {ARRAY} if ARRAYS in kinds else found
-
-
-def _compare(values: "Values", node: ast.Compare) -> Kinds:
+def _compare(values: Values, node: ast.Compare) -> Kinds:
     if any(isinstance(op, ast.Is | ast.IsNot | ast.In | ast.NotIn) for op in node.ops):
-        return NONE
+        return kind.NONE
     if any(isinstance(part, ast.Constant) and isinstance(part.value, str)
            for part in node.comparators):  # fmt: skip
-        return NONE
+        return kind.NONE
     sides = [values.kinds(part) for part in (node.left, *node.comparators)]
-    return (joined(sides) - {GRAPH, SEVERAL}) | (frozenset().union(*sides) & {ARRAY})
+    either = frozenset().union(*sides)
+    return (joined(sides) - {kind.GRAPH, kind.SEVERAL}) | (either & {kind.ARRAY})
 
 
-def _either(values: "Values", node: ast.IfExp) -> Kinds:
-    return values.kinds(node.body) | values.kinds(node.orelse)
-
-
-def _walrus(values: "Values", node: ast.NamedExpr) -> Kinds:
+def _value(values: Values, node: ast.Await | ast.Starred | ast.NamedExpr) -> Kinds:
     return values.kinds(node.value)
 
 
-def _collection(values: "Values", node: ast.List | ast.Tuple | ast.Set) -> Kinds:
-    return several(frozenset().union(*map(values.kinds, node.elts)) if node.elts else NONE)
+def _collection(values: Values, node: ast.List | ast.Tuple | ast.Set | ast.Dict) -> Kinds:
+    elements = node.values if isinstance(node, ast.Dict) else node.elts
+    return several(frozenset().union(*map(values.kinds, elements)))
 
 
-def _dictionary(values: "Values", node: ast.Dict) -> Kinds:
-    return several(frozenset().union(*map(values.kinds, node.values)) if node.values else NONE)
-
-
-def _comprehension(values: "Values", node: ast.ListComp | ast.GeneratorExp | ast.SetComp) -> Kinds:
+def _comprehension(values: Values, node: ast.ListComp | ast.GeneratorExp | ast.SetComp) -> Kinds:
     return several(values.kinds(node.elt))
 
 
-def _mapping(values: "Values", node: ast.DictComp) -> Kinds:
-    return several(values.kinds(node.value))
-
-
-HANDLERS: dict[type[ast.AST], Callable[["Values", Any], Kinds]] = {
-    ast.Name: _name,
+HANDLERS: Handlers = {
+    ast.Name: Values.of_variable,
     ast.Attribute: _attribute,
-    ast.Call: called.kinds,
+    ast.Call: of_call,
     ast.BinOp: _binary,
-    ast.UnaryOp: _inner,
-    ast.Await: _inner,
-    ast.Starred: _inner,
+    ast.UnaryOp: lambda values, node: (
+        kind.NONE if isinstance(node.op, ast.Not) else values.kinds(node.operand)
+    ),
+    **dict.fromkeys((ast.Await, ast.Starred, ast.NamedExpr), _value),
     ast.Subscript: _subscript,
     ast.Compare: _compare,
-    ast.IfExp: _either,
-    ast.NamedExpr: _walrus,
-    ast.List: _collection,
-    ast.Tuple: _collection,
-    ast.Set: _collection,
-    ast.Dict: _dictionary,
-    ast.ListComp: _comprehension,
-    ast.GeneratorExp: _comprehension,
-    ast.SetComp: _comprehension,
-    ast.DictComp: _mapping,
+    ast.IfExp: lambda values, node: values.kinds(node.body) | values.kinds(node.orelse),
+    **dict.fromkeys((ast.List, ast.Tuple, ast.Set, ast.Dict), _collection),
+    **dict.fromkeys((ast.ListComp, ast.GeneratorExp, ast.SetComp), _comprehension),
+    ast.DictComp: lambda values, node: several(values.kinds(node.value)),
 }
 """What works out the kinds of an expression, by its syntax."""

@@ -3,37 +3,31 @@
 import ast
 from collections.abc import Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING
 
-from hotlap.source.kinds import (
-    ARRAY,
-    ARRAYS,
-    DATA,
-    GRAPH,
-    HOST,
-    LOADER,
-    MODEL,
-    NONE,
-    PROGRESS,
-    SEVERAL,
-    TENSOR,
-    USES,
-    Kinds,
-)
-from hotlap.source.tree import method, receiver, text
-
-if TYPE_CHECKING:
-    from hotlap.source.values import Values
+from hotlap.source import kinds as kind
+from hotlap.source.expressions import HANDLERS
+from hotlap.source.kinds import Kinds
+from hotlap.source.names import Names
+from hotlap.source.project import View
+from hotlap.source.tree import Tree, method, receiver, text
+from hotlap.source.values import Values
 
 _PASSES = 5
 _IMAGES = frozenset({"img", "image", "pic", "sample"})  # what transforms are given, PIL or not
 _ABOUT_MODULES = frozenset({"parameters", "train", "eval", "state_dict", "named_parameters"})
 
 
+def inferred(tree: Tree, names: Names, project: View | None = None) -> Values:
+    """The kinds of the names and expressions of a module."""
+    values = Values(tree, names, HANDLERS, project)
+    Inference(values).run()
+    return values
+
+
 class Inference:
     """Fills the kinds of a module's definitions in."""
 
-    def __init__(self, values: "Values") -> None:
+    def __init__(self, values: Values) -> None:
         self._values, self._tree = values, values.tree
         self._learned = 0
 
@@ -54,18 +48,18 @@ class Inference:
         for argument in self._tree.every(ast.arg):
             note = argument.annotation
             if note is not None and self._values.names.of(note) == "torch.Tensor":
-                self._add(argument, {TENSOR})
+                self._add(argument, {kind.TENSOR})
         for function in self._tree.functions:
             owner = self._tree.parent(function)
             if function.name == "forward" and isinstance(owner, ast.ClassDef):
                 for argument in function.args.args[1:2]:
                     plain = argument.annotation is None and argument.arg not in _IMAGES
-                    if plain and self._values.class_kind(owner) == MODEL:
-                        self._add(argument, {TENSOR, GRAPH})
+                    if plain and self._values.class_kind(owner) == kind.MODEL:
+                        self._add(argument, {kind.TENSOR, kind.GRAPH})
 
     def _uses(self) -> None:
         """A name on which `zero_grad()` is called is an optimizer, and so on."""
-        for name, kind in USES.items():
+        for name, used in kind.USES.items():
             for call in self._tree.methods.get(name, []):
                 owner = receiver(call)
                 if not isinstance(owner, ast.Name | ast.Attribute) or text(owner) in ("", "self"):
@@ -74,7 +68,7 @@ class Inference:
                     continue  # accelerator.backward(loss)
                 if name == "zero_grad" and self._is_module(owner):
                     continue
-                self._used(owner, {kind, TENSOR} if name == "backward" else {kind})
+                self._used(owner, {used, kind.TENSOR} if name == "backward" else {used})
 
     def _used(self, owner: ast.Name | ast.Attribute, kinds: set[str]) -> None:
         reaching = self._values.flow.reaching(owner)
@@ -145,9 +139,9 @@ class Inference:
                 yield from zip(targets, elements, strict=True)
             return
         if _observes(value):
-            yield targets[0], frozenset({ARRAY})
+            yield targets[0], frozenset({kind.ARRAY})
             return
-        kinds = self._values.kinds(value) - {SEVERAL}
+        kinds = self._values.kinds(value) - {kind.SEVERAL}
         for one in targets:
             yield one, kinds
 
@@ -156,11 +150,11 @@ class Inference:
             return
         found = self._values.kinds(node.value)
         if isinstance(node.value, ast.List | ast.ListComp):
-            found = found | ({SEVERAL} if TENSOR in found else NONE)
+            found = found | ({kind.SEVERAL} if kind.TENSOR in found else kind.NONE)
         earlier = self._values.of_variable(node.target)
-        if HOST not in earlier and TENSOR in earlier:
-            found = found - {HOST}
-        self._add(node.target, (earlier | found) & (DATA | {ARRAY, ARRAYS}))
+        if kind.HOST not in earlier and kind.TENSOR in earlier:
+            found = found - {kind.HOST}
+        self._add(node.target, (earlier | found) & (kind.DATA | {kind.ARRAY, kind.ARRAYS}))
 
     def _loop(self, target: ast.expr, source: ast.expr) -> None:
         """The names of `for i, (x, y) in enumerate(loader)`."""
@@ -168,7 +162,7 @@ class Inference:
         dotted = self._values.names.of(call.func) if call else ""
         if call and dotted in {"enumerate", "zip"}:
             self._numbered(target, call, dotted)
-        elif call and call.args and dotted.startswith(PROGRESS):
+        elif call and call.args and dotted.startswith(kind.PROGRESS):
             self._loop(target, call.args[0])
         elif method(source) == "items":
             owner = receiver(source)
@@ -178,7 +172,7 @@ class Inference:
             kinds = self._element(source)
             names = list(names_of(target))
             for name in names:
-                self._add(name, kinds - {SEVERAL} if len(names) > 1 else kinds)
+                self._add(name, kinds - {kind.SEVERAL} if len(names) > 1 else kinds)
 
     def _numbered(self, target: ast.expr, call: ast.Call, dotted: str) -> None:
         if not isinstance(target, ast.Tuple) or not call.args:
@@ -192,11 +186,11 @@ class Inference:
     def _element(self, source: ast.expr) -> Kinds:
         """What one item of an iterable is."""
         kinds = self._values.kinds(source)
-        if LOADER in kinds:
+        if kind.LOADER in kinds:
             return self._values.batch
-        if ARRAYS in kinds:
-            return frozenset({ARRAY})
-        return kinds & (DATA - {SEVERAL}) if TENSOR in kinds else NONE
+        if kind.ARRAYS in kinds:
+            return frozenset({kind.ARRAY})
+        return kinds & (kind.DATA - {kind.SEVERAL}) if kind.TENSOR in kinds else kind.NONE
 
     def _passed(self, call: ast.Call) -> None:
         """What a call of a function of this file passes, its parameters are."""
@@ -218,9 +212,9 @@ class Inference:
         if not isinstance(owner, ast.Name | ast.Attribute) or len(call.args) != 1:
             return
         kinds = self._values.kinds(call.args[0])
-        found = {ARRAYS} if ARRAY in kinds else set()
-        if TENSOR in kinds:
-            found |= (kinds & DATA) | {SEVERAL}
+        found = {kind.ARRAYS} if kind.ARRAY in kinds else set()
+        if kind.TENSOR in kinds:
+            found |= (kinds & kind.DATA) | {kind.SEVERAL}
         for definition in self._values.flow.every(owner) if found else []:
             self._learn(definition.kinds, found)
 

@@ -15,10 +15,11 @@ from hotlap.source.conditional import now_and_then
 from hotlap.source.differentiated import differentiated
 from hotlap.source.flow import Definition
 from hotlap.source.grad_mode import GradMode
+from hotlap.source.kinds import LOADER, MODEL, OPTIMIZER
 from hotlap.source.names import Names
 from hotlap.source.project import View
 from hotlap.source.tree import Loop, Tree, method, receiver
-from hotlap.source.values import LOADER, MODEL, OPTIMIZER, Values
+from hotlap.source.values import Values
 
 _STEP_METHODS = frozenset({"training_step", "compute_loss"})
 _BACKWARD = ("backward", "manual_backward")

@@ -7,6 +7,7 @@ import tokenize
 from functools import cached_property
 from pathlib import Path
 
+from hotlap.source.infer import inferred
 from hotlap.source.loops import Loops
 from hotlap.source.names import Names
 from hotlap.source.project import Project, View
@@ -58,7 +59,7 @@ class Source:
     @cached_property
     def values(self) -> Values:
         """Kinds of variables."""
-        return Values(self.tree, self.names, self.project)
+        return inferred(self.tree, self.names, self.project)
 
     @cached_property
     def loops(self) -> Loops:

@@ -6,45 +6,33 @@ calls in the same file pass. What stays unknown has no kind.
 
 import ast
 from collections import defaultdict
+from collections.abc import Callable, Mapping
 from functools import cached_property
+from typing import Any
 
-from hotlap.source.expressions import HANDLERS
+from hotlap.source import kinds as kind
 from hotlap.source.flow import Flow
-from hotlap.source.infer import Inference
-from hotlap.source.kinds import (
-    ARRAY,
-    ARRAYS,
-    CALLED,
-    CRITERION,
-    DATASET,
-    GRAPH,
-    HOST,
-    LOADER,
-    MODEL,
-    NONE,
-    OPTIMIZER,
-    SCALER,
-    SCHEDULER,
-    SEVERAL,
-    TENSOR,
-    Kinds,
-)
+from hotlap.source.kinds import Kinds
 from hotlap.source.names import Names
 from hotlap.source.project import View
 from hotlap.source.tree import Function, Scope, Tree, text
 
-__all__ = ["ARRAY", "ARRAYS", "CRITERION", "DATASET", "GRAPH", "HOST", "LOADER", "MODEL",
-           "OPTIMIZER", "SCALER", "SCHEDULER", "SEVERAL", "TENSOR", "Values"]  # fmt: skip
 _DEEPEST = 150
 _PREPARES = frozenset({"prepare", "setup_dataloaders", "prepare_data_loader", "MpDeviceLoader"})
 _MODULES = frozenset({"LightningModule", "PreTrainedModel", "Module"})
 
 
+Handlers = Mapping[type[ast.AST], Callable[["Values", Any], Kinds]]
+
+
 class Values:
     """The kinds of the names and expressions of one module."""
 
-    def __init__(self, tree: Tree, names: Names, project: View | None = None) -> None:
-        self._project = project
+    def __init__(
+        self, tree: Tree, names: Names, handlers: Handlers, project: View | None = None
+    ) -> None:
+        """`handlers` work out the kinds of an expression, by its syntax."""
+        self._handlers, self._project = handlers, project
         self.tree, self.names, self.flow = tree, names, Flow(tree)
         self.loose: dict[tuple[Scope | None, str], set[str]] = defaultdict(set)
         self._classes: dict[str, ast.ClassDef] = {c.name: c for c in tree.classes}
@@ -53,7 +41,6 @@ class Values:
         }
         self._memo: dict[ast.AST, Kinds] = {}
         self._depth = 0
-        Inference(self).run()
 
     def forget(self) -> None:
         """Drop what was worked out: definitions have got new kinds."""
@@ -69,15 +56,15 @@ class Values:
                 continue
             seen.add(one)
             for base in one.bases:
-                if kind := self._kind_of(self.names.of(base)):
-                    return kind
+                if made := self._kind_of(self.names.of(base)):
+                    return made
                 waiting += [self._classes[text(base)]] if text(base) in self._classes else []
         return ""
 
     def _kind_of(self, base: str) -> str:
         """What a class with this base is; the base may stand in another file of the project."""
-        if kind := _kind_of_base(base):
-            return kind
+        if made := _kind_of_base(base):
+            return made
         found = self._project.bases(base) if self._project is not None and base else ()
         return next(filter(None, map(_kind_of_base, found)), "")
 
@@ -101,8 +88,8 @@ class Values:
     def batch(self) -> Kinds:
         """What a loader yields: on the host, unless something in the file prepares loaders."""
         prepared = self.names.default_device or self.tree.methods.keys() & _PREPARES
-        kinds = frozenset({TENSOR, SEVERAL})
-        return kinds if prepared else kinds | {HOST}
+        kinds = frozenset({kind.TENSOR, kind.SEVERAL})
+        return kinds if prepared else kinds | {kind.HOST}
 
     def returned(self, function: Function) -> Kinds:
         """The kinds of what a function of this module returns."""
@@ -133,10 +120,10 @@ class Values:
         found = self._memo.get(node)
         if found is None:
             if self._depth > _DEEPEST:
-                return NONE
+                return kind.NONE
             self._depth += 1
-            handler = HANDLERS.get(type(node))
-            found = handler(self, node) if handler else NONE
+            handler = self._handlers.get(type(node))
+            found = handler(self, node) if handler else kind.NONE
             self._depth -= 1
             self._memo[node] = found
         return found
@@ -149,9 +136,11 @@ class Values:
         for definition in reaching:
             found |= definition.kinds
         if not reaching:
-            found |= self.loose.get((None, name), NONE)
+            found |= self.loose.get((None, name), kind.NONE)
         if not found and self._unknown(node):
-            return next((frozenset({kind}) for like, kind in CALLED if like.search(name)), NONE)
+            return next(
+                (frozenset({made}) for like, made in kind.CALLED if like.search(name)), kind.NONE
+            )
         return frozenset(found)
 
     def _unknown(self, node: ast.Name | ast.Attribute) -> bool:
@@ -165,7 +154,7 @@ class Values:
 def _kind_of_base(dotted: str) -> str:
     last = dotted.rpartition(".")[2]
     if dotted == "torch.nn.Module" or last in _MODULES:
-        return MODEL
+        return kind.MODEL
     if last.endswith("Dataset") and dotted.startswith(("torch.utils.data.", "torchvision.")):
-        return DATASET
-    return MODEL if dotted.startswith("torch.nn.") and last[:1].isupper() else ""
+        return kind.DATASET
+    return kind.MODEL if dotted.startswith("torch.nn.") and last[:1].isupper() else ""

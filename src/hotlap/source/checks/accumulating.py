@@ -12,9 +12,9 @@ from hotlap.source.checks.context import (
     name_of,
     place,
 )
+from hotlap.source.kinds import LOADER, OPTIMIZER
 from hotlap.source.module import Source
 from hotlap.source.tree import Loop, method, receiver, text
-from hotlap.source.values import LOADER, OPTIMIZER
 
 _DIVIDES = frozenset({"div", "div_", "mul", "mul_", "true_divide"})
 _OTHERS = ("accelerator", "fabric", "engine", "manager", "booster")

@@ -3,9 +3,9 @@
 import ast
 
 from hotlap.source.checks.loading import Given, loaders
+from hotlap.source.kinds import ARRAY
 from hotlap.source.module import Source
 from hotlap.source.tree import text
-from hotlap.source.values import ARRAY
 
 NAMED = (ast.FunctionDef, ast.AsyncFunctionDef)
 _UNKNOWN = object()

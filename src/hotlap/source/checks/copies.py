@@ -7,9 +7,9 @@ from hotlap.core.technique import Technique
 from hotlap.source.called import goes_to_device
 from hotlap.source.checks.loading import is_given, loaders
 from hotlap.source.found import Spread
+from hotlap.source.kinds import ARRAY, ARRAYS, HOST, LOADER, MODEL, TENSOR
 from hotlap.source.module import Source
 from hotlap.source.tree import keyword, method, opaque, receiver, text
-from hotlap.source.values import ARRAY, ARRAYS, HOST, LOADER, MODEL, TENSOR
 
 _MADE = frozenset(
     f"torch.{name}"

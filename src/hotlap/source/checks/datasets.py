@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 from hotlap.core.technique import Technique
 from hotlap.source.checks.context import meaning
+from hotlap.source.kinds import DATASET
 from hotlap.source.module import Source
 from hotlap.source.slow_calls import slow_work
 from hotlap.source.tree import method
-from hotlap.source.values import DATASET
 
 _SAMPLE = ("__getitem__", "__getitems__")
 Function = ast.FunctionDef | ast.AsyncFunctionDef

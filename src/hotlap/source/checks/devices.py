@@ -13,9 +13,9 @@ from hotlap.source.checks.context import (
     unconditional,
 )
 from hotlap.source.found import Spread
+from hotlap.source.kinds import MODEL
 from hotlap.source.module import Source
 from hotlap.source.tree import keyword, method, receiver, text
-from hotlap.source.values import MODEL
 
 _DP = ("torch.nn.DataParallel", "torch.nn.parallel.data_parallel",
        "torch.nn.parallel.data_parallel.data_parallel")  # fmt: skip

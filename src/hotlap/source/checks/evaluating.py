@@ -20,9 +20,9 @@ from hotlap.source.checks.context import (
     takes_gradients,
     within,
 )
+from hotlap.source.kinds import LOADER, MODEL
 from hotlap.source.module import Source
 from hotlap.source.tree import method, receiver, text
-from hotlap.source.values import LOADER, MODEL
 
 _EVALUATES = re.compile(r"(?:^|_)(?:eval|evaluate|evaluation|valid|validate|validation|test|val|"
                         r"infer|inference|predict)(?:_|$)")  # fmt: skip

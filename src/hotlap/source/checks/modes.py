@@ -17,9 +17,9 @@ from hotlap.source.checks.context import (
 )
 from hotlap.source.checks.evaluating import STEPS, evaluations, over_loader
 from hotlap.source.found import Spread
+from hotlap.source.kinds import MODEL
 from hotlap.source.module import Source
 from hotlap.source.tree import Loop, method, receiver, text
-from hotlap.source.values import MODEL
 
 # Layers of torch that work differently in evaluation.
 _MODAL = re.compile(r"Dropout|BatchNorm|InstanceNorm|Transformer|dropout=")

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 from hotlap.core.technique import Technique
 from hotlap.source.flow import Definition
+from hotlap.source.kinds import GRAPH, MODEL
 from hotlap.source.module import Source
 from hotlap.source.tree import method, receiver, text
-from hotlap.source.values import GRAPH, MODEL
 
 _ADDS = ("append", "extend", "appendleft", "insert", "add")
 Variable = ast.Name | ast.Attribute

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 from hotlap.core.technique import Technique
 from hotlap.source.checks.context import argument, calls_within, is_constant, meaning, place
+from hotlap.source.kinds import MODEL, SEVERAL, TENSOR
 from hotlap.source.module import Source
 from hotlap.source.tree import method, receiver, text
-from hotlap.source.values import MODEL, SEVERAL, TENSOR
 
 _TENSOR_ONLY = frozenset(
     ["size", "dim", "view", "reshape", "unsqueeze", "permute", "flatten", "device", "shape", "ndim"]

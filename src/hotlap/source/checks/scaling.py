@@ -17,9 +17,9 @@ from hotlap.source.checks.context import (
     name_of,
     place,
 )
+from hotlap.source.kinds import OPTIMIZER, SCALER
 from hotlap.source.module import Source
 from hotlap.source.tree import keyword, method, receiver
-from hotlap.source.values import OPTIMIZER, SCALER
 
 _AUTOCAST = frozenset({"torch.autocast", "torch.amp.autocast"})
 _OLD_AUTOCAST = frozenset({"torch.cuda.amp.autocast", "torch.cpu.amp.autocast"})

@@ -10,9 +10,9 @@ from hotlap.source.called import goes_to_host
 from hotlap.source.checks.context import meaning
 from hotlap.source.conditional import is_conditional
 from hotlap.source.found import Spread
+from hotlap.source.kinds import ARRAY, HOST, MODEL, SEVERAL, TENSOR
 from hotlap.source.module import Source
 from hotlap.source.tree import keyword, method, receiver
-from hotlap.source.values import ARRAY, HOST, MODEL, SEVERAL, TENSOR
 
 _NUMBERS = frozenset({"float", "int", "bool", "complex"})
 _ARRAYS = frozenset({"numpy.array", "numpy.asarray"})

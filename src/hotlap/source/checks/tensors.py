@@ -10,9 +10,9 @@ from hotlap.source.checks.context import meaning
 from hotlap.source.checks.copies import TENSOR_OF, repeated
 from hotlap.source.checks.datasets import per_sample
 from hotlap.source.found import Spread
+from hotlap.source.kinds import ARRAY, ARRAYS, TENSOR
 from hotlap.source.module import Source
 from hotlap.source.tree import method, text
-from hotlap.source.values import ARRAY, ARRAYS, TENSOR
 
 # What people call a function that turns text into a list of numbers.
 _SEQUENCE = re.compile(
