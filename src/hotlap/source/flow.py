@@ -66,6 +66,10 @@ class Flow:
                 return self._found[scope, name]
         return []
 
+    def targets(self, scope: Scope | None, name: str) -> list[ast.AST]:
+        """What gives the variable of a scope its values: names, parameters, attributes."""
+        return [definition.target for definition in self._found.get((scope, name), ())]
+
     def _reach(self, node: ast.Name | ast.Attribute, name: str) -> list[Definition]:
         if inner := self._in_comprehension(node, name):
             return [inner]
@@ -158,8 +162,7 @@ class Flow:
 
     def _add(self, target: ast.AST, name: str, definition: Definition) -> None:
         scope = next(self._scopes(target, name))
-        if (scope, name) in self._tree.globals:
-            scope = self._tree.module
+        scope = self._tree.declared.get((scope, name), scope)
         self.of_target[target] = definition
         self._found[scope, name].append(definition)
 

@@ -11,6 +11,7 @@ from hotlap.source.infer import inferred
 from hotlap.source.loops import Loops
 from hotlap.source.names import Names
 from hotlap.source.project import Project, View
+from hotlap.source.script_model import ScriptModel
 from hotlap.source.summary import Summary, summary
 from hotlap.source.tree import Tree, opaque, text
 from hotlap.source.values import Values
@@ -62,9 +63,14 @@ class Source:
         return inferred(self.tree, self.names, self.project)
 
     @cached_property
+    def script(self) -> ScriptModel:
+        """Optimizers, model, loaders, steps."""
+        return ScriptModel(self.tree, self.names, self.values)
+
+    @cached_property
     def loops(self) -> Loops:
-        """Step regions and evaluations."""
-        return Loops(self.tree, self.names, self.values, self.project)
+        """What runs at each step, and where gradients are off."""
+        return Loops(self.script, self.project)
 
     @cached_property
     def by_name(self) -> dict[str, list[ast.Call]]:

@@ -134,8 +134,7 @@ class Names:
 
     def _put(self, node: ast.AST, name: str, dotted: str) -> None:
         scope = self._tree.scope(node)
-        if (scope, name) in self._tree.globals:
-            scope = self._tree.module
+        scope = self._tree.declared.get((scope, name), scope)
         bound = self._bound.setdefault(scope, {})
         if name in bound and canonical(bound[name]) != canonical(dotted):
             dotted = ""

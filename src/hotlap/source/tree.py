@@ -4,10 +4,11 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cached_property
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import TypeVar
 
-Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+Function = FunctionNode | ast.Lambda
 Scope = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 Loop = ast.For | ast.AsyncFor | ast.While
 Block = tuple[ast.AST, str]
@@ -115,9 +116,15 @@ class Tree:
         return self.every(ast.ClassDef)
 
     @cached_property
-    def globals(self) -> set[tuple[ast.AST, str]]:
-        """The names that functions declare global."""
-        return {(self.scope(g), name) for g in self.every(ast.Global) for name in g.names}
+    def declared(self) -> dict[tuple[ast.AST | None, str], Scope]:
+        """The scopes that `global` and `nonlocal` give names in other scopes."""
+        found: dict[tuple[ast.AST | None, str], Scope] = {
+            (self.scope(g), name): self.module for g in self.every(ast.Global) for name in g.names
+        }
+        for node in self.every(ast.Nonlocal):
+            inner, outer, *_ = self.scopes(node)
+            found.update({(inner, name): outer for name in node.names})
+        return found
 
     @cached_property
     def counted(self) -> set[tuple[ast.AST | None, str]]:
@@ -141,14 +148,21 @@ class Tree:
             yield around
             around = self._parents.get(around)
 
-    def statement(self, node: ast.AST) -> ast.AST:
+    def statement(self, node: ast.AST) -> ast.stmt:
         """The innermost statement a node belongs to (or is)."""
-        while not isinstance(node, ast.stmt | ast.Module):
+        while not isinstance(node, ast.stmt):
             node = self._parents[node]
         return node
 
+    def siblings(self, statement: ast.stmt) -> list[ast.stmt]:
+        """The statements of the block that one stands in, itself included."""
+        found: list[ast.stmt] = getattr(self._parents[statement], self._fields[statement])
+        return found
+
     def blocks(self, node: ast.AST) -> tuple[Block, ...]:
         """The blocks around a node, from the inside out: (the `if` statement, "orelse"), ..."""
+        if node is self.module:
+            return ()
         statement = self.statement(node)
         found = self._blocks.get(statement)
         if found is None:
@@ -200,6 +214,15 @@ class Tree:
                 yield around
             below = around
 
+    def contexts(self, node: ast.AST) -> Iterator[ast.expr]:
+        """The contexts of the `with`s around a node in its function, then its decorators."""
+        for around in self.above(node):
+            if isinstance(around, ast.With | ast.AsyncWith):
+                yield from (item.context_expr for item in around.items)
+            elif isinstance(around, FunctionNode):
+                yield from around.decorator_list
+                return
+
     def inside(self, node: ast.AST, outer: ast.AST) -> bool:
         """Whether a node lies within another (or is it)."""
         return node is outer or any(around is outer for around in self.above(node))
@@ -223,6 +246,22 @@ def text(node: ast.AST) -> str:
 def keyword(call: ast.Call, name: str) -> ast.expr | None:
     """The value of a keyword argument, if it is given by name."""
     return next((entry.value for entry in call.keywords if entry.arg == name), None)
+
+
+def given(call: ast.Call, function: Function) -> dict[str, ast.expr]:
+    """What a call spells out for the parameters of a function, by name; `self` is passed over."""
+    names = [one.arg for one in (*function.args.posonlyargs, *function.args.args)]
+    names = names[names[:1] in (["self"], ["cls"]) :]
+    plain = takewhile(lambda one: not isinstance(one, ast.Starred), call.args)
+    return dict(zip(names, plain, strict=False)) | {k.arg: k.value for k in call.keywords if k.arg}
+
+
+def defaults(function: Function) -> dict[str, ast.expr]:
+    """The defaults of a function's parameters, by name."""
+    plain = [one.arg for one in (*function.args.posonlyargs, *function.args.args)]
+    named = zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True)
+    found = {one.arg: value for one, value in named if value is not None}
+    return found | dict(zip(reversed(plain), reversed(function.args.defaults), strict=False))
 
 
 def opaque(call: ast.Call) -> bool:

@@ -85,6 +85,16 @@ class Values:
         return self.functions.get((owner, name.removeprefix("self.")))
 
     @cached_property
+    def callers(self) -> dict[ast.AST, list[ast.Call]]:
+        """The calls in this file of each of its functions, recursion aside."""
+        found: dict[ast.AST, list[ast.Call]] = defaultdict(list)
+        for call in self.tree.calls:
+            function = self.local(call)
+            if function is not None and not self.tree.inside(call, function):
+                found[function].append(call)
+        return found
+
+    @cached_property
     def batch(self) -> Kinds:
         """What a loader yields: on the host, unless something in the file prepares loaders."""
         prepared = self.names.default_device or self.tree.methods.keys() & _PREPARES

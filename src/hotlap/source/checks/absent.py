@@ -47,7 +47,7 @@ def _loops_without(source: Source, trait: str, *, on_cpu: bool = False) -> Itera
     """
     if source.project.has(trait) or (source.names.no_device and not on_cpu):
         return
-    loops = [region.loop or region.body for region in source.loops.regions if region.backward]
+    loops = [region.loop or region.body for region in source.script.steps if region.backward]
     functions: set[ast.AST] = set()
     for loop in loops:
         scope = source.tree.function(loop) or source.tree.module

@@ -1,15 +1,13 @@
 """What several checks ask about the place of a node: always run, in one branch, in the steps."""
 
 import ast
-from collections import defaultdict
 from collections.abc import Iterator
 from functools import lru_cache
 
 from hotlap.source.constants import constant
 from hotlap.source.module import Source
-from hotlap.source.tree import Tree, method, text
+from hotlap.source.tree import FunctionNode, Tree, method, text
 
-FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _LIGHTNING = ("lightning", "lightning.pytorch", "pytorch_lightning", "lightning.pytorch.trainer")
 _TRAINERS = frozenset(f"{package}.Trainer" for package in _LIGHTNING)
@@ -105,25 +103,15 @@ def reached(source: Source, root: ast.AST, depth: int = 4) -> Iterator[ast.AST]:
                 waiting += [(function, level + 1)] if function is not None else []
 
 
-@lru_cache(maxsize=2)
-def _callers(source: Source) -> dict[ast.AST, list[ast.Call]]:
-    found: dict[ast.AST, list[ast.Call]] = defaultdict(list)
-    for call in source.tree.calls:
-        function = source.values.local(call)
-        if function is not None and not source.tree.inside(call, function):
-            found[function].append(call)
-    return found
-
-
 def callers(source: Source, function: ast.AST) -> list[ast.Call]:
     """The calls in this file of a function of this file, recursion aside."""
-    return _callers(source).get(function, [])
+    return source.values.callers.get(function, [])
 
 
 @lru_cache(maxsize=2)
 def in_steps(source: Source) -> set[ast.AST]:
     """What runs in the step loops of a file, be it at some steps only, by way of calls too."""
-    regions = source.loops.regions
+    regions = source.script.steps
     return {node for region in regions for node in reached(source, region.loop or region.body)}
 
 

@@ -50,7 +50,7 @@ def profiler_on(source: Source, _: Technique) -> Iterator[ast.AST]:
 
 def gradcheck_left(source: Source, _: Technique) -> Iterator[ast.AST]:
     """Numerical gradients in a file that trains."""
-    if not any(region.backward for region in source.loops.regions):
+    if not any(region.backward for region in source.script.steps):
         return
     for call in source.calls(*_GRADCHECK):
         if unconditional(source, call):
@@ -84,7 +84,7 @@ def _trains(source: Source, call: ast.Call) -> bool:
         return True
     inside = set(ast.walk(holder))
     stops = any(isinstance(node, ast.Break) for node in inside)
-    loops = {r.loop for r in source.loops.regions if r.loop is not None and r.backward}
+    loops = {r.loop for r in source.script.steps if r.loop is not None and r.backward}
     return not stops and bool(loops & set(reached(source, holder)))
 
 

@@ -63,7 +63,7 @@ def loaders(source: Source) -> Iterator[tuple[ast.Call, Given]]:
 
 def _tried_out(source: Source, call: ast.Call) -> bool:
     """Whether a module that trains nothing makes the loader under `if __name__ == "__main__":`."""
-    return not source.loops.regions and source.project.has("trains") and any(
+    return not source.script.steps and source.project.has("trains") and any(
         isinstance(above, ast.If) and "__name__" in ast.unparse(above.test)
         for above in source.tree.above(call)
     ) and source.tree.function(call) is None  # fmt: skip

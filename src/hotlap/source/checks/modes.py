@@ -27,7 +27,7 @@ _MODAL = re.compile(r"Dropout|BatchNorm|InstanceNorm|Transformer|dropout=")
 
 def eval_mode_missing(source: Source, _: Technique) -> Iterator[Spread]:
     """An evaluation of a model that is trained in this file, in train mode."""
-    if not any(region.backward for region in source.loops.regions):
+    if not any(region.backward for region in source.script.steps):
         return
     modal = _modal(source)
     if modal is False:
@@ -144,13 +144,13 @@ def _steps_before(source: Source, scope: ast.AST, before: tuple[int, int]) -> bo
 
 def _step_loops(source: Source, scope: ast.AST, before: tuple[int, int]) -> list[Loop]:
     """The step loops of a function or module that start above a place."""
-    loops = [region.loop for region in source.loops.regions if region.loop is not None]
+    loops = [region.loop for region in source.script.steps if region.loop is not None]
     return [loop for loop in loops if body_of(source, loop) is scope and place(loop) < before]
 
 
 def _epoch_loops(source: Source) -> Iterator[Loop]:
     """Loops that hold a step loop, by themselves or through a function they call."""
-    steps = {region.loop or region.body for region in source.loops.regions if region.backward}
+    steps = {region.loop or region.body for region in source.script.steps if region.backward}
     loops: list[Loop] = [*source.tree.every(ast.For), *source.tree.every(ast.While)]
     for loop in loops:
         if loop not in steps and any(node in steps for node in reached(source, loop)):
@@ -160,7 +160,7 @@ def _epoch_loops(source: Source) -> Iterator[Loop]:
 def _called_in_steps(source: Source, among: set[ast.AST] | None) -> set[str]:
     """The names under which models are called in step regions."""
     found: set[str] = set()
-    for region in source.loops.regions:
+    for region in source.script.steps:
         if region.backward is None or (among is not None and region.backward not in among):
             continue
         for node in ast.walk(region.loop or region.body):

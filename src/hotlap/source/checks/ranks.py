@@ -69,7 +69,7 @@ def _mentions(source: Source, name: str) -> bool:
 
 def _in_epochs(source: Source, call: ast.Call) -> bool:
     """Whether a training loop over the sampler's loader is run in a loop over epochs."""
-    loops = [r.loop for r in source.loops.regions if isinstance(r.loop, ast.For)]
+    loops = [r.loop for r in source.script.steps if isinstance(r.loop, ast.For)]
     return any(source.loops.in_epoch(loop) and _runs_over(source, loop, call) for loop in loops)
 
 

@@ -45,7 +45,7 @@ def tensor_of_arrays(source: Source, _: Technique) -> Iterator[Spread]:
 
 def _once(source: Source, call: ast.Call) -> bool:
     """Whether a script that trains makes a tensor once, in no loop: that costs nothing."""
-    if not source.loops.regions or _often(source, call):
+    if not source.script.steps or _often(source, call):
         return False
     function = source.tree.function(call)
     return function is None or source.loops.step_of(call) is None

@@ -101,9 +101,9 @@ def _is_fresh(draft: Draft, data: ast.expr, call: ast.Call) -> bool:
 
 def _assigned_before(draft: Draft, name: ast.Name, call: ast.Call) -> ast.expr | None:
     """What the name was last assigned, in the statements before a call in the same block."""
-    statement = draft.scene.statement(call)
-    block = draft.scene.block(statement) or []
-    if draft.scene.function(call) is None or statement not in block:
+    statement = draft.source.tree.statement(call)
+    block = draft.source.tree.siblings(statement) or []
+    if draft.source.tree.function(call) is None or statement not in block:
         return None
     for earlier in reversed(block[: block.index(statement)]):
         names = [n for n in ast.walk(earlier) if isinstance(n, ast.Name) and n.id == name.id]
@@ -116,7 +116,7 @@ def _assigned_before(draft: Draft, name: ast.Name, call: ast.Call) -> ast.expr |
 
 def _used_otherwise(draft: Draft, name: ast.Name, made: ast.expr) -> bool:
     """Whether the variable is read between its assignment and the end, other than here."""
-    function = draft.scene.function(name)
+    function = draft.source.tree.function(name)
     assert function is not None
     reads = [
         n for n in ast.walk(function)

@@ -10,7 +10,7 @@ from hotlap.source.patch.draft import Draft
 def async_copy(draft: Draft) -> None:
     """Let the copies of batches that a DataLoader collates go on while the program does."""
     seen: set[ast.Call] = set()
-    for batch in draft.scene.batch_loops:
+    for batch in (one for one in draft.script.batch_loops if one.certain):
         for call in moves(draft, batch):
             if call in seen:
                 continue
@@ -19,7 +19,7 @@ def async_copy(draft: Draft) -> None:
                 draft.already = True
             else:
                 add_argument(draft, call, "non_blocking", "True")
-    place = next((step.backward for step in draft.scene.steps), None)
+    place = next(iter(draft.script.backward_calls), None)
     draft.nothing_here(
         "no copy of a DataLoader's batch was found: pass non_blocking=True to .to(device) where a "
         "batch in pinned memory goes to the GPU",

@@ -20,7 +20,7 @@ def autocast(draft: Draft) -> None:
         UnsureError: outputs go to NumPy, or the type is float16 and its scaler cannot be written.
     """
     head = f"with torch.autocast(device, dtype=torch.{draft.values['dtype']}):"
-    scene = draft.scene
+    script = draft.script
     check_scaler(draft)
     for region in regions(draft):
         if under(draft, region.call, _NAMES):
@@ -30,9 +30,9 @@ def autocast(draft: Draft) -> None:
         else:
             _check(draft, region)
             draft.changes.wrap(region.first, region.last, _head(draft, region))
-    if not scene.model_calls:
-        place = next((step.backward for step in scene.steps), None)
-        reason = scene.why_no_model if scene.model is None else "the model is not called here"
+    if not script.model_calls:
+        place = next(iter(draft.script.backward_calls), None)
+        reason = script.why_no_model if script.model is None else "the model is not called here"
         draft.nothing_here(f"{reason}: `{head}` around forward and loss", place)
 
 
@@ -50,7 +50,7 @@ def _check(draft: Draft, region: Region) -> None:
     Raises:
         UnsureError: they are not made float32.
     """
-    function = draft.scene.function(region.call) or draft.source.tree.module
+    function = draft.source.tree.function(region.call) or draft.source.tree.module
     for node in ast.walk(function):
         if method(node) == "numpy" and _roots(node) & region.outputs:
             raise UnsureError(

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 
 from hotlap.source.patch.draft import Draft
-from hotlap.source.patch.scene import BatchLoop
+from hotlap.source.script_model import BatchLoop
 from hotlap.source.tree import method, receiver
 
 

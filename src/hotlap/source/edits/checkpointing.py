@@ -28,7 +28,7 @@ def activation_checkpoint(draft: Draft) -> None:
             given += [f"{k.arg}={ast.unparse(k.value)}" for k in call.keywords]
             inner = ", ".join([block, *given, "use_reentrant=False"])
             draft.changes.code(call, f"{spelt(draft, CHECKPOINT)}({inner})")
-    model = draft.scene.model
+    model = draft.script.model
     draft.nothing_here(
         "no loop over the model's blocks was found: where the model calls its largest parts, "
         f"{_WISH}; for nn.Sequential there is checkpoint_sequential",
@@ -61,7 +61,7 @@ def _over_modules(draft: Draft, loop: ast.For) -> bool:
     function = draft.source.tree.function(loop)
     if function is None or function.name != "forward":
         return False
-    made = draft.scene.flow.only(loop.iter)
+    made = draft.script.origins.only(loop.iter)
     if not isinstance(made, ast.Call):
         return False
     return draft.source.names.of(made.func) in {"torch.nn.ModuleList", "torch.nn.Sequential"}
@@ -69,7 +69,7 @@ def _over_modules(draft: Draft, loop: ast.For) -> bool:
 
 def _has_batch_norm(draft: Draft, loop: ast.For) -> bool:
     """Whether a class that the list of blocks names, or the list itself, makes BatchNorm."""
-    made = draft.scene.flow.only(loop.iter)
+    made = draft.script.origins.only(loop.iter)
     if made is None:
         return False
     for node in ast.walk(made):

@@ -16,7 +16,7 @@ def compiled(draft: Draft) -> None:
 
 def graphed(draft: Draft) -> None:
     """Compile the model into CUDA graphs, unless its outputs are kept from step to step."""
-    for call in draft.scene.model_calls:
+    for call in draft.script.model_calls:
         kept = _kept(draft, call)
         if kept is not None:
             raise UnsureError(
@@ -28,20 +28,20 @@ def graphed(draft: Draft) -> None:
 
 
 def _compile(draft: Draft, mode: str) -> None:
-    scene = draft.scene
+    script = draft.script
     options = "" if mode == "default" else f"mode={code_of(mode)}"
     wish = f"torch.compile(model{', ' if options else ''}{options})"
     if _is_compiled(draft):
         draft.already = True
-    elif scene.model is None:
-        place = next((step.backward for step in scene.steps), None)
+    elif script.model is None:
+        place = next(iter(draft.script.backward_calls), None)
         draft.nothing_here(
-            f"{scene.why_no_model}: `model = {wish}` once, after the optimizer is made", place
+            f"{script.why_no_model}: `model = {wish}` once, after the optimizer is made", place
         )
     else:
-        last = scene.optimizers[-1]
-        target, in_place = _target(draft, scene.owners[-1])
-        if in_place and draft.source.names.of(scene.model.func).startswith("torch.nn."):
+        last = script.optimizers[-1]
+        target, in_place = _target(draft, script.owners[-1])
+        if in_place and draft.source.names.of(script.model.func).startswith("torch.nn."):
             raise UnsureError(
                 last,
                 f"`{wish}`, and save and load the weights of the uncompiled model: its own "
@@ -51,7 +51,7 @@ def _compile(draft: Draft, mode: str) -> None:
         if not in_place:
             arguments = ", ".join(filter(None, (target, options)))
             code = f"{target} = {spelt(draft, 'torch.compile')}({arguments})"
-        draft.changes.insert_after(scene.statement(last), code)
+        draft.changes.insert_after(draft.source.tree.statement(last), code)
 
 
 def _is_compiled(draft: Draft) -> bool:
@@ -60,7 +60,7 @@ def _is_compiled(draft: Draft) -> bool:
         owner = receiver(call)
         if dotted == "torch.compile":
             return True
-        if method(call) == "compile" and owner is not None and draft.scene.is_model(owner):
+        if method(call) == "compile" and owner is not None and draft.script.is_model(owner):
             return True
     return any(
         draft.source.names.of(getattr(d, "func", d)) == "torch.compile"
@@ -77,23 +77,23 @@ def _target(draft: Draft, owner: ast.expr) -> tuple[str, bool]:
     """
     shown, tree = ast.unparse(owner), draft.source.tree
     saved = any(
-        method(c) in _SAVES and (o := receiver(c)) is not None and draft.scene.is_model(o)
+        method(c) in _SAVES and (o := receiver(c)) is not None and draft.script.is_model(o)
         for c in tree.calls
     )
     if isinstance(owner, ast.Attribute):
         return shown, saved
-    home = draft.scene.flow.bindings.scope_of(owner) if isinstance(owner, ast.Name) else None
-    bound = draft.scene.flow.bindings.names.get((home, shown), []) if home is not None else []
+    home = draft.script.origins.scope_of(owner) if isinstance(owner, ast.Name) else None
+    bound = draft.script.origins.bound(home, shown) if home is not None else []
     borrowed = home is not tree.scope(owner) or any(isinstance(b, ast.arg) for b in bound)
     return shown, saved or borrowed
 
 
 def _kept(draft: Draft, call: ast.Call) -> ast.AST | None:
     """Where an output of a call of the model is put into a list."""
-    function = draft.scene.function(call) or draft.source.tree.module
+    function = draft.source.tree.function(call) or draft.source.tree.module
     for node in ast.walk(function):
         if not isinstance(node, ast.Call) or method(node) not in {"append", "extend"}:
             continue
-        if node.args and draft.scene.flow.only(node.args[0]) is call:
+        if node.args and draft.script.origins.only(node.args[0]) is call:
             return node
     return None

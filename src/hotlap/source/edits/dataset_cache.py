@@ -6,7 +6,7 @@ from hotlap.source.patch.calls import replace_argument
 from hotlap.source.patch.draft import Draft
 from hotlap.source.patch.imports import spelt
 from hotlap.source.patch.predicates import ITERABLE, map_style
-from hotlap.source.patch.scene import LOADER
+from hotlap.source.script_model import DATA_LOADER as LOADER
 from hotlap.source.tree import method, receiver
 
 CACHE = "hotlap.data.CachedDataset"
@@ -54,8 +54,8 @@ def _made_again(draft: Draft, call: ast.Call) -> bool:
     """Whether a loader is made in a loop, or in a function that is called in one."""
     if next(draft.source.tree.loops(call), None) is not None:
         return True
-    function = draft.scene.function(call)
-    calls = draft.scene.flow.callers(function) if function is not None else None
+    function = draft.source.tree.function(call)
+    calls = draft.script.origins.callers(function) if function is not None else None
     return any(next(draft.source.tree.loops(c), None) is not None for c in calls or ())
 
 

@@ -23,7 +23,7 @@ def compressed(draft: Draft) -> None:
 
 
 def _register(draft: Draft, call: ast.Call, wish: str) -> None:
-    statement = draft.scene.statement(call)
+    statement = draft.source.tree.statement(call)
     if (
         not isinstance(statement, ast.Assign)
         or statement.value is not call

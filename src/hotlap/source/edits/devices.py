@@ -28,7 +28,7 @@ def device_type(draft: Draft, near: ast.AST) -> str:
 
 def _moves(draft: Draft, near: ast.AST | None) -> list[ast.expr]:
     """The devices that tensors are moved to: in the function around a place, or anywhere."""
-    function = None if near is None else draft.scene.function(near)
+    function = None if near is None else draft.source.tree.function(near)
     where = ast.walk(function) if function is not None else iter(draft.source.tree.nodes)
     found: list[ast.expr] = []
     for node in where:
@@ -40,7 +40,7 @@ def _moves(draft: Draft, near: ast.AST | None) -> list[ast.expr]:
 
 
 def _as_type(draft: Draft, device: ast.expr, near: ast.AST) -> str:
-    origin = draft.scene.flow.only(device)
+    origin = draft.script.origins.only(device)
     if isinstance(origin, ast.Constant) and origin.value in _TYPES:
         return f'"{origin.value}"'
     if not isinstance(device, ast.Name | ast.Attribute) or not _visible(draft, device, near):
@@ -54,7 +54,7 @@ def _as_type(draft: Draft, device: ast.expr, near: ast.AST) -> str:
 def _types_of(draft: Draft, device: ast.expr) -> set[str]:
     """What a device expression may be: device types as strings, or `torch.device` objects."""
     kinds = set()
-    for origin in draft.scene.flow.origins(device) or ():
+    for origin in draft.script.origins.of(device) or ():
         if isinstance(origin, ast.Constant) and isinstance(origin.value, str):
             kinds.add(origin.value)
         elif isinstance(origin, ast.Call):
@@ -70,5 +70,5 @@ def _visible(draft: Draft, device: ast.expr, near: ast.AST) -> bool:
         return draft.source.tree.class_of(device) is draft.source.tree.class_of(near)
     if not isinstance(device, ast.Name):
         return False
-    home = draft.scene.flow.bindings.scope_of(device)
+    home = draft.script.origins.scope_of(device)
     return home is not None and home in list(draft.source.tree.scopes(near))

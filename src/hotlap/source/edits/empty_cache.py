@@ -10,7 +10,7 @@ def out_of_the_step(draft: Draft) -> None:
     for call in draft.source.calls("torch.cuda.empty_cache"):
         loop = next(draft.source.tree.loops(call), None)
         parent = draft.source.tree.parent(call)
-        steps = draft.scene.steps_in(loop) if loop is not None else []
+        steps = draft.script.optimizer_steps(loop) if loop is not None else []
         here = any(next(draft.source.tree.loops(step), None) is loop for step in steps)
         if here and isinstance(parent, ast.Expr):
             draft.changes.remove(parent)

@@ -4,9 +4,8 @@ import ast
 
 from hotlap.source.edits.regions import under
 from hotlap.source.patch.draft import Draft
-from hotlap.source.patch.flow import Function
 from hotlap.source.patch.imports import spelt
-from hotlap.source.tree import method, receiver
+from hotlap.source.tree import FunctionNode, method, receiver
 
 _OFF = frozenset({"torch.no_grad", "torch.inference_mode", "torch.set_grad_enabled"})
 _BACK = frozenset({"backward", "grad", "requires_grad_"})
@@ -35,11 +34,11 @@ def _evaluated(draft: Draft) -> list[ast.Call]:
 
 def _in_eval_mode(draft: Draft, call: ast.Call) -> bool:
     """Whether the last `.eval()` or `.train()` before a call of the same object is an `.eval()`."""
-    name, function = ast.unparse(call.func), draft.scene.function(call)
+    name, function = ast.unparse(call.func), draft.source.tree.function(call)
     modes = [
         c for c in draft.source.tree.calls
         if method(c) in {"eval", "train"} and ast.unparse(receiver(c) or c) == name
-        and draft.scene.function(c) is function and c.lineno < call.lineno
+        and draft.source.tree.function(c) is function and c.lineno < call.lineno
     ]  # fmt: skip
     if not modes:
         return _called_in_eval_mode(draft, call, function)
@@ -47,23 +46,23 @@ def _in_eval_mode(draft: Draft, call: ast.Call) -> bool:
     return method(last) == "eval" and not _is_training(draft, call)
 
 
-def _called_in_eval_mode(draft: Draft, call: ast.Call, function: Function | None) -> bool:
+def _called_in_eval_mode(draft: Draft, call: ast.Call, function: FunctionNode | None) -> bool:
     """Whether every caller has put the model into eval mode right before."""
-    if function is None or not draft.scene.is_model(call.func):
+    if function is None or not draft.script.is_model(call.func):
         return False
-    calls = draft.scene.flow.callers(function)
+    calls = draft.script.origins.callers(function)
     return bool(calls) and all(_after_eval(draft, c) for c in calls or ())
 
 
 def _after_eval(draft: Draft, call: ast.Call) -> bool:
-    statement = draft.scene.statement(call)
-    block = draft.scene.block(statement) or []
+    statement = draft.source.tree.statement(call)
+    block = draft.source.tree.siblings(statement) or []
     modes = [
         method(c)
         for earlier in block[: block.index(statement)] if statement in block
         for c in ast.walk(earlier)
         if isinstance(c, ast.Call) and method(c) in {"eval", "train"}
-        and (owner := receiver(c)) is not None and draft.scene.is_model(owner)
+        and (owner := receiver(c)) is not None and draft.script.is_model(owner)
     ]  # fmt: skip
     return bool(modes) and modes[-1] == "eval"
 
@@ -80,11 +79,11 @@ def _goes_back(node: ast.AST) -> bool:
 
 def _place(draft: Draft, call: ast.Call) -> ast.AST | None:
     """The function or the statement to switch gradients off in; None where that is not sure."""
-    function = draft.scene.function(call)
+    function = draft.source.tree.function(call)
     if function is not None and not _goes_back(function):
         return function if _ends_in_numbers(draft, function) else None
     loops = list(draft.source.tree.loops(call))
-    whole: ast.AST = loops[-1] if loops else draft.scene.statement(call)
+    whole: ast.AST = loops[-1] if loops else draft.source.tree.statement(call)
     inner = [loop for loop in loops if not _goes_back(loop)]
     if loops:
         whole = inner[-1] if inner else loops[-1]
@@ -93,7 +92,7 @@ def _place(draft: Draft, call: ast.Call) -> ast.AST | None:
     return whole
 
 
-def _ends_in_numbers(draft: Draft, function: Function) -> bool:
+def _ends_in_numbers(draft: Draft, function: FunctionNode) -> bool:
     """Whether nothing that a function returns goes backward in this file; it must be called here.
 
     A generator keeps its decorator's mode only while it runs, so it is left alone.
@@ -102,17 +101,17 @@ def _ends_in_numbers(draft: Draft, function: Function) -> bool:
         return False
     if not _returns(function):
         return True
-    calls = draft.scene.flow.callers(function)
+    calls = draft.script.origins.callers(function)
     return bool(calls) and not any(_flows_back(draft, call) for call in calls or ())
 
 
-def _returns(function: Function) -> bool:
+def _returns(function: FunctionNode) -> bool:
     return any(isinstance(n, ast.Return) and n.value is not None for n in ast.walk(function))
 
 
 def _flows_back(draft: Draft, call: ast.Call) -> bool:
     """Whether `.backward()` is called on what a call returns, under any of the names it gets."""
-    statement = draft.scene.statement(call)
+    statement = draft.source.tree.statement(call)
     if _goes_back(statement) and not isinstance(statement, ast.For | ast.While | ast.If | ast.With):
         return True
     names = (
@@ -124,7 +123,7 @@ def _flows_back(draft: Draft, call: ast.Call) -> bool:
         if isinstance(statement, ast.Assign | ast.AugAssign | ast.AnnAssign)
         else set()
     )
-    function = draft.scene.function(call) or draft.source.tree.module
+    function = draft.source.tree.function(call) or draft.source.tree.module
     back = [receiver(n) for n in ast.walk(function) if method(n) == "backward"]
     return any(
         isinstance(n, ast.Name) and n.id in names

@@ -19,17 +19,18 @@ _DDP = "torch.nn.parallel.DistributedDataParallel"
 
 def channels_last(draft: Draft) -> None:
     """Write `.to(memory_format=torch.channels_last)` on the model and on what it is called with."""
-    scene, wish = draft.scene, f".to(memory_format={FORMAT})"
-    if scene.model is None:
-        place = next((step.backward for step in scene.steps), None)
-        draft.nothing_here(f"{scene.why_no_model}: `model = model{wish}`, and on each batch", place)
+    script, wish = draft.script, f".to(memory_format={FORMAT})"
+    if script.model is None:
+        place = next(iter(draft.script.backward_calls), None)
+        reason = script.why_no_model
+        draft.nothing_here(f"{reason}: `model = model{wish}`, and on each batch", place)
         return
     if _set_already(draft):
         draft.already = True
         return
-    value = _value(draft, scene.model)
+    value = _value(draft, script.model)
     if value is None:
-        draft.by_hand(scene.model, f"the model is not assigned plainly: `model = model{wish}`")
+        draft.by_hand(script.model, f"the model is not assigned plainly: `model = model{wish}`")
         return
     if _viewed(draft):
         return
@@ -47,14 +48,14 @@ def _set_already(draft: Draft) -> bool:
 
 def _value(draft: Draft, made: ast.Call) -> ast.expr | None:
     """The whole right-hand side that makes the model: `Net().to(device)`."""
-    statement = draft.scene.statement(made)
+    statement = draft.source.tree.statement(made)
     if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
         return None
     value = statement.value
     if any(isinstance(n, ast.Call) and draft.source.names.of(n.func) == _DDP
            for n in ast.walk(value)):  # fmt: skip
         return made  # before it is wrapped
-    return value if draft.scene.is_model(value) else None
+    return value if draft.script.is_model(value) else None
 
 
 def _viewed(draft: Draft) -> bool:
@@ -62,8 +63,8 @@ def _viewed(draft: Draft) -> bool:
     for call in draft.source.tree.calls:
         owner = receiver(call)
         if method(call) == "view" and owner is not None:
-            origin = draft.scene.flow.only(owner)
-            if origin in draft.scene.model_calls:
+            origin = draft.script.origins.only(owner)
+            if origin in draft.script.model_calls:
                 draft.by_hand(
                     call, "write .reshape() for .view() first, or leave channels_last out"
                 )
@@ -74,7 +75,7 @@ def _viewed(draft: Draft) -> bool:
 def _batches(draft: Draft, code: str) -> None:
     """Convert what the model is called with, where its first layer shows that it is images."""
     images = _takes_images(draft)
-    for call in draft.scene.model_calls:
+    for call in draft.script.model_calls:
         if images and len(call.args) == 1 and isinstance(call.args[0], _PLAIN):
             draft.changes.expression(call.args[0], _calling("contiguous", code))
         else:
@@ -86,7 +87,7 @@ def _batches(draft: Draft, code: str) -> None:
 
 def _takes_images(draft: Draft) -> bool:
     """Whether `forward` puts its only argument into a 2-D convolution first of all."""
-    made = draft.scene.model
+    made = draft.script.model
     if made is None:
         return False
     if _begins_with_convolution(draft.source, made):

@@ -5,7 +5,7 @@ import ast
 from hotlap.source.edits.batches import device_of, moves, root
 from hotlap.source.patch.draft import Draft
 from hotlap.source.patch.imports import spelt
-from hotlap.source.patch.scene import BatchLoop
+from hotlap.source.script_model import BatchLoop
 from hotlap.source.tree import receiver
 
 PREFETCHER = "hotlap.data.DevicePrefetcher"
@@ -13,7 +13,7 @@ PREFETCHER = "hotlap.data.DevicePrefetcher"
 
 def device_prefetch(draft: Draft) -> None:
     """Iterate `DevicePrefetcher(loader, device)` where the loop moves all that it is given."""
-    for batch in draft.scene.batch_loops:
+    for batch in (one for one in draft.script.batch_loops if one.certain):
         if _is_prefetched(draft, batch.source):
             draft.already = True
             continue
@@ -30,7 +30,7 @@ def device_prefetch(draft: Draft) -> None:
                 "not all of the batch is moved, and first of all: iterate "
                 f"DevicePrefetcher({ast.unparse(batch.source)}, device) if nothing is read before",
             )
-    place = next((step.backward for step in draft.scene.steps), None)
+    place = next(iter(draft.script.backward_calls), None)
     draft.nothing_here(
         "no loop over a DataLoader that moves its batches was found: iterate "
         "hotlap.data.DevicePrefetcher(loader, device)",

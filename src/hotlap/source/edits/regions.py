@@ -24,12 +24,12 @@ class Region:
 def regions(draft: Draft) -> Iterator[Region]:
     """The regions of all calls of the model; calls within one region belong together."""
     covered: set[ast.stmt] = set()
-    for call in draft.scene.model_calls:
-        statement = draft.scene.statement(call)
+    for call in draft.script.model_calls:
+        statement = draft.source.tree.statement(call)
         if statement in covered:
             continue
         region = _region(draft, call, statement)
-        block = draft.scene.block(statement) or []
+        block = draft.source.tree.siblings(statement) or []
         if not region.why_not:
             run = block[block.index(region.first) : block.index(region.last) + 1]
             covered |= set(run)
@@ -37,17 +37,18 @@ def regions(draft: Draft) -> Iterator[Region]:
 
 
 def _region(draft: Draft, call: ast.Call, statement: ast.stmt) -> Region:
-    block = draft.scene.block(statement)
+    block = draft.source.tree.siblings(statement)
     alone = Region(call, statement, statement, _targets(statement))
     if not isinstance(statement, _SIMPLE) or block is None or _shares_line(draft, statement):
         return _refused(alone, "the model is called in the head of a statement")
-    if any(step.statement is statement for step in draft.scene.steps):
+    ends = {draft.source.tree.statement(call): call for call in draft.script.backward_calls}
+    if statement in ends:
         return _refused(alone, "the forward is on the line of backward()")
     later = block[block.index(statement) + 1 :]
-    backward = next((s for s in draft.scene.steps if s.statement in later), None)
-    if backward is not None:
-        names = {n.id for n in ast.walk(backward.backward.func) if isinstance(n, ast.Name)}
-        until = later[: later.index(backward.statement)]
+    end = next((one for one in ends if one in later), None)
+    if end is not None:
+        names = _names(ends[end].func)
+        until = later[: later.index(end)]
         made = [s for s in until if _targets(s) & names]
         last = made[-1] if made else statement
     else:
@@ -81,7 +82,7 @@ def _is_loss(draft: Draft, node: ast.AST) -> bool:
     dotted = draft.source.names.of(node.func)
     if dotted.startswith("torch.nn.functional."):
         return dotted.endswith(("_loss", "cross_entropy", "kl_div"))
-    origin = draft.scene.flow.only(node.func)
+    origin = draft.script.origins.only(node.func)
     made = draft.source.names.of(origin.func) if isinstance(origin, ast.Call) else ""
     return made.startswith("torch.nn.") and made.endswith("Loss")
 
@@ -124,7 +125,7 @@ def under(draft: Draft, node: ast.AST, names: Collection[str]) -> bool:
 
 
 def _means(draft: Draft, head: ast.expr, names: Collection[str]) -> bool:
-    for node in (head, *(draft.scene.flow.origins(head) or ())):
+    for node in (head, *(draft.script.origins.of(head) or ())):
         inner = node.func if isinstance(node, ast.Call) else node
         if draft.source.names.of(inner) in names:
             return True

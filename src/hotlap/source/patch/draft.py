@@ -9,8 +9,8 @@ from typing import Any
 
 from hotlap.source.module import Source
 from hotlap.source.patch.places import Places
-from hotlap.source.patch.scene import Scene
 from hotlap.source.patch.writer import Changes
+from hotlap.source.script_model import ScriptModel
 
 
 @dataclass(frozen=True)
@@ -54,10 +54,10 @@ class Draft:
         """The text as syntax."""
         return Source(self.path, self.text.encode(self.encoding))
 
-    @cached_property
-    def scene(self) -> Scene:
+    @property
+    def script(self) -> ScriptModel:
         """Who is who."""
-        return Scene(self.source)
+        return self.source.script
 
     @cached_property
     def places(self) -> Places:

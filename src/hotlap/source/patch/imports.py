@@ -137,7 +137,7 @@ def _reaches(statement: ast.AST, whole: str, dotted: str) -> bool:
 
 
 def _add(draft: Draft, code: str, name: str) -> None:
-    bound = draft.scene.flow.bindings.names.get((draft.source.tree.module, name))
+    bound = draft.script.origins.bound(draft.source.tree.module, name)
     if bound:
         raise UnsureError(None, f"`{name}` means something else in this file: write `{code}` first")
     if code in draft.imports:

@@ -57,7 +57,7 @@ def _calls(draft: Draft, target: str) -> list[ast.Call]:
     if not owner.rpartition(".")[2][:1].isupper():
         return draft.source.calls(target) + _subclassed(draft, target)
     found = [call for call in draft.source.tree.calls if method(call) == name]
-    return [c for c in found if draft.scene.flow.instance_of(receiver(c)) is None]  # type: ignore[arg-type]
+    return [c for c in found if draft.script.origins.instance_of(receiver(c)) is None]  # type: ignore[arg-type]
 
 
 def _subclassed(draft: Draft, target: str) -> list[ast.Call]:
@@ -65,7 +65,7 @@ def _subclassed(draft: Draft, target: str) -> list[ast.Call]:
     own = {c for c in draft.source.tree.classes
            for base in c.bases if draft.source.names.of(base) == target}  # fmt: skip
     for call in draft.source.tree.calls:
-        found = draft.scene.flow.class_of(call)
+        found = draft.script.origins.class_of(call)
         if found in own:
             kind = target.rpartition(".")[2]
             draft.by_hand(call, f"{found.name} is a {kind} of your own: see what it passes on")
@@ -142,7 +142,7 @@ def _replaceable(move: Keyword, draft: Draft, call: ast.Call, present: ast.expr,
 
 def _follows(draft: Draft, node: ast.expr, code: str) -> bool:
     """Whether a name has been given this very value."""
-    origin = draft.scene.flow.only(node)
+    origin = draft.script.origins.only(node)
     return isinstance(origin, ast.Constant) and code_of(origin.value) == code
 
 

@@ -39,7 +39,7 @@ def may_pin(_: Draft, __: Arguments) -> str:
 def may_fuse(draft: Draft, arguments: Arguments) -> str:
     """Whether the learning rate is a number, and no embedding has sparse gradients."""
     rate = arguments.get("lr")
-    for origin in (draft.scene.flow.origins(rate) or ()) if rate is not None else ():
+    for origin in (draft.script.origins.of(rate) or ()) if rate is not None else ():
         if isinstance(origin, ast.Call) and draft.source.names.of(origin.func) == "torch.tensor":
             return "its learning rate is a tensor"
     for call in draft.source.calls("torch.nn.Embedding", "torch.nn.EmbeddingBag"):
@@ -67,7 +67,7 @@ def map_style(draft: Draft, dataset: ast.expr, arguments: Arguments) -> bool | N
     shuffle = draft.literal(arguments.get("shuffle"))
     if shuffle == (True,) or "sampler" in arguments or "batch_sampler" in arguments:
         return True  # torch refuses these for an iterable dataset
-    origins = draft.scene.flow.origins(dataset)
+    origins = draft.script.origins.of(dataset)
     if not origins:
         return None
     found = {_style(draft, origin) for origin in origins}
@@ -78,7 +78,7 @@ def _style(draft: Draft, origin: ast.AST) -> bool | None:
     if isinstance(origin, ast.List | ast.Tuple | ast.ListComp):
         return True
     if isinstance(origin, ast.Name):  # `train, valid = random_split(...)`
-        statement = draft.scene.statement(origin)
+        statement = draft.source.tree.statement(origin)
         made = statement.value if isinstance(statement, ast.Assign) else None
         return (isinstance(made, ast.Call) and _style(draft, made)) or None
     if not isinstance(origin, ast.Call):
@@ -114,7 +114,7 @@ def class_named(draft: Draft, dotted: str) -> tuple[Source, ast.ClassDef] | None
 
 def _on_cuda(draft: Draft, dataset: ast.expr) -> bool:
     """Whether tensors are moved to a device where the dataset is made."""
-    for origin in draft.scene.flow.origins(dataset) or ():
+    for origin in draft.script.origins.of(dataset) or ():
         for node in ast.walk(origin):
             if method(node) in {"cuda", "to"}:
                 return True
