@@ -12,13 +12,8 @@ _RESULT = frozenset({kind.TENSOR, kind.GRAPH})
 _PASSED_ON = frozenset({"sum", "list", "tuple", "reversed", "sorted", "max", "min", "abs", "iter"})
 # Methods that make arrays, or that arrays alone have, whatever else is known.
 _OF_ARRAYS = frozenset({"to_numpy", "numpy", "astype"})
-_COMPUTES = (
-    "torch.linalg.",
-    "torch.fft.",
-    "torch.special.",
-    "torch.Tensor.",
-    "torch.nn.utils.clip_grad_norm_",
-)
+_COMPUTES = ("torch.linalg.", "torch.fft.", "torch.special.", "torch.Tensor.",
+             "torch.nn.utils.clip_grad_norm_")  # fmt: skip
 
 
 def of_call(values: Values, call: ast.Call) -> Kinds:

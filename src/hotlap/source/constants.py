@@ -5,7 +5,7 @@ import re
 
 from hotlap.source.module import Source
 from hotlap.source.project import UNKNOWN
-from hotlap.source.tree import keyword, text
+from hotlap.source.tree import FunctionNode, defaults, given, text
 
 __all__ = ["UNKNOWN", "constant", "each_passed"]
 # What people call the object that holds options.
@@ -60,17 +60,17 @@ def each_passed(source: Source, name: ast.Name) -> list[ast.expr]:
     function = source.tree.parent(source.tree.parent(target) or target)
     if not isinstance(function, ast.FunctionDef):
         return []
-    found = (_passed(call, function, target.arg) for call in _calls(source, function))
+    found = (given(call, function).get(target.arg) for call in _calls(source, function))
     return [value for value in found if value is not None]
 
 
 def _argument(source: Source, parameter: ast.arg, depth: int) -> object:
     """What the one call in this file passes for a parameter, or else its default."""
     function = source.tree.parent(source.tree.parent(parameter) or parameter)
-    if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+    if not isinstance(function, FunctionNode):
         return UNKNOWN
     passed = [value for call in _calls(source, function)
-              if (value := _passed(call, function, parameter.arg)) is not None]  # fmt: skip
+              if (value := given(call, function).get(parameter.arg)) is not None]  # fmt: skip
     values = [constant(source, value, depth) for value in passed]
     if values:
         same = all(value == values[0] for value in values)
@@ -78,12 +78,12 @@ def _argument(source: Source, parameter: ast.arg, depth: int) -> object:
     told = _passed_elsewhere(source, function, parameter)
     if told:
         return told[0] if told[0] is not None and len(set(told)) == 1 else UNKNOWN
-    return constant(source, _default(function, parameter), depth) if _default(
-        function, parameter) is not None else UNKNOWN  # fmt: skip
+    default = defaults(function).get(parameter.arg)
+    return UNKNOWN if default is None else constant(source, default, depth)
 
 
 def _passed_elsewhere(
-    source: Source, function: ast.FunctionDef | ast.AsyncFunctionDef, parameter: ast.arg
+    source: Source, function: FunctionNode, parameter: ast.arg
 ) -> list[int | None]:
     """What the other files pass for a parameter of a class's `__init__`."""
     owner = source.tree.parent(function)
@@ -94,34 +94,12 @@ def _passed_elsewhere(
     return source.project.passed(owner.name, parameter.arg, at)
 
 
-def _calls(source: Source, function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.Call]:
+def _calls(source: Source, function: FunctionNode) -> list[ast.Call]:
     """The calls of a function of this file; of a class, where it is the class's `__init__`."""
     owner = source.tree.parent(function)
     made = isinstance(owner, ast.ClassDef) and function.name == "__init__"
     name = owner.name if made and isinstance(owner, ast.ClassDef) else function.name
     return source.tree.called.get(name, [])
-
-
-def _passed(
-    call: ast.Call, function: ast.FunctionDef | ast.AsyncFunctionDef, name: str
-) -> ast.expr | None:
-    given = keyword(call, name)
-    names = [one.arg for one in (*function.args.posonlyargs, *function.args.args)]
-    if names[:1] in (["self"], ["cls"]):
-        names = names[1:]
-    if given is None and name in names and names.index(name) < len(call.args):
-        given = call.args[names.index(name)]
-    return given
-
-
-def _default(
-    function: ast.FunctionDef | ast.AsyncFunctionDef, parameter: ast.arg
-) -> ast.expr | None:
-    plain = [*function.args.posonlyargs, *function.args.args]
-    defaults = dict(zip(reversed(plain), reversed(function.args.defaults), strict=False))
-    defaults |= {k: v for k, v in zip(function.args.kwonlyargs, function.args.kw_defaults,
-                                      strict=True) if v is not None}  # fmt: skip
-    return defaults.get(parameter)
 
 
 def _option(source: Source, node: ast.Attribute) -> object:

@@ -19,13 +19,16 @@ class GradMode:
 
     def off(self, node: ast.AST) -> bool:
         """Whether gradients are off around a node: `with`, decorator, or switched before it."""
-        for above in self._tree.above(node):
-            if isinstance(above, ast.With | ast.AsyncWith):
-                if any(self.switches_off(item.context_expr) for item in above.items):
-                    return True
-            elif isinstance(above, ast.FunctionDef | ast.AsyncFunctionDef):
-                return self._decorated(above) or self._switched_before(node, above)
-        return self._switched_before(node, self._tree.module)
+        if any(map(self.switches_off, self._tree.contexts(node))):
+            return True
+        where = self._tree.function(node) or self._tree.module
+        return any(
+            self.switches_off(call)
+            and isinstance(self._tree.parent(call), ast.Expr)
+            and call.lineno < getattr(node, "lineno", 0)
+            and (self._tree.function(call) or self._tree.module) is where
+            for call in self._switches
+        )
 
     def switches_off(self, node: ast.expr) -> bool:
         """`no_grad()`, `inference_mode()`, `set_grad_enabled(anything but True)`, or their name."""
@@ -35,15 +38,3 @@ class GradMode:
             return dotted in _OFF
         first = call.args[0] if call.args else None
         return not (isinstance(first, ast.Constant) and first.value is True)
-
-    def _decorated(self, function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-        return any(self.switches_off(decorator) for decorator in function.decorator_list)
-
-    def _switched_before(self, node: ast.AST, where: ast.AST) -> bool:
-        return any(
-            self.switches_off(call)
-            and isinstance(self._tree.parent(call), ast.Expr)
-            and call.lineno < getattr(node, "lineno", 0)
-            and (self._tree.function(call) or self._tree.module) is where
-            for call in self._switches
-        )

@@ -9,7 +9,7 @@ from hotlap.source.expressions import HANDLERS
 from hotlap.source.kinds import Kinds
 from hotlap.source.names import Names
 from hotlap.source.project import View
-from hotlap.source.tree import Tree, method, receiver, text
+from hotlap.source.tree import Tree, given, method, receiver, text
 from hotlap.source.values import Values
 
 _PASSES = 5
@@ -197,14 +197,11 @@ class Inference:
         function = self._values.local(call)
         if function is None:
             return
-        parameters = [*function.args.posonlyargs, *function.args.args]
-        if isinstance(call.func, ast.Attribute):
-            parameters = parameters[1:]
-        given = [*zip(parameters, call.args, strict=False)]
-        by_name = {p.arg: p for p in [*parameters, *function.args.kwonlyargs]}
-        given += [(by_name[k.arg], k.value) for k in call.keywords if k.arg and k.arg in by_name]
-        for parameter, value in given:
-            self._add(parameter, self._values.kinds(value))
+        known = function.args
+        parameters = {one.arg: one for one in (*known.posonlyargs, *known.args, *known.kwonlyargs)}
+        for name, value in given(call, function).items():
+            if name in parameters:
+                self._add(parameters[name], self._values.kinds(value))
 
     def _appended(self, call: ast.Call) -> None:
         """`rows.append(array)`: rows are several of them."""

@@ -12,6 +12,7 @@ from hotlap.source.loops import Loops
 from hotlap.source.names import Names
 from hotlap.source.project import Project, View
 from hotlap.source.script_model import ScriptModel
+from hotlap.source.signatures import POSITIONS
 from hotlap.source.summary import Summary, summary
 from hotlap.source.tree import Tree, opaque, text
 from hotlap.source.values import Values
@@ -86,12 +87,15 @@ class Source:
         found = [call for name in dotted for call in self.by_name.get(name, [])]
         return sorted(found, key=lambda call: (call.lineno, call.col_offset))
 
-    def arguments(self, call: ast.Call) -> dict[str, ast.expr] | None:
-        """The keyword arguments of a call, those of `**options` included where they are known.
+    def arguments(self, call: ast.Call, target: str = "") -> dict[str, ast.expr] | None:
+        """The arguments of a call by name, those of `**options` included where they are known.
 
-        None: the call takes arguments that the file does not spell out.
+        Those by position have names where `signatures` knows what is called (or `target`). None:
+        the call takes arguments that the file does not spell out.
         """
-        found = {entry.arg: entry.value for entry in call.keywords if entry.arg is not None}
+        positions = POSITIONS.get(target or self.names.of(call.func), ())
+        found = dict(zip(positions, call.args, strict=False))
+        found |= {entry.arg: entry.value for entry in call.keywords if entry.arg is not None}
         for entry in call.keywords:
             if entry.arg is None:
                 options = self._options(entry.value)

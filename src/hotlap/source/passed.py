@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 
 from hotlap.source.names import Names
-from hotlap.source.tree import Tree, opaque, text
+from hotlap.source.tree import Tree, defaults, opaque, text
 
 Passed = dict[str, int | None]
 _DEEPEST = 4
@@ -34,7 +34,9 @@ def integer(tree: Tree, node: ast.expr | None, depth: int = _DEEPEST) -> int | N
         case ast.Constant(value=int() as value) if not isinstance(value, bool):
             return value
         case ast.Name(id=name) if depth:
-            values = [*_assigned(tree, name, tree.scope(node)), *_defaults(tree, node)]
+            function = tree.function(node)
+            default = defaults(function).get(name) if function is not None else None
+            values = [*_assigned(tree, name, tree.scope(node)), *([default] if default else [])]
             if not values:
                 values = list(_assigned(tree, name, tree.module))
         case ast.Attribute(value=ast.Name(id="self")) if depth:
@@ -55,14 +57,3 @@ def _of_self(tree: Tree, node: ast.Attribute) -> Iterator[ast.expr]:
     for assign in tree.every(ast.Assign):
         if tree.class_of(assign) is owner and any(text(t) == text(node) for t in assign.targets):
             yield assign.value
-
-
-def _defaults(tree: Tree, name: ast.Name) -> Iterator[ast.expr]:
-    """The default of the parameter that a name is, in the function around it."""
-    function = tree.function(name)
-    if function is None:
-        return
-    plain = [*function.args.posonlyargs, *function.args.args]
-    for parameter, default in zip(reversed(plain), reversed(function.args.defaults), strict=False):
-        if parameter.arg == name.id:
-            yield default

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from hotlap.source.conditional import now_and_then
 from hotlap.source.names import Names
-from hotlap.source.tree import Tree, text
+from hotlap.source.tree import FunctionNode, Tree, text
 
 _LIBRARIES = ("torch.", "numpy.", "math.", "os.", "time.", "random.", "tqdm.", "logging.")
 _STEP_METHODS = frozenset({"forward", "training_step", "compute_loss"})
@@ -58,7 +58,7 @@ def key(name: str, in_class: bool) -> str:
     return f".{name}" if in_class else name
 
 
-def _key(tree: Tree, function: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+def _key(tree: Tree, function: FunctionNode) -> str:
     return key(function.name, isinstance(tree.parent(function), ast.ClassDef))
 
 

@@ -11,7 +11,7 @@ from hotlap.source.grad_mode import GradMode
 from hotlap.source.names import Names
 from hotlap.source.passed import Passed, passed
 from hotlap.source.slow_calls import slow_work
-from hotlap.source.tree import Tree, keyword, text
+from hotlap.source.tree import FunctionNode, Tree, keyword, text
 from hotlap.source.wrappers import ends_biased
 
 Literal = int | float | str | bool | None
@@ -264,6 +264,6 @@ def _guarded(tree: Tree, names: Names) -> Iterator[str]:
             yield name
 
 
-def _slow(function: ast.FunctionDef | ast.AsyncFunctionDef, names: Names) -> str:
+def _slow(function: FunctionNode, names: Names) -> str:
     reasons = (slow_work(names, n) for n in ast.walk(function) if isinstance(n, ast.Call))
     return next(filter(None, reasons), "")

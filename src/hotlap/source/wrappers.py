@@ -7,7 +7,7 @@ import ast
 import re
 
 from hotlap.source.names import Names
-from hotlap.source.tree import keyword, opaque, text
+from hotlap.source.tree import defaults, keyword, opaque, text
 
 _LAYER = re.compile(r"^torch\.nn\.(?:Conv(?:Transpose)?[123]d|Linear)$")
 
@@ -46,9 +46,6 @@ def _biased(layer: ast.Call, init: ast.FunctionDef, names: Names) -> bool:
         return False
     bias = keyword(layer, "bias")
     if isinstance(bias, ast.Name):
-        arguments = init.args.args
-        defaults = dict(zip([a.arg for a in reversed(arguments)], reversed(init.args.defaults),
-                            strict=False))  # fmt: skip
-        bias = defaults.get(bias.id)
+        bias = defaults(init).get(bias.id)
         return isinstance(bias, ast.Constant) and bias.value is True
     return bias is None or (isinstance(bias, ast.Constant) and bias.value is True)

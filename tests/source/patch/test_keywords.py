@@ -169,7 +169,7 @@ def test_the_table_of_positions_is_torchs():
     import inspect
 
     from hotlap.seam.patch import resolve
-    from hotlap.source.patch.signatures import DEFAULTS, POSITIONS
+    from hotlap.source.signatures import DEFAULTS, POSITIONS
 
     for target, names in POSITIONS.items():
         owner, name = resolve(target)

@@ -2,12 +2,12 @@
 
 import ast
 
+from hotlap.source.checks.context import meaning
 from hotlap.source.checks.loading import Given, loaders
 from hotlap.source.kinds import ARRAY
 from hotlap.source.module import Source
-from hotlap.source.tree import text
+from hotlap.source.tree import FunctionNode, text
 
-NAMED = (ast.FunctionDef, ast.AsyncFunctionDef)
 _UNKNOWN = object()
 """No part of a sample; else an index, a key, or None for all of it."""
 
@@ -18,7 +18,7 @@ def lists_arrays(source: Source, node: ast.expr) -> bool:
     Known where a loader of the file names both the function and a dataset of the file.
     """
     function = source.tree.function(node)
-    if not isinstance(function, NAMED) or not function.args.args:
+    if not isinstance(function, FunctionNode) or not function.args.args:
         return False
     part = _part(source, node, function.args.args[0].arg)
     if part is _UNKNOWN:
@@ -29,7 +29,7 @@ def lists_arrays(source: Source, node: ast.expr) -> bool:
     )
 
 
-def _samples(source: Source, function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.expr]:
+def _samples(source: Source, function: FunctionNode) -> list[ast.expr]:
     """What the datasets that a loader has beside this collate function return for an index."""
     found: list[ast.expr] = []
     for _, given in loaders(source):
@@ -40,7 +40,7 @@ def _samples(source: Source, function: ast.FunctionDef | ast.AsyncFunctionDef) -
 
 
 def _returned(source: Source, given: Given) -> list[ast.expr]:
-    dataset = _made(source, given.get("dataset"))
+    dataset = meaning(source, given["dataset"]) if "dataset" in given else None
     owner = source.values.local_class(dataset.func) if isinstance(dataset, ast.Call) else None
     reads = source.values.functions.get((owner, "__getitem__")) if owner is not None else None
     return [
@@ -50,19 +50,11 @@ def _returned(source: Source, given: Given) -> list[ast.expr]:
     ]
 
 
-def _made(source: Source, node: ast.expr | None) -> ast.expr | None:
-    """A name's only value; anything else as it is."""
-    if not isinstance(node, ast.Name):
-        return node
-    definitions = source.values.flow.reaching(node)
-    return definitions[0].value if len(definitions) == 1 else None
-
-
 def _part(source: Source, node: ast.expr, batch: str) -> object:
     """The part of each sample that an expression lists."""
     if isinstance(node, ast.Name) and (unzipped := _unzipped(source, node, batch)) is not None:
         return unzipped
-    match _made(source, node):
+    match meaning(source, node):
         case ast.ListComp(elt=elt, generators=[ast.comprehension(iter=ast.Name(id=name), ifs=[]) as
                                                each]) if name == batch:  # fmt: skip
             return _of_each(elt, each.target)

@@ -8,10 +8,9 @@ from hotlap.source.checks.context import meaning
 from hotlap.source.kinds import DATASET
 from hotlap.source.module import Source
 from hotlap.source.slow_calls import slow_work
-from hotlap.source.tree import method
+from hotlap.source.tree import FunctionNode, method
 
 _SAMPLE = ("__getitem__", "__getitems__")
-Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def heavy_getitem(source: Source, _: Technique) -> Iterator[tuple[ast.AST, str]]:
@@ -22,7 +21,7 @@ def heavy_getitem(source: Source, _: Technique) -> Iterator[tuple[ast.AST, str]]
                 yield node, why
 
 
-def per_sample(source: Source) -> list[Function]:
+def per_sample(source: Source) -> list[FunctionNode]:
     """`__getitem__` of each dataset, and the functions of the file that it calls."""
     found = [
         function
@@ -32,7 +31,7 @@ def per_sample(source: Source) -> list[Function]:
     for function in found:
         for node in ast.walk(function):
             called = source.values.local(node) if isinstance(node, ast.Call) else None
-            if isinstance(called, Function) and called not in found:
+            if isinstance(called, FunctionNode) and called not in found:
                 found.append(called)
     return found
 
@@ -40,7 +39,7 @@ def per_sample(source: Source) -> list[Function]:
 def _is_dataset(source: Source, owner: ast.AST | None) -> bool:
     if not isinstance(owner, ast.ClassDef):
         return False
-    methods = {one.name for one in owner.body if isinstance(one, Function)}
+    methods = {one.name for one in owner.body if isinstance(one, FunctionNode)}
     return source.values.class_kind(owner) == DATASET or {"__getitem__", "__len__"} <= methods
 
 

@@ -70,9 +70,8 @@ def model_moved_in_step(source: Source, _: Technique) -> Iterator[ast.AST]:
 def _timed(source: Source, call: ast.Call) -> bool:
     """Whether a clock is read in a statement next to this one."""
     statement = source.tree.statement(call)
-    holder, field = source.tree.blocks(call)[0]
-    body = getattr(holder, field)
-    at = next((i for i, one in enumerate(body) if one is statement), 0)
+    body = source.tree.siblings(statement)
+    at = body.index(statement)
     plain = [one for one in body[max(0, at - 2) : at + 3] if not isinstance(one, ast.If)]
     near = [node for one in plain for node in ast.walk(one)]
     return any(

@@ -22,7 +22,7 @@ from hotlap.source.checks.context import (
 )
 from hotlap.source.kinds import LOADER, MODEL
 from hotlap.source.module import Source
-from hotlap.source.tree import method, receiver, text
+from hotlap.source.tree import FunctionNode, method, receiver, text
 
 _EVALUATES = re.compile(r"(?:^|_)(?:eval|evaluate|evaluation|valid|validate|validation|test|val|"
                         r"infer|inference|predict)(?:_|$)")  # fmt: skip
@@ -130,7 +130,7 @@ def _guard(source: Source, node: ast.AST, flags: set[str]) -> bool:
             }
             if words & flags and any(_TRAINING.search(word) for word in words):
                 return True
-        if isinstance(above, ast.FunctionDef | ast.AsyncFunctionDef):
+        if isinstance(above, FunctionNode):
             return False
         below = above
     return False
@@ -286,14 +286,7 @@ def _maybe_off(source: Source, call: ast.Call) -> bool:
         return True
     if function is not None and source.project.guarded(function.name):
         return True
-    for around in source.tree.above(call):
-        if isinstance(around, ast.With | ast.AsyncWith) and any(
-            _NO_GRAD.search(_spelled(source, item.context_expr)) for item in around.items
-        ):
-            return True
-        if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef):
-            return any(_NO_GRAD.search(ast.unparse(d)) for d in around.decorator_list)
-    return False
+    return any(_NO_GRAD.search(_spelled(source, one)) for one in source.tree.contexts(call))
 
 
 def _spelled(source: Source, node: ast.expr) -> str:

@@ -8,12 +8,10 @@ from hotlap.core.technique import Technique
 from hotlap.source.checks.context import meaning
 from hotlap.source.constants import constant
 from hotlap.source.module import Source
+from hotlap.source.script_model import DATA_LOADER
 from hotlap.source.tree import text
 
-LOADER = "torch.utils.data.DataLoader"
 IN_MEMORY = "torch.utils.data.TensorDataset"
-_POSITIONS = ("dataset", "batch_size", "shuffle", "sampler", "batch_sampler", "num_workers",
-              "collate_fn", "pin_memory")  # fmt: skip
 _ENDLESS = re.compile(r"infinit|endless|InfSampler|forever", re.IGNORECASE)
 Given = dict[str, ast.expr]
 
@@ -55,10 +53,10 @@ def loader_rebuilt(source: Source, _: Technique) -> Iterator[ast.AST]:
 
 def loaders(source: Source) -> Iterator[tuple[ast.Call, Given]]:
     """Each DataLoader made, with its arguments by name; unknown ones are left out."""
-    for call in source.calls(LOADER):
+    for call in source.calls(DATA_LOADER):
         given = source.arguments(call)
         if given is not None and not _tried_out(source, call):
-            yield call, {**dict(zip(_POSITIONS, call.args, strict=False)), **given}
+            yield call, given
 
 
 def _tried_out(source: Source, call: ast.Call) -> bool:
@@ -104,10 +102,7 @@ def _endless(source: Source, given: Given) -> bool:
 
 
 def _in_memory(source: Source, given: Given) -> bool:
-    dataset = given.get("dataset")
-    if isinstance(dataset, ast.Name):
-        definitions = source.values.flow.reaching(dataset)
-        dataset = definitions[0].value if len(definitions) == 1 else None
+    dataset = meaning(source, given["dataset"]) if "dataset" in given else None
     return isinstance(dataset, ast.Call) and source.names.of(dataset.func) == IN_MEMORY
 
 

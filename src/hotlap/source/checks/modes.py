@@ -19,7 +19,7 @@ from hotlap.source.checks.evaluating import STEPS, evaluations, over_loader
 from hotlap.source.found import Spread
 from hotlap.source.kinds import MODEL
 from hotlap.source.module import Source
-from hotlap.source.tree import Loop, method, receiver, text
+from hotlap.source.tree import Loop, given, method, receiver, text
 
 # Layers of torch that work differently in evaluation.
 _MODAL = re.compile(r"Dropout|BatchNorm|InstanceNorm|Transformer|dropout=")
@@ -195,12 +195,5 @@ def _passed(source: Source, call: ast.Call, trained: set[str]) -> bool:
     name = name_of(receiver(call))
     if function is None:
         return False
-    parameters = [a.arg for a in [*function.args.posonlyargs, *function.args.args]]
-    if name not in parameters:
-        return False
-    for caller in callers(source, function):
-        given = dict(zip(parameters, caller.args, strict=False))
-        given |= {entry.arg: entry.value for entry in caller.keywords if entry.arg}
-        if name in given and text(given[name]) in trained:
-            return True
-    return False
+    passed = (given(caller, function).get(name) for caller in callers(source, function))
+    return any(value is not None and text(value) in trained for value in passed)

@@ -47,7 +47,7 @@ def _optional(source: Source) -> Iterator[tuple[ast.expr, ast.expr]]:
     """`layers = [conv]` and, right behind, `if normalize: layers.append(norm)`."""
     for branch in source.tree.every(ast.If):
         added = branch.body[0].value if isinstance(branch.body[0], ast.Expr) else None
-        before = _previous(source, branch)
+        before = _beside(source, branch, -1)
         if not isinstance(added, ast.Call) or method(added) != "append" or not added.args:
             continue
         match before:
@@ -62,11 +62,11 @@ def _optional(source: Source) -> Iterator[tuple[ast.expr, ast.expr]]:
             yield last, added.args[-1]
 
 
-def _previous(source: Source, statement: ast.AST) -> ast.AST | None:
-    blocks = source.tree.blocks(statement)
-    body = getattr(blocks[0][0], blocks[0][1], []) if blocks else []
-    places = [i for i, one in enumerate(body) if one is statement]
-    return body[places[0] - 1] if places and places[0] else None
+def _beside(source: Source, statement: ast.stmt, offset: int) -> ast.stmt | None:
+    """The statement before another one of its block (-1), or behind it (1)."""
+    block = source.tree.siblings(statement)
+    at = block.index(statement) + offset
+    return block[at] if 0 <= at < len(block) else None
 
 
 def _wasted(source: Source, layer: ast.AST, norm: ast.AST) -> bool:
@@ -122,21 +122,15 @@ def _entry(node: ast.expr) -> ast.expr:
 
 def _appended(source: Source) -> Iterator[tuple[ast.expr, ast.expr]]:
     calls = [*source.tree.methods.get("append", []), *source.tree.methods.get("add_module", [])]
-    last: dict[ast.AST, ast.Call] = {}
+    last: dict[ast.stmt, ast.Call] = {}
     for call in calls:
         if call.args and isinstance(source.tree.parent(call), ast.Expr):
             last[source.tree.statement(call)] = call
     for statement, call in last.items():
-        after = last.get(_next(source, statement) or call)
+        behind = _beside(source, statement, 1)
+        after = last.get(behind) if behind is not None else None
         if after is not None and text(call.func) == text(after.func) != "":
             yield call.args[-1], after.args[-1]
-
-
-def _next(source: Source, statement: ast.AST) -> ast.AST | None:
-    blocks = source.tree.blocks(statement)
-    body = getattr(blocks[0][0], blocks[0][1], []) if blocks else []
-    places = [i for i, one in enumerate(body) if one is statement]
-    return body[places[0] + 1] if places and places[0] + 1 < len(body) else None
 
 
 def _used_once(source: Source, node: ast.expr) -> ast.AST | None:

@@ -21,25 +21,9 @@ _PLAIN = frozenset(
                  "Conv1d", "Conv2d", "Conv3d", "BatchNorm1d", "BatchNorm2d", "Flatten")
 )  # fmt: skip
 # What gives each sample another number of results.
-_RAGGED = frozenset(
-    [
-        "nonzero",
-        "unique",
-        "masked_select",
-        "split",
-        "nms",
-        "linear_sum_assignment",
-        "item",
-        "tolist",
-        "numpy",
-        "cpu",
-        "sort",
-        "multinomial",
-        "topk",
-        "randperm",
-        "randint",
-    ]
-)
+_RAGGED = frozenset({"nonzero", "unique", "masked_select", "split", "nms", "linear_sum_assignment",
+                     "item", "tolist", "numpy", "cpu", "sort", "multinomial", "topk", "randperm",
+                     "randint"})  # fmt: skip
 
 
 def loop_over_samples(source: Source, _: Technique) -> Iterator[ast.AST]:

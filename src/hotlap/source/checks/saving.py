@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from hotlap.core.technique import Technique
 from hotlap.source.checks.context import argument, every_step, in_steps, meaning
 from hotlap.source.module import Source
-from hotlap.source.tree import receiver, text
+from hotlap.source.tree import FunctionNode, receiver, text
 
 _SAVES = ("torch.save", "torch.distributed.checkpoint.save", "safetensors.torch.save_file",
           "safetensors.torch.save_model", "torch.distributed.checkpoint.save_state_dict",
@@ -73,7 +73,7 @@ def _logs(call: ast.Call, name: str) -> bool:
 def _ends(source: Source, call: ast.Call) -> bool:
     """Whether training stops after it: the block raises, exits or leaves the loop."""
     for holder, field in source.tree.blocks(call):
-        if isinstance(holder, ast.For | ast.While | ast.FunctionDef | ast.AsyncFunctionDef):
+        if isinstance(holder, ast.For | ast.While | FunctionNode):
             return False
         if isinstance(holder, ast.ExceptHandler):
             return True

@@ -71,18 +71,8 @@ def fp16_without_scaler(source: Source, _: Technique) -> Iterator[ast.AST]:
 def autocast_around_backward(source: Source, _: Technique) -> Iterator[ast.AST]:
     """`backward()` inside the autocast block."""
     for call in source.tree.methods.get("backward", []):
-        if any(_casts(source, context) for context in _contexts(source, call)):
+        if any(_casts(source, context) for context in source.tree.contexts(call)):
             yield call
-
-
-def _contexts(source: Source, node: ast.AST) -> Iterator[ast.expr]:
-    """The context managers and decorators around a node in its function."""
-    for around in source.tree.above(node):
-        if isinstance(around, ast.With):
-            yield from (item.context_expr for item in around.items)
-        if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield from around.decorator_list if around.name != "backward" else []
-            return
 
 
 def deprecated_amp(source: Source, _: Technique) -> Iterator[ast.AST]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from hotlap.core.technique import Technique
 from hotlap.source.checks.context import argument, integer
-from hotlap.source.checks.loading import LOADER, loaders
+from hotlap.source.checks.loading import loaders
 from hotlap.source.constants import each_passed
 from hotlap.source.module import Source
 from hotlap.source.tree import opaque, text
@@ -48,13 +48,10 @@ def odd_dimension(source: Source, _: Technique) -> Iterator[tuple[ast.AST, str]]
 
 def odd_batch(source: Source, _: Technique) -> Iterator[tuple[ast.AST, str]]:
     """A batch size that is not a multiple of 8."""
-    known = {call for call, _ in loaders(source)}
-    for call in source.calls(LOADER):
-        given = source.arguments(call)
-        if given is None or _evaluates(source, call) or call not in known:
-            continue
-        size = integer(source, given.get("batch_size", argument(call, "batch_size", 1)))
-        if size is not None and size > STEP and size % STEP:
+    for call, given in loaders(source):
+        size = integer(source, given.get("batch_size"))
+        odd = size is not None and size > STEP and size % STEP
+        if odd and not _evaluates(source, call):
             yield call, f"batch_size={size}"
 
 

@@ -4,19 +4,18 @@ import ast
 from collections.abc import Iterator
 
 from hotlap.core.technique import Technique
+from hotlap.source.checks.context import argument, meaning
 from hotlap.source.constants import UNKNOWN, constant
 from hotlap.source.module import Source
-from hotlap.source.tree import keyword
 
 _FUSED = ("torch.optim.Adam", "torch.optim.AdamW", "torch.optim.SGD", "torch.optim.Adagrad")
 _CHOSEN = ("foreach", "fused", "capturable", "differentiable")
-_DECAY = 4  # the place of weight_decay among Adam's arguments
 
 
 def gradients_zeroed(source: Source, _: Technique) -> Iterator[ast.AST]:
     """`zero_grad(set_to_none=False)`."""
     for call in source.tree.methods.get("zero_grad", []):
-        given = keyword(call, "set_to_none") or (call.args[0] if call.args else None)
+        given = argument(call, "set_to_none", 0)
         if given is not None and constant(source, given) is False:
             yield call
 
@@ -52,10 +51,8 @@ def adam_with_decay(source: Source, _: Technique) -> Iterator[ast.AST]:
         given = source.arguments(call)
         if given is None or constant(source, given.get("decoupled_weight_decay")) is True:
             continue
-        decay = given.get("weight_decay") or (
-            call.args[_DECAY] if len(call.args) > _DECAY else None
-        )
-        if _decays(source, decay) or any(_decays(source, own) for own in _of_groups(source, call)):
+        decays = [given.get("weight_decay"), *_of_groups(source, call)]
+        if any(_decays(source, decay) for decay in decays):
             yield call
 
 
@@ -66,10 +63,8 @@ def _decays(source: Source, node: ast.expr | None) -> bool:
 
 def _of_groups(source: Source, call: ast.Call) -> Iterator[ast.expr]:
     """The decays written into parameter groups."""
-    groups = call.args[0] if call.args else keyword(call, "params")
-    if isinstance(groups, ast.Name):
-        definitions = source.values.flow.reaching(groups)
-        groups = definitions[0].value if len(definitions) == 1 else None
+    given = argument(call, "params", 0)
+    groups = meaning(source, given) if given is not None else None
     for group in groups.elts if isinstance(groups, ast.List) else []:
         if isinstance(group, ast.Dict):
             for key, value in zip(group.keys, group.values, strict=True):

@@ -8,23 +8,9 @@ from hotlap.source.tree import method
 
 _FRESH = frozenset(
     f"numpy.{name}"
-    for name in [
-        "stack",
-        "concatenate",
-        "vstack",
-        "hstack",
-        "column_stack",
-        "array",
-        "zeros",
-        "ones",
-        "full",
-        "arange",
-        "linspace",
-        "zeros_like",
-        "ones_like",
-        "full_like",
-    ]
-)
+    for name in ("stack", "concatenate", "vstack", "hstack", "column_stack", "array", "zeros",
+                 "ones", "full", "arange", "linspace", "zeros_like", "ones_like", "full_like")
+)  # fmt: skip
 
 
 def no_copy_from_numpy(draft: Draft) -> None:

@@ -6,7 +6,7 @@ from hotlap.source.patch.calls import replace_argument
 from hotlap.source.patch.draft import Draft
 from hotlap.source.patch.imports import spelt
 from hotlap.source.patch.predicates import ITERABLE, map_style
-from hotlap.source.script_model import DATA_LOADER as LOADER
+from hotlap.source.script_model import DATA_LOADER
 from hotlap.source.tree import method, receiver
 
 CACHE = "hotlap.data.CachedDataset"
@@ -15,12 +15,12 @@ _WISH = "wrap the dataset: DataLoader(CachedDataset(dataset), ...), from hotlap.
 
 def cached_dataset(draft: Draft) -> None:
     """Wrap the dataset where the loader is made."""
-    for call in draft.source.calls(LOADER):
+    for call in draft.source.calls(DATA_LOADER):
         arguments = draft.source.arguments(call)
         if arguments is None:
             draft.by_hand(call, f"its arguments are not spelt out in this file: {_WISH}")
             continue
-        dataset = call.args[0] if call.args else arguments.get("dataset")
+        dataset = arguments.get("dataset")
         workers = arguments.get("num_workers")
         if dataset is None or (workers is not None and draft.literal(workers) != (0,)):
             if workers is not None and draft.literal(workers) is None:

@@ -135,7 +135,7 @@ def _flows_back(draft: Draft, call: ast.Call) -> bool:
 
 def _write(draft: Draft, place: ast.AST) -> None:
     code = f"{spelt(draft, 'torch.no_grad')}()"
-    if isinstance(place, ast.FunctionDef | ast.AsyncFunctionDef):
+    if isinstance(place, FunctionNode):
         draft.changes.decorator(place, code)
     elif isinstance(place, ast.stmt):
         draft.changes.wrap(place, place, f"with {code}")

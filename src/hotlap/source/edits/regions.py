@@ -112,16 +112,7 @@ def _shares_line(draft: Draft, statement: ast.stmt) -> bool:
 
 def under(draft: Draft, node: ast.AST, names: Collection[str]) -> bool:
     """Whether a node lies under one of these contexts: `with`, a decorator, or a name for them."""
-    for above in draft.source.tree.above(node):
-        if isinstance(above, ast.With | ast.AsyncWith):
-            heads = [item.context_expr for item in above.items]
-        elif isinstance(above, ast.FunctionDef | ast.AsyncFunctionDef):
-            heads = above.decorator_list
-        else:
-            continue
-        if any(_means(draft, head, names) for head in heads):
-            return True
-    return False
+    return any(_means(draft, head, names) for head in draft.source.tree.contexts(node))
 
 
 def _means(draft: Draft, head: ast.expr, names: Collection[str]) -> bool:

@@ -10,7 +10,7 @@ from hotlap.source.patch.calls import add_argument
 from hotlap.source.patch.draft import Draft, code_of
 from hotlap.source.patch.imports import head_end, import_place, spelt
 from hotlap.source.patch.predicates import PREDICATES
-from hotlap.source.patch.signatures import DEFAULTS, POSITIONS
+from hotlap.source.signatures import DEFAULTS, POSITIONS
 from hotlap.source.tree import method, receiver
 
 
@@ -75,8 +75,8 @@ def _subclassed(draft: Draft, target: str) -> list[ast.Call]:
 def _judge(move: Keyword, draft: Draft, target: str, call: ast.Call) -> None:
     value = code_of(_value(draft, move.value))
     wish = f"{move.name}={value}"
-    arguments = _arguments(draft, target, call)
-    if arguments is None:
+    arguments = draft.source.arguments(call, target)
+    if arguments is None or len(call.args) > len(POSITIONS.get(target, ())):
         draft.by_hand(call, f"its arguments are not spelt out in this file: pass {wish}")
         return
     if any(_rules_out(draft, target, arguments, *pair) for pair in move.unless):
@@ -99,16 +99,6 @@ def _judge(move: Keyword, draft: Draft, target: str, call: ast.Call) -> None:
         add_argument(draft, call, move.name, value)
     else:
         draft.changes.code(present, value)
-
-
-def _arguments(draft: Draft, target: str, call: ast.Call) -> dict[str, ast.expr] | None:
-    named = draft.source.arguments(call)
-    if named is None:
-        return None
-    positions = POSITIONS.get(target, ())
-    if len(call.args) > len(positions):
-        return None
-    return dict(zip(positions, call.args, strict=False)) | named
 
 
 def _rules_out(
