@@ -54,7 +54,7 @@ def run(recipe: Path, quiet: bool, command: tuple[str, ...]) -> None:  # fmt: sk
 
 
 def _in_source(recipe: "Recipe", command: tuple[str, ...]) -> frozenset[str]:
-    from hotlap.source.patch.present import in_source
+    from hotlap.source.patch.plan import in_source
 
     return in_source(recipe, command)
 

@@ -3,7 +3,7 @@
 import ast
 import re
 
-from hotlap.source.tree import Tree, method, text
+from hotlap.source.tree import Tree, method, names_in, text
 
 _NAMES = re.compile(
     r"log_|_log$|^log$|logging|verbose|debug|print|should_|last|profil|visual|(?:^|_)vis$"
@@ -60,7 +60,7 @@ def _rare(tree: Tree, node: ast.AST) -> bool:
 
 def _is_counter(tree: Tree, node: ast.expr) -> bool:
     """Whether it is the variable that a loop around it counts with (`i`, `i + 1`)."""
-    names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+    names = names_in(node)
     for loop in tree.loops(node):
         if isinstance(loop, ast.For) and names & _counters(loop):
             return True
@@ -84,7 +84,8 @@ def _counts(tree: Tree, node: ast.AST) -> bool:
     return (tree.function(node), text(node)) in tree.counted
 
 
-def _has_modulo(value: ast.expr) -> bool:
+def has_modulo(value: ast.expr) -> bool:
+    """Whether an expression counts: `step % 10 == 0`."""
     return any(isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mod) for n in ast.walk(value))
 
 
@@ -103,6 +104,6 @@ def _beside(tree: Tree, statement: ast.AST, body: ast.AST) -> bool:
         if earlier is statement:
             return False
         skips = isinstance(earlier, ast.If) and isinstance(earlier.body[-1], _SKIPS)
-        if skips and _has_modulo(earlier.test):
+        if skips and has_modulo(earlier.test):
             return True
     return False

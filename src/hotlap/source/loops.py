@@ -10,13 +10,15 @@ from functools import cached_property
 
 from hotlap.source import steps
 from hotlap.source.conditional import now_and_then
-from hotlap.source.differentiated import differentiated
 from hotlap.source.flow import Definition
 from hotlap.source.grad_mode import GradMode
 from hotlap.source.kinds import MODEL
 from hotlap.source.project import View
 from hotlap.source.script_model import ScriptModel, Step
-from hotlap.source.tree import FunctionNode
+from hotlap.source.tree import FunctionNode, receiver
+from hotlap.source.values import Values
+
+_BACKWARD = ("backward", "manual_backward", "grad")
 
 
 class Loops:
@@ -82,7 +84,7 @@ class Loops:
     @cached_property
     def differentiated(self) -> set[Definition]:
         """The definitions that a `.backward()` of the module reaches."""
-        return differentiated(self._values)
+        return _differentiated(self._values)
 
     def training_step(self, node: ast.AST) -> ast.AST | None:
         """The loop or function of a step, forward aside, that a node lies in: the outermost."""
@@ -150,3 +152,37 @@ class Loops:
             if outer is not None and outer not in self._step_bodies:
                 found.add(outer)
         return found
+
+
+def _differentiated(values: Values) -> set[Definition]:
+    """The definitions that a `.backward()` reaches, by way of what is computed from them."""
+    found: set[Definition] = set()
+    waiting = list(_starts(values))
+    while waiting:
+        for node in ast.walk(waiting.pop()):
+            if isinstance(node, ast.Name | ast.Attribute):
+                fresh = [d for d in values.flow.every(node) if d not in found]
+                found.update(fresh)
+                waiting += [part for d in fresh for part in _behind(values, d)]
+    return found
+
+
+def _starts(values: Values) -> Iterator[ast.AST]:
+    for call in (c for name in _BACKWARD for c in values.tree.methods.get(name, [])):
+        yield from call.args
+        owner = receiver(call)
+        if owner is not None:
+            yield owner
+
+
+def _behind(values: Values, definition: Definition) -> Iterator[ast.AST]:
+    """What a definition's value is computed from."""
+    if definition.value is not None:
+        yield definition.value
+    if definition.source is not None:
+        yield definition.source
+    if isinstance(definition.target, ast.Name):
+        for call in values.tree.methods.get("append", []):
+            owner = receiver(call)
+            if isinstance(owner, ast.Name) and definition in values.flow.reaching(owner):
+                yield from call.args

@@ -12,7 +12,7 @@ from functools import cached_property
 from hotlap.source.kinds import LOADER, OPTIMIZER, PROGRESS
 from hotlap.source.names import Names
 from hotlap.source.origins import Origins
-from hotlap.source.tree import FunctionNode, Loop, Tree, method, receiver
+from hotlap.source.tree import FunctionNode, Loop, Tree, method, names_in, receiver
 from hotlap.source.values import Values
 
 DATA_LOADER = "torch.utils.data.DataLoader"
@@ -198,4 +198,4 @@ def _names(target: ast.expr, counted: bool) -> frozenset[str]:
     """The names that a batch is unpacked into; the counter of `enumerate` left out."""
     if counted and isinstance(target, ast.Tuple) and len(target.elts) == 2:
         target = target.elts[1]
-    return frozenset(n.id for n in ast.walk(target) if isinstance(n, ast.Name))
+    return frozenset(names_in(target))

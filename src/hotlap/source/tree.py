@@ -243,6 +243,22 @@ def text(node: ast.AST) -> str:
     return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
 
 
+def names_in(node: ast.AST | None, ctx: type[ast.expr_context] = ast.expr_context) -> set[str]:
+    """The names below a node; of one context (`ast.Store`: those that it binds) if given."""
+    found = ast.walk(node) if node is not None else ()
+    return {n.id for n in found if isinstance(n, ast.Name) and isinstance(n.ctx, ctx)}
+
+
+def attributes_of(owner: ast.ClassDef) -> dict[str, list[ast.expr]]:
+    """What a class assigns to each attribute of `self`, by `self.name`."""
+    found: dict[str, list[ast.expr]] = defaultdict(list)
+    for node in ast.walk(owner):
+        for target in node.targets if isinstance(node, ast.Assign) else []:
+            if text(target).startswith("self."):
+                found[text(target)].append(node.value)  # type: ignore[attr-defined]
+    return found
+
+
 def keyword(call: ast.Call, name: str) -> ast.expr | None:
     """The value of a keyword argument, if it is given by name."""
     return next((entry.value for entry in call.keywords if entry.arg == name), None)

@@ -7,7 +7,7 @@ import ast
 import re
 
 from hotlap.source.names import Names
-from hotlap.source.tree import defaults, keyword, opaque, text
+from hotlap.source.tree import attributes_of, defaults, keyword, opaque, text
 
 _LAYER = re.compile(r"^torch\.nn\.(?:Conv(?:Transpose)?[123]d|Linear)$")
 
@@ -22,11 +22,7 @@ def ends_biased(node: ast.ClassDef, names: Names) -> bool:
     last = _returned(forward) if forward is not None else ""
     if init is None or not last.startswith("self."):
         return False
-    made = [
-        assign.value
-        for assign in ast.walk(init)
-        if isinstance(assign, ast.Assign) and any(text(t) == last for t in assign.targets)
-    ]
+    made = attributes_of(node).get(last, [])
     return len(made) == 1 and isinstance(made[0], ast.Call) and _biased(made[0], init, names)
 
 

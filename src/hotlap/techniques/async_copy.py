@@ -40,7 +40,7 @@ technique = Technique(
         Wrap(
             "tensor",
             "hotlap.seam.tensor:async_copy",
-            edit="hotlap.source.edits.async_copy:async_copy",
+            edit="hotlap.source.edits.batches:async_copy",
         ),
     ),
     symptom=Symptom(

@@ -24,7 +24,7 @@ technique = Technique(
         Wrap(
             "backward",
             "hotlap.seam.debug:anomaly_off",
-            edit="hotlap.source.edits.anomaly:debug_off",
+            edit="hotlap.source.edits.removals:debug_off",
         ),
     ),
     symptom=Symptom(

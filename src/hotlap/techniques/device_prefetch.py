@@ -35,7 +35,7 @@ technique = Technique(
         Wrap(
             "loader",
             "hotlap.seam.prefetch:device_prefetch",
-            edit="hotlap.source.edits.prefetch:device_prefetch",
+            edit="hotlap.source.edits.batches:device_prefetch",
         ),
     ),
     symptom=Symptom(

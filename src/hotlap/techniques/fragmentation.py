@@ -32,7 +32,7 @@ technique = Technique(
         Env(
             "PYTORCH_ALLOC_CONF",
             "expandable_segments:True",
-            edit="hotlap.source.edits.empty_cache:out_of_the_step",
+            edit="hotlap.source.edits.removals:out_of_the_step",
         ),
     ),
     symptom=Symptom(

@@ -9,9 +9,11 @@ from hotlap.source.checks.context import (
     body_of,
     calls_within,
     is_constant,
+    made_by,
     name_of,
     place,
 )
+from hotlap.source.conditional import has_modulo
 from hotlap.source.kinds import LOADER, OPTIMIZER
 from hotlap.source.module import Source
 from hotlap.source.tree import Loop, method, receiver, text
@@ -41,16 +43,12 @@ def dropped_last_group(source: Source, _: Technique) -> Iterator[ast.AST]:
 def accumulations(source: Source) -> Iterator[tuple[ast.If, ast.Call]]:
     """`if i % k == 0:` with the step and `zero_grad`, and the backward before it."""
     for branch in source.tree.every(ast.If):
-        if not _counts(branch.test) or not _steps(source, branch):
+        if not has_modulo(branch.test) or not _steps(source, branch):
             continue
         loop = next(source.tree.loops(branch), None)
         backward = _backward(source, loop, branch) if loop is not None else None
         if loop is not None and backward is not None and not _cleared(source, loop, branch):
             yield branch, backward
-
-
-def _counts(test: ast.expr) -> bool:
-    return any(isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mod) for n in ast.walk(test))
 
 
 def _steps(source: Source, branch: ast.If) -> bool:
@@ -137,13 +135,10 @@ def _sums(source: Source, node: ast.AST) -> bool:
         return True
     if source.values.local(node) is not None:
         return True
-    if isinstance(node.func, ast.Name | ast.Attribute):
-        made = [d.value for d in source.values.flow.reaching(node.func) if d.value is not None]
-        return any(
-            isinstance(call, ast.Call) and is_constant(argument(call, "reduction", -1), "sum")
-            for call in made
-        )
-    return False
+    return any(
+        isinstance(call, ast.Call) and is_constant(argument(call, "reduction", -1), "sum")
+        for call in made_by(source, node.func)
+    )
 
 
 def _scaled_later(source: Source, loop: Loop) -> bool:

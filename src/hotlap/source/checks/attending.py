@@ -5,10 +5,10 @@ import re
 from collections.abc import Iterator
 
 from hotlap.core.technique import Technique
-from hotlap.source.checks.context import argument, body_of
+from hotlap.source.checks.context import argument, body_of, made_by
 from hotlap.source.found import Spread
 from hotlap.source.module import Source
-from hotlap.source.tree import method, receiver, text
+from hotlap.source.tree import method, names_in, receiver, text
 
 _PRODUCTS = frozenset({"torch.matmul", "torch.bmm", "torch.baddbmm"})
 _EINSUM = "torch.einsum"
@@ -79,14 +79,11 @@ def _last(axis: ast.expr | None) -> bool:
 
 def _is_softmax_module(source: Source, node: ast.expr) -> bool:
     """`self.softmax`, made by `nn.Softmax(dim=-1)`; or that call itself."""
-    made = [node]
-    if isinstance(node, ast.Attribute | ast.Name):
-        made = [d.value for d in source.values.flow.reaching(node) if d.value is not None]
     return any(
         isinstance(call, ast.Call)
         and source.names.of(call.func) == "torch.nn.Softmax"
         and _last(argument(call, "dim", 0))
-        for call in made
+        for call in made_by(source, node)
     )
 
 
@@ -181,19 +178,15 @@ def _passes(source: Source, value: ast.expr | None, name: str) -> bool:
         if isinstance(node, ast.Name):
             return node.id == name
         if isinstance(node, ast.BinOp):
-            sides = [side for side in (node.left, node.right) if _mentions(side, name)]
+            sides = [side for side in (node.left, node.right) if name in names_in(side)]
             node = sides[0] if len(sides) == 1 else None
             continue
         if isinstance(node, ast.Call) and source.names.of(node.func) == "torch.where":
-            sides = [side for side in node.args[1:] if _mentions(side, name)]
+            sides = [side for side in node.args[1:] if name in names_in(side)]
             node = sides[0] if len(sides) == 1 else None
             continue
         node = _through(source, node, between=True)
     return False
-
-
-def _mentions(node: ast.expr, name: str) -> bool:
-    return any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(node))
 
 
 def _fused_too(source: Source, node: ast.AST) -> bool:

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from hotlap.source.constants import constant
 from hotlap.source.module import Source
-from hotlap.source.tree import FunctionNode, Tree, method, text
+from hotlap.source.tree import FunctionNode, Tree, method, names_in, text
 
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _LIGHTNING = ("lightning", "lightning.pytorch", "pytorch_lightning", "lightning.pytorch.trainer")
@@ -34,7 +34,7 @@ def unconditional(source: Source, node: ast.AST) -> bool:
 
 
 def _usual(test: ast.expr) -> bool:
-    words = {n.id for n in ast.walk(test) if isinstance(n, ast.Name)}
+    words = names_in(test)
     asked = {n.attr for n in ast.walk(test) if isinstance(n, ast.Attribute)}
     text_of = {n.value for n in ast.walk(test) if isinstance(n, ast.Constant)}
     device = bool(text_of & {"cuda", "gpu"}) or bool((words | asked) & {"use_cuda", "cuda", "gpu"})
@@ -174,6 +174,14 @@ def meaning(source: Source, node: ast.expr) -> ast.expr:
             return node
         node = reaching[0].value
     return node
+
+
+def made_by(source: Source, node: ast.expr) -> list[ast.expr]:
+    """The values that a name or attribute may hold here; any other expression as it is."""
+    if not isinstance(node, ast.Name | ast.Attribute):
+        return [node]
+    reaching = source.values.flow.reaching(node)
+    return [one.value for one in reaching if one.value is not None]
 
 
 def _plain(source: Source, node: ast.expr) -> ast.expr:

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 
 from hotlap.core.technique import Technique
 from hotlap.source.called import goes_to_device
+from hotlap.source.checks.context import made_by
 from hotlap.source.checks.loading import is_given, loaders
 from hotlap.source.found import Spread
-from hotlap.source.kinds import ARRAY, ARRAYS, HOST, LOADER, MODEL, TENSOR
+from hotlap.source.kinds import ARRAY, ARRAYS, HOST, MODEL, TENSOR
 from hotlap.source.module import Source
 from hotlap.source.tree import keyword, method, opaque, receiver, text
 
@@ -115,12 +116,9 @@ def _of_cuda(source: Source, call: ast.Call) -> bool:
     """`x.type(Tensor)`, where the name stands for a type of CUDA, or does if there is a device."""
     if len(call.args) != 1:
         return False
-    types = [call.args[0]]
-    if isinstance(types[0], ast.Name):
-        types = [d.value for d in source.values.flow.reaching(types[0]) if d.value is not None]
     return any(
         source.names.of(part).startswith("torch.cuda.") and source.names.of(part).endswith("Tensor")
-        for one in types for part in ast.walk(one)
+        for one in made_by(source, call.args[0]) for part in ast.walk(one)
     )  # fmt: skip
 
 
@@ -136,12 +134,8 @@ def _from_host(source: Source, owner: ast.expr) -> bool:
 def _in_loop(source: Source, node: ast.AST) -> bool:
     if source.loops.step_of(node) is not None:
         return True
-    return any(
-        source.values.are(inner, LOADER)
-        for loop in source.tree.loops(node)
-        if isinstance(loop, ast.For)
-        for inner in (loop.iter, *getattr(loop.iter, "args", []))
-    )
+    over_data = {one.loop for one in source.script.batch_loops}
+    return any(loop in over_data for loop in source.tree.loops(node))
 
 
 def _does_not_wait(call: ast.Call) -> bool:

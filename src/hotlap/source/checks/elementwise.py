@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 
 from hotlap.core.technique import Technique
-from hotlap.source.checks.context import meaning, place
+from hotlap.source.checks.context import made_by, meaning, place
 from hotlap.source.found import Spread
 from hotlap.source.module import Source
 from hotlap.source.tree import method, receiver
@@ -204,16 +204,12 @@ def _is_centred(source: Source, factor: ast.expr) -> bool:
     """`x - mean`, the mean being one along an axis that is kept."""
     if not isinstance(factor, ast.BinOp) or not isinstance(factor.op, ast.Sub):
         return False
-    mean = meaning(source, factor.right)
-    made = [mean]
-    if mean is factor.right and isinstance(mean, ast.Name):
-        made = [d.value for d in source.values.flow.reaching(mean) if d.value is not None]
     return any(
         isinstance(call, ast.Call)
         and method(call) in {"mean", "var_mean", "std_mean"}
         and _keeps_axis(call)
         and not source.names.of(call.func).startswith("numpy.")
-        for call in made
+        for call in made_by(source, meaning(source, factor.right))
     )
 
 

@@ -8,7 +8,7 @@ from hotlap.core.technique import Technique
 from hotlap.source.checks.context import meaning, name_of
 from hotlap.source.found import Spread
 from hotlap.source.module import Source
-from hotlap.source.tree import method, opaque, receiver, text
+from hotlap.source.tree import attributes_of, method, opaque, receiver, text
 
 # The position of `bias` among the arguments, and of the number of outputs.
 _BIASED = {
@@ -166,14 +166,8 @@ def _applied(source: Source, node: ast.ClassDef) -> Iterator[ast.AST]:
 
 
 def _attributes(source: Source, node: ast.ClassDef) -> dict[str, list[ast.expr]]:
-    found: dict[str, list[ast.expr]] = {}
-    for assign in ast.walk(node):
-        if isinstance(assign, ast.Assign):
-            for target in assign.targets:
-                if text(target).startswith("self."):
-                    found.setdefault(text(target), []).append(assign.value)
     mentioned = [name_of(receiver(call)) for call in source.tree.methods.get("append", [])]
-    return {name: values for name, values in found.items() if name not in mentioned}
+    return {name: values for name, values in attributes_of(node).items() if name not in mentioned}
 
 
 def _input(source: Source, call: ast.Call) -> ast.AST | None:

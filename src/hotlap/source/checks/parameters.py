@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from hotlap.core.technique import Technique
 from hotlap.source.checks.context import is_constant
 from hotlap.source.module import Source
-from hotlap.source.tree import method, receiver, text
+from hotlap.source.tree import method, names_in, receiver, text
 
 _OF_MODEL = frozenset({"parameters", "named_parameters", "buffers", "state_dict", "named_buffers"})
 _CLIPS = frozenset({"clamp_", "clip_", "norm", "clamp", "clip"})
@@ -83,7 +83,7 @@ def _in_optimizer(source: Source, loop: Loop) -> bool:
 
 def _averages(loop: Loop) -> bool:
     """Two sets of parameters, and one is moved towards the other."""
-    targets = {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
+    targets = names_in(loop.target)
     paired = isinstance(loop.iter, ast.Call) and text(loop.iter.func) == "zip"
     by_name = method(loop.iter) in {"items", *_OF_MODEL}
     pairs = (
@@ -144,7 +144,7 @@ def _zeroes(loop: Loop) -> bool:
 
 
 def _updates(loop: Loop) -> bool:
-    targets = {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
+    targets = names_in(loop.target)
     return any(_moves(node, targets) for node in _body(loop))
 
 

@@ -4,10 +4,17 @@ import ast
 from collections.abc import Iterator
 
 from hotlap.core.technique import Technique
-from hotlap.source.checks.context import argument, calls_within, is_constant, meaning, place
+from hotlap.source.checks.context import (
+    argument,
+    calls_within,
+    is_constant,
+    made_by,
+    meaning,
+    place,
+)
 from hotlap.source.kinds import MODEL, SEVERAL, TENSOR
 from hotlap.source.module import Source
-from hotlap.source.tree import method, receiver, text
+from hotlap.source.tree import method, names_in, receiver, text
 
 _TENSOR_ONLY = frozenset(
     ["size", "dim", "view", "reshape", "unsqueeze", "permute", "flatten", "device", "shape", "ndim"]
@@ -157,9 +164,7 @@ def _of_torch(source: Source, value: ast.expr) -> bool:
     if source.names.of(value.func).startswith("torch."):
         return True
     owner = receiver(value)
-    made = [value.func]
-    if isinstance(value.func, ast.Attribute | ast.Name):
-        made = [d.value for d in source.values.flow.reaching(value.func) if d.value is not None]
+    made = made_by(source, value.func)
     if made and all(isinstance(m, ast.Call) and source.names.of(m.func) in _PLAIN for m in made):
         return True
     return owner is not None and TENSOR in source.values.kinds(owner) and text(owner) != "self"
@@ -170,7 +175,7 @@ def _alike(
 ) -> bool:
     """Whether every sample goes through the same work, and none waits for another."""
     nodes = [node for part in body for node in ast.walk(part)]
-    indices = {node.id for node in ast.walk(target) if isinstance(node, ast.Name)}
+    indices = names_in(target)
     works = False
     for node in nodes:
         if isinstance(node, ast.If | ast.Break | ast.Continue | ast.IfExp | ast.While):
@@ -191,17 +196,14 @@ def _alike(
 def _ragged(node: ast.Subscript, indices: set[str]) -> bool:
     """`x[i, : lengths[i]]`, `x[i][mask[i]]`: an index that depends on the sample."""
     return any(
-        isinstance(inner, ast.Subscript)
-        and any(isinstance(n, ast.Name) and n.id in indices for n in ast.walk(inner.slice))
+        isinstance(inner, ast.Subscript) and names_in(inner.slice) & indices
         for inner in ast.walk(node.slice)
     )
 
 
 def _own_module(call: ast.Call, indices: set[str]) -> bool:
     """`self.layers[i](x)`: each round has a module of its own."""
-    return isinstance(call.func, ast.Subscript) and any(
-        isinstance(n, ast.Name) and n.id in indices for n in ast.walk(call.func.slice)
-    )
+    return isinstance(call.func, ast.Subscript) and bool(names_in(call.func.slice) & indices)
 
 
 def _computes(source: Source, call: ast.Call) -> bool:

@@ -35,7 +35,7 @@ def unfused_optimizer(source: Source, _: Technique) -> Iterator[ast.AST]:
     """An optimizer that has a fused form and says nothing about it."""
     for call in source.calls(*_FUSED):
         given = source.arguments(call)
-        if given is None or _sparse(source):
+        if given is None or sparse(source):
             continue
         chosen = {name: constant(source, given.get(name)) for name in _CHOSEN}
         if chosen["fused"] in (None, False) and all(
@@ -72,8 +72,8 @@ def _of_groups(source: Source, call: ast.Call) -> Iterator[ast.expr]:
                     yield value
 
 
-def _sparse(source: Source) -> bool:
-    """Sparse gradients have no fused form."""
+def sparse(source: Source) -> bool:
+    """Whether gradients may be sparse, which no fused optimizer takes."""
     return source.project.has("sparse") or any(
         entry.arg == "sparse" and constant(source, entry.value) is True
         for entry in source.tree.every(ast.keyword)

@@ -5,7 +5,7 @@ import ast
 from hotlap.source.edits.regions import under
 from hotlap.source.patch.draft import Draft
 from hotlap.source.patch.imports import spelt
-from hotlap.source.tree import FunctionNode, method, receiver
+from hotlap.source.tree import FunctionNode, method, names_in, receiver
 
 _OFF = frozenset({"torch.no_grad", "torch.inference_mode", "torch.set_grad_enabled"})
 _BACK = frozenset({"backward", "grad", "requires_grad_"})
@@ -114,23 +114,11 @@ def _flows_back(draft: Draft, call: ast.Call) -> bool:
     statement = draft.source.tree.statement(call)
     if _goes_back(statement) and not isinstance(statement, ast.For | ast.While | ast.If | ast.With):
         return True
-    names = (
-        {
-            n.id
-            for n in ast.walk(statement)
-            if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
-        }
-        if isinstance(statement, ast.Assign | ast.AugAssign | ast.AnnAssign)
-        else set()
-    )
+    assigns = isinstance(statement, ast.Assign | ast.AugAssign | ast.AnnAssign)
+    names = names_in(statement, ast.Store) if assigns else set()
     function = draft.source.tree.function(call) or draft.source.tree.module
     back = [receiver(n) for n in ast.walk(function) if method(n) == "backward"]
-    return any(
-        isinstance(n, ast.Name) and n.id in names
-        for r in back
-        if r is not None
-        for n in ast.walk(r)
-    )
+    return any(names_in(loss) & names for loss in back)
 
 
 def _write(draft: Draft, place: ast.AST) -> None:

@@ -10,7 +10,7 @@ from hotlap.source.module import Source
 from hotlap.source.patch.draft import Draft
 from hotlap.source.patch.imports import spelt
 from hotlap.source.patch.predicates import class_named
-from hotlap.source.tree import method, receiver
+from hotlap.source.tree import attributes_of, method, receiver, text
 
 FORMAT = "torch.channels_last"
 _PLAIN = (ast.Name, ast.Attribute, ast.Subscript, ast.Call)
@@ -106,26 +106,13 @@ def _takes_images(draft: Draft) -> bool:
     call = source.tree.parent(use) if use is not None else None
     if not (isinstance(call, ast.Call) and call.args == [use]):
         return False
-    layers = _layers(source.tree.nodes, node)
-    layer = layers.get(getattr(call.func, "attr", ""))
-    return layer is not None and _begins_with_convolution(source, layer)
+    layers = attributes_of(node).get(text(call.func), [])
+    return bool(layers) and _begins_with_convolution(source, layers[-1])
 
 
 def _in_order(function: ast.FunctionDef) -> list[ast.Name]:
     nodes = [n for s in function.body for n in ast.walk(s) if isinstance(n, ast.Name)]
     return sorted(nodes, key=lambda n: (n.lineno, n.col_offset))
-
-
-def _layers(nodes: list[ast.AST], owner: ast.ClassDef) -> dict[str, ast.expr]:
-    """What a class assigns to attributes of `self`."""
-    inside = set(ast.walk(owner))
-    return {
-        target.attr: node.value
-        for node in nodes
-        if isinstance(node, ast.Assign) and node in inside
-        for target in node.targets
-        if isinstance(target, ast.Attribute)
-    }
 
 
 def _begins_with_convolution(source: Source, made: ast.expr) -> bool:

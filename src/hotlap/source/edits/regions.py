@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from hotlap.source.patch.draft import Draft
-from hotlap.source.tree import receiver
+from hotlap.source.tree import names_in, receiver
 
 _SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return)
 
@@ -38,7 +38,7 @@ def regions(draft: Draft) -> Iterator[Region]:
 
 def _region(draft: Draft, call: ast.Call, statement: ast.stmt) -> Region:
     block = draft.source.tree.siblings(statement)
-    alone = Region(call, statement, statement, _targets(statement))
+    alone = Region(call, statement, statement, _bound(statement))
     if not isinstance(statement, _SIMPLE) or block is None or _shares_line(draft, statement):
         return _refused(alone, "the model is called in the head of a statement")
     ends = {draft.source.tree.statement(call): call for call in draft.script.backward_calls}
@@ -47,16 +47,16 @@ def _region(draft: Draft, call: ast.Call, statement: ast.stmt) -> Region:
     later = block[block.index(statement) + 1 :]
     end = next((one for one in ends if one in later), None)
     if end is not None:
-        names = _names(ends[end].func)
+        names = names_in(ends[end].func)
         until = later[: later.index(end)]
-        made = [s for s in until if _targets(s) & names]
+        made = [s for s in until if _bound(s) & names]
         last = made[-1] if made else statement
     else:
         last = _losses(draft, statement, later)
     run = block[block.index(statement) : block.index(last) + 1]
     if any(_forbidden(s) for s in run):
         return _refused(alone, "between forward and loss gradients are worked on")
-    return Region(call, statement, last, frozenset().union(*map(_targets, run)))
+    return Region(call, statement, last, frozenset().union(*map(_bound, run)))
 
 
 def _refused(region: Region, why: str) -> Region:
@@ -65,13 +65,13 @@ def _refused(region: Region, why: str) -> Region:
 
 def _losses(draft: Draft, statement: ast.stmt, later: list[ast.stmt]) -> ast.stmt:
     """The last of the statements right behind a forward that put its outputs into a loss."""
-    outputs, last = _targets(statement), statement
+    outputs, last = _bound(statement), statement
     for following in later:
         if not isinstance(following, _SIMPLE):
             break
-        used = any(_is_loss(draft, c) and _names(c) & outputs for c in ast.walk(following))
+        used = any(_is_loss(draft, c) and names_in(c) & outputs for c in ast.walk(following))
         if used:
-            last, outputs = following, outputs | _targets(following)
+            last, outputs = following, outputs | _bound(following)
     return last
 
 
@@ -92,16 +92,8 @@ def _forbidden(statement: ast.stmt) -> bool:
     return bool(names & {"backward", "step", "zero_grad", "scale"})
 
 
-def _targets(statement: ast.stmt) -> frozenset[str]:
-    """The names that a statement binds."""
-    nodes = ast.walk(statement)
-    return frozenset(
-        n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
-    )
-
-
-def _names(node: ast.AST) -> frozenset[str]:
-    return frozenset(n.id for n in ast.walk(node) if isinstance(n, ast.Name))
+def _bound(statement: ast.stmt) -> frozenset[str]:
+    return frozenset(names_in(statement, ast.Store))
 
 
 def _shares_line(draft: Draft, statement: ast.stmt) -> bool:

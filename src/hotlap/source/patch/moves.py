@@ -9,7 +9,7 @@ from hotlap.seam.patch import load
 from hotlap.source.patch.calls import add_argument
 from hotlap.source.patch.draft import Draft, code_of
 from hotlap.source.patch.imports import head_end, import_place, spelt
-from hotlap.source.patch.predicates import PREDICATES
+from hotlap.source.patch.predicates import refusal
 from hotlap.source.signatures import DEFAULTS, POSITIONS
 from hotlap.source.tree import method, receiver
 
@@ -92,9 +92,8 @@ def _judge(move: Keyword, draft: Draft, target: str, call: ast.Call) -> None:
         shown = ast.unparse(arguments[unclear])
         draft.by_hand(call, f"pass {wish}, as far as {unclear}={shown} allows it")
         return
-    refusal = PREDICATES[move.when](draft, arguments) if move.when in PREDICATES else ""
-    if refusal:
-        draft.by_hand(call, f"left alone, because {refusal}; if it may be, pass {wish}")
+    if reason := refusal(move.when, draft, arguments):
+        draft.by_hand(call, f"left alone, because {reason}; if it may be, pass {wish}")
     elif present is None:
         add_argument(draft, call, move.name, value)
     else:

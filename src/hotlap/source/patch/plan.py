@@ -3,6 +3,7 @@
 import ast
 import difflib
 import io
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +15,7 @@ from hotlap.core.registry import technique
 from hotlap.notebook.script import notebook_of
 from hotlap.source.module import Source
 from hotlap.source.patch.draft import Draft, Remark, UnsureError
+from hotlap.source.patch.files import files_of
 from hotlap.source.patch.layout import fitted
 from hotlap.source.patch.moves import can_write, write
 from hotlap.source.patch.notebook_cells import cell_diff
@@ -80,6 +82,18 @@ def patch(recipe: Recipe, files: Sequence[File], entry: File | None = None) -> P
     for name in _ordered(recipe.techniques):
         apply(name, recipe.techniques[name].values, done, entry)
     return done
+
+
+def in_source(recipe: Recipe, command: Sequence[str]) -> frozenset[str]:
+    """The techniques for which nothing is left to write in the files of a command.
+
+    Nothing where the files cannot be told or read: whoever asks then takes the source as unknown.
+    """
+    try:
+        files = [File.read(path) for path in files_of(shlex.join(command))]
+        return frozenset(patch(recipe, files, files[0]).present)
+    except Exception:  # it only decides how a run is announced, and must not be what ends it
+        return frozenset()
 
 
 def _ordered(names: Mapping[str, Any]) -> list[str]:

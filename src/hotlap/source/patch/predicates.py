@@ -6,6 +6,7 @@ Each returns the reason to leave a call alone; an empty one lets it be changed.
 import ast
 from collections.abc import Callable, Mapping
 
+from hotlap.source.checks.stepping import sparse
 from hotlap.source.module import Source
 from hotlap.source.patch.draft import Draft
 from hotlap.source.tree import method
@@ -17,6 +18,7 @@ _MAP_STYLE = frozenset(
     f"torch.utils.data.{name}" for name in ("Dataset", "TensorDataset", "Subset", "ConcatDataset")
 ) | {"torch.utils.data.random_split", "range", "list", "zip", "hotlap.data.CachedDataset"}
 ITERABLE = "its dataset is iterable: each worker would yield every sample"
+UNANSWERED = "only the running program shows whether it may be"
 UNSEEN = "this file does not show whether its dataset is iterable or has an index"
 
 
@@ -42,10 +44,7 @@ def may_fuse(draft: Draft, arguments: Arguments) -> str:
     for origin in (draft.script.origins.of(rate) or ()) if rate is not None else ():
         if isinstance(origin, ast.Call) and draft.source.names.of(origin.func) == "torch.tensor":
             return "its learning rate is a tensor"
-    for call in draft.source.calls("torch.nn.Embedding", "torch.nn.EmbeddingBag"):
-        if any(k.arg == "sparse" and draft.literal(k.value) != (False,) for k in call.keywords):
-            return "an embedding has sparse gradients"
-    return ""
+    return "an embedding has sparse gradients" if sparse(draft.source) else ""
 
 
 def one_cap(_: Draft, arguments: Arguments) -> str:
@@ -60,6 +59,16 @@ PREDICATES: dict[str, Predicate] = {
     "hotlap.seam.fused:may_fuse": may_fuse,
     "hotlap.seam.ddp:one_cap": one_cap,
 }
+
+
+def refusal(when: str, draft: Draft, arguments: Arguments) -> str:
+    """The reason why a move's predicate keeps a call as it is; empty where it may be changed.
+
+    A predicate that source cannot answer keeps every call as it is.
+    """
+    if not when:
+        return ""
+    return PREDICATES[when](draft, arguments) if when in PREDICATES else UNANSWERED
 
 
 def map_style(draft: Draft, dataset: ast.expr, arguments: Arguments) -> bool | None:
