@@ -2,9 +2,16 @@
 """Keyword moves: names resolved, dictionaries understood, and what is left alone, and why."""
 
 import ast
+from pathlib import Path
 
 import pytest
 from patching import patched
+
+from hotlap.core.move import Keyword
+from hotlap.core.registry import techniques
+from hotlap.source.patch.draft import Draft
+from hotlap.source.patch.moves import write
+from hotlap.source.patch.predicates import PREDICATES
 
 DL = "from torch.utils.data import DataLoader\n\n"
 
@@ -241,3 +248,18 @@ def test_a_setter_of_ours_is_left_to_the_user_where_imports_come_late(text):
     after, done = patched(text, "keep_heap")
     assert after == text
     assert "`from hotlap.memory import keep_heap` and `keep_heap(" in done.notes[0].text
+
+
+def test_a_predicate_that_source_cannot_answer_keeps_every_call():
+    move = Keyword(("torch.utils.data.DataLoader",), "pin_memory", True, when="elsewhere:asks")
+    draft = Draft(Path("train.py"), DL + "DataLoader(ds)\n")
+    write(move, draft)
+    assert not draft.changes
+    assert "only the running program shows" in draft.remarks[0].text
+
+
+def test_each_predicate_of_the_catalogue_has_its_twin_in_source():
+    moves = [move for record in techniques().values() for move in record.moves]
+    asked = {move.when for move in moves if isinstance(move, Keyword) and move.when}
+    assert asked
+    assert asked <= PREDICATES.keys()
