@@ -5,7 +5,7 @@ changes only what is `certain`: followed to where it is made, in this file (`ori
 """
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -163,6 +163,25 @@ class ScriptModel:
             for loop in self.tree.loops(call):
                 return loop
         return next(self.tree.loops(function), None)
+
+    def mode_before(self, node: ast.expr, of: Callable[[ast.expr], bool]) -> str:
+        """The mode set last above a node in its function, on what `of` accepts; empty: none is."""
+        function, here = self.tree.function(node), (node.lineno, node.col_offset)
+        for call in self._modes:
+            owner = receiver(call)
+            if (call.lineno, call.col_offset) >= here or owner is None or not of(owner):
+                continue
+            if self.tree.function(call) is function and not self.tree.exclusive(call, node):
+                value = call.args[0] if call.args else None
+                off = isinstance(value, ast.Constant) and value.value is False
+                return "eval" if off and method(call) == "train" else method(call)
+        return ""
+
+    @cached_property
+    def _modes(self) -> list[ast.Call]:
+        """The calls of `eval()` and `train()`, the last one first."""
+        found = [*self.tree.methods.get("eval", []), *self.tree.methods.get("train", [])]
+        return sorted(found, key=lambda call: (call.lineno, call.col_offset), reverse=True)
 
     # loaders
 

@@ -214,6 +214,14 @@ class Tree:
                 yield around
             below = around
 
+    def exclusive(self, one: ast.AST, other: ast.AST) -> bool:
+        """Whether two nodes lie in different branches of one `if`."""
+        branches = {id(holder): branch for holder, branch in self.blocks(one)}
+        return any(
+            isinstance(holder, ast.If) and branches.get(id(holder), branch) != branch
+            for holder, branch in self.blocks(other)
+        )
+
     def contexts(self, node: ast.AST) -> Iterator[ast.expr]:
         """The contexts of the `with`s around a node in its function, then its decorators."""
         for around in self.above(node):

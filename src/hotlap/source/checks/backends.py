@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from hotlap.core.technique import Technique
 from hotlap.source.checks.context import (
     argument,
-    exclusive,
     is_constant,
     place,
     trainers,
@@ -68,7 +67,7 @@ def _final(settings: list[Setting], name: str) -> ast.AST | None:
 
 def _together(source: Source, one: ast.AST, other: ast.AST) -> bool:
     """Whether both statements run in one run: the same options decide on both."""
-    if exclusive(source.tree, one, other):
+    if source.tree.exclusive(one, other):
         return False
     return _options(source, one) == _options(source, other)
 

@@ -42,15 +42,6 @@ def _usual(test: ast.expr) -> bool:
         asked & {"is_available", "device_count", "is_cuda"})  # fmt: skip
 
 
-def exclusive(tree: Tree, one: ast.AST, other: ast.AST) -> bool:
-    """Whether two nodes lie in different branches of one `if`."""
-    branches = {id(holder): branch for holder, branch in tree.blocks(one)}
-    return any(
-        isinstance(holder, ast.If) and branches.get(id(holder), branch) != branch
-        for holder, branch in tree.blocks(other)
-    )
-
-
 def in_branch(tree: Tree, node: ast.AST) -> bool:
     """Whether an `if` decides on a node."""
     return any(isinstance(holder, ast.If) for holder, _ in tree.blocks(node))

@@ -6,23 +6,19 @@ from collections.abc import Iterator
 
 from hotlap.core.technique import Technique
 from hotlap.source.checks.context import (
-    body_of,
     callers,
     calls_within,
-    exclusive,
     goes_backward,
     in_comprehension,
     in_test,
-    is_constant,
     methods_within,
-    name_of,
     place,
     takes_gradients,
     within,
 )
 from hotlap.source.kinds import LOADER, MODEL
 from hotlap.source.module import Source
-from hotlap.source.tree import FunctionNode, method, receiver, text
+from hotlap.source.tree import FunctionNode, method, text
 
 _EVALUATES = re.compile(r"(?:^|_)(?:eval|evaluate|evaluation|valid|validate|validation|test|val|"
                         r"infer|inference|predict)(?:_|$)")  # fmt: skip
@@ -259,15 +255,12 @@ def over_loader(source: Source, call: ast.Call) -> bool:
 
 def _last_mode(source: Source, call: ast.Call) -> str:
     """The mode that was last set on the called model, above the call in its function."""
-    scope = body_of(source, call)
-    modes = methods_within(source, scope, "eval") + methods_within(source, scope, "train")
-    for other in sorted(modes, key=place, reverse=True):
-        owner = name_of(receiver(other))
-        same = owner == text(call.func) or (owner and _runs(source, call, owner))
-        if place(other) < place(call) and same and not exclusive(source.tree, other, call):
-            off = method(other) == "train" and other.args and is_constant(other.args[0], False)
-            return "eval" if off else method(other)
-    return ""
+
+    def same(owner: ast.expr) -> bool:
+        name = text(owner)
+        return name == text(call.func) or (bool(name) and _runs(source, call, name))
+
+    return source.script.mode_before(call, same)
 
 
 def _runs(source: Source, call: ast.Call, model: str) -> bool:

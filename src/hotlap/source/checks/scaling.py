@@ -9,7 +9,6 @@ from hotlap.core.technique import Technique
 from hotlap.source.checks.context import (
     argument,
     body_of,
-    exclusive,
     in_branch,
     is_constant,
     meaning,
@@ -112,10 +111,10 @@ def _last_scaled(source: Source, call: ast.Call) -> ast.Call | None:
     all_of_them = methods_within(source, body_of(source, call), "backward")
     unscaled: list[ast.Call] = []  # between, each in a branch
     for other in reversed(all_of_them[: bisect_left(all_of_them, place(call), key=place)]):
-        if exclusive(source.tree, other, call):
+        if source.tree.exclusive(other, call):
             continue
         if _is_scaled(source, other):
-            beside = all(exclusive(source.tree, other, later) for later in unscaled)
+            beside = all(source.tree.exclusive(other, later) for later in unscaled)
             return other if beside else None
         if not in_branch(source.tree, other):
             return None
@@ -144,7 +143,7 @@ def _between(source: Source, first: ast.Call, last: ast.Call, name: str) -> bool
 def _scaler_steps_else(source: Source, call: ast.Call) -> bool:
     """Whether the scaler steps in another branch: this one is for runs without it."""
     return in_branch(source.tree, call) and any(
-        other.args and exclusive(source.tree, other, call)
+        other.args and source.tree.exclusive(other, call)
         for other in methods_within(source, body_of(source, call), "step")
     )
 

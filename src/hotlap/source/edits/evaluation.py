@@ -2,13 +2,13 @@
 
 import ast
 
+from hotlap.source.checks.context import goes_backward
 from hotlap.source.edits.regions import under
 from hotlap.source.patch.draft import Draft
 from hotlap.source.patch.imports import spelt
 from hotlap.source.tree import FunctionNode, method, names_in, receiver
 
 _OFF = frozenset({"torch.no_grad", "torch.inference_mode", "torch.set_grad_enabled"})
-_BACK = frozenset({"backward", "grad", "requires_grad_"})
 
 
 def no_grad_eval(draft: Draft) -> None:
@@ -33,61 +33,30 @@ def _evaluated(draft: Draft) -> list[ast.Call]:
 
 
 def _in_eval_mode(draft: Draft, call: ast.Call) -> bool:
-    """Whether the last `.eval()` or `.train()` before a call of the same object is an `.eval()`."""
-    name, function = ast.unparse(call.func), draft.source.tree.function(call)
-    modes = [
-        c for c in draft.source.tree.calls
-        if method(c) in {"eval", "train"} and ast.unparse(receiver(c) or c) == name
-        and draft.source.tree.function(c) is function and c.lineno < call.lineno
-    ]  # fmt: skip
-    if not modes:
-        return _called_in_eval_mode(draft, call, function)
-    last = max(modes, key=lambda c: c.lineno)
-    return method(last) == "eval" and not _is_training(draft, call)
-
-
-def _called_in_eval_mode(draft: Draft, call: ast.Call, function: FunctionNode | None) -> bool:
-    """Whether every caller has put the model into eval mode right before."""
-    if function is None or not draft.script.is_model(call.func):
+    """Whether the mode that a call's object was last put into, here or by each caller, is eval."""
+    script, name = draft.script, ast.unparse(call.func)
+    mode = script.mode_before(call, lambda owner: ast.unparse(owner) == name)
+    if mode:
+        loop = next(draft.source.tree.loops(call), None)  # one that trains means something else
+        return mode == "eval" and (loop is None or not goes_backward(draft.source, loop))
+    function = draft.source.tree.function(call)
+    if function is None or not script.is_model(call.func):
         return False
-    calls = draft.script.origins.callers(function)
-    return bool(calls) and all(_after_eval(draft, c) for c in calls or ())
-
-
-def _after_eval(draft: Draft, call: ast.Call) -> bool:
-    statement = draft.source.tree.statement(call)
-    block = draft.source.tree.siblings(statement) or []
-    modes = [
-        method(c)
-        for earlier in block[: block.index(statement)] if statement in block
-        for c in ast.walk(earlier)
-        if isinstance(c, ast.Call) and method(c) in {"eval", "train"}
-        and (owner := receiver(c)) is not None and draft.script.is_model(owner)
-    ]  # fmt: skip
-    return bool(modes) and modes[-1] == "eval"
-
-
-def _is_training(draft: Draft, call: ast.Call) -> bool:
-    """Whether the optimizer steps in the loop of a call: then `.eval()` meant something else."""
-    loops = list(draft.source.tree.loops(call))
-    return any(_goes_back(loop) for loop in loops[:1])
-
-
-def _goes_back(node: ast.AST) -> bool:
-    return any(method(n) in _BACK for n in ast.walk(node))
+    callers = script.origins.callers(function) or []
+    return bool(callers) and all(script.mode_before(c, script.is_model) == "eval" for c in callers)
 
 
 def _place(draft: Draft, call: ast.Call) -> ast.AST | None:
     """The function or the statement to switch gradients off in; None where that is not sure."""
     function = draft.source.tree.function(call)
-    if function is not None and not _goes_back(function):
+    if function is not None and not goes_backward(draft.source, function):
         return function if _ends_in_numbers(draft, function) else None
     loops = list(draft.source.tree.loops(call))
     whole: ast.AST = loops[-1] if loops else draft.source.tree.statement(call)
-    inner = [loop for loop in loops if not _goes_back(loop)]
+    inner = [loop for loop in loops if not goes_backward(draft.source, loop)]
     if loops:
         whole = inner[-1] if inner else loops[-1]
-    if _goes_back(whole) or not isinstance(whole, ast.For | ast.While):
+    if goes_backward(draft.source, whole) or not isinstance(whole, ast.For | ast.While):
         return None
     return whole
 
@@ -112,7 +81,9 @@ def _returns(function: FunctionNode) -> bool:
 def _flows_back(draft: Draft, call: ast.Call) -> bool:
     """Whether `.backward()` is called on what a call returns, under any of the names it gets."""
     statement = draft.source.tree.statement(call)
-    if _goes_back(statement) and not isinstance(statement, ast.For | ast.While | ast.If | ast.With):
+    if goes_backward(draft.source, statement) and not isinstance(
+        statement, ast.For | ast.While | ast.If | ast.With
+    ):
         return True
     assigns = isinstance(statement, ast.Assign | ast.AugAssign | ast.AnnAssign)
     names = names_in(statement, ast.Store) if assigns else set()
