@@ -155,6 +155,9 @@ def test_what_cannot_be_quantised_says_so():
         quantize(nn.Sequential(nn.Conv2d(1, 1, 1)))
     with pytest.raises(ValueError, match="int8_dynamic"):
         quantize(cnn(), "int7")
+    for precision in ("int4", "float8_dynamic"):
+        with pytest.raises(ValueError, match=f"{precision} is for a model on a GPU"):
+            quantize(Tied().eval(), precision)
     with pytest.raises(ValueError, match="float8"):
         prepare_qat(cnn(), "float8")
 

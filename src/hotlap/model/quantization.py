@@ -3,6 +3,7 @@
 import copy
 import logging
 import warnings
+from importlib.util import find_spec
 from typing import Any
 
 import torch
@@ -26,10 +27,11 @@ def quantize(model: nn.Module, precision: str = "int8") -> nn.Module:
             Embeddings have int8 weights in all of them.
 
     Raises:
-        ValueError: the precision is unknown, or the model has neither a linear layer nor an
-            embedding.
+        ValueError: the precision is unknown or not to be had on this machine, or the model has
+            neither a linear layer nor an embedding.
         MissingPackageError: torchao is not installed.
     """
+    _check_hardware(model, precision)
     ao = torchao_quantization()
     changed = copy.deepcopy(model).eval()
     layers = [m for m in changed.modules() if type(m) in {nn.Linear, nn.Embedding}]
@@ -116,6 +118,16 @@ def torchao_quantization() -> Any:
             return need("torchao.quantization")
     finally:
         logger.setLevel(level)
+
+
+def _check_hardware(model: nn.Module, precision: str) -> None:
+    """Say in plain words what torchao would fail at later, or with another package's name."""
+    device = next((p.device.type for p in model.parameters()), "cpu")
+    if precision in {"int4", "float8_dynamic"} and device == "cpu":
+        least = "" if precision == "int4" else " of compute capability 8.9 or higher"
+        raise ValueError(f"{precision} is for a model on a GPU{least}; int8 runs on the CPU")
+    if precision == "int4" and find_spec("mslk") is None:
+        raise ValueError("int4 takes the package mslk; install it with pip install mslk")
 
 
 def _config(precision: str) -> Any:

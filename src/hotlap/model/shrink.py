@@ -127,7 +127,9 @@ class Shrinking:
                     RuntimeError) as error:  # fmt: skip
                 if isinstance(error, MissingPackageError | InputError):
                     raise
-                emit({"event": "skipped", "name": recipe.name, "why": last_line(error)})
+                ours = isinstance(error, PruningError | ValueError)
+                why = str(error) if ours else last_line(error)
+                emit({"event": "skipped", "name": recipe.name, "why": why})
                 continue
             self.results.append((recipe, result))
             emit({"event": "candidate", **asdict(result)})
