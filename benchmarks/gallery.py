@@ -21,6 +21,7 @@ from typing import Any
 
 from benchmarks import record
 from benchmarks.gallery_recipes import RECIPES, Recipe
+from hotlap.tune.result import OUT_OF_TIME
 
 HOTLAP = Path(sys.executable).parent / "hotlap"
 LAST_LINES = 3
@@ -110,6 +111,7 @@ def summary(row: dict[str, Any]) -> dict[str, Any]:
     by_status: dict[str, list[str]] = {}
     for outcome in document["outcomes"]:
         by_status.setdefault(outcome["status"], []).append(outcome["technique"])
+    late = [one["technique"] for one in document["outcomes"] if one["reason"] == OUT_OF_TIME]
     final = document["final"]
     estimate = final["estimate"] if final else {}
     return {
@@ -121,7 +123,7 @@ def summary(row: dict[str, Any]) -> dict[str, Any]:
         "pairs": estimate.get("pairs"),
         "parity": document["final_parity"],
         "other_cores": document["load"],
-        "inconclusive": by_status.get("inconclusive", []),
+        "inconclusive": by_status.get("inconclusive", []) + late,
         "not_faster": by_status.get("not faster", []) + by_status.get("same", []),
         "broke_parity": by_status.get("broke parity", []),
     }

@@ -24,13 +24,20 @@ class Layout:
     notes: tuple[str, ...] = ()
 
 
+MADE_BY_THE_PROGRAM = "the program writes these files itself: run it once without hotlap first"
+
+
 def layout_of(dataset: Mapping[str, Any], folder: Path) -> Layout:
     """Find the source; paths as they would be typed in `folder`."""
     files = [Path(path) for path in dataset["taken"]["files"]]
     labels = dataset["taken"]["labels"]
     root, notes = _known_root(dataset), []
+    known = root is not None
     if root is None:
         root, by_class = _common(files)
+    if not root.is_dir():  # written by the program during the trial, and gone with its layer
+        return Layout(_typed(root, folder), TARGET, (MADE_BY_THE_PROGRAM,))
+    if not known:
         notes += _label_notes(root, files, labels, by_class=by_class)
     notes += _count_notes(root, dataset)
     return Layout(_typed(root, folder), TARGET, tuple(notes))
