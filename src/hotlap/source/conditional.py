@@ -14,18 +14,26 @@ _SKIPS = (ast.Continue, ast.Return)
 Branch = ast.If | ast.IfExp
 
 
-def now_and_then(tree: Tree, node: ast.AST, body: ast.AST) -> bool:
+def now_and_then(tree: Tree, node: ast.AST, body: ast.AST, backward: ast.AST | None = None) -> bool:
     """Whether a node inside a loop or function runs in some of its rounds only.
 
     It stands under `if step % n`, behind `if step % n: continue`, in a loop's `else`, in a branch
-    that leaves the loop, or where an error is handled.
+    that leaves the loop, or where an error is handled. What decides on the loop's `backward` as
+    well does not count: the step itself is made only then (`if step % train_frequency == 0`).
     """
+    both = set(tree.blocks(backward)) & set(tree.blocks(node)) if backward is not None else set()
+    shared = {holder for holder, _ in both}
     below = node
     for above in tree.above(node):
         if above is body:
-            return _beside(tree, below, body)
+            return _beside(tree, below, body) and not (
+                backward is not None and _beside(tree, _child(tree, backward, body), body)
+            )
         if isinstance(above, ast.Raise | ast.ExceptHandler):
             return True
+        if above in shared:
+            below = above
+            continue
         if (
             isinstance(above, Branch)
             and below is not above.test
@@ -94,6 +102,12 @@ def _leaves(branch: ast.If, below: ast.AST, body: ast.AST) -> bool:
     block = branch.body if below in branch.body else branch.orelse
     ends = (*_ENDS, ast.Return) if isinstance(body, ast.For | ast.While) else (ast.Raise,)
     return isinstance(block[-1], ends)
+
+
+def _child(tree: Tree, node: ast.AST, outer: ast.AST) -> ast.AST:
+    """The part of a loop or function that a node in it belongs to."""
+    chain = [node, *tree.above(node)]
+    return chain[chain.index(outer) - 1]
 
 
 def _beside(tree: Tree, statement: ast.AST, body: ast.AST) -> bool:

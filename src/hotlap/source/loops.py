@@ -140,7 +140,14 @@ class Loops:
 
     def _lies_in(self, node: ast.AST, bodies: set[ast.AST]) -> bool:
         body = self._around(node, bodies)
-        return body is not None and not now_and_then(self._tree, node, body)
+        if body is None:
+            return False
+        return not now_and_then(self._tree, node, body, self._backward.get(body))
+
+    @cached_property
+    def _backward(self) -> dict[ast.AST, ast.Call]:
+        """The first `backward()` of each step."""
+        return {step.body: step.backward for step in self._script.steps if step.backward}
 
     @cached_property
     def _epochs(self) -> set[ast.AST]:
