@@ -1,11 +1,13 @@
 """Passes over a module that carry kinds from values to names, until nothing new is learned."""
 
 import ast
+import re
 from collections.abc import Iterator
 from functools import cached_property
 
 from hotlap.source import kinds as kind
 from hotlap.source.expressions import HANDLERS
+from hotlap.source.flow import Definition
 from hotlap.source.kinds import Kinds
 from hotlap.source.names import Names
 from hotlap.source.project import View
@@ -13,6 +15,7 @@ from hotlap.source.tree import Tree, given, method, receiver, text
 from hotlap.source.values import Values
 
 _PASSES = 5
+_NUMBER = re.compile(r"value|avg|average|mean|num|dict|meter|log|hist", re.IGNORECASE)
 _IMAGES = frozenset({"img", "image", "pic", "sample"})  # what transforms are given, PIL or not
 _ABOUT_MODULES = frozenset({"parameters", "train", "eval", "state_dict", "named_parameters"})
 
@@ -74,8 +77,22 @@ class Inference:
         reaching = self._values.flow.reaching(owner)
         for definition in reaching:
             self._learn(definition.kinds, kinds)
+            if kind.GRAPH in kinds:
+                self._losses_beside(definition)
         if not reaching:
             self._learn(self._values.loose[None, text(owner)], kinds)
+
+    def _losses_beside(self, definition: Definition) -> None:
+        """`loss, loss_parts = compute_loss(...)`: what is called a loss too is a tensor."""
+        row, made = self._tree.parent(definition.target), definition.value
+        if (
+            isinstance(row, ast.Tuple)
+            and isinstance(made, ast.Call)
+            and not self._values.local(made)
+        ):
+            for one in row.elts:
+                if "loss" in text(one).lower() and not _NUMBER.search(text(one)):
+                    self._add(one, {kind.TENSOR})
 
     def _is_module(self, node: ast.AST) -> bool:
         """`model.zero_grad()`: told apart by what else the name is asked."""
