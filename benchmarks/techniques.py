@@ -19,13 +19,14 @@ from benchmarks.record import write
 ROOT = Path(__file__).parent.parent
 UNDERSTOOD = (0, 1)
 """Exit codes of a tune that ran: with a confirmed recipe or none; with an unconfirmed one."""
+INFERENCE = ("classify_images", "classify_text", "embed", "generate", "segment", "pipeline")
 WORKLOADS = {
     "digits": ROOT / "examples" / "digits" / "train.py",
     "cnn": ROOT / "tests" / "planted" / "compute_cnn.py",
     "transformer": ROOT / "tests" / "planted" / "small_transformer.py",
     "evaluation": ROOT / "tests" / "planted" / "eval_with_grad.py",
     "clean": ROOT / "tests" / "planted" / "loop_clean.py",
-}
+} | {name: ROOT / "tests" / "scripts" / "inference" / f"{name}.py" for name in INFERENCE}
 
 
 def tune(script: Path, budget: int) -> dict[str, Any]:

@@ -244,3 +244,37 @@ def test_a_file_that_lacks_something_says_what(tmp_path, text, says):
         load(str(tmp_path / "mine.py"))
     with pytest.raises(SubjectError, match="no file"):
         load("nothing.py")
+
+
+def saved_scale(decorate):
+    """An RMS norm that keeps its scale for the backward pass, as most kernels do."""
+
+    class Norm(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            scale = torch.rsqrt(x.double().square().mean(-1, keepdim=True) + EPS)
+            ctx.save_for_backward(x, scale)
+            return (x * scale).to(x.dtype)
+
+        @staticmethod
+        @decorate
+        def backward(ctx, grad):
+            x, scale = ctx.saved_tensors
+            along = (grad * x).mean(-1, keepdim=True)
+            return (scale * grad - x * scale.pow(3) * along).to(x.dtype)
+
+    return Norm
+
+
+def rms(x):
+    return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + EPS)
+
+
+def test_a_second_derivative_that_is_wrong_names_the_remedy():
+    found = failed(saved_scale(lambda backward: backward), rms)
+    assert set(found) == {"gradcheck"}
+    assert "put torch.autograd.function.once_differentiable on backward" in found["gradcheck"]
+
+
+def test_an_operator_that_refuses_a_second_derivative_is_right():
+    assert not failed(saved_scale(torch.autograd.function.once_differentiable), rms)

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+import torch
 
 CRASHES = """
 import ctypes
@@ -60,3 +61,36 @@ def test_bad_input_is_said(words, says, tmp_path):
     done = hotlap(*words)
     assert done.returncode == 2
     assert says in done.stderr
+
+
+TRITON = """
+import torch, triton, triton.language as tl
+DTYPES, DIFFERENTIABLE = (torch.float32,), False
+
+def reference(x):
+    return x * x + 1
+
+@triton.jit
+def _kernel(x_at, y_at, count, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_at + at, at < count)
+    tl.store(y_at + at, x * x + ADDED, at < count)
+
+def kernel(x):
+    x = x.contiguous()
+    y = torch.empty_like(x)
+    if x.numel():
+        _kernel[(triton.cdiv(x.numel(), 1024),)](x, y, x.numel(), BLOCK=1024)
+    return y
+"""
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="Triton compiles for the GPU")
+@pytest.mark.parametrize(("added", "code"), [("1", 0), ("2", 1)])
+def test_triton_is_interpreted_where_there_is_no_gpu(added, code, tmp_path):
+    pytest.importorskip("triton")
+    (tmp_path / "square.py").write_text(TRITON.replace("ADDED", added))
+    done = hotlap("check", tmp_path / "square.py")
+    assert done.returncode == code, done.stdout
+    assert "Triton interpreted the kernel on the CPU" in done.stdout
+    assert ("rejected: values" in done.stdout) == (code == 1)

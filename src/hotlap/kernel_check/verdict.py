@@ -20,12 +20,14 @@ COMPILE_MARGIN = 0.95
 class Verdict:
     """What is known of an operator.
 
-    `outcomes`: rows of `check`, `passed`, `detail`, `skipped`. `race`: rows of shape, direction,
-    seconds, speed-ups and, where the machine's limits are known, shares of them.
+    `interpreted`: Triton ran its kernels on the CPU, step by step, since there is no GPU; they are
+    not raced. `outcomes`: rows of `check`, `passed`, `detail`, `skipped`. `race`: rows of shape,
+    direction, seconds, speed-ups and, where the machine's limits are known, shares of them.
     """
 
     operator: str
     device: str = ""
+    interpreted: bool = False
     outcomes: list[dict[str, Any]] = field(default_factory=list)
     race: list[dict[str, Any]] = field(default_factory=list)
 
@@ -78,7 +80,7 @@ def check(where: str, race: str) -> Verdict:
             case "unusable":
                 raise UsageError(str(value), "see `hotlap kernel check --help`")
             case "subject":
-                verdict.device = value["device"]
+                verdict.device, verdict.interpreted = value["device"], value["interpreted"]
             case "begun":
                 begun = value
             case "outcome":

@@ -20,6 +20,8 @@ def show(out: "Console", verdict: "Verdict") -> None:
     out.print(table)
     if verdict.race:
         out.print(_race(verdict.race))
+    if verdict.interpreted:
+        out.print("no GPU: Triton interpreted the kernel on the CPU, which is not raced")
     failed = [row["check"] for row in verdict.outcomes if not row["passed"]]
     if failed:
         out.print(f"rejected: {', '.join(failed)}")

@@ -280,7 +280,11 @@ def float64_gradients(subject: Subject) -> Iterator[str]:
     try:
         gradgradcheck(subject.kernel, given, atol=1e-4)
     except GradcheckError as error:
-        yield f"second derivative: {str(error).partition(chr(10))[0]}"
+        seen = str(error).partition("\n")[0].rstrip(" ,:")
+        yield (
+            f"second derivative: {seen}; put torch.autograd.function.once_differentiable on "
+            "backward, or compute again there what forward saved"
+        )
 
 
 def _twice_differentiable(subject: Subject, given: Sequence[Tensor]) -> bool:
