@@ -101,3 +101,13 @@ def test_files_that_are_gone_are_left_out(script):
 def test_what_was_not_measured_is_told_once_a_reason(script):
     found = made(script, {}, notes={"flops": "too short", "memory": "too short", "modules": "x"})
     assert found.notes == ("not measured: flops, memory: too short", "not measured: modules: x")
+
+
+@pytest.mark.parametrize(("seconds", "problem"), [(0.0, False), (0.001, True)])
+def test_what_cannot_cost_anything_here_is_no_problem(script, seconds, problem):
+    """Too many workers where steps wait for data, and where they do not."""
+    warning = {"text": "This DataLoader will create 4 worker processes", "place": f"{script}:6"}
+    phases = {"data": {"mean": seconds, "p10": 0.0, "p90": 0.0}}
+    found = made(script, {}, warnings=[warning], phases=phases)
+    (finding,) = [one for one in found.findings if "workers" in one.what]
+    assert finding.problem is problem

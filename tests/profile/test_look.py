@@ -7,6 +7,7 @@ from hotlap.cli.profile import profile
 from hotlap.core.spec import Mode
 from hotlap.profile.look import Bounds, Look, look
 from hotlap.trial.launch import Setting
+from hotlap.trial.trial import TimeOverError
 
 
 @pytest.mark.parametrize(
@@ -44,6 +45,16 @@ def test_bounds_as_the_probe_takes_them():
         "stop": True,
         "dataset": True,
     }
+
+
+def test_the_moment_of_the_last_step_reaches_the_probe():
+    assert Bounds(until=12.5).options()["until"] == 12.5
+
+
+def test_a_program_that_does_not_report_in_time_is_ended(monkeypatch, tmp_path):
+    monkeypatch.setattr("hotlap.profile.look.run_foreground", lambda _, see: see(None))
+    with pytest.raises(TimeOverError, match="before a training step"):
+        look(Setting(("python",), Mode.PROFILE, scratch=tmp_path), Bounds(deadline=0.0))
 
 
 @pytest.mark.parametrize(

@@ -330,6 +330,37 @@ def test_long_steps_are_all_looked_at():
     assert session.profile["detailed"] == 80
 
 
+def test_of_slow_steps_few_are_left_untimed(monkeypatch):
+    monkeypatch.setattr("hotlap.seam.probe.recorder.MOST_UNTIMED_SECONDS", 0.05)
+    with probed(warmup=50, steps=2, seconds=0.01) as session:
+        train(session, between=lambda: time.sleep(0.03))
+    found = session.profile
+    assert found["warmup"] < 5
+    assert 1 <= found["steps"] <= 2
+    assert "too slow" in found["notes"]["memory"]
+
+
+@pytest.mark.parametrize("warmup", [1, 50])
+def test_a_profile_ends_at_its_deadline_wherever_it_is(warmup):
+    with probed(warmup=warmup, steps=400, until=time.monotonic() + 0.1) as session:
+        for _ in train_steps(net()):
+            time.sleep(0.01)
+            if session.wire.messages:
+                break
+    assert session.kinds() == ["profile"]
+    assert session.profile["steps"] < 100
+    assert session.profile["phases"]["forward"]["mean"] > 0
+
+
+def train_steps(model):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(1000):
+        optimizer.zero_grad()
+        functional.cross_entropy(model(X), Y).backward()
+        optimizer.step()
+        yield step
+
+
 # evaluation
 
 

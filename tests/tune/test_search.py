@@ -44,6 +44,7 @@ class World:
     start_up: float = START_UP
     peak: int = 1000
     state: set[str] = field(default_factory=set)
+    profiled: Any = None
     at_race: Callable[[int], None] = lambda _: None
 
     def monotonic(self) -> float:
@@ -154,7 +155,8 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     return WORLD
 
 
-def fake_look(*_: Any) -> Any:
+def fake_look(_: Any, bounds: Any) -> Any:
+    WORLD.profiled = bounds
     WORLD.now += START_UP
     phases = {"data": {"mean": 0.6}, "evaluation": {"mean": 0.3}}
     return SimpleNamespace(
@@ -207,6 +209,13 @@ def test_with_time_enough_everything_is_raced(world: World) -> None:
     final = world.raced[-1]
     assert final["against"] == []
     assert world.launched > 4, "fresh processes"
+
+
+def test_the_profile_is_bounded_by_the_budget(world: World) -> None:
+    begin = world.now
+    tuned(60.0)
+    assert begin < world.profiled.until < begin + 30.0
+    assert world.profiled.deadline == begin + 60.0
 
 
 def test_the_levels_of_all_races_add_up_to_no_more_than_one(world: World) -> None:

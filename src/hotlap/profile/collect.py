@@ -8,7 +8,7 @@ from typing import Any
 from hotlap.core.machine import Machine
 from hotlap.core.peaks import Peaks
 from hotlap.core.registry import techniques
-from hotlap.profile.findings import Seen, advised, proposed, seen_in
+from hotlap.profile.findings import Seen, advised, free, proposed, seen_in
 from hotlap.profile.join import Costed, Past, joined, split
 from hotlap.profile.merge import merged
 from hotlap.profile.model import Finding, Headroom, Line, Phase, Profile
@@ -73,7 +73,8 @@ def _changed(bare: Profile, folder: Path) -> list[str]:
 def _all(own: list[Finding], spots: list[Costed], seen: Seen, folder: Path) -> list[Finding]:
     """Every finding that time, source and the model show."""
     known = merged(own, spots, folder)
-    return [*known.findings, *advised(seen, known.explained, known.places)]
+    found = [replace(one, problem=one.problem and not free(one, seen)) for one in known.findings]
+    return [*found, *advised(seen, known.explained, known.places)]
 
 
 def _ranked(found: list[Finding], folder: Path) -> tuple[Finding, ...]:

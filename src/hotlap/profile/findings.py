@@ -121,6 +121,13 @@ def advised(seen: Seen, explained: Mapping[str, float], places: frozenset[str]) 
     return [replace(one, problem=True) for one in found] + ([blocking] if blocking else [])
 
 
+def free(finding: Finding, seen: Seen) -> bool:
+    """Whether nothing was measured of it, and the phases that it concerns take next to no time."""
+    phases = {phase for remedy in finding.remedies for phase in remedy.phases}
+    timed = bool(phases) and phases <= seen.shares.keys()
+    return timed and not finding.share and seen.share(phases) < WORTH
+
+
 def _blocking(seen: Seen) -> Finding | None:
     """The costliest call outside of the phases that writes, reads or sleeps while training waits.
 

@@ -1,6 +1,8 @@
 """Running a command under the probe until its profile has come."""
 
+import math
 import signal
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,6 +12,7 @@ from hotlap.trial.channel import Message
 from hotlap.trial.foreground import run_foreground
 from hotlap.trial.launch import Setting
 from hotlap.trial.reach import OtherStepsError, Reach
+from hotlap.trial.trial import TimeOverError
 
 INTERRUPTED = (-signal.SIGINT, 128 + signal.SIGINT)
 
@@ -19,7 +22,9 @@ class Bounds:
     """How far to look: so many steps (0: to the end) and at most seconds of them (0: no bound).
 
     Short steps go on until `least` seconds are over. `layers`: what each layer costs as well.
-    `dataset`: where steps wait for data, how fast they would come from a packed copy.
+    `dataset`: where steps wait for data, how fast they would come from a packed copy. `until`: the
+    moment (of `time.monotonic`) at which the step that runs is the last, also of the warm-up;
+    `deadline`: the one at which the command is ended, whether it has reported or not.
     """
 
     steps: int = 200
@@ -28,10 +33,12 @@ class Bounds:
     least: float = 0.0
     layers: bool = False
     dataset: bool = True
+    until: float = math.inf
+    deadline: float = math.inf
 
     def options(self) -> dict[str, Any]:
         """The bounds as the probe in the process takes them."""
-        return {
+        options = {
             "steps": self.steps,
             "seconds": self.seconds,
             "least": self.least,
@@ -39,6 +46,7 @@ class Bounds:
             "dataset": self.dataset,
             "stop": bool(self.steps),
         }
+        return options if math.isinf(self.until) else {**options, "until": self.until}
 
 
 @dataclass(frozen=True)
@@ -69,6 +77,7 @@ def look(setting: Setting, bounds: Bounds, told: OnSteps | None = None) -> Look:
 
     Raises:
         NotReachedError: no step was seen, and what was seen instead.
+        TimeOverError: the deadline came first.
         TrialFailedError: the probe could not start, or the program failed before its first step.
         KeyboardInterrupt: the program was interrupted before that.
     """
@@ -83,6 +92,10 @@ def _look(setting: Setting, bounds: Bounds, options: dict[str, Any], told: OnSte
     reach = Reach(bounds.patience, setting.output, setting.scratch)
 
     def see(message: Message | None) -> bool:
+        if time.monotonic() > bounds.deadline:
+            raise TimeOverError(
+                "the time was over before a training step had ended", "raise --budget"
+            )
         reach.see(message)
         if told is not None and message is not None and message.type == "progress":
             told(message.fields["steps"], bounds.steps)

@@ -105,7 +105,10 @@ def _warnings(shown: list[Mapping[str, Any]], folder: Path) -> Iterator[Spot]:
         at = split(place, folder)
         if at is not None and _asked_for(entry.id, at[0]):
             path, line = at
-            yield Spot(path, line, 1, entry.id, entry.says, entry.remedy, entry.technique)
+            yield Spot(
+                path, line, 1, entry.id, entry.says, entry.remedy, entry.technique,
+                phases=entry.phases,
+            )  # fmt: skip
 
 
 def _asked_for(name: str, path: Path) -> bool:

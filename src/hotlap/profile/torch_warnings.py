@@ -8,13 +8,17 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Known:
-    """A warning: what it begins like, the finding's id, what it says, the remedy, the technique."""
+    """A warning: what it begins like, the finding's id, what it says, the remedy, the technique.
+
+    `phases` of a step are what it can cost, where that is known.
+    """
 
     pattern: str
     id: str
     says: str
     remedy: str
     technique: str = ""
+    phases: tuple[str, ...] = ()
 
 
 KNOWN = (
@@ -44,6 +48,7 @@ KNOWN = (
         "more loader workers than the machine has cores",
         "`hotlap tune --only loader_workers` finds how many pay",
         "loader_workers",
+        ("data",),
     ),
     Known(
         r"'pin_memory' argument is set as true but no accelerator is found",
@@ -51,6 +56,7 @@ KNOWN = (
         "batches are pinned, but there is no device to copy them to",
         "pin_memory=torch.cuda.is_available()",
         "pinned_memory",
+        ("data",),
     ),
     Known(
         r"Detected call of `lr_scheduler\.step\(\)` before `optimizer\.step\(\)`",

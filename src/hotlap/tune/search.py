@@ -44,6 +44,8 @@ from hotlap.tune.time_plan import FEWEST_PAIRS, TimePlan
 
 PROFILE_SECONDS = 6.0
 PROFILE_SHARE = 0.05
+PROFILE_MOST_SHARE = 0.4
+"""Part of the budget after which the profile takes no further step, however few it has timed."""
 PROFILE_FILES_FROM_SECONDS = 60.0
 """Budget from which a few seconds may go to the files that the dataset reads."""
 UPPER_BOUND_SECONDS = 5.0
@@ -99,7 +101,10 @@ def profile_baseline(state: TuneState) -> None:
         and not wanted.only
         and "packed_dataset" not in wanted.skip
     )
-    bounds = Bounds(seconds=seconds, patience=config.patience, dataset=files)
+    bounds = Bounds(
+        seconds=seconds, patience=config.patience, dataset=files,
+        until=state.plan.end - (1 - PROFILE_MOST_SHARE) * config.budget, deadline=state.plan.end,
+    )  # fmt: skip
     setting = replace(config.setting, passive_wait=state.races.busy)
     state.result.profile = look(setting, bounds).payload
     state.plan.measured(max(0.0, state.plan.spent - seconds), state.plan.plain_block)

@@ -16,6 +16,7 @@ from hotlap.seam.probe.models import anything_compiled
 from hotlap.seam.probe.sights import Sights
 
 TRIES = 3
+SLOW = "its steps are too slow for it; --budget gives it more time"
 Round = tuple[Diagnosis, ...]
 COMPILED = "the program is compiled, and the probe would make it compile again"
 
@@ -143,6 +144,16 @@ class Diagnostics:
         for diagnosis in self._now:
             self._end(diagnosis)
         self._now = ()
+
+    def give_up(self) -> None:
+        """Steps are too slow for what is left of the diagnoses."""
+        self.abandon()
+        if self.steps:
+            self._end(self._along)
+        for diagnosis in self.all:
+            if diagnosis.value is None:
+                diagnosis.note = diagnosis.note or SLOW
+        self._todo, self._settling = [], False
 
     def result(self) -> dict[str, Any]:
         """What was found, by name, and the notes on what was not."""

@@ -1,5 +1,6 @@
 """Counts the steps of a profiled run: warm-up, diagnostic steps, timed steps, the end."""
 
+import math
 import os
 import threading
 import time
@@ -32,6 +33,9 @@ from hotlap.seam.steps import Cycle
 
 NOBODY = -1
 WARMUP = 5
+MOST_UNTIMED_SECONDS = 10.0
+"""What warm-up and diagnoses may take where the timed steps have no longer: of slow steps fewer are
+left out, and what one step in a diagnosis would have shown stays unknown."""
 EVERY = 16
 FOREVER = 1 << 62
 
@@ -58,6 +62,7 @@ class Recorder:
         self.wanted = int(options.get("steps") or 0)
         self.seconds = float(options.get("seconds") or 0.0)
         self.least = float(options.get("least") or 0.0)
+        self.deadline = int(1e9 * options["until"]) if options.get("until") else FOREVER
         self.root: torch.nn.Module | None = None
         self.loaders = Loaders()
         self.made: weakref.WeakKeyDictionary[torch.nn.Module, str] = weakref.WeakKeyDictionary()
@@ -76,6 +81,7 @@ class Recorder:
         self.finish: Callable[[str], None] = lambda _: None
         self._pid = os.getpid()
         self._cycle = Cycle()
+        self._first = 0
         self._until = FOREVER
         self._at_least = 0
         self._rest = 0
@@ -211,18 +217,34 @@ class Recorder:
     def _warming(self, marks: Marks, special: bool) -> None:
         if not self.warm.steps:
             self.session.stepped()
+            self._first = marks[1][-1]
         self.warm.add(marks, special)
         self.warm_samples = (self.samples, self.tokens)
-        if self.warm.steps >= self.warmup:
+        if self.warm.steps >= self.warmup or self._untimed(marks) > 0.5:
             self.diagnostics.start()
             self._note = self._diagnosing if self.diagnostics.busy() else self._timing
         self._restart()
+        self._end_if_late(marks)
 
     def _diagnosing(self, marks: Marks, special: bool) -> None:
         self.diagnostics.step(evaluated=bool(marks[2]))
+        if self.diagnostics.busy() and self._untimed(marks) > 1.0:
+            self.diagnostics.give_up()
         if not self.diagnostics.busy():
             self._note = self._timing
         self._restart()
+        self._end_if_late(marks)
+
+    def _untimed(self, marks: Marks) -> float:
+        """What warm-up and diagnoses have taken since the first step, over what they may take."""
+        allowed = max(self.seconds, MOST_UNTIMED_SECONDS) if self.seconds else math.inf
+        return 1e-9 * (marks[1][-1] - self._first) / allowed
+
+    def _end_if_late(self, marks: Marks) -> None:
+        """The deadline has come before any step was timed: the warm-up has to do."""
+        if marks[1][-1] > self.deadline:
+            self.diagnostics.give_up()
+            self.finish("steps")
 
     def _timing(self, marks: Marks, special: bool) -> None:
         tally = self.tally
@@ -233,7 +255,7 @@ class Recorder:
             self.counted += 1
         self._look_ahead()
         enough = tally.steps >= self.wanted > 0 and marks[1][-1] > self._at_least
-        if enough or marks[1][-1] > self._until:
+        if enough or marks[1][-1] > min(self._until, self.deadline):
             self.finish("steps")
 
     def _look_ahead(self) -> None:

@@ -32,7 +32,7 @@ def payload(rec: Recorder, ended: str) -> dict[str, Any]:
         "ended": ended,
         "steps": tally.steps,
         "detailed": tally.detailed,
-        "warmup": rec.warmup if tally is rec.tally else 0,
+        "warmup": rec.warm.steps if tally is rec.tally else 0,
         "diagnostic": rec.diagnostics.steps,
         "device": "cuda" if facts["cuda"] else "cpu",
         "step": tally.step(),
