@@ -345,9 +345,8 @@ def test_a_profile_ends_at_its_deadline_wherever_it_is(warmup):
     with probed(warmup=warmup, steps=400, until=time.monotonic() + 0.1) as session:
         for _ in train_steps(net()):
             time.sleep(0.01)
-            if session.wire.messages:
+            if "profile" in session.kinds():
                 break
-    assert session.kinds() == ["profile"]
     assert session.profile["steps"] < 100
     assert session.profile["phases"]["forward"]["mean"] > 0
 

@@ -45,6 +45,8 @@ class World:
     peak: int = 1000
     state: set[str] = field(default_factory=set)
     profiled: Any = None
+    launched_at_profile: int = 0
+    ahead: set[str] = field(default_factory=set)
     at_race: Callable[[int], None] = lambda _: None
 
     def monotonic(self) -> float:
@@ -93,6 +95,7 @@ class FakeSide:
         if not self.live and self.begun < 0:
             self.begun = WORLD.now
             WORLD.launched += 1
+            WORLD.ahead |= set(self.setting.techniques)
 
     def first_step(self) -> None:
         self.start()
@@ -155,8 +158,10 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     return WORLD
 
 
-def fake_look(_: Any, bounds: Any) -> Any:
+def fake_look(_: Any, bounds: Any, meanwhile: Any) -> Any:
     WORLD.profiled = bounds
+    WORLD.launched_at_profile = WORLD.launched
+    meanwhile.tick()
     WORLD.now += START_UP
     phases = {"data": {"mean": 0.6}, "evaluation": {"mean": 0.3}}
     return SimpleNamespace(
@@ -218,6 +223,26 @@ def test_the_profile_is_bounded_by_the_budget(world: World) -> None:
     assert world.profiled.deadline == begin + 60.0
 
 
+def test_the_plain_script_starts_with_its_profile_where_memory_allows(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = replace(detect(), gpus=(), memory=1000)
+    for available, launched in ((900, 1), (400, 0)):
+        monkeypatch.setattr(search, "available_memory", lambda free=available: free)
+        monkeypatch.setattr(f"{__name__}.detect", lambda: machine)
+        world.launched = 0
+        tuned(60.0)
+        assert world.launched_at_profile == launched
+
+
+def test_what_is_raced_last_starts_alone(world: World) -> None:
+    """Nothing is launched ahead of a race that the budget has no time for."""
+    world.start_up = 10.0
+    tuned(60.0, "cached_dataset", "no_grad_eval", "loader_workers")
+    raced = {name for race in world.raced for name in race["on"]}
+    assert world.ahead <= raced
+
+
 def test_the_levels_of_all_races_add_up_to_no_more_than_one(world: World) -> None:
     tuned(300.0)
     levels = [r["rules"].candidates for r in world.raced if r["rules"].candidates > 1]
@@ -241,7 +266,7 @@ def test_processes_that_will_be_needed_start_while_others_do(world: World) -> No
     assert world.launched == 8
     world.now, world.peak = 1000.0, 1 << 60
     tuned(300.0)
-    assert world.now > together + START_UP, "not where memory is short"
+    assert world.now > together + START_UP / 2, "not where memory is short"
 
 
 def test_a_short_budget_still_races_the_most_valuable_candidate(world: World) -> None:
@@ -287,7 +312,7 @@ def test_a_machine_that_slows_down_in_the_a_a_test_leaves_a_candidate_its_race(
 
 def test_too_short_a_budget_is_seen_at_once_and_the_profile_is_kept(world: World) -> None:
     begin = world.now
-    result = tuned(15.0)
+    result = tuned(12.0)
     assert world.now - begin <= 2 * START_UP, "no time is spent on what leads nowhere"
     assert not result.timed
     assert result.profile["facts"]

@@ -70,7 +70,7 @@ def profile(ctx: click.Context, /, steps: int | None, budget: float, layers: boo
 
     from hotlap.cli.reports import keep
     from hotlap.core.spec import Mode
-    from hotlap.profile.look import look
+    from hotlap.profile.look import Meanwhile, look
     from hotlap.report.profile_text import under_load
     from hotlap.report.progress import progress
     from hotlap.trial.command import normalise
@@ -89,7 +89,7 @@ def profile(ctx: click.Context, /, steps: int | None, budget: float, layers: boo
     with progress(quiet=quiet) as said:
         said("waiting for the first step")
         bounds, others = _bounds(steps, budget, patience, layers=layers), OtherPrograms()
-        seen = look(setting, bounds, partial(said.steps, seconds=bounds.seconds))
+        seen = look(setting, bounds, Meanwhile(partial(said.steps, seconds=bounds.seconds)))
         busy = others.cores()
         found = under_load(_profile(seen, setting, began, said), busy, os.cpu_count() or 1)
     document = headed(found.to_json() | kept.document())

@@ -72,8 +72,19 @@ class Look:
 OnSteps = Callable[[int, int], None]
 
 
-def look(setting: Setting, bounds: Bounds, told: OnSteps | None = None) -> Look:
-    """Run the command under the probe; report at intervals how many of how many steps were timed.
+@dataclass(frozen=True)
+class Meanwhile:
+    """What is called as a command runs.
+
+    `steps` is, at intervals, with how many of how many were timed; `tick` a few times a second.
+    """
+
+    steps: OnSteps = lambda *_: None
+    tick: Callable[[], None] = lambda: None
+
+
+def look(setting: Setting, bounds: Bounds, meanwhile: Meanwhile | None = None) -> Look:
+    """Run the command under the probe.
 
     Raises:
         NotReachedError: no step was seen, and what was seen instead.
@@ -81,13 +92,14 @@ def look(setting: Setting, bounds: Bounds, told: OnSteps | None = None) -> Look:
         TrialFailedError: the probe could not start, or the program failed before its first step.
         KeyboardInterrupt: the program was interrupted before that.
     """
+    calls = meanwhile or Meanwhile()
     try:
-        return _look(setting, bounds, bounds.options(), told)
+        return _look(setting, bounds, bounds.options(), calls)
     except OtherStepsError as other:  # what a step is is known now
-        return _look(setting, bounds, {**bounds.options(), "inference": other.inference}, told)
+        return _look(setting, bounds, {**bounds.options(), "inference": other.inference}, calls)
 
 
-def _look(setting: Setting, bounds: Bounds, options: dict[str, Any], told: OnSteps | None) -> Look:
+def _look(setting: Setting, bounds: Bounds, options: dict[str, Any], calls: Meanwhile) -> Look:
     payloads: list[dict[str, Any]] = []
     reach = Reach(bounds.patience, setting.output, setting.scratch)
 
@@ -97,8 +109,10 @@ def _look(setting: Setting, bounds: Bounds, options: dict[str, Any], told: OnSte
                 "the time was over before a training step had ended", "raise --budget"
             )
         reach.see(message)
-        if told is not None and message is not None and message.type == "progress":
-            told(message.fields["steps"], bounds.steps)
+        if message is None:
+            calls.tick()
+        elif message.type == "progress":
+            calls.steps(message.fields["steps"], bounds.steps)
         if message is not None and message.type == "profile":
             payloads.append(message.fields)
             return bool(bounds.steps) and message.fields["ended"] == "steps"

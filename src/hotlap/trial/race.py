@@ -178,10 +178,10 @@ class _Race:
             return None
         if self._decided():
             return StopReason.DECIDED
-        if rules.until_gain and test.gain_unlikely(self._allowed() / max(self._spent(), 1e-9)):
-            return StopReason.FUTILE
         if self._spent() > self._allowed():
             return StopReason.TIME
+        if rules.until_gain and test.gain_unlikely(self._allowed() / max(self._spent(), 1e-9)):
+            return StopReason.FUTILE
         return StopReason.PAIRS if len(self.pairs) >= rules.max_pairs else None
 
     def _decided(self) -> bool:

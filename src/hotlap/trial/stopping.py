@@ -5,8 +5,8 @@
 | there is a verdict, and the interval is as narrow as `precision` asks | `DECIDED` |
 | with `threshold`: the interval excludes it | `DECIDED` |
 | with `until_gain`: the interval excludes a gain of `min_effect` | `DECIDED` |
-| with `until_gain`: the remaining time is unlikely (10 %) to show such a gain | `FUTILE` |
 | `seconds` are over, or `seconds_if_promising` for what looks like a gain | `TIME` |
+| with `until_gain`: the remaining time is unlikely (10 %) to show such a gain | `FUTILE` |
 | the deadline of a side comes, also within a block, which then does not count | `TIME` |
 | `max_pairs` have been run | `PAIRS` |
 

@@ -18,7 +18,7 @@ from dataclasses import replace
 from hotlap.core.errors import HotlapError, NotReachedError, TrialFailedError
 from hotlap.core.machine import Machine, available_memory
 from hotlap.core.registry import ceilings, technique
-from hotlap.profile.look import Bounds, look
+from hotlap.profile.look import Bounds, Meanwhile, look
 from hotlap.trial.parity import noise
 from hotlap.trial.race import RaceResult, out_of_memory
 from hotlap.trial.side import Side
@@ -48,6 +48,8 @@ PROFILE_MOST_SHARE = 0.4
 """Part of the budget after which the profile takes no further step, however few it has timed."""
 PROFILE_FILES_FROM_SECONDS = 60.0
 """Budget from which a few seconds may go to the files that the dataset reads."""
+LEAST_FREE_MEMORY = 0.25
+"""Part of the machine's memory that stays free while two processes start that nobody knows yet."""
 UPPER_BOUND_SECONDS = 5.0
 REPORTED_PRECISION = 0.05
 MOST_BUDGETS = 4
@@ -91,7 +93,10 @@ def tune(config: TuneConfig, machine: Machine, watcher: Watcher) -> TuneResult:
 
 
 def profile_baseline(state: TuneState) -> None:
-    """See where the plain script's time goes."""
+    """See where the plain script's time goes.
+
+    The process that will be raced starts at the same time, and waits at its first step.
+    """
     state.watcher.stage("profiling the plain script")
     config = state.config
     wanted = config.wanted
@@ -106,10 +111,15 @@ def profile_baseline(state: TuneState) -> None:
         until=state.plan.end - (1 - PROFILE_MOST_SHARE) * config.budget, deadline=state.plan.end,
     )  # fmt: skip
     setting = replace(config.setting, passive_wait=state.races.busy)
-    state.result.profile = look(setting, bounds).payload
+    free = LEAST_FREE_MEMORY * state.machine.memory
+    if not state.machine.gpus and available_memory() > 2 * free:
+        state.races.launch_ahead({})
+    rare = Meanwhile(tick=lambda: state.races.drop_ahead() if available_memory() < free else None)
+    state.result.profile = look(setting, bounds, rare).payload
     state.plan.measured(max(0.0, state.plan.spent - seconds), state.plan.plain_block)
     state.script = ScriptProfile.of(state.result.profile)
     if state.script.facts.get("inference"):
+        state.races.drop_ahead()
         state.races.count_calls()
 
 
@@ -121,6 +131,7 @@ def start_plain(state: TuneState, waiting: Sequence[Candidate]) -> bool:
     state.watcher.stage("starting the plain script")
     begin = time.monotonic()
     state.races.give_until(state.plan.end)
+    earlier = state.plan.launching if state.races.launched_ahead else 0.0
     state.plain = state.best = plain = state.races.side({})
     plain.start()
     if state.room_for_one_more():
@@ -150,7 +161,7 @@ def start_plain(state: TuneState, waiting: Sequence[Candidate]) -> bool:
         )
     seconds = time.monotonic() - begin
     settling = seconds - launched if state.races.launched_ahead else 0.0
-    state.plan.measured(seconds, pace.block_seconds, settling)
+    state.plan.measured(max(seconds, earlier + seconds - launched), pace.block_seconds, settling)
     return True
 
 
@@ -259,7 +270,8 @@ def race_candidate(state: TuneState, candidate: Candidate, waiting: Sequence[Can
     side = state.races.side(chosen, state.patience_for(candidate))
     state.races.give_until(state.plan.end - (state.plan.reserve if state.result.kept else 0.0))
     side.start()
-    launch_next(state, waiting)
+    if state.plan.allows_another_race:
+        launch_next(state, waiting)
     row = Outcome(candidate.name, Status.INCONCLUSIVE, "", candidate.values, joined=tuple(more))
     try:
         row = raced(state, row, side, 1 + len(waiting))

@@ -108,6 +108,11 @@ class TimePlan:
         return self.latest >= start_up + FEWEST_PAIRS * self.best_block
 
     @property
+    def allows_another_race(self) -> bool:
+        """Whether a race can follow the one that begins now, so that launching it ahead pays."""
+        return self.left >= 2 * self.race_cost() + self.reserve
+
+    @property
     def allows_noise_floor(self) -> bool:
         """Whether the A/A test leaves time for a candidate."""
         pairs = FEWEST_NOISE_PAIRS * 2 * self.plain_block * self.stretch

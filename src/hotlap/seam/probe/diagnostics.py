@@ -147,11 +147,13 @@ class Diagnostics:
 
     def give_up(self) -> None:
         """Steps are too slow for what is left of the diagnoses."""
+        unfinished = self._now
         self.abandon()
         if self.steps:
             self._end(self._along)
         for diagnosis in self.all:
-            if diagnosis.value is None:
+            if diagnosis in unfinished or diagnosis.value is None:
+                diagnosis.value = None
                 diagnosis.note = diagnosis.note or SLOW
         self._todo, self._settling = [], False
 
