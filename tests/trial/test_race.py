@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -12,8 +13,9 @@ import pytest
 from hotlap.core.errors import NotReachedError, TrialFailedError
 from hotlap.core.spec import Mode
 from hotlap.trial.launch import Setting
-from hotlap.trial.race import race
-from hotlap.trial.side import Side
+from hotlap.trial.load import LoadMeter
+from hotlap.trial.race import _Race, race
+from hotlap.trial.side import Pace, Side
 from hotlap.trial.stats import Verdict
 from hotlap.trial.stopping import StoppingRules, StopReason
 from hotlap.trial.trial import TimeOverError
@@ -179,3 +181,15 @@ def test_pairs_before_the_deadline_count(tmp_path: Path) -> None:
         found = race(a, b, StoppingRules(seconds=60), first_pair)
         assert found.stopped is StopReason.TIME
         assert found.estimate.pairs == 1
+
+
+@pytest.mark.parametrize(
+    ("seconds", "plain_steps", "unit"),
+    [(20.0, True, "step"), (20.0, False, "epoch"), (80.0, True, "epoch")],
+)
+def test_whole_epochs_are_raced_unless_the_time_is_short_and_steps_tell(seconds, plain_steps, unit):
+    pace = Pace(step=0.01, epoch=100, epoch_seconds=3.0, warmup=0.0)
+    side = SimpleNamespace(ready_pace=lambda: pace, launches=1, start_up=1.0)
+    rules = StoppingRules(seconds=seconds, plain_steps=plain_steps)
+    found = _Race(side, side, rules, True, LoadMeter())
+    assert (found.unit, found.steps) == (unit, 100 if unit == "epoch" else 30)

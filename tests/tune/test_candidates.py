@@ -143,3 +143,15 @@ def test_what_needs_a_technique_that_a_kept_one_excludes_is_not_raced() -> None:
     assert "needs loader_workers, which conflicts with cached_dataset" in why(
         "persistent_workers", {}, kept
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("cpu_threads", True), ("mixed_precision", True), ("keep_heap", True),
+        ("cached_dataset", False), ("loader_workers", False), ("no_grad_eval", False),
+        ("async_checkpoint", False), ("persistent_workers", False),
+    ],
+)  # fmt: skip
+def test_plain_steps_do_not_tell_of_what_an_epoch_has_once(name: str, found: bool) -> None:
+    assert Candidate(technique(name), {}).plain_steps is found

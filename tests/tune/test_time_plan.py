@@ -133,3 +133,15 @@ def test_a_load_of_any_height_leaves_a_tune_its_first_race(monkeypatch: pytest.M
     found = plan(107.0, 20.0, 3.0)
     found.paired(60.0, 6.0)
     assert found.allows_race()
+
+
+@pytest.mark.usefixtures("clock")
+def test_what_acts_in_every_step_needs_no_whole_epochs() -> None:
+    """Epochs of 5 s: half a minute holds no race of them, but one of plain steps."""
+    found = plan(30.0, 10.0, 5.0)
+    assert not found.allows_race()
+    assert found.allows_race(plain_steps=True)
+    assert found.race_cost(plain_steps=True) == pytest.approx(10.0 + 12 * 0.3)
+    assert found.race_seconds(4, plain_steps=True) < found.race_seconds(4)
+    found.step_block = 7.0
+    assert found.race_cost(plain_steps=True) == found.race_cost(), "never longer than an epoch"

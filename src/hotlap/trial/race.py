@@ -69,6 +69,8 @@ class RaceResult:
         return max(0.0, extra) / gain if gain > 0 else math.inf
 
 
+PAIRS_OF_EPOCHS = 6
+"""Pairs of whole epochs that the time must suffice for, where plain steps would tell as well."""
 OnPair = Callable[[Estimate], None]
 
 
@@ -148,7 +150,9 @@ class _Race:
 
     def _unit(self) -> tuple[str, int]:
         a, b = self.a.ready_pace(), self.b.ready_pace()
-        if a.epoch == b.epoch and a.whole and b.whole:
+        epochs = PAIRS_OF_EPOCHS * (a.epoch_seconds + b.epoch_seconds)
+        too_long = self.rules.plain_steps and epochs > self.rules.seconds
+        if a.epoch == b.epoch and a.whole and b.whole and not too_long:
             shorter = min(a.epoch_seconds, b.epoch_seconds)
             return "epoch", a.epoch * max(1, math.ceil(BLOCK / shorter))
         return "step", max(1, math.ceil(BLOCK / min(a.step, b.step)))

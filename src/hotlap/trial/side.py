@@ -47,7 +47,12 @@ class Pace:
     @property
     def block_seconds(self) -> float:
         """About how long a block will take."""
-        return max(BLOCK, self.epoch_seconds if self.whole else self.step)
+        return max(BLOCK, self.epoch_seconds) if self.whole else self.steps_seconds
+
+    @property
+    def steps_seconds(self) -> float:
+        """About how long a block of plain steps will take."""
+        return max(BLOCK, self.step)
 
 
 @dataclass(eq=False)

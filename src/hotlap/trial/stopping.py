@@ -48,6 +48,8 @@ class StoppingRules:
         launches: the most launches of both sides.
         same_within: relative difference up to which the two count as the same.
         confirm_pairs: fresh pairs after a verdict of faster or slower, where time allows.
+        plain_steps: what is raced acts in every step alike, so that plain steps tell of it where
+            six pairs of whole epochs take more than `seconds`.
 
     """
 
@@ -64,3 +66,4 @@ class StoppingRules:
     launches: int = 6
     same_within: float = 0.05
     confirm_pairs: int = 6
+    plain_steps: bool = False

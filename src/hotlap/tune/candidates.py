@@ -22,6 +22,8 @@ REPLACING_MIN_GAIN = 0.1
 OPTION_CHANCE = 0.3
 """Chance that an option, which is no fault that was seen, gives anything: 3 of 10 in the records of
 benchmarks/techniques.py."""
+IN_EVERY_STEP = frozenset({"forward", "backward", "optimizer", "copy", "faults"})
+"""Phases that every step has; loaders start, models are evaluated and files saved once an epoch."""
 UNKNOWN_GAIN = 0.3
 """Share of a step that a technique without a symptom is taken to save when the order is chosen."""
 
@@ -56,6 +58,11 @@ class Candidate:
     def compiles(self) -> bool:
         """Whether its first steps include a compilation."""
         return dict(self.record.grants).get("compiled") is True
+
+    @property
+    def plain_steps(self) -> bool:
+        """Whether it acts in every step, rather than on what an epoch has once."""
+        return not IN_EVERY_STEP.isdisjoint(phases_of(self.record))
 
 
 @dataclass

@@ -162,6 +162,7 @@ def start_plain(state: TuneState, waiting: Sequence[Candidate]) -> bool:
     seconds = time.monotonic() - begin
     settling = seconds - launched if state.races.launched_ahead else 0.0
     state.plan.measured(max(seconds, earlier + seconds - launched), pace.block_seconds, settling)
+    state.plan.step_block = pace.steps_seconds
     return True
 
 
@@ -185,10 +186,15 @@ def list_candidates(state: TuneState) -> list[Candidate]:
 def time_for_a_race(state: TuneState, waiting: Sequence[Candidate]) -> bool:
     """Whether the time allows a race of any candidate; if not, none is begun."""
     worth = [c for c in waiting if not state.why_pointless(c)]
-    if not worth or any(state.plan.allows_race(compiles=c.compiles) for c in worth):
+    if not worth or any(allows(state, c) for c in worth):
         return True
     leave_out(state, waiting)
     return False
+
+
+def allows(state: TuneState, candidate: Candidate) -> bool:
+    """Whether the time suffices for a race of a candidate."""
+    return state.plan.allows_race(compiles=candidate.compiles, plain_steps=candidate.plain_steps)
 
 
 def leave_out(state: TuneState, waiting: Sequence[Candidate]) -> None:
@@ -214,7 +220,7 @@ def measure_noise_floor(state: TuneState) -> None:
         return
     finally:
         state.races.drop(again)
-    state.note_pairs(state.plain, again)
+    state.note_pairs(state.plain, again, found.unit)
     state.noise = noise(state.plain.losses, again.losses, perturbed=again.data.perturbed)
     state.result.noise_floor = found
     state.result.deterministic = state.noise.deterministic
@@ -252,7 +258,7 @@ def greedy_search(state: TuneState, waiting: list[Candidate]) -> None:
     while waiting:
         candidate, *waiting = state.by_worth(waiting)
         reason = state.why_pointless(candidate)
-        if not reason and not state.plan.allows_race(compiles=candidate.compiles):
+        if not reason and not allows(state, candidate):
             reason = OUT_OF_TIME
         if reason:
             state.record(Outcome(candidate.name, Status.NOT_RACED, reason, candidate.values))
@@ -323,12 +329,14 @@ def raced(state: TuneState, row: Outcome, side: Side, remaining: int) -> Outcome
     """The row with its race and its parity."""
     state.timed_start(side, compiles="compiled" in dict(technique(row.technique).grants))
     k = state.races_run
-    seconds = state.plan.race_seconds(remaining)
+    plain = Candidate(technique(row.technique), row.values).plain_steps
+    seconds = state.plan.race_seconds(remaining, plain_steps=plain)
     found = state.races.race(
         state.best, side, seconds, until_gain=True, candidates=k * (k + 1),
         seconds_if_promising=state.plan.promising_seconds, confirm_pairs=state.plan.fresh_pairs,
+        plain_steps=plain,
     )  # fmt: skip
-    state.note_pairs(state.best, side)
+    state.note_pairs(state.best, side, found.unit)
     parity = state.parity_with_plain(side)
     return replace(row, race=found, parity=parity, load=found.load.other_cores)
 
@@ -360,7 +368,7 @@ def retry_open_rows(state: TuneState) -> None:
         found = []
         for row in state.result.open:
             candidate = Candidate(technique(row.technique), row.values)
-            fits = state.plan.allows_race(compiles=candidate.compiles)
+            fits = allows(state, candidate)
             if fits and not state.why_pointless(candidate):
                 found.append((tries.get(row.technique, 0), -upper(row), candidate))
         if not found or not state.plan.latest:

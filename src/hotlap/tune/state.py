@@ -77,9 +77,11 @@ class TuneState:
         else:
             self.plan.started(seconds)
 
-    def note_pairs(self, a: Side, b: Side) -> None:
+    def note_pairs(self, a: Side, b: Side, unit: str) -> None:
         """A race is over: what its pairs took goes into the plan."""
-        blocks = a.ready_pace().block_seconds + b.ready_pace().block_seconds
+        paces = (a.ready_pace(), b.ready_pace())
+        epochs = unit == "epoch"
+        blocks = sum(pace.block_seconds if epochs else pace.steps_seconds for pace in paces)
         if self.races.pair_seconds:
             self.plan.paired(self.races.pair_seconds, blocks)
 
@@ -87,7 +89,10 @@ class TuneState:
         """Sort by the gain that can be expected of a second of racing."""
         return sorted(
             waiting,
-            key=lambda c: self.script.expected(c) / self.plan.race_cost(compiles=c.compiles),
+            key=lambda c: (
+                self.script.expected(c)
+                / self.plan.race_cost(compiles=c.compiles, plain_steps=c.plain_steps)
+            ),
             reverse=True,
         )
 

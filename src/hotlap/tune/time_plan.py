@@ -24,7 +24,8 @@ class TimePlan:
     `launching` is what a process takes from its launch until it is ready to race, `start_up` what
     is left of that for one that was launched ahead. `plain_block` and `best_block` are what a block
     of the plain script and of the best so far takes on an idle machine, `stretch` the factor by
-    which pairs took longer: the load a core until some were run.
+    which pairs took longer: the load a core until some were run. `step_block` is what a block of
+    plain steps takes, where a candidate can be raced by them.
     """
 
     def __init__(self, budget: float) -> None:
@@ -32,7 +33,7 @@ class TimePlan:
         self._begin = time.monotonic()
         self.start_up = self.launching = 0.0
         self.stretch = min(max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)), MOST_STRETCH)
-        self.plain_block = self.best_block = 0.3
+        self.plain_block = self.best_block = self.step_block = 0.3
         self.compile_seconds = COMPILE_SECONDS
         self.something_kept = False
 
@@ -75,7 +76,7 @@ class TimePlan:
     @property
     def shortest_race(self) -> float:
         """Seconds of the shortest race of a candidate that can show anything."""
-        return 2 * FEWEST_PAIRS * self.best_block * self.stretch
+        return self.shortest(plain_steps=False)
 
     @property
     def shortest_final(self) -> float:
@@ -91,21 +92,27 @@ class TimePlan:
         """
         return self.final_cost if self.something_kept else self.shortest_final
 
-    def race_cost(self, *, compiles: bool = False) -> float:
-        """Seconds that one more candidate takes at the least."""
-        return self.start_up + self.shortest_race + (self.compile_seconds if compiles else 0.0)
+    def shortest(self, *, plain_steps: bool) -> float:
+        """Seconds of the shortest race, which may be one of plain steps."""
+        block = min(self.step_block, self.best_block) if plain_steps else self.best_block
+        return 2 * FEWEST_PAIRS * block * self.stretch
 
-    def allows_race(self, *, compiles: bool = False) -> bool:
+    def race_cost(self, *, compiles: bool = False, plain_steps: bool = False) -> float:
+        """Seconds that one more candidate takes at the least."""
+        racing = self.shortest(plain_steps=plain_steps)
+        return self.start_up + racing + (self.compile_seconds if compiles else 0.0)
+
+    def allows_race(self, *, compiles: bool = False, plain_steps: bool = False) -> bool:
         """Whether one more candidate fits; while nothing is kept, half of the shortest race does.
 
         On an idle machine, that is: a large gain shows in it, and a tune that races nothing, or
         leaves time over, tells nothing.
         """
-        cost = self.race_cost(compiles=compiles)
+        cost = self.race_cost(compiles=compiles, plain_steps=plain_steps)
         if self.something_kept:
             return self.left >= cost + self.reserve
-        start_up = cost - self.shortest_race
-        return self.latest >= start_up + FEWEST_PAIRS * self.best_block
+        racing = self.shortest(plain_steps=plain_steps)
+        return self.latest >= cost - racing + racing / self.stretch / 2
 
     @property
     def allows_another_race(self) -> bool:
@@ -129,11 +136,11 @@ class TimePlan:
         """Whether a race that only orients leaves time for every one of so many candidates."""
         return self.left >= (candidates + 1) * self.race_cost() + self.reserve
 
-    def race_seconds(self, candidates: int) -> float:
+    def race_seconds(self, candidates: int, *, plain_steps: bool = False) -> float:
         """Seconds of racing for one of `candidates` that are still to come."""
         longest = max(LONGEST_RACE_SECONDS, LONGEST_RACE_SHARE * self.budget)
         share = (self.left - self.reserve) / max(1, candidates) - self.start_up
-        return min(longest, max(self.shortest_race, share), self.latest)
+        return min(longest, max(self.shortest(plain_steps=plain_steps), share), self.latest)
 
     @property
     def promising_seconds(self) -> float:

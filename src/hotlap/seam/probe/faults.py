@@ -3,7 +3,7 @@
 import mmap
 import resource
 from collections.abc import Callable
-from time import perf_counter
+from time import perf_counter, thread_time
 from typing import Any
 
 PAGES = 2048
@@ -41,14 +41,17 @@ def share_of_step(rate: float, of_samples: float, waiting: float) -> float:
 
 
 def fault_seconds() -> float:
-    """Seconds that one page fault takes here; a page may be a huge one."""
+    """Seconds of CPU time that one page fault takes here; a page may be a huge one.
+
+    Not of wall time: this thread may wait for a core meanwhile.
+    """
     size = PAGES * mmap.PAGESIZE
     with mmap.mmap(-1, size) as memory:
-        before, begin = page_faults(), perf_counter()
+        before, begin = page_faults(), thread_time()
         for at in range(0, size, mmap.PAGESIZE):
             memory[at] = 1
-        first, count = perf_counter() - begin, page_faults() - before
-        begin = perf_counter()
+        first, count = thread_time() - begin, page_faults() - before
+        begin = thread_time()
         for at in range(0, size, mmap.PAGESIZE):
             memory[at] = 1
-        return max(0.0, first - (perf_counter() - begin)) / max(1, count)
+        return max(0.0, first - (thread_time() - begin)) / max(1, count)
