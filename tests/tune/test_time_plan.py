@@ -61,7 +61,7 @@ def test_time_that_was_spent_is_gone(clock: Clock) -> None:
     found = plan(100.0, 5.0, 0.3)
     clock.now += 84.0
     assert found.left == pytest.approx(16.0)
-    assert not found.allows_noise_floor
+    assert not found.allows_noise_floor()
     assert found.allows_race()
     clock.now += 15.0
     assert not found.allows_race()
@@ -122,8 +122,8 @@ def test_a_busy_machine_is_planned_for_before_the_first_pair(
     monkeypatch.setattr("os.getloadavg", lambda: (14.0, 9.0, 5.0))
     busy = plan(60.0, 20.0, 0.3)
     assert busy.stretch == 3.0
-    assert calm.allows_noise_floor
-    assert not busy.allows_noise_floor, "the candidate comes first"
+    assert calm.allows_noise_floor()
+    assert not busy.allows_noise_floor(), "the candidate comes first"
     assert busy.allows_race()
 
 
@@ -145,3 +145,11 @@ def test_what_acts_in_every_step_needs_no_whole_epochs() -> None:
     assert found.race_seconds(4, plain_steps=True) < found.race_seconds(4)
     found.step_block = 7.0
     assert found.race_cost(plain_steps=True) == found.race_cost(), "never longer than an epoch"
+
+
+@pytest.mark.usefixtures("clock")
+def test_an_a_a_test_that_has_yet_to_start_leaves_time_for_a_candidate_too() -> None:
+    found = TimePlan(30.0)
+    found.measured(20.0, 0.3, settling=3.0)
+    assert found.allows_noise_floor()
+    assert not found.allows_noise_floor(launched=False)

@@ -111,6 +111,12 @@ class Races:
         side.start()
         self._ahead.append(side)
 
+    def is_launched(self, chosen: Chosen, *, perturbed: bool = False) -> bool:
+        """Whether a process with these techniques was launched ahead."""
+        setting = self._setting.having(chosen)
+        wanted = setting.perturbed() if perturbed else setting
+        return any(side.setting == wanted for side in self._ahead)
+
     @property
     def launched_ahead(self) -> bool:
         """Whether anything was launched before it is needed."""

@@ -135,7 +135,7 @@ def start_plain(state: TuneState, waiting: Sequence[Candidate]) -> bool:
     state.plain = state.best = plain = state.races.side({})
     plain.start()
     if state.room_for_one_more():
-        if state.plan.allows_noise_floor:
+        if state.plan.allows_noise_floor(launched=False):
             state.races.launch_ahead({}, perturbed=True)
         launch_next(state, waiting)
     try:
@@ -207,7 +207,8 @@ def leave_out(state: TuneState, waiting: Sequence[Candidate]) -> None:
 
 def measure_noise_floor(state: TuneState) -> None:
     """Race the plain script against itself: how noisy the machine, how repeatable the run."""
-    if not state.plan.allows_noise_floor:
+    launched = state.races.is_launched({}, perturbed=True)
+    if not state.plan.allows_noise_floor(launched=launched):
         return
     state.watcher.stage("A/A test: the plain script against itself")
     seconds, pairs = state.plan.noise_floor

@@ -119,11 +119,11 @@ class TimePlan:
         """Whether a race can follow the one that begins now, so that launching it ahead pays."""
         return self.left >= 2 * self.race_cost() + self.reserve
 
-    @property
-    def allows_noise_floor(self) -> bool:
-        """Whether the A/A test leaves time for a candidate."""
+    def allows_noise_floor(self, *, launched: bool = True) -> bool:
+        """Whether the A/A test leaves time for a candidate; its process may be launched already."""
+        start_up = self.start_up if launched else self.launching
         pairs = FEWEST_NOISE_PAIRS * 2 * self.plain_block * self.stretch
-        return self.left >= self.start_up + pairs + self.race_cost() + self.reserve
+        return self.left >= start_up + pairs + self.race_cost() + self.reserve
 
     @property
     def noise_floor(self) -> tuple[float, int]:
