@@ -44,9 +44,9 @@ def main(busy: bool, budget: int, rounds: int, names: list[str]) -> None:
     name = f"tune-load-{'busy' if busy else 'calm'}"
     path = folder() / f"{name}.json"
     rows = json.loads(path.read_text())["rows"] if path.exists() else []
-    for turn in range(rounds):
+    for _ in range(rounds):
         for script in names:
-            with background_load(BURNERS if busy else 0, seed=turn):
+            with background_load(BURNERS if busy else 0, seed=len(rows)):
                 rows.append(tuned(script, budget))
             print(
                 json.dumps({key: rows[-1][key] for key in ("script", "kept", "ratio", "seconds")})
@@ -87,9 +87,10 @@ def tuned(name: str, budget: int) -> dict[str, Any]:
         "budget": budget,
         "load": document["load"],
         "load_average": os.getloadavg()[0],
-        "rows": [
+        "phases": document["phases"],
+        "outcomes": [
             {k: row[k] for k in ("technique", "values", "status", "reason")}
-            | {"estimate": row["race"]["fresh"] or row["race"]["estimate"]}
+            | {"race": {k: row["race"][k] for k in ("fresh", "estimate", "unit")}}
             for row in outcomes if row["race"]
         ],
     }  # fmt: skip
