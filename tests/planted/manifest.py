@@ -1,8 +1,9 @@
 """The planted workloads: which script, what is wrong in it, and on which line.
 
 The line is where the script carries the comment `# planted`. `ids` are the techniques or advices
-any of which names the cause; `within`: among so many of the first findings. A `twin` does the same
-work without the fault, for a check that the finding goes away.
+any of which names the cause, `call` what is running on that line or stands there. It is the first
+of the problems; with `option` it is no fault but worth a race, among so many first options. A
+`twin` does the same work without the fault, for a check that the finding goes away.
 """
 
 from dataclasses import dataclass
@@ -19,7 +20,8 @@ class Planted:
     cause: str | None
     twin: str | None = None
     ids: tuple[str, ...] = ()
-    within: int = 2
+    call: str = ""
+    option: int = 0
 
     @property
     def path(self) -> Path:
@@ -35,21 +37,29 @@ class Planted:
         return marked[0] if marked else None
 
 
-ANYWHERE = 99  # what costs no time that could be measured comes after what does
+ANYWHERE = 99  # an option that costs no time that could be measured comes after those that do
 
 PLANTED = [
     Planted("input_bound", "input_bound.py", "data", "input_bound_clean.py", ("loader_workers",)),
     Planted(
-        "float64_copy", "float64_copy.py", "float64", "float64_copy_clean.py", ("float64_copies",)
+        "float64_copy",
+        "float64_copy.py",
+        "float64",
+        "float64_copy_clean.py",
+        ("float64_copies",),
+        ".to(torch.float64)",
     ),
-    Planted("compute_cnn", "compute_cnn.py", "compute", ids=("fused_pointwise",)),
-    Planted("small_transformer", "small_transformer.py", "overhead", ids=("fused_pointwise",)),
+    Planted("compute_cnn", "compute_cnn.py", "compute", ids=("fused_pointwise",), option=2),
+    Planted(
+        "small_transformer", "small_transformer.py", "overhead", ids=("fused_pointwise",), option=2
+    ),
     Planted(
         "eval_with_grad",
         "eval_with_grad.py",
         "evaluation",
         "eval_with_grad_clean.py",
         ("no_grad_eval",),
+        "model(x)",
     ),
     Planted(
         "slow_decode",
@@ -57,14 +67,16 @@ PLANTED = [
         "data",
         "decode_clean.py",
         ("loader_workers", "cached_dataset", "python_transforms"),
+        "zlib.decompress(self.files[index])",
     ),
-    Planted("print_item", "print_item.py", "reading", "loop_clean.py", ("host_sync",)),
+    Planted("print_item", "print_item.py", "reading", "loop_clean.py", ("host_sync",), ".item()"),
     Planted(
         "tensor_of_arrays",
         "tensor_of_arrays.py",
         "copying",
         "decode_clean.py",
         ("no_copy_from_numpy",),
+        "torch.tensor(",
     ),
     Planted("hand_loops", "hand_loops.py", "loop", "loop_clean.py", ("foreach_loops",)),
     Planted(
@@ -73,7 +85,6 @@ PLANTED = [
         "memory",
         "loop_clean.py",
         ("retained_graph",),
-        ANYWHERE,
     ),
     Planted(
         "outputs_kept",
@@ -81,7 +92,6 @@ PLANTED = [
         "memory",
         "loop_clean.py",
         ("retained_graph",),
-        ANYWHERE,
     ),
     Planted(
         "checkpoint_often",
@@ -89,6 +99,7 @@ PLANTED = [
         "saving",
         "loop_clean.py",
         ("async_checkpoint",),
+        "torch.save(",
     ),
     Planted("sample_loop", "sample_loop.py", "loop", "clean.py", ("batched_forward",)),
     Planted(
@@ -97,23 +108,35 @@ PLANTED = [
         "inputs",
         "loop_clean.py",
         ("input_normalised",),
-        ANYWHERE,
+        option=ANYWHERE,
     ),
-    Planted("anomaly_on", "anomaly_on.py", "debugging", "loop_clean.py", ("debug_off",)),
-    Planted("train_mode_eval", "train_mode_eval.py", "evaluation", ids=("no_grad_eval",), within=1),
+    Planted(
+        "anomaly_on",
+        "anomaly_on.py",
+        "debugging",
+        "loop_clean.py",
+        ("debug_off",),
+        "set_detect_anomaly(True)",
+    ),
+    Planted(
+        "train_mode_eval",
+        "train_mode_eval.py",
+        "evaluation",
+        ids=("no_grad_eval",),
+        call="model(x)",
+    ),
     Planted(
         "fsync_in_step",
         "fsync_in_step.py",
         "writing",
         ids=("async_checkpoint", "blocking_call"),
-        within=1,
+        call="os.fsync(log.fileno())",
     ),
     Planted(
         "workers_respawned",
         "workers_respawned.py",
         "data",
         ids=("persistent_workers", "loader_reuse"),
-        within=1,
     ),
     Planted("clean", "clean.py", None),
     Planted("loop_clean", "loop_clean.py", None),

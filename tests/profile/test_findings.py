@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 
+from hotlap.core.registry import technique
 from hotlap.profile.findings import advised, proposed, seen_in
 from hotlap.profile.model import NO_BOUND, Line
 
@@ -62,6 +63,15 @@ def test_a_fault_on_one_line_is_told_in_the_phase_it_costs():
     )
     (finding,) = [f for f in found if "no_copy_from_numpy" in ids([f])]
     assert finding.what.startswith("code between the phases: 50%")
+    assert finding.what.endswith(technique("no_copy_from_numpy").symptom.says)
+
+
+def test_of_a_fault_in_the_computation_the_cause_is_said_and_its_place_pointed_at():
+    lines = {"forward": [("train.py:21", 0.9)]}
+    found = proposed(seen({"backward": 0.5}, lines, places={"anomaly": "train.py:5"}, anomaly=True))
+    (finding,) = [one for one in found if one.problem]
+    assert finding.what.endswith("anomaly detection is on")
+    assert finding.place == "train.py:5"
 
 
 def test_only_what_nothing_else_explains_is_advised():

@@ -56,6 +56,10 @@ PARTS = {
 }
 
 
+UNSPECIFIC = ("compute", "forward", "other")
+"""Parts that every step has: of a problem there the cause is said, and its place pointed at."""
+
+
 @dataclass(frozen=True)
 class Seen:
     """What the findings are made from; `lines` by phase."""
@@ -228,7 +232,10 @@ def _finding(part: str, remedies: list[Remedy], seen: Seen, *, problem: bool) ->
     line = seen.hottest(phases)
     place, text = _where(part, remedies, line, seen)
     what = headline(PARTS.get(part, part), share, seen.step)
-    if problem and line is not None and line.place == place and line.call:
+    if problem and part in UNSPECIFIC and remedies[0].place:
+        what = f"{what}; {remedies[0].says}"
+        place, text = remedies[0].place, ""
+    elif problem and line is not None and line.place == place and line.call:
         what = f"{what}; mostly {line.call}"
     if part == "evaluation" and seen.facts.get("eval_in_train_mode"):
         what = f"{what}, in train mode (model.eval() is not called)"
