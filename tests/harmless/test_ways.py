@@ -1,6 +1,7 @@
 """Each way to write that `ways.py` lists, in each tier: the user's tree stays as it was."""
 
 import contextlib
+import fcntl
 import json
 import os
 import shutil
@@ -53,12 +54,20 @@ def snapshot(root: Path) -> Snapshot:
         if stat.S_ISLNK(about.st_mode):
             content = path.readlink()
         elif stat.S_ISREG(about.st_mode):
-            content = path.read_bytes()
+            content = path.read_bytes(), file_flags(path)
         extra = os.listxattr(path, follow_symlinks=False)
         found[str(path.relative_to(root))] = (
             about.st_mode, about.st_nlink, about.st_size, about.st_mtime_ns, content, tuple(extra),
         )  # fmt: skip
     return found
+
+
+def file_flags(path: Path) -> bytes:
+    """What chattr changes."""
+    flags = bytearray(8)
+    with path.open("rb") as file, contextlib.suppress(OSError):  # a file system without flags
+        fcntl.ioctl(file, 0x80086601, flags)
+    return bytes(flags)
 
 
 def different(before: Snapshot, after: Snapshot) -> set[str]:

@@ -7,6 +7,7 @@ whether what was written was read back.
 
 import contextlib
 import ctypes
+import fcntl
 import gzip
 import importlib.util
 import io
@@ -464,6 +465,21 @@ def c_mkfifo(at: Path) -> bool:
 def c_setxattr(at: Path) -> bool:
     _c("setxattr", at / "mine", b"user.hotlap.test", b"new", ctypes.c_size_t(3), 0)
     return os.getxattr(at / "mine", "user.hotlap.test") == b"new"
+
+
+@way
+def c_set_flags(at: Path) -> bool:
+    """As chattr does; file systems without flags answer that they have none."""
+    opened = os.open(at / "mine", os.O_RDONLY)
+    try:
+        flags = bytearray(8)
+        fcntl.ioctl(opened, 0x80086601, flags)  # FS_IOC_GETFLAGS
+        flags[0] |= 0x40  # not dumped
+        fcntl.ioctl(opened, 0x40086602, bytes(flags))  # FS_IOC_SETFLAGS
+        fcntl.ioctl(opened, 0x80086601, flags)
+    finally:
+        os.close(opened)
+    return bool(flags[0] & 0x40)
 
 
 # Programs ---------------------------------------------------------------------------------------

@@ -32,6 +32,9 @@ METADATA = {
 fd = os.open("mine", os.O_RDONLY); assert C.fchmod(fd, 0o600) == -1'; false""",
     "attribute": """{python} -c 'import ctypes; C = ctypes.CDLL(None)
 assert C.setxattr(b"mine", b"user.a", b"b", 1, 0) == -1'; false""",
+    "flags": """{python} -c 'import fcntl
+try: fcntl.ioctl(open("mine"), 0x40086602, bytes(8))
+except PermissionError: raise SystemExit(1)'""",
     "link": "touch -h -d @1 link",
     "through a link": "ln -s $PWD/mine {temp}/to; chmod 600 {temp}/to",
     "by /proc": "exec 5< mine; chmod 600 /proc/self/fd/5",
@@ -95,6 +98,17 @@ def test_a_shell_wrapper_is_named(project: Path) -> None:
 def test_what_is_shared_is_changed_as_ever(project: Path, temp: Path) -> None:
     (project / "pre").mkdir()
     code, setting = shell(project, ELSEWHERE.format(temp=temp))
+    assert setting.output is not None
+    assert code == 0, setting.output.read_text()
+
+
+def test_io_uring_is_not_offered(project: Path) -> None:
+    ask = (
+        "import ctypes, errno; C = ctypes.CDLL(None, use_errno=True); "
+        f"assert C.syscall({seccomp.IO_URING_SETUP}, 4, ctypes.create_string_buffer(248)) == -1; "
+        "assert ctypes.get_errno() == errno.ENOSYS"
+    )
+    code, setting = shell(project, f"env -i {sys.executable} -S -c '{ask}'")
     assert setting.output is not None
     assert code == 0, setting.output.read_text()
 

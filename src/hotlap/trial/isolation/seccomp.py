@@ -1,13 +1,16 @@
 """Has the kernel ask the supervisor about calls that change files (seccomp, user notification).
 
-Landlock does not know modes, owners, times and extended attributes, and does not say what it
-refused. Calls that change these wait for the supervisor's answer (`refused_calls`); those that open
-a file for writing, make or remove a directory, remove by `unlinkat` (as `rm` does) or rename are
-shown to it and go on to Landlock. `unlink` is left out: torch calls it for each tensor of a worker.
+Landlock does not know modes, owners, times, extended attributes and file flags, and does not say
+what it refused. Calls that change these wait for the supervisor's answer (`refused_calls`); those
+that open a file for writing, make or remove a directory, remove by `unlinkat` (as `rm` does) or
+rename are shown to it and go on to Landlock. `unlink` is left out: torch calls it for each tensor
+of a worker. io_uring changes attributes without a system call of its own: it is answered as on a
+kernel that has none, and programs do without.
 Linux's include/uapi/linux/seccomp.h; system calls through ctypes, nothing else.
 """
 
 import ctypes
+import errno
 import os
 import platform
 import struct
@@ -23,7 +26,9 @@ RESPONSE = struct.Struct("=QqiI")
 CONTINUE = 1
 ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _LOAD, _JUMP_EQUAL, _JUMP_SET, _RETURN = 0x20, 0x15, 0x45, 0x06
-_ALLOW, _NOTIFY = 0x7FFF0000, 0x7FC00000
+_ALLOW, _NOTIFY, _FAIL = 0x7FFF0000, 0x7FC00000, 0x00050000
+IO_URING_SETUP = 425
+SET_FLAGS, SET_PROJECT_FLAGS = 0x40086602, 0x401C5820  # FS_IOC_SETFLAGS, FS_IOC_FSSETXATTR
 _NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -42,6 +47,7 @@ class Call(NamedTuple):
     link: bool = False
     refuse: bool = True
     opened: int = -1
+    requests: tuple[int, ...] = ()
 
 
 _PATH, _LINK = Call(((-1, 0),)), Call(((-1, 0),), link=True)
@@ -53,6 +59,7 @@ _SEEN = {
     "renameat2": Call(((0, 1), (2, 3)), refuse=False, link=True),
 }
 _CALLS = _SEEN | {
+    "ioctl": Call(((0, -1),), requests=(SET_FLAGS, SET_PROJECT_FLAGS)),
     "fchmod": _FILE, "fchown": _FILE, "fsetxattr": _FILE, "fremovexattr": _FILE,
     "setxattr": _PATH, "removexattr": _PATH, "truncate": _PATH,
     "lsetxattr": _LINK, "lremovexattr": _LINK,
@@ -70,18 +77,18 @@ _CALLS = _SEEN | {
 _COMMON = {"fchmodat2": 452, "setxattrat": 463, "removexattrat": 466, "file_setattr": 469}
 _NUMBERS = {
     "x86_64": _COMMON | {
-        "open": 2, "truncate": 76, "rename": 82, "mkdir": 83, "rmdir": 84, "creat": 85, "chmod": 90,
-        "fchmod": 91, "chown": 92, "fchown": 93, "lchown": 94, "utime": 132, "setxattr": 188,
-        "lsetxattr": 189, "fsetxattr": 190, "removexattr": 197, "lremovexattr": 198,
-        "fremovexattr": 199, "utimes": 235, "openat": 257, "mkdirat": 258, "fchownat": 260,
-        "unlinkat": 263,
-        "futimesat": 261, "renameat": 264, "fchmodat": 268, "utimensat": 280, "renameat2": 316,
+        "open": 2, "ioctl": 16, "truncate": 76, "rename": 82, "mkdir": 83, "rmdir": 84, "creat": 85,
+        "chmod": 90, "fchmod": 91, "chown": 92, "fchown": 93, "lchown": 94, "utime": 132,
+        "setxattr": 188, "lsetxattr": 189, "fsetxattr": 190, "removexattr": 197,
+        "lremovexattr": 198, "fremovexattr": 199, "utimes": 235, "openat": 257, "mkdirat": 258,
+        "fchownat": 260, "futimesat": 261, "unlinkat": 263, "renameat": 264, "fchmodat": 268,
+        "utimensat": 280, "renameat2": 316,
     },
     "aarch64": _COMMON | {
         "setxattr": 5, "lsetxattr": 6, "fsetxattr": 7, "removexattr": 14, "lremovexattr": 15,
-        "fremovexattr": 16, "mkdirat": 34, "unlinkat": 35, "renameat": 38, "truncate": 45,
-        "fchmod": 52, "fchmodat": 53, "fchownat": 54, "fchown": 55, "openat": 56, "utimensat": 88,
-        "renameat2": 276,
+        "fremovexattr": 16, "ioctl": 29, "mkdirat": 34, "unlinkat": 35, "renameat": 38,
+        "truncate": 45, "fchmod": 52, "fchmodat": 53, "fchownat": 54, "fchown": 55,
+        "openat": 56, "utimensat": 88, "renameat2": 276,
     },
 }  # fmt: skip
 CALLS = {number: _CALLS[name] for name, number in _NUMBERS.get(platform.machine(), {}).items()}
@@ -122,14 +129,20 @@ def _program() -> bytes:
     """The filter: each call of `CALLS` notifies, those that open only where they may write."""
     code = [(_LOAD, 0, 0, _ARCHITECTURE)]
     code += [(_JUMP_EQUAL, 1, 0, ARCHITECTURES[platform.machine()]), (_RETURN, 0, 0, _ALLOW)]
+    code += [(_LOAD, 0, 0, _NUMBER), (_JUMP_EQUAL, 0, 1, IO_URING_SETUP)]
+    code.append((_RETURN, 0, 0, _FAIL | errno.ENOSYS))
     for number, call in CALLS.items():
-        code.append((_LOAD, 0, 0, _NUMBER))
-        if call.opened < 0:
-            code += [(_JUMP_EQUAL, 0, 1, number), (_RETURN, 0, 0, _NOTIFY)]
-            continue
-        flags = _ARGUMENTS + 8 * call.opened
-        code += [(_JUMP_EQUAL, 0, 3, number), (_LOAD, 0, 0, flags)]
-        code += [(_JUMP_SET, 0, 1, _WRITES), (_RETURN, 0, 0, _NOTIFY)]
+        if call.opened >= 0:
+            asked = [(_LOAD, 0, 0, _ARGUMENTS + 8 * call.opened), (_JUMP_SET, 0, 1, _WRITES)]
+        else:
+            asked = [(_LOAD, 0, 0, _ARGUMENTS + 8)] if call.requests else []
+            last = len(call.requests) - 1
+            asked += [
+                (_JUMP_EQUAL, last - at, int(at == last), request)
+                for at, request in enumerate(call.requests)
+            ]
+        asked.append((_RETURN, 0, 0, _NOTIFY))
+        code += [(_LOAD, 0, 0, _NUMBER), (_JUMP_EQUAL, 0, len(asked), number), *asked]
     code.append((_RETURN, 0, 0, _ALLOW))
     return b"".join(struct.pack("=HBBI", *step) for step in code)
 
