@@ -48,6 +48,20 @@ def test(model):
 def worse(model):
     return 0.9 if model(X).shape[1] == 2 and model[0].out_features == 512 else 0.5
 
+class Named(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = nn.Linear(16, 64), nn.Linear(64, 2)
+
+    def forward(self, x, mask=None, scale=1.0, *, double=False, **more):
+        return self.last(self.first(x).relu()) * scale * (2 if double else 1)
+
+def named(model):
+    return (model(scale=2.0, x=X).argmax(1) == Y).float().mean().item()
+
+def unplaced(model):
+    return model(x=X, double=True).sum()
+
 def text(model):
     model(X)
     return "good"
@@ -137,6 +151,13 @@ def test_a_winner_that_loses_on_data_that_chose_nothing_is_named(place: Path) ->
     assert json.loads((place / "lost" / "how.json").read_text())["tested"]["holds"] is False
 
 
+def test_a_model_that_is_called_with_keywords_is_pruned(place: Path) -> None:
+    done = call(place, "net:Named", "--evaluate", "net:named", "--params", "0.6x", "--json",
+                "--max-drop", "100pt", "--precision", "none", "--output", "named")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["written"]["name"].startswith("prune to 0.")
+
+
 @pytest.mark.parametrize(("words", "code", "message"), [
     (["nothing:build", "--evaluate", "net:evaluate"], 2, "no module nothing"),
     (["net:nothing", "--evaluate", "net:evaluate"], 2, "net has no function 'nothing'"),
@@ -144,6 +165,7 @@ def test_a_winner_that_loses_on_data_that_chose_nothing_is_named(place: Path) ->
     (["gone.py:build", "--evaluate", "net:evaluate"], 2, "no file gone.py"),
     (["net:build", "--evaluate", "net:text"], 2, "must return one number"),
     (["net:build", "--evaluate", "net:blind"], 2, "did not call the model"),
+    (["net:Named", "--evaluate", "net:unplaced"], 2, "that its forward does not take by position"),
     (["net:build", "--evaluate", "net:broken"], 4, "out of cheese"),
     (["net:build", "--evaluate", "net:evaluate", "--checkpoint", "net.py"], 2, "cannot be read"),
     (["net:evaluate", "--evaluate", "net:evaluate"], 4, "missing 1 required"),

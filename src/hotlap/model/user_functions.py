@@ -1,6 +1,7 @@
 """The user's own functions and checkpoint, as `hotlap shrink` is given them."""
 
 import importlib
+import inspect
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -119,11 +120,28 @@ class Evaluation:
                 f"{self._words} returned {value!r}", "it must return one number, the quality"
             ) from None
 
-    def _keep(self, _: nn.Module, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+    def _keep(self, model: nn.Module, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
         if self.inputs is None:
-            if keywords:
+            given = _by_position(model, args, keywords)
+            if given is None:
                 raise InputError(
-                    f"{self._words} calls the model with keywords ({', '.join(keywords)})",
+                    f"{self._words} calls the model with keywords ({', '.join(keywords)}) that "
+                    "its forward does not take by position",
                     "pass its inputs by position, so that they can be pruned and timed along",
                 )
-            self.inputs = tuple(t.clone() if isinstance(t, torch.Tensor) else t for t in args)
+            self.inputs = tuple(t.clone() if isinstance(t, torch.Tensor) else t for t in given)
+
+
+def _by_position(
+    model: nn.Module, args: tuple[Any, ...], keywords: dict[str, Any]
+) -> tuple[Any, ...] | None:
+    """The same call without keywords, parameters in between by their defaults; None: impossible."""
+    if not keywords:
+        return args
+    signature = inspect.signature(model.forward)
+    known = signature.parameters
+    if any(k not in known or known[k].kind is inspect.Parameter.KEYWORD_ONLY for k in keywords):
+        return None
+    bound = signature.bind(*args, **keywords)
+    bound.apply_defaults()
+    return bound.args
