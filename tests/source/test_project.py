@@ -224,3 +224,39 @@ def test_an_example_does_not_count_what_the_library_beside_it_mentions(write, tm
           examples__train="from library import compiled\n" + STEP)  # fmt: skip
     spots = lint([tmp_path], Config(tmp_path, hints=True), LintCache(tmp_path / "cache"))
     assert "train.py" in {spot.path.name for spot in spots if spot.id == "uncompiled_model"}
+
+
+TRAINER = """\
+import torch
+class Trainer:
+    def __init__(self, model):
+        self.model, self.optimizer = model, torch.optim.Adam(model.parameters())
+    def optimize(self, images, labels):
+        self.optimizer.zero_grad()
+        loss = torch.nn.functional.cross_entropy(self.model(images), labels)
+        self.go_back(loss)
+        return loss
+    def go_back(self, loss):
+        loss.backward()
+        self.optimizer.step()
+    def whole_epoch(self, images):
+        for one in images:
+            self.go_back(self.model(one).sum())
+"""
+DRIVER = """\
+from trainer import Trainer
+import torch
+trainer = Trainer(model.cuda())
+for epoch in range(9):
+    for images, labels in batches:
+        loss = trainer.optimize(images.cuda(), labels.cuda())
+        seen.append(loss.item())
+    total = trainer.whole_epoch(batches)
+    print(total.item())
+"""
+
+
+def test_a_loop_that_calls_a_step_of_another_file_is_a_step_loop(write, tmp_path):
+    write(trainer=TRAINER, driver=DRIVER)
+    spots = lint([tmp_path], Config(tmp_path, hints=True), LintCache(tmp_path / "cache"))
+    assert {(s.path.name, s.line) for s in spots if s.id == "item_in_step"} == {("driver.py", 7)}

@@ -36,7 +36,7 @@ class Loops:
             bodies.add(region.body)
             if region.loop is not None:
                 bodies.add(region.loop)
-        bodies |= self._forwards | self._stepped
+        bodies |= self._forwards | self._stepped | self._stepping
         for _ in range(3):
             before = len(bodies)
             bodies |= set(self._called_from(bodies))
@@ -61,6 +61,19 @@ class Loops:
                 steps.key(one.name, isinstance(self._tree.parent(one), ast.ClassDef))
             )
         }
+
+    @cached_property
+    def _stepping(self) -> set[ast.AST]:
+        """The loops that call a function of another file which makes a step."""
+        named = self._project.steppers if self._project is not None else frozenset()
+        if not named:
+            return set()
+        loops = (
+            next(self._tree.loops(call), None)
+            for call in self._tree.calls
+            if steps.called_by(self._script.names, call) in named and not self._values.local(call)
+        )
+        return {loop for loop in loops if loop is not None}
 
     @cached_property
     def _forwards(self) -> set[ast.AST]:

@@ -172,6 +172,11 @@ class Component:
         """The functions of the files that run at each step of a training loop in one of them."""
         return steps.closure([one.calls for one in self._summaries.values()])
 
+    @cached_property
+    def steppers(self) -> frozenset[str]:
+        """The functions of the files that make one step each time they run."""
+        return steps.steppers([one.calls for one in self._summaries.values()])
+
     def passed(self, class_name: str) -> list[Passed]:
         """The arguments of each call that makes an object of a class of this name."""
         return [one for s in self._summaries.values() for one in s.passed.get(class_name, [])]
@@ -228,6 +233,11 @@ class View:
     def stepped(self, function: str) -> bool:
         """Whether a training loop of the component runs a function (`steps.key`) at each step."""
         return function in self._component.stepped
+
+    @property
+    def steppers(self) -> frozenset[str]:
+        """The functions (`steps.key`) of the component that make one step each time they run."""
+        return self._component.steppers
 
     def option(self, name: str) -> object:
         """The default of an option or of a configuration's field, or UNKNOWN.

@@ -5,6 +5,7 @@ changes only what is `certain`: followed to where it is made, in this file (`ori
 """
 
 import ast
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,11 +13,12 @@ from functools import cached_property
 from hotlap.source.kinds import LOADER, OPTIMIZER, PROGRESS
 from hotlap.source.names import Names
 from hotlap.source.origins import Origins
-from hotlap.source.tree import FunctionNode, Loop, Tree, method, names_in, receiver
+from hotlap.source.tree import FunctionNode, Loop, Tree, method, names_in, receiver, text
 from hotlap.source.values import Values
 
 DATA_LOADER = "torch.utils.data.DataLoader"
 _STEP_METHODS = frozenset({"training_step", "compute_loss"})
+_LOSS = re.compile(r"(?:^|[._])loss(?:es)?$", re.IGNORECASE)
 _BACKWARD = ("backward", "manual_backward")
 _LISTS = ("parameters", "named_parameters")
 
@@ -134,6 +136,19 @@ class ScriptModel:
             owner = receiver(call)
             if owner is not None and self.values.are(owner, OPTIMIZER):
                 yield call
+        yield from self.handed_losses
+
+    @cached_property
+    def handed_losses(self) -> list[ast.Call]:
+        """Calls that go backward and step: `loss_scaler(loss, optimizer, clip_grad=...)`."""
+        return [
+            call
+            for call in self.tree.calls
+            if len(call.args) > 1
+            and _LOSS.search(text(call.args[0]))
+            and any(self.values.are(argument, OPTIMIZER) for argument in call.args[1:])
+            and not self.names.of(call.func).startswith("torch.")
+        ]
 
     @cached_property
     def backward_calls(self) -> list[ast.Call]:

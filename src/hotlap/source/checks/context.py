@@ -229,7 +229,9 @@ def takes_gradients(source: Source, node: ast.AST) -> bool:
         return True
     if isinstance(node, ast.Attribute):
         return node.attr == "requires_grad" and _stored(node)
-    return isinstance(node, ast.Call) and source.names.of(node.func).startswith(_GRADIENTS)
+    if not isinstance(node, ast.Call):
+        return False
+    return source.names.of(node.func).startswith(_GRADIENTS) or node in source.script.handed_losses
 
 
 def _stored(node: ast.Attribute) -> bool:
