@@ -70,7 +70,7 @@ class RaceResult:
 
 
 PAIRS_OF_EPOCHS = 6
-"""Pairs of whole epochs that the time must suffice for, where plain steps would tell as well."""
+"""Pairs of whole epochs that the time must suffice for, where plain steps would decide as well."""
 OnPair = Callable[[Estimate], None]
 
 
