@@ -1,9 +1,11 @@
 """The pages of a race and of a tune to a target."""
 
+import io
 import math
 import re
 
 import pytest
+from rich.console import Console
 
 from hotlap.cli.common import plain
 from hotlap.report import tune_until_text, until_text
@@ -40,6 +42,17 @@ def test_a_race_to_a_target_shows_its_seeds_and_the_course_of_the_first():
     assert text.count("<polyline") == 4  # two commands, over the seconds and over the steps
     assert "until 40 steps" in text
     assert "python a.py  --  python b.py" in text
+
+
+@pytest.mark.parametrize(("brief", "lines"), [(True, 2), (False, 30)])
+def test_the_text_of_a_race_is_two_lines_if_asked_to_be_brief(brief, lines):
+    out = Console(width=120, record=True, file=io.StringIO())
+    found = result(*((run(8 + i / 10), run(4 + i / 10)) for i in range(5)))
+    until_text.show(out, found, COMMANDS, brief=brief)
+    text = out.export_text()
+    assert "B reaches the target sooner" in text
+    assert ("python a.py" in text) == (not brief)
+    assert (len(text.splitlines()) == 2) if brief else (len(text.splitlines()) >= lines)
 
 
 @pytest.mark.parametrize("pairs", [

@@ -118,7 +118,7 @@ def race(ctx: click.Context, max_slowdown: float | None, budget: float, wait: fl
         with _contestants(base, command, ctx.meta["second"]) as (runs, names):
             seconds = budget if _given(ctx, "budget") else UNTIL_SECONDS
             to_target = _to_target(ctx, until, runs, seconds)
-        _print_to_target(to_target, names, kept, as_json=as_json)
+        _print_to_target(to_target, names, kept, as_json=as_json, brief=quiet)
         ctx.exit(INTERRUPTED if to_target.interrupted else 0)
     with ExitStack() as stack:
         runs, names = stack.enter_context(_contestants(base, command, ctx.meta["second"]))
@@ -169,7 +169,7 @@ def _to_target(
 
 
 def _print_to_target(
-    result: "UntilResult", names: list[Words], kept: "Isolated", *, as_json: bool
+    result: "UntilResult", names: list[Words], kept: "Isolated", *, as_json: bool, brief: bool
 ) -> None:
     from hotlap.report import until_text
 
@@ -178,7 +178,7 @@ def _print_to_target(
     if as_json:
         print_json(document)
     else:
-        until_text.show(console(), result, names)
+        until_text.show(console(), result, names, brief=brief)
         console(err=True).print(f"report: {report}", style="dim", soft_wrap=True)
 
 

@@ -62,8 +62,26 @@ def _line(seed: int, runners: Sequence[Any], rules: UntilRules) -> str:
     return f"seed {seed + 1} of {rules.seeds}: {', '.join(parts)}"
 
 
-def show(out: Console, result: UntilResult, commands: Sequence[Sequence[str]]) -> None:
-    """The outcome, on a console."""
+def show(
+    out: Console, result: UntilResult, commands: Sequence[Sequence[str]], *, brief: bool = False
+) -> None:
+    """The outcome, on a console; `brief`: without the seeds and the curves."""
+    if not brief:
+        _seeds(out, result, commands)
+    out.print(f"[bold]{SAID[result.ratio.verdict]}[/]")
+    r = result.ratio
+    known = r.low > 0 or math.isfinite(r.high)
+    span = f"[{r.low:.2f}, {'-' if math.isinf(r.high) else f'{r.high:.2f}'}]" if known else "-"
+    out.print(
+        f"time to the target, A over B: {ratio(r.ratio)} {span} ({r.level:.0%} interval, "
+        f"{r.pairs} of {len(result.pairs)} seeds tell)",
+        markup=False,
+    )
+    for note in _notes(result):
+        out.print(note, style="dim")
+
+
+def _seeds(out: Console, result: UntilResult, commands: Sequence[Sequence[str]]) -> None:
     for letter, command in zip("AB", commands, strict=True):
         out.print(f"{letter}: {shown(command)}", markup=False)
     out.print()
@@ -79,17 +97,7 @@ def show(out: Console, result: UntilResult, commands: Sequence[Sequence[str]]) -
     if result.pairs:
         out.print()
         _chart(out, result)
-    out.print(f"\n[bold]{SAID[result.ratio.verdict]}[/]")
-    r = result.ratio
-    known = r.low > 0 or math.isfinite(r.high)
-    span = f"[{r.low:.2f}, {'-' if math.isinf(r.high) else f'{r.high:.2f}'}]" if known else "-"
-    out.print(
-        f"time to the target, A over B: {ratio(r.ratio)} {span} ({r.level:.0%} interval, "
-        f"{r.pairs} of {len(result.pairs)} seeds tell)",
-        markup=False,
-    )
-    for note in _notes(result):
-        out.print(note, style="dim")
+    out.print()
 
 
 def _notes(result: UntilResult) -> Iterator[str]:
