@@ -21,14 +21,19 @@ def compare(as_json: bool, first: Path, second: Path) -> None:
     """
     from hotlap.report import compare_text
 
-    found = compare_text.compare(_read(first), _read(second))
+    found = compare_text.compare(read_document(first), read_document(second))
     if as_json:
         print_json(found.document() | {"files": [str(first), str(second)]})
     else:
         compare_text.show(console(), found)
 
 
-def _read(path: Path) -> dict[str, Any]:
+def read_document(path: Path) -> dict[str, Any]:
+    """A document that a verb printed with --json, or left in `.hotlap/reports`.
+
+    Raises:
+        UsageError: the file cannot be read, or is none.
+    """
     from hotlap.core.errors import UsageError
 
     try:

@@ -16,6 +16,7 @@ VERBS = {
     "run": "Run a command with the recipe applied.",
     "race": "Which of two commands steps faster.",
     "compare": "Two profiles or other documents, figure by figure.",
+    "export": "A verdict or a profile in TensorBoard, MLflow or W&B.",
     "bisect": "Which commit slowed a training step.",
     "patch": "The recipe written into the source, as a diff.",
     "lint": "The anti-patterns that can be seen without running.",

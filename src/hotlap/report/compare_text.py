@@ -59,7 +59,7 @@ def compare(first: Document, second: Document) -> Comparison:
             f"a document of {first['verb']} and one of {second['verb']} cannot be compared",
             "give two documents of the same verb",
         )
-    a, b = dict(_figures(first)), dict(_figures(second))
+    a, b = dict(figures_of(first)), dict(figures_of(second))
     rows = tuple(
         Row(name, unit, a.get((name, unit)), b.get((name, unit))) for name, unit in {**a, **b}
     )
@@ -68,7 +68,8 @@ def compare(first: Document, second: Document) -> Comparison:
     return Comparison(first["verb"], rows, tuple(_notes(first, second)))
 
 
-def _figures(document: Document) -> Iterator[tuple[tuple[str, str], float]]:
+def figures_of(document: Document) -> Iterator[tuple[tuple[str, str], float]]:
+    """Every figure of a document with its name and unit."""
     if document["verb"] == "profile":
         yield from _of_profile(document)
         return
