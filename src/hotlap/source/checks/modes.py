@@ -163,10 +163,7 @@ def _called_in_steps(source: Source, among: set[ast.AST] | None) -> set[str]:
     for region in source.script.steps:
         if region.backward is None or (among is not None and region.backward not in among):
             continue
-        for node in ast.walk(region.loop or region.body):
-            if isinstance(node, ast.Call) and source.values.are(node.func, MODEL):
-                found.add(text(node.func))
-        for node in ast.walk(region.body):
+        for node in (*ast.walk(region.loop or region.body), *ast.walk(region.body)):
             if isinstance(node, ast.Call) and source.values.are(node.func, MODEL):
                 found.add(text(node.func))
     return found - {""}

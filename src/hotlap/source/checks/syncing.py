@@ -28,19 +28,14 @@ def item_in_step(source: Source, _: Technique) -> Iterator[Spread]:
 
 
 def _items(source: Source) -> Iterator[ast.AST]:
-    for call in _in_step(source, "item"):
-        owner = receiver(call)
-        if owner is not None and not call.args and _may_be_on_device(source, owner):
-            yield call
+    yield from (call for call in _asked(source, "item") if not call.args)
     for index in source.tree.every(ast.Subscript):
         old = isinstance(index.value, ast.Attribute) and index.value.attr == "data"
         first = isinstance(index.slice, ast.Constant) and index.slice.value == 0
         if old and first and of_device(source, index.value) and source.loops.in_step(index):
             yield index  # loss.data[0], as before torch 0.4
     yield from (call for call in _in_step(source, "tolist") if of_device(source, receiver(call)))
-    for call in source.calls(*_NUMBERS):
-        if call.args and one_of_device(source, call.args[0]) and source.loops.in_step(call):
-            yield call
+    yield from _given(source, _NUMBERS)
 
 
 def cpu_in_step(source: Source, _: Technique) -> Iterator[Spread]:
@@ -49,18 +44,13 @@ def cpu_in_step(source: Source, _: Technique) -> Iterator[Spread]:
 
 
 def _copied_back(source: Source) -> Iterator[ast.AST]:
-    for call in _in_step(source, "cpu"):
-        owner = receiver(call)
-        if owner is not None and _may_be_on_device(source, owner):
-            yield call
+    yield from _asked(source, "cpu")
     for call in _in_step(source, "to"):
         waits = keyword(call, "non_blocking") is None and goes_to_host(source.values, call)
         if waits and of_device(source, receiver(call)):
             yield call
     yield from (call for call in _in_step(source, "numpy") if of_device(source, receiver(call)))
-    for call in source.calls(*_ARRAYS):
-        if call.args and one_of_device(source, call.args[0]) and source.loops.in_step(call):
-            yield call
+    yield from _given(source, _ARRAYS)
 
 
 def nonzero_in_step(source: Source, _: Technique) -> Iterator[Spread]:
@@ -192,6 +182,21 @@ def _decides(source: Source, part: ast.expr) -> bool:
     calls = [value for value in values if isinstance(value, ast.Call | ast.Compare)]
     made = [v for v in calls if not source.values.are(getattr(v, "func", v), MODEL)]
     return bool(values) and len(made) == len(values)
+
+
+def _asked(source: Source, name: str) -> Iterator[ast.Call]:
+    """Calls of a method, in the step, on what may be a tensor of the device."""
+    for call in _in_step(source, name):
+        owner = receiver(call)
+        if owner is not None and _may_be_on_device(source, owner):
+            yield call
+
+
+def _given(source: Source, functions: Iterable[str]) -> Iterator[ast.Call]:
+    """Calls of functions, in the step, that are given a tensor of the device."""
+    for call in source.calls(*functions):
+        if call.args and one_of_device(source, call.args[0]) and source.loops.in_step(call):
+            yield call
 
 
 def _in_step(source: Source, name: str) -> Iterator[ast.Call]:
