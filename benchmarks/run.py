@@ -14,6 +14,7 @@ from benchmarks import (
     simulated,
     techniques,
     tune_load,
+    until,
 )
 from benchmarks.data import cold, scale, speed
 from benchmarks.parallel import kills, parity, plan, tune_ddp
@@ -36,6 +37,9 @@ optim.main("all")
 kernels.main()
 for case in shrink.CASES:
     shrink.main(case)
+until.main("aa", "20")
+until.main("planted", "10")
+until.main("claims")
 techniques.main(150, list(techniques.WORKLOADS))
 tune_load.main(False, 145, 3, list(tune_load.SCRIPTS))
 tune_load.main(True, 145, 3, list(tune_load.SCRIPTS))
