@@ -81,7 +81,38 @@ def batch() -> dict[str, Any]:
             "sizes": rows}  # fmt: skip
 
 
+def run_to_target(seconds: float) -> dict[str, Any]:
+    curve = [{"seconds": seconds * i / 9, "steps": i, "value": 1 / (1 + i)} for i in range(10)]
+    return {"time": {"seconds": seconds, "reached": True}, "best": 0.1, "steps": 9, "ended": False,
+            "curve": curve}  # fmt: skip
+
+
+def race_to_target() -> dict[str, Any]:
+    return {
+        "verb": "race", "hotlap": "0.1.0", "commands": [LONG.split(), LONG.split()],
+        "target": {"metric": "val", "sign": "<=", "value": 0.2}, "verdict": "faster",
+        "ratio": estimate(2.0), "pairs": [[run_to_target(8.0), run_to_target(4.0)]] * 3,
+    }  # fmt: skip
+
+
+def shrink() -> dict[str, Any]:
+    rows = [
+        {"name": f"prune to {keep}x + distil + quantise int8_dynamic", "front": keep < 0.5,
+         "parameters": 100, "bytes": 1000, "latency": [1 / keep, 0.9 / keep, 1.1 / keep],
+         "qualities": [0.9, 0.91], "quality": [0.9 + keep / 10, 0.01], "fails": ["latency"]}
+        for keep in (0.25, 0.5)
+    ]  # fmt: skip
+    return {
+        "verb": "shrink", "hotlap": "0.1.0", "job": {"model": "net:build"}, "candidates": rows,
+        "original": {"parameters": 200, "bytes": 2000, "quality": 0.92, "milliseconds": 2.0},
+        "written": {"name": rows[0]["name"]}, "skipped": [{"name": "int4", "why": "no GPU"}],
+        "tested": {"original": 0.92, "qualities": [0.9, 0.91], "holds": True},
+    }  # fmt: skip
+
+
 PAGES = {
+    "race to a target": html.page(race_to_target()),
+    "shrink": html.page(shrink()),
     "tune": html.page(tune(), "--- a/t.py\n+++ b/t.py\n@@ -1 +1 @@\n-" + "a" * 200 + "\n+b\n",
                       index=True),
     "profile": html.page(profile()),
