@@ -22,7 +22,7 @@ demo: setup  ## tune the example script, then show what was written
 test: lint types imports site unit
 
 quick: setup  ## the tests that start no process: about a minute
-	$(BIN)/pytest -m "not slow and not gpu" --quick
+	$(BIN)/pytest -m "not slow and not gpu" --quick -n 2 --dist worksteal
 
 check: lint types imports quick  ## what to run before each commit
 

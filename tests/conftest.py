@@ -22,6 +22,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # failure of one is a failure that comes again. Every other test has one try: its inputs are random.
 BY_THE_CLOCK = frozenset({"os.fork", "os.posix_spawn", "subprocess.Popen"})
 _seen: set[str] = set()
+_refused: set[str] = set()
 
 
 def _audit(event: str, _: object) -> None:
@@ -42,6 +43,7 @@ def pytest_configure(config: pytest.Config) -> None:
         return
 
     def skipped(*args: object, **kwargs: object) -> None:
+        _refused.add("a process")  # which a thread of the test's may have asked for
         pytest.skip("starts a process")
 
     os.fork = os.posix_spawn = skipped  # type: ignore[assignment]
@@ -56,6 +58,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _goes_by_the_clock(item: pytest.Item) -> Callable[[], bool]:
     """What is asked after a failure."""
     return lambda: bool(_seen) or item.get_closest_marker("clock") is not None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Iterator[None]:
+    """A test that fails because a process was refused is skipped."""
+    _refused.clear()
+    try:
+        return (yield)
+    except Exception:
+        if _refused:
+            pytest.skip("starts a process")
+        raise
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -19,7 +19,7 @@ class Contestant:
     def __init__(self, _: SizedCommand, size: int) -> None:
         self.size, self.world, self.memory = size, 1, 0
         self.step, self.start_up = 0.1, 1.0
-        self.report = {"loaders": []}
+        self.report = None
         self.starts = 0
 
     def ready(self) -> None:

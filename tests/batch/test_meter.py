@@ -8,13 +8,14 @@ import torch
 from torch import nn
 from torch.utils.data import BatchSampler, DataLoader, SequentialSampler
 
+from hotlap.core.protocol import BatchOptions
 from hotlap.seam.batch_meter import Meter
 
 DATA = [(torch.zeros(2), 1)] * 10
 
 
 def made(**orders: Any) -> Meter:
-    return Meter(orders)
+    return Meter(BatchOptions(**orders))
 
 
 def train(meter: Meter, loader: Any, optimizer: Any) -> list[int]:
@@ -43,9 +44,9 @@ def test_only_the_chosen_loaders_change_however_they_are_told(optimizer: Any) ->
         ]
         first = [next(iter(loader)) for loader in loaders]
     assert [len(x) if x.dim() > 1 else 0 for x, _ in first] == [5, 5, 5, 2, 2, 0]
-    told = meter.take()["loaders"]
-    assert [loader["batch_size"] for loader in told] == [2, 2, 1, 2, None, None]
-    assert [loader["sampler"] for loader in told] == [False] * 4 + [True, False]
+    told = meter.take().loaders
+    assert [loader.batch_size for loader in told] == [2, 2, 1, 2, None, None]
+    assert [loader.sampler for loader in told] == [False] * 4 + [True, False]
     assert len(next(iter(DataLoader(DATA, 2)))[0]) == 2  # all is as it was
 
 
@@ -63,7 +64,7 @@ def test_a_loader_around_anothers_batches_is_traced_back(optimizer: Any) -> None
         first = DataLoader(DATA, 2)
         DataLoader(DATA, batch_sampler=first.batch_sampler)
         DataLoader(DATA, batch_sampler=Wrapped(first.batch_sampler))
-    assert [loader["around"] for loader in meter.take()["loaders"]] == [[], [], [1], [1, 2]]
+    assert [loader.around for loader in meter.take().loaders] == [[], [], [1], [1, 2]]
 
 
 def test_samples_count_as_they_are_drawn(optimizer: Any) -> None:
@@ -74,10 +75,10 @@ def test_samples_count_as_they_are_drawn(optimizer: Any) -> None:
         next(iter(held_out))
         assert train(meter, loader, optimizer) == [4, 4, 2]
     found = meter.take()
-    assert found["samples"] == 20
-    assert [loader["feeds"] for loader in found["loaders"]] == [True, False]
-    assert found["optimizer"] == {"kind": "SGD", "lr": 0.5}
-    assert meter.take()["samples"] == 0
+    assert found.samples == 20
+    assert [loader.feeds for loader in found.loaders] == [True, False]
+    assert (found.optimizer, found.lr) == ("SGD", 0.5)
+    assert meter.take().samples == 0
 
 
 def test_elements_of_the_models_input_count_in_training_alone(optimizer: Any) -> None:
@@ -87,9 +88,9 @@ def test_elements_of_the_models_input_count_in_training_alone(optimizer: Any) ->
         judge(call(input=torch.zeros(5, 3)), torch.zeros(5, 1))
     with torch.no_grad():
         call(torch.zeros(50, 3))
-    assert meter.take()["elements"] == 0
+    assert meter.take().elements == 0
     meter.step(optimizer)
-    assert meter.take()["elements"] == 30
+    assert meter.take().elements == 30
 
 
 def test_micro_batches_of_a_step(optimizer: Any) -> None:
@@ -99,8 +100,8 @@ def test_micro_batches_of_a_step(optimizer: Any) -> None:
             if index % 2:
                 meter.step(optimizer)
     found = meter.take()
-    assert found["micro_batches"] == 2
-    assert found["samples"] == 8
+    assert found.micro_batches == 2
+    assert found.samples == 8
 
 
 def test_evaluation_and_saving_stand_apart(optimizer: Any, tmp_path: Any) -> None:
@@ -110,20 +111,20 @@ def test_evaluation_and_saving_stand_apart(optimizer: Any, tmp_path: Any) -> Non
     with meter.watching(lambda: None):
         loader, held_out = DataLoader(DATA, 2), DataLoader(DATA, 2)
         train(meter, loader, optimizer)
-        assert meter.take()["paused"] == 0.0
+        assert meter.take().paused == 0.0
         for _ in held_out:  # another loader: not training
             time.sleep(0.01)
         train(meter, loader, optimizer)
-        assert meter.take()["paused"] > 0.04
+        assert meter.take().paused > 0.04
         model.eval()
         call(torch.zeros(2))
         time.sleep(0.02)
         model.train()
         call(torch.zeros(2))
         meter.step(optimizer)
-        assert meter.take()["paused"] > 0.015
+        assert meter.take().paused > 0.015
         torch.save({}, tmp_path / "a.pt")
-        assert meter.take()["paused"] > 0
+        assert meter.take().paused > 0
 
 
 def test_a_model_that_trains_in_evaluation_mode_is_timed(optimizer: Any) -> None:
@@ -135,4 +136,4 @@ def test_a_model_that_trains_in_evaluation_mode_is_timed(optimizer: Any) -> None
             call(x)
             time.sleep(0.01)
             meter.step(optimizer)
-    assert meter.take()["paused"] < 0.01
+    assert meter.take().paused < 0.01

@@ -35,10 +35,10 @@ def test_a_profile_of_a_program_that_does_not_train(name, tmp_path):
         pytest.importorskip("transformers")
     bounds = Bounds(steps=20, seconds=10, dataset=False)
     payload = look(setting(tmp_path, Mode.PROFILE, name), bounds).payload
-    assert payload["facts"]["inference"]
-    assert not OF_TRAINING & set(payload["phases"])
-    assert payload["phases"]["forward"]["mean"] > 0
-    assert payload["step"]["p95"] >= payload["step"]["p50"] > 0
+    assert payload.facts["inference"]
+    assert not OF_TRAINING & set(payload.phases)
+    assert payload.phases["forward"].mean > 0
+    assert payload.step.p95 >= payload.step.p50 > 0
     found = profile_from(payload, detect(), None, Circumstances(0.0, SCRIPTS))
     words = " ".join(
         [one.what for one in found.findings]
@@ -46,17 +46,17 @@ def test_a_profile_of_a_program_that_does_not_train(name, tmp_path):
     ).lower()
     assert not [word for word in TRAINING_WORDS if word in words]
     if name == "generate":
-        assert set(payload["calls"]) == {"prefill", "decode without a KV cache"}
+        assert set(payload.calls) == {"prefill", "decode without a KV cache"}
     if name == "embed":
-        assert payload["phases"]["data"]["mean"] > 0.008  # eight samples that sleep
+        assert payload.phases["data"].mean > 0.008  # eight samples that sleep
 
 
 def test_an_evaluation_before_the_training_is_not_taken_for_the_work(tmp_path):
     bounds = Bounds(steps=20, seconds=10, dataset=False)
     name = "evaluate_then_train"
     payload = look(setting(tmp_path, Mode.PROFILE, name), bounds).payload
-    assert not payload["facts"].get("inference")
-    assert "optimizer" in payload["phases"]
+    assert not payload.facts.get("inference")
+    assert "optimizer" in payload.phases
 
 
 def test_gradients_after_root_calls_that_counted_start_it_again_as_a_training(tmp_path):
@@ -94,4 +94,4 @@ def test_a_program_whose_source_mentions_training_is_started_again(tmp_path):
     bounds = Bounds(steps=20, seconds=10, dataset=False)
     words = (sys.executable, str(script))
     run = Setting(words, Mode.PROFILE, scratch=tmp_path / "scratch", output=tmp_path / "log")
-    assert look(run, bounds).payload["facts"]["inference"]
+    assert look(run, bounds).payload.facts["inference"]

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from hotlap.core.machine import Machine
+from hotlap.core.protocol import ProfilePayload, decode
 from hotlap.profile.collect import Circumstances, profile_from
 
 MACHINE = Machine("cpu", 4, 2, 2**33, (), "Linux", "6", "x86_64")
@@ -26,11 +27,10 @@ for x, y in DataLoader(list(range(9)), batch_size=3):
 
 def payload(path, lines, **more):
     mean = {"data": 0.001, "forward": 0.004, "backward": 0.003, "other": 0.002}
-    return {
+    seen = {
         "step": {"steps": 100, "mean": 0.01, "p10": 0.009, "p90": 0.011},
         "device": "cpu",
         "phases": {name: {"mean": s, "p10": s, "p90": s} for name, s in mean.items()},
-        "on_device": {},
         "cpu": 0.01,
         "samples": 32.0,
         "tokens": 0.0,
@@ -40,13 +40,9 @@ def payload(path, lines, **more):
         "places": {},
         "memory": {"by_phase": {}, "by_owner": {}, "peak": {"cuda": 0, "resident": 2**20}},
         "flops": None,
-        "modules": {},
-        "retained": [],
-        "layers": {},
-        "warnings": [],
-        "notes": {},
         **more,
     }
+    return decode(ProfilePayload, seen)
 
 
 @pytest.fixture
@@ -62,7 +58,7 @@ def made(script, lines, began=None, **more):
 
 
 def test_a_spot_that_costs_is_a_finding_with_its_figure(script):
-    found = made(script, {"11": {"other": (0.95, 60)}})
+    found = made(script, {"11": {"other": (0.95, 60, [])}})
     (finding,) = [f for f in found.findings if f.remedies[0].id == "host_sync"]
     assert finding.what.endswith("19% of a step, 1.9 ms")
     assert (finding.place, finding.text) == ("train.py:11", "print(loss.item())")
@@ -74,12 +70,14 @@ def test_what_only_a_gpu_could_pay_for_is_not_told_of_a_cpu(script):
 
 
 def test_a_hint_that_costs_nothing_is_dropped(script):
-    names = {r.id for f in made(script, {"6": {"data": (0.05, 5)}}).findings for r in f.remedies}
+    names = {
+        r.id for f in made(script, {"6": {"data": (0.05, 5, [])}}).findings for r in f.remedies
+    }
     assert "loader_workers" not in names
 
 
 def test_a_file_that_changed_meanwhile_is_not_judged(script):
-    found = made(script, {"11": {"other": (0.95, 60)}}, began=time.time() - 60)
+    found = made(script, {"11": {"other": (0.95, 60, [])}}, began=time.time() - 60)
     assert not [f for f in found.findings if f.pattern]
     assert any("train.py changed while it ran" in note for note in found.notes)
 
@@ -89,7 +87,7 @@ def test_a_rule_that_fails_costs_no_profile(script, monkeypatch):
         raise RuntimeError("odd source")
 
     monkeypatch.setattr("hotlap.profile.collect.joined", fails)
-    found = made(script, {"11": {"other": (0.95, 60)}})
+    found = made(script, {"11": {"other": (0.95, 60, [])}})
     assert found.steps == 100
     assert any("odd source" in note for note in found.notes)
 

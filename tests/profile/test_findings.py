@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 
+from hotlap.core.protocol import ProfilePayload, decode
 from hotlap.core.registry import technique
 from hotlap.profile.findings import advised, proposed, seen_in
 from hotlap.profile.model import NO_BOUND, Line
@@ -30,7 +31,7 @@ def seen(
         phase: tuple(Line(place, "", "", share) for place, share in found)
         for phase, found in (lines or {}).items()
     }
-    return seen_in(payload, drawn)
+    return seen_in(decode(ProfilePayload, payload), drawn)
 
 
 def ids(found: Any) -> set[str]:

@@ -4,6 +4,7 @@ import shutil
 
 import pytest
 
+from hotlap.core.protocol import DatasetReport, decode
 from hotlap.profile.layout import layout_of
 
 
@@ -14,7 +15,7 @@ def made(place, names, labels=None, **about):
         path.touch()
     taken = {"files": [str(p) for p in paths], "labels": labels or [None] * len(paths)}
     usual = {"root": "", "bases": [], "part": False, "length": len(paths)}
-    return {"taken": taken, **usual, **about}
+    return decode(DatasetReport, {"taken": taken, **usual, **about})
 
 
 def test_a_folder_for_each_class_carries_over(tmp_path):

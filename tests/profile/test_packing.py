@@ -1,9 +1,12 @@
 """A packed copy is proposed where it was measured to pay, and nowhere else."""
 
+import json
 import random
+from dataclasses import replace
 
 import pytest
 
+from hotlap.core.protocol import DatasetReport, PackedComparison, ProfilePayload, decode
 from hotlap.profile.findings import proposed, seen_in
 from hotlap.profile.packing import proposal, step_ratio, with_packing
 
@@ -39,14 +42,14 @@ def payload(taken, *, own=0.004, packed=0.0004, wait=0.8, about=None, **how):
         "profile": "raw", "resize": [96, 64], "pairs": pairs, "samples": 24, "bytes": 18432.0,
         "transforms": [["Normalize", [[0.5, 0.4, 0.3], [1.0, 1.0, 1.0]]]], "sure": False, **how,
     }  # fmt: skip
-    return {
+    seen = {
         "step": {"mean": STEP},
         "phases": {"data": {"mean": wait * STEP}, "forward": {"mean": (1 - wait) * STEP}},
         "places": {"loader": "train.py:30", "dataset": "train.py:12"},
         "facts": {"map_style": True, "loader_serial": True, "loaders": 1},
-        "sampled": {},
         "dataset": dataset,
     }
+    return decode(ProfilePayload, json.loads(json.dumps(seen)))
 
 
 @pytest.mark.parametrize("waiting", [0.0, 0.3, 0.9, 1.0])
@@ -125,10 +128,13 @@ def test_where_it_would_not_pay_it_is_left_alone(photos, tmp_path, change):
 
 
 @pytest.mark.parametrize(
-    "dataset", [{}, None, {"why": "no"}, {"failed": "no"}, {"packed": {"pairs": []}}], ids=str
-)
+    "dataset",
+    [None, *(DatasetReport(**given) for given in (
+        {}, {"why": "no"}, {"failed": "no"}, {"packed": PackedComparison()}))],
+    ids=str,
+)  # fmt: skip
 def test_what_was_not_compared_is_left_alone(photos, tmp_path, dataset):
-    assert proposal({**payload(photos), "dataset": dataset}, tmp_path) is None
+    assert proposal(replace(payload(photos), dataset=dataset), tmp_path) is None
 
 
 def test_a_pack_of_crops_says_which_side_and_which_transforms(photos, tmp_path):
@@ -149,9 +155,7 @@ def test_torchvisions_folder_is_pointed_at_where_it_is_made(photos, tmp_path):
         "bases": ["torchvision.datasets.folder.ImageFolder"],
     }  # fmt: skip
     seen = payload(photos, about=about)
-    seen["sampled"] = {str(script): {}}
-    found = proposal(seen, tmp_path)
+    found = proposal(replace(seen, sampled={str(script): {}}), tmp_path)
     assert found.place == "train.py:3"
     assert found.command.startswith("hotlap pack photos packed")
-    seen["sampled"] = {}
     assert proposal(seen, tmp_path).place == "train.py:30"

@@ -1,5 +1,6 @@
 import pytest
 
+from hotlap.core.protocol import Holder
 from hotlap.profile.retained import binding
 
 SOURCE = """\
@@ -31,7 +32,7 @@ while True:
 
 
 def holder(kind, name, function=0):
-    return {"kind": kind, "name": name, "path": "train.py", "function": function}
+    return Holder(kind, name, "train.py", function)
 
 
 @pytest.mark.parametrize(
@@ -46,7 +47,7 @@ def holder(kind, name, function=0):
         (holder("global", "history"), 24),
         (holder("local", "gone", 11), 0),
     ],
-    ids=lambda value: value["name"] if isinstance(value, dict) else "",
+    ids=lambda value: value.name if isinstance(value, Holder) else "",
 )
 def test_the_line_that_adds(tmp_path, found, line):
     path = tmp_path / "train.py"

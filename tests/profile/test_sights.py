@@ -1,7 +1,9 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from hotlap.core.protocol import InputStatistics, ProfilePayload, ShownWarning, decode
 from hotlap.profile.sights import raw, sights
 from hotlap.profile.torch_warnings import KNOWN, known
 
@@ -27,8 +29,9 @@ SHOWN = {
 
 
 def payload(**more):
-    return {"retained": [], "warnings": [], "modules": {}, "places": {"model": "train.py:1"},
+    seen = {"step": {"mean": 0.0}, "phases": {}, "places": {"model": "train.py:1"},
             "facts": {"cuda": False}, **more}  # fmt: skip
+    return decode(ProfilePayload, seen)
 
 
 def test_dataparallel_is_told_with_what_it_cost():
@@ -38,7 +41,7 @@ def test_dataparallel_is_told_with_what_it_cost():
     assert spot.technique == "ddp_not_dp"
     assert spot.line == 1
     assert "scatter 1 ms, replicate 4 ms, gather 1 ms; together 10% of a step" in spot.says
-    (silent,) = sights({**seen, "spread": {}}, Path("/here"))
+    (silent,) = sights(replace(seen, spread={}), Path("/here"))
     assert "measured" not in silent.says
     assert not sights(payload(spread={}, step={"mean": 0.06}), Path("/here"))
 
@@ -46,7 +49,7 @@ def test_dataparallel_is_told_with_what_it_cost():
 def test_every_known_warning_is_known_by_its_text():
     assert {entry.id for entry in KNOWN} == set(SHOWN)
     for name, text in SHOWN.items():
-        assert [e.id for e, _ in known([{"text": text, "place": "a.py:1"}])] == [name]
+        assert [e.id for e, _ in known([ShownWarning(text, "a.py:1")])] == [name]
 
 
 @pytest.mark.parametrize("asks", [True, False])
@@ -60,7 +63,7 @@ def test_pinning_is_named_where_the_file_asks_for_it_not_where_a_trainer_does(tm
 
 
 def test_other_warnings_are_left_alone():
-    assert list(known([{"text": "overflow encountered in exp", "place": "a.py:1"}])) == []
+    assert list(known([ShownWarning("overflow encountered in exp", "a.py:1")])) == []
 
 
 @pytest.mark.parametrize(
@@ -78,8 +81,8 @@ def test_other_warnings_are_left_alone():
     ],
 )
 def test_raw_inputs(least, most, whole, is_raw):
-    assert bool(raw({"least": least, "most": most, "whole": whole})) is is_raw
-    assert raw({}) == ""
+    assert bool(raw(InputStatistics(least, most, whole))) is is_raw
+    assert raw(None) == ""
 
 
 def test_sights_become_spots_with_their_line(tmp_path):
@@ -104,7 +107,7 @@ def test_odd_sizes_matter_on_a_gpu_alone(tmp_path):
     layer = {"layer": "0", "kind": "Linear", "place": "train.py:1", "sizes": {"out_features": 1001}}
     seen = payload(modules={"odd_sizes": [layer]})
     assert sights(seen, tmp_path) == []
-    (spot,) = sights({**seen, "facts": {"cuda": True}}, tmp_path)
+    (spot,) = sights(replace(seen, facts={"cuda": True}), tmp_path)
     assert spot.technique == "dims_multiple_of_8"
     assert "out_features=1001" in spot.says
 

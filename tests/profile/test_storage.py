@@ -1,7 +1,10 @@
 """Disk, /dev/shm, the workers' memory, malloc: told where measured, left alone elsewhere."""
 
+from dataclasses import replace
+
 import pytest
 
+from hotlap.core.protocol import ProfilePayload, decode
 from hotlap.profile import storage
 from hotlap.profile.findings import proposed, seen_in
 from hotlap.profile.rates import Rates
@@ -27,7 +30,7 @@ def measured(monkeypatch):
 
 def payload(wait=0.6, dataset=None, **resources):
     taken = {"files": ["/data/1.jpg", "/data/2.jpg"]}
-    return {
+    seen = {
         "step": {"mean": 0.1},
         "phases": {"data": {"mean": wait * 0.1}, "forward": {"mean": (1 - wait) * 0.1}},
         "places": {"loader": "train.py:30", "dataset": "train.py:12"},
@@ -35,6 +38,7 @@ def payload(wait=0.6, dataset=None, **resources):
         "dataset": {"place": "train.py:9", "taken": taken} if dataset is None else dataset,
         "resources": {"disk": 0.0, "read": 0.0, "files": [], "workers": [], **resources},
     }
+    return decode(ProfilePayload, seen)
 
 
 def told(seen, found=()):
@@ -110,7 +114,7 @@ def test_too_small_a_shared_memory_is_told():
     assert "8 batches of 19.0 MiB" in finding.remedies[0].says
 
 
-@pytest.mark.parametrize("shm", [{}, {**SHM, "free": 200 * MIB}], ids=["unknown", "enough"])
+@pytest.mark.parametrize("shm", [None, {**SHM, "free": 200 * MIB}], ids=["unknown", "enough"])
 def test_enough_shared_memory_is_left_alone(shm):
     assert with_storage([], payload(shm=shm)) == []
 
@@ -177,4 +181,4 @@ def test_what_malloc_keeps_is_a_hint_where_workers_grow():
 
 
 def test_a_payload_without_resources_is_left_alone():
-    assert with_storage([], {**payload(), "resources": {}}) == []
+    assert with_storage([], replace(payload(), resources=None)) == []

@@ -19,7 +19,7 @@ MODES = {
     "run": (Mode.RUN, {}),
     "profile": (Mode.PROFILE, {}),
     "race": (Mode.RACE, {}),
-    "batch": (Mode.RACE, {"batch": {}}),
+    "batch": (Mode.BATCH, {}),
     "lr": (Mode.LR, {"rates": [0.1], "optimizer": 1}),
 }
 MOVED = [

@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset, Tenso
 from data.images import folder
 from hotlap.data.errors import MissingPackageError
 from hotlap.seam.probe import dataset as looked
-from hotlap.seam.probe.opened import opened
+from hotlap.seam.probe.dataset import opened
 
 SIDE = 24
 
@@ -46,7 +46,9 @@ def paths(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def soon(monkeypatch):
     monkeypatch.setattr(looked, "SECONDS", 0.05)
-    monkeypatch.setattr("hotlap.seam.probe.fed.LEAST", 0.0)  # however busy the machine is
+    monkeypatch.setattr(
+        "hotlap.seam.probe.dataset_report.LEAST", 0.0
+    )  # however busy the machine is
 
 
 def trained(loader, scratch, *, dataset=True, part="dataset"):
@@ -127,7 +129,7 @@ def never_compared(monkeypatch):
     def fails(*_, **__):
         raise AssertionError("packed although there is nothing to compare")
 
-    monkeypatch.setattr("hotlap.seam.probe.fed.compared", fails)
+    monkeypatch.setattr("hotlap.seam.probe.dataset_report.compared", fails)
 
 
 def test_other_datasets_are_left_alone(paths, tmp_path, monkeypatch):
@@ -136,8 +138,8 @@ def test_other_datasets_are_left_alone(paths, tmp_path, monkeypatch):
     others = (Photos(paths, twice=True), Stream(paths), Photos(paths[:8]), Turned(paths))
     for data in (rows, *others):
         found = trained(DataLoader(data, batch_size=4), tmp_path)
-        assert "packed" not in found
-        assert "failed" not in found
+        assert found["packed"] is None
+        assert not found["failed"]
 
 
 def test_a_dataset_that_fails_here_costs_no_profile(paths, tmp_path, monkeypatch, capsys):
@@ -156,9 +158,9 @@ def test_a_dataset_that_fails_here_costs_no_profile(paths, tmp_path, monkeypatch
 def test_nobody_looks_unasked_or_where_nothing_waits(paths, tmp_path, monkeypatch):
     never_compared(monkeypatch)
     loader = DataLoader(Photos(paths), batch_size=8)
-    assert trained(loader, tmp_path, dataset=False) == {}
-    monkeypatch.setattr("hotlap.seam.probe.fed.LEAST", 1.1)
-    assert trained(loader, tmp_path) == {}
+    assert trained(loader, tmp_path, dataset=False) is None
+    monkeypatch.setattr("hotlap.seam.probe.dataset_report.LEAST", 1.1)
+    assert trained(loader, tmp_path) is None
 
 
 def test_a_copy_that_cannot_be_made_is_told(paths, tmp_path, monkeypatch):
@@ -173,7 +175,7 @@ def test_a_copy_that_cannot_be_made_is_told(paths, tmp_path, monkeypatch):
 
 def test_what_workers_hold_and_need_is_told(paths, tmp_path, monkeypatch):
     never_compared(monkeypatch)
-    monkeypatch.setattr("hotlap.seam.probe.fed.LEAST", 1.1)
+    monkeypatch.setattr("hotlap.seam.probe.dataset_report.LEAST", 1.1)
     data = Photos(paths)
     data.names = [f"{number}.jpg" for number in range(20_000)]
     loader = DataLoader(data, batch_size=8, num_workers=1, persistent_workers=True)
@@ -194,7 +196,7 @@ def test_a_package_that_is_missing_is_told(paths, tmp_path, monkeypatch):
     monkeypatch.setattr(looked, "fitted", missing)
     found = trained(DataLoader(Photos(paths), batch_size=8), tmp_path)
     assert found["failed"] == "this needs pillow, which is not installed"
-    assert "packed" not in found
+    assert found["packed"] is None
 
 
 def test_the_programs_random_numbers_stay_as_they_were(paths, tmp_path):

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 
-from hotlap.seam.probe import faults, holding, resources
+from hotlap.seam.probe import dataset_report, resources
 from hotlap.seam.probe.resources import Resources
 
 pytestmark = pytest.mark.clock
@@ -39,7 +39,7 @@ def test_the_private_memory_of_a_child_is_followed():
     finally:
         child.kill()
         child.join()
-    series = max(found["workers"], key=lambda one: one[-1][1] - one[0][1])
+    series = max(found.workers, key=lambda one: one[-1][1] - one[0][1])
     assert len(series) == 4
     assert 11 * MIB <= series[-1][1] - series[0][1] <= 24 * MIB  # a block is made of another
     assert [when for when, _ in series] == sorted(when for when, _ in series)
@@ -62,7 +62,7 @@ def test_a_child_that_shares_its_pages_has_next_to_none_of_its_own():
 def test_what_is_not_there_counts_nothing():
     assert resources.private(2**22 + 1) == 0
     assert resources.disk(2**22 + 1) == (0, 0)
-    assert Resources().result()["disk"] == 0.0
+    assert Resources().result().disk == 0.0
 
 
 def test_bytes_read_are_counted(tmp_path):
@@ -71,7 +71,7 @@ def test_bytes_read_are_counted(tmp_path):
     seen = Resources()
     seen.look()
     path.read_bytes()
-    assert seen.result()["read"] > 0
+    assert seen.result().read > 0
 
 
 class Held:
@@ -81,9 +81,9 @@ class Held:
 
 def test_long_lists_of_python_objects_are_named_with_their_size():
     names = [(f"folder/{number:08d}.jpg", number % 10) for number in range(20_000)]
-    (found,) = holding.objects(Held(samples=names, short=names[:9]))
-    assert (found["path"], found["kind"], found["length"]) == ("samples", "list", 20_000)
-    assert 100 * 20_000 < found["bytes"] < 250 * 20_000
+    (found,) = dataset_report.objects(Held(samples=names, short=names[:9]))
+    assert (found.path, found.kind, found.length) == ("samples", "list", 20_000)
+    assert 100 * 20_000 < found.bytes < 250 * 20_000
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_long_lists_of_python_objects_are_named_with_their_size():
     ids=["array", "tensor", "short list", "list of tensors", "string"],
 )  # fmt: skip
 def test_what_is_not_copied_object_by_object_is_left_alone(value):
-    assert holding.objects(Held(value=value)) == []
+    assert dataset_report.objects(Held(value=value)) == []
 
 
 def test_large_files_that_are_open_or_mapped_are_named(tmp_path):
@@ -100,7 +100,7 @@ def test_large_files_that_are_open_or_mapped_are_named(tmp_path):
         (tmp_path / name).write_bytes(bytes(size))
     mapped = np.memmap(tmp_path / "mapped.npy", np.uint8, "r")
     with open(tmp_path / "open.h5", "rb"), open(tmp_path / "small", "rb"):
-        found = holding.files()
+        found = dataset_report.open_files()
     assert len(mapped)
     assert {str(tmp_path / "mapped.npy"), str(tmp_path / "open.h5")} <= set(found)
     assert str(tmp_path / "small") not in found
@@ -112,24 +112,24 @@ def test_page_faults_of_fresh_memory_are_counted():
         for _ in range(4):
             np.ones(9 * MIB, np.uint8)  # larger than what malloc keeps at first
 
-    found = faults.faults_of(fresh, 4)
+    found = resources.faults_of(fresh, 4)
     assert 0 <= found["share"] <= 1
     assert found["faults"] >= 0
-    quiet = faults.faults_of(lambda: sum(range(200_000)), 1)
+    quiet = resources.faults_of(lambda: sum(range(200_000)), 1)
     assert quiet["faults"] < 200
-    assert faults.fault_seconds() > 0
+    assert resources.fault_seconds() > 0
 
 
 def test_shared_memory_that_a_loader_may_need():
     data = TensorDataset(torch.zeros(9, 4))
     loader = DataLoader(data, batch_size=3, num_workers=2, prefetch_factor=6)
-    found = holding.shared_memory(loader, 1000)
-    assert (found["needed"], found["batches"]) == (13_000, 13)
-    assert 0 <= found["free"] <= found["size"]
+    found = dataset_report.shared_memory(loader, 1000)
+    assert (found.needed, found.batches) == (13_000, 13)
+    assert 0 <= found.free <= found.size
 
 
 def test_memory_that_malloc_keeps_is_not_negative():
-    assert holding.kept() >= 0
+    assert dataset_report.kept() >= 0
 
 
 def fresh_pages(count):

@@ -132,11 +132,11 @@ def test_tally_stays_small_and_its_sums_exact():
         tally.add(([OTHER, FORWARD], [0, 10, 10 + (index % 11)], []))
     assert len(tally._ordinary.rows) <= MOST_ROWS + BATCH
     phases = tally.phases()
-    assert phases["other"]["mean"] == pytest.approx(10e-9)
-    assert phases["other"]["steps"] == steps
-    assert phases["forward"]["p50"] == pytest.approx(5e-9, abs=1.1e-9)
-    assert phases["forward"]["p10"] == pytest.approx(1e-9, abs=1.1e-9)
-    assert tally.step()["mean"] == pytest.approx(15e-9, rel=0.01)
+    assert phases["other"].mean == pytest.approx(10e-9)
+    assert phases["other"].steps == steps
+    assert phases["forward"].p50 == pytest.approx(5e-9, abs=1.1e-9)
+    assert phases["forward"].p10 == pytest.approx(1e-9, abs=1.1e-9)
+    assert tally.step().mean == pytest.approx(15e-9, rel=0.01)
 
 
 def test_few_ordinary_steps_in_detail_stand_for_all():
@@ -157,15 +157,16 @@ def test_few_ordinary_steps_in_detail_stand_for_all():
             sampled.clock([lasted])
     assert sampled.steps == whole.steps == 40_000
     assert sampled.detailed < 0.15 * whole.detailed
-    assert sampled.step()["mean"] == pytest.approx(whole.step()["mean"], rel=1e-9)
+    assert sampled.step().mean == pytest.approx(whole.step().mean, rel=1e-9)
     found, true = sampled.phases(), whole.phases()
     assert set(found) == set(true)
     for name, phase in true.items():
-        assert found[name]["mean"] == pytest.approx(phase["mean"], rel=0.05)
-        assert found[name]["steps"] == pytest.approx(phase["steps"], rel=0.05)
+        assert found[name].mean == pytest.approx(phase.mean, rel=0.05)
+        assert found[name].steps == pytest.approx(phase.steps, rel=0.05)
         for quantile in ("p10", "p50", "p90"):
-            assert found[name][quantile] == pytest.approx(phase[quantile], rel=0.2, abs=1e-9)
-    assert found["evaluation"]["steps"] == 400
+            mine, theirs = (getattr(each, quantile) for each in (found[name], phase))
+            assert mine == pytest.approx(theirs, rel=0.2, abs=1e-9)
+    assert found["evaluation"].steps == 400
 
 
 class Event:
@@ -212,9 +213,9 @@ def test_device_times_come_later_and_from_the_devices_clock(monkeypatch):
         Event.passed = step >= 2
         line.reopen()
     assert line.tally.steps == 4
-    phases = line.device_results()["phases"]
-    assert phases["forward"]["mean"] == pytest.approx(3e-3)
-    assert phases["backward"]["mean"] == pytest.approx(6e-3)
+    phases = line.device_results().phases
+    assert phases["forward"].mean == pytest.approx(3e-3)
+    assert phases["backward"].mean == pytest.approx(6e-3)
     made = FakePool.made
     for code in (FORWARD, BACKWARD):
         line.mark(code)
@@ -234,7 +235,7 @@ def test_copy_that_was_none_leaves_no_event(monkeypatch):
     line.close()
     line.reopen()
     assert line.tally.steps == 1
-    assert "forward" not in line.device_results()["phases"]
+    assert "forward" not in line.device_results().phases
 
 
 class Node:

@@ -155,9 +155,9 @@ def test_a_profile_finds_them_with_their_line(body, tmp_path, monkeypatch):
     setting = Setting((sys.executable, str(script)), Mode.PROFILE, seed=0,
                       scratch=tmp_path / "scratch", output=tmp_path / "log")  # fmt: skip
     payload = look(setting, Bounds(steps=60, seconds=15, dataset=False)).payload
-    assert bool(payload["facts"].get("unused_gradients")) is (body in UNUSED.values())
+    assert bool(payload.facts.get("unused_gradients")) is (body in UNUSED.values())
     if body in UNUSED.values():
         lines = script.read_text().splitlines()
-        _, number = payload["places"]["unused_gradients"].rsplit(":", 1)
+        _, number = payload.places["unused_gradients"].rsplit(":", 1)
         shown = lines[int(number) - 1]
         assert "# unused" in shown or "loss.backward()" in shown

@@ -163,11 +163,11 @@ def test_all_ranks_run_the_same_steps_and_stop_together(tmp_path: Path) -> None:
     with Trial(setting(tmp_path, sys.executable, SCRIPT), 60) as trial:
         trial.first()
         found = trial.run(7)
-        assert [(r["rank"], r["steps"], r["at"]) for r in found.reports] == [(0, 7, 8), (1, 7, 8)]
-        own = [report["losses"] for report in found.reports]
+        assert [(r.rank, r.steps, r.at) for r in found.reports] == [(0, 7, 8), (1, 7, 8)]
+        own = [report.losses for report in found.reports]
         assert own[0] != own[1]
         assert trial.losses[1:] == [(a + b) / 2 for a, b in zip(*own, strict=True)]
-        assert found.resident >= sum(report["resident"] for report in found.reports)
+        assert found.resident >= sum(report.resident for report in found.reports)
         trial.pause()
         time.sleep(0.1)
         processes = trial.processes()
@@ -185,7 +185,7 @@ def test_ranks_of_uneven_length_do_not_wait_for_one_another(
     with Trial(script, 60) as trial:
         trial.first()
         assert len(trial.run(20).reports) == 2
-        assert [report["rank"] for report in trial.run(30).reports] == [0]
+        assert [report.rank for report in trial.run(30).reports] == [0]
         assert len(trial.losses) == 51
         with pytest.raises(Ended):
             trial.run(30)
@@ -204,7 +204,7 @@ def sides(*settings: Setting) -> Iterator[list[Side]]:
 def ranks_of(side: Side) -> list[psutil.Process]:
     assert side.trial is not None
     found = {p.pid: p for p in side.trial.processes()}
-    return [found[report["pid"]] for report in side.trial.blocks[-1].reports]
+    return [found[report.pid] for report in side.trial.blocks[-1].reports]
 
 
 @pytest.mark.parametrize(

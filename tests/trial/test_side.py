@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from hotlap.core.protocol import BlockReport
 from hotlap.core.spec import Mode
 from hotlap.trial import side as module
 from hotlap.trial.launch import PASSIVE_WAIT, Setting, child_environment
@@ -39,7 +40,7 @@ class Training:
         starts = [n for n in range(at + 1, at + steps + 1) if self.epoch and n % self.epoch == 1]
         special = tuple((n, "epoch", (self.step + self.between) * stretch) for n in starts)
         ran = steps * self.step + len(starts) * self.between
-        reports = ({"batches": self.batches, "threads": 1},)
+        reports = (BlockReport(0, 1, 0.0, batches=self.batches),)
         self.blocks.append(
             Block(
                 steps, at + steps, ran * stretch, ran, special, 0, 0, reports, ran,

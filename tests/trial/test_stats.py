@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hotlap.trial.interval import LAUNCH_SD, PRIOR, Pair, half_width, log_interval, t_quantile
 from hotlap.trial.stats import PairedTest, Verdict
 
-RACES, PAIRS, ALPHA = 1000, 60, 0.05
+RACES, PAIRS, ALPHA = 500, 60, 0.05
 SIMULATION_ERROR = 3 * math.sqrt(ALPHA * (1 - ALPHA) / RACES)
 
 # Block times [race, pair, first or second block], both sides equally fast.

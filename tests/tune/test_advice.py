@@ -4,12 +4,15 @@ from typing import Any
 
 import pytest
 
+from hotlap.core.protocol import PhaseTimes, ProfilePayload
 from hotlap.profile.packing import Proposal
 from hotlap.trial.race import RaceResult
 from hotlap.trial.stats import Estimate, Verdict
 from hotlap.tune import advice as module
 from hotlap.tune.advice import advice
 from hotlap.tune.result import Outcome, Status, TuneResult, UpperBound
+
+SEEN = ProfilePayload(PhaseTimes(0.1), {})
 
 
 def estimate(ratio: float) -> Estimate:
@@ -33,11 +36,11 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def told(result: TuneResult, tmp_path: Any) -> str:
-    return "".join(one.says for one in advice({}, result, tmp_path))
+    return "".join(one.says for one in advice(SEEN, result, tmp_path))
 
 
 def test_the_lines_to_type_come_with_it(tmp_path: Any) -> None:
-    (found,) = advice({}, TuneResult(("x",)), tmp_path)
+    (found,) = advice(SEEN, TuneResult(("x",)), tmp_path)
     assert found.technique == "packed_dataset"
     assert found.place == "train.py:9"
     assert found.lines[0] == "hotlap pack photos packed"
@@ -73,4 +76,4 @@ def test_where_what_was_kept_gives_as_much_it_is_left_alone(tmp_path: Any) -> No
 
 def test_nothing_measured_nothing_proposed(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "proposal", lambda *_: None)
-    assert advice({}, TuneResult(("x",)), tmp_path) == []
+    assert advice(SEEN, TuneResult(("x",)), tmp_path) == []

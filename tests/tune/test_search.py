@@ -11,6 +11,7 @@ import pytest
 from hotlap.core.errors import NotReachedError, TrialFailedError
 from hotlap.core.machine import detect
 from hotlap.core.numerics import Numerics
+from hotlap.core.protocol import ProfilePayload, decode
 from hotlap.core.spec import Mode
 from hotlap.trial.data_parity import DataUse
 from hotlap.trial.launch import Setting
@@ -165,10 +166,10 @@ def fake_look(_: Any, bounds: Any, meanwhile: Any) -> Any:
     WORLD.now += START_UP
     phases = {"data": {"mean": 0.6}, "evaluation": {"mean": 0.3}}
     return SimpleNamespace(
-        payload={
+        payload=decode(ProfilePayload, {
             "facts": FACTS, "phases": phases, "step": {"mean": 1.0},
             "memory": {"peak": {"resident": WORLD.peak}},
-        }
+        })
     )  # fmt: skip
 
 
@@ -315,7 +316,7 @@ def test_too_short_a_budget_is_seen_at_once_and_the_profile_is_kept(world: World
     result = tuned(12.0)
     assert world.now - begin <= 2 * START_UP, "no time is spent on what leads nowhere"
     assert not result.timed
-    assert result.profile["facts"]
+    assert result.profile.facts
     assert {r.reason for r in result.open} == {OUT_OF_TIME}
     assert kept(tuned(result.needed)) == ["cached_dataset", "no_grad_eval"]
 

@@ -3,13 +3,14 @@
 import math
 import shlex
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from hotlap.batch.limits import Limits, MemoryWatch
 from hotlap.core.errors import TrialFailedError
+from hotlap.core.protocol import BatchOptions, BatchReport
+from hotlap.core.spec import Mode
 from hotlap.trial.launch import Setting
 from hotlap.trial.race import out_of_memory
 from hotlap.trial.trial import Block, Ended, Trial
@@ -48,13 +49,13 @@ class SizedCommand:
 
     def at(self, size: int) -> Setting:
         """The setting for one batch size; 0: the script as it is."""
-        option: dict[str, Any] = {}
+        options = BatchOptions()
         command = self.setting.command
         if size and self.argument:
             command = (*command, *shlex.split(self.argument.replace("{batch}", str(size))))
         elif size:
-            option = {"loaders": list(self.loaders), "size": size}
-        return replace(self.setting, command=command, options={"first": 1, "batch": option})
+            options = BatchOptions(loaders=list(self.loaders), size=size)
+        return replace(self.setting, mode=Mode.BATCH, command=command, options=asdict(options))
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ class Contestant:
     def __init__(self, sized: SizedCommand, size: int) -> None:
         self.size = size
         self.memory = 0
-        self.report: Mapping[str, Any] = {}
+        self.report: BatchReport | None = None
         self.world = 1
         self.step = 0.0
         self.start_up = 0.0
@@ -229,25 +230,30 @@ class Contestant:
         return ""
 
     def _note(self, block: Block) -> None:
-        self.report = block.reports[0]
-        self.world = len(block.reports)
-        self.memory = max(self.memory, *(r["cuda"] or r["resident"] for r in block.reports))
-        for report in block.reports:
-            total, peak = report["device"]["total"], report["device"]["peak"]
+        reports = _of_batches(block)
+        self.report, self.world = reports[0], len(reports)
+        self.memory = max(self.memory, *(r.cuda or r.resident for r in block.reports))
+        for report in reports:
+            total, peak = report.device_total, report.device_peak
             if total and peak > (1 - self._sized.limits.headroom) * total:
                 raise TooLarge(f"{peak / total:.0%} of the device's memory is in use: no headroom")
 
     def _block_of(self, block: Block) -> TimedBlock:
-        paused = max(float(r["paused"]) for r in block.reports)
+        reports = _of_batches(block)
+        paused = max(report.paused for report in reports)
         self.step = block.wall / block.steps
         return TimedBlock(
-            samples=sum(float(r["samples"]) for r in block.reports),
+            samples=sum(report.samples for report in reports),
             seconds=max(block.wall - paused, 1e-9),
             steps=block.steps,
-            elements=sum(float(r["elements"]) for r in block.reports),
+            elements=sum(report.elements for report in reports),
             cpu=block.cpu,
             stretch=block.stretch,
         )
+
+
+def _of_batches(block: Block) -> list[BatchReport]:
+    return [report.batch for report in block.reports if report.batch is not None]
 
 
 def _tail(output: Path | None) -> str:

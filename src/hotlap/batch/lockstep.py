@@ -162,13 +162,14 @@ class Lockstep:
 
     def _check_argument(self, contestant: Contestant) -> None:
         """The option must have had its effect."""
-        feeds = [loader for loader in contestant.report["loaders"] if loader["feeds"]]
+        loaders = contestant.report.loaders if contestant.report else []
+        feeds = [loader for loader in loaders if loader.feeds]
         if not self.sized.argument or not feeds:
             return
-        size = feeds[0]["batch_size"]
+        size = feeds[0].batch_size
         if size is not None and size != contestant.size:
             raise UsageError(
                 f"with {self.sized.argument!r} at {contestant.size} the DataLoader at "
-                f"{feeds[0]['place']} still has batch size {size}",
+                f"{feeds[0].place} still has batch size {size}",
                 "give the option of the script that sets its batch size",
             )

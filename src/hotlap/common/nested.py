@@ -10,7 +10,7 @@ import torch
 OnTensor = Callable[[torch.Tensor], Any]
 
 
-def mapped(value: Any, function: OnTensor) -> Any:
+def mapped(value: object, function: OnTensor) -> Any:
     """Return `value` with `function` applied to each tensor in it; the containers keep their types.
 
     Knows tuples, named tuples, lists, mappings (Hugging Face's `ModelOutput` and `BatchEncoding`
@@ -26,7 +26,7 @@ def mapped(value: Any, function: OnTensor) -> Any:
     return _rebuilt(value, changed)
 
 
-def tensors(value: Any) -> Iterator[torch.Tensor]:
+def tensors(value: object) -> Iterator[torch.Tensor]:
     """Yield each tensor in `value`, in the order in which `mapped` meets them."""
     if isinstance(value, torch.Tensor):
         yield value
@@ -35,7 +35,7 @@ def tensors(value: Any) -> Iterator[torch.Tensor]:
         yield from tensors(child)
 
 
-def _children(value: Any) -> Iterator[tuple[Any, Any]]:
+def _children(value: object) -> Iterator[tuple[Any, Any]]:
     if isinstance(value, (list, tuple)):
         yield from enumerate(value)
     elif isinstance(value, Mapping):
@@ -60,7 +60,7 @@ def _rebuilt(value: Any, children: dict[Any, Any]) -> Any:
     return twin
 
 
-def _mapping(value: Mapping[Any, Any], children: dict[Any, Any]) -> Any:
+def _mapping(value: Mapping[object, object], children: dict[object, object]) -> Any:
     """Copy with the new values; read-only mappings are built from a dict."""
     twin = _shallow(value)
     if not isinstance(twin, MutableMapping):
@@ -70,6 +70,6 @@ def _mapping(value: Mapping[Any, Any], children: dict[Any, Any]) -> Any:
     return twin
 
 
-def _shallow(value: Mapping[Any, Any]) -> Any:
+def _shallow(value: Mapping[object, object]) -> Any:
     """Copy a mapping without sharing its store: `copy.copy` of a UserDict copies it too."""
     return value.copy() if type(value) is dict else copy.copy(value)

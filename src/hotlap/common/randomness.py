@@ -84,7 +84,7 @@ def unseedable(owner: object) -> list[str]:
     return [name for name, value in attributes(owner) if isinstance(value, random.SystemRandom)]
 
 
-def _named(value: Any, seen: set[int]) -> Iterator[Any]:
+def _named(value: object, seen: set[int]) -> Iterator[Any]:
     """Yield what the code of a function, or of an object's reading methods, refers to by name."""
     functions: list[tuple[Any, int]] = [(value, 0)]
     if not isinstance(value, (types.FunctionType, types.ModuleType, type)):
@@ -101,7 +101,7 @@ def _named(value: Any, seen: set[int]) -> Iterator[Any]:
             functions.append((each, depth + 1))
 
 
-def _references(function: Any, code: types.CodeType) -> list[Any]:
+def _references(function: object, code: types.CodeType) -> list[Any]:
     space = getattr(function, "__globals__", {})
     found = [space[name] for name in code.co_names if name in space]
     for cell in getattr(function, "__closure__", None) or ():
@@ -143,7 +143,7 @@ def attributes(owner: object) -> Iterator[tuple[str, Any]]:
                 queue.append((f"{path}.{name}", child, depth + 1))
 
 
-def _parts(value: Any) -> Iterator[tuple[str, Any]]:
+def _parts(value: object) -> Iterator[tuple[str, Any]]:
     if isinstance(value, functools.partial):
         yield from (("func", value.func), ("args", value.args), ("keywords", value.keywords))
     elif isinstance(value, (list, tuple)):
@@ -156,7 +156,7 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
         yield from list(vars(value).items())
 
 
-def is_generator(value: Any) -> bool:
+def is_generator(value: object) -> bool:
     """Whether a value is a random number generator that can be seeded."""
     if isinstance(value, (torch.Generator, random.Random)):
         return not isinstance(value, random.SystemRandom)

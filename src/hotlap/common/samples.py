@@ -23,7 +23,7 @@ def size(sample: Any) -> int:
     return own + getattr(sample, "nbytes", 0) + _attributes(sample)
 
 
-def _attributes(sample: Any) -> int:
+def _attributes(sample: object) -> int:
     if isinstance(sample, _CONSTANT) or _is_array(sample) or not hasattr(sample, "__dict__"):
         return 0
     return size(vars(sample))
@@ -96,10 +96,10 @@ def _same_object(one: Any, other: Any) -> bool:
         return False
 
 
-def _is_array(value: Any) -> bool:
+def _is_array(value: object) -> bool:
     numpy = sys.modules.get("numpy")
     return numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic))
 
 
-def _is_image(value: Any) -> bool:
+def _is_image(value: object) -> bool:
     return hasattr(value, "getbands") and hasattr(value, "tobytes")

@@ -37,7 +37,7 @@ class Choice:
             return frozenset(get_args(get_type_hints(self._maker())["return"])[:1])
         return frozenset(map(type, self.values))
 
-    def refusal(self, value: Any) -> str:
+    def refusal(self, value: object) -> str:
         """What a value written by hand must be instead; empty where it can be used."""
         if type(value) not in self.kinds:
             return " or ".join(sorted(_WORDS.get(kind, kind.__name__) for kind in self.kinds))
@@ -48,7 +48,7 @@ class Choice:
         fits = not isinstance(value, str) or value in known
         return "" if fits else f"one of {', '.join(map(str, known))}"
 
-    def _maker(self) -> Callable[[Machine], tuple[Any, ...]]:
+    def _maker(self) -> Callable[[Machine], tuple[object, ...]]:
         maker: Callable[[Machine], tuple[Any, ...]] = getattr(choices, str(self.values))
         return maker
 

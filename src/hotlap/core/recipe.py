@@ -123,17 +123,17 @@ def _figures(kept: Kept) -> dict[str, Any]:
     return {name: getattr(kept, name) for name in _FIGURES}
 
 
-def _tidy(fields: Mapping[str, Any]) -> dict[str, Any]:
+def _tidy(fields: Mapping[str, object]) -> dict[str, Any]:
     return {name: _rounded(value) for name, value in fields.items() if value != ""}
 
 
-def _rounded(value: Any) -> Any:
+def _rounded(value: object) -> Any:
     if isinstance(value, float):
         return round(value, 4)
     return [_rounded(v) for v in value] if isinstance(value, tuple) else value
 
 
-def _tuple(value: Any) -> Any:
+def _tuple(value: object) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
@@ -155,7 +155,7 @@ def _parsed(path: Path) -> dict[str, Any]:
     return raw
 
 
-def _kept(path: Path, name: str, entry: Any) -> Kept:
+def _kept(path: Path, name: str, entry: object) -> Kept:
     if not isinstance(entry, dict):
         raise UsageError(f"{path}: techniques.{name} must be a table, as [techniques.{name}]")
     record = technique(name)

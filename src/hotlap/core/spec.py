@@ -16,6 +16,7 @@ class Mode(StrEnum):
 
     RUN = "run"
     RACE = "race"
+    BATCH = "batch"
     PROFILE = "profile"
     LR = "lr"
 
@@ -36,7 +37,7 @@ class Spec:
     `techniques` maps ids to the values of their choices. `scratch` is a folder of the trial's own
     (empty: there is none), `tier` how it is isolated. Where a guard redirects Python's writes,
     `keep` are folders written for real all the same, `cover` folders guarded even below a kept
-    one. `options` belong to the mode.
+    one. `options` are those of the mode (`core/protocol.py`), as plain data.
     """
 
     trial: str

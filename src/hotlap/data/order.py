@@ -21,7 +21,7 @@ def key(*parts: int) -> int:
     return state
 
 
-def mixed(numbers: Any) -> Any:
+def mixed(numbers: object) -> Any:
     """Scramble an array of uint64, one to one."""
     numpy = need("numpy")
     value = numpy.asarray(numbers, "u8")
@@ -57,7 +57,7 @@ class Draws:
 
     """
 
-    def __init__(self, seed: int, epoch: int, ids: Any) -> None:
+    def __init__(self, seed: int, epoch: int, ids: object) -> None:
         self.seed = seed
         self.epoch = epoch
         self.ids = need("numpy").asarray(ids, "u8")

@@ -28,7 +28,7 @@ class DevicePrefetcher:
 
     def __init__(
         self,
-        loader: Iterable[Any],
+        loader: Iterable[object],
         device: torch.device | str | int,
         *,
         move: Move | None = None,
@@ -47,7 +47,7 @@ class DevicePrefetcher:
             return (self._transform(self._move(batch)) for batch in self.loader)
         return self.ahead(iter(self.loader))
 
-    def ahead(self, batches: Iterator[Any]) -> Iterator[Any]:
+    def ahead(self, batches: Iterator[object]) -> Iterator[Any]:
         """Yield the batches of an iterator already under way, copied one batch ahead."""
         stream: torch.cuda.Stream = torch.cuda.Stream(self.device)  # type: ignore[no-untyped-call]
         following = self._start(batches, stream)
@@ -57,7 +57,7 @@ class DevicePrefetcher:
             following = self._start(batches, stream)
             yield batch
 
-    def _start(self, batches: Iterator[Any], stream: torch.cuda.Stream) -> tuple[Any] | None:
+    def _start(self, batches: Iterator[object], stream: torch.cuda.Stream) -> tuple[Any] | None:
         """Queue the copy of the next batch; None when there is no other."""
         try:
             batch = next(batches)
@@ -66,11 +66,11 @@ class DevicePrefetcher:
         with torch.cuda.stream(stream):
             return (self._transform(self._move(batch)),)
 
-    def _all(self, batch: Any) -> Any:
+    def _all(self, batch: object) -> Any:
         return mapped(batch, lambda tensor: tensor.to(self.device, non_blocking=True))
 
 
-def _wait(batch: Any, stream: torch.cuda.Stream, device: torch.device) -> None:
+def _wait(batch: object, stream: torch.cuda.Stream, device: torch.device) -> None:
     """Kernels wait for the copy; its memory is not reused before they are done with it."""
     current = torch.cuda.current_stream(device)
     current.wait_stream(stream)
@@ -85,5 +85,5 @@ def _device(device: torch.device | str | int) -> torch.device:
     return torch.device(device)
 
 
-def _as_it_is(batch: Any) -> Any:
+def _as_it_is(batch: object) -> Any:
     return batch

@@ -144,7 +144,7 @@ class WindowReader:
             value += tuple(map(space.put, self._about(starts, tokens[:, 1:])))
         return Fetched(value)
 
-    def _about(self, starts: list[int], targets: Any) -> tuple[Any, Any, Any]:
+    def _about(self, starts: list[int], targets: object) -> tuple[Any, Any, Any]:
         """Return (positions, document numbers, targets within a document) of windows."""
         windows = map(self._windows.documents_in, starts)
         positions, document = map(need("numpy").stack, zip(*windows, strict=True))

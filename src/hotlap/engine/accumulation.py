@@ -29,7 +29,7 @@ ALONE = Share()
 
 
 def grouped(
-    batches: Iterable[Any],
+    batches: Iterable[object],
     size: int,
     weigh: Weigh | None = None,
     device: torch.device | None = None,
@@ -54,7 +54,7 @@ def grouped(
 
 
 def _divisors(
-    group: list[Any], weigh: Weigh | None, device: torch.device | None
+    group: list[object], weigh: Weigh | None, device: torch.device | None
 ) -> Sequence[float | Tensor]:
     if weigh is None:
         return [float(len(group))] * len(group)

@@ -46,7 +46,7 @@ class Checkpointer:
             left.unlink(missing_ok=True)  # of a process that was killed while it wrote
         self._writer = Background("checkpoint")
 
-    def save(self, state: Any, step: int) -> None:
+    def save(self, state: object, step: int) -> None:
         """Snapshot `state` now and write it in the background.
 
         A save that comes while the last one is still being written waits for it first.

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
@@ -27,7 +27,7 @@ def sharded(model: nn.Module) -> bool:
     return ranks.started() and any(map(is_shard, model.parameters()))
 
 
-def is_shard(value: Any) -> bool:
+def is_shard(value: object) -> bool:
     """Whether a value is a DTensor."""
     if not ranks.started():
         return False

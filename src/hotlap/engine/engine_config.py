@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
 
 PRECISIONS = ("fp32", "tf32", "bf16", "fp16")
 ALIASES = {
@@ -69,7 +68,7 @@ class EngineConfig:
                 raise ValueError(f"EngineConfig: {why}")
 
     @staticmethod
-    def from_toml(path: str | Path, **changes: Any) -> "EngineConfig":
+    def from_toml(path: str | Path, **changes: object) -> "EngineConfig":
         """Read the techniques of a recipe (`hotlap.toml`) and its `[engine]` table, if any.
 
         The `[engine]` table holds fields of this record; `changes` come last. Techniques that the

@@ -26,7 +26,7 @@ class Feed:
     then gives that batch other numbers after a resume.
     """
 
-    def __init__(self, loader: Iterable[Any], position: State | None = None) -> None:
+    def __init__(self, loader: Iterable[object], position: State | None = None) -> None:
         self.loader = loader
         self.taken = 0
         self.over = False
@@ -135,7 +135,7 @@ class Feed:
         if position["now"] is not None:
             self._random.restore(position["now"])
 
-    def _counted(self, reader: Iterator[Any]) -> Iterator[Any]:
+    def _counted(self, reader: Iterator[object]) -> Iterator[Any]:
         for batch in reader:
             self._read += 1
             if self._ours is not None:
@@ -158,7 +158,7 @@ def elsewhere(position: State | None) -> State | None:
     return None if fresh else {**position, "begin": {}, "now": None}
 
 
-def tell_epoch(loader: Any, epoch: int) -> None:
+def tell_epoch(loader: object, epoch: int) -> None:
     """Let samplers that shuffle by epoch (DistributedSampler) know which it is."""
     sampler = getattr(loader, "sampler", None)
     if sampler is not None and hasattr(sampler, "set_epoch"):

@@ -27,7 +27,7 @@ class Placement:
         """One batch, on the device; copies from pinned memory are not waited for."""
         return batch if self._idle else mapped(batch, self._tensor)
 
-    def each(self, batches: Iterable[Any]) -> Iterator[Any]:
+    def each(self, batches: Iterable[object]) -> Iterator[Any]:
         """Every batch of an iterable, on the device."""
         if self._idle:
             return iter(batches)

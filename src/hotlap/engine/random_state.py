@@ -48,7 +48,7 @@ class Randomness:
         """The states of the generators that the owner keeps."""
         return [_plain(s) for s in self._streams.state()[_GLOBAL:]]
 
-    def restore_kept(self, kept: list[Any]) -> None:
+    def restore_kept(self, kept: list[object]) -> None:
         """Put back what `kept` gave; of an empty list nothing."""
         if kept:
             now = self.state()
@@ -72,7 +72,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _full(value: Any) -> Any:
+def _full(value: object) -> Any:
     if not isinstance(value, dict):
         return value
     if value.keys() == {_ARRAY, _DTYPE}:

@@ -14,7 +14,7 @@ class Snapshot:
     been computed and before what will be, so that neither side waits.
     """
 
-    def __init__(self, state: Any) -> None:
+    def __init__(self, state: object) -> None:
         self._event: torch.cuda.Event | None = None
         self._known: dict[int, Tensor] = {}
         self._state = self._copied(state)
@@ -28,7 +28,7 @@ class Snapshot:
             self._event.synchronize()
         return self._state
 
-    def _copied(self, value: Any) -> Any:
+    def _copied(self, value: object) -> Any:
         if isinstance(value, Tensor):
             return self._tensor(value)
         if isinstance(value, dict):

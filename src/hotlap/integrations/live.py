@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hotlap.core.errors import NotReachedError, UsageError
+from hotlap.core.protocol import ProfilePayload
 from hotlap.profile.model import Profile
 
 
@@ -74,7 +75,7 @@ def profiling(*, show: bool = True) -> Iterator[LiveProfile]:
         found.show()
 
 
-def _take(found: LiveProfile, payload: dict[str, Any], problem: str, began: float) -> None:
+def _take(found: LiveProfile, payload: ProfilePayload | None, problem: str, began: float) -> None:
     from hotlap.core.machine import detect
     from hotlap.profile.collect import Circumstances, profile_from
 

@@ -71,12 +71,12 @@ def huggingface_callback(
     class HotlapCallback(TrainerCallback):
         """Profiles a window of the training."""
 
-        def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        def on_step_end(self, args: object, state: Any, control: object, **_: object) -> None:
             """Count the step."""
             if state.is_world_process_zero:
                 window.step_ends()
 
-        def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        def on_train_end(self, args: object, state: object, control: object, **_: object) -> None:
             """End a window that the training was too short for."""
             window.close()
 
@@ -105,16 +105,16 @@ def lightning_callback(
     class HotlapCallback(Callback):
         """Profiles a window of the training."""
 
-        def on_train_batch_end(self, trainer: Any, *_: Any) -> None:
+        def on_train_batch_end(self, trainer: Any, *_: object) -> None:
             """Count the batch."""
             if trainer.is_global_zero:
                 window.step_ends()
 
-        def on_train_end(self, trainer: Any, module: Any) -> None:
+        def on_train_end(self, trainer: object, module: object) -> None:
             """End a window that the training was too short for."""
             window.close()
 
-        def on_exception(self, trainer: Any, module: Any, error: BaseException) -> None:
+        def on_exception(self, trainer: object, module: object, error: BaseException) -> None:
             """End the window: what was seen until then is worth writing."""
             window.close()
 

@@ -81,7 +81,7 @@ def environment(given: Given, base: Mapping[str, str]) -> dict[str, str]:
     return chosen | dict(base)
 
 
-def _met(given: Given) -> dict[str, Any]:
+def _met(given: Given) -> dict[str, object]:
     """The options with the rendezvous settled."""
     if given.get("rdzv_backend") == "static":
         return dict(given)
@@ -121,7 +121,7 @@ def _conf(given: Given) -> str | None:
     return conf or None
 
 
-def _program(given: Given, first: str) -> dict[str, Any]:
+def _program(given: Given, first: str) -> dict[str, object]:
     """`python train.py` is taken as it is typed, as every verb takes it."""
     typed = given.keys() & {"module", "no_python", "run_path"}
     program = not typed and not Path(first).exists() and not first.endswith(".py")

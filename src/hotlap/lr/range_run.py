@@ -2,10 +2,11 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from hotlap.core.errors import HotlapError, TrialFailedError, UsageError
+from hotlap.core.protocol import RangeTestOptions
 from hotlap.core.spec import Mode
 from hotlap.optim.sweep import FEWEST, Divergence, Sweep, geometric
 from hotlap.trial.channel import Message, Peer
@@ -130,7 +131,7 @@ def look(setting: Setting, ask: Ask, follow: Follow) -> RangeTestRun:
 
 def _run(setting: Setting, ask: Ask, follow: Follow) -> tuple[_Run, str]:
     rates = ask.rates()
-    options = {"rates": rates, "optimizer": ask.optimizer}
+    options = asdict(RangeTestOptions(rates, ask.optimizer))
     run = _Run(rates, follow, Reach(ask.patience, setting.output, setting.scratch))
     setting = replace(setting, mode=Mode.LR, options=options)
     try:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
-from typing import Any
 
 from torch import nn
 
@@ -22,7 +21,7 @@ MEASUREMENTS = 12
 
 def fit(
     model: nn.Module,
-    batch: Any,
+    batch: object,
     loss: Loss,
     optimizer: MakeOptimizer | Sequence[MakeOptimizer],
     limit: int,

@@ -99,7 +99,7 @@ class Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         super().__exit__(*error)  # type: ignore[no-untyped-call]
         self._hooks.close()
 
-    def _set_in_step(self, in_step: bool, *_: Any) -> None:
+    def _set_in_step(self, in_step: bool, *_: object) -> None:
         self._in_step = in_step
 
     @contextmanager
@@ -131,7 +131,7 @@ class Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(
         self,
         func: Any,
-        types: Any,
+        types: object,
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:

@@ -23,7 +23,7 @@ class Storages:
         """The same storages counted so far, to go on from separately."""
         return Storages(self._seen)
 
-    def bytes_of(self, tensors: Iterable[Any]) -> int:
+    def bytes_of(self, tensors: Iterable[object]) -> int:
         """Bytes of the storages among these tensors that were not counted before."""
         return sum(map(self.add, tensors))
 

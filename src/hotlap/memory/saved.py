@@ -55,7 +55,7 @@ def saved_by_module(model: nn.Module) -> Iterator[dict[str, Saved]]:
 
         return hook
 
-    def leaving(*_: Any) -> None:
+    def leaving(*_: object) -> None:
         stack.pop()
 
     with ExitStack() as undo:

@@ -188,14 +188,14 @@ def cell_of(lines: "tuple[str, ...] | list[str]", line: int) -> tuple[int, int]:
     return 0, 0
 
 
-def in_cells(value: Any) -> Any:
+def in_cells(value: object) -> Any:
     """The value with every place in a notebook's script, in all of its texts, as cell and line."""
     return with_texts(
         value, lambda text: _PLACE.sub(_renamed, text) if ".hotlap/notebooks/" in text else text
     )
 
 
-def with_texts(value: Any, change: Callable[[str], str]) -> Any:
+def with_texts(value: object, change: Callable[[str], str]) -> Any:
     """A copy of plain data or dataclasses in which every text is changed."""
     if isinstance(value, str):
         return change(value)

@@ -20,10 +20,10 @@ INSTALLERS = ("pip", "conda", "mamba", "uv", "apt", "apt-get", "python -m pip", 
 class Shell:
     """The part of IPython's shell that a program in a notebook uses."""
 
-    def __init__(self, names: dict[str, Any]) -> None:
+    def __init__(self, names: dict[str, object]) -> None:
         self.user_ns = names
 
-    def run_line_magic(self, name: str, line: str, *_: Any) -> Any:
+    def run_line_magic(self, name: str, line: str, *_: object) -> object:
         """Run a magic that has an effect on the program; the others do nothing."""
         run = getattr(self, f"_{name}", None)
         return run(self._filled(line)) if run else None
@@ -54,7 +54,7 @@ class Shell:
         )
         return found.stdout.splitlines()
 
-    def register_magic_function(self, *_: Any, **__: Any) -> None:
+    def register_magic_function(self, *_: object, **__: object) -> None:
         """Take no further magics."""
 
     def _filled(self, line: str) -> str:
@@ -95,7 +95,7 @@ class Shell:
             sys.argv = before
 
 
-def display(*_: Any, **__: Any) -> None:
+def display(*_: object, **__: object) -> None:
     """Display nothing: there is nobody to look."""
 
 

@@ -11,11 +11,11 @@ def _number(value: Any) -> float:
     return float(value) if not isinstance(value, bool) else math.nan
 
 
-def _not_negative(value: Any) -> bool:
+def _not_negative(value: object) -> bool:
     return 0.0 <= _number(value) < math.inf
 
 
-def _fraction(value: Any) -> bool:
+def _fraction(value: object) -> bool:
     return 0.0 <= _number(value) < 1.0
 
 
@@ -27,11 +27,11 @@ def _bounds(value: Any) -> bool:
     return value is None or (len(value) == 2 and 0.0 <= value[0] < value[1])
 
 
-def _positive_or_none(value: Any) -> bool:
+def _positive_or_none(value: object) -> bool:
     return value is None or 0.0 < _number(value) < math.inf
 
 
-def _flag(value: Any) -> bool:
+def _flag(value: object) -> bool:
     return isinstance(value, bool)
 
 
@@ -51,7 +51,7 @@ RULES: dict[str, Rule] = {
 }
 
 
-def check(optimizer: str, options: Mapping[str, Any]) -> None:
+def check(optimizer: str, options: Mapping[str, object]) -> None:
     """Check one parameter group's options.
 
     Raises:
@@ -63,7 +63,7 @@ def check(optimizer: str, options: Mapping[str, Any]) -> None:
             raise ValueError(f"{optimizer}: {name} is {options[name]!r}; it must be {words}")
 
 
-def _holds(allowed: Callable[[Any], bool], value: Any) -> bool:
+def _holds(allowed: Callable[[object], bool], value: object) -> bool:
     try:
         return allowed(value)
     except (TypeError, ValueError):

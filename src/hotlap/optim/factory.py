@@ -3,7 +3,6 @@
 import inspect
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any
 
 import torch
 from torch import nn
@@ -18,7 +17,7 @@ FUSED = ("cpu", "cuda", "mps", "xpu")
 
 
 def create_optimizer(
-    name: str, model: nn.Module, *, lr: float, weight_decay: float = 0.01, **options: Any
+    name: str, model: nn.Module, *, lr: float, weight_decay: float = 0.01, **options: object
 ) -> Optimizer:
     """Build an optimizer for a model, without weight decay on biases and norms.
 

@@ -21,7 +21,7 @@ def no_decay_groups(
     *,
     skip: Iterable[str] = (),
     embeddings: bool = True,
-    **options: Any,
+    **options: object,
 ) -> list[dict[str, Any]]:
     """Part a model's parameters into two groups: with weight decay, and without.
 

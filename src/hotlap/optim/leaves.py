@@ -56,7 +56,9 @@ def wide(dtype: torch.dtype) -> torch.dtype:
     return torch.float32 if dtype in HALF else dtype
 
 
-def begin(parameter: Tensor, state: dict[str, Any], names: Iterable[str], *, master: bool) -> None:
+def begin(
+    parameter: Tensor, state: dict[str, object], names: Iterable[str], *, master: bool
+) -> None:
     """Make a parameter's state: `step` (a float32 scalar), buffers, and its float32 master."""
     held = local(parameter)
     device = torch.device("cpu") if held.device.type == "cpu" else held.device

@@ -16,7 +16,7 @@ PARTS = ("sampler", "batch_sampler", "dataset")
 
 
 @contextmanager
-def restored(model: nn.Module, optimizer: Optimizer, loader: Any) -> Iterator[None]:
+def restored(model: nn.Module, optimizer: Optimizer, loader: object) -> Iterator[None]:
     """On leaving, put back bitwise what training inside has changed.
 
     Parameters, buffers (those that are not saved as well), gradients, training flags; the
@@ -99,7 +99,7 @@ def _optimizer(optimizer: Optimizer) -> Iterator[None]:
             group["lr"] = rate
 
 
-def _options(group: dict[str, Any]) -> dict[str, Any]:
+def _options(group: dict[str, object]) -> dict[str, Any]:
     return {k: copy.deepcopy(v) for k, v in group.items() if k not in ("params", "lr")}
 
 
@@ -122,16 +122,16 @@ def _loader(loader: Any) -> Iterator[None]:
             part.load_state_dict(state)
 
 
-def _resumes(part: Any) -> bool:
+def _resumes(part: object) -> bool:
     return callable(getattr(part, "state_dict", None)) and hasattr(part, "load_state_dict")
 
 
-def _plain(part: Any) -> dict[str, Any]:
+def _plain(part: object) -> dict[str, Any]:
     return {name: value for name, value in vars(part).items() if isinstance(value, PLAIN)}
 
 
 @contextmanager
-def _randomness(loader: Any) -> Iterator[None]:
+def _randomness(loader: object) -> Iterator[None]:
     streams = Streams(loader)
     state = streams.state()
     cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []

@@ -69,7 +69,7 @@ def distribute(module: nn.Module, mesh: DeviceMesh, placements: dict[str, Any]) 
             module.register_parameter(name, nn.Parameter(spread, given.requires_grad))
 
 
-def regrouped(parameter: Any, parts: int, dim: int) -> Tensor:
+def regrouped(parameter: object, parts: int, dim: int) -> Tensor:
     """From this rank's equal part to its part of each matrix; as it is where it is no DTensor.
 
     Cut into units of one rank's columns of one matrix, rank r keeps units `parts * r` onwards;

@@ -32,9 +32,9 @@ def _reader(name: str, read: Read) -> Callable[[nn.Module], Tensor | None]:
     return get
 
 
-def _computing(forward: Callable[..., Any]) -> Callable[..., Any]:
+def _computing(forward: Callable[..., object]) -> Callable[..., Any]:
     @wraps(forward)
-    def computing(module: nn.Module, *args: Any, **kwargs: Any) -> Any:
+    def computing(module: nn.Module, *args: object, **kwargs: object) -> Any:
         module._computing = True  # type: ignore[assignment]
         try:
             return forward(module, *args, **kwargs)

@@ -55,7 +55,7 @@ CANONICAL = {alias: field for field, names in ALIASES.items() for alias in (fiel
 _ONE = {"context_parallel_degree", "expert_parallel_degree", "cp_size", "sp_size", "cp"}
 
 
-def canonical(names: Mapping[str, Any]) -> dict[str, Any]:
+def canonical(names: Mapping[str, object]) -> dict[str, Any]:
     """The same values under the names of the fields.
 
     Raises:

@@ -5,7 +5,6 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
 
 from hotlap.parallel.names import DTYPES, HOOKS, RESHARD, SCHEDULES, canonical
 
@@ -80,7 +79,7 @@ class Parallelism:
             raise ValueError(f"Parallelism: {why}")
 
     @staticmethod
-    def of(**names: Any) -> "Parallelism":
+    def of(**names: object) -> "Parallelism":
         """Make one from field names, Accelerate's names (`dp_shard_size`) or short ones (`shard`).
 
         Raises:
@@ -89,7 +88,7 @@ class Parallelism:
         return Parallelism(**canonical(names))
 
     @staticmethod
-    def from_toml(path: str | Path, **changes: Any) -> "Parallelism":
+    def from_toml(path: str | Path, **changes: object) -> "Parallelism":
         """Read the `[parallelism]` table of a file; `changes` come last.
 
         Raises:
@@ -263,5 +262,5 @@ def _micro_batches(c: Parallelism) -> Iterator[str]:
         )
 
 
-def _whole(value: Any) -> bool:
+def _whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)

@@ -65,7 +65,7 @@ class Pipeline:
         """
         return self._run("step", inputs, target, over)
 
-    def evaluate(self, *inputs: Tensor, target: Any) -> Tensor | None:
+    def evaluate(self, *inputs: Tensor, target: object) -> Tensor | None:
         """Forward only; returns what `step` returns."""
         with torch.no_grad():
             return self._run("eval", inputs, target, 1.0)
@@ -78,7 +78,7 @@ class Pipeline:
         return held
 
     def _run(
-        self, how: str, inputs: tuple[Tensor, ...], target: Any, over: float | Tensor
+        self, how: str, inputs: tuple[Tensor, ...], target: object, over: float | Tensor
     ) -> Tensor | None:
         self._check(inputs)
         self._over = over
@@ -115,7 +115,7 @@ class Pipeline:
             for part, index in zip(self._parts, self._own, strict=True)
         ]
 
-    def _scaled(self, output: Any, target: Any) -> Tensor:
+    def _scaled(self, output: object, target: object) -> Tensor:
         return self._loss(output, target) / (self._micro * self._over)
 
     def _check(self, inputs: tuple[Tensor, ...]) -> None:

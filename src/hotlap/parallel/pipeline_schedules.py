@@ -35,7 +35,7 @@ def own_stages(parallelism: Parallelism, rank: int) -> list[int]:
 
 
 def schedule(
-    parallelism: Parallelism, stages: Sequence[PipelineStage], loss: Callable[..., Any] | None
+    parallelism: Parallelism, stages: Sequence[PipelineStage], loss: Callable[..., object] | None
 ) -> Any:
     """The schedule asked for, over this rank's stages.
 

@@ -69,8 +69,8 @@ class ShardedCheckpointer:
         models: Sequence[nn.Module],
         optimizer: Optimizer | None = None,
         *,
-        shared: Any = None,
-        own: Any = None,
+        shared: object = None,
+        own: object = None,
         tensors: Mapping[str, Tensor] | None = None,
     ) -> None:
         """Copy everything now and write it in the background; every rank must call.

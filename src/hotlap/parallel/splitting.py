@@ -2,7 +2,6 @@
 
 import copy
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from torch import Tensor, nn
 
@@ -13,7 +12,7 @@ _CHAINS = (nn.Sequential, nn.ModuleList, nn.ModuleDict)
 class Absent(nn.Module):
     """Stands where a layer is on another stage, and hands its first input on."""
 
-    def forward(self, x: Tensor, *_: Any, **__: Any) -> Tensor:
+    def forward(self, x: Tensor, *_: object, **__: object) -> Tensor:
         """Return the stage's activations as they came."""
         if not (isinstance(x, Tensor) and x.is_floating_point()):
             raise RuntimeError(

@@ -91,7 +91,7 @@ def _inner(joint: nn.Module, name: str) -> str:
     return _STAGE.sub(r"\1", name, count=1) if isinstance(joint, _Joint) else name
 
 
-def packed(value: Any) -> Tensor:
+def packed(value: object) -> Tensor:
     """Any value that `torch.save` writes, as bytes in a tensor."""
     buffer = io.BytesIO()
     torch.save(value, buffer)

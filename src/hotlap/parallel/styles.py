@@ -32,7 +32,7 @@ class Conv1DRowwise(ParallelStyle):
 
     """
 
-    def __init__(self, *, output_layouts: Any = None) -> None:
+    def __init__(self, *, output_layouts: object = None) -> None:
         super().__init__()
         self.output_layouts = output_layouts or Replicate()
 
@@ -101,5 +101,5 @@ def _as(mesh: DeviceMesh, placement: Any, _: nn.Module, inputs: Sequence[Any]) -
     return (x.redistribute(placements=[placement]), *rest)
 
 
-def _local(placement: Any, _: nn.Module, __: Any, output: Any) -> Any:
+def _local(placement: Any, _: nn.Module, __: object, output: Any) -> Any:
     return output.redistribute(placements=[placement]).to_local()

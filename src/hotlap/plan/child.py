@@ -15,7 +15,7 @@ COMMAND = (sys.executable, "-P", "-m", "hotlap.parallel.dryrun")
 LIMIT = 600.0  # seconds of all jobs together
 
 
-def ask(jobs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def ask(jobs: Sequence[Mapping[str, object]]) -> list[dict[str, Any]]:
     """The answer to each job, in order: what was found, or {"error": why}.
 
     Raises:

@@ -35,7 +35,7 @@ def stages(layout: Layout) -> list[int]:
     return sorted({0, min(1, layout.pipeline - 1), layout.pipeline - 1})
 
 
-def job(shape: Shape, layout: Layout, batch: int, stage: int) -> dict[str, Any]:
+def job(shape: Shape, layout: Layout, batch: int, stage: int) -> dict[str, object]:
     """What the dry run's process is asked.
 
     Stages before the one that is run are made one: a stage's memory depends on how many come after
@@ -62,13 +62,15 @@ def job(shape: Shape, layout: Layout, batch: int, stage: int) -> dict[str, Any]:
     }
 
 
-def _of_function(module: Module, layout: Layout, spread: Parallelism, micro: int) -> dict[str, Any]:
+def _of_function(
+    module: Module, layout: Layout, spread: Parallelism, micro: int
+) -> dict[str, object]:
     """The user's own model."""
     built = {"sizes": None, "stage": 0, "function": module.function, "sequence": module.given}
     return _of(layout, spread, micro) | built
 
 
-def _of(layout: Layout, spread: Parallelism, micro: int) -> dict[str, Any]:
+def _of(layout: Layout, spread: Parallelism, micro: int) -> dict[str, object]:
     return {
         "parallelism": asdict(spread),
         "micro_batch": layout.micro_batch,

@@ -57,13 +57,13 @@ def _cached(name: str) -> Path | None:
     return max(found, key=lambda path: path.stat().st_mtime, default=None)
 
 
-def _table(given: Any) -> Mapping[str, Any]:
+def _table(given: object) -> Mapping[str, Any]:
     if not isinstance(given, dict):
         raise UsageError("a config.json is a table, {...}")
     return given
 
 
-def _own(table: Mapping[str, Any], path: Path) -> Shape:
+def _own(table: Mapping[str, object], path: Path) -> Shape:
     known = {field.name for field in fields(Shape)}
     if unknown := sorted(set(table) - known):
         raise UsageError(f"{path} has {unknown[0]!r}", f"known: {', '.join(sorted(known))}")
@@ -89,7 +89,7 @@ def hugging_face(config: Mapping[str, Any], path: str) -> Shape:
     return family.shape(config, sizes)
 
 
-def _renamed(config: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+def _renamed(config: Mapping[str, object], names: Mapping[str, str]) -> dict[str, object]:
     return {
         ours: config[theirs] for ours, theirs in names.items() if config.get(theirs) is not None
     }
@@ -100,7 +100,7 @@ def _made(given: dict[str, Any], path: str) -> Shape:
     return Shape(**given)
 
 
-def _check(given: Mapping[str, Any], path: str) -> None:
+def _check(given: Mapping[str, object], path: str) -> None:
     kinds = {field.name: bool if field.type is bool else int for field in fields(Shape)}
     for name, value in given.items():
         if type(value) is not kinds[name]:

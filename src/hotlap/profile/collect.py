@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from hotlap.core.machine import Machine
 from hotlap.core.peaks import Peaks
+from hotlap.core.protocol import ProfilePayload
 from hotlap.core.registry import techniques
 from hotlap.profile.findings import Seen, advised, free, proposed, seen_in
 from hotlap.profile.join import Costed, Past, joined, split
@@ -37,7 +37,7 @@ class Circumstances:
 
 
 def profile_from(
-    payload: Mapping[str, Any], machine: Machine, peaks: Peaks | None, run: Circumstances
+    payload: ProfilePayload, machine: Machine, peaks: Peaks | None, run: Circumstances
 ) -> Profile:
     """Build the profile; without `peaks` the share of the machine's limits stays unknown."""
     bare = _bare(payload, machine, peaks, run)
@@ -54,9 +54,9 @@ def profile_from(
     return replace(bare, findings=_ranked(with_storage(found, payload), run.folder))
 
 
-def _unpacked(payload: Mapping[str, Any]) -> list[str]:
+def _unpacked(payload: ProfilePayload) -> list[str]:
     """Why the training's files were not compared with a packed copy, where that went wrong."""
-    why = (payload.get("dataset") or {}).get("failed", "")
+    why = payload.dataset.failed if payload.dataset else ""
     return [f"not compared with a packed copy: {why}"] if why else []
 
 
@@ -127,60 +127,54 @@ def _without_device(found: Iterable[Costed]) -> Iterator[Costed]:
 
 
 def _bare(
-    payload: Mapping[str, Any], machine: Machine, peaks: Peaks | None, run: Circumstances
+    payload: ProfilePayload, machine: Machine, peaks: Peaks | None, run: Circumstances
 ) -> Profile:
     """All but the findings."""
-    step = payload["step"]
+    step, memory = payload.step, payload.memory
     lines = {
         phase: tuple(
-            Line(
-                found["place"],
-                found["function"],
-                found["text"],
-                found["share"],
-                tuple(map(tuple, found.get("calls", ()))),
-            )
-            for found in entries
+            Line(line.place, line.function, line.text, line.share, tuple(line.calls))
+            for line in found
         )
-        for phase, entries in payload["lines"].items()
+        for phase, found in payload.lines.items()
     }
-    memory = payload["memory"]
+    latency = {"p50": step.p50, "p95": step.p95}
     return Profile(
-        steps=step["steps"],
-        detailed=payload.get("detailed", step["steps"]),
-        step=step["mean"],
-        step_p10=step["p10"],
-        step_p90=step["p90"],
-        device=payload["device"],
+        steps=step.steps,
+        detailed=step.steps if payload.detailed is None else payload.detailed,
+        step=step.mean,
+        step_p10=step.p10,
+        step_p90=step.p90,
+        device=payload.device,
         phases=_phases(payload),
         lines=lines,
-        samples_per_second=_rate(payload["samples"], step["mean"]),
-        tokens_per_second=_rate(payload["tokens"], step["mean"]),
-        memory_by_phase=memory["by_phase"],
-        memory_by_owner=memory["by_owner"],
-        peak_memory=memory["peak"]["cuda"] or memory["peak"]["resident"],
+        samples_per_second=_rate(payload.samples, step.mean),
+        tokens_per_second=_rate(payload.tokens, step.mean),
+        memory_by_phase=memory.by_phase,
+        memory_by_owner=memory.by_owner,
+        peak_memory=memory.peak.cuda or memory.peak.resident,
         headroom=_headroom(payload, machine, peaks),
         findings=(),
-        facts=payload["facts"],
-        places=payload["places"],
-        notes=_notes(payload["notes"]),
-        cpu=payload["cpu"],
+        facts=payload.facts,
+        places=payload.places,
+        notes=_notes(payload.notes),
+        cpu=payload.cpu,
         partial=run.partial,
-        latency={name: step[name] for name in ("p50", "p95") if name in step},
-        calls=payload.get("calls") or {},
+        latency={name: seconds for name, seconds in latency.items() if seconds is not None},
+        calls=payload.calls,
         folder=str(run.folder),
         command=run.command,
         files=touched(payload, run.began),
-        layers=payload.get("layers") or {},
+        layers=payload.layers,
     )
 
 
-def _phases(payload: Mapping[str, Any]) -> tuple[Phase, ...]:
-    whole = payload["step"]["mean"] or 1.0
+def _phases(payload: ProfilePayload) -> tuple[Phase, ...]:
+    whole = payload.step.mean or 1.0
     return tuple(
-        Phase(name, found["mean"], found["p10"], found["p90"], found["mean"] / whole)
-        for name, found in payload["phases"].items()
-        if found["mean"] > 0
+        Phase(name, found.mean, found.p10, found.p90, found.mean / whole)
+        for name, found in payload.phases.items()
+        if found.mean > 0
     )
 
 
@@ -196,26 +190,26 @@ def _rate(count: float, seconds: float) -> float:
     return count / seconds if seconds else 0.0
 
 
-def _headroom(payload: Mapping[str, Any], machine: Machine, peaks: Peaks | None) -> Headroom | None:
-    flops = payload["flops"]
-    phases = payload["on_device"].get("phases") or payload["phases"]
-    seconds = sum(phases[name]["mean"] for name in ("forward", "backward") if name in phases)
+def _headroom(payload: ProfilePayload, machine: Machine, peaks: Peaks | None) -> Headroom | None:
+    flops = payload.flops
+    phases = (payload.on_device.phases if payload.on_device else None) or payload.phases
+    seconds = sum(phases[name].mean for name in ("forward", "backward") if name in phases)
     if not flops or not seconds:
         return None
-    dtype = _dtype(payload["facts"])
-    limits = peaks.on(payload["device"]) if peaks else None
+    dtype = _dtype(payload.facts)
+    limits = peaks.on(payload.device) if peaks else None
     caution = ""
-    if peaks and peaks.busy(machine) and payload["device"] == "cpu":
+    if peaks and peaks.busy(machine) and payload.device == "cpu":
         caution = "the peak was measured on a busy machine; `hotlap machine --refresh` when idle"
     return Headroom(
         flops, flops / seconds, dtype, limits.gemm.get(dtype) if limits else None, caution
     )
 
 
-def _dtype(facts: Mapping[str, Any]) -> str:
+def _dtype(facts: Mapping[str, object]) -> str:
     if facts.get("autocast_on"):
         return "bfloat16"
     if facts.get("float64_model"):
         return "float64"
     half = facts.get("dtype")
-    return half if half in {"bfloat16", "float16"} else "float32"
+    return str(half) if half in {"bfloat16", "float16"} else "float32"

@@ -8,8 +8,8 @@ make one finding: its headline is what was measured, its bound Amdahl's of that 
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
+from hotlap.core.protocol import ProfilePayload
 from hotlap.core.registry import techniques
 from hotlap.core.technique import Need, Symptom
 from hotlap.profile.advice import ADVICE
@@ -64,7 +64,7 @@ UNSPECIFIC = ("compute", "forward", "other")
 class Seen:
     """What the findings are made from; `lines` by phase."""
 
-    facts: Mapping[str, Any]
+    facts: Mapping[str, object]
     places: Mapping[str, str]
     shares: Mapping[str, float]
     lines: Mapping[str, tuple[Line, ...]]
@@ -82,10 +82,10 @@ class Seen:
         return max(found, key=lambda line: line.share, default=None)
 
 
-def seen_in(payload: Mapping[str, Any], lines: Mapping[str, tuple[Line, ...]]) -> Seen:
+def seen_in(payload: ProfilePayload, lines: Mapping[str, tuple[Line, ...]]) -> Seen:
     """What a payload of the probe holds to make findings from."""
-    step = payload["step"]["mean"]
-    return Seen(payload["facts"], payload["places"], shares_of(payload), lines, step)
+    step = payload.step.mean
+    return Seen(payload.facts, payload.places, shares_of(payload), lines, step)
 
 
 def proposed(seen: Seen) -> list[Finding]:

@@ -57,7 +57,7 @@ class Costed:
         return f"{words}, {ESTIMATE}" if self.estimated else words
 
 
-def joined(paths: Iterable[Path], document: Mapping[str, Any], config: Config) -> list[Costed]:
+def joined(paths: Iterable[Path], document: Mapping[str, object], config: Config) -> list[Costed]:
     """The spots at and below the paths with their cost: findings, and hints that are confirmed.
 
     `document` is what `hotlap profile` wrote. With `config.hints` the other hints stay as well. A

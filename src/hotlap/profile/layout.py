@@ -5,10 +5,10 @@ order.
 """
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+
+from hotlap.core.protocol import DatasetReport, Taken
 
 FOLDERS = ("torchvision.datasets.folder.ImageFolder", "torchvision.datasets.folder.DatasetFolder")
 TARGET = "packed"
@@ -27,10 +27,10 @@ class Layout:
 MADE_BY_THE_PROGRAM = "the program writes these files itself: run it once without hotlap first"
 
 
-def layout_of(dataset: Mapping[str, Any], folder: Path) -> Layout:
+def layout_of(dataset: DatasetReport, folder: Path) -> Layout:
     """Find the source; paths as they would be typed in `folder`."""
-    files = [Path(path) for path in dataset["taken"]["files"]]
-    labels = dataset["taken"]["labels"]
+    taken = dataset.taken or Taken()
+    files, labels = [Path(path) for path in taken.files], taken.labels
     root, notes = _known_root(dataset), []
     known = root is not None
     if root is None:
@@ -39,13 +39,13 @@ def layout_of(dataset: Mapping[str, Any], folder: Path) -> Layout:
         return Layout(_typed(root, folder), TARGET, (MADE_BY_THE_PROGRAM,))
     if not known:
         notes += _label_notes(root, files, labels, by_class=by_class)
-    notes += _count_notes(root, dataset)
+    notes += _count_notes(root, dataset, {path.suffix.lower() for path in files})
     return Layout(_typed(root, folder), TARGET, tuple(notes))
 
 
-def _known_root(dataset: Mapping[str, Any]) -> Path | None:
-    if dataset["root"] and any(kind in FOLDERS for kind in dataset["bases"]):
-        return Path(dataset["root"]).resolve()
+def _known_root(dataset: DatasetReport) -> Path | None:
+    if dataset.root and any(kind in FOLDERS for kind in dataset.bases):
+        return Path(dataset.root).resolve()
     return None
 
 
@@ -82,14 +82,14 @@ def _label_notes(
     ]
 
 
-def _count_notes(root: Path, dataset: Mapping[str, Any]) -> list[str]:
-    if dataset["part"]:
+def _count_notes(root: Path, dataset: DatasetReport, suffixes: set[str]) -> list[str]:
+    if dataset.part:
         return ["the training uses a part of the files (a Subset): pack a folder of those alone"]
-    held = _count(root, suffixes={Path(path).suffix.lower() for path in dataset["taken"]["files"]})
-    if held in (None, dataset["length"]):
+    held = _count(root, suffixes)
+    if held in (None, dataset.length):
         return []
     return [
-        f"the folder holds {held:,} such files, the dataset {dataset['length']:,} samples: pack a "
+        f"the folder holds {held:,} such files, the dataset {dataset.length:,} samples: pack a "
         "folder of those alone"
     ]
 

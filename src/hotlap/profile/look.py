@@ -4,9 +4,10 @@ import math
 import signal
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from hotlap.core.protocol import ProfileOptions, ProfilePayload, decode
 from hotlap.core.spec import Mode
 from hotlap.trial.channel import Message
 from hotlap.trial.foreground import run_foreground
@@ -38,22 +39,19 @@ class Bounds:
 
     def options(self) -> dict[str, Any]:
         """The bounds as the probe in the process takes them."""
-        options = {
-            "steps": self.steps,
-            "seconds": self.seconds,
-            "least": self.least,
-            "layers": self.layers,
-            "dataset": self.dataset,
-            "stop": bool(self.steps),
-        }
-        return options if math.isinf(self.until) else {**options, "until": self.until}
+        options = ProfileOptions(
+            steps=self.steps, seconds=self.seconds, least=self.least, layers=self.layers,
+            dataset=self.dataset, stop=bool(self.steps),
+            until=None if math.isinf(self.until) else self.until,
+        )  # fmt: skip
+        return asdict(options)
 
 
 @dataclass(frozen=True)
 class Look:
     """What came of it: the probe's payload, and the program's exit code if it ran to its end."""
 
-    payload: dict[str, Any]
+    payload: ProfilePayload
     exit_code: int | None
 
     @property
@@ -100,7 +98,7 @@ def look(setting: Setting, bounds: Bounds, meanwhile: Meanwhile | None = None) -
 
 
 def _look(setting: Setting, bounds: Bounds, options: dict[str, Any], calls: Meanwhile) -> Look:
-    payloads: list[dict[str, Any]] = []
+    payloads: list[ProfilePayload] = []
     reach = Reach(bounds.patience, setting.output, setting.scratch)
 
     def see(message: Message | None) -> bool:
@@ -114,8 +112,8 @@ def _look(setting: Setting, bounds: Bounds, options: dict[str, Any], calls: Mean
         elif message.type == "progress":
             calls.steps(message.fields["steps"], bounds.steps)
         if message is not None and message.type == "profile":
-            payloads.append(message.fields)
-            return bool(bounds.steps) and message.fields["ended"] == "steps"
+            payloads.append(decode(ProfilePayload, message.fields))
+            return bool(bounds.steps) and payloads[-1].ended == "steps"
         return False
 
     setting = replace(setting, mode=Mode.PROFILE, options=options)
@@ -124,4 +122,4 @@ def _look(setting: Setting, bounds: Bounds, options: dict[str, Any], calls: Mean
         raise KeyboardInterrupt
     if not payloads:
         raise reach.failure(code)
-    return Look(payloads[-1], None if payloads[-1]["ended"] == "steps" else code)
+    return Look(payloads[-1], None if payloads[-1].ended == "steps" else code)

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from hotlap.core.protocol import ProfilePayload
+
 DATA = ("data", "loader", "evaluation_data")
 TITLES = {
     "data": "data loading",
@@ -204,20 +206,20 @@ class Profile:
         """What is worth a race."""
         return tuple(finding for finding in self.findings if not finding.problem)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Plain data."""
         return asdict(self)
 
 
-def shares_of(payload: Mapping[str, Any]) -> dict[str, float]:
+def shares_of(payload: ProfilePayload) -> dict[str, float]:
     """The phases' shares of a step; what concerns feeding is added up under `data`.
 
     `faults` is no phase of its own: page faults come in any of them.
     """
-    whole = payload["step"]["mean"] or 1.0
-    shares = {name: phase["mean"] / whole for name, phase in payload["phases"].items()}
+    whole = payload.step.mean or 1.0
+    shares = {name: phase.mean / whole for name, phase in payload.phases.items()}
     shares["data"] = sum(shares.pop(name, 0.0) for name in DATA)
-    return shares | {"faults": payload.get("faults", 0.0)}
+    return shares | {"faults": payload.faults}
 
 
 def headline(what: str, share: float, step: float) -> str:

@@ -1,11 +1,11 @@
 """Whether a packed copy of the training's image files pays, from what the probe measured."""
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from hotlap.core.protocol import DatasetReport, PackPlan, ProfilePayload
 from hotlap.profile.construction import made_at
 from hotlap.profile.layout import FOLDERS, Layout, layout_of
 from hotlap.profile.model import Finding, Remedy
@@ -76,38 +76,35 @@ class Proposal:
         )
 
 
-def proposal(payload: Mapping[str, Any], folder: Path) -> Proposal | None:
+def proposal(payload: ProfilePayload, folder: Path) -> Proposal | None:
     """Work out what packing would bring to the step; None where it was not seen to pay."""
-    dataset = payload.get("dataset") or {}
-    packed = dataset.get("packed")
-    if not packed or not packed["pairs"]:
+    dataset = payload.dataset
+    packed = dataset.packed if dataset else None
+    if dataset is None or packed is None or not packed.pairs:
         return None
-    reading = _reading(packed["pairs"])
-    wait = waiting(payload)
-    workers = dataset["workers"]
+    reading = _reading(packed.pairs)
+    wait, workers = waiting(payload), dataset.workers
     least = step_ratio(wait, reading.low, workers) if reading.low > 0 else 0.0
     if least < WORTH:
         return None
     found = layout_of(dataset, folder)
-    middle = sorted(packed["pairs"])[len(packed["pairs"]) // 2]
+    middle = sorted(packed.pairs)[len(packed.pairs) // 2]
     return Proposal(
         place=_place(payload, dataset, folder),
         reading=reading,
-        samples=packed["samples"],
+        samples=packed.samples,
         seconds=(middle[0], middle[0] / reading.ratio),
         expected=step_ratio(wait, reading.ratio, workers),
         least=least,
         most=1.0 / max(1e-3, 1.0 - wait),
-        bytes=int(packed["bytes"] * dataset["length"]),
+        bytes=int(packed.bytes * dataset.length),
         command=_command(found, packed),
         code=_code(dataset, packed),
         notes=(*found.notes, *_notes(dataset, packed)),
     )
 
 
-def with_packing(
-    found: Sequence[Finding], payload: Mapping[str, Any], folder: Path
-) -> list[Finding]:
+def with_packing(found: Sequence[Finding], payload: ProfilePayload, folder: Path) -> list[Finding]:
     """Add the proposal, if there is one, to what is found about the wait for data."""
     made = proposal(payload, folder)
     if made is None:
@@ -135,53 +132,57 @@ def _reading(pairs: list[tuple[float, float]]) -> Estimate:
     return test.estimate()
 
 
-def _place(payload: Mapping[str, Any], dataset: Mapping[str, Any], folder: Path) -> str:
+def _place(payload: ProfilePayload, dataset: DatasetReport, folder: Path) -> str:
     """The user's own `__getitem__`, else the line that makes the dataset or its loader."""
-    places = payload["places"]
-    own = "" if dataset["bases"][0] in FOLDERS else dataset["place"]
-    made: str = own or made_at(payload["sampled"], dataset["kind"], folder)
+    places = payload.places
+    own = "" if dataset.bases[0] in FOLDERS else dataset.place
+    made = own or made_at(payload.sampled, dataset.kind, folder)
     return made or places.get("loader", "") or places.get("dataset", "")
 
 
-def _command(found: Layout, packed: Mapping[str, Any]) -> str:
-    side = packed["resize"]
+def _command(found: Layout, packed: PackPlan) -> str:
+    side = packed.resize
     size = f"{side[0]}x{side[1]}" if isinstance(side, list) else str(side)
     parts = ["hotlap", "pack", found.source, found.target]
-    return shlex.join([*parts, "--profile", packed["profile"], "--resize", size])
+    return shlex.join([*parts, "--profile", packed.profile, "--resize", size])
 
 
-def _code(dataset: Mapping[str, Any], packed: Mapping[str, Any]) -> tuple[str, str]:
+def _code(dataset: DatasetReport, packed: PackPlan) -> tuple[str, str]:
     """The import, and the line that stands where the DataLoader stood."""
     steps = ", ".join(
-        f"transforms.{name}({_arguments(name, args)})" for name, args in packed["transforms"]
+        f"transforms.{name}({_arguments(name, args)})" for name, args in packed.transforms
     )
     transform = f", transform=[{steps}]" if steps else ""
-    shuffle = ", shuffle=True" if dataset["shuffle"] else ""
+    shuffle = ", shuffle=True" if dataset.shuffle else ""
     names = "Loader, transforms" if steps else "Loader"
     return (
         f"from hotlap.data import {names}",
-        f'loader = Loader("packed", batch_size={dataset["batch_size"]}{shuffle}{transform})',
+        f'loader = Loader("packed", batch_size={dataset.batch_size}{shuffle}{transform})',
     )
 
 
-def _arguments(name: str, values: Any) -> str:
+def _arguments(name: str, values: Sequence[object]) -> str:
     """The arguments as code; a square is one number, but for Resize, where that is a short side."""
-    square = len(values) == 1 and isinstance(values[0], list) and len(set(values[0])) == 1
-    if square and name != "Resize":
-        return repr(values[0][0])
+    sides = _numbers(values[0]) if len(values) == 1 else []
+    if len(set(sides)) == 1 and name != "Resize":
+        return repr(sides[0])
     return ", ".join(repr(tuple(v) if isinstance(v, list) else v) for v in values)
 
 
-def _notes(dataset: Mapping[str, Any], packed: Mapping[str, Any]) -> list[str]:
+def _numbers(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
+
+
+def _notes(dataset: DatasetReport, packed: PackPlan) -> list[str]:
     """What to mind when packing so."""
     notes = []
-    if packed["profile"] == "raw" and not packed["sure"]:
+    if packed.profile == "raw" and not packed.sure and isinstance(packed.resize, list):
         notes.append(
             "rows are resized to both sides; where your transform keeps the shape and cuts, give "
-            f"--resize {packed['resize'][0]} (short side, middle cut out)"
+            f"--resize {packed.resize[0]} (short side, middle cut out)"
         )
-    if dataset["draws"]:
+    if dataset.draws:
         notes.append("your samples vary: name the same random transforms in the list")
-    if any(name == "Normalize" and not any(args[0]) for name, args in packed["transforms"]):
+    if any(name == "Normalize" and not any(_numbers(args[0])) for name, args in packed.transforms):
         notes.append("Normalize as written scales to [0, 1] alone: put your mean and std in")
     return notes

@@ -1,21 +1,22 @@
 """The line that keeps a graph alive: where a variable that holds it is bound or appended to."""
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+
+from hotlap.core.protocol import Holder
 
 ADDING = {"append", "appendleft", "extend", "insert", "add", "update", "setdefault"}
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 
-def binding(path: Path, holder: Mapping[str, Any]) -> int:
-    """The line of source that makes a variable (`creep.Holder`) hold more; 0 if there is none."""
+def binding(path: Path, holder: Holder) -> int:
+    """The line of source that makes a variable hold more; 0 if there is none."""
     try:
         tree = ast.parse(path.read_bytes())
     except (OSError, SyntaxError, ValueError):
         return 0
-    scope = _function(tree, holder["function"]) or tree
+    scope = _function(tree, holder.function) or tree
     found = sorted(_additions(scope, holder)) or sorted(_additions(tree, holder))
     return found[0][1] if found else _creation(scope, holder)
 
@@ -29,7 +30,7 @@ def _function(tree: ast.Module, first: int) -> ast.AST | None:
     return None
 
 
-def _additions(scope: ast.AST, holder: Mapping[str, Any]) -> Iterator[tuple[bool, int]]:
+def _additions(scope: ast.AST, holder: Holder) -> Iterator[tuple[bool, int]]:
     """The lines that add to the variable; those in a loop sort first."""
     looped = {
         id(inner) for node in ast.walk(scope) if isinstance(node, LOOPS) for inner in ast.walk(node)
@@ -39,7 +40,7 @@ def _additions(scope: ast.AST, holder: Mapping[str, Any]) -> Iterator[tuple[bool
             yield id(node) not in looped, getattr(node, "lineno", 0)
 
 
-def _adds(node: ast.AST, holder: Mapping[str, Any]) -> bool:
+def _adds(node: ast.AST, holder: Holder) -> bool:
     match node:
         case ast.AugAssign(target=target):
             return _names(target, holder)
@@ -52,15 +53,15 @@ def _adds(node: ast.AST, holder: Mapping[str, Any]) -> bool:
     return False
 
 
-def _names(node: ast.AST, holder: Mapping[str, Any]) -> bool:
+def _names(node: ast.AST, holder: Holder) -> bool:
     if isinstance(node, ast.Subscript):
         return _names(node.value, holder)
-    if holder["kind"] == "attribute":
-        return isinstance(node, ast.Attribute) and node.attr == holder["name"]
-    return isinstance(node, ast.Name) and node.id == holder["name"]
+    if holder.kind == "attribute":
+        return isinstance(node, ast.Attribute) and node.attr == holder.name
+    return isinstance(node, ast.Name) and node.id == holder.name
 
 
-def _creation(scope: ast.AST, holder: Mapping[str, Any]) -> int:
+def _creation(scope: ast.AST, holder: Holder) -> int:
     lines = [
         node.lineno
         for node in ast.walk(scope)

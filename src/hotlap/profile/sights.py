@@ -6,8 +6,8 @@ Each becomes a spot, as if lint had found it, so that it gets its cost and stand
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from hotlap.core.protocol import InputStatistics, ProfilePayload, ShownWarning
 from hotlap.core.registry import techniques
 from hotlap.profile.join import split
 from hotlap.profile.retained import binding
@@ -36,42 +36,42 @@ WORDS = {
 }
 
 
-def sights(payload: Mapping[str, Any], folder: Path) -> list[Spot]:
+def sights(payload: ProfilePayload, folder: Path) -> list[Spot]:
     """The spots of what was seen in the running program and has a place."""
     found = [
         *_retained(payload, folder),
         *_modules(payload, folder),
-        *_warnings(payload["warnings"], folder),
+        *_warnings(payload.warnings, folder),
     ]
     return list({(spot.path, spot.line, spot.id): spot for spot in found}.values())
 
 
-def _retained(payload: Mapping[str, Any], folder: Path) -> Iterator[Spot]:
-    for holder in payload["retained"]:
-        path = folder / holder["path"]
+def _retained(payload: ProfilePayload, folder: Path) -> Iterator[Spot]:
+    for holder in payload.retained:
+        path = folder / holder.path
         if line := binding(path, holder):
             summed = "+=" in line_of(path, line)
             name = "graph_summed" if summed else "graph_kept"
-            yield from _spot("retained_graph", f"{path}:{line}", folder, holder["name"], name)
+            yield from _spot("retained_graph", f"{path}:{line}", folder, holder.name, name)
 
 
-def _modules(payload: Mapping[str, Any], folder: Path) -> Iterator[Spot]:
-    seen, places = payload["modules"], payload["places"]
-    for layer in seen.get("bias_before_norm", ()):
-        yield from _spot("bias_before_norm", layer["place"], folder)
-    if payload["facts"]["cuda"]:
-        for layer in seen.get("odd_sizes", ()):
-            sizes = ", ".join(f"{name}={size}" for name, size in layer["sizes"].items())
-            yield from _spot("dims_multiple_of_8", layer["place"], folder, sizes)
-        batch = payload["facts"].get("batch_size") or 0
-        if batch % MULTIPLE:
+def _modules(payload: ProfilePayload, folder: Path) -> Iterator[Spot]:
+    seen, places, facts = payload.modules, payload.places, payload.facts
+    for layer in seen.bias_before_norm:
+        yield from _spot("bias_before_norm", layer.place, folder)
+    if facts.get("cuda"):
+        for layer in seen.odd_sizes:
+            sizes = ", ".join(f"{name}={size}" for name, size in layer.sizes.items())
+            yield from _spot("dims_multiple_of_8", layer.place, folder, sizes)
+        batch = facts.get("batch_size")
+        if isinstance(batch, int) and batch % MULTIPLE:
             yield from _spot(
                 "dims_multiple_of_8", places.get("loader", ""), folder, f"{batch}", "odd_batch"
             )
-    if payload["facts"].get("data_parallel"):
-        cost = spread_words(payload.get("spread") or {}, payload["step"]["mean"])
+    if facts.get("data_parallel"):
+        cost = spread_words(payload.spread, payload.step.mean)
         yield from _spot("ddp_not_dp", places.get("model", ""), folder, cost)
-    if said := raw(seen.get("input") or {}):
+    if said := raw(seen.input):
         yield from _spot("input_normalised", places.get("model", ""), folder, said)
 
 
@@ -87,20 +87,20 @@ def spread_words(parts: Mapping[str, float], step: float) -> str:
     return f"measured: {said}; together {sum(own.values()) / step:.0%} of a step"
 
 
-def raw(statistics: Mapping[str, float]) -> str:
+def raw(statistics: InputStatistics | None) -> str:
     """How a model's inputs show that they are raw pixels; empty if they do not.
 
     Whole numbers from 0 to 255 are. Any other scale may be meant: row-normalised features are
     small, the inputs of a diffusion model are as large as its noise.
     """
-    if not statistics or not statistics["whole"]:
+    if statistics is None or not statistics.whole:
         return ""
-    least, most = statistics["least"], statistics["most"]
+    least, most = statistics.least, statistics.most
     pixels = least >= 0 and RAW_PIXELS[0] <= most <= RAW_PIXELS[1]
     return f"whole numbers from {least:.0f} to {most:.0f}" if pixels else ""
 
 
-def _warnings(shown: list[Mapping[str, Any]], folder: Path) -> Iterator[Spot]:
+def _warnings(shown: list[ShownWarning], folder: Path) -> Iterator[Spot]:
     for entry, place in known_warnings(shown):
         at = split(place, folder)
         if at is not None and _asked_for(entry.id, at[0]):

@@ -4,17 +4,17 @@ import hashlib
 import linecache
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
+from hotlap.core.protocol import LineShare, ProfilePayload
 from hotlap.profile.model import Lines, Touched
 
 
-def touched(payload: Mapping[str, Any], began: float) -> dict[str, Touched]:
+def touched(payload: ProfilePayload, began: float) -> dict[str, Touched]:
     """The files by absolute path. `began`: the time (seconds since the epoch) the run started."""
-    seconds = {name: phase["mean"] for name, phase in payload["phases"].items()}
+    seconds = {name: phase.mean for name, phase in payload.phases.items()}
     return {
         path: Touched(_digest_since(Path(path), began), _costs(lines, seconds))
-        for path, lines in payload["sampled"].items()
+        for path, lines in payload.sampled.items()
         if Path(path).is_file()
     }
 
@@ -34,16 +34,15 @@ def _digest_since(path: Path, began: float) -> str:
     return digest(path.read_bytes()) if path.stat().st_mtime <= began else ""
 
 
-def _costs(lines: Mapping[str, Mapping[str, Any]], seconds: Mapping[str, float]) -> Lines:
+def _costs(lines: Mapping[int, Mapping[str, LineShare]], seconds: Mapping[str, float]) -> Lines:
     return {
-        int(line): {
+        line: {
             phase: (
                 share * seconds.get("forward" if phase == "loss" else phase, 0.0),
                 count,
-                tuple(map(tuple, calls)),
+                tuple(calls),
             )
-            for phase, (share, count, *rest) in phases.items()
-            for calls in (rest[0] if rest else (),)
+            for phase, (share, count, calls) in phases.items()
         }
         for line, phases in lines.items()
     }

@@ -1,8 +1,8 @@
 """The disk that the data come from, and what else costs or endangers reading them, as findings."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
+from hotlap.core.protocol import ProfilePayload, ResourceReport
 from hotlap.profile.model import Finding, Remedy
 from hotlap.profile.rates import Rates, rates
 from hotlap.profile.waiting import waiting, with_remedies
@@ -14,26 +14,25 @@ BUSY = 0.3
 FASTER = 1.5
 
 
-def with_storage(found: Sequence[Finding], payload: Mapping[str, Any]) -> list[Finding]:
+def with_storage(found: Sequence[Finding], payload: ProfilePayload) -> list[Finding]:
     """Add what the disk and the memory behind the data show."""
-    seen = payload.get("resources") or {}
-    if not seen:
+    seen = payload.resources
+    if seen is None:
         return list(found)
     apart = [*shared_memory(payload, seen), *growing(seen, _place(payload))]
     return [*with_remedies(found, list(_disk(payload, seen)), payload), *apart]
 
 
-def _place(payload: Mapping[str, Any]) -> str:
-    places = payload["places"]
-    own: str = (payload.get("dataset") or {}).get("place", "")
+def _place(payload: ProfilePayload) -> str:
+    own, places = payload.dataset.place if payload.dataset else "", payload.places
     return own or places.get("dataset", "") or places.get("loader", "")
 
 
-def _disk(payload: Mapping[str, Any], seen: Mapping[str, Any]) -> Iterator[Remedy]:
+def _disk(payload: ProfilePayload, seen: ResourceReport) -> Iterator[Remedy]:
     """The disk gives about all it can, while the step waits for data."""
-    share, used = waiting(payload), seen.get("disk", 0.0)
-    taken = (payload.get("dataset") or {}).get("taken") or {}
-    files = taken.get("files") or seen.get("files") or []
+    share, used = waiting(payload), seen.disk
+    taken = payload.dataset.taken if payload.dataset else None
+    files = (taken.files if taken else []) or seen.files
     if share < WAITING or used < 1e6 or not files:
         return
     measured = rates(files)

@@ -1,9 +1,10 @@
 """Torch's own warnings that tell of time or memory: which technique each belongs to."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+
+from hotlap.core.protocol import ShownWarning
 
 
 @dataclass(frozen=True)
@@ -125,9 +126,9 @@ KNOWN = (
 )
 
 
-def known(warnings: list[Mapping[str, Any]]) -> Iterator[tuple[Known, str]]:
+def known(warnings: list[ShownWarning]) -> Iterator[tuple[Known, str]]:
     """Each known warning among those that were shown, with its place (`file:line`, or empty)."""
     for warning in warnings:
         for entry in KNOWN:
-            if re.match(entry.pattern, warning["text"]):
-                yield entry, warning["place"]
+            if re.match(entry.pattern, warning.text):
+                yield entry, warning.place

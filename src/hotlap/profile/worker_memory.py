@@ -1,8 +1,8 @@
 """Memory of the loader's workers: what goes on growing, and the /dev/shm that they need."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
+from hotlap.core.protocol import HeldObjects, ProfilePayload, ResourceReport
 from hotlap.profile.model import Finding, Remedy
 
 GROWN = 16 << 20
@@ -13,19 +13,20 @@ KEPT = 256 << 20
 NO_TIME = ("memory",)
 
 
-def shared_memory(payload: Mapping[str, Any], seen: Mapping[str, Any]) -> Iterator[Finding]:
+def shared_memory(payload: ProfilePayload, seen: ResourceReport) -> Iterator[Finding]:
     """Workers hand batches over in /dev/shm: one that is too small ends them with a bus error."""
-    found = seen.get("shm") or {}
-    if not found or found["needed"] <= found["free"]:
+    found = seen.shm
+    if found is None or found.needed <= found.free:
         return
-    need, free, size = (f"{found[key] / 2**20:,.0f} MiB" for key in ("needed", "free", "size"))
+    sizes = (found.needed, found.free, found.size)
+    need, free, size = (f"{amount / 2**20:,.0f} MiB" for amount in sizes)
     what = f"/dev/shm has {free} free of {size}, the loader's batches may need {need}"
     says = (
-        f"{found['batches']} batches of {found['batch'] / 2**20:,.1f} MiB can be under way; when "
+        f"{found.batches} batches of {found.batch / 2**20:,.1f} MiB can be under way; when "
         "it is full, workers die with a bus error: make it larger (docker run --shm-size), lower "
         "prefetch_factor, or use hotlap.data.Loader, whose batches do not lie there"
     )
-    yield _of_memory(what, "shared_memory", says, payload["places"].get("loader", ""))
+    yield _of_memory(what, "shared_memory", says, payload.places.get("loader", ""))
 
 
 def growth(series: Sequence[Sequence[float]]) -> tuple[float, float]:
@@ -43,9 +44,9 @@ def growth(series: Sequence[Sequence[float]]) -> tuple[float, float]:
     return series[-1][1] - series[0][1], late
 
 
-def growing(seen: Mapping[str, Any], place: str) -> Iterator[Finding]:
+def growing(seen: ResourceReport, place: str) -> Iterator[Finding]:
     """Memory that the workers do not share any more, and go on taking."""
-    grown = [growth(series) for series in seen.get("workers", ())]
+    grown = [growth(series) for series in seen.workers]
     total, pace = sum(size for size, _ in grown), sum(rate for _, rate in grown)
     if total < GROWN:
         return
@@ -53,16 +54,15 @@ def growing(seen: Mapping[str, Any], place: str) -> Iterator[Finding]:
         f"the memory of {sum(size > 0 for size, _ in grown)} worker processes grew by "
         f"{total / 2**20:,.0f} MiB, and goes on at {pace / 2**20:,.1f} MiB/s"
     )
-    names = seen.get("objects") or []
-    says = _objects(names[0], len(grown)) if names else _unknown()
+    says = _objects(seen.objects[0], len(grown)) if seen.objects else _unknown()
     notes = tuple(_malloc(seen))
     yield _of_memory(what, "worker_memory", says, place, notes)
 
 
-def _objects(found: Mapping[str, Any], workers: int) -> str:
-    size = found["bytes"] / 2**20
+def _objects(found: HeldObjects, workers: int) -> str:
+    size = found.bytes / 2**20
     return (
-        f"the dataset's {found['path']} is a {found['kind']} of {found['length']:,} Python "
+        f"the dataset's {found.path} is a {found.kind} of {found.length:,} Python "
         f"objects, about {size:,.0f} MiB: looking at one writes its reference count, and the "
         f"worker copies the page, up to {workers} times all of it; keep it as a numpy array or a "
         "torch tensor (strings as one array of bytes), or pack the data (`hotlap pack`)"
@@ -76,13 +76,12 @@ def _unknown() -> str:
     )
 
 
-def _malloc(seen: Mapping[str, Any]) -> Iterator[str]:
-    kept = seen.get("kept", 0)
-    if kept >= KEPT:
+def _malloc(seen: ResourceReport) -> Iterator[str]:
+    if seen.kept >= KEPT:
         yield (
-            f"malloc_trim gave back {kept / 2**20:,.0f} MiB of freed memory that malloc had kept "
-            "in this process: MALLOC_ARENA_MAX=2, or jemalloc or tcmalloc by LD_PRELOAD, may hold "
-            "less; `hotlap race CMD -- env MALLOC_ARENA_MAX=2 CMD` measures it"
+            f"malloc_trim gave back {seen.kept / 2**20:,.0f} MiB of freed memory that malloc had "
+            "kept in this process: MALLOC_ARENA_MAX=2, or jemalloc or tcmalloc by LD_PRELOAD, may "
+            "hold less; `hotlap race CMD -- env MALLOC_ARENA_MAX=2 CMD` measures it"
         )
 
 

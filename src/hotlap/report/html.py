@@ -200,7 +200,7 @@ def _command(document: Document) -> str:
     return found if isinstance(found, str) else " ".join(map(str, found))
 
 
-def _table(name: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _table(name: str, rows: Sequence[Mapping[str, object]]) -> dict[str, Any]:
     columns = [key for key, value in rows[0].items() if not isinstance(value, dict | list)]
     cells = [[_cell(row.get(key)) for key in columns] for row in rows]
     return {"name": _sentence(name), "columns": [c.replace("_", " ") for c in columns],

@@ -29,7 +29,7 @@ def show(out: "Console", verdict: "Verdict") -> None:
         out.print(verdict.advice or "correct; not raced")
 
 
-def _race(rows: list[dict[str, Any]]) -> Any:
+def _race(rows: list[dict[str, Any]]) -> object:
     from rich.table import Table
 
     table = Table(box=None, padding=(0, 2, 0, 0))

@@ -5,7 +5,6 @@ import json
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -65,7 +64,7 @@ def rdjsonl(spots: Iterable[Spot]) -> str:
     return "".join(json.dumps(_diagnostic(spot)) + "\n" for spot in spots)
 
 
-def _diagnostic(spot: Spot) -> dict[str, Any]:
+def _diagnostic(spot: Spot) -> dict[str, object]:
     start = {"line": spot.line, "column": spot.column}
     end = {"line": spot.end_line or spot.line, "column": spot.end_column or spot.column}
     return {

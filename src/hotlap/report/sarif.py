@@ -4,7 +4,6 @@ Source: OASIS, Static Analysis Results Interchange Format (SARIF) Version 2.1.0.
 """
 
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 from hotlap import __version__
@@ -16,7 +15,7 @@ SCHEMA = (
 )
 
 
-def sarif(spots: list[Spot], patterns: list[Pattern]) -> dict[str, Any]:
+def sarif(spots: list[Spot], patterns: list[Pattern]) -> dict[str, object]:
     """One run: every pattern as a rule, every spot as a result."""
     driver = {
         "name": "hotlap",
@@ -30,7 +29,7 @@ def sarif(spots: list[Spot], patterns: list[Pattern]) -> dict[str, Any]:
     }
 
 
-def _rule(pattern: Pattern) -> dict[str, Any]:
+def _rule(pattern: Pattern) -> dict[str, object]:
     return {
         "id": pattern.id,
         "shortDescription": {"text": pattern.says},
@@ -39,7 +38,7 @@ def _rule(pattern: Pattern) -> dict[str, Any]:
     }
 
 
-def _result(spot: Spot) -> dict[str, Any]:
+def _result(spot: Spot) -> dict[str, object]:
     region = {
         "startLine": spot.line,
         "startColumn": spot.column,

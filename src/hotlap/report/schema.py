@@ -43,7 +43,7 @@ SIMPLE: dict[Any, Schema] = {
 }
 
 
-def of(kind: Any) -> Schema:
+def of(kind: object) -> Schema:
     """The schema of a type's values, as `plain` writes them."""
     if kind in SIMPLE:
         return SIMPLE[kind]
@@ -58,7 +58,7 @@ def of(kind: Any) -> Schema:
     return _container(origin, inside) if isinstance(origin, type) else {}
 
 
-def _container(origin: type, inside: tuple[Any, ...]) -> Schema:
+def _container(origin: type, inside: tuple[object, ...]) -> Schema:
     if issubclass(origin, Mapping):
         return {"type": "object", "additionalProperties": of(inside[1])}
     if issubclass(origin, Sequence):
@@ -72,7 +72,7 @@ def objects(properties: Mapping[str, Schema]) -> Schema:
     return {"type": "object", "properties": dict(properties), "required": list(properties)}
 
 
-def _fields(kind: Any, *without: str) -> dict[str, Schema]:
+def _fields(kind: object, *without: str) -> dict[str, Schema]:
     found: dict[str, Schema] = of(kind)["properties"]
     return {name: schema for name, schema in found.items() if name not in without}
 

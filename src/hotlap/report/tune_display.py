@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 from rich.console import Console, RenderableType
 from rich.live import Live
@@ -74,7 +73,7 @@ class TuneDisplay:
         if names:
             self._say(f"{len(names)} candidates: {', '.join(dict.fromkeys(names))}")
 
-    def racing(self, name: str, values: Mapping[str, Any]) -> None:
+    def racing(self, name: str, values: Mapping[str, object]) -> None:
         """A candidate is being started."""
         self._racing = self._now = named(name, values)
         self._estimate = None

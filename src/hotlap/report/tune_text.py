@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -189,7 +189,7 @@ def _show_conditions(out: Console, result: TuneResult) -> None:
 
 def document(result: TuneResult, written: Path | None) -> dict[str, Any]:
     """The outcome as plain data."""
-    fields = asdict(result)
+    seen, fields = result.profile, asdict(replace(result, profile=None))
     del fields["profile"]
     return {
         **fields,
@@ -197,8 +197,8 @@ def document(result: TuneResult, written: Path | None) -> dict[str, Any]:
         "next_steps": [
             text for _, text in next_steps(result, written) if text.startswith("hotlap")
         ],
-        "phases": {name: phase["mean"] for name, phase in result.profile.get("phases", {}).items()},
-        "memory_by_owner": result.profile.get("memory", {}).get("by_owner", {}),
+        "phases": {name: phase.mean for name, phase in seen.phases.items()} if seen else {},
+        "memory_by_owner": seen.memory.by_owner if seen else {},
         "confirmed": result.confirmed,
         "headline": headline(result),
         "recipe": str(written) if written else None,

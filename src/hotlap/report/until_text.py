@@ -39,7 +39,7 @@ def live(out: Console, rules: UntilRules, *, enabled: bool) -> Iterator[Callable
         return
     last = [-1]
 
-    def plainly(seed: int, runners: Sequence[Any]) -> None:
+    def plainly(seed: int, runners: Sequence[object]) -> None:
         if seed != last[0]:
             last[0] = seed
             out.print(f"seed {seed + 1} of {rules.seeds}")

@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial, wraps
 from typing import Any
 
@@ -21,6 +22,7 @@ from torch.utils.data import DataLoader
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from hotlap.common.nested import tensors
+from hotlap.core.protocol import BatchOptions, BatchReport, LoaderSeen, decode
 from hotlap.seam.gate import Gate, _on_cuda, _synchronise
 from hotlap.seam.participant import Participant
 from hotlap.seam.patch import replaced
@@ -28,7 +30,6 @@ from hotlap.seam.roots import has_parameters
 from hotlap.seam.steps import Cycle, step_hooks
 from hotlap.seam.where import place
 
-OPTION = "batch"
 OUTERMOST = 0
 _SIGNATURE = inspect.signature(DataLoader.__init__)
 _LOADER = "_hotlap_loader"
@@ -38,12 +39,11 @@ _LOADER = "_hotlap_loader"
 def driving(session: Participant) -> Iterator[None]:
     """Set the batch size of the chosen loaders; report blocks of steps with their samples.
 
-    The option is `{"loaders": [index, ...], "size": n}`; loaders are counted in the order in which
-    the program constructs them. Without loaders nothing is changed.
+    They are those of `BatchOptions`.
     """
-    cycle, meter = Cycle(), Meter(session.spec.options[OPTION])
-    first = session.spec.options.get("first", 1)
-    gate = Gate(session.wire, first, lambda: {"losses": [], **meter.take(), **session.standing()})
+    options = decode(BatchOptions, session.spec.options)
+    cycle, meter = Cycle(), Meter(options)
+    gate = Gate(session.wire, options.first, lambda: {"batch": meter.take(), **session.standing()})
 
     def after(optimizer: Optimizer, *_: Any) -> None:
         if cycle.turn(optimizer):
@@ -77,10 +77,10 @@ def _telling(tell: Callable[[], None], original: Any) -> Any:
 class Meter:
     """Counts samples and what is not training, between two reports."""
 
-    def __init__(self, option: dict[str, Any]) -> None:
-        self._driven = set(option.get("loaders", ()))
-        self._size = option.get("size", 0)
-        self._loaders: list[dict[str, Any]] = []
+    def __init__(self, options: BatchOptions) -> None:
+        self._driven = set(options.loaders)
+        self._size = options.size
+        self._loaders: list[LoaderSeen] = []
         self._samplers: list[list[Any]] = []
         self._drawn: Counter[int] = Counter()
         self._draws: Counter[int] = Counter()
@@ -90,7 +90,7 @@ class Meter:
         self._elements = self._elements_of_step = 0
         self._paused = 0.0
         self._pause: float | None = None
-        self._optimizer: dict[str, Any] = {}
+        self._optimizer: tuple[str, float] | None = None
 
     def step(self, optimizer: Optimizer) -> None:
         """One optimizer step is over."""
@@ -103,22 +103,22 @@ class Meter:
         self._elements_of_step = 0
         self._drawn.clear()
         self._draws.clear()
-        if not self._optimizer:
+        if self._optimizer is None:
             rate = optimizer.param_groups[0].get("lr", 0.0) if optimizer.param_groups else 0.0
-            self._optimizer = {"kind": type(optimizer).__name__, "lr": float(rate)}
+            self._optimizer = type(optimizer).__name__, float(rate)
 
-    def take(self) -> dict[str, Any]:
+    def take(self) -> BatchReport:
         """What has been counted since the last time."""
-        found = {
-            "samples": self._samples,
-            "elements": self._elements,
-            "micro_batches": self._micro,
-            "paused": self._paused,
-            "loaders": [{**each, "feeds": i in self._feeding}
-                        for i, each in enumerate(self._loaders)],
-            "optimizer": self._optimizer,
-            "device": _device_memory(),
-        }  # fmt: skip
+        loaders = [replace(one, feeds=i in self._feeding) for i, one in enumerate(self._loaders)]
+        found = BatchReport(
+            self._samples,
+            self._elements,
+            self._micro,
+            self._paused,
+            loaders,
+            *(self._optimizer or ("", 0.0)),
+            *_device_memory(),
+        )
         self._samples, self._elements, self._paused = 0, 0, 0.0
         return found
 
@@ -158,12 +158,13 @@ class Meter:
             if index in self._driven and batch is not None:
                 args, kwargs = _with_size(args, kwargs, self._size)
             sampler = given.get("batch_sampler")
-            self._loaders.append({"batch_size": batch, "sampler": bool(sampler), "place": place()})
+            self._loaders.append(LoaderSeen(batch, bool(sampler), place()))
             self._samplers.append(_inside(sampler))
             object.__setattr__(loader, _LOADER, index)
             original(loader, *args, **kwargs)
-            self._loaders[index]["samples"] = _length(loader)
-            self._loaders[index]["around"] = self._origins(index)
+            self._loaders[index] = replace(
+                self._loaders[index], samples=_length(loader), around=self._origins(index)
+            )
             if not sampler:
                 self._samplers[index] = [loader.batch_sampler]
 
@@ -250,9 +251,10 @@ def _length(loader: Any) -> int:
         return 0
 
 
-def _device_memory() -> dict[str, int]:
+def _device_memory() -> tuple[int, int]:
+    """Bytes of the accelerator, and the most that was in use; 0 where there is none."""
     if not _on_cuda():
-        return {"total": 0, "peak": 0}
+        return 0, 0
     device = torch.cuda.current_device()
     total = torch.cuda.get_device_properties(device).total_memory
-    return {"total": total, "peak": torch.cuda.max_memory_allocated(device)}
+    return total, torch.cuda.max_memory_allocated(device)

@@ -15,7 +15,7 @@ import struct
 import sys
 import time
 from collections.abc import Callable
-from typing import IO, Any
+from typing import IO
 
 from hotlap.seam.hook import when_imported
 
@@ -48,7 +48,7 @@ def beating(path: str) -> Callable[..., None]:
         record = mmap.mmap(file.fileno(), RECORD.size)
     RECORD.pack_into(record, 0, pid, 0, time.monotonic())
 
-    def beat(*_: Any) -> None:
+    def beat(*_: object) -> None:
         nonlocal steps
         if os.getpid() == pid:  # a forked process is not the rank
             steps += 1

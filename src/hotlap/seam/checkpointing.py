@@ -60,7 +60,7 @@ def blocks(root: Module) -> list[Module]:
 def _recomputed(block: Module) -> Callable[..., Any]:
     inner, contexts = block._call_impl, recompute_contexts(block)
 
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: Any, **kwargs: Any) -> object:
         is_compiling = torch.compiler.is_dynamo_compiling()
         if not is_compiling and (copy := called_copy(block)) is not None:
             return copy._call_impl(*args, **kwargs)  # type: ignore[no-untyped-call]

@@ -57,7 +57,7 @@ def _traceable(root: Module, inner: CallModule) -> CallModule:
     if not type(root).forward.__module__.startswith("torch.nn."):
         return inner
 
-    def whole(*args: Any, **kwargs: Any) -> Any:
+    def whole(*args: Any, **kwargs: Any) -> object:
         return inner(*args, **kwargs)
 
     return whole
@@ -67,7 +67,7 @@ def _told(fast: CallModule, context: Context, root: Module, after: Any) -> CallM
     """Say whether it held, once a call has come back."""
     from torch._dynamo.utils import counters
 
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: Any, **kwargs: Any) -> object:
         outputs = fast(*args, **kwargs)
         if counters["stats"]["unique_graphs"]:
             context.held(type(root).__name__)

@@ -66,8 +66,8 @@ class DataAudit:
             self._wire.send("data", batches=self._batches)
             self._batches = []
 
-    def _fetch(self, original: Any) -> Any:
-        def fetch(fetcher: Any, index: Any) -> Any:
+    def _fetch(self, original: Any) -> object:
+        def fetch(fetcher: Any, index: Any) -> object:
             number = _count(fetcher)
             if number >= CLOSELY and number % EVERY:
                 return original(fetcher, index)
@@ -82,10 +82,10 @@ class DataAudit:
 
         return fetch
 
-    def _next_index(self, original: Any) -> Any:
+    def _next_index(self, original: Any) -> object:
         """The sampler's own draws, after the first batch of an epoch: it may seed itself there."""
 
-        def next_index(iterator: Any) -> Any:
+        def next_index(iterator: Any) -> object:
             number = _count(iterator)
             check = 0 < number < CLOSELY
             before = _streams() if check else None
@@ -98,7 +98,7 @@ class DataAudit:
 
         return next_index
 
-    def _iter(self, original: Any) -> Any:
+    def _iter(self, original: Any) -> object:
         def begin(loader: Any) -> Any:
             iterator = original(loader)
             with suppress(Exception):
@@ -112,8 +112,8 @@ class DataAudit:
 
         return begin
 
-    def _next(self, original: Any) -> Any:
-        def advance(iterator: Any) -> Any:
+    def _next(self, original: Any) -> object:
+        def advance(iterator: Any) -> object:
             try:
                 batch = original(iterator)
             except StopIteration:
@@ -126,7 +126,7 @@ class DataAudit:
 
         return advance
 
-    def _delivered(self, iterator: Any, batch: Any) -> None:
+    def _delivered(self, iterator: Any, batch: object) -> None:
         indices = iterator.__dict__.get("_hotlap_indices")
         index = indices.popleft() if indices and getattr(iterator, "_in_order", True) else None
         number, epoch = iterator._hotlap_epoch
@@ -135,7 +135,7 @@ class DataAudit:
         self._samples += record["size"]
         self._batches.append(record)
 
-    def _ended(self, iterator: Any) -> None:
+    def _ended(self, iterator: object) -> None:
         at = iterator.__dict__.get("_hotlap_epoch")
         if at is not None and self._samples < MOST_SAMPLES:
             self._batches.append({"loader": at[0], "epoch": at[1], "end": True})
@@ -147,21 +147,21 @@ class DataAudit:
             self._wire.send("data", **{kind: new})
 
 
-def _count(owner: Any) -> int:
+def _count(owner: object) -> int:
     """How often this was asked of the object before."""
     number: int = owner.__dict__.get("_hotlap_calls", 0)
     owner.__dict__["_hotlap_calls"] = number + 1
     return number
 
 
-def _not_yet_delivered(iterator: Any) -> "deque[Any]":
+def _not_yet_delivered(iterator: object) -> "deque[Any]":
     """Of the indices given out so far, those of the epoch that begins: the latest ones."""
     given = iterator.__dict__.get("_hotlap_indices", deque())
     left = getattr(iterator, "_send_idx", 0) - getattr(iterator, "_rcvd_idx", 0)
     return deque(list(given)[-left:] if left else [])
 
 
-def _streams() -> dict[str, Any]:
+def _streams() -> dict[str, object]:
     numpy = sys.modules.get("numpy")
     found = {"torch": torch.get_rng_state(), "random": random.getstate()}
     if numpy is not None and hasattr(numpy, "random"):
@@ -170,12 +170,12 @@ def _streams() -> dict[str, Any]:
     return found
 
 
-def _drawn(before: dict[str, Any]) -> list[str]:
+def _drawn(before: dict[str, object]) -> list[str]:
     now = _streams()
     return [name for name, state in before.items() if not same(state, now[name])]
 
 
-def _state(dataset: Any) -> dict[str, Any]:
+def _state(dataset: object) -> dict[str, object]:
     """Checksums of the numbers, words, generators and small arrays that a dataset is made of."""
     found: dict[str, Any] = {}
     for path, value in attributes(dataset):
@@ -193,7 +193,7 @@ def _state(dataset: Any) -> dict[str, Any]:
     return found
 
 
-def _changed(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
+def _changed(before: dict[str, object], after: dict[str, object]) -> list[str]:
     """Attributes that have another value; what is added or first filled is a cache."""
     return [
         name
@@ -202,13 +202,13 @@ def _changed(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
     ]
 
 
-def _plain_indices(index: Any) -> list[int] | None:
+def _plain_indices(index: object) -> list[int] | None:
     entries = index if isinstance(index, (list, tuple)) else [index]
     found = [int(i) for i in entries if hasattr(i, "__index__")]
     return found if len(found) == len(entries) else None
 
 
-def checksums(batch: Any) -> dict[str, Any]:
+def checksums(batch: object) -> dict[str, object]:
     """Size of a batch, and of each of its samples: input checksum, label checksum, input mean.
 
     The input is the first tensor with the largest sample; the label the next one, if any.
@@ -235,7 +235,7 @@ def _rows(tensor: torch.Tensor) -> tuple[list[int], list[float]]:
     return [zlib.crc32(row.tobytes()) for row in some.numpy()], some.mean(1).tolist()
 
 
-def _tensors(value: Any, depth: int = 3) -> Iterator[torch.Tensor]:
+def _tensors(value: object, depth: int = 3) -> Iterator[torch.Tensor]:
     if isinstance(value, torch.Tensor):
         if value.dim() and value.numel() and not value.is_complex():
             yield value

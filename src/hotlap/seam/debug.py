@@ -18,7 +18,7 @@ def anomaly_off(context: Context) -> Iterator[None]:
     if asked[0][0]:
         context.held()
 
-    def make(original: Any) -> Any:
+    def make(original: Any) -> object:
         original(False, asked[0][1])
 
         def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
@@ -29,7 +29,7 @@ def anomaly_off(context: Context) -> Iterator[None]:
 
         return set_anomaly_enabled
 
-    def makes_believe(_: Any) -> Any:  # detect_anomaly() puts back what it saw
+    def makes_believe(_: object) -> object:  # detect_anomaly() puts back what it saw
         return lambda: asked[0][0]
 
     try:

@@ -21,7 +21,7 @@ def no_grad_eval(context: Context) -> Iterator[None]:
         if not has_parameters(root):
             return None
 
-        def call(*args: Any, **kwargs: Any) -> Any:
+        def call(*args: Any, **kwargs: Any) -> object:
             if root.training or not torch.is_grad_enabled():
                 return inner(*args, **kwargs)
             if _asked_for((*args, *kwargs.values()), tensors):
@@ -58,7 +58,7 @@ def inference_mode(context: Context) -> Iterator[None]:
         if not has_parameters(root):
             return None
 
-        def call(*args: Any, **kwargs: Any) -> Any:
+        def call(*args: Any, **kwargs: Any) -> object:
             if torch.is_inference_mode_enabled():
                 context.inert("inference mode is already on")
                 return inner(*args, **kwargs)

@@ -49,7 +49,7 @@ class Watched:
         finally:
             self._thread.writes = False
 
-    def before(self, event: str, *names: Any) -> None:
+    def before(self, event: str, *names: object) -> None:
         """Wait, if one of these names leads to a file that is being written."""
         paths = self._paths()
         if not paths or getattr(self._thread, "writes", False):
@@ -103,7 +103,7 @@ def watching(watched: Watched) -> Iterator[None]:
         yield
 
 
-def _audit(event: str, args: tuple[Any, ...]) -> None:
+def _audit(event: str, args: tuple[object, ...]) -> None:
     for watched in _watchers:
         if event in _TREES:
             watched.before(event, *args[:2])
@@ -113,16 +113,16 @@ def _audit(event: str, args: tuple[Any, ...]) -> None:
             watched.before_start()
 
 
-def _before_look(original: Any, watched: Watched) -> Any:
+def _before_look(original: Any, watched: Watched) -> object:
     @wraps(original)
-    def look(*args: Any, **kwargs: Any) -> Any:
+    def look(*args: Any, **kwargs: Any) -> object:
         watched.before("open", args[0] if args else kwargs.get("path"))
         return original(*args, **kwargs)
 
     return look
 
 
-def _before_start(original: Any, watched: Watched, *, ends: bool = False) -> Any:
+def _before_start(original: Any, watched: Watched, *, ends: bool = False) -> object:
     @wraps(original)
     def start(*args: Any, **kwargs: Any) -> Any:
         watched.before_start(ends=ends)

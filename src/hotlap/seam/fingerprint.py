@@ -39,7 +39,7 @@ class UnreadableError(Exception):
     """An object's state cannot be compared; the message says why."""
 
 
-def fingerprint(value: Any) -> Table:
+def fingerprint(value: object) -> Table:
     """The state of an object: digests by the path of attributes.
 
     Raises:
@@ -77,7 +77,7 @@ class _Walk:
         self._seen: dict[int, Any] = {}  # holds what it has seen, so that no id comes twice
         self._bytes = 0
 
-    def visit(self, path: str, value: Any) -> None:
+    def visit(self, path: str, value: object) -> None:
         """Enter a value, and what it holds, into the table."""
         if type(value) in SCALARS:
             self.table[path] = value if value is None else self._digest(_dump(value))
@@ -167,14 +167,14 @@ class _Walk:
                 if isinstance(item, types.FunctionType) or not name.startswith("__"):
                     self.visit(f"{path}.{name}", item)
 
-    def _named(self, path: str, value: Any) -> None:
+    def _named(self, path: str, value: object) -> None:
         self.table[path] = getattr(value, "__name__", type(value).__name__)
 
     def _random(self, path: str, value: Any) -> None:
         state = getattr(value, "getstate", None) or value.get_state
         self.visit(path, state())
 
-    def _object(self, path: str, value: Any) -> None:
+    def _object(self, path: str, value: object) -> None:
         kind = type(value)
         if kind.__module__.partition(".")[0] in BY_IDENTITY:
             self.table[path] = id(value)
@@ -188,7 +188,7 @@ class _Walk:
         else:
             self.table[path] = self._pickled(value)
 
-    def _attributes(self, path: str, value: Any, slots: list[str]) -> None:
+    def _attributes(self, path: str, value: object, slots: list[str]) -> None:
         handle = not _users(type(value).__module__) and _unpicklable(value)
         self.table[path] = HANDLE if handle else type(value).__qualname__
         self.visit(f"{path}.class", type(value))
@@ -202,7 +202,7 @@ class _Walk:
         elif isinstance(value, SEQUENCES):
             self._sequence(f"{path}.items", value)
 
-    def _of_numpy(self, path: str, value: Any) -> None:
+    def _of_numpy(self, path: str, value: object) -> None:
         if hasattr(value, "__array_interface__"):
             self._array(path, value)
         elif hasattr(value, "bit_generator"):
@@ -212,7 +212,7 @@ class _Walk:
         else:
             self.table[path] = self._pickled(value)
 
-    def _pickled(self, value: Any) -> Any:
+    def _pickled(self, value: object) -> object:
         sink = _Sink(self)
         try:
             pickle.Pickler(sink, pickle.HIGHEST_PROTOCOL).dump(value)
@@ -275,7 +275,7 @@ def _plain(values: Any) -> bool:
     return kinds == {tuple} and set(map(type, itertools.chain.from_iterable(values))) <= SCALARS
 
 
-def _content(cell: Any) -> Any:
+def _content(cell: Any) -> object:
     try:
         return cell.cell_contents
     except ValueError:  # not assigned yet
@@ -291,7 +291,7 @@ def _listed(slots: Any) -> list[str]:
     return [slots] if isinstance(slots, str) else list(slots)
 
 
-def _unpicklable(value: Any) -> bool:
+def _unpicklable(value: object) -> bool:
     """Whether it is a handle: an object that says itself that it cannot be copied."""
     try:
         value.__reduce_ex__(pickle.HIGHEST_PROTOCOL)

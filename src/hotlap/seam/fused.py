@@ -31,7 +31,7 @@ def where_supported(context: Context) -> Iterator[None]:
     """Before an optimizer's first step, take `fused` back where its kernel would refuse."""
     seen: WeakSet[Optimizer] = WeakSet()
 
-    def check(optimizer: Optimizer, *_: Any) -> None:
+    def check(optimizer: Optimizer, *_: object) -> None:
         if optimizer in seen:
             return
         seen.add(optimizer)

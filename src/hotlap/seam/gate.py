@@ -13,10 +13,12 @@ import resource
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import asdict
 from typing import Any
 
 import torch
 
+from hotlap.core.protocol import BlockReport, PeakMemory
 from hotlap.seam.process import rank_and_world
 from hotlap.seam.wire import Wire
 
@@ -76,25 +78,26 @@ class Gate:
 
     def _report(self, wall: float) -> None:
         ran, waited = (max(0.0, n - t) for n, t in zip(thread_times(), self._threads, strict=True))
-        rank, world = rank_and_world()
+        (rank, world), peak = rank_and_world(), peak_memory()
         self._pid = os.getpid()
-        self._wire.send(
-            "block",
-            pid=os.getpid(),
-            rank=rank,
-            world=world,
+        report = BlockReport(
+            rank,
+            world,
+            wall,
+            os.getpid(),
             steps=self._steps,
             at=self._count,
-            wall=wall,
             cpu=time.process_time() - self._cpu,
             special=self._special,
             batches=self._batches,
             threads=torch.get_num_threads(),
             ran=ran,
             waited=waited,
-            **memory(),
+            resident=peak.resident,
+            cuda=peak.cuda,
             **self._details(),
         )
+        self._wire.send("block", **asdict(report))
         self._special = []
         order = self._wire.receive()
         self._steps = self._left = order["go"] if order else 1 << 60
@@ -125,8 +128,8 @@ def _synchronise() -> None:
         torch.cuda.synchronize()
 
 
-def memory() -> dict[str, int]:
+def peak_memory() -> PeakMemory:
     """Peak memory of this process in bytes: resident, and of the accelerator."""
     resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     cuda = torch.cuda.max_memory_allocated() if _on_cuda() else 0
-    return {"resident": resident, "cuda": cuda}
+    return PeakMemory(resident, cuda)

@@ -105,7 +105,7 @@ def _catch_up(name: str) -> None:
         _watches[name].imported(module)
 
 
-def _found_behind(finder: Any, *request: Any) -> ModuleSpec | None:
+def _found_behind(finder: object, *request: object) -> ModuleSpec | None:
     finders = list(sys.meta_path)
     behind = finders[finders.index(finder) + 1 :] if finder in finders else finders
     for other in behind:
@@ -116,7 +116,7 @@ def _found_behind(finder: Any, *request: Any) -> ModuleSpec | None:
     return None
 
 
-def _attach(loader: Any) -> None:
+def _attach(loader: object) -> None:
     """Have the loader report the watched module that it runs.
 
     The method is set on the loader object, so that its type stays what other tools look for. One
@@ -133,12 +133,12 @@ def _attach(loader: Any) -> None:
 class _Reporting:
     """A loader's own method; the callbacks run behind it."""
 
-    def __init__(self, run: Callable[..., Any], loader: Any, method: str) -> None:
+    def __init__(self, run: Callable[..., object], loader: object, method: str) -> None:
         self._run = run
         self._loader = loader
         self._method = method
 
-    def __call__(self, module: Any) -> Any:
+    def __call__(self, module: Any) -> object:
         name = module if isinstance(module, str) else module.__name__
         _loading.add(name)
         try:

@@ -84,9 +84,9 @@ class InferenceSteps:
                 self._patches.append(patch)
             yield
 
-    def _training(self, original: Any) -> Any:
+    def _training(self, original: Any) -> object:
         @wraps(original)
-        def compute(*args: Any, **kwargs: Any) -> Any:
+        def compute(*args: Any, **kwargs: Any) -> object:
             self.trains()
             return original(*args, **kwargs)
 

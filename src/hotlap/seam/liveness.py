@@ -14,7 +14,7 @@ from typing import Any
 RESUMED = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR
 
 
-def owners(thing: Any) -> int:
+def owners(thing: object) -> int:
     """Count the references to an argument, from inside the function that got it."""
     return sys.getrefcount(thing)
 
@@ -83,7 +83,7 @@ def _reads_or_returns(instruction: dis.Instruction, name: str, at: int) -> bool:
 def _calibrated() -> tuple[int, int]:
     """Owners that this Python's callee sees: of a temporary, and of one caller's local."""
 
-    def callee(data: Any, *args: Any, **kwargs: Any) -> int:
+    def callee(data: object, *args: object, **kwargs: object) -> int:
         return owners(data)
 
     def with_local() -> int:

@@ -16,7 +16,7 @@ from hotlap.seam.patch import load, replaced
 DATASETS = 4
 
 
-def may_have_workers(arguments: dict[str, Any]) -> bool:
+def may_have_workers(arguments: dict[str, object]) -> bool:
     """Whether worker processes can serve this loader: a map-style dataset without CUDA tensors."""
     dataset = arguments.get("dataset")
     if isinstance(dataset, IterableDataset) or not hasattr(dataset, "__getitem__"):
@@ -25,7 +25,7 @@ def may_have_workers(arguments: dict[str, Any]) -> bool:
     return not any(isinstance(value, torch.Tensor) and value.is_cuda for value in values)
 
 
-def may_pin(_: dict[str, Any]) -> bool:
+def may_pin(_: dict[str, object]) -> bool:
     """Whether there is a device that copies from pinned memory."""
     return torch.cuda.is_available()
 
@@ -35,7 +35,7 @@ def cached_dataset(context: Context) -> Iterator[None]:
     """Let loaders without workers read through a cache; `loader.dataset` stays the user's."""
     caches = _Caches(context)
 
-    def make(original: Any) -> Any:
+    def make(original: Any) -> object:
         def __init__(fetcher: Any, dataset: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
             original(fetcher, dataset, *args, **kwargs)
             with context.isolated():
@@ -58,7 +58,7 @@ class _Caches:
         self._make = load("hotlap.data.cached:CachedDataset")
         self._known: OrderedDict[int, Any] = OrderedDict()
 
-    def around(self, dataset: Any) -> Any:
+    def around(self, dataset: object) -> Any:
         if get_worker_info() is not None:
             self._context.inert("worker processes load the data; each would need its own cache")
             return dataset
@@ -77,7 +77,7 @@ class _Caches:
     def clear(self) -> None:
         self._known.clear()
 
-    def _new(self, dataset: Any) -> Any:
+    def _new(self, dataset: object) -> Any:
         limit = available_memory() // 2
         cache = self._make(dataset, ram_limit=limit, whole=True, told=self._context.inert)
         self._known[id(dataset)] = cache

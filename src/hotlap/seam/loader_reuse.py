@@ -42,8 +42,8 @@ def loader_reuse(context: Context) -> Iterator[None]:
     """Let each DataLoader with workers take over those of the last one that was equal."""
     idle = _IdleWorkers(context)
 
-    def make(original: Any) -> Any:
-        def _get_iterator(loader: Any) -> Any:
+    def make(original: Any) -> object:
+        def _get_iterator(loader: Any) -> object:
             table = None
             with context.isolated():
                 table = idle.table(loader)
@@ -152,7 +152,7 @@ class _IdleWorkers:
         self._datasets.clear()
 
 
-def key_of(loader: Any) -> tuple[Any, ...]:
+def key_of(loader: Any) -> tuple[object, ...]:
     """What must be equal for workers to be taken over, besides what they copy."""
     return (
         id(loader.dataset),
@@ -222,7 +222,7 @@ class _WithInit:
         self._loader = loader
         self.worker_init_fn = _Begin(loader.worker_init_fn, loader.collate_fn)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self._loader, name)
 
 

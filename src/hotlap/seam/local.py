@@ -3,6 +3,7 @@
 from types import TracebackType
 from typing import Any, ClassVar
 
+from hotlap.core.protocol import ProfilePayload, decode
 from hotlap.core.spec import Spec
 from hotlap.seam.wire import Wire
 
@@ -14,7 +15,7 @@ class _LocalWire(Wire):
         super().__init__("")
         self.messages: dict[str, dict[str, Any]] = {}
 
-    def send(self, kind: str, **fields: Any) -> None:
+    def send(self, kind: str, **fields: object) -> None:
         """Keep the last message of a kind."""
         self.messages[kind] = fields
 
@@ -46,9 +47,10 @@ class LocalSession:
         self._session.undo.close()
 
     @property
-    def payload(self) -> dict[str, Any]:
-        """The profile's payload; empty if there is none."""
-        return self._wire.messages.get("profile", {})
+    def payload(self) -> ProfilePayload | None:
+        """The profile's payload, if there is one."""
+        fields = self._wire.messages.get("profile")
+        return decode(ProfilePayload, fields) if fields else None
 
     @property
     def problem(self) -> str:

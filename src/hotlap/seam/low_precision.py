@@ -19,7 +19,7 @@ BLOCK = 256
 def fp8_linear(_: Function) -> Function:
     """For `torch.nn.Linear.forward`: float8 in the forward and backward products."""
 
-    def substitute(layer: Any, input: Any) -> Any:  # noqa: A002  # torch's name
+    def substitute(layer: Any, input: Any) -> object:  # noqa: A002  # torch's name
         if not _fits(layer, input) or not has_fp8(input.device):
             return NotImplemented
         return fp8_product(layer, input)
@@ -30,7 +30,7 @@ def fp8_linear(_: Function) -> Function:
 def int8_linear(_: Function) -> Function:
     """For `torch.nn.Linear.forward`: int8 in the forward and backward products."""
 
-    def substitute(layer: Any, input: Any) -> Any:  # noqa: A002
+    def substitute(layer: Any, input: Any) -> object:  # noqa: A002
         if not _fits(layer, input) or not has_int8(input.device):
             return NotImplemented
         return int8_product(layer, input)
@@ -82,7 +82,7 @@ def fp8_product(layer: torch.nn.Linear, x: Tensor, *, emulate: bool = False) -> 
 
 
 @cache
-def _fp8_settings(emulate: bool) -> tuple[Any, Any]:
+def _fp8_settings(emulate: bool) -> tuple[object, object]:
     from torchao.float8 import Float8LinearConfig
     from torchao.float8.float8_linear import Float8Linear
 
@@ -108,7 +108,7 @@ def int8_product(layer: torch.nn.Linear, x: Tensor) -> Tensor:
 def eight_bit_state(_: Function) -> Function:
     """For `torch.optim.Adam._init_group`: makes the state of large parameters in 8 bits."""
 
-    def substitute(optimizer: Any, group: Any, *_: Any) -> Any:
+    def substitute(optimizer: Any, group: Any, *_: Any) -> object:
         if not (group["amsgrad"] or group["capturable"] or group["differentiable"]):
             for parameter in group["params"]:
                 if _large(parameter) and not optimizer.state[parameter]:
@@ -144,7 +144,7 @@ def _state(parameter: Tensor, fused: bool | None) -> dict[str, Tensor]:
 def eight_bit_adam(original: Function) -> Function:
     """For `torch.optim.adam.adam`: steps one parameter at a time, whose state is widened for it."""
 
-    def substitute(*args: Any, **kwargs: Any) -> Any:
+    def substitute(*args: Any, **kwargs: Any) -> object:
         (parameters, grads, averages, squares, most, steps), rest = args[:6], args[6:]
         if not any(_is_eight_bit(average) for average in averages):
             return NotImplemented

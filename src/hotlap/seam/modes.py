@@ -10,6 +10,7 @@ from torch.optim.optimizer import Optimizer
 from torch.utils.data import DataLoader
 
 import hotlap
+from hotlap.core.protocol import RaceOptions, decode
 from hotlap.core.spec import Mode
 from hotlap.seam.data_audit import DataAudit
 from hotlap.seam.gate import Gate
@@ -29,7 +30,7 @@ Told = Callable[[], Any]
 
 def part(session: Participant) -> AbstractContextManager[None]:
     """The mode's part for this process."""
-    if session.spec.mode is Mode.RACE and "batch" in session.spec.options:
+    if session.spec.mode is Mode.BATCH:
         from hotlap.seam.batch_meter import driving
 
         return driving(session)
@@ -77,10 +78,11 @@ def _race(session: Participant) -> Iterator[None]:
     """Blocks, losses, and the marks of special steps."""
     cycle, losses, audit = Cycle(), Losses(), DataAudit(session.wire)
     outputs, inference = Outputs(), InferenceSteps(session)
-    perturb = perturbing(session)
+    options = decode(RaceOptions, session.spec.options)
+    perturb = perturbing(session.wire) if options.perturb else _nothing
     gate = Gate(
         session.wire,
-        session.spec.options.get("first", 1),
+        options.first,
         lambda: {"losses": losses.take(), "outputs": outputs.take(), **session.standing()},
     )
 

@@ -91,19 +91,19 @@ def _keyword(move: Keyword, context: Context) -> Iterator[None]:
         yield
 
 
-def _with_keyword(function: Any, move: Keyword, context: Context) -> Any:
+def _with_keyword(function: Any, move: Keyword, context: Context) -> object:
     signature = inspect.signature(function)
     position = list(signature.parameters).index(move.name)
     value = context.value(move.value)
     allowed = load(move.when) if move.when else None
 
-    def current(args: tuple[Any, ...], kwargs: dict[str, Any], name: str, at: int) -> Any:
+    def current(args: tuple[Any, ...], kwargs: dict[str, Any], name: str, at: int) -> object:
         if name in kwargs:
             return kwargs[name]
         return args[at] if len(args) > at else _ABSENT
 
     @wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: Any, **kwargs: Any) -> object:
         free = False
         with context.isolated():
             now = current(args, kwargs, move.name, position)
@@ -111,7 +111,7 @@ def _with_keyword(function: Any, move: Keyword, context: Context) -> Any:
             free = wanted and _free(signature, move, args, kwargs, allowed)
         return changed(args, kwargs) if free else function(*args, **kwargs)
 
-    def changed(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def changed(args: tuple[Any, ...], kwargs: dict[str, Any]) -> object:
         """Call it with the keyword; where that fails and the plain call does not, leave it out."""
         more_args, more_kwargs = _put(args, kwargs, move.name, position, value)
         try:
@@ -208,7 +208,7 @@ def _swap(move: Swap, context: Context) -> Iterator[None]:
         yield
 
 
-def _handing_on(original: Any, substitute: Any, context: Context) -> Any:
+def _handing_on(original: Any, substitute: Any, context: Context) -> object:
     """Call the substitute, and the original where the substitute returns `NotImplemented`."""
     import torch
 
@@ -218,7 +218,7 @@ def _handing_on(original: Any, substitute: Any, context: Context) -> Any:
         return True
 
     @wraps(original)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: Any, **kwargs: Any) -> object:
         result = substitute(*args, **kwargs)
         if result is NotImplemented:
             return original(*args, **kwargs)

@@ -28,7 +28,7 @@ class Outputs:
         self._history: Any = 0
         self._steps = self._taken = 0
 
-    def record(self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+    def record(self, args: tuple[object, ...], kwargs: dict[str, object], result: object) -> None:
         """A step is over; these were the arguments and the result of its last root call."""
         step, self._steps = self._steps, self._steps + 1
         with torch.no_grad():
@@ -75,5 +75,5 @@ def _parts(output: torch.Tensor) -> dict[str, Any]:
     return found
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     return value.tolist() if isinstance(value, torch.Tensor) else value

@@ -88,7 +88,7 @@ def _with_globals_of(original: FunctionType, ours: FunctionType) -> FunctionType
     return update_wrapper(same, ours)  # type: ignore[return-value]
 
 
-def _disguise(ours: FunctionType, original: Any, owner: Any, name: str) -> None:
+def _disguise(ours: FunctionType, original: Any, owner: object, name: str) -> None:
     """Make the replacement look like the original to `inspect`, `pickle` and TorchScript."""
     if getattr(ours, "__wrapped__", None) is not original:
         update_wrapper(ours, original)
@@ -101,7 +101,7 @@ def _disguise(ours: FunctionType, original: Any, owner: Any, name: str) -> None:
         _register_builtin(ours, original, owner)
 
 
-def _register_builtin(ours: FunctionType, original: Any, owner: ModuleType) -> None:
+def _register_builtin(ours: FunctionType, original: object, owner: ModuleType) -> None:
     """Let TorchScript know the replacement of a built-in operator by the operator's name.
 
     TorchScript finds operators by the identity of functions, in a table that it builds from this
@@ -123,7 +123,7 @@ def _register_builtin(ours: FunctionType, original: Any, owner: ModuleType) -> N
 
 
 @contextmanager
-def assigned(owner: Any, name: str, value: Any) -> Iterator[None]:
+def assigned(owner: object, name: str, value: object) -> Iterator[None]:
     """Assign a plain value through `setattr` (properties included) and assign the old one back.
 
     A value that the program has assigned since stays.
@@ -138,7 +138,7 @@ def assigned(owner: Any, name: str, value: Any) -> Iterator[None]:
             setattr(owner, name, before)
 
 
-def resolve(dotted: str) -> tuple[Any, str]:
+def resolve(dotted: str) -> tuple[object, str]:
     """Turn `torch.utils.data.DataLoader` into (its owner, its name).
 
     Raises:

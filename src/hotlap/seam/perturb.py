@@ -11,23 +11,22 @@ import torch
 from torch.optim.optimizer import Optimizer
 
 from hotlap.core.numerics import PERTURBED_AT
-from hotlap.seam.participant import Participant
+from hotlap.seam.wire import Wire
 
 
-def perturbing(session: Participant) -> Callable[[Any], None]:
+def perturbing(wire: Wire) -> Callable[[Any], None]:
     """Make a hook for the end of each step, which nudges the parameters after one of them.
 
-    The steps before show whether the script repeats itself. It does nothing unless asked for.
+    The steps before show whether the script repeats itself.
     """
     steps = 0
-    wanted = bool(session.spec.options.get("perturb"))
 
     def after(optimizer: Any) -> None:
         nonlocal steps
         steps += 1
-        if wanted and steps == PERTURBED_AT and isinstance(optimizer, Optimizer):
+        if steps == PERTURBED_AT and isinstance(optimizer, Optimizer):
             nudge(p for group in optimizer.param_groups for p in group["params"])
-            session.wire.send("data", perturbed=True)
+            wire.send("data", perturbed=True)
 
     return after
 

@@ -30,7 +30,7 @@ def autocast(context: Context) -> Iterator[None]:
             return None
         device = next(root.parameters()).device.type
 
-        def call(*args: Any, **kwargs: Any) -> Any:
+        def call(*args: Any, **kwargs: Any) -> object:
             if torch.is_autocast_enabled(device):
                 context.inert("autocast is already on")
                 return inner(*args, **kwargs)

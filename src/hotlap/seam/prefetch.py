@@ -22,7 +22,7 @@ def device_prefetch(context: Context) -> Iterator[None]:
     """Prefetch the batches of every loader whose tensors the script moves to a CUDA device."""
     plans: WeakKeyDictionary[Any, Plan] = WeakKeyDictionary()
 
-    def make(original: Any) -> Any:
+    def make(original: Any) -> object:
         def __iter__(loader: Any) -> Any:  # noqa: N807
             return _Batches(original(loader), loader, plans, context)
 
@@ -51,11 +51,11 @@ class _Batches:
     def __len__(self) -> int:
         return len(self._inner)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         """Hand on what torch's own iterator offers."""
         return getattr(self._inner, name)
 
-    def __next__(self) -> Any:
+    def __next__(self) -> object:
         if self._watch is not None:
             self._learn(self._watch.close())
         if self._ahead is None and self._loader in self._plans:
@@ -85,9 +85,9 @@ class _Batches:
         return prefetcher(self._inner, device, move=move).ahead(self._inner)  # type: ignore[no-any-return]
 
 
-def _mover(plan: Plan) -> Callable[[Any], Any]:
+def _mover(plan: Plan) -> Callable[[object], object]:
 
-    def move(batch: Any) -> Any:
+    def move(batch: Any) -> object:
         positions = iter(range(1 << 30))
 
         def one(tensor: torch.Tensor) -> torch.Tensor:
@@ -114,7 +114,7 @@ class _Watch:
         self._undo.close()
         return self._plan
 
-    def _watched(self, original: Any) -> Any:
+    def _watched(self, original: Any) -> object:
         @wraps(original)
         def copy(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
             moved = original(tensor, *args, **kwargs)

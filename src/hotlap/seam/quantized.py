@@ -30,7 +30,7 @@ def int8_linear(context: Context) -> Iterator[None]:
     def maker(root: Module, inner: CallModule) -> CallModule | None:
         waits = True
 
-        def call(*args: Any, **kwargs: Any) -> Any:
+        def call(*args: Any, **kwargs: Any) -> object:
             nonlocal waits
             if waits and not torch.is_grad_enabled():
                 waits = False

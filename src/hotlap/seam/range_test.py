@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch.optim.optimizer import Optimizer
 
+from hotlap.core.protocol import RangeTestOptions, decode
 from hotlap.seam.losses import Losses
 from hotlap.seam.participant import Participant
 from hotlap.seam.process import rank_and_world
@@ -40,11 +41,11 @@ class Drive:
     """Counts the steps of the driven optimizer: the n-th that the script stepped, from 1."""
 
     def __init__(self, session: Participant, losses: Losses) -> None:
-        options = session.spec.options
+        options = decode(RangeTestOptions, session.spec.options)
         self._session = session
         self._losses = losses
-        self._rates: list[float] = options["rates"]
-        self._wanted: int = options["optimizer"]
+        self._rates = options.rates
+        self._wanted = options.optimizer
         self._seen: list[int] = []
         self._target: Optimizer | None = None
         self._latest: float | None = None

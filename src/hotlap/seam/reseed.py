@@ -24,7 +24,7 @@ def reseeding(run: int) -> Iterator[None]:
         return
     import torch
 
-    def moved(original: Any) -> Any:
+    def moved(original: Any) -> object:
         @wraps(original)
         def seed(*args: Any, **kwargs: Any) -> Any:
             *before, value = args or (None,)

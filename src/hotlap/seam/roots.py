@@ -166,7 +166,7 @@ class Roots:
     def _discover(self, original: CallModule) -> CallModule:
         thread = self._thread
 
-        def __call__(module: Module, *args: Any, **kwargs: Any) -> Any:  # noqa: N807
+        def __call__(module: Module, *args: Any, **kwargs: Any) -> object:  # noqa: N807
             if torch.compiler.is_compiling():  # a compiled function of the user's calls the model
                 return original(module, *args, **kwargs)
             if torch._C._current_graph_task_id() != -1:  # a checkpoint recomputes in backward
@@ -219,7 +219,7 @@ class Roots:
         is_compiling, is_tracing = torch.compiler.is_dynamo_compiling, torch._C._is_tracing
         thread = self._thread
 
-        def call(*args: Any, **kwargs: Any) -> Any:
+        def call(*args: object, **kwargs: object) -> object:
             if is_compiling():
                 return inner(*args, **kwargs)
             if (copy := called_copy(root)) is not None:
@@ -252,7 +252,7 @@ def _isolated(wrapper: "_Wrapper", root: Module, inner: CallModule) -> CallModul
         return inner
     is_compiling, report = torch.compiler.is_dynamo_compiling, wrapper.on_error
 
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> object:
         nonlocal broken
         if broken or is_compiling():
             return (inner if broken else outer)(*args, **kwargs)
@@ -279,13 +279,13 @@ class _Inner:
         self._inner = inner
         self.last = _Last()
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> object:
         self.last.failed = True
         result = self._inner(*args, **kwargs)
         self.last.failed, self.last.result = False, (result,)
         return result
 
-    def forget(self) -> tuple[Any, ...]:
+    def forget(self) -> tuple[object, ...]:
         """What the call has returned, if it has."""
         result = self.last.result
         self.last.failed, self.last.result = False, ()
@@ -310,10 +310,10 @@ def called_copy(module: Module) -> Module | None:
     return None if called is module else called
 
 
-def _without_wrapper(original: Any) -> Any:
+def _without_wrapper(original: Any) -> object:
     """DataParallel's replicas copy a module's `__dict__`: a wrapper in it would call the module."""
 
-    def replicate(module: Module) -> Any:
+    def replicate(module: Module) -> object:
         replica = original(module)
         replica.__dict__.pop(SLOT, None)
         return replica
@@ -321,10 +321,10 @@ def _without_wrapper(original: Any) -> Any:
     return replicate
 
 
-def _unwrapped_meanwhile(original: Any) -> Any:
+def _unwrapped_meanwhile(original: Any) -> object:
     """TorchScript reads a module's attributes: the wrapper is out of its sight meanwhile."""
 
-    def infer(module: Module, *args: Any, **kwargs: Any) -> Any:
+    def infer(module: Module, *args: Any, **kwargs: Any) -> object:
         wrapper = module.__dict__.pop(SLOT, None)
         if wrapper is None:
             return original(module, *args, **kwargs)

@@ -65,9 +65,9 @@ class _Seams:
 
     # backward
 
-    def backward(self, original: Any) -> Any:
+    def backward(self, original: Any) -> object:
         @wraps(original)
-        def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
+        def backward(tensors: Any, *args: Any, **kwargs: Any) -> object:
             if not self.on or self._below:  # a reentrant checkpoint's backward inside the outer
                 return original(tensors, *args, **kwargs)
             scaled = self._scaled(tensors)
@@ -79,7 +79,7 @@ class _Seams:
 
         return backward
 
-    def _scaled(self, tensors: Any) -> Any:
+    def _scaled(self, tensors: Any) -> object:
         """Scale losses; the scale moves only here, between a step and the next backward."""
         if self._stepped:
             self._scaler.update()
@@ -100,9 +100,9 @@ class _Seams:
 
         return grad
 
-    def other_scale(self, original: Any) -> Any:
+    def other_scale(self, original: Any) -> object:
         @wraps(original)
-        def scale(scaler: Any, outputs: Any) -> Any:
+        def scale(scaler: Any, outputs: Any) -> object:
             if self.on and scaler is not self._scaler and scaler.is_enabled():
                 self._give_up("the script scales its loss already")
             return original(scaler, outputs)
@@ -115,9 +115,9 @@ class _Seams:
 
     # clipping
 
-    def clip(self, original: Any) -> Any:
+    def clip(self, original: Any) -> object:
         @wraps(original)
-        def clip(*args: Any, **kwargs: Any) -> Any:
+        def clip(*args: Any, **kwargs: Any) -> object:
             if self.on:
                 for optimizer in self._optimizers:
                     self._unscale(optimizer)
@@ -137,7 +137,7 @@ class _Seams:
     def construction(self, undo: ExitStack) -> Any:
         """Optimizers are met as they are built: torch hooks each class's `step` at that time."""
 
-        def make(original: Any) -> Any:
+        def make(original: Any) -> object:
             @wraps(original)
             def _patch_step_function(optimizer: Optimizer) -> None:
                 original(optimizer)
@@ -169,7 +169,7 @@ class _Seams:
         setattr(step, MARK, True)
         return step
 
-    def _step(self, optimizer: Optimizer, kwargs: dict[str, Any]) -> None:
+    def _step(self, optimizer: Optimizer, kwargs: dict[str, object]) -> None:
         if self._scaler._per_optimizer_states[id(optimizer)]["stage"] is OptState.STEPPED:
             self._scaler.update()  # a second step without a backward in between
         self._inside = True
@@ -180,7 +180,7 @@ class _Seams:
         self._stepped = True
 
 
-def _evaluated(closure: Any) -> Any:
+def _evaluated(closure: Any) -> object:
     """Run the closure before the step, as the optimizers that call it once would."""
     if closure is None:
         return None

@@ -101,7 +101,7 @@ def bare_step_hooks(before: Hook | None, after: Hook) -> Iterator[Callable[[Hook
         if behind.id in hooks:
             hooks[behind.id] = hook
 
-    def make(original: Any) -> Any:
+    def make(original: Any) -> object:
         def step(self: Any, optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:
             stepped: list[bool] = []
             handle = register_optimizer_step_post_hook(lambda *_: stepped.append(True))
@@ -150,10 +150,10 @@ class _ManualUpdates:
         self._lines: dict[tuple[CodeType, int], ManualUpdate] = {}
         self._calls = 0
 
-    def counting(self, original: Any) -> Any:
+    def counting(self, original: Any) -> object:
         """`torch.autograd.backward` or `grad`, with its calls counted."""
 
-        def compute(*args: Any, **kwargs: Any) -> Any:
+        def compute(*args: Any, **kwargs: Any) -> object:
             result = original(*args, **kwargs)
             self._computed()
             return result

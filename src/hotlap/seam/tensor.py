@@ -19,7 +19,7 @@ from hotlap.seam.patch import replaced
 def async_copy(context: Context) -> Iterator[None]:
     """Pass non_blocking=True where a pinned tensor goes to a CUDA device."""
 
-    def make(original: Any) -> Any:
+    def make(original: Any) -> object:
         @wraps(original)
         def copy(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
             if not tensor.is_cpu or "non_blocking" in kwargs:
@@ -37,14 +37,14 @@ def async_copy(context: Context) -> Iterator[None]:
 
 
 def _may_overlap(
-    original: Any, tensor: torch.Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]
+    original: object, tensor: torch.Tensor, args: tuple[object, ...], kwargs: dict[str, object]
 ) -> bool:
     """Whether this copy goes from pinned memory to CUDA, without a flag given by position."""
     given = any(isinstance(arg, bool) for arg in args)
     return to_cuda(original, args, kwargs) and not given and tensor.is_pinned()
 
 
-def to_cuda(original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+def to_cuda(original: Any, args: tuple[object, ...], kwargs: dict[str, object]) -> bool:
     """Whether a call of `Tensor.to` or `Tensor.cuda` with these arguments goes to CUDA."""
     if original.__name__ == "cuda":
         return True
@@ -62,9 +62,9 @@ def to_cuda(original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> boo
 def no_copy_from_numpy(context: Context) -> Iterator[None]:
     """Share an array's memory where nobody else can see it; stack lists of arrays as blocks."""
 
-    def make(original: Any) -> Any:
+    def make(original: Any) -> object:
         @wraps(original)
-        def tensor(data: Any, *args: Any, **kwargs: Any) -> Any:
+        def tensor(data: Any, *args: Any, **kwargs: Any) -> object:
             if torch.compiler.is_compiling():
                 return original(data, *args, **kwargs)
             count = owners(data)  # first of all: every use below would add to it
@@ -87,7 +87,7 @@ def no_copy_from_numpy(context: Context) -> Iterator[None]:
         yield
 
 
-def _plain(kwargs: dict[str, Any]) -> bool:
+def _plain(kwargs: dict[str, object]) -> bool:
     """Whether the tensor stays on the CPU, in memory of the usual kind."""
     if kwargs.get("pin_memory") or kwargs.get("names"):
         return False
@@ -97,7 +97,9 @@ def _plain(kwargs: dict[str, Any]) -> bool:
     return str(device) == "cpu"
 
 
-def _shared(data: Any, dtype: Any, count: int, frame: FrameType) -> tuple[torch.Tensor] | None:
+def _shared(
+    data: object, dtype: object, count: int, frame: FrameType
+) -> tuple[torch.Tensor] | None:
     """A tensor in the array's memory, if the array dies with this call."""
     numpy = sys.modules.get("numpy")
     if numpy is None or type(data) is not numpy.ndarray or not _own_and_usual(data):

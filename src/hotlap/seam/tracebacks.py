@@ -65,7 +65,9 @@ def _in_formatted(module: ModuleType) -> None:
     formatted: Any = module.TracebackException
     begin = formatted.__init__
 
-    def __init__(self: Any, kind: Any, error: Any, trace: Any, **options: Any) -> None:  # noqa: N807
+    def __init__(  # noqa: N807
+        self: object, kind: object, error: object, trace: object, **options: object
+    ) -> None:
         if isinstance(error, BaseException) and trace is error.__traceback__:
             trace = strip(error)
         begin(self, kind, error, trace, **options)

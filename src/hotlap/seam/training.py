@@ -64,7 +64,7 @@ def larger_batch(context: Context) -> Iterator[None]:
     times = context.values["times"]
     grown: list[bool] = []
 
-    def make(original: Any) -> Any:
+    def make(original: Any) -> object:
         def __init__(  # noqa: N807
             self: Any, dataset: Any, batch_size: Any = 1, *args: Any, **kwargs: Any
         ) -> None:

@@ -57,7 +57,7 @@ def unused_gradients(context: Context) -> Iterator[None]:
         else:
             left_out[line] = {id(parameter): parameter for parameter in unused}
 
-    def inputs(line: Line, tensors: Any) -> list[Tensor] | None:
+    def inputs(line: Line, tensors: object) -> list[Tensor] | None:
         unused = left_out.get(line)
         leaves = _leaves(tensors) if unused else None
         if not unused or leaves is None:
@@ -105,7 +105,7 @@ class GradientUse:
         """Whether more is to be learned of this line."""
         return line not in self._settled
 
-    def computed(self, line: Line, tensors: Any) -> None:
+    def computed(self, line: Line, tensors: object) -> None:
         """A backward is about to compute the gradients of the graph behind these tensors."""
         leaves = _leaves(tensors)
         self._calls[line] += 1
@@ -135,7 +135,7 @@ class GradientUse:
                 self._waiting[id(parameter)][line] = True
                 self._used.add((line, id(parameter)))
 
-    def optimized(self, parameters: Iterable[Any]) -> None:
+    def optimized(self, parameters: Iterable[object]) -> None:
         """An optimizer has taken these parameters."""
         self._optimized.update(map(id, parameters))
 
@@ -143,7 +143,7 @@ class GradientUse:
         self._dropped[line, key] += 1
         self._dropping.add(line)
 
-    def cleared(self, parameters: Iterable[Any]) -> None:
+    def cleared(self, parameters: Iterable[object]) -> None:
         """These parameters' gradients were dropped."""
         for parameter in parameters:
             for line, used in self._waiting.pop(id(parameter), {}).items():
@@ -162,7 +162,7 @@ class GradientUse:
             self._found(line, plain)
 
 
-def _post_hooks(parameter: nn.Parameter) -> Any:
+def _post_hooks(parameter: nn.Parameter) -> object:
     return getattr(parameter, "_post_accumulate_grad_hooks", None)
 
 
@@ -174,7 +174,7 @@ Isolated = Callable[[], Any]
 def _watching(use: GradientUse, inputs: Inputs, isolated: Isolated) -> Iterator[Callable[[], None]]:
     """Show `use` each backward, step, clipping and clearing; restrict a backward to `inputs`."""
 
-    def stepped(optimizer: Any, *_: Any) -> None:
+    def stepped(optimizer: object, *_: object) -> None:
         with isolated():
             use.used(_parameters_of(optimizer))
 
@@ -201,10 +201,12 @@ def _watching(use: GradientUse, inputs: Inputs, isolated: Isolated) -> Iterator[
         yield stop
 
 
-def _restricting(use: GradientUse, inputs: Inputs, isolated: Isolated) -> Callable[[Any], Any]:
-    def make(original: Any) -> Any:
+def _restricting(
+    use: GradientUse, inputs: Inputs, isolated: Isolated
+) -> Callable[[object], object]:
+    def make(original: Any) -> object:
         @wraps(original)
-        def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
+        def backward(tensors: Any, *args: Any, **kwargs: Any) -> object:
             with isolated():
                 line = _line(sys._getframe(1))
                 if line and _restrictable(args, kwargs):
@@ -222,12 +224,12 @@ def _restricting(use: GradientUse, inputs: Inputs, isolated: Isolated) -> Callab
 
 def _telling(
     isolated: Isolated, act: Callable[[Any], None], *, after: bool = False
-) -> Callable[[Any], Any]:
+) -> Callable[[object], object]:
     """Call `act` with the first argument of each call, before or after it."""
 
-    def make(original: Any) -> Any:
+    def make(original: Any) -> object:
         @wraps(original)
-        def call(first: Any, *args: Any, **kwargs: Any) -> Any:
+        def call(first: Any, *args: Any, **kwargs: Any) -> object:
             given = list(first) if isinstance(first, Iterator) else first
             if after:
                 original(given, *args, **kwargs)
@@ -240,7 +242,7 @@ def _telling(
     return make
 
 
-def _restrictable(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+def _restrictable(args: tuple[object, ...], kwargs: dict[str, object]) -> bool:
     """Whether a call of `backward` gives no inputs of its own and builds no second graph.
 
     The arguments behind the tensors are grad_tensors, retain_graph, create_graph,
@@ -259,7 +261,7 @@ def _line(frame: FrameType | None) -> Line:
     return tuple(found)
 
 
-def _parameters_of(optimizer: Any) -> list[Any]:
+def _parameters_of(optimizer: Any) -> list[object]:
     return [p for group in optimizer.param_groups for p in group["params"]]
 
 

@@ -39,7 +39,7 @@ class Wire:
         self._reader: Any = None
         self._pid = 0
 
-    def send(self, kind: str, **fields: Any) -> None:
+    def send(self, kind: str, **fields: object) -> None:
         """Send one message; a parent that is gone is no error of the user's program."""
         line = json.dumps({"type": kind, **fields}).encode() + b"\n"
         try:
@@ -47,7 +47,7 @@ class Wire:
         except OSError:
             self._socket = None
 
-    def receive(self) -> dict[str, Any] | None:
+    def receive(self) -> dict[str, int] | None:
         """Wait for one order; None when the parent is gone."""
         if self._socket is None:
             return None

@@ -147,7 +147,7 @@ def child_environment(setting: Setting, spec: Path) -> dict[str, str]:
     """The environment that reaches every Python below the command."""
     env = reaching(os.environ)
     env[VARIABLE] = str(spec)
-    if setting.mode is Mode.RACE:
+    if setting.mode in {Mode.RACE, Mode.BATCH}:
         env.setdefault(*NO_MONITOR)
     if setting.passive_wait:
         env = {**PASSIVE_WAIT, **env}

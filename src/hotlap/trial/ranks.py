@@ -6,13 +6,22 @@ lowest rank that came is followed alone from then on, and the others run as it m
 """
 
 import time
-from collections.abc import Sequence
+from dataclasses import dataclass
 
+from hotlap.core.protocol import BlockReport, decode
 from hotlap.trial.channel import Message, Peer
 
 FOREVER = 1 << 60
 STRAGGLE = 20.0
 PER_BLOCK = 4.0
+
+
+@dataclass(frozen=True)
+class RankReport:
+    """A rank's report of a block, and the connection that it waits at."""
+
+    peer: Peer
+    block: BlockReport
 
 
 class Ranks:
@@ -22,12 +31,12 @@ class Ranks:
         self.losses: list[float] = []
         self.alone: int | None = None
         self._peers: dict[int, Peer] = {}
-        self._reports: dict[int, Message] = {}
+        self._reports: dict[int, RankReport] = {}
         self._losses: dict[int, list[float]] = {}
         self._deadline = 0.0
 
     @property
-    def reports(self) -> list[Message]:
+    def reports(self) -> list[RankReport]:
         """What has come of this block, the first rank's first."""
         return [self._reports[rank] for rank in sorted(self._reports)]
 
@@ -43,22 +52,23 @@ class Ranks:
             self._report(message)
 
     def _report(self, message: Message) -> None:
-        rank = int(message.fields["rank"])
+        block = decode(BlockReport, message.fields)
+        rank = block.rank
         stranger = self._peers.setdefault(rank, message.peer) is not message.peer
         if stranger or self.alone not in (None, rank):
             message.peer.send(go=FOREVER)
             return
         if not self._reports:
-            wait = STRAGGLE + PER_BLOCK * float(message.fields["wall"])
+            wait = STRAGGLE + PER_BLOCK * block.wall
             self._deadline = time.monotonic() + wait
-        self._reports[rank] = message
-        self._losses.setdefault(rank, []).extend(message.fields["losses"])
+        self._reports[rank] = RankReport(message.peer, block)
+        self._losses.setdefault(rank, []).extend(block.losses)
 
     def complete(self) -> bool:
         """Whether everybody has ended the block."""
         if not self._reports:
             return False
-        world = 1 if self.alone is not None else max(_worlds(self.reports))
+        world = 1 if self.alone is not None else max(report.block.world for report in self.reports)
         if len(self._reports) < world:
             return False
         self._join()
@@ -82,7 +92,3 @@ class Ranks:
         columns = [self._losses[rank] for rank in sorted(self._reports)]
         for step in range(len(self.losses), min(map(len, columns))):
             self.losses.append(sum(column[step] for column in columns) / len(columns))
-
-
-def _worlds(reports: Sequence[Message]) -> list[int]:
-    return [int(report.fields["world"]) for report in reports]

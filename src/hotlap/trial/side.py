@@ -147,7 +147,7 @@ class Side:
         with self._over_if_it_fails():
             self.pace = settle(self.trial, patience)
         self._settled = True
-        self.threads = max(int(r.get("threads", 0)) for r in self.trial.blocks[-1].reports)
+        self.threads = max(report.threads for report in self.trial.blocks[-1].reports)
         self._note()
         self.trial.pause()
 
@@ -306,7 +306,7 @@ def _epoch_known(blocks: Sequence[Block], patience: Patience) -> bool:
     if patience.known is not None or not _epoch_starts(blocks):
         return True
     last = blocks[-1]
-    batches = max((int(report.get("batches", 0)) for report in last.reports), default=0)
+    batches = max((report.batches for report in last.reports), default=0)
     if batches * last.plain_step > ACCUMULATED * LONGEST_BLOCK:
         return True
     return sum(block.wall for block in blocks[1:]) > LOOK

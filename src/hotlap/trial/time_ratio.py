@@ -27,6 +27,9 @@ SPREADS = [0.02 * 1.25**step for step in range(19)]
 differ by 2 % at the least, so that a few equal times prove nothing beyond that; a spread above 1.1
 (one run in three more than 3 times as long) would make any number of bounds compatible with 1."""
 FARTHEST = math.log(1000.0)
+CLOSE = 1e-7
+"""Width, as a log ratio, at which a search for a mean ends."""
+GOLDEN = (math.sqrt(5) - 1) / 2
 _NORMAL = NormalDist()
 
 
@@ -134,12 +137,17 @@ def _centre(units: Sequence[_Unit]) -> float:
     if len(sides) == 1:
         return sorted(values)[len(values) // 2]
     low, high = min(values) - 1.0, max(values) + 1.0
-    for _ in range(60):  # golden-section search; the profile has one maximum
-        one, two = low + 0.382 * (high - low), low + 0.618 * (high - low)
-        if _profile(units, one) < _profile(units, two):
-            low = one
+    one, two = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
+    at_one, at_two = _profile(units, one), _profile(units, two)
+    while high - low > CLOSE:  # golden-section search; the profile has one maximum
+        if at_one < at_two:
+            low, one, at_one = one, two, at_two
+            two = low + GOLDEN * (high - low)
+            at_two = _profile(units, two)
         else:
-            high = two
+            high, two, at_two = two, one, at_one
+            one = high - GOLDEN * (high - low)
+            at_one = _profile(units, one)
     return (low + high) / 2
 
 
@@ -147,7 +155,7 @@ def _edge(inside: Callable[[float], bool], start: float, far: float) -> float:
     """The end of the interval between a mean inside it and a far one, by bisection."""
     if inside(far):
         return far
-    for _ in range(50):
+    while abs(far - start) > CLOSE:
         middle = (start + far) / 2
         if inside(middle):
             start = middle

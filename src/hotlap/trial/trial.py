@@ -7,16 +7,16 @@ import shutil
 import signal
 import time
 from dataclasses import dataclass
-from typing import Any
 
 import psutil
 
 from hotlap.core.errors import HotlapError
-from hotlap.trial.channel import Channel, Message
+from hotlap.core.protocol import BlockReport
+from hotlap.trial.channel import Channel
 from hotlap.trial.data_parity import DataUse
 from hotlap.trial.isolation.folders import temporary_folder
 from hotlap.trial.launch import Launched, Setting
-from hotlap.trial.ranks import Ranks
+from hotlap.trial.ranks import RankReport, Ranks
 from hotlap.trial.reach import Reach
 
 PATIENCE = 120.0
@@ -44,7 +44,7 @@ class Block:
     special: tuple[tuple[int, str, float], ...]
     resident: int
     cuda: int
-    reports: tuple[dict[str, Any], ...] = ()
+    reports: tuple[BlockReport, ...] = ()
     ran: float = 0.0
     waited: float = 0.0
     threads: int = 1
@@ -95,8 +95,8 @@ class Trial:
         self.ended_at = 0
         self.data = DataUse()
         self._metrics: list[tuple[str, float, float]] = []
-        self.outputs: list[dict[str, Any]] = []
-        self._waiting: list[Message] = []
+        self.outputs: list[dict[str, object]] = []
+        self._waiting: list[RankReport] = []
         self._cpu = 0.0
         self.folder = temporary_folder("hotlap-", *([setting.scratch] if setting.scratch else []))
         self.channel = Channel(self.folder)
@@ -131,35 +131,35 @@ class Trial:
         """
         self.resume()
         self._cpu = self._tree_cpu()
-        for message in self._waiting:
-            message.peer.send(go=steps)
+        for waiting in self._waiting:
+            waiting.peer.send(go=steps)
         return self._block(first=False)
 
     def _block(self, *, first: bool) -> Block:
-        reports = self._reports(first=first)
-        self._waiting = reports
-        fields = reports[0].fields
-        self.outputs += fields.get("outputs", ())
+        self._waiting = self._reports(first=first)
+        reports = tuple(waiting.block for waiting in self._waiting)
+        main = reports[0]
+        self.outputs += main.outputs
         for report in reports:
-            self.held |= report.fields["held"]
-            self.inert |= report.fields["inert"]
+            self.held |= report.held
+            self.inert |= report.inert
         block = Block(
-            steps=fields["steps"],
-            at=fields["at"],
-            wall=max(r.fields["wall"] for r in reports),
-            cpu=max(self._tree_cpu() - self._cpu, fields["cpu"]),
-            special=tuple((at, kinds, seconds) for at, kinds, seconds in fields["special"]),
-            resident=self._others_memory() + sum(r.fields["resident"] for r in reports),
-            cuda=sum(r.fields["cuda"] for r in reports),
-            reports=tuple(r.fields for r in reports),
-            ran=sum(r.fields.get("ran", 0.0) for r in reports),
-            waited=sum(r.fields.get("waited", 0.0) for r in reports),
-            threads=sum(max(1, r.fields.get("threads", 1)) for r in reports),
+            steps=main.steps,
+            at=main.at,
+            wall=max(r.wall for r in reports),
+            cpu=max(self._tree_cpu() - self._cpu, main.cpu),
+            special=tuple(main.special),
+            resident=self._others_memory() + sum(r.resident for r in reports),
+            cuda=sum(r.cuda for r in reports),
+            reports=reports,
+            ran=sum(r.ran for r in reports),
+            waited=sum(r.waited for r in reports),
+            threads=sum(max(1, r.threads) for r in reports),
         )
         self.blocks.append(block)
         return block
 
-    def _reports(self, *, first: bool) -> list[Message]:
+    def _reports(self, *, first: bool) -> list[RankReport]:
         self._ranks.begin()
         while not self._ranks.complete():
             if time.monotonic() > self.deadline:
@@ -230,7 +230,7 @@ class Trial:
 
     def _others_memory(self) -> int:
         """Unique memory of the processes besides the reporting ones: loader workers, launchers."""
-        steppers = {m.fields["pid"] for m in self._waiting}
+        steppers = {waiting.block.pid for waiting in self._waiting}
         total = 0
         for process in self.processes():
             if process.pid not in steppers:
@@ -247,5 +247,5 @@ class Trial:
     def __enter__(self) -> "Trial":
         return self
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

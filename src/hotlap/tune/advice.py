@@ -1,22 +1,21 @@
 """What a tune proposes beside what it raced: work for the user, with the ratio it would bring."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
+from hotlap.core.protocol import ProfilePayload
 from hotlap.profile.packing import WORTH, proposal
 from hotlap.tune.result import Advice, TuneResult
 
 CEILING = "data_free"
 
 
-def advice(payload: Mapping[str, Any], result: TuneResult, folder: Path) -> list[Advice]:
+def advice(payload: ProfilePayload | None, result: TuneResult, folder: Path) -> list[Advice]:
     """A packed copy of the dataset, where it would bring more than what was kept.
 
     Its ratio is bounded by the upper-bound race with zero data-loading time, if it was run.
     """
-    made = proposal(payload, folder)
+    made = proposal(payload, folder) if payload else None
     if made is None:
         return []
     bound = _bound(result)

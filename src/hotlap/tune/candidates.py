@@ -9,6 +9,7 @@ from typing import Any
 from hotlap.core.errors import UsageError
 from hotlap.core.machine import Machine
 from hotlap.core.numerics import Numerics
+from hotlap.core.protocol import ProfilePayload
 from hotlap.core.registry import technique, techniques
 from hotlap.core.technique import How, Technique
 from hotlap.profile.model import shares_of
@@ -78,9 +79,9 @@ class ScriptProfile:
     bounds: dict[str, float] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, payload: Mapping[str, Any]) -> "ScriptProfile":
+    def of(cls, payload: ProfilePayload) -> "ScriptProfile":
         """From what the probe sent."""
-        return cls(dict(payload["facts"]), shares_of(payload))
+        return cls(dict(payload.facts), shares_of(payload))
 
     def share(self, record: Technique) -> float:
         """The part of a step that the technique's phases take."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from hotlap.core.protocol import ProfilePayload
 from hotlap.core.recipe import Kept
 from hotlap.trial.parity import Parity
 from hotlap.trial.race import RaceResult
@@ -103,7 +104,7 @@ class TuneResult:
 
     command: tuple[str, ...]
     budget: float = 0.0
-    profile: dict[str, Any] = field(default_factory=dict)
+    profile: ProfilePayload | None = None
     noise_floor: RaceResult | None = None
     deterministic: bool | None = None
     upper_bounds: list[UpperBound] = field(default_factory=list)

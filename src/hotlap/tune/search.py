@@ -115,9 +115,9 @@ def profile_baseline(state: TuneState) -> None:
     if not state.machine.gpus and available_memory() > 2 * free:
         state.races.launch_ahead({})
     rare = Meanwhile(tick=lambda: state.races.drop_ahead() if available_memory() < free else None)
-    state.result.profile = look(setting, bounds, rare).payload
+    payload = state.result.profile = look(setting, bounds, rare).payload
     state.plan.measured(max(0.0, state.plan.spent - seconds), state.plan.plain_block)
-    state.script = ScriptProfile.of(state.result.profile)
+    state.script = ScriptProfile.of(payload)
     if state.script.facts.get("inference"):
         state.races.drop_ahead()
         state.races.count_calls()

@@ -103,7 +103,8 @@ class TuneState:
 
     def room_for_one_more(self) -> bool:
         """Whether memory suffices for a process more than a race needs; on a GPU none is risked."""
-        peak = max(self.result.profile["memory"]["peak"]["resident"], self.plain.peak)
+        profile = self.result.profile
+        peak = max(profile.memory.peak.resident if profile else 0, self.plain.peak)
         return not self.script.facts.get("cuda") and available_memory() > ROOM * peak
 
     def with_candidate(self, candidate: Candidate) -> Chosen:

@@ -227,7 +227,7 @@ def test_a_killed_process_is_reported_within_seconds(tmp_path):
         time.sleep(0.2)
         os.kill(mine.pop(), signal.SIGKILL)
 
-    killer = threading.Thread(target=kill)
+    killer = threading.Thread(target=kill, daemon=True)
     killer.start()
     start = time.monotonic()
     with pytest.raises(PackError, match=r"a packing process was killed .*same command again"):

@@ -44,7 +44,7 @@ def profile(project: Path, command: str, rest: int = 0) -> int:
         ("sh", "-c", command), Mode.PROFILE, scratch=project / ".hotlap" / "scratch",
         output=project / "log",
     )  # fmt: skip
-    return look(setting, Bounds(steps=20, dataset=False)).payload["steps"]
+    return look(setting, Bounds(steps=20, dataset=False)).payload.steps
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,7 @@ def _bytes(found: Any) -> bytes:
     return data
 
 
-def _one_by_one(read: Callable[[int], Any]) -> Pass:
+def _one_by_one(read: Callable[[int], object]) -> Pass:
     def run(numbers: list[int]) -> None:
         for number in numbers:
             read(number)

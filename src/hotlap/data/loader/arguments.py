@@ -23,7 +23,7 @@ Transform = Batched | Sequence[Batched] | Callable[[Any], Any] | None
 
 
 def reader_of(
-    data: Any,
+    data: object,
     how: PerImage,
     fields: Sequence[str] | None,
     decoder: Decoder | DeviceDecoder,
@@ -40,7 +40,7 @@ def reader_of(
     return _of_store(data, how, fields, decoder, collate, seed, on_error)
 
 
-def _of_dataset(data: Any, collate: Collate | None, seed: int, on_error: str) -> Reader:
+def _of_dataset(data: object, collate: Collate | None, seed: int, on_error: str) -> Reader:
     if isinstance(data, IterableDataset) or not hasattr(data, "__getitem__"):
         raise TypeError(
             f"{type(data).__name__} has no samples by number, which order and resume need: pack "
@@ -92,7 +92,7 @@ def device_decode_of(
 
 def split(
     transform: Transform,
-    data: Any,
+    data: object,
     decoder: Decoder | DeviceDecoder,
     device: torch.device | None,
 ) -> tuple[PerImage, Any]:

@@ -40,14 +40,14 @@ class BatchLayout:
         return pickle.dumps(self, pickle.HIGHEST_PROTOCOL)
 
 
-def packed(value: Any, space: Space) -> BatchLayout:
+def packed(value: object, space: Space) -> BatchLayout:
     """Write the tensors of `value` that are not in the buffer yet into it; describe them all."""
     base = torch.from_numpy(space.memory)
     leaves = tuple(_leaf(tensor, space, base) for tensor in tensors(value))
     return BatchLayout(mapped(value, lambda _: _NOTHING), leaves)
 
 
-def size_of(value: Any) -> int:
+def size_of(value: object) -> int:
     """Bytes that a batch takes in a buffer."""
     return sum(tensor.nbytes + 64 for tensor in tensors(value))
 

@@ -61,7 +61,7 @@ class EncodedReader(ImageReader):
         value = Encoded(data, lengths, torch.tensor(turns), tuple(pixels), fields)
         return Fetched(value, tuple(replaced))
 
-    def present(self, value: Any) -> Any:
+    def present(self, value: object) -> Any:
         """Leave it as it is: `DeviceDecode` does the rest."""
         return value
 

@@ -137,7 +137,7 @@ class Forked:
             now.asked[now.sent] = step
             now.sent += 1
 
-    def _send(self, worker: _Worker, message: Any) -> None:
+    def _send(self, worker: _Worker, message: object) -> None:
         try:
             worker.pipe.send_bytes(pickle.dumps(message))
         except OSError:

@@ -105,7 +105,7 @@ class Batch:
 
     """
 
-    def __init__(self, space: Space, count: int, dtype: Any) -> None:
+    def __init__(self, space: Space, count: int, dtype: object) -> None:
         self._space = space
         self._count = count
         self._dtype = dtype
@@ -243,7 +243,7 @@ class ImageReader:
         pixels = torch.from_numpy(batch.array).view(how.dtype)
         return Fetched((pixels, *fields), tuple(replaced))
 
-    def present(self, value: Any) -> Any:
+    def present(self, value: object) -> Any:
         """Images as (samples, channels, height, width), channels last in memory."""
         return shown(value)
 

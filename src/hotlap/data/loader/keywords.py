@@ -53,7 +53,7 @@ def seed_of(seed: int | None, generator: Any) -> int:
 
 
 def check_samplers(
-    sampler: Any, batch_sampler: Any, batch_size: int, shuffle: bool, drop_last: bool
+    sampler: object, batch_sampler: object, batch_size: int, shuffle: bool, drop_last: bool
 ) -> None:
     """Refuse keywords that exclude one another, as DataLoader does."""
     if batch_size is None:

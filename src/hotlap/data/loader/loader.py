@@ -91,7 +91,7 @@ class Loader:
 
     def __init__(  # noqa: PLR0913
         self,
-        data: Any,
+        data: object,
         batch_size: int = 1,
         *,
         transform: Transform = None,
@@ -101,7 +101,7 @@ class Loader:
         device: torch.device | str | int | None = None,
         workers: int | None = None,
         threads: int | None = None,
-        collate_fn: Callable[[list[Any]], Any] | None = None,
+        collate_fn: Callable[[list[object]], object] | None = None,
         fields: Sequence[str] | None = None,
         decoder: Decoder | DeviceDecoder | None = None,
         on_error: str = "raise",
@@ -114,9 +114,9 @@ class Loader:
         pin_memory: bool = False,
         persistent_workers: bool = True,
         prefetch_factor: int | None = None,
-        worker_init_fn: Callable[[int], Any] | None = None,
+        worker_init_fn: Callable[[int], object] | None = None,
         generator: torch.Generator | None = None,
-        **others: Any,
+        **others: object,
     ) -> None:
         old = keywords.rest(others)
         on_error = old.get("on_error", on_error)
@@ -209,7 +209,7 @@ class Loader:
         if self._engine is not None:
             self._engine.close()
 
-    def _order_of(self, sampler: Any) -> SamplerOrder | None:
+    def _order_of(self, sampler: object) -> SamplerOrder | None:
         if sampler is None:
             return None
         order = SamplerOrder(sampler, self.seed, len(self._reader))

@@ -41,7 +41,7 @@ class Position:
         epoch, delivered = self.at
         return {"version": 1, **about, "epoch": epoch, "delivered": delivered}
 
-    def resume(self, state: dict[str, Any], about: dict[str, Any]) -> None:
+    def resume(self, state: dict[str, Any], about: dict[str, object]) -> None:
         """Go to a saved place.
 
         Raises:

@@ -58,5 +58,5 @@ class Reader(Protocol):
     def fetch(self, step: Step, space: Space) -> Fetched:
         """Read a batch."""
 
-    def present(self, value: Any) -> Any:
+    def present(self, value: object) -> Any:
         """Give a fetched batch the shape that the user sees."""

@@ -66,7 +66,7 @@ class SamplerOrder:
             return self._before[1]
         return self.sampler.state_dict() if hasattr(self.sampler, "state_dict") else None
 
-    def resume(self, state: Any) -> None:
+    def resume(self, state: object) -> None:
         """Bring the sampler to a saved state."""
         if state is not None and hasattr(self.sampler, "load_state_dict"):
             self.sampler.load_state_dict(state)
@@ -81,7 +81,7 @@ class SamplerOrder:
             drawn = list(self.sampler)
         yield from drawn
 
-    def _checked(self, drawn: list[Any]) -> Any:
+    def _checked(self, drawn: list[object]) -> Any:
         numpy = need("numpy")
         found = numpy.asarray(drawn)
         if len(drawn) and (found.ndim != 1 or found.dtype.kind not in "iu"):

@@ -31,7 +31,7 @@ class Stage:
     def __init__(
         self,
         device: torch.device | None,
-        transform: tuple[Batched, ...] | Callable[[Any], Any],
+        transform: tuple[Batched, ...] | Callable[[object], object],
         seed: int,
         to_device: ToDevice | None = None,
     ) -> None:
@@ -84,7 +84,7 @@ class Stage:
         return Fetched(value, fetched.replaced)
 
 
-def _parts(value: Any) -> tuple[torch.Tensor, torch.Tensor | None, tuple[Any, ...]]:
+def _parts(value: object) -> tuple[torch.Tensor, torch.Tensor | None, tuple[Any, ...]]:
     if isinstance(value, torch.Tensor):
         return value, None, ()
     if isinstance(value, tuple | list) and value and isinstance(value[0], torch.Tensor):

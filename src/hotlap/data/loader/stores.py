@@ -52,7 +52,7 @@ class RowReader:
         fields = fields_of(self._store, self._fields, step, space)
         return Fetched((torch.from_numpy(rows), *fields))
 
-    def present(self, value: Any) -> Any:
+    def present(self, value: object) -> Any:
         """Images as (samples, channels, height, width), channels last in memory."""
         return shown(value) if self._image else _one_or_all(value)
 
@@ -113,18 +113,18 @@ class RecordReader:
             samples = [{k: v for k, v in each.items() if k in self._fields} for each in samples]
         return Fetched(self._collate(samples))
 
-    def present(self, value: Any) -> Any:
+    def present(self, value: object) -> Any:
         """Leave it as it is."""
         return value
 
-    def _joined(self, samples: list[dict[str, Any]]) -> dict[str, Any]:
+    def _joined(self, samples: list[dict[str, object]]) -> dict[str, Any]:
         return {
             name: joined([sample[name] for sample in samples], self._store.is_uniform(name))
             for name in samples[0]
         }
 
 
-def joined(values: list[Any], uniform: bool) -> Any:
+def joined(values: list[object], uniform: bool) -> Any:
     """Join the values of a field: to a tensor where all samples are of one size, else to a list."""
     numpy = need("numpy")
     if uniform and len({numpy.shape(value) for value in values}) == 1:

@@ -59,7 +59,7 @@ def work(
         _serve(pipe, lambda *message: executor.submit(answer, *message))
 
 
-def _serve(pipe: Connection, handle: Callable[[int, int, Step], Any]) -> NoReturn:
+def _serve(pipe: Connection, handle: Callable[[int, int, Step], object]) -> NoReturn:
     while True:
         try:
             message = pickle.loads(pipe.recv_bytes())

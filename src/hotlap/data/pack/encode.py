@@ -67,7 +67,7 @@ class Encoder:
             (height, width) if size is None or min(height, width) <= size else _short(pixels, size)
         )
 
-    def _encoded(self, pixels: Any) -> bytes:
+    def _encoded(self, pixels: object) -> bytes:
         quality = self._settings.quality
         if has("simplejpeg"):
             turbo = need("simplejpeg")
@@ -96,7 +96,7 @@ def _short(pixels: Any, side: int) -> tuple[int, int]:
     return int(side * height / width), side
 
 
-def _sized(pixels: Any, height: int, width: int) -> Any:
+def _sized(pixels: object, height: int, width: int) -> Any:
     image = torch.from_numpy(pixels).permute(2, 0, 1)[None]
     return resized(image, height, width)[0].permute(1, 2, 0).contiguous().numpy()
 

@@ -75,7 +75,7 @@ def _before(folder: Path) -> dict[str, Any] | None:
     return found
 
 
-def _changed(before: dict[str, Any], plan: dict[str, Any]) -> list[str]:
+def _changed(before: dict[str, object], plan: dict[str, object]) -> list[str]:
     return [
         _WORDS.get(key, key)
         for key, value in plan.items()

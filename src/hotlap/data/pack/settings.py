@@ -87,7 +87,7 @@ def _sides(resize: int | tuple[int, int]) -> tuple[int, ...]:
     return resize if isinstance(resize, tuple) else (resize,)
 
 
-def renamed(options: Mapping[str, Any]) -> dict[str, Any]:
+def renamed(options: Mapping[str, object]) -> dict[str, Any]:
     """Return options under their present names; the former ones are deprecated."""
     names = {"bad": "on_error", "bad_limit": "max_error_rate"}
     for old in names.keys() & options.keys():

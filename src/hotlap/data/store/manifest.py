@@ -123,7 +123,7 @@ def _absent(folder: Path) -> str:
     return f"{folder} is not a hotlap store: it has no {NAME}"
 
 
-def _digest(body: dict[str, Any]) -> str:
+def _digest(body: dict[str, object]) -> str:
     canonical = json.dumps(body, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()
 

@@ -27,8 +27,8 @@ def publish(
     profile: str,
     *,
     classes: Sequence[str] = (),
-    settings: dict[str, Any] | None = None,
-    extra: dict[str, Any] | None = None,
+    settings: dict[str, object] | None = None,
+    extra: dict[str, object] | None = None,
     columns: Mapping[str, str] | None = None,
 ) -> Manifest:
     """Write tables and manifest into the partial folder and rename it to `target`.

@@ -198,7 +198,7 @@ class Store:
             raise StoreError(self._cut(index))
         return data
 
-    def advise(self, indices: Any) -> None:
+    def advise(self, indices: object) -> None:
         """Tell the kernel what is read soon: random reads then come at the sequential rate.
 
         Nothing is requested for samples that are in memory, as a few of them show.

@@ -114,7 +114,7 @@ class ShardWriter:
         little = need("numpy").ascontiguousarray(array.astype(row[0], copy=False))
         return memoryview(little.reshape(-1)).cast("B")
 
-    def _add_fields(self, fields: Mapping[str, Any], name: str) -> None:
+    def _add_fields(self, fields: Mapping[str, object], name: str) -> None:
         if len(self._lengths) == 1:
             self._fields = {key: [] for key in fields}
         if fields.keys() != self._fields.keys():
@@ -163,7 +163,7 @@ class ShardWriter:
         return Written(tables, self._row, self.skipped)
 
 
-def _column(key: str, entries: list[Any]) -> Any:
+def _column(key: str, entries: list[object]) -> Any:
     try:
         column = need("numpy").asarray(entries)
     except ValueError:  # arrays of several shapes
@@ -175,7 +175,7 @@ def _column(key: str, entries: list[Any]) -> Any:
     return column.astype(column.dtype.newbyteorder("<"), copy=False)
 
 
-def _rounded(entry: Any) -> bool:
+def _rounded(entry: object) -> bool:
     """Whether a number would be another one as a float64."""
     return type(entry) is int and int(float(entry)) != entry
 

@@ -49,7 +49,7 @@ def decode(kind: str, data: bytes) -> Any:
     return need("numpy").load(io.BytesIO(data), allow_pickle=False)
 
 
-def joined(columns: Mapping[str, str], values: Mapping[str, Any]) -> tuple[bytes, list[int]]:
+def joined(columns: Mapping[str, str], values: Mapping[str, object]) -> tuple[bytes, list[int]]:
     """Return the values of one sample end to end, and the length of each (`ABSENT` for None)."""
     parts = []
     for name, kind in columns.items():
@@ -61,7 +61,7 @@ def joined(columns: Mapping[str, str], values: Mapping[str, Any]) -> tuple[bytes
     return b"".join(part for part in parts if part), lengths
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """Turn NumPy's scalars and arrays into what JSON knows."""
     if hasattr(value, "tolist"):
         return value.tolist()

@@ -46,7 +46,7 @@ def forked(call: Callable[[Any], Answer], given: Sequence[Any], at_once: int) ->
     return answers
 
 
-def _fork(call: Callable[[Any], Answer], one: Any) -> tuple[int, int]:
+def _fork(call: Callable[[object], Answer], one: object) -> tuple[int, int]:
     """The child's process id, and where its answer can be read."""
     reading, writing = os.pipe()
     child = os.fork()

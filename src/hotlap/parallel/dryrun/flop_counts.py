@@ -9,7 +9,7 @@ from torch.utils.flop_counter import flop_registry, sdpa_flop_count
 _ATEN = torch.ops.aten
 
 
-def flops(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], out: Any) -> int:
+def flops(func: object, args: tuple[object, ...], kwargs: Mapping[str, object], out: object) -> int:
     """Two for each multiplication with its addition; 0 for what is no product.
 
     Attention counts without the causal half, and its backward as twice the forward: scores that a
@@ -24,12 +24,12 @@ def flops(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], out: Any)
     return int(count(*args, **kwargs, out_val=out)) if count is not None else 0
 
 
-def _forward(query: Any, key: Any, value: Any, *_: Any) -> int:
+def _forward(query: Any, key: Any, value: Any, *_: object) -> int:
     count: Any = sdpa_flop_count
     return int(count(query.shape, _wide(key, query), _wide(value, query)))
 
 
-def _backward(_: Any, query: Any, key: Any, value: Any, *others: Any) -> int:
+def _backward(_: object, query: object, key: object, value: object, *others: object) -> int:
     return 2 * _forward(query, key, value)
 
 

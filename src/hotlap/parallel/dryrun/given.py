@@ -46,7 +46,7 @@ def given(name: str, sequence: int) -> ModelSource:
     )  # fmt: skip
 
 
-def length_of(example: Any) -> int:
+def length_of(example: object) -> int:
     """Tokens a sequence of example inputs; 0 where the first of them is no table of token ids."""
     first = next(_tensors(example), None)
     if first is None or first.is_floating_point() or first.is_complex() or first.dim() != 2:
@@ -99,7 +99,7 @@ def _last(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}{where}"
 
 
-def _inputs(example: Any, sequence: int, length: int) -> Any:
+def _inputs(example: object, sequence: int, length: int) -> Any:
     if example is None:
         return lambda rows: (tokens(rows, sequence),)
     shapes = [
@@ -109,14 +109,14 @@ def _inputs(example: Any, sequence: int, length: int) -> Any:
     return lambda rows: tuple(torch.zeros(rows, *shape, dtype=kind) for shape, kind in shapes)
 
 
-def _tensors(tree: Any) -> Iterator[Tensor]:
+def _tensors(tree: object) -> Iterator[Tensor]:
     return (leaf for leaf in tree_leaves(tree) if isinstance(leaf, Tensor))
 
 
 def _loss(words: int) -> Any:
     """Cross entropy of logits over the vocabulary; of any other output the sum."""
 
-    def loss(out: Any, inputs: tuple[Tensor, ...]) -> Tensor:
+    def loss(out: object, inputs: tuple[Tensor, ...]) -> Tensor:
         own = getattr(out, "loss", None)
         if isinstance(own, Tensor):
             return own
@@ -129,6 +129,6 @@ def _loss(words: int) -> Any:
     return loss
 
 
-def _plain(out: Any) -> Any:
+def _plain(out: object) -> Any:
     """What a Hugging Face output holds, as a list."""
     return list(out.values()) if isinstance(out, Mapping) else out

@@ -81,7 +81,7 @@ def unwrapped(tensor: Tensor) -> Tensor:
     return tensor
 
 
-def _inside(tensor: Any) -> Tensor | None:
+def _inside(tensor: object) -> Tensor | None:
     from torch.distributed._functional_collectives import AsyncCollectiveTensor
     from torch.distributed.tensor import DTensor
 

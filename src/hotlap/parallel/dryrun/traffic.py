@@ -14,7 +14,7 @@ _TURNS = {"all_gather": 1, "allgather": 1, "reduce_scatter": 1, "all_reduce": 2,
 _SPACES = ("c10d", "_c10d_functional")
 
 
-def sent(func: Any, args: tuple[Any, ...]) -> dict[tuple[str, str], int]:
+def sent(func: Any, args: tuple[object, ...]) -> dict[tuple[str, str], int]:
     """Bytes by (kind, group's name) of one operation; empty for what is no collective."""
     if getattr(func, "namespace", "") not in _SPACES:
         return {}
@@ -32,7 +32,7 @@ def sent(func: Any, args: tuple[Any, ...]) -> dict[tuple[str, str], int]:
     return {(label.get(kind, kind), group): _TURNS[kind] * largest * (ranks - 1) // ranks}
 
 
-def _sizes(args: tuple[Any, ...]) -> Iterator[int]:
+def _sizes(args: tuple[object, ...]) -> Iterator[int]:
     for leaf in tree_leaves(args):
         if isinstance(leaf, Tensor):
             yield leaf.numel() * leaf.element_size()
@@ -50,9 +50,9 @@ def _is_group(boxed: Any) -> bool:
     return str(boxed._type()).endswith("ProcessGroup")
 
 
-def _group(args: tuple[Any, ...]) -> str:
+def _group(args: tuple[object, ...]) -> str:
     return str(_process_group(args).group_name)
 
 
-def _ranks(args: tuple[Any, ...]) -> int:
+def _ranks(args: tuple[object, ...]) -> int:
     return int(_process_group(args).size())

@@ -76,7 +76,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _looking_away(self, propagate: Call) -> Call:
         """DTensor finds shapes by operations on fake tensors of the whole, not the local, size."""
 
-        def shapes(*args: Any, **kwargs: Any) -> Any:
+        def shapes(*args: object, **kwargs: object) -> Any:
             self._away, before = True, self._away
             try:
                 return propagate(*args, **kwargs)
@@ -120,7 +120,7 @@ def _replaced(owner: type, name: str, make: Callable[[Call], Call]) -> Iterator[
             delattr(owner, name)
 
 
-def _only_waits(func: Any, args: tuple[Any, ...]) -> bool:
+def _only_waits(func: object, args: tuple[object, ...]) -> bool:
     """Whether it waits for a fake result; the fake kernel copies, the real one not."""
     waits = func is torch.ops._c10d_functional.wait_tensor.default
     return waits and isinstance(args[0], FakeTensor)

@@ -21,7 +21,7 @@ def install() -> None:
 
 def _copying(rename: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(rename)
-    def renamed(src: Any, dst: Any, **at: Any) -> None:
+    def renamed(src: Any, dst: Any, **at: object) -> None:
         try:
             rename(src, dst, **at)
         except OSError as error:

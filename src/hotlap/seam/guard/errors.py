@@ -4,11 +4,10 @@ import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 
 @contextmanager
-def naming(path: Any, other: Any = None) -> Iterator[None]:
+def naming(path: object, other: object = None) -> Iterator[None]:
     """Put the script's own names into an OSError that passes."""
     try:
         yield

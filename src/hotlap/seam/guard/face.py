@@ -1,6 +1,6 @@
 """What the replacements of a module's functions have in common."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 
 class Face:
@@ -12,5 +12,5 @@ class Face:
 
     module: ClassVar[str] = "os"
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return __import__, (self.module,)

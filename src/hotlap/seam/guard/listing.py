@@ -52,7 +52,7 @@ class Listing(Face):
         is_bytes = isinstance(_text(path), bytes)
         return [os.fsencode(name) for name in found] if is_bytes else found
 
-    def scandir(self, path: Any = ".") -> Any:
+    def scandir(self, path: object = ".") -> Any:
         """`os.scandir`; a plain one where nothing in the folder changed."""
         try:
             folder = self._merged(path)
@@ -64,7 +64,7 @@ class Listing(Face):
             raise
         return Scan(self._entry(path, folder, name) for name in found)
 
-    def _merged(self, path: Any) -> str | None:
+    def _merged(self, path: object) -> str | None:
         """Return the canonical path of a folder that is to be put together, else None."""
         self._overlay.read(".")
         if self._overlay.journal.empty:
@@ -75,7 +75,7 @@ class Listing(Face):
         as_ever = self._overlay.roots.kept(folder) or not self._overlay.changed(folder)
         return None if straight and as_ever else folder
 
-    def _entry(self, path: Any, folder: str, name: str) -> "Entry":
+    def _entry(self, path: object, folder: str, name: str) -> "Entry":
         given = "." if path is None else _text(path)
         real = self._overlay.where(f"{folder.rstrip('/')}/{name}")
         if isinstance(given, int):
@@ -112,7 +112,7 @@ class Scan:
 class Entry:
     """Stands for `os.DirEntry`, which cannot be made by hand."""
 
-    def __init__(self, name: Any, path: Any, real: str, overlay: Overlay) -> None:
+    def __init__(self, name: object, path: object, real: str, overlay: Overlay) -> None:
         self.name = name
         self.path = path
         self._real = real

@@ -3,7 +3,6 @@
 import os
 import posix
 import stat
-from typing import Any
 
 from hotlap.seam.guard.copying import copy_up, grow
 from hotlap.seam.guard.errors import naming, need
@@ -21,7 +20,12 @@ class Moving(Face):
         self._writers = writers
 
     def rename(
-        self, src: Any, dst: Any, *, src_dir_fd: int | None = None, dst_dir_fd: int | None = None
+        self,
+        src: object,
+        dst: object,
+        *,
+        src_dir_fd: int | None = None,
+        dst_dir_fd: int | None = None,
     ) -> None:
         """`os.rename` and `os.replace`: what moves is copied up if it is the user's own."""
         with naming(src, dst):
@@ -35,8 +39,8 @@ class Moving(Face):
 
     def link(
         self,
-        src: Any,
-        dst: Any,
+        src: object,
+        dst: object,
         *,
         src_dir_fd: int | None = None,
         dst_dir_fd: int | None = None,
@@ -99,7 +103,7 @@ class Moving(Face):
             need(not to_folder, "EISDIR", target)
 
     def _pair(
-        self, src: Any, src_fd: int | None, dst: Any, dst_fd: int | None, follow: bool
+        self, src: object, src_fd: int | None, dst: object, dst_fd: int | None, follow: bool
     ) -> tuple[str, str]:
         overlay = self._overlay
         source = overlay.canonical(os.fsdecode(overlay.below(src_fd, src)), follow)

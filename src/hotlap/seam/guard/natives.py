@@ -70,7 +70,7 @@ def _wrapped(original: Any, native: Native, overlay: Overlay) -> Any:
 
 
 def _redirected(
-    overlay: Overlay, native: Native, args: tuple[Any, ...], options: dict[str, Any]
+    overlay: Overlay, native: Native, args: tuple[object, ...], options: dict[str, object]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     given = _argument(args, options, native.position, native.name, None)
     if not isinstance(given, str | bytes | os.PathLike):
@@ -82,7 +82,7 @@ def _redirected(
     return (*args[:at], real, *args[at + 1 :]), options
 
 
-def _purpose(purpose: str | By, args: tuple[Any, ...], options: dict[str, Any]) -> str:
+def _purpose(purpose: str | By, args: tuple[object, ...], options: dict[str, object]) -> str:
     if isinstance(purpose, str):
         return purpose
     value = _argument(args, options, purpose.position, purpose.name, purpose.default)
@@ -105,7 +105,7 @@ def _place(overlay: Overlay, given: Any, purpose: str) -> Any:
     return _for_writing(overlay, given, text, purpose)
 
 
-def _for_writing(overlay: Overlay, given: Any, text: str, purpose: str) -> Any:
+def _for_writing(overlay: Overlay, given: object, text: str, purpose: str) -> Any:
     target, straight = overlay.walk(text)
     entry = overlay.own(target)
     if overlay.roots.kept(target):
@@ -129,7 +129,7 @@ def _folder(overlay: Overlay, path: str) -> str:
     return real
 
 
-def _put(owner: Any, name: str, value: Any) -> None:
+def _put(owner: object, name: str, value: object) -> None:
     setattr(owner, name, value)
 
 
@@ -152,7 +152,7 @@ def _huge_memmaps(overlay: Overlay, undo: ExitStack, numpy: Any) -> None:
     numpy.memmap.__new__ = staticmethod(new)
 
 
-def _is_huge(overlay: Overlay, filename: Any) -> bool:
+def _is_huge(overlay: Overlay, filename: object) -> bool:
     if not isinstance(filename, str | os.PathLike):
         return False
     target = overlay.canonical(os.fsdecode(filename))

@@ -43,7 +43,7 @@ class Files(Face):
         opener = self._opener
         return _io.open(file, mode, buffering, encoding, errors, newline, closefd, opener)
 
-    def _opener(self, path: Any, flags: int) -> int:
+    def _opener(self, path: object, flags: int) -> int:
         with naming(path):
             return posix.open(self._real.place(path, flags), flags, 0o666)
 
@@ -55,7 +55,9 @@ class Descriptors(Face):
         self._overlay = overlay
         self._real = RealPlaces(overlay)
 
-    def open(self, path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+    def open(
+        self, path: object, flags: int, mode: int = 0o777, *, dir_fd: int | None = None
+    ) -> int:
         """`os.open`."""
         try:
             meant = self._overlay.below(dir_fd, path)

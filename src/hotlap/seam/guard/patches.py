@@ -90,12 +90,12 @@ def _pairs(overlay: Overlay) -> list[tuple[Any, Any]]:
     ]
 
 
-def _named(name: str, do: Callable[..., Any]) -> types.MethodType:
+def _named(name: str, do: Callable[..., object]) -> types.MethodType:
     """Make a bound method (see `Face`), also of what serves several functions."""
     if isinstance(do, types.MethodType):
         return do
 
-    def call(_: Face, *args: Any, **options: Any) -> Any:
+    def call(_: Face, *args: object, **options: object) -> Any:
         return do(*args, **options)
 
     call.__name__ = call.__qualname__ = name
@@ -121,7 +121,7 @@ def _defaulting() -> Iterator[Any]:
             yield getattr(closer, name)
 
 
-def _holders(swaps: dict[int, tuple[Any, Any]]) -> Iterator[tuple[Any, str, Any]]:
+def _holders(swaps: dict[int, tuple[object, object]]) -> Iterator[tuple[Any, str, Any]]:
     for key, module in list(sys.modules.items()):
         if isinstance(module, types.ModuleType) and key not in _PRIVATE:
             for name, value in list(vars(module).items()):

@@ -15,7 +15,7 @@ class Readers(Face):
     def __init__(self, overlay: Overlay) -> None:
         self._overlay = overlay
 
-    def stat(self, path: Any, *, dir_fd: int | None = None, follow_symlinks: bool = True) -> Any:
+    def stat(self, path: object, *, dir_fd: int | None = None, follow_symlinks: bool = True) -> Any:
         """`os.stat`, the one that is called most."""
         try:
             if dir_fd is not None:
@@ -27,11 +27,11 @@ class Readers(Face):
             error.filename = path
             raise
 
-    def lstat(self, path: Any, *, dir_fd: int | None = None) -> Any:
+    def lstat(self, path: object, *, dir_fd: int | None = None) -> Any:
         """`os.lstat`."""
         return self.stat(path, dir_fd=dir_fd, follow_symlinks=False)
 
-    def look(self, name: str, path: Any, *args: Any, **options: Any) -> Any:
+    def look(self, name: str, path: Any, *args: Any, **options: Any) -> object:
         """`os.access`, `os.readlink` and their like."""
         follow = options.get("follow_symlinks", name != "readlink")
         try:
@@ -41,7 +41,7 @@ class Readers(Face):
             error.filename = path
             raise
 
-    def chdir(self, path: Any) -> None:
+    def chdir(self, path: object) -> None:
         """`os.chdir`; a folder that exists in the mirror only is entered there."""
         with naming(path):
             if isinstance(path, int):

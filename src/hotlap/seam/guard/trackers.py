@@ -73,7 +73,7 @@ def _replace(module: ModuleType, targets: Mapping[str, Arguments]) -> None:
             setattr(module, name, _with(target, arguments))
 
 
-def _with(function: Callable[..., Any], arguments: Arguments) -> Callable[..., Any]:
+def _with(function: Callable[..., object], arguments: Arguments) -> Callable[..., object]:
     """The function with these arguments, as far as its version has them."""
     signature = inspect.signature(function)
     kinds = [parameter.kind for parameter in signature.parameters.values()]

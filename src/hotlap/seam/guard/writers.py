@@ -18,7 +18,7 @@ class Writers(Face):
     def __init__(self, overlay: Overlay) -> None:
         self._overlay = overlay
 
-    def make(self, name: str, path: Any, *args: Any, dir_fd: int | None = None) -> None:
+    def make(self, name: str, path: object, *args: object, dir_fd: int | None = None) -> None:
         """`os.mkdir`, `os.mkfifo`, `os.mknod`: a new entry."""
         real = getattr(posix, name)
         with naming(path):
@@ -35,7 +35,7 @@ class Writers(Face):
         need(look(self._overlay.where(target)) is None, "EEXIST", target)
         grow(self._overlay, target.rpartition("/")[0] or "/")
 
-    def remove(self, path: Any, *, dir_fd: int | None = None) -> None:
+    def remove(self, path: object, *, dir_fd: int | None = None) -> None:
         """`os.remove`: the user's own file stays, and is hidden."""
         with naming(path):
             target = self._target(path, dir_fd)
@@ -47,7 +47,7 @@ class Writers(Face):
             need(not (entry and stat.S_ISDIR(entry.st_mode)), "EISDIR", target)
             self.erase(target)
 
-    def rmdir(self, path: Any, *, dir_fd: int | None = None) -> None:
+    def rmdir(self, path: object, *, dir_fd: int | None = None) -> None:
         """`os.rmdir`."""
         with naming(path):
             target = self._target(path, dir_fd)
@@ -95,7 +95,7 @@ class Writers(Face):
                 return real(target, *args, **options)
             return real(copy_up(self._overlay, target), *args, **options)
 
-    def _change_open(self, real: Any, fd: int, args: Any, options: Any) -> Any:
+    def _change_open(self, real: Any, fd: int, args: Any, options: Any) -> object:
         """Look up a descriptor of the user's own file or folder by its path."""
         path = self._overlay.behind(fd)
         unnamed = not path.startswith("/") or self._overlay.own(path) is None
@@ -103,5 +103,5 @@ class Writers(Face):
             return real(fd, *args, **options)
         return real(copy_up(self._overlay, path), *args, **options)
 
-    def _target(self, path: Any, dir_fd: int | None, follow: bool = False) -> str:
+    def _target(self, path: object, dir_fd: int | None, follow: bool = False) -> str:
         return self._overlay.canonical(os.fsdecode(self._overlay.below(dir_fd, path)), follow)

@@ -6,6 +6,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from dataclasses import asdict
 from multiprocessing import util
 from typing import TYPE_CHECKING
 
@@ -27,12 +28,11 @@ def probing(session: Participant) -> Iterator[None]:
     """
     from hotlap.seam.probe.boundaries import boundaries
     from hotlap.seam.probe.device import DeviceTimeline, synchronising
-    from hotlap.seam.probe.making import making
+    from hotlap.seam.probe.module_sites import making, warned
     from hotlap.seam.probe.progress import telling
     from hotlap.seam.probe.recorder import Recorder
     from hotlap.seam.probe.spread import spreading
     from hotlap.seam.probe.timeline import Timeline
-    from hotlap.seam.probe.warned import warned
 
     gpu = torch.cuda.is_available()
     rec = Recorder(session, DeviceTimeline() if gpu else Timeline())
@@ -80,7 +80,7 @@ class _Report:
             return
         with _undisturbed() if ended == "exit" else nullcontext():
             self._report(ended)
-        if ended == "steps" and rec.session.spec.options.get("stop"):
+        if ended == "steps" and rec.options.stop:
             rec.session.wire.receive()
 
     def _report(self, ended: str) -> None:
@@ -88,11 +88,11 @@ class _Report:
 
         rec = self._rec
         try:
-            fields = payload(rec, ended)
+            fields = asdict(payload(rec, ended))
         except Exception as error:
             rec.session.wire.send("broken", error=repr(error))
         else:
-            rec.session.wire.send("profile", **fields, **rec.session.standing())
+            rec.session.wire.send("profile", **fields)
         if ended == "exit" and getattr(sys, "last_type", None) is KeyboardInterrupt:
             _interrupted_again()
 

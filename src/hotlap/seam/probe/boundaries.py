@@ -17,8 +17,8 @@ from torch.optim.optimizer import Optimizer, register_optimizer_step_pre_hook
 from hotlap.seam.patch import replaced
 from hotlap.seam.probe.compiling import untraced
 from hotlap.seam.probe.facts import doubled
-from hotlap.seam.probe.feeding import feeding
 from hotlap.seam.probe.forwards import forwards
+from hotlap.seam.probe.loader_boundary import feeding
 from hotlap.seam.probe.phases import (
     BACKWARD,
     CLOSURE,
@@ -78,7 +78,7 @@ def _copies(rec: Recorder, name: str) -> Any:
     line, facts = rec.timeline, rec.facts
     codes, mark = line.codes, line.mark
 
-    def make(original: Any) -> Any:
+    def make(original: Any) -> object:
         def copy(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
             back = codes[-1]
             mine = OPEN[back] and get_ident() == rec.thread
@@ -116,8 +116,8 @@ def _backward(rec: Recorder) -> Any:
     codes, times, clock = line.codes, line.times, perf_counter_ns
     ends_evaluation = line.evaluations.backward
 
-    def make(original: Any) -> Any:
-        def backward(*args: Any, **kwargs: Any) -> Any:
+    def make(original: Any) -> object:
+        def backward(*args: Any, **kwargs: Any) -> object:
             if not CLOSURE[codes[-1]] or get_ident() != rec.thread:
                 return original(*args, **kwargs)
             if "backward" not in facts.settled:
@@ -146,7 +146,7 @@ def _optimizers(rec: Recorder) -> Iterator[None]:
     codes, times, mark, clock = line.codes, line.times, line.mark, perf_counter_ns
     rest = rec.rest
 
-    def before(*_: Any) -> None:
+    def before(*_: object) -> None:
         if not rec.begun:
             rec.begin()
             facts.point("step")
@@ -155,7 +155,7 @@ def _optimizers(rec: Recorder) -> Iterator[None]:
             codes.append(OPTIMIZER)
             times.append(clock())
 
-    def after(optimizer: Any, *_: Any) -> None:
+    def after(optimizer: Any, *_: object) -> None:
         if get_ident() != rec.thread:
             rec.elsewhere(optimizer)
         elif not rec.turned(optimizer):
@@ -204,7 +204,7 @@ def _before_steps(rec: Recorder, before: Hook) -> Iterator[None]:
 
 
 @contextmanager
-def _while_awake(rec: Recorder, owner: Any, name: str, make: Make) -> Iterator[None]:
+def _while_awake(rec: Recorder, owner: object, name: str, make: Make) -> Iterator[None]:
     """As `replaced`, but while the probe rests torch's own is in its place.
 
     If the program put something of its own over ours, both stay.
@@ -218,8 +218,8 @@ def _zeroing(rec: Recorder) -> Make:
     facts = rec.facts
     codes, times, clock = rec.timeline.codes, rec.timeline.times, perf_counter_ns
 
-    def make(original: Any) -> Any:
-        def zero_grad(owner: Any, *args: Any, **kwargs: Any) -> Any:
+    def make(original: Any) -> object:
+        def zero_grad(owner: Any, *args: Any, **kwargs: Any) -> object:
             back = codes[-1]
             if not OPEN[back] or get_ident() != rec.thread:
                 return original(owner, *args, **kwargs)
@@ -244,7 +244,7 @@ def _saving(rec: Recorder) -> Any:
     line, facts = rec.timeline, rec.facts
     codes, mark = line.codes, line.mark
 
-    def make(original: Any) -> Any:
+    def make(original: Any) -> object:
         def save(*args: Any, **kwargs: Any) -> Any:
             if codes[-1] == RESTING:
                 rec.wake()
@@ -265,8 +265,8 @@ def _saving(rec: Recorder) -> Any:
 
 
 def _scaling(rec: Recorder) -> Any:
-    def make(original: Any) -> Any:
-        def scale(scaler: Any, outputs: Any) -> Any:
+    def make(original: Any) -> object:
+        def scale(scaler: Any, outputs: Any) -> object:
             if "scaler" not in rec.facts.settled:
                 rec.facts.settled.add("scaler")
                 rec.facts.note("scaler_on", bool(scaler.is_enabled()))
@@ -277,12 +277,12 @@ def _scaling(rec: Recorder) -> Any:
     return replaced(torch.amp.GradScaler, "scale", make)
 
 
-def _pointing(rec: Recorder, owner: Any, name: str, kind: str) -> Any:
+def _pointing(rec: Recorder, owner: object, name: str, kind: str) -> Any:
     """Remember where something is first called with a true first argument."""
 
-    def make(original: Any) -> Any:
+    def make(original: Any) -> object:
         @wraps(original)
-        def call(*args: Any, **kwargs: Any) -> Any:
+        def call(*args: Any, **kwargs: Any) -> object:
             if args and args[0] is not False:
                 rec.facts.point(kind)
             return original(*args, **kwargs)

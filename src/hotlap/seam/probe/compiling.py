@@ -6,7 +6,6 @@ model, and `fullgraph=True` would fail. Dynamo calls back before and after each 
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from hotlap.seam.hook import when_imported
 from hotlap.seam.patch import Patch, replaced
@@ -18,7 +17,7 @@ _watching: list[bool] = []
 
 @contextmanager
 def untraced(
-    owner: Any, name: str, make: Callable[[Any], Any], *, comes_back: bool = True
+    owner: object, name: str, make: Callable[[object], object], *, comes_back: bool = True
 ) -> Iterator[None]:
     """As `replaced`, but put back for as long as anything is being compiled.
 
@@ -37,7 +36,7 @@ def untraced(
             _patches.remove(entry)
 
 
-def _watch(_: Any) -> None:
+def _watch(_: object) -> None:
     """Dynamo is there: have it learn torch's own functions anew, and listen to it."""
     from torch._dynamo import trace_rules
     from torch._dynamo.callback import callback_handler as handler
@@ -62,12 +61,12 @@ def _watch(_: Any) -> None:
     setattr(handler, "clear", clear_others)  # noqa: B010  torch._dynamo.reset() calls it
 
 
-def _take_out(_: Any) -> None:
+def _take_out(_: object) -> None:
     for patch, _comes_back in _patches:
         patch.take_out()
 
 
-def _put_in(_: Any) -> None:
+def _put_in(_: object) -> None:
     for patch, comes_back in _patches:
         if comes_back:
             patch.put_in()

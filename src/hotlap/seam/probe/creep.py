@@ -9,7 +9,7 @@ import dis
 import sys
 from collections import Counter, deque
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from functools import cache
 from itertools import islice
 from types import CodeType, FrameType
@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 
+from hotlap.core.protocol import Holder
 from hotlap.seam.probe.diagnosis import Diagnosis
 from hotlap.seam.where import is_users, is_users_file, short
 
@@ -29,19 +30,6 @@ OPTIMIZED = 0x01  # of a code object: a function, whose f_locals are a copy
 LOOKING = {"locals", "vars", "eval", "exec"}
 CONTAINERS = (list, tuple, set, frozenset, deque)
 OPAQUE = (torch.optim.Optimizer, torch.utils.data.DataLoader, torch.utils.data.Dataset)
-
-
-@dataclass(frozen=True)
-class Holder:
-    """A variable: `kind` is `local`, `global` or `attribute`.
-
-    `function` is the first line of its function, 0 outside of one.
-    """
-
-    kind: str
-    name: str
-    path: str
-    function: int = 0
 
 
 class Creep(Diagnosis):
@@ -66,7 +54,7 @@ class Creep(Diagnosis):
         """The last look."""
         self.between()
         kept = (holder for holder, times in self._grew.items() if times >= TIMES)
-        self.value = [asdict(holder) for holder in sorted(kept, key=lambda holder: holder.name)]
+        self.value = sorted(kept, key=lambda holder: holder.name)
         self._roots = {}
 
 
@@ -84,7 +72,7 @@ def _grown(now: set[Any], before: set[Any]) -> bool:
     return not missing
 
 
-def roots_by_holder(frame: FrameType | None) -> dict[Holder, set[Any]]:
+def roots_by_holder(frame: FrameType | None) -> dict[Holder, set[object]]:
     """The graph nodes of the tensors that each variable of the user's functions holds."""
     search, modules = _Search(), set()
     while frame is not None:
@@ -99,7 +87,7 @@ def roots_by_holder(frame: FrameType | None) -> dict[Holder, set[Any]]:
     return search.found
 
 
-def _variables(frame: FrameType) -> dict[str, Any]:
+def _variables(frame: FrameType) -> dict[str, object]:
     """The variables of a function; empty for the body of a module.
 
     Before Python 3.13 a frame keeps the copy it gives, and with it old tensors, so that it is
@@ -131,7 +119,7 @@ class _Search:
         self._seen: set[int] = set()
         self._left = MOST_VALUES
 
-    def variables(self, values: Mapping[str, Any], owner: Holder) -> None:
+    def variables(self, values: Mapping[str, object], owner: Holder) -> None:
         """Search the variables of a function or a module; `owner` lacks their names."""
         for name, value in values.items():
             self._value(value, replace(owner, name=name), DEEP)
@@ -154,7 +142,7 @@ class _Search:
                     self._value(entry, Holder("attribute", name, path), depth - 1)
 
 
-def _attributes(value: Any) -> dict[str, Any]:
+def _attributes(value: object) -> dict[str, object]:
     if isinstance(value, (type, *OPAQUE)):
         return {}
     try:

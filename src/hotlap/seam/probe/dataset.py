@@ -7,8 +7,10 @@ while the files that are opened are written down. The program's random numbers s
 import inspect
 import os
 import random
+import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any
 
@@ -19,9 +21,10 @@ from torch.utils.data.sampler import SequentialSampler
 
 from hotlap.common.extras import MissingPackageError
 from hotlap.common.randomness import Streams, attributes, same
-from hotlap.seam.probe.faults import faults_of
+from hotlap.core.protocol import DatasetReport, Taken
+from hotlap.seam.patch import replaced
 from hotlap.seam.probe.fitting import ALIKE, Fit, fitted
-from hotlap.seam.probe.opened import opened
+from hotlap.seam.probe.resources import faults_of
 from hotlap.seam.where import is_users_file, short
 
 SECONDS = 1.0
@@ -32,16 +35,6 @@ SUFFIXES = ".jpg .jpeg .jpe .png .bmp .webp .gif .tif .tiff .ppm .pgm .jp2 .avif
 MAGIC = (b"\xff\xd8\xff", b"\x89PNG", b"GIF8", b"II*\0", b"MM\0*", b"BM")
 
 
-@dataclass(frozen=True)
-class Taken:
-    """Samples that were read: their numbers, the images opened for them, and seconds a sample."""
-
-    ids: list[int]
-    files: list[str]
-    labels: list[int | None]
-    seconds: float
-
-
 @dataclass
 class Seen:
     """What the dataset showed.
@@ -49,7 +42,7 @@ class Seen:
     `why` says what makes it unfit for a comparison, `failed` what is missing for one; if anything.
     """
 
-    about: dict[str, Any]
+    about: DatasetReport
     fetcher: Any
     taken: Taken | None = None
     shape: tuple[int, ...] = ()
@@ -59,7 +52,14 @@ class Seen:
     failed: str = ""
     faults: dict[str, float] = field(default_factory=dict)
     fit: Fit | None = None
-    transforms: dict[str, dict[str, Any]] = field(default_factory=dict)
+    transforms: dict[str, dict[str, list[float]]] = field(default_factory=dict)
+
+    def report(self) -> DatasetReport:
+        """What is sent of it, without the comparison."""
+        return replace(
+            self.about, shape=list(self.shape), dtype=self.dtype, draws=self.draws, why=self.why,
+            taken=self.taken, faults=self.faults, failed=self.failed,
+        )  # fmt: skip
 
 
 def seen(loader: Any) -> Seen | None:
@@ -102,7 +102,7 @@ def _look(found: Seen, dataset: Any, streams: Any) -> None:
     if found.why:
         return
     count = min(len(order), max(FEWEST, int(SECONDS / max(first.seconds, 1e-6))))
-    size = min(found.about["batch_size"], 32)
+    size = min(found.about.batch_size, 32)
     parts: list[Taken] = []
 
     def read() -> None:
@@ -123,7 +123,7 @@ def _blocks(ids: list[int], size: int) -> Iterator[list[int]]:
         yield ids[start : start + size]
 
 
-def _read(fetcher: Any, ids: Sequence[int]) -> tuple[Taken, Any]:
+def _read(fetcher: Any, ids: Sequence[int]) -> tuple[Taken, object]:
     with opened() as files:
         begin = perf_counter()
         batch = fetcher.fetch(list(ids))
@@ -153,13 +153,13 @@ def is_image(path: str) -> bool:
         return False
 
 
-def form(batch: Any) -> tuple[tuple[int, ...], str]:
+def form(batch: object) -> tuple[tuple[int, ...], str]:
     """(3, height, width) and dtype of a batch's colour images; nothing if it holds none."""
     first = _images(batch)
     return (tuple(first.shape[1:]), str(first.dtype)[6:]) if first is not None else ((), "")
 
 
-def _images(batch: Any) -> Any:
+def _images(batch: object) -> Any:
     """The colour images of a batch as (samples, 3, height, width); None if it holds none."""
     first = batch[0] if isinstance(batch, (list, tuple)) and batch else batch
     first = next(iter(batch.values()), None) if isinstance(batch, dict) else first
@@ -170,7 +170,7 @@ def _images(batch: Any) -> Any:
     return images if images.shape[1] == 3 else None
 
 
-def labels_of(batch: Any, count: int) -> list[int | None]:
+def labels_of(batch: object, count: int) -> list[int | None]:
     """The labels of a batch, where it has whole numbers in second place."""
     labels = batch[1] if isinstance(batch, (list, tuple)) and len(batch) > 1 else None
     whole = isinstance(labels, torch.Tensor) and not labels.is_floating_point()
@@ -179,21 +179,21 @@ def labels_of(batch: Any, count: int) -> list[int | None]:
     return [None] * count
 
 
-def _about(loader: Any, dataset: Any) -> dict[str, Any]:
+def _about(loader: Any, dataset: Any) -> DatasetReport:
     inner = dataset
     while isinstance(inner, Subset):
         inner = inner.dataset
-    return {
-        "kind": type(inner).__name__,
-        "bases": [f"{kind.__module__}.{kind.__qualname__}" for kind in type(inner).__mro__],
-        "place": _place(type(inner)),
-        "length": len(dataset) if hasattr(dataset, "__len__") else 0,
-        "part": inner is not dataset,
-        "root": str(getattr(inner, "root", "") or ""),
-        "batch_size": int(loader.batch_size),
-        "workers": int(loader.num_workers),
-        "shuffle": not isinstance(loader.sampler, SequentialSampler),
-    }
+    return DatasetReport(
+        kind=type(inner).__name__,
+        bases=[f"{kind.__module__}.{kind.__qualname__}" for kind in type(inner).__mro__],
+        place=_place(type(inner)),
+        length=len(dataset) if hasattr(dataset, "__len__") else 0,
+        part=inner is not dataset,
+        root=str(getattr(inner, "root", "") or ""),
+        batch_size=int(loader.batch_size),
+        workers=int(loader.num_workers),
+        shuffle=not isinstance(loader.sampler, SequentialSampler),
+    )
 
 
 def _place(kind: type) -> str:
@@ -208,7 +208,7 @@ def _place(kind: type) -> str:
     return f"{short(code.co_filename)}:{code.co_firstlineno}"
 
 
-def _transforms(dataset: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+def _transforms(dataset: object) -> Iterator[tuple[str, dict[str, list[float]]]]:
     """Objects that a dataset holds under torchvision's names, with the numbers they were given."""
     for _, value in attributes(dataset):
         name = type(value).__name__
@@ -223,3 +223,58 @@ def numbers(value: Any) -> list[float]:
         return [float(entry) for entry in value]
     except (TypeError, ValueError):
         return []
+
+
+WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+NATIVE = (("cv2", "imread"), ("torchvision.io", "read_file"), ("torchvision.io", "read_image"))
+"""Readers that open a path themselves, which Python does not hear of."""
+
+
+class _AuditHook:
+    """An audit hook cannot be removed: there is one, which does nothing while nobody listens."""
+
+    listening: list[str] | None = None
+    added = False
+
+
+@contextmanager
+def opened() -> Iterator[list[str]]:
+    """Give a list that fills with the absolute paths opened for reading, in order."""
+    found: list[str] = []
+    with ExitStack() as stack:
+        for module, name in NATIVE:
+            if name in vars(sys.modules.get(module, os)):
+                stack.enter_context(
+                    replaced(sys.modules[module], name, lambda f: _noting(f, found))
+                )
+        _AuditHook.listening = found
+        if not _AuditHook.added:
+            _AuditHook.added = True
+            sys.addaudithook(_hear)
+        try:
+            yield found
+        finally:
+            _AuditHook.listening = None
+
+
+def _hear(event: str, args: tuple[object, ...]) -> None:
+    if event != "open" or _AuditHook.listening is None:
+        return
+    if not (isinstance(args[2], int) and args[2] & WRITES):
+        _note_opened(args[0], _AuditHook.listening)
+
+
+def _noting(original: Any, found: list[str]) -> object:
+    def read(path: Any, *args: Any, **kwargs: Any) -> Any:
+        before = len(found)
+        result = original(path, *args, **kwargs)
+        if len(found) == before:
+            _note_opened(path, found)
+        return result
+
+    return read
+
+
+def _note_opened(path: Any, found: list[str]) -> None:
+    with suppress(TypeError, ValueError):
+        found.append(os.path.abspath(os.fsdecode(path)))

@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from hotlap.core.protocol import DeviceReport
 from hotlap.seam.patch import replaced
 from hotlap.seam.probe.phases import OPEN, Marks, name_of
 from hotlap.seam.probe.recorder import Recorder
@@ -34,14 +35,14 @@ class Pool:
     def __init__(self) -> None:
         self._free: list[Any] = []
 
-    def record(self) -> Any:
+    def record(self) -> object:
         """An event recorded on the current stream."""
         cuda: Any = torch.cuda
         event = self._free.pop() if self._free else cuda.Event(enable_timing=True)
         event.record()
         return event
 
-    def give_back(self, events: list[Any]) -> None:
+    def give_back(self, events: list[object]) -> None:
         """These are not needed any more."""
         self._free.extend(events)
 
@@ -104,7 +105,7 @@ class DeviceTimeline(Timeline):
         if self._events is not None:
             self._record(self._events)
 
-    def _record(self, events: list[Any]) -> None:
+    def _record(self, events: list[object]) -> None:
         if len(events) < MOST_MARKS:
             events.append(self._pool.record())
         else:  # a long evaluation: this step is left to the host's clock
@@ -154,16 +155,12 @@ class DeviceTimeline(Timeline):
             self.peaks.on = on
             torch.cuda.reset_peak_memory_stats()
 
-    def device_results(self) -> dict[str, Any]:
+    def device_results(self) -> DeviceReport | None:
         """Phases and step on the device's clock, and its peak memory by phase."""
         self.resolve()
         if not self.tally.steps:
-            return {}
-        return {
-            "phases": self.tally.phases(),
-            "step": self.tally.step(),
-            "memory": self.peaks.by_phase,
-        }
+            return None
+        return DeviceReport(self.tally.phases(), self.tally.step(), self.peaks.by_phase)
 
 
 @contextmanager
@@ -180,8 +177,8 @@ def synchronising(rec: Recorder) -> Iterator[None]:
 def _counting(rec: Recorder, name: str, calls: Counter[str]) -> Any:
     codes = rec.timeline.codes
 
-    def make(original: Any) -> Any:
-        def call(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+    def make(original: Any) -> object:
+        def call(tensor: Any, *args: Any, **kwargs: Any) -> object:
             if OPEN[codes[-1]] and tensor.is_cuda and get_ident() == rec.thread:
                 if rec.tally.steps:
                     calls[name] += 1

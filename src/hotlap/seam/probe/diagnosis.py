@@ -6,6 +6,7 @@ from weakref import WeakKeyDictionary, WeakSet
 from torch.nn import Module
 from torch.optim.optimizer import Optimizer
 
+from hotlap.core.protocol import ProfileOptions
 from hotlap.seam.participant import Participant
 from hotlap.seam.probe.facts import Facts
 from hotlap.seam.probe.timeline import Timeline
@@ -15,6 +16,7 @@ class Followed(Protocol):
     """The run that is profiled."""
 
     session: Participant
+    options: ProfileOptions
     timeline: Timeline
     facts: Facts
     optimizers: WeakSet[Optimizer]

@@ -4,16 +4,51 @@ Each begins at one step's end and ends at the next one's. A failure in them is w
 step goes on; programs that Dynamo compiled are left alone, since the probes would recompile them.
 """
 
+from collections.abc import Callable
 from typing import Any
+
+import torch
 
 from hotlap.memory.owners import owners
 from hotlap.model.flops import FlopCount
 from hotlap.seam.probe.creep import Creep
 from hotlap.seam.probe.diagnosis import Diagnosis, Followed
 from hotlap.seam.probe.layers import Layers
-from hotlap.seam.probe.memory import Saved
 from hotlap.seam.probe.models import anything_compiled
 from hotlap.seam.probe.sights import Sights
+
+
+class Saved:
+    """Counts the tensors that autograd saves for the backward pass: the activations.
+
+    `total` is the most that was saved between two backward passes, so that micro-batches and
+    models that take turns are not added up.
+    """
+
+    def __init__(self, known: Any, backwards: Callable[[], int]) -> None:
+        self.total = 0
+        self._known = known
+        self._backwards = backwards
+        self._turn = backwards()
+        self._seen = known.copy()
+        self._sum = 0
+        self._hooks = torch.autograd.graph.saved_tensors_hooks(self._pack, lambda tensor: tensor)
+
+    def _pack(self, tensor: torch.Tensor) -> torch.Tensor:
+        if self._turn != self._backwards():
+            self._turn = self._backwards()
+            self._seen, self._sum = self._known.copy(), 0
+        self._sum += self._seen.add(tensor)
+        self.total = max(self.total, self._sum)
+        return tensor
+
+    def __enter__(self) -> "Saved":
+        self._hooks.__enter__()
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self._hooks.__exit__()
+
 
 TRIES = 3
 SLOW = "its steps are too slow for it; --budget gives it more time"
@@ -68,7 +103,7 @@ class Diagnostics:
         self._rec = rec
         self._along = Creep(rec)
         self._todo: list[Round] = [(CountFlops(rec),), (MemoryByOwner(rec), Sights(rec))]
-        if rec.session.spec.options.get("layers"):
+        if rec.options.layers:
             self._todo.append((Layers(rec),))
         self.all = [self._along, *(one for round_ in self._todo for one in round_)]
         self._now: Round = ()
@@ -157,10 +192,7 @@ class Diagnostics:
                 diagnosis.note = diagnosis.note or SLOW
         self._todo, self._settling = [], False
 
-    def result(self) -> dict[str, Any]:
+    def result(self) -> tuple[dict[str, Any], dict[str, str]]:
         """What was found, by name, and the notes on what was not."""
-        missing = {d.name: d.note or "the run was too short" for d in self.all}
-        return {
-            "values": {d.name: d.value for d in self.all},
-            "notes": {d.name: missing[d.name] for d in self.all if d.value is None},
-        }
+        notes = {d.name: d.note or "the run was too short" for d in self.all if d.value is None}
+        return {d.name: d.value for d in self.all}, notes

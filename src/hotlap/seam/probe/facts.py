@@ -87,7 +87,7 @@ def doubled(before: torch.Tensor, after: torch.Tensor) -> bool:
     return after.dtype == torch.float64 and before.dtype != torch.float64
 
 
-def global_facts() -> dict[str, Any]:
+def global_facts() -> dict[str, object]:
     """Torch's own settings at the moment."""
     cudnn: Any = torch.backends.cudnn
     return {
@@ -155,7 +155,7 @@ def _compiler() -> bool:
     return any(name and shutil.which(name) for name in names)
 
 
-def optimizer_facts(optimizers: list[Any], models: Iterable[torch.nn.Module]) -> dict[str, Any]:
+def optimizer_facts(optimizers: list[Any], models: Iterable[torch.nn.Module]) -> dict[str, object]:
     """Whether the optimizers run their fused implementation, where it takes their gradients.
 
     No fused kernel takes sparse gradients, as `nn.Embedding(sparse=True)` makes them.

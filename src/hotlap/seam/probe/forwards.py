@@ -5,7 +5,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from threading import get_ident
 from time import perf_counter_ns
-from typing import Any
 
 from torch import Tensor, is_anomaly_enabled, is_grad_enabled
 from torch.nn import Module
@@ -31,7 +30,7 @@ def _criterion(rec: Recorder, _: Module, inner: CallModule) -> CallModule:
     """A loss module: part of the forward pass, or of the evaluation that is going on."""
     codes, mark = rec.timeline.codes, rec.timeline.mark
 
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> object:
         if not LOSSES[codes[-1]] or get_ident() != rec.thread:
             return inner(*args, **kwargs)
         mark(FORWARD)
@@ -49,7 +48,7 @@ def _model(rec: Recorder, root: Module, inner: CallModule) -> CallModule:
     training = evaluations.training
     known, inference = _Known(rec, root), rec.inference
 
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> object:
         code = codes[-1]
         if code == RESTING and not (root.training and is_grad_enabled()):
             rec.wake()
@@ -80,15 +79,19 @@ def _model(rec: Recorder, root: Module, inner: CallModule) -> CallModule:
     return call
 
 
-def graph_of(result: Any) -> Any:
+def graph_of(result: object) -> object:
     """The graph node behind a model's output; None without one."""
     tensor = result if isinstance(result, Tensor) else first_tensor((result,))
     return None if tensor is None else tensor.grad_fn
 
 
 def _evaluation(
-    rec: Recorder, root: Module, inner: CallModule, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Any:
+    rec: Recorder,
+    root: Module,
+    inner: CallModule,
+    args: tuple[object, ...],
+    kwargs: dict[str, object],
+) -> object:
     line = rec.timeline
     line.begin_evaluation(id(root))
     if "evaluation" not in rec.facts.settled:
@@ -104,9 +107,9 @@ def _answer(
     root: Module,
     known: "_Known",
     inner: CallModule,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-) -> Any:
+    args: tuple[object, ...],
+    kwargs: dict[str, object],
+) -> object:
     """A call in a program that does not train: with it a step ends."""
     line, facts = rec.timeline, rec.facts
     if not rec.begun:
@@ -138,12 +141,12 @@ class _Known:
         self._new = True
         self._compiled = model_facts(root, None)["compiled"]
 
-    def called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def called(self, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
         """A training call is about to begin."""
         with suppress(Exception):  # whatever is odd about them, the program goes on
             self._look(args, kwargs)
 
-    def _look(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def _look(self, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
         rec = self._rec
         if self._new:
             self._new = False
@@ -155,7 +158,7 @@ class _Known:
             if rec.feeding is not rec.training_loader:
                 rec.fed_by(rec.feeding)
 
-    def _first(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def _first(self, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
         rec, tensor = self._rec, first_tensor((*args, *kwargs.values()))
         found = {**model_facts(self._root, tensor), "compiled": self._compiled}
         device = "cuda" if found["cuda"] else "cpu"

@@ -78,7 +78,7 @@ class Layers(Diagnosis):
         """The innermost module's row; None outside of a forward pass."""
         return self._rows[self._stack[-1][0]] if self._stack and not _recomputing() else None
 
-    def _before(self, layer: nn.Module, args: tuple[Any, ...]) -> None:
+    def _before(self, layer: nn.Module, args: tuple[object, ...]) -> None:
         if _recomputing():
             return
         tensor = args[0] if args else None
@@ -86,7 +86,7 @@ class Layers(Diagnosis):
             note_reader(self._inputs, layer, tensor)
         self._stack.append([layer, _now(), 0.0])
 
-    def _after(self, layer: nn.Module, _: Any, made: Any) -> None:
+    def _after(self, layer: nn.Module, _: object, made: object) -> None:
         if _recomputing() or not any(entry[0] is layer for entry in self._stack):
             return
         while self._stack:

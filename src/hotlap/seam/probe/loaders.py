@@ -49,7 +49,7 @@ class Loaders:
             self._rebuilt.add(kind)
         self._made.add((kind, id(loader.dataset)))
 
-    def known(self, loader: Any) -> Known:
+    def known(self, loader: object) -> Known:
         """What is known of a loader; one that nobody saw made (unpickled) is noted first."""
         if id(loader) not in self._known:
             self.note(loader, "")
@@ -94,7 +94,7 @@ def _kind(loader: Any, place: str) -> Kind:
     )
 
 
-def _in_memory(dataset: Any) -> bool:
+def _in_memory(dataset: object) -> bool:
     """Whether the samples are tensors or arrays that lie in RAM as they are."""
     data = torch.utils.data
     if type(dataset) is data.Subset:

@@ -9,7 +9,7 @@ from torch.nn import Module
 CONVOLUTIONS = (torch.nn.Conv2d, torch.nn.ConvTranspose2d)
 
 
-def first_tensor(values: Iterable[Any], depth: int = 2) -> torch.Tensor | None:
+def first_tensor(values: Iterable[object], depth: int = 2) -> torch.Tensor | None:
     """The first tensor with a batch dimension among arguments, looking into containers."""
     for value in values:
         if isinstance(value, torch.Tensor):
@@ -23,7 +23,7 @@ def first_tensor(values: Iterable[Any], depth: int = 2) -> torch.Tensor | None:
     return None
 
 
-def batch_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[int, int]:
+def batch_of(args: tuple[object, ...], kwargs: dict[str, object]) -> tuple[int, int]:
     """Samples and tokens a call was given; tokens only where the input is integer and 2-D."""
     tensor = args[0] if args else None
     if not isinstance(tensor, torch.Tensor) or not tensor.dim():
@@ -34,7 +34,7 @@ def batch_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[int, int]:
     return tensor.shape[0], tensor.numel() if tokens else 0
 
 
-def model_facts(root: Module, tensor: torch.Tensor | None) -> dict[str, Any]:
+def model_facts(root: Module, tensor: torch.Tensor | None) -> dict[str, object]:
     """Facts about a model and the input of its first training call."""
     kinds = {p.dtype for p in root.parameters()}
     weights = [m.weight for m in root.modules() if isinstance(m, CONVOLUTIONS)]

@@ -14,13 +14,14 @@ from typing import Any
 import torch
 
 from hotlap.core.machine import available_memory
-from hotlap.seam.probe.dataset import Seen, Taken
+from hotlap.core.protocol import PackedComparison, PackPlan, Taken
+from hotlap.seam.probe.dataset import Seen
 from hotlap.seam.probe.fitting import CROP_FROM
 
 ROUNDS = 6
 
 
-def plan(seen: Seen) -> dict[str, Any]:
+def plan(seen: Seen) -> PackPlan:
     """How to pack: rows where samples are the same each time and would fit into RAM, else JPEGs.
 
     Rows keep what does not vary; a random crop needs the image around it, and so does one out of
@@ -31,30 +32,29 @@ def plan(seen: Seen) -> dict[str, Any]:
     varied = {name for name in seen.transforms if name.startswith(("Random", "ColorJitter"))}
     crops = seen.draws and varied != {"RandomHorizontalFlip"}
     row = 3 * height * width
-    small = row * seen.about["length"] < available_memory() // 2
+    small = row * seen.about.length < available_memory() // 2
     how = seen.fit.how if seen.fit else "both"
     raw = small and not crops and how != "larger"
-    steps: list[tuple[str, tuple[Any, ...]]] = []
+    steps: list[tuple[str, list[object]]] = []
     if crops:
-        steps = [("RandomResizedCrop", ((height, width),))]
+        steps = [("RandomResizedCrop", [(height, width)])]
     elif not raw:
         steps = _cut(how, height, width)
     if seen.draws:
-        steps.append(("RandomHorizontalFlip", ()))
+        steps.append(("RandomHorizontalFlip", []))
     if seen.dtype != "uint8":
-        steps.append(("Normalize", _scale(seen)))
+        steps.append(("Normalize", [*_scale(seen)]))
     larger = round(CROP_FROM * max(height, width))
     side = ([height, width] if how == "both" else height) if raw else larger
-    told = {"profile": "raw" if raw else "jpeg256", "resize": side, "transforms": steps}
-    return told | {"sure": seen.fit is not None}
+    return PackPlan("raw" if raw else "jpeg256", side, steps, seen.fit is not None)
 
 
-def _cut(how: str, height: int, width: int) -> list[tuple[str, tuple[Any, ...]]]:
+def _cut(how: str, height: int, width: int) -> list[tuple[str, list[object]]]:
     """What gives the samples from stored JPEGs whose short side is larger."""
     if how == "both":
-        return [("Resize", ((height, width),))]
-    cut: tuple[str, tuple[Any, ...]] = ("CenterCrop", ((height, width),))
-    return [cut] if how == "larger" else [("Resize", (height,)), cut]
+        return [("Resize", [(height, width)])]
+    cut: tuple[str, list[object]] = ("CenterCrop", [(height, width)])
+    return [cut] if how == "larger" else [("Resize", [height]), cut]
 
 
 def _scale(seen: Seen) -> tuple[list[float], list[float]]:
@@ -63,7 +63,7 @@ def _scale(seen: Seen) -> tuple[list[float], list[float]]:
     return (mean, std) if mean and std and len(mean) == len(std) == 3 else ([0.0] * 3, [1.0] * 3)
 
 
-def compared(seen: Seen, scratch: str, *, on_device: bool) -> dict[str, Any]:
+def compared(seen: Seen, scratch: str, *, on_device: bool) -> PackedComparison:
     """Seconds a sample of each round, (the script's, packed), and what the packed ones take.
 
     `on_device`: the loader would normalise on a GPU, so that the CPU has not to.
@@ -75,38 +75,35 @@ def compared(seen: Seen, scratch: str, *, on_device: bool) -> dict[str, Any]:
     torch.set_num_threads(1)
     try:
         store = _packed(seen.taken, how, folder)
-        loader = _loader(store, how, min(seen.about["batch_size"], 32), on_device=on_device)
+        loader = _loader(store, how, min(seen.about.batch_size, 32), on_device=on_device)
         pairs = _by_turns(seen, loader)
         bytes_each = sum(part.bytes for part in store.manifest.shards) / len(store)
-        return how | {"pairs": pairs, "samples": len(store), "bytes": bytes_each}
+        return PackedComparison(**vars(how), pairs=pairs, samples=len(store), bytes=bytes_each)
     finally:
         torch.set_num_threads(threads)
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _packed(taken: Taken, how: dict[str, Any], folder: Path) -> Any:
+def _packed(taken: Taken, how: PackPlan, folder: Path) -> Any:
     from hotlap.data.pack import pack
 
     source = folder / "source"
     source.mkdir()
     for number, path in enumerate(taken.files):
         os.symlink(path, source / f"{number:06d}.jpg")
-    side = how["resize"]
-    settings = {
-        "profile": how["profile"],
-        "resize": tuple(side) if isinstance(side, list) else side,
-    }
+    side = how.resize
     return pack(
-        source, folder / "store", workers=1, on_error="skip", max_error_rate=1.0, **settings
-    )
+        source, folder / "store", profile=how.profile, workers=1, on_error="skip",
+        max_error_rate=1.0, resize=(side[0], side[1]) if isinstance(side, list) else side,
+    )  # fmt: skip
 
 
-def _loader(store: Any, how: dict[str, Any], size: int, *, on_device: bool) -> Any:
+def _loader(store: object, how: PackPlan, size: int, *, on_device: bool) -> object:
     from hotlap.data import Loader, transforms
 
     steps = [
         getattr(transforms, name)(*values)
-        for name, values in how["transforms"]
+        for name, values in how.transforms
         if not (on_device and name == "Normalize")
     ]
     return Loader(store, size, shuffle=True, transform=steps, workers=0, threads=1)
@@ -115,7 +112,7 @@ def _loader(store: Any, how: dict[str, Any], size: int, *, on_device: bool) -> A
 def _by_turns(seen: Seen, loader: Any) -> list[tuple[float, float]]:
     """Rounds in which each side reads; who begins alternates. The first packed pass warms."""
     assert seen.taken is not None
-    ids, size = seen.taken.ids, min(seen.about["batch_size"], 32)
+    ids, size = seen.taken.ids, min(seen.about.batch_size, 32)
     share = max(1, len(ids) // ROUNDS)
     _timed(lambda: _pass(loader))
     pairs = []

@@ -76,7 +76,7 @@ Marks = tuple[list[int], list[int], list[Range]]
 """The codes of a step, their times and its end's, and which marks are evaluation."""
 
 
-def fold(codes: Sequence[int], stamps: Sequence[Any], evaluations: Sequence[Range]) -> list[Any]:
+def fold(codes: Sequence[int], stamps: Sequence[Any], evaluations: Sequence[Range]) -> list[float]:
     """Time in each phase, in the unit of `stamps`, which has one entry more than `codes`.
 
     Stretches whose index lies in one of `evaluations` are evaluation. A LOSS stretch belongs to

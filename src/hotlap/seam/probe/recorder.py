@@ -13,18 +13,18 @@ from time import perf_counter_ns
 import torch
 from torch.optim.optimizer import Optimizer
 
+from hotlap.core.protocol import ProfileOptions, decode
 from hotlap.seam.inference import InferenceSteps
 from hotlap.seam.participant import Participant
 from hotlap.seam.probe.calls import Calls
 from hotlap.seam.probe.diagnostics import Diagnostics
 from hotlap.seam.probe.facts import Facts
-from hotlap.seam.probe.lines import LOSS
 from hotlap.seam.probe.loaders import Known, Loaders
 from hotlap.seam.probe.phases import LOSS as AFTER
 from hotlap.seam.probe.phases import RESTING, Marks, name_of
 from hotlap.seam.probe.resources import Resources
 from hotlap.seam.probe.rest import Rest
-from hotlap.seam.probe.sampler import Sampler
+from hotlap.seam.probe.sampler import LOSS, Sampler
 from hotlap.seam.probe.spread import Spread
 from hotlap.seam.probe.tally import Tally
 from hotlap.seam.probe.timeline import Timeline
@@ -32,7 +32,6 @@ from hotlap.seam.process import serves_its_parent
 from hotlap.seam.steps import Cycle
 
 NOBODY = -1
-WARMUP = 5
 MOST_UNTIMED_SECONDS = 10.0
 """What warm-up and diagnoses may take where the timed steps have no longer: of slow steps fewer are
 left out, and what one step in a diagnosis would have shown stays unknown."""
@@ -44,7 +43,7 @@ class Recorder:
     """What is known of the run so far. Only the thread `thread` is followed."""
 
     def __init__(self, session: Participant, timeline: Timeline) -> None:
-        options = session.spec.options
+        self.options = options = decode(ProfileOptions, session.spec.options)
         self.session = session
         self.timeline = timeline
         self.thread = threading.main_thread().ident or NOBODY
@@ -57,12 +56,8 @@ class Recorder:
         self.rest = Rest()
         self.sampler = Sampler(lambda: self.thread, self.phase, self.rest)
         self.diagnostics = Diagnostics(self)
-        self.resources = Resources(faults_only=not options.get("dataset"))
-        self.warmup = int(options.get("warmup", WARMUP))
-        self.wanted = int(options.get("steps") or 0)
-        self.seconds = float(options.get("seconds") or 0.0)
-        self.least = float(options.get("least") or 0.0)
-        self.deadline = int(1e9 * options["until"]) if options.get("until") else FOREVER
+        self.resources = Resources(faults_only=not options.dataset)
+        self.deadline = int(1e9 * options.until) if options.until else FOREVER
         self.root: torch.nn.Module | None = None
         self.loaders = Loaders()
         self.made: weakref.WeakKeyDictionary[torch.nn.Module, str] = weakref.WeakKeyDictionary()
@@ -220,7 +215,7 @@ class Recorder:
             self._first = marks[1][-1]
         self.warm.add(marks, special)
         self.warm_samples = (self.samples, self.tokens)
-        if self.warm.steps >= self.warmup or self._untimed(marks) > 0.5:
+        if self.warm.steps >= self.options.warmup or self._untimed(marks) > 0.5:
             self.diagnostics.start()
             self._note = self._diagnosing if self.diagnostics.busy() else self._timing
         self._restart()
@@ -237,7 +232,8 @@ class Recorder:
 
     def _untimed(self, marks: Marks) -> float:
         """What warm-up and diagnoses have taken since the first step, over what they may take."""
-        allowed = max(self.seconds, MOST_UNTIMED_SECONDS) if self.seconds else math.inf
+        seconds = self.options.seconds
+        allowed = max(seconds, MOST_UNTIMED_SECONDS) if seconds else math.inf
         return 1e-9 * (marks[1][-1] - self._first) / allowed
 
     def _end_if_late(self, marks: Marks) -> None:
@@ -254,7 +250,7 @@ class Recorder:
         if self.counting:
             self.counted += 1
         self._look_ahead()
-        enough = tally.steps >= self.wanted > 0 and marks[1][-1] > self._at_least
+        enough = tally.steps >= self.options.steps > 0 and marks[1][-1] > self._at_least
         if enough or marks[1][-1] > min(self._until, self.deadline):
             self.finish("steps")
 
@@ -264,15 +260,15 @@ class Recorder:
         self.counting = tally.detailed < EVERY or tally.detailed % EVERY == 0
         self.sampler.usual = tally.usual * 1e-9
         may = self._cycle.every and self.timeline.may_rest and not self._shared
-        left = self.wanted - tally.steps - 1 if tally.steps < self.wanted else FOREVER
+        left = self.options.steps - tally.steps - 1 if tally.steps < self.options.steps else FOREVER
         self._rest = left if may and not self.counting and self.rest.due(tally.usual) else 0
 
     def _restart(self) -> None:
         """Nothing so far counts: samples, CPU time, device times."""
         self.timeline.restart()
         now = perf_counter_ns()
-        self._until = now + int(self.seconds * 1e9) if self.seconds else FOREVER
-        self._at_least = now + int(self.least * 1e9)
+        self._until = now + int(self.options.seconds * 1e9) if self.options.seconds else FOREVER
+        self._at_least = now + int(self.options.least * 1e9)
         self.samples = self.tokens = self.counted = 0
         self._began = (time.process_time(), time.perf_counter())
 

@@ -5,14 +5,15 @@ fork all of the parent's pages are resident in a worker, and each that is writte
 count is enough) becomes its own.
 """
 
+import mmap
 import os
+import resource
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from time import perf_counter
-from typing import Any
+from time import perf_counter, thread_time
 
-from hotlap.seam.probe.faults import page_faults
+from hotlap.core.protocol import ResourceReport
 
 INTERVAL = 1.0
 ALONE = 5.0
@@ -83,7 +84,7 @@ class Resources:
             self._disk = [*self._disk[:1], (now, latest)]
         return len(workers)
 
-    def result(self) -> dict[str, Any]:
+    def result(self) -> ResourceReport:
         """Memory of each worker over time (seconds, bytes), and bytes read from disks a second."""
         self.look()
         begin = self._looks[0][0] if self._looks else 0.0
@@ -92,7 +93,7 @@ class Resources:
             for pid, size in found.items():
                 if size:
                     series.setdefault(pid, []).append((when - begin, size))
-        return {"workers": list(series.values()), **self._rates()}
+        return ResourceReport(list(series.values()), *self._rates())
 
     def fault_rate(self) -> float:
         """Page faults a second in the later half of the time, when the heap has grown."""
@@ -101,17 +102,17 @@ class Resources:
         (begin, before), (end, after) = self._faults[len(self._faults) // 2 - 1], self._faults[-1]
         return (after - before) / max(1e-9, end - begin)
 
-    def _rates(self) -> dict[str, float]:
+    def _rates(self) -> tuple[float, float]:
         """Bytes a second fetched from disks, and read by system calls whatever they came from."""
         if len(self._disk) < 2:
-            return {"disk": 0.0, "read": 0.0}
+            return 0.0, 0.0
         (begin, before), (end, after) = self._disk
         spent = max(1e-9, end - begin)
-        sums = [
+        disk, read = (
             sum(max(0, now[at] - before.get(pid, (0, 0))[at]) for pid, now in after.items())
             for at in (0, 1)
-        ]
-        return {"disk": sums[0] / spent, "read": sums[1] / spent}
+        )
+        return disk / spent, read / spent
 
 
 def children(pid: int) -> list[int]:
@@ -137,3 +138,54 @@ def disk(pid: int) -> tuple[int, int]:
         values = dict(line.split(": ") for line in file.read().splitlines())
         return int(values["read_bytes"]), int(values["rchar"])
     return 0, 0
+
+
+PAGES = 2048
+MIN_FAULT_SHARE = 0.05
+"""The part of a step from which page faults are worth a technique."""
+
+
+def page_faults() -> int:
+    """How many this process has had that needed no disk."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
+
+def faults_of(read: Callable[[], object], samples: int) -> dict[str, float]:
+    """How often reading takes fresh memory from the kernel, and what part of its time that costs.
+
+    `faults`: page faults a sample. The cost of one is measured here, on fresh memory.
+    """
+    before, begin = page_faults(), perf_counter()
+    read()
+    seconds = perf_counter() - begin
+    faults = page_faults() - before
+    return {"faults": faults / samples, "share": min(1.0, faults * fault_seconds() / seconds)}
+
+
+def share_of_step(rate: float, of_samples: float, waiting: float) -> float:
+    """The part of a step's time that page faults take, by what one costs here.
+
+    Args:
+        rate: page faults of this process, a second.
+        of_samples: their part of the time that a sample takes, which may be read elsewhere.
+        waiting: the part of a step that waits for samples.
+
+    """
+    return max(min(1.0, rate * fault_seconds()), of_samples * waiting)
+
+
+def fault_seconds() -> float:
+    """Seconds of CPU time that one page fault takes here; a page may be a huge one.
+
+    Not of wall time: this thread may wait for a core meanwhile.
+    """
+    size = PAGES * mmap.PAGESIZE
+    with mmap.mmap(-1, size) as memory:
+        before, begin = page_faults(), thread_time()
+        for at in range(0, size, mmap.PAGESIZE):
+            memory[at] = 1
+        first, count = thread_time() - begin, page_faults() - before
+        begin = thread_time()
+        for at in range(0, size, mmap.PAGESIZE):
+            memory[at] = 1
+        return max(0.0, first - (thread_time() - begin)) / max(1, count)

@@ -4,21 +4,32 @@ from contextlib import suppress
 from typing import Any
 
 from hotlap.common import heap
+from hotlap.core.protocol import (
+    DatasetReport,
+    DeviceReport,
+    MemoryReport,
+    ModuleReport,
+    PhaseTimes,
+    ProfilePayload,
+    SampledLine,
+    ShownWarning,
+)
+from hotlap.seam.gate import peak_memory
+from hotlap.seam.probe.dataset_report import fed, held
 from hotlap.seam.probe.device import DeviceTimeline
 from hotlap.seam.probe.facts import global_facts, optimizer_facts
-from hotlap.seam.probe.faults import LEAST, share_of_step
-from hotlap.seam.probe.fed import fed, held
-from hotlap.seam.probe.lines import by_file, hottest, phase_of
 from hotlap.seam.probe.models import anything_compiled
 from hotlap.seam.probe.recorder import Recorder
+from hotlap.seam.probe.resources import MIN_FAULT_SHARE, share_of_step
+from hotlap.seam.probe.sampler import by_file, hottest, phase_of
 from hotlap.seam.probe.spread import ddp_facts
 
 
-def payload(rec: Recorder, ended: str) -> dict[str, Any]:
+def payload(rec: Recorder, ended: str) -> ProfilePayload:
     """Everything that was learned; `ended` is what ended it: `steps` or `exit`."""
     rec.resources.steps_over()
     tally = rec.measured()
-    device = rec.timeline.device_results() if isinstance(rec.timeline, DeviceTimeline) else {}
+    device = rec.timeline.device_results() if isinstance(rec.timeline, DeviceTimeline) else None
     steps = max(1, tally.steps)
     samples, tokens = rec.per_step()
     stacks = dict(rec.sampler.stacks)
@@ -27,49 +38,52 @@ def payload(rec: Recorder, ended: str) -> dict[str, Any]:
     lines = hottest(stacks, shares)
     dataset = fed(rec, ended, _training_loader(rec), _waiting(shares))
     faults = _faults(rec, dataset, _waiting(shares))
-    facts = _facts(rec) | {"draws": bool(dataset.get("draws")), "page_faults": faults >= LEAST}
-    return {
-        "ended": ended,
-        "steps": tally.steps,
-        "detailed": tally.detailed,
-        "warmup": rec.warm.steps if tally is rec.tally else 0,
-        "diagnostic": rec.diagnostics.steps,
-        "device": "cuda" if facts["cuda"] else "cpu",
-        "step": tally.step(),
-        "phases": phases,
-        "on_device": device,
-        "cpu": rec.clock()["cpu"] / steps,
-        "samples": samples,
-        "tokens": tokens,
-        "lines": lines,
-        "sampled": by_file(stacks, shares),
-        "samples_taken": sum(stacks.values()),
-        "facts": facts,
-        "places": _places(rec, lines),
-        "memory": _memory(rec, device),
-        "flops": rec.diagnostics.result()["values"]["flops"],
-        "modules": rec.diagnostics.result()["values"]["modules"] or {},
-        "retained": rec.diagnostics.result()["values"]["retained"] or [],
-        "layers": rec.diagnostics.result()["values"].get("layers") or {},
-        "warnings": [{"text": text, "place": place} for text, place in rec.warnings],
-        "notes": rec.diagnostics.result()["notes"],
-        "spread": rec.spread.per_call(),
-        "resources": held(rec, ended, _training_loader(rec)),
-        "dataset": dataset,
-        "calls": rec.calls.result(),
-        "faults": faults,
-    }
+    draws = dataset is not None and dataset.draws
+    facts = _facts(rec) | {"draws": draws, "page_faults": faults >= MIN_FAULT_SHARE}
+    learned, notes = rec.diagnostics.result()
+    return ProfilePayload(
+        ended=ended,
+        steps=tally.steps,
+        detailed=tally.detailed,
+        warmup=rec.warm.steps if tally is rec.tally else 0,
+        diagnostic=rec.diagnostics.steps,
+        device="cuda" if facts["cuda"] else "cpu",
+        step=tally.step(),
+        phases=phases,
+        on_device=device,
+        cpu=rec.clock()["cpu"] / steps,
+        samples=samples,
+        tokens=tokens,
+        lines=lines,
+        sampled=by_file(stacks, shares),
+        samples_taken=sum(stacks.values()),
+        facts=facts,
+        places=_places(rec, lines),
+        memory=_memory(rec, device, learned["memory"] or {}),
+        flops=learned["flops"],
+        modules=learned["modules"] or ModuleReport(),
+        retained=learned["retained"] or [],
+        layers=learned.get("layers") or {},
+        warnings=[ShownWarning(*shown) for shown in rec.warnings],
+        notes=notes,
+        spread=rec.spread.per_call(),
+        resources=held(rec, ended, _training_loader(rec)),
+        dataset=dataset,
+        calls=rec.calls.result(),
+        faults=faults,
+        **rec.session.standing(),
+    )
 
 
 def _waiting(shares: dict[str, float]) -> float:
     return shares.get("data", 0.0) + shares.get("loader", 0.0)
 
 
-def _faults(rec: Recorder, dataset: dict[str, Any], waiting: float) -> float:
+def _faults(rec: Recorder, dataset: DatasetReport | None, waiting: float) -> float:
     """The part of a step that page faults take; 0 where malloc has nothing to set."""
     if not heap.available():
         return 0.0
-    of_samples = (dataset.get("faults") or {}).get("share", 0.0)
+    of_samples = dataset.faults.get("share", 0.0) if dataset else 0.0
     with suppress(OSError):  # no memory to measure one on
         return share_of_step(rec.resources.fault_rate(), of_samples, waiting)
     return 0.0
@@ -104,13 +118,13 @@ def _training_loader(rec: Recorder) -> Any:
     return rec.training_loader.loader() if rec.training_loader is not None else None
 
 
-def _shares(phases: dict[str, Any]) -> dict[str, float]:
+def _shares(phases: dict[str, PhaseTimes]) -> dict[str, float]:
     """The phases' shares of a step."""
-    whole = sum(phase["mean"] for phase in phases.values()) or 1.0
-    return {name: phase["mean"] / whole for name, phase in phases.items()}
+    whole = sum(phase.mean for phase in phases.values()) or 1.0
+    return {name: phase.mean / whole for name, phase in phases.items()}
 
 
-def _places(rec: Recorder, lines: dict[str, Any]) -> dict[str, str]:
+def _places(rec: Recorder, lines: dict[str, list[SampledLine]]) -> dict[str, str]:
     """The places to point at; `dataset` is the user's line that the wait for data is spent in."""
     places = dict(rec.facts.places)
     feeds = rec.training_loader
@@ -122,18 +136,13 @@ def _places(rec: Recorder, lines: dict[str, Any]) -> dict[str, str]:
             places.setdefault("float64", places[kind])
     hot = lines.get("data", [])
     if hot:
-        places["dataset"] = hot[0]["place"]
+        places["dataset"] = hot[0].place
     return places
 
 
-def _memory(rec: Recorder, device: dict[str, Any]) -> dict[str, Any]:
-    from hotlap.seam.gate import memory
-
-    return {
-        "by_phase": device.get("memory") or _resident(rec),
-        "by_owner": rec.diagnostics.result()["values"]["memory"] or {},
-        "peak": memory(),
-    }
+def _memory(rec: Recorder, device: DeviceReport | None, owners: dict[str, int]) -> MemoryReport:
+    by_phase = device.memory if device else {}
+    return MemoryReport(by_phase or _resident(rec), owners, peak_memory())
 
 
 def _resident(rec: Recorder) -> dict[str, int]:

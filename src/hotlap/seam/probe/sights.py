@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from hotlap.core.protocol import InputStatistics, LayerSeen, ModuleReport
 from hotlap.model.layers import WEIGHTED
 from hotlap.seam.probe.diagnosis import Diagnosis
 from hotlap.seam.probe.models import first_tensor
@@ -32,7 +33,8 @@ class Sights(Diagnosis):
         self._names = names_of(roots)
         self._made_by: dict[int, tuple[weakref.ref[Any], nn.Module]] = {}
         self._biases: dict[nn.Module, nn.Module] = {}
-        self._first: dict[str, Any] | None = None
+        self._first: InputStatistics | None = None
+        self._looked_at_input = False
         self._handles = [
             handle
             for layer in leaves(roots)
@@ -47,39 +49,39 @@ class Sights(Diagnosis):
         for handle in self._handles:
             handle.remove()
         self._made_by = {}
-        self.value = {
-            "bias_before_norm": [
-                {**self._told(layer), "norm": self._names.get(norm, "")}
+        self.value = ModuleReport(
+            [
+                self._seen(layer, norm=self._names.get(norm, ""))
                 for layer, norm in list(self._biases.items())[:MOST]
             ],
-            "odd_sizes": [
-                {**self._told(layer), "sizes": sizes}
+            [
+                self._seen(layer, sizes=sizes)
                 for layer in self._names
                 if (sizes := odd_sizes(layer))
             ][:MOST],
-            "input": self._first or {},
-        }
+            self._first,
+        )
 
-    def _before(self, layer: nn.Module, args: tuple[Any, ...]) -> None:
+    def _before(self, layer: nn.Module, args: tuple[object, ...]) -> None:
         tensor = args[0] if args else None
         if not isinstance(tensor, torch.Tensor):
             return
-        if self._first is None and (isinstance(layer, NORMS) or _has_weights(layer)):
-            self._first = {} if isinstance(layer, NORMS) else statistics(tensor)
+        if not self._looked_at_input and (isinstance(layer, NORMS) or _has_weights(layer)):
+            self._looked_at_input = True
+            self._first = None if isinstance(layer, NORMS) else statistics(tensor)
         known = self._made_by.get(id(tensor))
         if known and known[0]() is tensor and isinstance(layer, BATCH_NORMS):
             self._biases[known[1]] = layer
 
-    def _after(self, layer: nn.Module, _: Any, made: Any) -> None:
+    def _after(self, layer: nn.Module, _: object, made: object) -> None:
         if isinstance(layer, WEIGHTED) and layer.bias is not None and first_tensor((made,)) is made:
             self._made_by[id(made)] = (weakref.ref(made), layer)
 
-    def _told(self, layer: nn.Module) -> dict[str, Any]:
-        return {
-            "layer": self._names.get(layer, ""),
-            "kind": type(layer).__name__,
-            "place": self.rec.made.get(layer, ""),
-        }
+    def _seen(
+        self, layer: nn.Module, norm: str = "", sizes: dict[str, int] | None = None
+    ) -> LayerSeen:
+        name, place = self._names.get(layer, ""), self.rec.made.get(layer, "")
+        return LayerSeen(name, type(layer).__name__, place, norm, sizes or {})
 
 
 def guarded(hook: Any) -> Any:
@@ -118,14 +120,14 @@ def odd_sizes(layer: nn.Module) -> dict[str, int]:
     }
 
 
-def statistics(tensor: torch.Tensor) -> dict[str, float]:
+def statistics(tensor: torch.Tensor) -> InputStatistics | None:
     """Smallest and largest value of a batch (N, features or channels, ...), and whether all whole.
 
-    Empty for integers and for a single sample.
+    None for integers and for a single sample.
     """
     if not tensor.is_floating_point() or tensor.dim() < 2 or tensor.shape[0] < 2:
-        return {}
+        return None
     with torch.no_grad():
         some = tensor.detach()[: max(2, ELEMENTS // max(1, tensor[0].numel()))].float()
         whole = bool((some == some.round()).all())
-        return {"least": float(some.min()), "most": float(some.max()), "whole": float(whole)}
+        return InputStatistics(float(some.min()), float(some.max()), whole)

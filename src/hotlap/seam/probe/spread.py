@@ -52,16 +52,16 @@ def spreading(spread: Spread, facts: Facts) -> Iterator[None]:
         yield
 
 
-def _noting(facts: Facts, original: Any, fact: str) -> Any:
+def _noting(facts: Facts, original: Any, fact: str) -> object:
     @wraps(original)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: Any, **kwargs: Any) -> object:
         facts.note(fact)
         return original(*args, **kwargs)
 
     return call
 
 
-def _placed(facts: Facts, original: Any) -> Any:
+def _placed(facts: Facts, original: Any) -> object:
     @wraps(original)
     def __init__(*args: Any, **kwargs: Any) -> None:  # noqa: N807
         facts.point("ddp")
@@ -70,7 +70,7 @@ def _placed(facts: Facts, original: Any) -> Any:
     return __init__
 
 
-def _timed(spread: Spread, original: Any) -> Any:
+def _timed(spread: Spread, original: Any) -> object:
     @wraps(original)
     def part(*args: Any, **kwargs: Any) -> Any:
         begin = perf_counter()
@@ -82,7 +82,7 @@ def _timed(spread: Spread, original: Any) -> Any:
     return part
 
 
-def ddp_facts(roots: list[Module]) -> dict[str, Any]:
+def ddp_facts(roots: list[Module]) -> dict[str, object]:
     """What the DDP models are like; only that there are none, where there are none."""
     models = list(dict.fromkeys(model for root in roots for model in parallel_models(root)))
     if not models:

@@ -10,10 +10,11 @@ Steps are folded into phases a batch at a time: that is cheaper than one by one,
 runs on in between with its caches warm.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from statistics import median
-from typing import Any
 
+from hotlap.core.protocol import PhaseTimes
 from hotlap.seam.probe.phases import PHASES, Marks, fold
 
 MOST_ROWS = 4096
@@ -141,30 +142,34 @@ class Tally:
         if not self._ordinary.steps:
             self._long.take(self._ordinary)
 
-    def phases(self) -> dict[str, dict[str, Any]]:
+    def phases(self) -> dict[str, PhaseTimes]:
         """Mean, quantiles and number of steps for each name that took any time, in seconds."""
         self._settle()
         return {
-            name: {
-                "mean": sum(k.sums[at] * k.of_time for k in self._kinds) * NANO / self.steps,
-                "steps": round(sum(kind.seen[at] * kind.of_steps for kind in self._kinds)),
-                **self._quantiles(lambda row, at=at: row[at]),
-            }
+            name: PhaseTimes(
+                sum(kind.sums[at] * kind.of_time for kind in self._kinds) * NANO / self.steps,
+                steps=round(sum(kind.seen[at] * kind.of_steps for kind in self._kinds)),
+                **self._quantiles(partial(_entry, at)),
+            )
             for at, name in enumerate(PHASES)
             if any(kind.seen[at] for kind in self._kinds)
         }
 
-    def step(self) -> dict[str, Any]:
+    def step(self) -> PhaseTimes:
         """The same for the whole step."""
         self._settle()
         total = sum(sum(kind.sums) + kind.clocked_time for kind in self._kinds)
         mean = total * NANO / self.steps if self.steps else 0.0
-        return {"mean": mean, "steps": self.steps, **self._quantiles(sum)}
+        return PhaseTimes(mean, steps=self.steps, **self._quantiles(sum))
 
-    def _quantiles(self, figure: Any) -> dict[str, float]:
+    def _quantiles(self, figure: Callable[[Row], float]) -> dict[str, float]:
         weighted = [(figure(row), kind.weight) for kind in self._kinds for row in kind.rows]
         at = {"p10": 0.1, "p50": 0.5, "p90": 0.9, "p95": 0.95}
         return {name: _quantile(weighted, q) * NANO for name, q in at.items()}
+
+
+def _entry(at: int, row: Row) -> float:
+    return row[at]
 
 
 def _quantile(weighted: list[tuple[float, float]], q: float) -> float:

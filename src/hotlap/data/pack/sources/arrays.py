@@ -25,7 +25,7 @@ class Arrays(Records):
     label_names = (*LABELS, "y")
 
     def __init__(
-        self, arrays: Mapping[str, Any], name: str = "array", how: Settings | None = None
+        self, arrays: Mapping[str, object], name: str = "array", how: Settings | None = None
     ) -> None:
         super().__init__(name, how)
         held = {key: _numpy(value) for key, value in arrays.items()}
@@ -76,7 +76,7 @@ class Arrays(Records):
         return digest([self._stamp, *rows])
 
 
-def _value(value: Any) -> Any:
+def _value(value: object) -> Any:
     numpy = need("numpy")
     return value.item() if isinstance(value, numpy.str_ | numpy.bytes_) else numpy.asarray(value)
 
@@ -124,7 +124,7 @@ def _saved(path: Path) -> dict[str, Any]:
     raise PackError(f"{path} holds a {type(held).__name__}: expected a tensor, (x, y) or a dict")
 
 
-def _numpy(value: Any) -> Any:
+def _numpy(value: object) -> Any:
     if hasattr(value, "detach"):
         value = value.detach().cpu()
     return need("numpy").asanyarray(value)

@@ -109,7 +109,7 @@ def _holds_images(data: Any) -> bool:
     return first.dtype.name == "uint8" and looks_like_image(first.tobytes()[:32])
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     numpy = need("numpy")
     if isinstance(value, bytes):
         return value.decode()

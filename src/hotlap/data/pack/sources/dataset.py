@@ -26,7 +26,7 @@ class MapDataset(Records):
 
     kind = "dataset"
 
-    def __init__(self, dataset: Any, how: Settings | None = None) -> None:
+    def __init__(self, dataset: object, how: Settings | None = None) -> None:
         super().__init__(type(dataset).__name__, how)
         if not hasattr(dataset, "__getitem__") or not hasattr(dataset, "__len__"):
             raise PackError(f"{self.where} has no samples by number (__getitem__ and __len__)")

@@ -143,7 +143,7 @@ class Records(Plain):
         self.classes = tuple(sorted(values))
         self._number_of = {name: number for number, name in enumerate(self.classes)}
 
-    def _label(self, value: Any, index: int) -> Any:
+    def _label(self, value: object, index: int) -> Any:
         if isinstance(value, str) and self.classes:
             return self._number_of[value]
         if value is None and "label" not in self.columns:
@@ -164,7 +164,7 @@ class Records(Plain):
         return None, "records"
 
 
-def scanned(records: Iterable[Mapping[str, Any]]) -> dict[str, Kind]:
+def scanned(records: Iterable[Mapping[str, object]]) -> dict[str, Kind]:
     """Return the kind of each field of some records, by looking at all of them.
 
     Raises:
@@ -180,7 +180,7 @@ def scanned(records: Iterable[Mapping[str, Any]]) -> dict[str, Kind]:
     return {name: common(kinds, count, name) for name, kinds in seen.items()}
 
 
-def kind_of(value: Any, name: str) -> Kind:
+def kind_of(value: object, name: str) -> Kind:
     """Return the kind of one value; of None it is "none"."""
     numpy = need("numpy")
     if value is None:

@@ -258,24 +258,24 @@ def _is_file(kind: Any) -> bool:
     return bool(need("pyarrow").types.is_struct(kind) and kind.get_field_index("bytes") >= 0)
 
 
-def _is_bytes(kind: Any) -> bool:
+def _is_bytes(kind: object) -> bool:
     types = need("pyarrow").types
     tests = (types.is_binary, types.is_large_binary, types.is_fixed_size_binary)
     return any(test(kind) for test in tests)
 
 
-def _is_number(kind: Any) -> bool:
+def _is_number(kind: object) -> bool:
     types = need("pyarrow").types
     return any(test(kind) for test in (types.is_integer, types.is_floating, types.is_boolean))
 
 
-def _is_time(kind: Any) -> bool:
+def _is_time(kind: object) -> bool:
     types = need("pyarrow").types
     tests = (types.is_timestamp, types.is_date, types.is_time, types.is_decimal)
     return any(test(kind) for test in tests)
 
 
-def _is_list(kind: Any) -> bool:
+def _is_list(kind: object) -> bool:
     types = need("pyarrow").types
     return any(
         test(kind) for test in (types.is_list, types.is_large_list, types.is_fixed_size_list)
@@ -315,7 +315,7 @@ def _shapes(column: Any) -> set[tuple[int, ...] | None]:
     return found
 
 
-def _as_array(value: list[Any], dtype: Any) -> Any:
+def _as_array(value: list[object], dtype: object) -> Any:
     try:
         return need("numpy").asarray(value, dtype)
     except (TypeError, ValueError):  # ragged, or with gaps: kept as JSON

@@ -249,7 +249,7 @@ def _files(root: Path) -> dict[str, str]:
 
 
 def _file_column(
-    rows: list[dict[str, Any]], files: dict[str, str], table: Path
+    rows: list[dict[str, object]], files: dict[str, str], table: Path
 ) -> tuple[str, Callable[[str], str]]:
     """Return the column that names the images, and what turns a value of it into a path."""
     without_ending = {os.path.splitext(name)[0]: path for name, path in reversed(files.items())}

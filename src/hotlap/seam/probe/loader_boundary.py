@@ -1,15 +1,21 @@
 """Boundaries around the DataLoader: its start, and the waits for its batches."""
 
+import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import wraps
 from threading import get_ident
+from types import FrameType
 from typing import Any
 
+import torch
+from torch.utils._device import _device_constructors
 from torch.utils.data import DataLoader
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from hotlap.seam.patch import replaced
-from hotlap.seam.probe.arrays import arrays
+from hotlap.seam.probe.compiling import untraced
 from hotlap.seam.probe.loaders import Known
 from hotlap.seam.probe.phases import CHECKING, DATA, LOADER, OPEN, RESTING
 from hotlap.seam.probe.recorder import Recorder
@@ -31,7 +37,7 @@ def feeding(rec: Recorder) -> Iterator[None]:
         yield
 
 
-def _construction(rec: Recorder, original: Any) -> Any:
+def _construction(rec: Recorder, original: Any) -> object:
     def __init__(loader: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
         original(loader, *args, **kwargs)
         with suppress(Exception):  # whatever is odd about it, the program goes on
@@ -40,7 +46,7 @@ def _construction(rec: Recorder, original: Any) -> Any:
     return __init__
 
 
-def _start(rec: Recorder, original: Any) -> Any:
+def _start(rec: Recorder, original: Any) -> object:
     line, codes, mark = rec.timeline, rec.timeline.codes, rec.timeline.mark
 
     def __iter__(loader: Any) -> Any:  # noqa: N807
@@ -62,17 +68,17 @@ def _start(rec: Recorder, original: Any) -> Any:
     return __iter__
 
 
-def _feeds(rec: Recorder, loader: Any) -> Known:
+def _feeds(rec: Recorder, loader: object) -> Known:
     known = rec.loaders.known(loader)
     if rec.begun:  # before, it may be for means and deviations
         rec.loaders.use(known)
     return known
 
 
-def _wait(rec: Recorder, original: Any) -> Any:
+def _wait(rec: Recorder, original: Any) -> object:
     line, codes, mark = rec.timeline, rec.timeline.codes, rec.timeline.mark
 
-    def __next__(iterator: Any) -> Any:  # noqa: N807
+    def __next__(iterator: Any) -> object:  # noqa: N807
         if not OPEN[codes[-1]] or get_ident() != rec.thread:
             return original(iterator)
         line.evaluations.asked(DATA)
@@ -87,3 +93,70 @@ def _wait(rec: Recorder, original: Any) -> Any:
             mark(CHECKING if line.evaluations.going_on else line.base)
 
     return __next__
+
+
+LOOKS = 4096
+
+
+@contextmanager
+def arrays(rec: Recorder) -> Iterator[None]:
+    """Note the first tensor made of a NumPy array, and where."""
+    _device_constructors()  # cached: torch.device() contexts must know the original by name
+    with untraced(torch, "tensor", lambda original: _looking(rec, original), comes_back=False):
+        yield
+
+
+def _looking(rec: Recorder, original: Any) -> Any:
+    calls = [0]
+
+    def step_aside() -> None:
+        if torch.tensor is tensor:
+            torch.tensor = original
+
+    @wraps(original)
+    def tensor(data: Any, *args: Any, **kwargs: Any) -> Any:
+        calls[0] += 1
+        if isinstance(data, torch.Tensor):
+            step_aside()
+            return _warned_as(sys._getframe(1), original, data, *args, **kwargs)
+        if not _has_array(data):
+            made = original(data, *args, **kwargs)
+        else:
+            made = _warned_as(sys._getframe(1), original, data, *args, **kwargs)
+            rec.facts.note("tensor_from_numpy")
+            rec.facts.point("tensor")
+            if made.dtype == torch.float64:
+                rec.facts.made_double("float64_array")
+            step_aside()
+        if calls[0] >= LOOKS:
+            step_aside()
+        return made
+
+    return tensor
+
+
+def _has_array(data: object) -> bool:
+    """Whether it is an array with dimensions, or a list of such."""
+    numpy: Any = sys.modules.get("numpy")
+    if numpy is None:
+        return False
+    first = data[0] if isinstance(data, (list, tuple)) and data else data
+    return isinstance(first, numpy.ndarray) and bool(first.ndim)
+
+
+def _warned_as(frame: FrameType, call: Any, *args: Any, **kwargs: Any) -> Any:
+    """Call; its warnings (for a tensor, or a list of arrays) name the caller's line."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = call(*args, **kwargs)
+    names = frame.f_globals
+    for one in caught:
+        warnings.warn_explicit(
+            one.message,
+            one.category,
+            frame.f_code.co_filename,
+            frame.f_lineno,
+            names.get("__name__"),
+            names.setdefault("__warningregistry__", {}),
+        )
+    return result

@@ -1,16 +1,17 @@
-"""Torch's own warnings, with the line of the user's that led to them.
-
-Those that Python's filters let through; most of them come once for each place.
-"""
+"""The user's lines at which modules are made, and at which torch warns."""
 
 import os
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import wraps
 from typing import Any
 
+import torch
+
 from hotlap.seam.patch import replaced
+from hotlap.seam.probe.compiling import untraced
 from hotlap.seam.probe.recorder import Recorder
 from hotlap.seam.tracebacks import OURS
 from hotlap.seam.where import place, users_frame
@@ -39,7 +40,7 @@ def _name_the_caller(message: Any) -> None:
         message.line = None
 
 
-def _listening(rec: Recorder, original: Any) -> Any:
+def _listening(rec: Recorder, original: Any) -> object:
     def show(message: Any) -> None:
         if len(rec.warnings) < MOST and rec.mine():
             text = str(message.message)[:LONGEST]
@@ -48,3 +49,20 @@ def _listening(rec: Recorder, original: Any) -> Any:
         original(message)
 
     return show
+
+
+@contextmanager
+def making(rec: Recorder) -> Iterator[None]:
+    """Remember the places while modules are made; nothing is paid in a step."""
+    with untraced(torch.nn.Module, "__init__", lambda original: _noting_site(rec, original)):
+        yield
+
+
+def _noting_site(rec: Recorder, original: Any) -> object:
+    @wraps(original)
+    def __init__(module: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
+        original(module, *args, **kwargs)
+        with suppress(Exception):  # a module of the user's without a hash, or without one yet
+            rec.made[module] = place()
+
+    return __init__
