@@ -1,6 +1,7 @@
 """Which folder to pack, and what of a dataset does not follow from its folders."""
 
 import shutil
+from dataclasses import replace
 
 import pytest
 
@@ -71,6 +72,6 @@ def test_a_source_elsewhere_is_named_in_full(tmp_path):
 def test_files_that_were_gone_with_the_trial_are_to_be_made_first(tmp_path, bases):
     dataset = made(tmp_path / "d", ["a/1.jpg", "b/1.jpg"], [0, 1], root=str(tmp_path / "d"))
     shutil.rmtree(tmp_path / "d")
-    found = layout_of({**dataset, "bases": bases}, tmp_path)
+    found = layout_of(replace(dataset, bases=bases), tmp_path)
     assert found.source == "d"
     assert [note for note in found.notes if "run it once" in note]

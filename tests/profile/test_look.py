@@ -38,6 +38,8 @@ def test_bounds_as_the_probe_takes_them():
     assert Bounds().options()["stop"] is True
     assert Bounds(steps=0).options()["stop"] is False
     assert Bounds(least=3.0, layers=True).options() == {
+        "warmup": 5,
+        "until": None,
         "steps": 200,
         "seconds": 20.0,
         "least": 3.0,
