@@ -341,7 +341,8 @@ def test_of_slow_steps_few_are_left_untimed(monkeypatch):
 
 
 @pytest.mark.parametrize("warmup", [1, 50])
-def test_a_profile_ends_at_its_deadline_wherever_it_is(warmup):
+def test_a_profile_ends_at_its_deadline_wherever_it_is(warmup, monkeypatch):
+    monkeypatch.setattr("hotlap.seam.probe.recorder.LEAST_SECONDS", 0.1)
     with probed(warmup=warmup, steps=400, until=time.monotonic() + 0.1) as session:
         for _ in train_steps(net()):
             time.sleep(0.01)
@@ -349,6 +350,13 @@ def test_a_profile_ends_at_its_deadline_wherever_it_is(warmup):
                 break
     assert session.profile["steps"] < 100
     assert session.profile["phases"]["forward"]["mean"] > 0
+
+
+def test_a_program_that_starts_after_the_deadline_is_timed_for_a_while():
+    with probed(steps=3, until=time.monotonic() - 1.0) as session:
+        train(session)
+    assert session.profile["steps"] == 3
+    assert session.profile["warmup"] == 1
 
 
 def train_steps(model):

@@ -35,6 +35,9 @@ NOBODY = -1
 MOST_UNTIMED_SECONDS = 10.0
 """What warm-up and diagnoses may take where the timed steps have no longer: of slow steps fewer are
 left out, and what one step in a diagnosis would have shown stays unknown."""
+LEAST_SECONDS = 2.0
+"""What follows the first step in any case: of a program that starts late, its first step alone would
+tell of nothing but the start."""
 EVERY = 16
 FOREVER = 1 << 62
 
@@ -213,6 +216,7 @@ class Recorder:
         if not self.warm.steps:
             self.session.stepped()
             self._first = marks[1][-1]
+            self.deadline = max(self.deadline, self._first + int(1e9 * LEAST_SECONDS))
         self.warm.add(marks, special)
         self.warm_samples = (self.samples, self.tokens)
         if self.warm.steps >= self.options.warmup or self._untimed(marks) > 0.5:
