@@ -12,9 +12,8 @@ from hotlap.optim.sweep import FEWEST, Divergence, Sweep, geometric
 from hotlap.trial.channel import Message, Peer
 from hotlap.trial.foreground import run_foreground
 from hotlap.trial.isolation.refusals import refusal_hint
-from hotlap.trial.last_words import last_words
 from hotlap.trial.launch import Setting
-from hotlap.trial.reach import Reach
+from hotlap.trial.reach import Reach, last_words
 
 END, DIVERGED = "end of the sweep", "diverged"
 RAN_OUT, INTERRUPTED, FAILED = "the program ended", "interrupted", "the program failed"

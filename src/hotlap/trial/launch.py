@@ -14,8 +14,8 @@ from hotlap.trial.isolation.reach_files import reach_files
 from hotlap.trial.isolation.refusals import disk_full
 from hotlap.trial.isolation.removal import remove_tree
 from hotlap.trial.isolation.tiers import Isolation, isolation
+from hotlap.trial.reach import UnreachedCheck
 from hotlap.trial.supervised import Streams, Supervised
-from hotlap.trial.unreached import UnreachedCheck
 
 BOOT = Path(__file__).parent.parent / "seam" / "boot"
 NO_MONITOR = ("TORCH_NCCL_ENABLE_MONITORING", "0")

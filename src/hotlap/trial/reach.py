@@ -1,14 +1,30 @@
-"""How far hotlap got into a command: for the message when no training step was seen."""
+"""How far hotlap got into a command, and what the program said: for the message when it failed."""
 
+import re
+import signal
+import socket
+import sys
 import time
 from pathlib import Path
+
+import psutil
 
 from hotlap.core.errors import HotlapError, NotReachedError, TrialFailedError
 from hotlap.trial.channel import Message
 from hotlap.trial.isolation.refusals import refusal_hint
-from hotlap.trial.last_words import advice, last_words
 
 STEPS = {"step", "block", "profile"}
+LIBRARY = "libtorch_python"
+LOOK_SECONDS = 1.0
+ROOT_CAUSE = re.compile(
+    r"Root Cause \(first observed failure\):.*?rank\s*: (\d+).*?exitcode\s*: (-?\d+)", re.DOTALL
+)
+NO_TORCH = "No module named 'torch'"
+UNREACHED = re.compile(
+    r"network addresses of \(.*\) cannot be retrieved"
+    r"|Unable to (?:find|resolve) (?:address|hostname)"
+    r"|Name or service not known|Temporary failure in name resolution"
+)
 
 
 class OtherStepsError(HotlapError):
@@ -82,3 +98,123 @@ class Reach:
             )
         hint = advice(self._output) or hint
         return NotReachedError(f"no training step {when}: {what}", hint)
+
+
+class UnreachedCheck:
+    """Looks at the processes below a supervisor, at most once a second.
+
+    `reached` is the folder in which each process that hotlap reached leaves a file named
+    by its pid.
+    """
+
+    def __init__(self, supervisor: int, reached: Path) -> None:
+        self._supervisor = supervisor
+        self._reached = reached
+        self._next = 0.0
+
+    def look(self) -> None:
+        """End the wait for a first step that cannot come.
+
+        Raises:
+            NotReachedError: a Python process loaded torch without hotlap.
+        """
+        now = time.monotonic()
+        if now < self._next:
+            return
+        self._next = now + LOOK_SECONDS
+        try:
+            below = psutil.Process(self._supervisor).children(recursive=True)
+        except psutil.Error:
+            return
+        for process in below:
+            if self._is_unreached(process):
+                raise NotReachedError(
+                    f"process {process.pid} trains without hotlap: {_shown(process)}",
+                    "`python -S`, or a Python with no site-packages of its own, keeps hotlap out: "
+                    "start it in another way",
+                )
+
+    def _is_unreached(self, process: psutil.Process) -> bool:
+        """A forked process (a loader's worker) shows the command line of the one it came from."""
+        try:
+            if (self._reached / str(process.pid)).exists() or not _has_torch(process.pid):
+                return False
+            words, parent = process.cmdline(), process.parent()
+            while parent is not None and parent.cmdline() == words:
+                if (self._reached / str(parent.pid)).exists():
+                    return False
+                parent = parent.parent()
+        except (psutil.Error, OSError):
+            return False
+        return True
+
+
+def _has_torch(pid: int) -> bool:
+    return LIBRARY in Path(f"/proc/{pid}/maps").read_text(errors="replace")
+
+
+def _shown(process: psutil.Process) -> str:
+    try:
+        return " ".join(" ".join(process.cmdline()).split())[:120]
+    except psutil.Error:
+        return "it has ended"
+
+
+def last_words(output: Path | None) -> str:
+    """The last line that a program wrote to its kept output; empty if nothing was kept.
+
+    Where torchrun says which rank failed first, that rank's own last line.
+    """
+    if output is None or not output.exists():
+        return ""
+    written = output.read_text(errors="replace")
+    causes = list(ROOT_CAUSE.finditer(written))
+    if causes and not _goes_on(written[causes[-1].end() :]):
+        rank, code = (int(part) for part in causes[-1].groups())
+        return f"rank {rank} {_of_rank(written, rank) or _how_it_ended(code)}"
+    return _last_line(written)
+
+
+def _goes_on(rest: str) -> bool:
+    """Whether something was written behind torchrun's report, which a line of `=` ends."""
+    _, _, after = rest.partition("====")
+    return bool(after.strip("=\n "))
+
+
+def _of_rank(written: str, rank: int) -> str:
+    """What the rank's own exception said; torch marks its lines."""
+    mark = f"[rank{rank}]: "
+    lines = [line for line in written.splitlines() if line.startswith(mark)]
+    plain = [line.removeprefix(mark) for line in lines]
+    said = next((line for line in reversed(plain) if line and not line.startswith(" ")), "")
+    return f"failed: {said}" if said and not said.startswith("Traceback") else ""
+
+
+def _how_it_ended(code: int) -> str:
+    if code >= 0:
+        return f"ended with exit code {code}"
+    return f"was killed by {signal.Signals(-code).name} (exit code {code})"
+
+
+def _last_line(written: str) -> str:
+    lines = written.strip().splitlines()
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")
+
+
+def advice(output: Path | None) -> str:
+    """What helps a command whose Python has no torch, or ranks that find no other; else empty."""
+    if output is None or not output.exists():
+        return ""
+    text = output.read_text(errors="replace")[-20_000:]
+    if NO_TORCH in text:
+        return (
+            "the Python of the command is not that of your environment: activate it, or give its "
+            f"interpreter in the command (hotlap runs in {sys.executable})"
+        )
+    if not UNREACHED.search(text):
+        return ""
+    name = socket.gethostname()
+    return (
+        f"the ranks look for each other by this machine's name, {name}; where that leads nowhere, "
+        "give torchrun --local-addr 127.0.0.1 and set GLOO_SOCKET_IFNAME=lo"
+    )

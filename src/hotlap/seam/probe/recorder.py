@@ -36,8 +36,8 @@ MOST_UNTIMED_SECONDS = 10.0
 """What warm-up and diagnoses may take where the timed steps have no longer: of slow steps fewer are
 left out, and what one step in a diagnosis would have shown stays unknown."""
 LEAST_SECONDS = 2.0
-"""What follows the first step in any case: of a program that starts late, its first step alone would
-tell of nothing but the start."""
+"""What follows the first step in any case: of a program that starts late, its first step alone
+would show nothing but the start."""
 EVERY = 16
 FOREVER = 1 << 62
 
