@@ -48,7 +48,7 @@ class StoppingRules:
         launches: the most launches of both sides.
         same_within: relative difference up to which the two count as the same.
         confirm_pairs: fresh pairs after a verdict of faster or slower, where time allows.
-        plain_steps: what is raced acts in every step alike, so that plain steps tell of it where
+        plain_steps: what is raced acts in every step alike, so that plain steps show it where
             six pairs of whole epochs take more than `seconds`.
 
     """
