@@ -43,6 +43,13 @@ def _torch(make: Callable[[Path], Any], workers: int) -> Callable[[Path], Side]:
     return made
 
 
+def _rows(make: Callable[[Path], Any]) -> Callable[[Path], Side]:
+    """Rows of the memory map, a batch in one piece."""
+    return lambda folder: Side(
+        DataLoader(make(folder / "rows.npy"), BATCH, shuffle=True, collate_fn=usual.same)
+    )
+
+
 def _hotlap(store: str, **how: Any) -> Callable[[Path], Side]:
     return lambda folder: Side(Loader(folder / store, BATCH, shuffle=True, **how))
 
@@ -73,9 +80,8 @@ SIDES: dict[str, Callable[[Path], Side]] = {
     "raw": _hotlap("raw"),
     "npy": _torch(lambda folder: usual.Mapped(folder / "rows.npy"), 0),
     "npy, 2 workers": _torch(lambda folder: usual.Mapped(folder / "rows.npy"), 2),
-    "npy, __getitems__": lambda folder: Side(
-        DataLoader(usual.Gathered(folder / "rows.npy"), BATCH, shuffle=True, collate_fn=usual.same)
-    ),
+    "npy, __getitems__": _rows(usual.Gathered),
+    "npy, copied in order": _rows(usual.InOrder),
 }
 for _workers in (1, 2):
     _end = f"{_workers} worker{'s' * (_workers > 1)}"

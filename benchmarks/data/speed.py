@@ -50,6 +50,7 @@ GROUPS = {
         "npy",
         "npy, 2 workers",
         "npy, __getitems__",
+        "npy, copied in order",
         *(f"{name} raw, {workers} workers" for workers in (0, 2) for name in PEERS),
     ],
 }

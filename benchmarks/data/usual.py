@@ -51,6 +51,15 @@ class Gathered(Mapped):
         return torch.from_numpy(self.rows[indices])
 
 
+class InOrder(Mapped):
+    """Blocks of rows as they lie in the file, whatever was asked for: one copy of the bytes."""
+
+    def __getitems__(self, indices: list[int]) -> torch.Tensor:
+        """Return as many rows as there are indices."""
+        start = min(indices[0], len(self.rows) - len(indices))
+        return torch.from_numpy(self.rows[start : start + len(indices)].copy())
+
+
 def same(batch: torch.Tensor) -> torch.Tensor:
     """Leave a batch as it is."""
     return batch
