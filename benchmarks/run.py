@@ -16,7 +16,7 @@ from benchmarks import (
     tune_load,
     until,
 )
-from benchmarks.data import cold, scale, speed
+from benchmarks.data import cold, epochs, scale, speed, windows
 from benchmarks.parallel import kills, parity, plan, tune_ddp
 
 lightness.main(14, 4, "profile")
@@ -44,7 +44,10 @@ techniques.main(150, list(techniques.WORKLOADS))
 tune_load.main(False, 145, 3, list(tune_load.SCRIPTS))
 tune_load.main(True, 145, 3, list(tune_load.SCRIPTS))
 speed.main("jpeg")
+speed.main("ordinary")
 speed.main("raw")
+epochs.main()
+windows.main()
 scale.main()
 cold.main()
 for task in ("digits", "gpt"):

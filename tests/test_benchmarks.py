@@ -1,24 +1,28 @@
 """`make bench` takes hours: here only that it calls each benchmark as it is."""
 
+import ast
 import importlib
 import runpy
 from pathlib import Path
 from unittest.mock import create_autospec
 
 ROOT = Path(__file__).parent.parent
-MODULES = (
-    *("batch", "engine", "honesty", "launches", "lightness"),
-    *("lint_speed", "optim", "patch_parity"),
-    *("simulated", "techniques", "tune_load", "data.speed", "data.scale", "data.cold"),
-    *("parallel.parity", "parallel.kills", "parallel.plan", "parallel.tune_ddp"),
-)
+RUN = ROOT / "benchmarks" / "run.py"
+
+
+def imported() -> list[str]:
+    """The benchmarks that `run.py` imports."""
+    found = [
+        node for node in ast.walk(ast.parse(RUN.read_text())) if isinstance(node, ast.ImportFrom)
+    ]
+    return [f"{node.module}.{alias.name}" for node in found for alias in node.names]
 
 
 def test_every_benchmark_is_called_with_arguments_that_it_takes(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT))
     mains = {}
-    for name in MODULES:
-        module = importlib.import_module(f"benchmarks.{name}")
+    for name in imported():
+        module = importlib.import_module(name)
         mains[name] = create_autospec(module.main)
         monkeypatch.setattr(module, "main", mains[name])
     runpy.run_module("benchmarks.run")
