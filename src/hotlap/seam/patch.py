@@ -64,7 +64,7 @@ def replaced(owner: Any, name: str, make: Callable[[Any], Any]) -> Iterator[Patc
     ours = make(original)
     if isinstance(ours, FunctionType):
         if name == "forward" and isinstance(original, FunctionType):
-            ours = _with_globals_of(original, ours)
+            ours = with_globals_of(original, ours)
         _disguise(ours, original, owner, name)
     patch = Patch(owner, name, ours, before)
     patch.put_in()
@@ -76,7 +76,7 @@ def replaced(owner: Any, name: str, make: Callable[[Any], Any]) -> Iterator[Patc
         patches.remove(patch)
 
 
-def _with_globals_of(original: FunctionType, ours: FunctionType) -> FunctionType:
+def with_globals_of(original: FunctionType, ours: FunctionType) -> FunctionType:
     """The same function, whose globals also hold what the original's source names.
 
     TorchScript compiles a module's `forward` from the original's source and looks its names up in

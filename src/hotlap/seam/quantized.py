@@ -3,7 +3,8 @@
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import update_wrapper
+from types import MethodType
 from typing import Any
 
 import torch
@@ -12,6 +13,7 @@ from torch.nn import Linear, Module, MultiheadAttention, TransformerEncoderLayer
 
 from hotlap.seam.moves import Context
 from hotlap.seam.order import Order
+from hotlap.seam.patch import with_globals_of
 from hotlap.seam.roots import CallModule
 
 LARGEST_INT8 = 127
@@ -36,7 +38,7 @@ def int8_linear(context: Context) -> Iterator[None]:
                 waits = False
                 found = quantizable(root)
                 for layer in found:
-                    layer.forward = Int8Forward(layer)  # type: ignore[assignment]
+                    layer.forward = MethodType(FORWARD, Int8(layer))  # type: ignore[method-assign]
                 changed.extend(found)
                 if found:
                     context.held(f"{len(found)} layers of {type(root).__name__}")
@@ -72,11 +74,11 @@ def _fits(layer: Linear) -> bool:
     return plain and weight.dtype is torch.float32 and weight.device.type == "cpu"
 
 
-class Int8Forward:
+class Int8:
     """The forward pass of a linear layer: int8 weights by row, int8 activations by call.
 
-    The weights are quantized again after they have changed. With gradients on the layer computes
-    as it is, and a copy or pickle of the layer is a plain one.
+    The weights are quantized again after they have changed. With gradients on, and while it
+    is traced, the layer computes as it is. A copy or pickle of the layer is a plain one.
     """
 
     def __init__(self, layer: Linear) -> None:
@@ -87,7 +89,7 @@ class Int8Forward:
     def __call__(self, x: Tensor) -> Tensor:
         """Outputs (..., out_features) in float32 of inputs (..., in_features)."""
         layer = self._layer
-        if torch.is_grad_enabled() or x.dtype is not torch.float32:
+        if torch.is_grad_enabled() or torch._C._get_tracing_state() or x.dtype is not torch.float32:
             return Linear.forward(layer, x)
         tensors = (layer.weight,) if layer.bias is None else (layer.weight, layer.bias)
         stamp = tuple(number for t in tensors for number in (t.data_ptr(), t._version))
@@ -98,7 +100,25 @@ class Int8Forward:
         return answer.squeeze(0) if x.dim() == 1 else answer
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return partial, (Linear.forward, self._layer)
+        return _itself, (self._layer,)
+
+
+def _itself(layer: Linear) -> Linear:
+    return layer
+
+
+def _forward(self: Int8 | Linear, input: Tensor) -> Tensor:  # noqa: A002 - as Linear calls it
+    return Linear.forward(self, input) if isinstance(self, Linear) else self(input)
+
+
+FORWARD = update_wrapper(
+    with_globals_of(Linear.forward, _forward),  # type: ignore[arg-type]
+    Linear.forward,
+)
+"""What a layer's `forward` is: a function with the source of Linear's, which TorchScript compiles.
+
+It is bound to the `Int8` of a layer; in a copy of the layer, to the copy itself.
+"""
 
 
 def packed(layer: Linear) -> Any:
