@@ -36,7 +36,7 @@ class TensorBoard:
 class WandB:
     """Speaks to Weights & Biases; needs `wandb`. `options` go to `wandb.init`."""
 
-    def __init__(self, **options: object) -> None:
+    def __init__(self, **options: Any) -> None:
         import wandb  # type: ignore[import-not-found,unused-ignore]
 
         self._run: Any = wandb.init(**options)
@@ -53,7 +53,7 @@ class WandB:
 class MLflow:
     """Speaks to MLflow; needs `mlflow`. `options` go to `mlflow.start_run`."""
 
-    def __init__(self, **options: object) -> None:
+    def __init__(self, **options: Any) -> None:
         import mlflow  # type: ignore[import-not-found,unused-ignore]
 
         self._mlflow: Any = mlflow
