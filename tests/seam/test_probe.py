@@ -10,7 +10,9 @@ from torch import nn
 from torch.nn import functional
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
+from hotlap.seam.probe import operators
 from hotlap.seam.probe.diagnostics import CountFlops
+from hotlap.seam.probe.operators import LARGE_LOGITS_BYTES
 from hotlap.seam.probe.recorder import Recorder
 from hotlap.seam.probe.rest import BURST, LONG
 
@@ -686,7 +688,9 @@ def test_compiled_programs_are_not_diagnosed(monkeypatch):
     with probed(steps=2) as session:
         train(session)
     assert session.profile["diagnostic"] == 0
-    assert set(session.profile["notes"]) == {"flops", "memory", "modules", "retained"}
+    assert set(session.profile["notes"]) == {
+        "flops", "memory", "modules", "operators", "retained",
+    }  # fmt: skip
 
 
 # the run as a whole
@@ -827,3 +831,27 @@ def test_a_loader_made_anew_is_told_from_one_that_restarts_its_workers():
     facts = session.profile["facts"]
     assert facts["workers_restarted"]
     assert not facts["loader_not_persistent"]
+
+
+def test_functions_that_techniques_replace_are_proposed_where_they_are_called():
+    model = nn.Sequential(nn.Linear(4, 5), nn.GELU(), nn.LayerNorm(5), nn.Linear(5, 3))
+    called = {"calls_gelu": True, "calls_norm": True, "calls_softmax": False}
+    for seen, layers in ((called, model), (dict.fromkeys(called, False), net())):
+        with probed(steps=5) as session:
+            train(session, layers)
+        facts = session.profile["facts"]
+        assert {name: facts[name] for name in called} == seen
+        assert not facts["calls_cross_entropy"], "its logits are small"
+
+
+def test_a_cross_entropy_of_large_logits_is_told():
+    many = nn.Sequential(
+        nn.Linear(4, 5), nn.ReLU(), nn.Linear(5, LARGE_LOGITS_BYTES // len(X) // 4)
+    )
+    with probed(steps=5) as session:
+        train(session, many)
+    assert session.profile["facts"]["calls_cross_entropy"]
+
+
+def test_where_no_step_could_be_watched_any_function_may_be_called():
+    assert all(operators.facts(None).values())

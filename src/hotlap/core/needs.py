@@ -15,7 +15,12 @@ CONVERTED_BEFORE = Need("!compiled", "the model is compiled: convert it before i
 
 
 def measured_kernel(
-    operator: str, says: str, claim: Claim, moves: tuple[Swap, ...], examples: tuple[Example, ...]
+    operator: str,
+    says: str,
+    called: Need,
+    claim: Claim,
+    moves: tuple[Swap, ...],
+    examples: tuple[Example, ...],
 ) -> Technique:
     """The record of an operator whose calls run the implementation that was measured fastest."""
     return Technique(
@@ -32,7 +37,7 @@ def measured_kernel(
         ),
         avoid="Leave it off under torch.compile, which fuses the operator with its neighbours.",
         claims=(claim,),
-        needs=(MODEL, NOT_FUSED),
+        needs=(MODEL, NOT_FUSED, called),
         moves=moves,
         symptom=Symptom(
             phases=("forward", "backward"),

@@ -3,7 +3,7 @@
 from hotlap.core.move import Swap
 from hotlap.core.needs import MODEL, NOT_FUSED
 from hotlap.core.numerics import Numerics
-from hotlap.core.technique import Claim, Example, Group, How, Symptom, Technique
+from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
 
 technique = Technique(
     title="Compute cross-entropy without copies of the logits",
@@ -25,6 +25,7 @@ technique = Technique(
     needs=(
         MODEL,
         NOT_FUSED,
+        Need("calls_cross_entropy", "no cross-entropy of 1 MiB of logits or more is computed"),
     ),
     moves=(
         Swap(

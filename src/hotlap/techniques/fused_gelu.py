@@ -2,11 +2,12 @@
 
 from hotlap.core.move import Swap
 from hotlap.core.needs import measured_kernel
-from hotlap.core.technique import Claim, Example
+from hotlap.core.technique import Claim, Example, Need
 
 technique = measured_kernel(
     "GELU",
     says="gelu",
+    called=Need("calls_gelu", "torch.nn.functional.gelu is not called"),
     claim=Claim("gelu 1.2 ms -> 0.1 ms in CUDA", "A2: 'six techniques' article"),
     moves=(
         Swap(

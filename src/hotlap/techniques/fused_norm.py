@@ -2,11 +2,12 @@
 
 from hotlap.core.move import Swap
 from hotlap.core.needs import measured_kernel
-from hotlap.core.technique import Claim, Example
+from hotlap.core.technique import Claim, Example, Need
 
 technique = measured_kernel(
     "layer norm and RMS norm",
     says="norms",
+    called=Need("calls_norm", "neither layer_norm nor rms_norm of torch.nn.functional is called"),
     claim=Claim("goes beyond the articles", "Liger Kernel, 2024, section 3.2"),
     moves=(
         Swap(("torch.nn.functional.layer_norm",), "hotlap.kernels.swaps:layer_norm"),

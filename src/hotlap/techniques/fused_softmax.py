@@ -2,11 +2,12 @@
 
 from hotlap.core.move import Swap
 from hotlap.core.needs import measured_kernel
-from hotlap.core.technique import Claim, Example
+from hotlap.core.technique import Claim, Example, Need
 
 technique = measured_kernel(
     "softmax",
     says="softmax",
+    called=Need("calls_softmax", "torch.nn.functional.softmax is not called"),
     claim=Claim("softmax as one fused kernel", "A2: 'six techniques' article"),
     moves=(
         Swap(

@@ -15,6 +15,7 @@ from hotlap.seam.probe.creep import Creep
 from hotlap.seam.probe.diagnosis import Diagnosis, Followed
 from hotlap.seam.probe.layers import Layers
 from hotlap.seam.probe.models import anything_compiled
+from hotlap.seam.probe.operators import Operators
 from hotlap.seam.probe.sights import Sights
 
 
@@ -102,7 +103,10 @@ class Diagnostics:
     def __init__(self, rec: Followed) -> None:
         self._rec = rec
         self._along = Creep(rec)
-        self._todo: list[Round] = [(CountFlops(rec),), (MemoryByOwner(rec), Sights(rec))]
+        self._todo: list[Round] = [
+            (CountFlops(rec), Operators(rec)),
+            (MemoryByOwner(rec), Sights(rec)),
+        ]
         if rec.options.layers:
             self._todo.append((Layers(rec),))
         self.all = [self._along, *(one for round_ in self._todo for one in round_)]

@@ -15,6 +15,7 @@ from hotlap.core.protocol import (
     ShownWarning,
 )
 from hotlap.seam.gate import peak_memory
+from hotlap.seam.probe import operators
 from hotlap.seam.probe.dataset_report import fed, held
 from hotlap.seam.probe.device import DeviceTimeline
 from hotlap.seam.probe.facts import global_facts, optimizer_facts
@@ -39,8 +40,9 @@ def payload(rec: Recorder, ended: str) -> ProfilePayload:
     dataset = fed(rec, ended, _training_loader(rec), _waiting(shares))
     faults = _faults(rec, dataset, _waiting(shares))
     draws = dataset is not None and dataset.draws
-    facts = _facts(rec) | {"draws": draws, "page_faults": faults >= MIN_FAULT_SHARE}
     learned, notes = rec.diagnostics.result()
+    facts = _facts(rec) | operators.facts(learned["operators"])
+    facts |= {"draws": draws, "page_faults": faults >= MIN_FAULT_SHARE}
     return ProfilePayload(
         ended=ended,
         steps=tally.steps,
