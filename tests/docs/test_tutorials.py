@@ -33,6 +33,7 @@ FINDS = {
     "ddp.py": {"ddp_no_sync", "ddp_static_graph", "ddp_gradient_view", "ddp_bucket_size"},
 }
 """What the page says that the profile of its script names."""
+QUICK = {"gpt.py", "ddp.py"}
 
 
 def test_there_are_five_and_each_is_in_the_navigation() -> None:
@@ -65,7 +66,10 @@ def test_the_techniques_that_a_page_names_are_found_in_its_script(page: Path) ->
     assert named <= FINDS[script] | yours
 
 
-@pytest.mark.parametrize("script", FINDS)
+@pytest.mark.parametrize(
+    "script",
+    [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in FINDS],
+)
 def test_the_profile_of_a_script_names_what_the_page_says(script: str, tmp_path: Path) -> None:
     shutil.copy(SCRIPTS / script, tmp_path)
     python = [sys.executable]

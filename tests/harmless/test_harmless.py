@@ -139,7 +139,10 @@ def killed_at(project: Path, kill: str, seconds: float) -> None:
     strike(running.pid, who, signal.Signals[name])
     if who in ("supervisor", "trial"):  # hotlap lives on: a trial of its failed
         running.send_signal(signal.SIGINT)
-    assert gone_within(mark, 10), [process.cmdline() for process in alive(mark)]
+    if not gone_within(mark, 30):
+        left = [process.cmdline() for process in alive(mark)]
+        os.killpg(running.pid, signal.SIGKILL)
+        pytest.fail(f"still there: {left}; what it said:\n{running.communicate(timeout=10)[0]}")
     running.communicate(timeout=10)
     assert changed(before, tree_hash(project, OURS)) == ()
     deadline, new = time.monotonic() + 5, left_since(project, beside)
