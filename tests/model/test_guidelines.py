@@ -3,13 +3,7 @@ from random import Random
 
 import pytest
 
-from hotlap.model.guidelines import (
-    element_wise,
-    fragments,
-    many_groups,
-    offences,
-    unequal_channels,
-)
+from hotlap.model.guidelines import element_wise, fragments, many_groups, offences, unequal_channels
 
 
 def row(taken, given, groups=1, kernel=1, positions=100, layer="layer", sharing=1, **more):

@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
 from hotlap.seam.probe import operators
 from hotlap.seam.probe.diagnostics import CountFlops
-from hotlap.seam.probe.operators import LARGE_LOGITS_BYTES
+from hotlap.seam.probe.operators import LARGE_LOGITS_BYTES, replaced_functions
 from hotlap.seam.probe.recorder import Recorder
 from hotlap.seam.probe.rest import BURST, LONG
 
@@ -855,3 +855,12 @@ def test_a_cross_entropy_of_large_logits_is_told():
 
 def test_where_no_step_could_be_watched_any_function_may_be_called():
     assert all(operators.facts(None).values())
+
+
+def test_the_functions_watched_are_those_that_techniques_replace():
+    assert replaced_functions() == {
+        "calls_gelu": ("torch.nn.functional.gelu",),
+        "calls_softmax": ("torch.nn.functional.softmax",),
+        "calls_norm": ("torch.nn.functional.layer_norm", "torch.nn.functional.rms_norm"),
+        "calls_cross_entropy": ("torch.nn.functional.cross_entropy",),
+    }

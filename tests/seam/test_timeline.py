@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from hotlap.core.facts import STEP_PHASES
 from hotlap.seam.probe import device
 from hotlap.seam.probe.device import DeviceTimeline
 from hotlap.seam.probe.evaluations import Evaluations
@@ -17,7 +18,6 @@ from hotlap.seam.probe.phases import (
     LOSS,
     OPTIMIZER,
     OTHER,
-    PHASES,
     fold,
 )
 from hotlap.seam.probe.tally import BATCH, MOST_ROWS, Tally
@@ -30,7 +30,7 @@ def folded(codes, evaluations=()):
     stamps = [2**index - 1 for index in range(len(codes) + 1)]
     row = fold(codes, stamps, evaluations)
     assert sum(row) == stamps[-1]
-    return {name: time for name, time in zip(PHASES, row, strict=True) if time}
+    return {name: time for name, time in zip(STEP_PHASES, row, strict=True) if time}
 
 
 @pytest.mark.parametrize(

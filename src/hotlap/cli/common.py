@@ -8,7 +8,6 @@ import re
 import stat
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,13 @@ import click
 from click.shell_completion import CompletionItem
 
 from hotlap import __version__
-from hotlap.core.errors import HotlapError, NotReachedError, TrialFailedError, UsageError
+from hotlap.core.errors import (
+    HotlapError,
+    NotReachedError,
+    TrialFailedError,
+    UsageError,
+    did_you_mean,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -50,7 +55,7 @@ def no_option_first(
         known = [name for option in options for name in option.opts]
         name = words[0].partition("=")[0]
         message = f"No such option {name!r} among hotlap's, which come before the command."
-        raise click.UsageError(f"{message}{did_you_mean(name, known)}", ctx)
+        raise click.UsageError(f"{message}{question(name, known)}", ctx)
     return words
 
 
@@ -83,17 +88,13 @@ class Choice(click.Choice[str]):
 
     def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
         """The choices, and the closest of them."""
-        return (
-            f"{super().get_invalid_choice_message(value, ctx)}{did_you_mean(value, self.choices)}"
-        )
+        return f"{super().get_invalid_choice_message(value, ctx)}{question(value, self.choices)}"
 
 
-def did_you_mean(value: str, known: Iterable[str]) -> str:
-    """The closest of the known words, or two, as a question after a message; else empty."""
-    words = [str(one) for one in known]
-    close = get_close_matches(value.lower(), words, n=1, cutoff=0.5)
-    close += get_close_matches(value.lower(), words, n=2, cutoff=0.8)[1:]
-    return f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
+def question(value: str, known: Iterable[str]) -> str:
+    """The word that was meant, as a sentence after a message; else empty."""
+    meant = did_you_mean(value, known, repr)
+    return meant and f" D{meant[1:]}"
 
 
 def _writable(_: click.Context, __: click.Parameter, folders: tuple[str, ...]) -> None:

@@ -5,13 +5,7 @@ from pathlib import Path
 
 import click
 
-from hotlap.cli.common import (
-    NEGATIVE,
-    OK,
-    Choice,
-    console,
-    print_json,
-)
+from hotlap.cli.common import NEGATIVE, OK, Choice, console, print_json
 
 
 @click.group()

@@ -5,11 +5,7 @@ from typing import Any
 
 import click
 
-from hotlap.cli.common import (
-    COMMAND,
-    files,
-    folder,
-)
+from hotlap.cli.common import COMMAND, files, folder
 from hotlap.launch.options import OPTIONS
 
 HANG = 1800.0

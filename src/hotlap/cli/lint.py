@@ -7,14 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hotlap.cli.common import (
-    FOLDER,
-    NEGATIVE,
-    OK,
-    Choice,
-    console,
-    print_json,
-)
+from hotlap.cli.common import FOLDER, NEGATIVE, OK, Choice, console, print_json
 
 if TYPE_CHECKING:
     from hotlap.source.config import Config

@@ -2,13 +2,13 @@
 
 import importlib
 import sys
-from difflib import get_close_matches
 from typing import Any
 
 import click
 
 from hotlap import __version__
 from hotlap.cli.completion import completion_option
+from hotlap.core.errors import did_you_mean
 
 VERBS = {
     "profile": "Where each step's time and memory go, and what to change.",
@@ -59,8 +59,8 @@ class Verbs(click.Group):
         """Find the verb; a script given without one gets a hint."""
         if args and args[0] not in VERBS and args[0].endswith((".py", "python", "python3")):
             ctx.fail(f"which verb? For example: hotlap profile {' '.join(args)}")
-        if args and args[0] not in VERBS and (close := get_close_matches(args[0], VERBS, n=1)):
-            ctx.fail(f"there is no verb {args[0]!r}; did you mean {close[0]!r}?")
+        if args and args[0] not in VERBS and (hint := did_you_mean(args[0], VERBS, repr)):
+            ctx.fail(f"there is no verb {args[0]!r}; {hint}")
         return super().resolve_command(ctx, args)
 
 

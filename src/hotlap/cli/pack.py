@@ -7,12 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hotlap.cli.common import (
-    NEGATIVE,
-    Choice,
-    console,
-    print_json,
-)
+from hotlap.cli.common import NEGATIVE, Choice, console, print_json
 from hotlap.core.errors import HotlapError, UsageError
 
 if TYPE_CHECKING:

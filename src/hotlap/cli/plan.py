@@ -5,13 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hotlap.cli.common import (
-    NEGATIVE,
-    OK,
-    Choice,
-    console,
-    print_json,
-)
+from hotlap.cli.common import NEGATIVE, OK, Choice, console, print_json
 
 if TYPE_CHECKING:
     from hotlap.plan.cluster import Cluster

@@ -13,15 +13,7 @@ from typing import Any
 
 import click
 
-from hotlap.cli.common import (
-    INTERRUPTED,
-    NEGATIVE,
-    Choice,
-    console,
-    folder,
-    headed,
-    print_json,
-)
+from hotlap.cli.common import INTERRUPTED, NEGATIVE, Choice, console, folder, headed, print_json
 from hotlap.cli.reports import keep
 from hotlap.core.errors import HotlapError, TrialFailedError, UsageError
 

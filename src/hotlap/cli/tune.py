@@ -16,11 +16,11 @@ from hotlap.cli.common import (
     command_argument,
     common,
     console,
-    did_you_mean,
     folder,
     headed,
     only_one,
     print_json,
+    question,
     stdin_copy,
     time_span,
     until_options,
@@ -55,7 +55,7 @@ def _allowed(_: click.Context, __: click.Parameter, text: str) -> frozenset[Nume
     parts = [part.strip() for part in text.split(",") if part.strip()]
     unknown = [part for part in parts if part not in list(Numerics)]
     if unknown:
-        meant = did_you_mean(unknown[0], list(Numerics))
+        meant = question(unknown[0], list(Numerics))
         raise click.BadParameter(f"{unknown[0]!r} is none of {', '.join(Numerics)}.{meant}")
     return frozenset(Numerics(part) for part in parts) | {Numerics.EXACT}
 

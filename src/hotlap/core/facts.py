@@ -7,7 +7,7 @@ technique whose `needs` or `symptom` can never be met would never be raced and n
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from hotlap.core.errors import UsageError
+from hotlap.core.errors import UsageError, did_you_mean
 
 FACTS: Mapping[str, str] = MappingProxyType(
     {
@@ -73,23 +73,23 @@ FACTS: Mapping[str, str] = MappingProxyType(
 )
 """Every fact that a `Need` may ask for or a technique may grant, and what it says when true."""
 
-PHASES = frozenset(
-    {
-        "data",
-        "loader",
-        "copy",
-        "forward",
-        "backward",
-        "optimizer",
-        "evaluation",
-        "evaluation_data",
-        "saving",
-        "other",
-        "faults",
-    }
+STEP_PHASES = (
+    "data",
+    "loader",
+    "copy",
+    "forward",
+    "backward",
+    "optimizer",
+    "evaluation",
+    "evaluation_data",
+    "saving",
+    "other",
 )
-"""The phases of a step as the profile reports them. `faults` is the time that page faults take,
-wherever they happen."""
+"""The phases of a step, in the order of its timeline's columns; each moment lies in one."""
+
+PHASES = frozenset({*STEP_PHASES, "faults"})
+"""The phases as the profile reports them. `faults` is the time that page faults take, wherever
+they happen."""
 
 
 def check_vocabulary(record: str, facts: Iterable[str], phases: Iterable[str]) -> None:
@@ -103,12 +103,5 @@ def check_vocabulary(record: str, facts: Iterable[str], phases: Iterable[str]) -
             if word not in known:
                 raise UsageError(
                     f"technique {record!r} names the {kind} {word!r}, which no profile reports",
-                    _hint(word, known),
+                    did_you_mean(word, known, otherwise="see hotlap/core/facts.py"),
                 )
-
-
-def _hint(word: str, known: Iterable[str]) -> str:
-    import difflib
-
-    close = difflib.get_close_matches(word, list(known), n=3)
-    return f"did you mean {', '.join(close)}?" if close else "see hotlap/core/facts.py"

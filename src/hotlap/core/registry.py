@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 
-from hotlap.core.errors import UsageError
+from hotlap.core.errors import UsageError, did_you_mean
 from hotlap.core.facts import check_vocabulary
 from hotlap.core.technique import Technique
 
@@ -44,10 +44,7 @@ def technique(name: str) -> Technique:
         return known[name]
     if name in ceilings():
         return ceilings()[name]
-    import difflib
-
-    close = difflib.get_close_matches(name, known, n=3)
-    hint = f"did you mean {', '.join(close)}?" if close else "`hotlap explain` lists all of them"
+    hint = did_you_mean(name, known, otherwise="`hotlap explain` lists all of them")
     raise UsageError(f"there is no technique called {name!r}", hint)
 
 

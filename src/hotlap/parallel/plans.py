@@ -9,11 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from torch.distributed.tensor import Replicate, Shard
-from torch.distributed.tensor.parallel import (
-    ColwiseParallel,
-    RowwiseParallel,
-    SequenceParallel,
-)
+from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, SequenceParallel
 
 from hotlap.parallel.fused_columns import FusedColwise
 from hotlap.parallel.parallelism import Parallelism

@@ -5,11 +5,10 @@ import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from hotlap.core.errors import UsageError
+from hotlap.core.errors import UsageError, did_you_mean
 from hotlap.plan.families import FAMILIES
 from hotlap.plan.shape import KNOWN, Shape
 
@@ -42,10 +41,9 @@ def _file(name: str) -> Path:
     cached = _cached(name)
     if cached is not None:
         return cached
-    close = get_close_matches(name, KNOWN, n=1)
     raise UsageError(
         f"{name!r} is no model that is known, no file, and not in Hugging Face's cache",
-        f"did you mean {close[0]!r}?" if close else f"known: {', '.join(KNOWN)}",
+        did_you_mean(name, KNOWN, repr, f"known: {', '.join(KNOWN)}"),
     )
 
 

@@ -13,16 +13,7 @@ from hotlap.core.protocol import ProfilePayload
 from hotlap.core.registry import techniques
 from hotlap.core.technique import Need, Symptom
 from hotlap.profile.advice import ADVICE
-from hotlap.profile.model import (
-    DATA,
-    NO_BOUND,
-    Finding,
-    Line,
-    Remedy,
-    bound,
-    headline,
-    shares_of,
-)
+from hotlap.profile.model import DATA, NO_BOUND, Finding, Line, Remedy, bound, headline, shares_of
 
 WORTH = 0.02
 """Share of a step that a fix must be able to save."""

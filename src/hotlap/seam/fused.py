@@ -7,11 +7,7 @@ from weakref import WeakSet
 
 import torch
 from torch.optim import Adagrad
-from torch.optim.optimizer import (
-    Optimizer,
-    _get_scalar_dtype,
-    register_optimizer_step_pre_hook,
-)
+from torch.optim.optimizer import Optimizer, _get_scalar_dtype, register_optimizer_step_pre_hook
 
 from hotlap.seam.moves import Context
 

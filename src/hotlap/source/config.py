@@ -1,6 +1,5 @@
 """`[tool.hotlap]` in pyproject.toml: what to leave out of lint."""
 
-import difflib
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -8,7 +7,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from hotlap.core.errors import UsageError
+from hotlap.core.errors import UsageError, did_you_mean
 
 _LISTS = ("exclude", "ignore", "select", "extend-select")
 _KNOWN = (*_LISTS, "hints", "per-file-ignores")
@@ -61,10 +60,7 @@ class Config:
             *(n for names in self.per_file.values() for n in names),
         }
         for name in sorted(named - known):
-            close = difflib.get_close_matches(name, known, n=3)
-            hint = (
-                f"did you mean {', '.join(close)}?" if close else "`hotlap lint --list` shows all"
-            )
+            hint = did_you_mean(name, sorted(known), otherwise="`hotlap lint --list` shows all")
             raise UsageError(f"there is no pattern called {name!r}", hint)
         return self
 

@@ -33,11 +33,7 @@ from hotlap.tune.candidates import (
     phases_of,
     values_of,
 )
-from hotlap.tune.races import (
-    Races,
-    Watcher,
-    judged,
-)
+from hotlap.tune.races import Races, Watcher, judged
 from hotlap.tune.result import OUT_OF_TIME, Outcome, Status, TuneResult, UpperBound
 from hotlap.tune.state import TuneConfig, TuneState
 from hotlap.tune.time_plan import FEWEST_PAIRS, TimePlan

@@ -18,17 +18,15 @@ Read = Callable[[int], Any]
 Collate = Callable[[list[Any]], Any]
 
 
-class RowReader:
-    """Rows (profile raw), copied straight into the batch."""
+class _StoreReader:
+    """What the readers of a store have in common: its length, its digest, and that it stays."""
 
-    fills = threads = light = True
+    threads = True
     changes = False
 
     def __init__(self, store: Store, fields: tuple[str, ...]) -> None:
         self._store = store
         self._fields = fields
-        self._row = store.row
-        self._image = self._row.dtype == "|u1" and self._row.shape[2:] == (3,)
 
     def __len__(self) -> int:
         return len(self._store)
@@ -37,9 +35,19 @@ class RowReader:
         """Return the store's digest."""
         return self._store.digest
 
-    def state(self) -> Any:
+    def state(self) -> None:
         """Return nothing: a store does not change."""
-        return None
+
+
+class RowReader(_StoreReader):
+    """Rows (profile raw), copied straight into the batch."""
+
+    fills = light = True
+
+    def __init__(self, store: Store, fields: tuple[str, ...]) -> None:
+        super().__init__(store, fields)
+        self._row = store.row
+        self._image = self._row.dtype == "|u1" and self._row.shape[2:] == (3,)
 
     def ahead(self, step: Step) -> None:
         """Let the kernel read ahead."""
@@ -76,31 +84,18 @@ def instead(index: int, seed: int, count: int, allowed: bool, read: Read) -> tup
     raise SampleError(f"{first}; so are the {ATTEMPTS - 1} samples picked to replace it")
 
 
-class RecordReader:
+class RecordReader(_StoreReader):
     """Samples as dictionaries of all their fields (profile records), collated.
 
     By default numbers, and arrays that are of one size in all samples, are joined to tensors; all
     else to lists.
     """
 
-    fills = light = changes = False
-    threads = True
+    fills = light = False
 
     def __init__(self, store: Store, fields: tuple[str, ...], collate: Collate | None) -> None:
-        self._store = store
-        self._fields = set(fields)
+        super().__init__(store, fields)
         self._collate = collate or self._joined
-
-    def __len__(self) -> int:
-        return len(self._store)
-
-    def identity(self) -> str:
-        """Return the store's digest."""
-        return self._store.digest
-
-    def state(self) -> Any:
-        """Return nothing: a store does not change."""
-        return None
 
     def ahead(self, step: Step) -> None:
         """Do nothing: records are read one by one."""

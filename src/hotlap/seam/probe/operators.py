@@ -2,19 +2,16 @@
 
 from contextlib import ExitStack
 from functools import partial
+from pkgutil import resolve_name
 from typing import Any
 
 import torch
 
+from hotlap.core.move import Swap
+from hotlap.core.registry import techniques
 from hotlap.seam.patch import replaced
 from hotlap.seam.probe.diagnosis import Diagnosis
 
-FUNCTIONS = {
-    "calls_gelu": ("gelu",),
-    "calls_softmax": ("softmax",),
-    "calls_norm": ("layer_norm", "rms_norm"),
-    "calls_cross_entropy": ("cross_entropy",),
-}
 LARGE_LOGITS_BYTES = 1 << 20
 """Smaller logits stay in a core's own cache, where copies of them cost next to nothing."""
 
@@ -28,10 +25,11 @@ class Operators(Diagnosis):
         """Watch the functions."""
         self._seen: set[str] = set()
         self._replaced = ExitStack()
-        for fact, names in FUNCTIONS.items():
-            for name in names:
+        for fact, targets in replaced_functions().items():
+            for target in targets:
+                owner, _, name = target.rpartition(".")
                 watch = partial(self._watch, fact)
-                self._replaced.enter_context(replaced(torch.nn.functional, name, watch))
+                self._replaced.enter_context(replaced(resolve_name(owner), name, watch))
 
     def end(self) -> None:
         """Put them back."""
@@ -53,6 +51,18 @@ def large(args: tuple[object, ...], kwargs: dict[str, object]) -> bool:
     return isinstance(logits, torch.Tensor) and logits.nbytes >= LARGE_LOGITS_BYTES
 
 
+def replaced_functions() -> dict[str, tuple[str, ...]]:
+    """By fact: the functions that techniques replace where the fact holds (a `calls_*` need)."""
+    return {
+        need.fact: tuple(
+            target for move in technique.moves if isinstance(move, Swap) for target in move.targets
+        )
+        for technique in techniques().values()
+        for need in technique.needs
+        if need.fact.startswith("calls_")
+    }
+
+
 def facts(seen: set[str] | None) -> dict[str, bool]:
     """A fact for each group of functions; all hold where no step could be watched."""
-    return {fact: seen is None or fact in seen for fact in FUNCTIONS}
+    return {fact: seen is None or fact in seen for fact in replaced_functions()}

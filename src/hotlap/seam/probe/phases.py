@@ -7,6 +7,8 @@ open stretch led to, `fold` turns them into the phases that are reported.
 from collections.abc import Sequence
 from typing import Any
 
+from hotlap.core.facts import STEP_PHASES
+
 CODES = range(12)
 (
     OTHER,
@@ -37,19 +39,7 @@ LOSSES = tuple(code in (OTHER, LOSS, OPTIMIZER) for code in CODES)
 STEPPING = tuple(code not in (OPTIMIZER, RESTING) for code in CODES)
 """Codes in which an optimizer's step begins a phase of its own."""
 
-PHASES = (
-    "data",
-    "loader",
-    "copy",
-    "forward",
-    "backward",
-    "optimizer",
-    "evaluation",
-    "evaluation_data",
-    "saving",
-    "other",
-)
-_SLOT = {name: index for index, name in enumerate(PHASES)}
+_SLOT = {name: index for index, name in enumerate(STEP_PHASES)}
 _NAMES = {
     OTHER: "other",
     DATA: "data",
@@ -82,7 +72,7 @@ def fold(codes: Sequence[int], stamps: Sequence[Any], evaluations: Sequence[Rang
     Stretches whose index lies in one of `evaluations` are evaluation. A LOSS stretch belongs to
     the forward pass only when a backward pass follows; to the rest otherwise.
     """
-    row: list[Any] = [0] * len(PHASES)
+    row: list[Any] = [0] * len(STEP_PHASES)
     backward_follows: bool | None = False
     after = stamps[-1]
     for code, at in zip(reversed(codes), reversed(stamps[:-1]), strict=True):
@@ -112,4 +102,4 @@ def _move(row: list[Any], codes: Sequence[int], stamps: Sequence[float]) -> None
 def name_of(code: int, *, evaluating: bool) -> str:
     """The phase a sample belongs to that was taken while `code` was the latest mark."""
     slot = EVALUATED[code] if evaluating or code in (EVALUATION, CHECKING) else PLAIN[code]
-    return PHASES[slot]
+    return STEP_PHASES[slot]

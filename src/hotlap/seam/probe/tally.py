@@ -14,8 +14,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from statistics import median
 
+from hotlap.core.facts import STEP_PHASES
 from hotlap.core.protocol import PhaseTimes
-from hotlap.seam.probe.phases import PHASES, Marks, fold
+from hotlap.seam.probe.phases import Marks, fold
 
 MOST_ROWS = 4096
 BATCH = 64
@@ -36,8 +37,8 @@ class Stratum:
         self.steps = 0
         self.clocked = 0
         self.clocked_time = 0
-        self.sums = [0.0] * len(PHASES)
-        self.seen = [0] * len(PHASES)
+        self.sums = [0.0] * len(STEP_PHASES)
+        self.seen = [0] * len(STEP_PHASES)
         self.rows: list[Row] = []
         self._stride = 1
 
@@ -151,7 +152,7 @@ class Tally:
                 steps=round(sum(kind.seen[at] * kind.of_steps for kind in self._kinds)),
                 **self._quantiles(partial(_entry, at)),
             )
-            for at, name in enumerate(PHASES)
+            for at, name in enumerate(STEP_PHASES)
             if any(kind.seen[at] for kind in self._kinds)
         }
 
