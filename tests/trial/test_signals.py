@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -12,8 +13,12 @@ import psutil
 import pytest
 
 from hotlap.core.recipe import Kept, Recipe
+from hotlap.core.spec import Mode
 from hotlap.seam.wire import Wire
 from hotlap.trial.channel import Channel
+from hotlap.trial.foreground import run_foreground
+from hotlap.trial.launch import Setting
+from hotlap.trial.supervised import Supervised, interrupts_held
 from hotlap.trial.trial import Trial
 
 HEARD = """
@@ -165,3 +170,46 @@ def test_process_forked_between_listing_and_stop_is_met_by_the_next_listing():
         for process in (first, second):
             process.kill()
             process.wait()
+
+
+@pytest.mark.parametrize("mode", [Mode.RACE, Mode.PROFILE])
+def test_interrupt_while_a_trial_is_launched_leaves_nothing(tmp_path, monkeypatch, mode):
+    """The signal comes when the supervisor has started and nothing knows of it yet."""
+    plain, started = subprocess.Popen, []
+
+    def interrupted(*arguments, **options):
+        process = plain(*arguments, **options)
+        started.append(process)
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.05)
+        return process
+
+    monkeypatch.setattr(subprocess, "Popen", interrupted)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        command = (sys.executable, "-c", "import time; time.sleep(60)")
+        setting = Setting(command, mode, output=tmp_path / "log")
+        with pytest.raises(KeyboardInterrupt):
+            Trial(setting) if mode is Mode.RACE else run_foreground(setting, lambda _: False)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert [process.returncode for process in started] == [0], "ended, and waited for"
+    assert not list(tmp_path.glob("hotlap-*"))
+
+
+def test_supervised_command_that_nobody_holds_any_more_ends(tmp_path):
+    supervised = Supervised([sys.executable, "-c", "import time; time.sleep(60)"], {}, tmp_path)
+    process = psutil.Process(supervised.supervisor)
+    del supervised
+    assert within_seconds(20, lambda: stands(process))
+
+
+def test_ignored_interrupts_stay_ignored_while_something_is_started():
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with interrupts_held():
+            assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)

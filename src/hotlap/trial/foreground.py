@@ -7,15 +7,14 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from typing import Any
 
 import psutil
 
 from hotlap.trial.channel import Channel, Message
-from hotlap.trial.isolation.folders import temporary_folder
-from hotlap.trial.launch import Launched, Setting
-from hotlap.trial.supervised import Supervised
+from hotlap.trial.launch import Launched, Setting, trial_folder
+from hotlap.trial.supervised import Supervised, interrupts_held
 
 BEFORE_TRAINING = {"hello", "torch", "backward", "gone", "broken"}
 OnMessage = Callable[[Message | None], bool]
@@ -30,18 +29,16 @@ def run_foreground(setting: Setting, on_message: OnMessage) -> int:
     `on_message` sees each message of the command's processes, and None a few times a second; once
     it returns True, or raises, the command is ended. 0 is returned then.
     """
-    folder = temporary_folder("hotlap-", *([setting.scratch] if setting.scratch else []))
-    channel = Channel(folder)
-    try:
-        launched = Launched(setting, channel.address, folder)
-        try:
-            with nullcontext() if setting.separate else signals_passed_on(launched):
-                return _until_over(launched, channel, on_message)
-        finally:
-            launched.end()
-    finally:
-        channel.close()
-        shutil.rmtree(folder, ignore_errors=True)
+    with ExitStack() as ends:
+        with interrupts_held():
+            folder = trial_folder(setting)
+            ends.callback(shutil.rmtree, folder, ignore_errors=True)
+            channel = Channel(folder)
+            ends.callback(channel.close)
+            launched = Launched(setting, channel.address, folder)
+            ends.callback(launched.end)
+        with nullcontext() if setting.separate else signals_passed_on(launched):
+            return _until_over(launched, channel, on_message)
 
 
 def _until_over(launched: Launched, channel: Channel, on_message: OnMessage) -> int:

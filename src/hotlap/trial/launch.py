@@ -10,6 +10,7 @@ from typing import Any
 from hotlap.core.registry import technique
 from hotlap.core.spec import REACHED, VARIABLE, Mode, Spec, Tier
 from hotlap.seam.moves import environment
+from hotlap.trial.isolation.folders import temporary_folder
 from hotlap.trial.isolation.reach_files import reach_files
 from hotlap.trial.isolation.refusals import disk_full
 from hotlap.trial.isolation.removal import remove_tree
@@ -56,6 +57,11 @@ class Setting:
     def having(self, techniques: Techniques) -> "Setting":
         """The same command with other techniques on."""
         return replace(self, techniques=dict(techniques))
+
+
+def trial_folder(setting: Setting) -> Path:
+    """Make the folder of one trial; what lies below its `scratch` bears the same name."""
+    return temporary_folder("hotlap-", *([setting.scratch] if setting.scratch else []))
 
 
 class Launched(Supervised):

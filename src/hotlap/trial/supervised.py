@@ -3,13 +3,38 @@
 import json
 import os
 import select
+import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import IO, Any, NamedTuple
 
 SUPERVISOR = Path(__file__).with_name("supervisor.py")
+
+
+@contextmanager
+def interrupts_held() -> Iterator[None]:
+    """Hold a Ctrl-C back until the body is over, then act on it.
+
+    What is being started would have no owner if its constructor did not return, and nobody would
+    end it before this process ends. Where SIGINT is ignored it stays so, for children as well.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if not callable(before) or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    held: list[tuple[int, FrameType | None]] = []
+    signal.signal(signal.SIGINT, lambda number, frame: held.append((number, frame)))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if held:
+            before(*held[-1])
 
 
 class Streams(NamedTuple):
@@ -53,7 +78,9 @@ class Supervised:
             "isolation": dict(isolation or {}),
         }
         (folder / "launch.json").write_text(json.dumps(orders))
-        life_theirs, self._life = os.pipe()
+        # A file, so that it closes, and the supervisor ends all, should this object get lost.
+        life_theirs, life = os.pipe()
+        self._life = open(life, "wb", buffering=0)  # noqa: SIM115
         self._report, report_theirs = os.pipe()
         self._code: int | None = None
         fds = life_theirs, report_theirs
@@ -76,9 +103,8 @@ class Supervised:
 
     def end(self) -> None:
         """End it: closing the pipe makes the supervisor kill everything below it."""
-        if self._life >= 0:
-            os.close(self._life)
-            self._life = -1
+        if not self._life.closed:
+            self._life.close()
             self._supervisor.wait()
             os.close(self._report)
             if self._code is None:

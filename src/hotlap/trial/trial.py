@@ -14,10 +14,10 @@ from hotlap.core.errors import HotlapError
 from hotlap.core.protocol import BlockReport
 from hotlap.trial.channel import Channel
 from hotlap.trial.data_parity import DataUse
-from hotlap.trial.isolation.folders import temporary_folder
-from hotlap.trial.launch import Launched, Setting
+from hotlap.trial.launch import Launched, Setting, trial_folder
 from hotlap.trial.ranks import RankReport, Ranks
 from hotlap.trial.reach import Reach
+from hotlap.trial.supervised import interrupts_held
 
 PATIENCE = 120.0
 LONGEST_WAIT = 0.95  # share of a block's time that counts as waiting at the most
@@ -98,9 +98,14 @@ class Trial:
         self.outputs: list[dict[str, object]] = []
         self._waiting: list[RankReport] = []
         self._cpu = 0.0
-        self.folder = temporary_folder("hotlap-", *([setting.scratch] if setting.scratch else []))
-        self.channel = Channel(self.folder)
-        self.launched = Launched(setting, self.channel.address, self.folder)
+        try:
+            with interrupts_held():
+                self.folder = trial_folder(setting)
+                self.channel = Channel(self.folder)
+                self.launched = Launched(setting, self.channel.address, self.folder)
+        except KeyboardInterrupt:
+            self.close()
+            raise
 
     @property
     def losses(self) -> list[float]:
