@@ -1,0 +1,1 @@
+"""All measurements that need a GPU, in one call: `python -m benchmarks.gpu`."""
