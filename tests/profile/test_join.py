@@ -1,4 +1,4 @@
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -64,6 +64,14 @@ def test_only_the_phases_of_the_pattern_count(script):
     assert past.cost(spot(script, 10, phases=("forward",))).seconds == pytest.approx(0.004)
     assert past.cost(spot(script, 10, phases=("data",))).seconds == 0.0
     assert past.cost(spot(script, 10)).seconds == pytest.approx(0.006)
+
+
+@pytest.mark.parametrize(("technique", "part"), [("host_sync", 1.0), ("no_copy_from_numpy", 0.3)])
+def test_a_call_around_a_spot_counts_only_for_values_that_are_read(script, technique, part):
+    calls = [(0, 40, 0.7), (6, 20, 0.3)]
+    past = Past(document(script, {"10": {"other": (0.002, 90, calls)}}))
+    inner = replace(spot(script, 10, technique=technique), column=7, end_column=21)
+    assert past.cost(inner).seconds == pytest.approx(0.002 * part)
 
 
 def test_work_that_autograd_follows_costs_its_part_of_the_backward_pass(script):

@@ -1,3 +1,4 @@
+import linecache
 from dataclasses import replace
 from pathlib import Path
 
@@ -44,6 +45,31 @@ def test_dataparallel_is_told_with_what_it_cost():
     (silent,) = sights(replace(seen, spread={}), Path("/here"))
     assert "measured" not in silent.says
     assert not sights(payload(spread={}, step={"mean": 0.06}), Path("/here"))
+
+
+@pytest.mark.parametrize(
+    ("call", "named"),
+    [
+        ("env.step(action)", True),
+        ("self.train_envs[0].step(a)", True),
+        ("optimizer.step()", False),
+        ("inventory.step()", False),
+    ],
+)
+def test_an_environment_is_named_where_stepping_it_takes_much_of_a_step(tmp_path, call, named):
+    path = tmp_path / "train.py"
+    path.write_text(f"seen = {call}\n")
+    linecache.checkcache(str(path))
+
+    def spots(share):
+        sampled = {str(path): {1: {"loss": (share, 50, [(7, 7 + len(call), 0.5)])}}}
+        phases = {"forward": {"mean": 0.01}}
+        return sights(payload(sampled=sampled, phases=phases, step={"mean": 0.02}), tmp_path)
+
+    assert [(s.id, s.line, s.column) for s in spots(0.5)] == (
+        [("environment_step", 1, 8)] if named else []
+    )
+    assert spots(0.3) == []
 
 
 def test_every_known_warning_is_known_by_its_text():

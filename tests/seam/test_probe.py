@@ -490,6 +490,92 @@ def test_training_in_eval_mode_is_training():
     assert millis(session, "forward") > 0
 
 
+def test_a_look_at_the_module_that_trains_next_is_an_evaluation():
+    model = net()
+
+    def teach():
+        with torch.no_grad():
+            teacher(X)
+
+    teacher = net().eval()
+    with probed(steps=4) as session:
+        train(session, model, after=lambda: (model.eval()(X), model.train()))
+    assert millis(session, "evaluation") > 0
+    assert session.profile["facts"]["eval_with_grad"]
+    with probed(steps=4) as session:
+        train(session, before=teach)
+    assert "evaluation" not in session.profile["phases"]
+
+
+def test_an_evaluation_is_named_by_the_line_that_no_training_goes_through():
+    model = net()
+
+    def predict():
+        return model(X)
+
+    def validate():
+        for _ in range(2):
+            predict()
+
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with probed(steps=4) as session:
+        for _ in steps_of(session):
+            functional.cross_entropy(predict(), Y).backward()
+            optimizer.step()
+            model.eval()
+            validate()
+            model.train()
+    assert session.profile["places"]["evaluation"] == line_of(validate, "predict()")
+
+
+@pytest.mark.parametrize("length", [1, 0])
+def test_a_text_that_is_generated_in_the_evaluation_without_a_cache(length):
+    model = nn.Embedding(9, 3)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with probed(steps=3) as session:
+        for _ in steps_of(session):
+            model(torch.ones(2, 4, dtype=torch.long)).sum().backward()
+            optimizer.step()
+            model.eval()
+            for token in range(6):
+                model(torch.ones(1, 3 + length * token, dtype=torch.long))
+            model.train()
+    assert session.profile["facts"]["generates_uncached"] is bool(length)
+
+
+def test_gradients_of_torch_func_are_a_backward_pass():
+    model = net()
+    weights = {name: p.detach() for name, p in model.named_parameters()}
+
+    def loss_of(weights):
+        return functional.cross_entropy(torch.func.functional_call(model, weights, (X,)), Y)
+
+    with probed(steps=4) as session:
+        for _ in steps_of(session):
+            slopes = torch.func.grad(loss_of)(weights)
+            weights = {name: p - 0.1 * slopes[name] for name, p in weights.items()}
+    assert millis(session, "backward") > 0
+    assert millis(session, "forward") > 0
+
+
+def test_what_gradients_are_asked_of_in_eval_mode_is_no_idle_evaluation():
+    model, inputs = net().eval(), X.clone().requires_grad_()
+
+    def attack():
+        for _ in range(2):
+            torch.autograd.grad(model(inputs).sum(), inputs)
+
+    with probed(steps=4) as session:
+        train(session, after=attack)
+    assert not session.profile["facts"].get("eval_with_grad")
+
+
+def test_a_scripted_model_has_a_forward_and_tracing_one_is_not_disturbed():
+    with probed(steps=4) as session:
+        train(session, torch.jit.trace(net(), X))
+    assert millis(session, "forward") > 0
+
+
 # facts and places
 
 

@@ -35,6 +35,7 @@ FACTS: Mapping[str, str] = MappingProxyType(
         "ddp_searches_unused": "find_unused_parameters is on",
         "ddp_unused": "a parameter took no part in the last step",
         "decodes_uncached": "a text is generated token by token without a KV cache",
+        "generates_uncached": "the evaluation generates a text token by token without a KV cache",
         "distributed": "a process group is initialised",
         "draws": "the dataset or collate function draws random numbers",
         "eval_trained": "a model is evaluated in training mode",

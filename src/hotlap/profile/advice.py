@@ -18,17 +18,21 @@ class Advice:
     least: float = 0.02
 
 
+KV_CACHE = (
+    "each new token computes the whole text again; keep the keys and values of earlier tokens "
+    "(use_cache=True, or a cache in the attention layers)"
+)
 ADVICE = (
     Advice(
         "kv_cache",
-        Symptom(
-            ("forward",),
-            "each new token computes the whole text again; keep the keys and values of earlier "
-            "tokens (use_cache=True, or a cache in the attention layers)",
-            "model",
-            0.5,
-        ),
+        Symptom(("forward",), KV_CACHE, "model", 0.5),
         (Need("decodes_uncached", "no text is generated without a cache"),),
+    ),
+    Advice(
+        "kv_cache",
+        Symptom(("evaluation",), KV_CACHE, "evaluation", 0.5),
+        (Need("generates_uncached", "no text is generated without a cache"),),
+        0.1,
     ),
     Advice(
         "float64_compute",

@@ -19,8 +19,17 @@ from hotlap.profile.storage import with_storage
 from hotlap.source.config import read_config
 from hotlap.source.lint import Spot
 
-READ_ON_CPU = "values are read out of tensors at every step"
-READ_LESS = "add up loss.detach() and read the sum every n steps"
+ON_CPU = {
+    "host_sync": (
+        "values are read out of tensors at every step",
+        "add up loss.detach() and read the sum every n steps",
+    ),
+    "moved_after_creation": (
+        "the same tensor is built anew at every step",
+        "build it once, for the largest size (register_buffer in a module), and take a slice",
+    ),
+}
+"""What costs time without a GPU too, by pattern or technique, and what to say of it there."""
 
 
 @dataclass(frozen=True)
@@ -113,17 +122,19 @@ def _for_inference(name: str) -> bool:
 
 
 def _without_device(found: Iterable[Costed]) -> Iterator[Costed]:
-    """Leave out what can only cost time where there is a GPU; reading values costs time anywhere.
+    """Leave out what can only cost time where there is a GPU.
 
     On a CPU `.item()` waits for nothing: the cost is that of reading, formatting and printing.
     """
     for one in found:
         record = techniques().get(one.spot.technique)
         for_gpu = record is not None and any(need.fact == "cuda" for need in record.needs)
-        if not for_gpu:
+        words = ON_CPU.get(one.spot.id, ON_CPU.get(one.spot.technique))
+        if words is None and not for_gpu:
             yield one
-        elif one.spot.technique == "host_sync" and one.worth:
-            yield replace(one, spot=replace(one.spot, says=READ_ON_CPU, remedy=READ_LESS))
+        elif words is not None and one.worth:
+            says, remedy = words
+            yield replace(one, spot=replace(one.spot, says=says, remedy=remedy))
 
 
 def _bare(

@@ -147,20 +147,27 @@ class Past:
 
 
 def _part(spots: tuple[Spot, ...], calls: Iterable[tuple[int, int, float]]) -> float:
-    """The part of a line's samples that may be the spots': all but those in other calls beside.
+    """The part of a line's samples that may be the spots': all but those in other calls.
 
     `calls`: first and end column (from 0) of each expression that ran, and its share. A call that
-    encloses a spot (`print` around `.item()`) counts for it.
+    encloses a read (`print` around `.item()`) counts for it: it is what the value is read for.
     """
+    read = spots[0].technique == "host_sync"
     ranges = [(s.column - 1, s.end_column - 1) for s in spots if s.line == s.end_line]
     if len(ranges) < len(spots) or any(begin >= end for begin, end in ranges):
         return 1.0
     apart = (
         share
         for begin, end, share in calls
-        if all(end <= first or begin >= last for first, last in ranges)
+        if all(_apart(first, last, begin, end, read=read) for first, last in ranges)
     )
     return max(0.0, 1.0 - sum(apart))
+
+
+def _apart(first: int, last: int, begin: int, end: int, *, read: bool) -> bool:
+    """Whether an expression (`begin` to `end`) is no part of a spot (`first` to `last`)."""
+    around = begin <= first and last <= end and (begin, end) != (first, last)
+    return end <= first or begin >= last or (around and not read)
 
 
 def covers(spot: Spot, line: int) -> bool:

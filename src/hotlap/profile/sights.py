@@ -3,6 +3,8 @@
 Each becomes a spot, as if lint had found it, so that it gets its cost and stands once.
 """
 
+import linecache
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +20,16 @@ from hotlap.source.lint import Spot
 RAW_PIXELS = (128, 255)
 """The largest value of a batch of 8-bit images."""
 MULTIPLE = 8
+MUCH = 0.1
+"""Share of a step from which stepping an environment is worth a word."""
+ENVIRONMENT = re.compile(
+    rb"(?:[\w.]*[._])?\w*(?:(?<![a-z])v?env|gym|simulator|emulator)\w*(?:\[[^]]*\])?\.step\(", re.I
+)
+STEPS_ENVIRONMENT = "the training waits while environments are stepped (rollout)"
+VECTORISE = (
+    "step several environments at once (gymnasium.vector.AsyncVectorEnv), or collect the rollouts "
+    "in processes of their own while the model learns"
+)
 
 
 @dataclass(frozen=True)
@@ -42,6 +54,7 @@ def sights(payload: ProfilePayload, folder: Path) -> list[Spot]:
         *_retained(payload, folder),
         *_modules(payload, folder),
         *_warnings(payload.warnings, folder),
+        *_environments(payload),
     ]
     return list({(spot.path, spot.line, spot.id): spot for spot in found}.values())
 
@@ -98,6 +111,34 @@ def raw(statistics: InputStatistics | None) -> str:
     least, most = statistics.least, statistics.most
     pixels = least >= 0 and RAW_PIXELS[0] <= most <= RAW_PIXELS[1]
     return f"whole numbers from {least:.0f} to {most:.0f}" if pixels else ""
+
+
+def _environments(payload: ProfilePayload) -> Iterator[Spot]:
+    """The calls that step an environment to learn in, where they take `MUCH` of a step."""
+    means = {name: phase.mean for name, phase in payload.phases.items()}
+    for path, lines in payload.sampled.items():
+        for line, phases in lines.items():
+            text = linecache.getline(path, line).encode()
+            seconds: dict[tuple[int, int], float] = {}
+            for phase, (share, _, calls) in phases.items():
+                for begin, end, part in calls:
+                    if ENVIRONMENT.match(text[begin:end]):
+                        spent = (
+                            share * part * means.get("forward" if phase == "loss" else phase, 0.0)
+                        )
+                        seconds[begin, end] = seconds.get((begin, end), 0.0) + spent
+            yield from (
+                _environment(Path(path), line, *columns)
+                for columns, spent in seconds.items()
+                if spent > MUCH * payload.step.mean
+            )
+
+
+def _environment(path: Path, line: int, begin: int, end: int) -> Spot:
+    return Spot(
+        path, line, begin + 1, "environment_step", STEPS_ENVIRONMENT, VECTORISE, "environment_step",
+        end_line=line, end_column=end + 1,
+    )  # fmt: skip
 
 
 def _warnings(shown: list[ShownWarning], folder: Path) -> Iterator[Spot]:

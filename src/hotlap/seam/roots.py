@@ -44,6 +44,7 @@ class _Wrapper(NamedTuple):
     maker: Maker
     on_error: OnError | None
     traced: bool
+    scripted: bool
 
 
 class _Thread(threading.local):
@@ -76,14 +77,16 @@ class Roots:
         on_error: OnError | None = None,
         *,
         traced: bool = False,
+        scripted: bool = False,
     ) -> None:
         """Wrap every root with `maker(root, inner)`; a lower order lies further outside.
 
         With `on_error`, an error of the wrapper's own is handed to it, and the root is called
         without the wrapper; what the root itself raises goes to the program. `traced`: the
-        wrapper compiles `inner`, which is handed to it as it is.
+        wrapper compiles `inner`, which is handed to it as it is. `scripted`: it only watches, so
+        that it may wrap a root that TorchScript has compiled, which no technique changes.
         """
-        self._makers.append(_Wrapper(order, maker, on_error, traced))
+        self._makers.append(_Wrapper(order, maker, on_error, traced, scripted))
         self._makers.sort(key=lambda wrapper: wrapper.order)
 
     @contextmanager
@@ -171,6 +174,8 @@ class Roots:
                 return original(module, *args, **kwargs)
             if torch._C._current_graph_task_id() != -1:  # a checkpoint recomputes in backward
                 return original(module, *args, **kwargs)
+            if torch._C._is_tracing():  # TorchScript would record what looking at it reads
+                return original(module, *args, **kwargs)
             if thread.below or thread.inside:
                 return original(module, *args, **kwargs)
             thread.below = True
@@ -196,7 +201,7 @@ class Roots:
         present = module.__dict__.get(SLOT)
         ours = getattr(present, "hotlap_root", False) or module in self._unwrapped
         replica = module.__dict__.get("_is_replica", False)  # DataParallel makes them anew
-        if ours or replica or isinstance(module, torch.jit.ScriptModule):
+        if ours or replica:
             self._known += 1
             return
         self._steps_left = QUIET_STEPS
@@ -209,10 +214,14 @@ class Roots:
         else:
             module.__dict__[SLOT] = wrapped
 
+    def _makers_for(self, root: Module) -> list[_Wrapper]:
+        scripted = isinstance(root, torch.jit.ScriptModule)
+        return [one for one in self._makers if one.scripted or not scripted]
+
     def _wrapped(self, root: Module, inner: CallModule) -> CallModule | None:
         """The root's call with every wrapper around it; None where none wants the root."""
         outer = inner
-        for wrapper in reversed(self._makers):
+        for wrapper in reversed(self._makers_for(root)):
             outer = _isolated(wrapper, root, outer)
         if outer == inner:
             return None

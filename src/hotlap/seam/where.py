@@ -58,6 +58,22 @@ def users_stack(frame: FrameType | None) -> Stack:
     return tuple(found)
 
 
+CALLERS = 4
+"""How many lines above a model's call are looked at for one that only the evaluation runs."""
+Lines = tuple[tuple[CodeType, int], ...]
+"""Functions and line numbers of the user's code, the innermost first."""
+
+
+def users_lines(frame: FrameType | None, most: int) -> Lines:
+    """The user's lines at and above `frame`, at most so many: `users_stack` for hot paths."""
+    found: list[tuple[CodeType, int]] = []
+    while frame is not None and len(found) < most:
+        if is_users(frame.f_code):
+            found.append((frame.f_code, frame.f_lineno))
+        frame = frame.f_back
+    return tuple(found)
+
+
 def place(frame: FrameType | None = None) -> str:
     """`path/from/cwd.py:line` of the user's line that led here; empty if there is none."""
     found = users_frame(frame or sys._getframe(1))

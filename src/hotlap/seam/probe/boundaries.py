@@ -32,7 +32,7 @@ from hotlap.seam.probe.phases import (
 )
 from hotlap.seam.probe.recorder import Recorder
 from hotlap.seam.steps import Hook, bare_step_hooks, manual_steps
-from hotlap.seam.unused_gradients import noting_unused
+from hotlap.seam.unused_gradients import gradient_reader, noting_unused
 
 Make = Callable[[Any], Any]
 COPIES = ("to", "cuda", "cpu", "double", "float", "half", "bfloat16")
@@ -41,13 +41,14 @@ COPIES = ("to", "cuda", "cpu", "double", "float", "half", "bfloat16")
 @contextmanager
 def boundaries(rec: Recorder) -> Iterator[None]:
     """Mark every boundary on the recorder's timeline."""
-    rec.session.roots.add(0, forwards(rec))
+    rec.session.roots.add(0, forwards(rec), scripted=True)
     rec.while_awake.append(lambda awake: rec.session.roots.straight(on=not awake))
     with ExitStack() as stack:
         stack.enter_context(feeding(rec))
         for name in COPIES:
             stack.enter_context(_copies(rec, name))
         stack.enter_context(_backward(rec))
+        stack.enter_context(_gradients(rec))
         stack.enter_context(_while_awake(rec, Optimizer, "zero_grad", _zeroing(rec)))
         stack.enter_context(replaced(torch.nn.Module, "zero_grad", _zeroing(rec)))
         stack.enter_context(_unused_gradients(rec))
@@ -70,6 +71,8 @@ def _unused_gradients(rec: Recorder) -> Iterator[None]:
 
 
 def _note_unused(rec: Recorder) -> None:
+    if gradient_reader():  # parameters updated by hand: an optimizer is not all that uses them
+        return
     rec.facts.note("unused_gradients")
     rec.facts.point("unused_gradients")
 
@@ -138,6 +141,29 @@ def _backward(rec: Recorder) -> Any:
         return backward
 
     return _while_awake(rec, torch.autograd, "backward", make)
+
+
+def _gradients(rec: Recorder) -> Any:
+    """`torch.autograd.grad`, which `torch.func.grad` ends in: a backward pass as well."""
+    line = rec.timeline
+    codes, mark = line.codes, line.mark
+
+    def make(original: Any) -> object:
+        @wraps(original)
+        def grad(*args: Any, **kwargs: Any) -> object:
+            if not CLOSURE[codes[-1]] or get_ident() != rec.thread:
+                return original(*args, **kwargs)
+            if line.evaluations.backward():
+                rec.facts.note("eval_trained")
+            mark(BACKWARD)
+            try:
+                return original(*args, **kwargs)
+            finally:
+                mark(line.base)
+
+        return grad
+
+    return untraced(torch.autograd, "grad", make, comes_back=False)
 
 
 @contextmanager

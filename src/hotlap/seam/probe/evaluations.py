@@ -3,7 +3,7 @@
 A forward without gradients or in evaluation mode is the sign. But a frozen teacher, a momentum
 encoder or a model that trains in evaluation mode gives it too: in those, a training forward or a
 backward pass follows on the same batch. So a sign only counts once another batch is asked for or,
-in loops without a DataLoader, once the same module is called again.
+in loops without a DataLoader, once the same module is called again, in whichever mode.
 
 A validation that forgets both is recognised by what does not follow: another batch is asked for,
 and no backward pass runs through the forward's graph before the step ends.
@@ -14,6 +14,7 @@ from types import CodeType
 from typing import Any
 
 from hotlap.seam.probe.phases import LOADER, Range
+from hotlap.seam.where import Lines
 
 
 class Unused:
@@ -37,7 +38,8 @@ class Evaluations:
     `going_on`: an evaluation has been recognised and is not over. `in_training`: a training
     forward has begun whose backward pass has not. `special`: a loader was started in this step, a
     file was saved, or a forward looked like an evaluation's. `made` is the graph node behind the
-    latest training forward, `called_at` its place; `unused_at` the place of one without a backward.
+    latest training forward, `called_at` the lines that led to it; `unused_at` those of one without
+    a backward; `trained_at` all lines that led to forwards with one.
     """
 
     def __init__(self, codes: list[int]) -> None:
@@ -49,8 +51,9 @@ class Evaluations:
         self.in_training = False
         self.special = False
         self.made: Any = None
-        self.called_at: tuple[CodeType, int] | None = None
-        self.unused_at: tuple[CodeType, int] | None = None
+        self.called_at: Lines = ()
+        self.unused_at: Lines | None = None
+        self.trained_at: set[tuple[CodeType, int]] = set()
         self._trained_from = -1
         self._unused: list[Unused] = []
         self._start_over()
@@ -110,9 +113,14 @@ class Evaluations:
         if self._from >= 0:
             self._to = len(self._codes) - 1
 
-    def training(self) -> None:
-        """A training forward begins: what was only a sign is none."""
+    def training(self, root: int = 0) -> None:
+        """A training forward of the module `root` begins: what was only a sign is none.
+
+        But where the same module has been looked at in evaluation mode and nothing was trained on
+        that, as where each epoch is one step on a whole graph.
+        """
         if self._from >= 0:
+            self.going_on |= not self._loaders and root == self._root
             self._end()
         if not self.in_training:
             self._trained_from = len(self._codes) if self._batch < 0 else self._batch
@@ -128,6 +136,9 @@ class Evaluations:
         self._batch = -1
         self.in_training = False
         self.made = None
+        if self.called_at:
+            self.trained_at.update(self.called_at)
+            self.called_at = ()
         return trains
 
     def _end(self) -> None:

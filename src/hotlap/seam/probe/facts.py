@@ -5,14 +5,16 @@ Facts are gathered where they first show; the hot path only pays for looking int
 
 import os
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from types import CodeType, FrameType
 from typing import Any
 
 import torch
 
-from hotlap.seam.where import place, short, users_frame
+from hotlap.seam.where import CALLERS, Lines, place, short, users_lines
 
 TRIES = 16
+EMPTY: frozenset[tuple[CodeType, int]] = frozenset()
 
 
 class Facts:
@@ -23,7 +25,7 @@ class Facts:
         self.places: dict[str, str] = {}
         self._tries: dict[str, int] = {}
         self.settled: set[str] = set()
-        self._evaluation: tuple[CodeType, int, bool] | None = None
+        self._evaluation: tuple[Lines, bool] | None = None
 
     def note(self, name: str, value: Any = True) -> None:
         """A fact was seen; a true one is not taken back."""
@@ -43,20 +45,24 @@ class Facts:
 
     def look_at_evaluation(self, frame: FrameType, *, graded: bool) -> None:
         """A forward looks like an evaluation's; `confirm_evaluation` says whether it was one."""
-        found = users_frame(frame)
-        if found is not None:
-            self._evaluation = (found.f_code, found.f_lineno, graded)
+        if found := users_lines(frame, CALLERS):
+            self._evaluation = (found, graded)
 
-    def confirm_evaluation(self, unused_at: tuple[CodeType, int] | None = None) -> None:
+    def confirm_evaluation(
+        self, unused_at: Lines | None = None, trained_at: AbstractSet[tuple[CodeType, int]] = EMPTY
+    ) -> None:
         """The step held an evaluation: the forward looked at last was part of it.
 
-        `unused_at`: the place of a forward in train mode, with gradients, that no backward used.
+        `unused_at`: the lines that led to a forward in train mode, with gradients, that no backward
+        used; `trained_at`: those that led to training forwards. What both go through (a helper that
+        calls the model) is not the evaluation's place.
         """
         if unused_at is not None:
-            self._evaluation = (*unused_at, True)
+            self._evaluation = (unused_at, True)
             self.note("eval_in_train_mode")
         if self._evaluation is not None and "evaluation" not in self.settled:
-            code, line, graded = self._evaluation
+            lines, graded = self._evaluation
+            code, line = next((one for one in lines if one not in trained_at), lines[0])
             self.places["evaluation"] = f"{short(code.co_filename)}:{line}"
             self.note("eval_with_grad", graded)
             self.note("evaluation")

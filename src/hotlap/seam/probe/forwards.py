@@ -13,7 +13,7 @@ from hotlap.seam.probe.models import autocast_dtype, batch_of, first_tensor, mod
 from hotlap.seam.probe.phases import CLOSURE, FORWARD, LOSS, LOSSES, OTHER, RESTING
 from hotlap.seam.probe.recorder import Recorder
 from hotlap.seam.roots import CallModule, has_parameters
-from hotlap.seam.where import users_frame
+from hotlap.seam.where import CALLERS, users_lines
 
 
 def forwards(rec: Recorder) -> Callable[[Module, CallModule], CallModule]:
@@ -45,8 +45,8 @@ def _criterion(rec: Recorder, _: Module, inner: CallModule) -> CallModule:
 def _model(rec: Recorder, root: Module, inner: CallModule) -> CallModule:
     codes, times, clock = rec.timeline.codes, rec.timeline.times, perf_counter_ns
     evaluations = rec.timeline.evaluations
-    training = evaluations.training
-    known, inference = _Known(rec, root), rec.inference
+    training, name = evaluations.training, id(root)
+    known, inference, settled = _Known(rec, root), rec.inference, rec.facts.settled
 
     def call(*args: object, **kwargs: object) -> object:
         code = codes[-1]
@@ -61,11 +61,9 @@ def _model(rec: Recorder, root: Module, inner: CallModule) -> CallModule:
             return _evaluation(rec, root, inner, args, kwargs)
         if rec.counting:
             known.called(args, kwargs)
-        training()
-        frame = users_frame(sys._getframe(1))
-        if frame is not None:
-            evaluations.called_at = (frame.f_code, frame.f_lineno)
-            del frame
+        training(name)
+        if "evaluation" not in settled:
+            evaluations.called_at = users_lines(sys._getframe(1), CALLERS)
         codes.append(FORWARD)
         times.append(clock())
         try:
@@ -96,10 +94,12 @@ def _evaluation(
     line.begin_evaluation(id(root))
     if "evaluation" not in rec.facts.settled:
         rec.facts.look_at_evaluation(sys._getframe(1), graded=is_grad_enabled())
+    begin = line.times[-1]
     try:
         return inner(*args, **kwargs)
     finally:
         line.end_evaluation()
+        rec.generation.note((*args, *kwargs.values()), line.times[-1] - begin)
 
 
 def _answer(

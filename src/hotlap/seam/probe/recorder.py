@@ -53,6 +53,7 @@ class Recorder:
         self.facts = Facts()
         self.inference = InferenceSteps(session, lambda: self.facts.note("inference"))
         self.calls = Calls()
+        self.generation = Calls()
         self.spread = Spread()
         self.tally = Tally()
         self.warm = Tally()
@@ -173,7 +174,8 @@ class Recorder:
         special = self.timeline.evaluations.special
         marks = self.timeline.close()
         if marks[2]:
-            self.facts.confirm_evaluation(self.timeline.evaluations.unused_at)
+            evaluations = self.timeline.evaluations
+            self.facts.confirm_evaluation(evaluations.unused_at, evaluations.trained_at)
         self._note(marks, special)
         self.session.roots.step()
         if self._rest and not self.session.roots.looking:

@@ -96,6 +96,7 @@ def _facts(rec: Recorder) -> dict[str, Any]:
     found |= rec.loaders.facts() | optimizer_facts(list(rec.optimizers), rec.session.roots.found)
     found |= _of_ranks(rec)
     found["decodes_uncached"] = rec.calls.uncached
+    found["generates_uncached"] = rec.generation.uncached
     found["compiled"] = found["compiled"] or anything_compiled()
     if found["cuda"] and found["loaders"]:
         found.setdefault("pageable", not found["loader_pinned"])

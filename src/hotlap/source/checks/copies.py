@@ -25,6 +25,7 @@ _SAME = frozenset({"float", "long", "half", "int", "unsqueeze", "view", "reshape
                    "double", "bool", "repeat", "tril", "triu", "squeeze", "type",
                    "requires_grad_"})  # fmt: skip
 _FILLED = frozenset({"numpy.eye", "numpy.zeros", "numpy.ones", "numpy.arange", "numpy.identity"})
+_TRIANGLES = frozenset({"numpy.triu", "numpy.tril"})
 _CONSTANTS = (ast.Constant, ast.List, ast.UnaryOp, ast.USub, ast.Load)
 _NOT_THREE = 2
 
@@ -181,9 +182,19 @@ def _unwrapped(source: Source, node: ast.expr | None) -> ast.expr | None:
 
 
 def _filled_array(source: Source, node: ast.expr) -> bool:
-    """`np.eye(3).astype(...)`, `np.array([1, 0, 0])`: an array of what is known beforehand."""
+    """`np.eye(3).astype(...)`, `np.array([1, 0, 0])`: an array of what is known beforehand.
+
+    So is what a rule makes of one: `np.triu(np.ones((n, n)), k=1) == 0`.
+    """
+    match node:
+        case ast.Compare(left=inner, comparators=[ast.Constant()]) | ast.Subscript(value=inner):
+            return _filled_array(source, inner)
+        case ast.BinOp(left=inner, right=ast.Constant()) | ast.BinOp(ast.Constant(), _, inner):
+            return _filled_array(source, inner)
     while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         dotted = source.names.of(node.func)
+        if dotted in _TRIANGLES and node.args:
+            return _filled_array(source, node.args[0])
         if dotted.startswith("numpy."):
             written = all(isinstance(n, _CONSTANTS) for a in node.args[:1] for n in ast.walk(a))
             return dotted in _FILLED or (dotted == "numpy.array" and written)
@@ -199,8 +210,10 @@ def _just_filled(source: Source, value: ast.expr) -> bool:
 
 
 def _unused(source: Source, name: ast.Name) -> bool:
-    """Whether a name is not used between where it was made and here, in the same function."""
+    """Whether a name is not used between where it was made and here, in one round of a loop."""
     made = source.values.flow.reaching(name)[0]
+    if list(source.tree.loops(made.target)) != list(source.tree.loops(name)):
+        return False
     here = (name.lineno, name.col_offset)
     function = source.tree.function(name)
     between = [

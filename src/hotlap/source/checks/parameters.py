@@ -16,7 +16,9 @@ _LIMIT = re.compile(r"clip|norm|coef|max|limit|scale_factor")
 _MIXES = frozenset({"mul_", "lerp_", "mul", "lerp"})
 _FILLS = frozenset({"zero_", "fill_"})
 _STEPS = frozenset({"sub_", "add_"})
+_GRADIENT = re.compile(r"(?:^|_)(?:grad|grads|gradient|gradients)(?:$|_)")
 Loop = ast.For
+Comprehension = ast.DictComp | ast.ListComp | ast.GeneratorExp
 
 
 def ema_loop(source: Source, _: Technique) -> Iterator[ast.AST]:
@@ -35,8 +37,15 @@ def zeroing_loop(source: Source, _: Technique) -> Iterator[ast.AST]:
 
 
 def update_loop(source: Source, _: Technique) -> Iterator[ast.AST]:
-    """`for p in parameters: p -= lr * p.grad`."""
+    """`for p in parameters: p -= lr * p.grad`, or `{k: p[k] - lr * grads[k] for k in p}`."""
     yield from _loops(source, _updates)
+    for loop in source.tree.every(ast.For):
+        mine = (node for node in _body(loop) if next(source.tree.loops(node), None) is loop)
+        if any(map(_descends, mine)) and not _in_optimizer(source, loop):
+            yield loop
+    kinds: tuple[type[Comprehension], ...] = (ast.DictComp, ast.ListComp, ast.GeneratorExp)
+    for kind in kinds:
+        yield from filter(_descends_in, source.tree.every(kind))
 
 
 def _loops(source: Source, does: Callable[[Loop], bool]) -> Iterator[ast.AST]:
@@ -161,6 +170,40 @@ def _moves(node: ast.AST, targets: set[str]) -> bool:
         mine = _root(target) in targets and not _grads(target)
         return mine and isinstance(node.value.op, ast.Sub | ast.Add) and _grads(node.value)
     return False
+
+
+def _descends(node: ast.AST) -> bool:
+    """`params[name] = params[name] - lr * grad`, or `-=`, on what is kept by name or number."""
+    match node:
+        case ast.AugAssign(target=ast.Subscript(), op=ast.Sub(), value=step):
+            return _is_gradient_step(step)
+        case ast.Assign(
+            targets=[ast.Subscript() as kept],
+            value=ast.BinOp(left=ast.Subscript() as before, op=ast.Sub(), right=step),
+        ):
+            return text(kept) == text(before) and _is_gradient_step(step)
+    return False
+
+
+def _descends_in(node: Comprehension) -> bool:
+    """`{name: p - lr * grads[name] for name, p in params.items()}`."""
+    one = node.value if isinstance(node, ast.DictComp) else node.elt
+    named = any(_GRADIENT.search(name) for part in node.generators for name in names_in(part.iter))
+    match one:
+        case ast.BinOp(left=ast.Name() | ast.Subscript(), op=ast.Sub(), right=step):
+            return _is_gradient_step(step) or (named and _is_product(step))
+    return False
+
+
+def _is_gradient_step(node: ast.expr) -> bool:
+    """A product of something that is called a gradient."""
+    return _is_product(node) and any(
+        _GRADIENT.search(name) or name == "g" for name in names_in(node)
+    )
+
+
+def _is_product(node: ast.expr) -> bool:
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)
 
 
 def _body(loop: Loop) -> Iterator[ast.AST]:
