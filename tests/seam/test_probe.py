@@ -543,7 +543,8 @@ def test_a_text_that_is_generated_in_the_evaluation_without_a_cache(length):
     assert session.profile["facts"]["generates_uncached"] is bool(length)
 
 
-def test_gradients_of_torch_func_are_a_backward_pass():
+def test_gradients_of_torch_func_are_a_backward_pass(monkeypatch):
+    monkeypatch.setattr("hotlap.seam.steps.optimizer_exists", lambda: False)  # of other tests
     model = net()
     weights = {name: p.detach() for name, p in model.named_parameters()}
 

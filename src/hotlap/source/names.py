@@ -90,7 +90,20 @@ class Names:
         strings = {str(n.value) for n in self._tree.every(ast.Constant) if isinstance(n.value, str)}
         others = any(word.startswith(_ACCELERATORS) for word in strings)
         attributes = {node.attr for node in self._tree.every(ast.Attribute)}
-        return "cpu" in strings and not others and not attributes & _TOOLS
+        named = "cpu" in strings and not others and not attributes & _TOOLS
+        return named and not self._takes_device()
+
+    def _takes_device(self) -> bool:
+        """Whether the device is a parameter that other modules give; "cpu" may be its default."""
+        for function in self._tree.functions:
+            owner = self._tree.parent(function)
+            inside = isinstance(owner, ast.ClassDef) and function.name == "__init__"
+            name = owner.name if inside and isinstance(owner, ast.ClassDef) else function.name
+            parameters = (*function.args.args, *function.args.kwonlyargs)
+            given = any(one.arg == "device" for one in parameters)
+            if given and name not in self._tree.called:
+                return True
+        return False
 
     @cached_property
     def no_device(self) -> bool:

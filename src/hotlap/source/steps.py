@@ -14,9 +14,11 @@ from hotlap.source.tree import FunctionNode, Tree, method, text
 
 _LIBRARIES = ("torch.", "numpy.", "math.", "os.", "time.", "random.", "tqdm.", "logging.")
 _STEP_METHODS = frozenset({"forward", "training_step", "compute_loss"})
-# What modules, optimizers and tensors have too: a call of it tells nothing of the project's own.
+# What modules, optimizers, tensors and containers have too: a call of it tells nothing of the
+# project's own.
 _OF_TORCH = frozenset({"train", "eval", "step", "zero_grad", "backward", "to", "cuda", "cpu"})
 _OF_TORCH |= {"item", "parameters", "fit", "forward", "reset", "close", "size", "get"}
+_OF_TORCH |= {"append", "extend", "insert", "items", "keys", "values", "pop", "copy", "index"}
 _BACKWARD = ("backward", "manual_backward")
 _DEEPEST = 3
 IN_STEP = ""

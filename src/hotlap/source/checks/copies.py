@@ -55,8 +55,27 @@ def moved_after_creation(source: Source, _: Technique) -> Iterator[ast.AST]:
     for call in (*_named(source, "to"), *_named(source, "cuda")):
         if method(call) == "to" and not goes_to_device(source.values, call):
             continue
-        if _made_on_host(source, receiver(call)) and repeated(source, call):
+        made = _made_on_host(source, receiver(call)) and repeated(source, call)
+        if made and not _kept(source, call):
             yield call
+
+
+def _kept(source: Source, call: ast.Call) -> bool:
+    """Whether it is made where an attribute is missing, and kept in that: once, that is.
+
+    `if self.mask is None: self.mask = ...`, or the same behind `except AttributeError`.
+    """
+    statement = source.tree.statement(call)
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    kept = {text(one) for one in targets if isinstance(one, ast.Attribute)}
+    if not kept:
+        return False
+    for node in source.tree.above(statement):
+        if isinstance(node, ast.ExceptHandler):
+            return node.type is not None and source.names.of(node.type) == "AttributeError"
+        if isinstance(node, ast.If) and kept & {text(part) for part in ast.walk(node.test)}:
+            return True
+    return False
 
 
 def repeated(source: Source, call: ast.Call) -> bool:
@@ -158,15 +177,20 @@ def _made_on_host(source: Source, node: ast.expr | None) -> bool:
         return bool(node.args) and _filled_array(source, node.args[0])
     if not isinstance(node, ast.Call) or source.names.of(node.func) not in _MADE:
         return False
-    if keyword(node, "device") is not None or opaque(node) or source.names.default_device:
+    spelled = all(entry.arg is not None for entry in node.keywords)  # `*sizes` names no device
+    if keyword(node, "device") is not None or not spelled or source.names.default_device:
         return False
     return not (node.args and _from_array(source, node))
 
 
 def _unwrapped(source: Source, node: ast.expr | None) -> ast.expr | None:
-    """The tensor behind `x.float()`, `x[None]`, `x.view(1, -1)`, `Variable(x)`."""
+    """The tensor behind `x.float()`, `x[None]`, `x.view(1, -1)`, `x / 2`, `Variable(x)`."""
     while True:
         match node:
+            case ast.BinOp(left=ast.Call() as inner, right=ast.Constant()):
+                node = inner
+            case ast.BinOp(left=ast.Call() as inner, right=ast.Name(id=name)) if name.isupper():
+                node = inner
             case ast.Subscript(value=inner):
                 node = inner
             case ast.Call(func=ast.Attribute(attr=name, value=inner)) if (
@@ -229,6 +253,8 @@ def _unused(source: Source, name: ast.Name) -> bool:
 def _from_array(source: Source, call: ast.Call) -> bool:
     """`torch.tensor(array)`: not made, but copied."""
     kinds = source.values.kinds(call.args[0])
+    if isinstance(call.args[0], ast.Call) and _made_on_host(source, call.args[0]):
+        return False
     return source.names.of(call.func) in TENSOR_OF and bool(kinds & {ARRAY, ARRAYS, TENSOR})
 
 

@@ -14,6 +14,8 @@ from hotlap.source.kinds import ARRAY, ARRAYS, TENSOR
 from hotlap.source.module import Source
 from hotlap.source.tree import method, text
 
+# What people call a store that each step of deep Q-learning takes a batch from.
+_REPLAY = re.compile(r"(?i)replay|buffer|memory")
 # What people call a function that turns text into a list of numbers.
 _SEQUENCE = re.compile(
     r"to_(?:sequence|ids?|indices|idx)$|(?:^|\.)(?:encode|numericalize|tokenize)$"
@@ -69,7 +71,8 @@ def _often(source: Source, call: ast.Call) -> bool:
     name = function.name if function is not None else ""
     owner = source.tree.class_of(call)
     collates = name == "__call__" and owner is not None and "collate" in owner.name.lower()
-    each = name in {"__getitem__", "forward"} or "collate" in name or collates
+    replays = owner is not None and _REPLAY.search(owner.name) and "sample" in name
+    each = name in {"__getitem__", "forward"} or "collate" in name or collates or bool(replays)
     return each or repeated(source, call) or function in per_sample(source)
 
 
@@ -80,10 +83,22 @@ def _is_list(source: Source, node: ast.expr) -> bool:
         return True  # torch.tensor([a, b]) of tensors reads each of them
     if source.values.kinds(node) & {ARRAY, ARRAYS, TENSOR}:
         return False
-    if _makes_list(source, found):
+    if _makes_list(source, found) or _returns_list(source, found):
         return True
     values = source.values.flow.reaching(node) if isinstance(node, ast.Name) else []
     return any(isinstance(one.value, ast.List | ast.ListComp) for one in values)
+
+
+def _returns_list(source: Source, call: ast.expr) -> bool:
+    """Whether an expression calls a function of the file that returns nothing but lists."""
+    function = source.values.local(call) if isinstance(call, ast.Call) else None
+    if not isinstance(function, ast.FunctionDef):
+        return False
+    inside = (node for node in ast.walk(function) if isinstance(node, ast.Return))
+    given = [node.value for node in inside if source.tree.function(node) is function]
+    return bool(given) and all(
+        one is not None and _makes_list(source, meaning(source, one)) for one in given
+    )
 
 
 def _makes_list(source: Source, found: ast.expr) -> bool:
