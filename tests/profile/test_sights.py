@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from hotlap.core.protocol import InputStatistics, ProfilePayload, ShownWarning, decode
-from hotlap.profile.sights import raw, sights
+from hotlap.profile.sights import raw, rollout, sights
 from hotlap.profile.torch_warnings import KNOWN, known
 
 SHOWN = {
@@ -70,6 +70,18 @@ def test_an_environment_is_named_where_stepping_it_takes_much_of_a_step(tmp_path
         [("environment_step", 1, 8)] if named else []
     )
     assert spots(0.3) == []
+
+
+@pytest.mark.parametrize("around", ["def act(self, a):", "def step(self, a):"])
+def test_an_environment_around_another_is_counted_where_it_is_stepped_itself(tmp_path, around):
+    path = tmp_path / "train.py"
+    path.write_text(f"class Scaled:\n    {around}\n        return self.env.step(a)\n")
+    linecache.checkcache(str(path))
+    sampled = {str(path): {3: {"other": (1.0, 50, [(15, 31, 1.0)])}}}
+    seen = payload(sampled=sampled, phases={"other": {"mean": 0.01}}, step={"mean": 0.02})
+    assert [spot.line for spot in sights(seen, tmp_path)] == ([3] if "act" in around else [])
+    said = rollout(seen, tmp_path)
+    assert [note.partition(" ")[0] for note in said] == (["train.py:3"] if "act" in around else [])
 
 
 def test_every_known_warning_is_known_by_its_text():

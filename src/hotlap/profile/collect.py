@@ -13,7 +13,7 @@ from hotlap.profile.join import Costed, Past, joined, split
 from hotlap.profile.merge import merged
 from hotlap.profile.model import Finding, Headroom, Line, Phase, Profile
 from hotlap.profile.packing import with_packing
-from hotlap.profile.sights import sights
+from hotlap.profile.sights import rollout, sights
 from hotlap.profile.sources import line_of, touched
 from hotlap.profile.storage import with_storage
 from hotlap.source.config import read_config
@@ -58,7 +58,8 @@ def profile_from(
     except Exception as error:  # a profile that took a minute outlives a rule that fails
         note = f"source not judged: {error!r}"
         spots, bare = [], replace(bare, notes=(*bare.notes, note))
-    bare = replace(bare, notes=(*bare.notes, *_changed(bare, run.folder), *_unpacked(payload)))
+    notes = (*_changed(bare, run.folder), *_unpacked(payload), *rollout(payload, run.folder))
+    bare = replace(bare, notes=(*bare.notes, *notes))
     found = with_packing(_all(own, spots, seen, run.folder), payload, run.folder)
     return replace(bare, findings=_ranked(with_storage(found, payload), run.folder))
 

@@ -26,6 +26,10 @@ ENVIRONMENT = re.compile(
     rb"(?:[\w.]*[._])?\w*(?:(?<![a-z])v?env|gym|simulator|emulator)\w*(?:\[[^]]*\])?\.step\(", re.I
 )
 STEPS_ENVIRONMENT = "the training waits while environments are stepped (rollout)"
+ROLLOUT = (
+    "what the model computes between two updates is the rollout; it is counted as forward where "
+    "gradients are recorded, as evaluation elsewhere"
+)
 VECTORISE = (
     "step several environments at once (gymnasium.vector.AsyncVectorEnv), or collect the rollouts "
     "in processes of their own while the model learns"
@@ -113,25 +117,59 @@ def raw(statistics: InputStatistics | None) -> str:
     return f"whole numbers from {least:.0f} to {most:.0f}" if pixels else ""
 
 
+def rollout(payload: ProfilePayload, folder: Path) -> list[str]:
+    """What the phases mean where the program learns from an environment; empty elsewhere."""
+    steps = sorted(_environment_steps(payload), key=lambda step: step.seconds, reverse=True)
+    if not steps:
+        return []
+    path, line = steps[0].path, steps[0].line
+    shown = path.relative_to(folder) if path.is_relative_to(folder) else path
+    return [f"{shown}:{line} steps an environment: {ROLLOUT}"]
+
+
+@dataclass(frozen=True)
+class _EnvironmentStep:
+    """A call that steps an environment: its columns (from 0), and its seconds a training step."""
+
+    path: Path
+    line: int
+    begin: int
+    end: int
+    seconds: float
+
+
 def _environments(payload: ProfilePayload) -> Iterator[Spot]:
     """The calls that step an environment to learn in, where they take `MUCH` of a step."""
+    for one in _environment_steps(payload):
+        if one.seconds > MUCH * payload.step.mean:
+            yield _environment(one.path, one.line, one.begin, one.end)
+
+
+def _environment_steps(payload: ProfilePayload) -> Iterator[_EnvironmentStep]:
     means = {name: phase.mean for name, phase in payload.phases.items()}
     for path, lines in payload.sampled.items():
         for line, phases in lines.items():
-            text = linecache.getline(path, line).encode()
             seconds: dict[tuple[int, int], float] = {}
             for phase, (share, _, calls) in phases.items():
-                for begin, end, part in calls:
-                    if ENVIRONMENT.match(text[begin:end]):
-                        spent = (
-                            share * part * means.get("forward" if phase == "loss" else phase, 0.0)
-                        )
-                        seconds[begin, end] = seconds.get((begin, end), 0.0) + spent
-            yield from (
-                _environment(Path(path), line, *columns)
-                for columns, spent in seconds.items()
-                if spent > MUCH * payload.step.mean
-            )
+                mean = means.get("forward" if phase == "loss" else phase, 0.0)
+                for *columns, part in calls:
+                    begin, end = map(int, columns)
+                    seconds[begin, end] = seconds.get((begin, end), 0.0) + share * part * mean
+            text = linecache.getline(path, line).encode()
+            for (begin, end), spent in seconds.items():
+                if ENVIRONMENT.match(text[begin:end]) and not _wraps(path, line):
+                    yield _EnvironmentStep(Path(path), line, begin, end, spent)
+
+
+def _wraps(path: str, line: int) -> bool:
+    """Whether a line belongs to a method `step`: an environment around another, counted there."""
+    lines = linecache.getlines(path)
+    depth = len(lines[line - 1]) - len(lines[line - 1].lstrip())
+    for text in reversed(lines[: line - 1]):
+        inner = text.lstrip()
+        if inner.startswith(("def ", "async def ")) and len(text) - len(inner) < depth:
+            return inner.startswith("def step(")
+    return False
 
 
 def _environment(path: Path, line: int, begin: int, end: int) -> Spot:
