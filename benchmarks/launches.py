@@ -3,7 +3,7 @@
 `python -m benchmarks.launches [--launches 8] [--seconds 8] [--kinds mlp,gpt] [--passive]`: launches
 a script twice at a time, runs pairs of blocks for so many seconds, and takes from each launch the
 log ratio, corrected for the waits for a core. The spread of the launches, less what the noise of
-the pairs explains, is what `LAUNCH_SD` in hotlap.trial.interval stands for. With `--passive` B runs
+the pairs explains, is what `LAUNCH_SD` in hotlap.trial.stats stands for. With `--passive` B runs
 with a passive OpenMP wait policy and A without: on a calm machine, what that policy costs.
 """
 

@@ -5,7 +5,7 @@ import torch
 
 from hotlap.core.numerics import Numerics
 from hotlap.seam.outputs import Outputs
-from hotlap.trial.outputs import compare_outputs
+from hotlap.trial.parity import compare_outputs
 
 
 def recorded(outputs, inputs=None):

@@ -11,7 +11,7 @@ from hotlap.core.spec import Mode
 from hotlap.profile.collect import Circumstances, profile_from
 from hotlap.profile.look import Bounds, look
 from hotlap.trial.launch import Setting
-from hotlap.trial.outputs import compare_outputs
+from hotlap.trial.parity import compare_outputs
 from hotlap.trial.race import race
 from hotlap.trial.side import Side
 from hotlap.trial.stopping import StoppingRules

@@ -15,15 +15,14 @@ import pytest
 
 from hotlap.core.errors import NotReachedError, TrialFailedError
 from hotlap.core.spec import Mode
-from hotlap.trial import ranks as module
+from hotlap.trial import trial as module
 from hotlap.trial.channel import Message
 from hotlap.trial.launch import Setting
 from hotlap.trial.race import race
-from hotlap.trial.ranks import FOREVER, Ranks
 from hotlap.trial.reach import Reach, advice, last_words
 from hotlap.trial.side import Side
 from hotlap.trial.stopping import StoppingRules
-from hotlap.trial.trial import Ended, Trial
+from hotlap.trial.trial import FOREVER, Ended, Ranks, Trial
 
 SCRIPT = Path(__file__).parent.parent / "scripts" / "ranks.py"
 TORCHRUN = (

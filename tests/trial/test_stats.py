@@ -6,8 +6,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hotlap.trial.interval import LAUNCH_SD, PRIOR, Pair, half_width, log_interval, t_quantile
-from hotlap.trial.stats import PairedTest, Verdict
+from hotlap.trial.stats import (
+    LAUNCH_SD,
+    PRIOR,
+    Pair,
+    PairedTest,
+    Verdict,
+    half_width,
+    log_interval,
+    t_quantile,
+)
 
 RACES, PAIRS, ALPHA = 500, 60, 0.05
 SIMULATION_ERROR = 3 * math.sqrt(ALPHA * (1 - ALPHA) / RACES)

@@ -8,9 +8,8 @@ from hotlap.core.protocol import PhaseTimes, ProfilePayload
 from hotlap.profile.packing import Proposal
 from hotlap.trial.race import RaceResult
 from hotlap.trial.stats import Estimate, Verdict
-from hotlap.tune import recipe as module
-from hotlap.tune.recipe import advice
-from hotlap.tune.result import Outcome, Status, TuneResult, UpperBound
+from hotlap.tune import result as module
+from hotlap.tune.result import Outcome, Status, TuneResult, UpperBound, advice
 
 SEEN = ProfilePayload(PhaseTimes(0.1), {})
 

@@ -8,8 +8,7 @@ from hotlap.core.recipe import Recipe
 from hotlap.trial.parity import Parity
 from hotlap.trial.race import RaceResult
 from hotlap.trial.stats import Estimate, Verdict
-from hotlap.tune.recipe import write_recipe
-from hotlap.tune.result import Outcome, Status, TuneResult
+from hotlap.tune.result import Outcome, Status, TuneResult, write_recipe
 
 PARITY = Parity(True, "bitwise", 100, 0.0, 0.0, "losses equal in all 100 steps")
 RACE = RaceResult(

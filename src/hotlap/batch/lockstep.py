@@ -6,8 +6,7 @@ from statistics import median
 from hotlap.batch.batch_result import SizeResult
 from hotlap.batch.contestant import Contestant, SizedCommand, TimedBlock, TooLarge
 from hotlap.core.errors import NotReachedError, TrialFailedError, UsageError
-from hotlap.trial.interval import LAUNCH_SD
-from hotlap.trial.stats import PairedTest
+from hotlap.trial.stats import LAUNCH_SD, PairedTest
 
 EQUAL_WITHIN = 0.02
 SIZES_RACED = 6  # about as many as a search races; they share the chance of an error

@@ -14,8 +14,7 @@ from typing import Any
 
 from hotlap.bench.rows import Measure, Row
 from hotlap.core.machine import Machine
-from hotlap.trial.interval import LAUNCH_SD
-from hotlap.trial.stats import PairedTest
+from hotlap.trial.stats import LAUNCH_SD, PairedTest
 from hotlap.trial.time_ratio import Time, time_ratio
 
 CHILD = "hotlap.bench.workloads"

@@ -109,7 +109,7 @@ def tune(ctx: click.Context, /, as_json: bool, quiet: bool, verbose: bool, recip
     from hotlap.report import findings_text, tune_text
     from hotlap.report.tune_display import TuneDisplay
     from hotlap.trial.command import shown
-    from hotlap.tune.recipe import advice, recipe_of, write_recipe
+    from hotlap.tune.result import advice, recipe_of, write_recipe
     from hotlap.tune.search import tune as search
 
     training = Numerics.TRAINING in options["allow"]

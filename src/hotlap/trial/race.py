@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 
 from hotlap.core.errors import TrialFailedError
 from hotlap.core.machine import available_memory
-from hotlap.trial.interval import LAUNCH_SD
 from hotlap.trial.load import LoadMeter, LoadSummary, busy_now
 from hotlap.trial.side import BLOCK, Side
-from hotlap.trial.stats import Estimate, PairedTest, Verdict
+from hotlap.trial.stats import LAUNCH_SD, Estimate, PairedTest, Verdict
 from hotlap.trial.stopping import PAIRS_OF_LAUNCH, StoppingRules, StopReason
 from hotlap.trial.trial import Block, TimeOverError
 

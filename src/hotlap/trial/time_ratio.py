@@ -18,8 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist, fmean
 
-from hotlap.trial.interval import t_quantile
-from hotlap.trial.stats import Verdict
+from hotlap.trial.stats import Verdict, t_quantile
 
 FEWEST_PAIRS = 3
 SPREADS = [0.02 * 1.25**step for step in range(19)]

@@ -13,9 +13,8 @@ from hotlap.core.numerics import Numerics
 from hotlap.core.registry import technique
 from hotlap.trial.launch import Setting
 from hotlap.trial.load import OtherPrograms, busy_now
-from hotlap.trial.outputs import compare_outputs
 from hotlap.trial.parity import FEWEST as FEWEST_STEPS
-from hotlap.trial.parity import Noise, Parity, compare
+from hotlap.trial.parity import Noise, Parity, compare, compare_outputs
 from hotlap.trial.race import RaceResult, race
 from hotlap.trial.side import Side
 from hotlap.trial.stats import Estimate, Verdict

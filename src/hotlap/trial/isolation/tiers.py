@@ -14,9 +14,8 @@ from hotlap.core.errors import UsageError
 from hotlap.core.spec import Tier
 from hotlap.seam.guard.roots import default_keep
 from hotlap.trial.isolation import landlock, namespace, seccomp
-from hotlap.trial.isolation.folders import temporary_folder
+from hotlap.trial.isolation.folders import remove_tree, temporary_folder
 from hotlap.trial.isolation.layout import Layout, Planner, below, is_empty, mounts, subdirectories
-from hotlap.trial.isolation.removal import remove_tree
 
 FORCED = "HOTLAP_ISOLATION"
 WRITABLE = "HOTLAP_WRITABLE"
