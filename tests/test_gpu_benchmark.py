@@ -5,8 +5,10 @@ import json
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 import torch
 
@@ -72,6 +74,16 @@ def test_a_part_is_ended_when_its_time_is_up(gpu, monkeypatch):
     outcome = gpu.run("article", "cpu", 0.05)
     assert outcome.error.startswith("not complete after 0 s")
     assert not outcome.complete
+
+
+def test_a_part_ends_with_the_command():
+    command = [sys.executable, "-m", "benchmarks.gpu", "--dry-run", "--only", "article"]
+    running = psutil.Popen(command, cwd=ROOT)
+    while not (parts := running.children()):
+        time.sleep(0.01)
+    running.terminate()
+    assert running.wait(30) == 143
+    assert not psutil.wait_procs(parts, 30)[1]
 
 
 def test_a_row_that_fails_leaves_the_others(gpu):

@@ -131,6 +131,7 @@ def _options(words: list[str]) -> argparse.Namespace:
 def enter(words: list[str]) -> int:
     """What the command line asks for; the exit status."""
     options = _options(words)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # a part that runs is ended with it
     if options.list:
         from benchmarks.gpu.parts import PARTS
 
