@@ -45,6 +45,6 @@ def profiling(*, show: bool = True) -> AbstractContextManager[Any]:
     return found
 
 
-def load_ipython_extension(shell: Any) -> None:
+def load_ipython_extension(shell: object) -> None:
     """`%load_ext hotlap`: the magics `%%hotlap profile`, `%%hotlap race` and `%%hotlap tune`."""
     import_module("hotlap.integrations.ipython").load(shell)

@@ -77,7 +77,7 @@ def words_argument(name: str, metavar: str) -> Callable[..., Any]:
     return found
 
 
-def command_argument(function: Callable[..., Any]) -> Callable[..., Any]:
+def command_argument(function: Callable[..., object]) -> Callable[..., Any]:
     """`CMD...`: the user's command."""
     found: Callable[..., Any] = words_argument("command", "CMD...")(function)
     return found
@@ -104,7 +104,7 @@ def _writable(_: click.Context, __: click.Parameter, folders: tuple[str, ...]) -
         os.environ["HOTLAP_WRITABLE"] = os.pathsep.join(filter(None, (already, *folders)))
 
 
-def common(function: Callable[..., Any]) -> Callable[..., Any]:
+def common(function: Callable[..., object]) -> Callable[..., Any]:
     """Options of every verb that runs the user's command."""
     for option in (
         click.option("--json", "as_json", is_flag=True, help="Print one JSON document."),
@@ -133,7 +133,7 @@ def time_span(text: str) -> float:
 def until_options(until: str, seeds: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """The options of a race to a target, with these helps of --until and --seeds."""
 
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+    def decorate(function: Callable[..., object]) -> Callable[..., object]:
         for option in (
             click.option(
                 "--metric-file",
@@ -162,7 +162,7 @@ def until_options(until: str, seeds: str) -> Callable[[Callable[..., Any]], Call
     return decorate
 
 
-def wait_option(function: Callable[..., Any]) -> Callable[..., Any]:
+def wait_option(function: Callable[..., object]) -> Callable[..., Any]:
     """`--wait TIME`, for a verb that races; see `wait_for_calm`."""
     return click.option(
         "--wait",
@@ -254,14 +254,14 @@ def stdin_copy(where: Path) -> Path | None:
     return target
 
 
-def print_json(document: Mapping[str, Any]) -> None:
+def print_json(document: Mapping[str, object]) -> None:
     """One JSON document on stdout, with the keys of `headed`; places in notebooks by cell."""
     from hotlap.notebook.script import in_cells
 
     click.echo(json.dumps(in_cells(headed(document)), indent=2))
 
 
-def headed(document: Mapping[str, Any]) -> dict[str, Any]:
+def headed(document: Mapping[str, object]) -> dict[str, Any]:
     """A document as JSON holds it, behind what every document says of itself.
 
     `schema_version` changes when a key is renamed or removed. `machine` is left to documents that
@@ -280,7 +280,7 @@ def headed(document: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """As JSON can hold it: infinities as null, keys as strings, tuples as lists."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None

@@ -11,7 +11,7 @@ from hotlap.launch.options import OPTIONS
 HANG = 1800.0
 
 
-def _torchrun_options(function: Callable[..., Any]) -> Callable[..., Any]:
+def _torchrun_options(function: Callable[..., object]) -> Callable[..., Any]:
     for option in reversed(OPTIONS):
         kind: dict[str, Any] = {"metavar": option.value} if option.value else {"is_flag": True}
         function = click.option(
@@ -37,7 +37,7 @@ def _torchrun_options(function: Callable[..., Any]) -> Callable[..., Any]:
     metavar="SCRIPT [ARGS]...",
     shell_complete=files,
 )
-def launch(hang_timeout: float, words: tuple[str, ...], **options: Any) -> None:
+def launch(hang_timeout: float, words: tuple[str, ...], **options: object) -> None:
     """Start ranks as torchrun does, with the settings that recover from a lost one.
 
     A rank that is killed, or hangs, takes the others along, and all start again; a training that

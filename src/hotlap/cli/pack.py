@@ -118,7 +118,7 @@ def _resize(ctx: click.Context, param: click.Parameter, value: str | None) -> An
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
 def into(
     source: Path, target: Path, workers: int | None, dtype: str, end: int | None, lenient: bool,
-    quiet: bool, labels: Path | None, **options: Any,
+    quiet: bool, labels: Path | None, **options: object,
 ) -> None:  # fmt: skip
     """Pack SRC into the store DST; after an interruption the same command goes on.
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hotlap.cli.common import folder, headed
 from hotlap.notebook.script import in_cells
@@ -18,7 +18,7 @@ MOST = 200
 """Reports that are kept; the oldest go first."""
 
 
-def keep(document: Mapping[str, Any], diff: str = "") -> Path:
+def keep(document: Mapping[str, object], diff: str = "") -> Path:
     """Write the report of a run and the history's index; the page, relative to this folder."""
     from hotlap.report.html import headline, history, page
 
@@ -48,7 +48,7 @@ def _entries(reports: Path) -> list[dict[str, str]]:
     return found
 
 
-def _command(document: Mapping[str, Any]) -> str:
+def _command(document: Mapping[str, object]) -> str:
     from hotlap.report.html import view
 
     return view(document).command

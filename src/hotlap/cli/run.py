@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -115,7 +115,7 @@ class RecipeStatus:
             self.inert |= message.fields["inert"]
         return False
 
-    def idle(self, on: Mapping[str, Any]) -> list[str]:
+    def idle(self, on: Mapping[str, object]) -> list[str]:
         """The techniques that did not take hold where the training was reached."""
         return [name for name in on if name not in self.held] if self.stepped else []
 

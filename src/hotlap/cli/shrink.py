@@ -78,7 +78,7 @@ def _drop(_: click.Context, __: click.Parameter, text: str) -> tuple[float, bool
 @click.option("-q", "--quiet", is_flag=True, help="Print the outcome alone.")
 @click.pass_context
 def shrink(ctx: click.Context, /, as_json: bool, quiet: bool, max_drop: tuple[float, bool],
-           precisions: tuple[str, ...], **options: Any) -> None:  # fmt: skip
+           precisions: tuple[str, ...], **options: object) -> None:  # fmt: skip
     """Prune, distil and quantise the model that MODULE:FUNCTION builds; show what each gives.
 
     The latency of every candidate is raced against the original. The fastest that meets all

@@ -18,7 +18,7 @@ def lazy(
 
     """
 
-    def find(name: str) -> Any:
+    def find(name: str) -> object:
         known = name
         if renamed and name in renamed:
             known = renamed[name]

@@ -44,7 +44,7 @@ def _children(value: object) -> Iterator[tuple[Any, Any]]:
         yield from vars(value).items() if hasattr(value, "__dict__") else ()
 
 
-def _rebuilt(value: Any, children: dict[Any, Any]) -> Any:
+def _rebuilt(value: object, children: dict[Any, Any]) -> Any:
     if isinstance(value, tuple):
         items = children.values()
         return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)

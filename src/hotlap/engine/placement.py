@@ -23,7 +23,7 @@ class Placement:
         self._prefetch = prefetch and device.type == "cuda"
         self._idle = device.type == "cpu" and not channels_last
 
-    def __call__(self, batch: Any) -> Any:
+    def __call__(self, batch: object) -> Any:
         """One batch, on the device; copies from pinned memory are not waited for."""
         return batch if self._idle else mapped(batch, self._tensor)
 

@@ -59,11 +59,11 @@ class Dispatcher:
         self._chosen: dict[str, str] = {}
         _known[name] = self
 
-    def __call__(self, *arguments: Any) -> Any:
+    def __call__(self, *arguments: object) -> Any:
         """Run the operator."""
         return self.implementations[self.choice(*arguments)].function(*arguments)
 
-    def choice(self, *arguments: Any) -> str:
+    def choice(self, *arguments: object) -> str:
         """Return the name of the implementation that these arguments are given to."""
         able = self.able(*arguments)
         pinned = pinned_name(self.name)
@@ -76,7 +76,7 @@ class Dispatcher:
             self._chosen[key] = remembered(key, able) or self._measured(key, able, arguments)
         return self._chosen[key]
 
-    def able(self, *arguments: Any) -> list[str]:
+    def able(self, *arguments: object) -> list[str]:
         """Return the names of the implementations that take the arguments."""
         return [n for n, found in self.implementations.items() if found.serves(*arguments)]
 
@@ -87,7 +87,7 @@ class Dispatcher:
         return choose(key, {n: partial(f, *arguments) for n, f in functions.items()}, arguments[0])
 
 
-def choose(key: str, calls: Mapping[str, Callable[[], Any]], tensor: Tensor) -> str:
+def choose(key: str, calls: Mapping[str, Callable[[], object]], tensor: Tensor) -> str:
     """Measure calls that do the same, log and store the name of the one to use.
 
     The first is the fall-back: another must be faster by `MARGIN`, and in most pairs of calls.
@@ -109,7 +109,7 @@ def _ratios(base: list[float], other: list[float]) -> list[float]:
     return [slow / fast for slow, fast in zip(base, other, strict=True)]
 
 
-def measure(calls: Mapping[str, Callable[[], Any]], *, on_gpu: bool) -> dict[str, list[float]]:
+def measure(calls: Mapping[str, Callable[[], object]], *, on_gpu: bool) -> dict[str, list[float]]:
     """Seconds of each call in rounds; the order turns round each time."""
     times: dict[str, list[float]] = {name: [] for name in calls}
     begun = time.perf_counter()
@@ -181,7 +181,7 @@ def _from_environment(text: str) -> dict[str, str]:
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 
-def bucket(name: str, arguments: tuple[Any, ...]) -> str:
+def bucket(name: str, arguments: tuple[object, ...]) -> str:
     """The operator, device, dtype, the power of two above its size and its row's, its options."""
     first = next(a for a in arguments if isinstance(a, Tensor))
     columns = first.shape[-1] if first.ndim else 1

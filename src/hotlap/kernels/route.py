@@ -34,11 +34,11 @@ class Route:
         self.functions = {"torch": torchs, "operator": operator}
         self._chosen: dict[str, str] = {}
 
-    def __call__(self, x: Tensor, *rest: Any) -> Tensor:
+    def __call__(self, x: Tensor, *rest: object) -> Tensor:
         """Compute it."""
         return self.functions[self.choice(x, *rest)](x, *rest)
 
-    def choice(self, x: Tensor, *rest: Any) -> str:
+    def choice(self, x: Tensor, *rest: object) -> str:
         """Return `torch` or `operator`.
 
         Under torch.compile torch's own function is traced, which inductor fuses with its
@@ -58,7 +58,7 @@ class Route:
             self._chosen[key] = found or self._measured(key, (x, *rest), graded=graded)
         return self._chosen[key]
 
-    def _measurable(self, x: Tensor, *rest: Any) -> bool:
+    def _measurable(self, x: Tensor, *rest: object) -> bool:
         """A plain tensor, of a size that is worth it, that something besides torch serves."""
         return (
             is_plain(x)
@@ -82,7 +82,7 @@ class Route:
             return "torch"
 
 
-def is_plain(x: Any) -> bool:
+def is_plain(x: object) -> bool:
     """Whether it is no subclass (DTensor), nor inside a FLOP counter, vmap or torch.func.grad."""
     return (
         type(x) in (Tensor, torch.nn.Parameter)

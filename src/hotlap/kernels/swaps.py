@@ -27,7 +27,7 @@ def _where_faster(route: Route, x: Any, *rest: Any) -> Any:
 def gelu(_: Function) -> Function:
     """For `torch.nn.functional.gelu`."""
 
-    def substitute(input: Any, approximate: str = "none") -> Any:  # noqa: A002  # torch's name
+    def substitute(input: object, approximate: str = "none") -> object:  # noqa: A002  # torch's name
         return _where_faster(GELU, input, approximate)
 
     return substitute
@@ -54,12 +54,12 @@ def layer_norm(_: Function) -> Function:
     """For `torch.nn.functional.layer_norm` over the last dimension."""
 
     def substitute(
-        input: Any,  # noqa: A002
-        normalized_shape: Any,
-        weight: Any = None,
-        bias: Any = None,
+        input: object,  # noqa: A002
+        normalized_shape: object,
+        weight: object = None,
+        bias: object = None,
         eps: float = 1e-5,
-    ) -> Any:
+    ) -> object:
         if not _over_last(input, normalized_shape, weight, bias):
             return NotImplemented
         return _where_faster(NORM, input, None, weight, bias, eps, True)
@@ -72,7 +72,7 @@ def rms_norm(_: Function) -> Function:
 
     def substitute(
         input: Any,  # noqa: A002
-        normalized_shape: Any,
+        normalized_shape: object,
         weight: Any = None,
         eps: float | None = None,
     ) -> Any:

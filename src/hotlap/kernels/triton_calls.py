@@ -4,7 +4,6 @@ import os
 from functools import cache
 from importlib.util import find_spec
 from types import ModuleType
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -47,14 +46,14 @@ def _code() -> ModuleType:
     return triton_code
 
 
-def _launch(kernel: str, programs: int, model: Tensor, *arguments: Any, **meta: Any) -> None:
+def _launch(kernel: str, programs: int, model: Tensor, *arguments: object, **meta: object) -> None:
     from contextlib import nullcontext
 
     with torch.cuda.device(model.device) if model.is_cuda else nullcontext():
         getattr(_code(), kernel)[(programs,)](*arguments, **meta)
 
 
-def _pointwise(kernel: str, inputs: list[Tensor], outputs: int, **meta: Any) -> list[Tensor]:
+def _pointwise(kernel: str, inputs: list[Tensor], outputs: int, **meta: object) -> list[Tensor]:
     first = dense(inputs[0])
     given = [first, *(alike(tensor, first) for tensor in inputs[1:])]
     made = [torch.empty_like(first) for _ in range(outputs)]

@@ -94,7 +94,7 @@ class Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         super().__enter__()  # type: ignore[no-untyped-call]
         return self
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *error: object) -> None:
         """Stop counting."""
         super().__exit__(*error)  # type: ignore[no-untyped-call]
         self._hooks.close()

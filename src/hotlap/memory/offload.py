@@ -14,7 +14,7 @@ def offloaded(least: int = 1 << 20) -> torch.autograd.graph.saved_tensors_hooks:
     the pace. On a CPU device nothing is moved.
     """
 
-    def pack(tensor: Tensor) -> Any:
+    def pack(tensor: Tensor) -> object:
         if not tensor.is_cuda or tensor.is_leaf or tensor.nbytes < least:
             return tensor
         host = torch.empty_like(tensor, device="cpu", pin_memory=True)

@@ -43,7 +43,7 @@ def drop_bias_before_norm(model: nn.Module) -> list[str]:
 
 
 def _fold_loaded(
-    pair: Chain, module: nn.Module, state_dict: dict[str, Any], prefix: str, *_: Any
+    pair: Chain, module: nn.Module, state_dict: dict[str, Any], prefix: str, *_: object
 ) -> None:
     """A state dict with the bias becomes one without it; the caller's own is left as it is.
 

@@ -14,11 +14,13 @@ _torch: Any = flop_counter
 ATTENTION = "_scaled_dot_product_flash_attention_for_cpu"
 
 
-def _attention(query: Any, key: Any, value: Any, *_: Any, **__: Any) -> int:
+def _attention(query: Any, key: Any, value: Any, *_: object, **__: object) -> int:
     return int(_torch.sdpa_flop_count(query.shape, key.shape, value.shape))
 
 
-def _attention_backward(grad: Any, query: Any, key: Any, value: Any, *_: Any, **__: Any) -> int:
+def _attention_backward(
+    grad: Any, query: Any, key: Any, value: Any, *_: object, **__: object
+) -> int:
     return int(_torch.sdpa_backward_flop_count(grad.shape, query.shape, key.shape, value.shape))
 
 

@@ -26,7 +26,7 @@ class Latency:
 
 
 def race(
-    base: nn.Module, other: nn.Module, inputs: Sequence[Any], *, pairs: int = PAIRS
+    base: nn.Module, other: nn.Module, inputs: Sequence[object], *, pairs: int = PAIRS
 ) -> Latency:
     """Time both by turns, in evaluation mode and without gradients.
 
@@ -53,7 +53,7 @@ def race(
     return Latency(statistics.median(ratios), ratios[low], ratios[high], min(times))
 
 
-def _timed(model: nn.Module, inputs: Sequence[Any], calls: int) -> float:
+def _timed(model: nn.Module, inputs: Sequence[object], calls: int) -> float:
     device = next((p.device for p in model.parameters()), torch.device("cpu"))
     cuda: Any = torch.cuda
     if device.type == "cuda":

@@ -14,7 +14,7 @@ from hotlap.model.operators import Count, Row
 WEIGHTED = (nn.Linear, _ConvNd)
 
 
-def layer_costs(model: nn.Module, *inputs: Any, **keywords: Any) -> list[Row]:
+def layer_costs(model: nn.Module, *inputs: object, **keywords: object) -> list[Row]:
     """Run the model once without gradients and count what each module does itself.
 
     Returns:
@@ -29,12 +29,12 @@ def layer_costs(model: nn.Module, *inputs: Any, **keywords: Any) -> list[Row]:
     running: list[nn.Module] = []
     readers: dict[int, tuple[weakref.ref[Any], list[nn.Module]]] = {}
 
-    def before(module: nn.Module, args: tuple[Any, ...]) -> None:
+    def before(module: nn.Module, args: tuple[object, ...]) -> None:
         running.append(module)
         if args and isinstance(module, WEIGHTED):
             note_reader(readers, module, args[0])
 
-    def after(module: nn.Module, _: Any, result: Any) -> None:
+    def after(module: nn.Module, _: object, result: object) -> None:
         running.pop()
         rows[module].calls += 1
         rows[module].shape = weighted_shape(module, result)
@@ -59,7 +59,7 @@ def layer_costs(model: nn.Module, *inputs: Any, **keywords: Any) -> list[Row]:
     return [row for row in rows.values() if row.operators]
 
 
-def broken_guidelines(model: nn.Module, *inputs: Any, **keywords: Any) -> list[Offence]:
+def broken_guidelines(model: nn.Module, *inputs: object, **keywords: object) -> list[Offence]:
     """The layers that break ShuffleNetV2's guidelines most, with what they move in vain.
 
     See `hotlap.model.guidelines`, whose four functions can also be called with one row each.
@@ -73,7 +73,7 @@ def own_parameters(module: nn.Module) -> int:
 
 
 def note_reader(
-    readers: dict[int, tuple[weakref.ref[Any], list[nn.Module]]], layer: nn.Module, tensor: Any
+    readers: dict[int, tuple[weakref.ref[Any], list[nn.Module]]], layer: nn.Module, tensor: object
 ) -> None:
     """Remember that the layer reads this tensor; an id is trusted while its tensor lives."""
     if not isinstance(tensor, torch.Tensor):
@@ -84,7 +84,7 @@ def note_reader(
     known[1].append(layer)
 
 
-def weighted_shape(layer: Any, result: Any) -> dict[str, int]:
+def weighted_shape(layer: object, result: object) -> dict[str, int]:
     """Channels in and out, groups, kernel size, and the positions of the output, batch included."""
     if not isinstance(layer, WEIGHTED) or not isinstance(result, torch.Tensor):
         return {}

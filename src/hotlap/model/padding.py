@@ -157,7 +157,7 @@ def _keep_shapes(model: nn.Module, cuts: Cuts) -> None:
 
 
 def _pad_loaded(cuts: Cuts, module: nn.Module, state_dict: dict[str, Any], prefix: str,
-                *_: Any) -> None:  # fmt: skip
+                *_: object) -> None:  # fmt: skip
     for name, (dim, before) in cuts.items():
         tensor = state_dict.get(prefix + name)
         if isinstance(tensor, Tensor) and tensor.shape[dim] == before:
@@ -166,7 +166,7 @@ def _pad_loaded(cuts: Cuts, module: nn.Module, state_dict: dict[str, Any], prefi
 
 
 def _cut_saved(cuts: Cuts, module: nn.Module, state_dict: dict[str, Any], prefix: str,
-               *_: Any) -> None:  # fmt: skip
+               *_: object) -> None:  # fmt: skip
     for name, (dim, before) in cuts.items():
         if prefix + name in state_dict:
             state_dict[prefix + name] = state_dict[prefix + name].narrow(dim, 0, before)

@@ -27,7 +27,7 @@ class PruningError(RuntimeError):
 
 def prune(
     model: nn.Module,
-    example_inputs: Sequence[Any],
+    example_inputs: Sequence[object],
     parameters: float,
     *,
     structure: str = "auto",
@@ -81,7 +81,7 @@ def parameter_count(model: nn.Module) -> int:
     return sum(p.numel() for p in model.parameters())
 
 
-def _to_target(model: nn.Module, inputs: tuple[Any, ...], share: float, kind: str,
+def _to_target(model: nn.Module, inputs: tuple[object, ...], share: float, kind: str,
                round_to: int) -> nn.Module:  # fmt: skip
     """Halve the interval of ratios until the least that meets the target is known."""
     shape = _output_shape(model, inputs)
@@ -102,7 +102,7 @@ def _to_target(model: nn.Module, inputs: tuple[Any, ...], share: float, kind: st
 
 
 def _pruned(
-    model: nn.Module, inputs: tuple[Any, ...], ratio: float, kind: str, round_to: int
+    model: nn.Module, inputs: tuple[object, ...], ratio: float, kind: str, round_to: int
 ) -> nn.Module:
     tp = need("torch_pruning")
     changed = copy.deepcopy(model).eval()
@@ -125,11 +125,11 @@ def _pruned(
     return changed.train(model.training)
 
 
-def _forward(model: nn.Module, inputs: tuple[Any, ...]) -> Any:
+def _forward(model: nn.Module, inputs: tuple[object, ...]) -> Any:
     return model(*inputs)
 
 
-def _kept_layers(model: nn.Module, inputs: tuple[Any, ...], kind: str) -> list[nn.Module]:
+def _kept_layers(model: nn.Module, inputs: tuple[object, ...], kind: str) -> list[nn.Module]:
     """The layers whose outputs must keep their width."""
     weighted = [m for m in model.modules() if isinstance(m, nn.Linear | _ConvNd)]
     if kind == "channels":
@@ -142,7 +142,7 @@ def _kept_layers(model: nn.Module, inputs: tuple[Any, ...], kind: str) -> list[n
     return [layer for layer in weighted if layer not in found]
 
 
-def hidden_layers(model: nn.Module, inputs: Sequence[Any]) -> list[nn.Module]:
+def hidden_layers(model: nn.Module, inputs: Sequence[object]) -> list[nn.Module]:
     """The linear layers that only another linear layer reads, through element-wise functions.
 
     Found in the graph of gradients, so that the model need not be traceable.
@@ -163,7 +163,7 @@ def hidden_layers(model: nn.Module, inputs: Sequence[Any]) -> list[nn.Module]:
     return list(dict.fromkeys(found))
 
 
-def _graph(model: nn.Module, inputs: Sequence[Any]) -> tuple[list[Any], Counter[Any]]:
+def _graph(model: nn.Module, inputs: Sequence[object]) -> tuple[list[Any], Counter[Any]]:
     """Every node behind the outputs, and how many nodes read each."""
     with torch.enable_grad():
         outputs = tensors_of(model(*inputs))
@@ -189,7 +189,7 @@ def _owners(model: nn.Module) -> dict[int, nn.Module]:
     }  # fmt: skip
 
 
-def last_layers(model: nn.Module, inputs: Sequence[Any]) -> list[nn.Module]:
+def last_layers(model: nn.Module, inputs: Sequence[object]) -> list[nn.Module]:
     """The weighted layers whose outputs the model returns without another weighted layer behind.
 
     Found by walking the graph of gradients from the outputs to the first matrix products.
@@ -222,7 +222,7 @@ def _parameters_at(node: Any) -> list[Tensor]:
     return [after.variable for after in inputs if hasattr(after, "variable")]
 
 
-def tensors_of(value: Any) -> list[Tensor]:
+def tensors_of(value: object) -> list[Tensor]:
     """The tensors in what a model returned: a tensor, or tuples, lists and mappings of them."""
     if isinstance(value, Tensor):
         return [value]
@@ -233,7 +233,7 @@ def tensors_of(value: Any) -> list[Tensor]:
     return []
 
 
-def _output_shape(model: nn.Module, inputs: tuple[Any, ...]) -> list[torch.Size]:
+def _output_shape(model: nn.Module, inputs: tuple[object, ...]) -> list[torch.Size]:
     training = model.training
     try:
         with torch.no_grad():

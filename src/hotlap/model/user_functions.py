@@ -89,7 +89,7 @@ def _load(model: nn.Module, path: Path) -> None:
         raise InputError(f"{path} does not fit the model: {error}") from None
 
 
-def _state(content: Any) -> dict[str, Any]:
+def _state(content: object) -> dict[str, Any]:
     if not isinstance(content, Mapping):
         return {}
     for key in _STATE_KEYS:
@@ -120,7 +120,7 @@ class Evaluation:
                 f"{self._words} returned {value!r}", "it must return one number, the quality"
             ) from None
 
-    def _keep(self, model: nn.Module, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+    def _keep(self, model: nn.Module, args: tuple[object, ...], keywords: dict[str, Any]) -> None:
         if self.inputs is None:
             given = _by_position(model, args, keywords)
             if given is None:
@@ -133,7 +133,7 @@ class Evaluation:
 
 
 def _by_position(
-    model: nn.Module, args: tuple[Any, ...], keywords: dict[str, Any]
+    model: nn.Module, args: tuple[object, ...], keywords: dict[str, Any]
 ) -> tuple[Any, ...] | None:
     """The same call without keywords, parameters in between by their defaults; None: impossible."""
     if not keywords:

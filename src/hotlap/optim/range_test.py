@@ -19,7 +19,7 @@ Loss = Callable[[nn.Module, Any], Tensor]
 def lr_range_test(  # noqa: PLR0913
     model: nn.Module,
     optimizer: Optimizer,
-    loader: Any,
+    loader: object,
     loss: Loss,
     *,
     start: float = 1e-6,
@@ -73,11 +73,11 @@ def _sweep(
     return Sweep(seen[0], tuple(rates[: len(seen) - 1]), tuple(seen[1:]), ended)
 
 
-def _losses(model: nn.Module, optimizer: Optimizer, loader: Any, loss: Loss) -> Iterator[float]:
+def _losses(model: nn.Module, optimizer: Optimizer, loader: object, loss: Loss) -> Iterator[float]:
     """Make a step for each value that is taken; its value is the loss before the step."""
     for batch in _batches(loader):
 
-        def closure(batch: Any = batch) -> Tensor:
+        def closure(batch: object = batch) -> Tensor:
             optimizer.zero_grad()
             with torch.enable_grad():
                 value = loss(model, batch)

@@ -34,7 +34,7 @@ def _reader(name: str, read: Read) -> Callable[[nn.Module], Tensor | None]:
 
 def _computing(forward: Callable[..., object]) -> Callable[..., Any]:
     @wraps(forward)
-    def computing(module: nn.Module, *args: object, **kwargs: object) -> Any:
+    def computing(module: nn.Module, *args: object, **kwargs: object) -> object:
         module._computing = True  # type: ignore[assignment]
         try:
             return forward(module, *args, **kwargs)

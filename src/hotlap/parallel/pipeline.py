@@ -48,7 +48,7 @@ class Pipeline:
         self.first = 0 in self._own
         self.last = mesh.parallelism.stages - 1 in self._own
 
-    def step(self, *inputs: Tensor, target: Any, over: float | Tensor = 1.0) -> Tensor | None:
+    def step(self, *inputs: Tensor, target: object, over: float | Tensor = 1.0) -> Tensor | None:
         """Forward and backward; gradients are added to those that are there.
 
         Args:

@@ -3,7 +3,6 @@
 import math
 import textwrap
 from collections.abc import Mapping
-from typing import Any
 
 from rich.text import Text
 
@@ -11,7 +10,7 @@ from hotlap.profile import model
 from hotlap.trial.stats import Estimate, Verdict
 
 
-def named(technique: str, values: Mapping[str, Any]) -> str:
+def named(technique: str, values: Mapping[str, object]) -> str:
     """A technique with its values: `loader_workers(2)`."""
     inside = ", ".join(str(value) for value in values.values())
     return f"{technique}({inside})" if inside else technique

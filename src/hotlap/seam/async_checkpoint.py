@@ -131,7 +131,9 @@ class _Writer:
 
         return set_worker_pids
 
-    def begin(self, obj: Any, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    def begin(
+        self, obj: object, f: object, args: tuple[object, ...], kwargs: dict[str, Any]
+    ) -> bool:
         """Copy and hand over a save; False where it has to be saved as before."""
         given = _arguments(args, kwargs)
         if given is None or not isinstance(f, str | os.PathLike) or self._pid != os.getpid():
@@ -263,7 +265,7 @@ class _Writer:
         os.kill(os.getpid(), number)
 
 
-def _arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...] | None:
+def _arguments(args: tuple[object, ...], kwargs: dict[str, Any]) -> tuple[Any, ...] | None:
     """What `torch.serialization._save` needs besides; None where torch would write otherwise."""
     names = ("pickle_module", "pickle_protocol", "_use_new_zipfile_serialization",
              "_disable_byteorder_record")  # fmt: skip

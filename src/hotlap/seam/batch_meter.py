@@ -45,7 +45,7 @@ def driving(session: Participant) -> Iterator[None]:
     cycle, meter = Cycle(), Meter(options)
     gate = Gate(session.wire, options.first, lambda: {"batch": meter.take(), **session.standing()})
 
-    def after(optimizer: Optimizer, *_: Any) -> None:
+    def after(optimizer: Optimizer, *_: object) -> None:
         if cycle.turn(optimizer):
             meter.step(optimizer)
             session.roots.step()
@@ -138,7 +138,7 @@ class Meter:
         return call
 
     @contextmanager
-    def watching(self, epoch: Any) -> Iterator[None]:
+    def watching(self, epoch: object) -> Iterator[None]:
         """Watch loaders and saves."""
         with ExitStack() as stack:
             stack.enter_context(replaced(DataLoader, "__init__", self._making))
@@ -207,7 +207,7 @@ class Meter:
         return __next__
 
     def _saving(self, original: Any) -> Any:
-        def save(*args: Any, **kwargs: Any) -> Any:
+        def save(*args: Any, **kwargs: Any) -> object:
             begin = self._now()
             result = original(*args, **kwargs)
             if self._pause is None:
@@ -231,14 +231,14 @@ class Meter:
 
 
 def _with_size(
-    args: tuple[Any, ...], kwargs: dict[str, Any], size: int
+    args: tuple[object, ...], kwargs: dict[str, Any], size: int
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     if len(args) > 1:
         return (args[0], size, *args[2:]), kwargs
     return args, {**kwargs, "batch_size": size}
 
 
-def _inside(sampler: Any) -> list[Any]:
+def _inside(sampler: object) -> list[Any]:
     """A batch sampler and the one it wraps."""
     return [each for each in (sampler, getattr(sampler, "batch_sampler", None)) if each is not None]
 

@@ -20,7 +20,7 @@ def data_free(context: "Context") -> Iterator[None]:
     """Every loader yields its first few batches again and again, an epoch of its usual length."""
 
     def make(original: Any) -> object:
-        def __iter__(loader: DataLoader[Any]) -> Iterator[Any]:  # noqa: N807
+        def __iter__(loader: DataLoader[Any]) -> Iterator[object]:  # noqa: N807
             kept = loader.__dict__.setdefault("_hotlap_replay", [])
             length = _length(loader)
             if len(kept) < min(REPLAYED, length):

@@ -52,7 +52,7 @@ class Recorder:
         self.records: list[tuple[str, Any, int]] = []
         self.size = 0
 
-    def write_record(self, name: str, data: Any, size: int) -> None:
+    def write_record(self, name: str, data: object, size: int) -> None:
         """Keep a record until the thread writes it."""
         storage = torch.is_storage(data)
         self.records.append((name, self._buffers.copy(data) if storage else data, size))

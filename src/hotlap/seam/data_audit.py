@@ -99,7 +99,7 @@ class DataAudit:
         return next_index
 
     def _iter(self, original: Any) -> object:
-        def begin(loader: Any) -> Any:
+        def begin(loader: Any) -> object:
             iterator = original(loader)
             with suppress(Exception):
                 number = self._loaders.setdefault(id(loader), len(self._loaders))

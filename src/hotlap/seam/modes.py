@@ -52,7 +52,7 @@ def _run(session: Participant) -> Iterator[None]:
     """Only the techniques; the first step is reported, because it shows what took hold."""
     roots = session.roots
 
-    def first(*_: Any) -> None:
+    def first(*_: object) -> None:
         use((lambda *_: roots.step()) if roots.wanted else _nothing)
         session.stepped()
 
@@ -169,7 +169,7 @@ def _nothing(*_: Any) -> None:
     """Do nothing."""
 
 
-def _telling(owner: Any, name: str, *, before: Told = _nothing, after: Told = _nothing) -> Any:
+def _telling(owner: object, name: str, *, before: Told = _nothing, after: Told = _nothing) -> Any:
     """Call `before()` and `after()` around each call of `owner.name`."""
 
     def make(original: Any) -> Any:

@@ -52,7 +52,7 @@ patches: list[Patch] = []
 
 
 @contextmanager
-def replaced(owner: Any, name: str, make: Callable[[Any], Any]) -> Iterator[Patch]:
+def replaced(owner: object, name: str, make: Callable[[Any], object]) -> Iterator[Patch]:
     """Set `owner.name = make(original)`; on exit put back exactly what was there.
 
     The replacement keeps the original's name, documentation, signature and source, can be pickled

@@ -21,7 +21,7 @@ def perturbing(wire: Wire) -> Callable[[Any], None]:
     """
     steps = 0
 
-    def after(optimizer: Any) -> None:
+    def after(optimizer: object) -> None:
         nonlocal steps
         steps += 1
         if steps == PERTURBED_AT and isinstance(optimizer, Optimizer):

@@ -116,7 +116,7 @@ def _options(groups: list[dict[str, Any]]) -> Options:
     return [{name: _value(group[name]) for name in HELD if name in group} for group in groups]
 
 
-def _value(option: Any) -> Any:
+def _value(option: object) -> Any:
     return float(option) if isinstance(option, torch.Tensor) else option
 
 

@@ -169,7 +169,7 @@ class Roots:
     def _discover(self, original: CallModule) -> CallModule:
         thread = self._thread
 
-        def __call__(module: Module, *args: Any, **kwargs: Any) -> object:  # noqa: N807
+        def __call__(module: Module, *args: object, **kwargs: object) -> object:  # noqa: N807
             if torch.compiler.is_compiling():  # a compiled function of the user's calls the model
                 return original(module, *args, **kwargs)
             if torch._C._current_graph_task_id() != -1:  # a checkpoint recomputes in backward
@@ -288,7 +288,7 @@ class _Inner:
         self._inner = inner
         self.last = _Last()
 
-    def __call__(self, *args: Any, **kwargs: Any) -> object:
+    def __call__(self, *args: object, **kwargs: object) -> object:
         self.last.failed = True
         result = self._inner(*args, **kwargs)
         self.last.failed, self.last.result = False, (result,)

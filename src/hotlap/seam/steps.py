@@ -102,7 +102,7 @@ def bare_step_hooks(before: Hook | None, after: Hook) -> Iterator[Callable[[Hook
             hooks[behind.id] = hook
 
     def make(original: Any) -> object:
-        def step(self: Any, optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:
+        def step(self: Any, optimizer: Optimizer, *args: Any, **kwargs: Any) -> object:
             stepped: list[bool] = []
             handle = register_optimizer_step_post_hook(lambda *_: stepped.append(True))
             try:

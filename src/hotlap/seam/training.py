@@ -90,7 +90,7 @@ def larger_batch(context: Context) -> Iterator[None]:
 def gradient_clipping(context: Context) -> Iterator[None]:
     """Clip each optimizer's gradients to a norm of 1 before its step."""
 
-    def before(optimizer: Optimizer, *_: Any) -> None:
+    def before(optimizer: Optimizer, *_: object) -> None:
         with context.isolated():
             parameters = [p for group in optimizer.param_groups for p in group["params"]]
             torch.nn.utils.clip_grad_norm_(parameters, LARGEST_NORM)
@@ -110,7 +110,7 @@ def _scaled_rates(
     """Multiply the rates by `factor(optimizer)` for each step."""
     own: dict[int, list[Any]] = {}
 
-    def before(optimizer: Optimizer, *_: Any) -> None:
+    def before(optimizer: Optimizer, *_: object) -> None:
         with context.isolated():
             scale = factor(optimizer)
             own[id(optimizer)] = [group["lr"] for group in optimizer.param_groups]
@@ -119,7 +119,7 @@ def _scaled_rates(
             if holds:
                 context.held()
 
-    def after(optimizer: Optimizer, *_: Any) -> None:
+    def after(optimizer: Optimizer, *_: object) -> None:
         rates = own.pop(id(optimizer), [])
         for group, rate in zip(optimizer.param_groups, rates, strict=False):
             group["lr"] = rate

@@ -128,7 +128,7 @@ class GradientUse:
             self._drop(line, key)  # added to, and there is no optimizer that could look at it
         waiting[line] = False
 
-    def used(self, parameters: Iterable[Any]) -> None:
+    def used(self, parameters: Iterable[object]) -> None:
         """These parameters' gradients were read, for a step or for their norm."""
         for parameter in parameters:
             for line in self._waiting.get(id(parameter), {}):

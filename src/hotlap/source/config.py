@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any
 
 from hotlap.core.errors import UsageError, did_you_mean
 
@@ -105,7 +104,7 @@ def _parsed(file: Path) -> Config:
     )
 
 
-def _strings(file: Path, key: str, value: Any) -> tuple[str, ...]:
+def _strings(file: Path, key: str, value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(entry, str) for entry in value):
         raise UsageError(f"{file}: [tool.hotlap] {key} must be a list of strings")
     return tuple(value)

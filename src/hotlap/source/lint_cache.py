@@ -37,7 +37,7 @@ class LintCache:
             return None
         return found
 
-    def put(self, value: Any, *key: str | bytes) -> None:
+    def put(self, value: object, *key: str | bytes) -> None:
         """Keep an entry."""
         with suppress(OSError, RuntimeError):
             path = self._path(key)

@@ -27,7 +27,7 @@ class Peer:
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
 
-    def send(self, **fields: Any) -> None:
+    def send(self, **fields: object) -> None:
         """Send one order; a process that is gone is noticed elsewhere."""
         with contextlib.suppress(OSError):
             self._connection.sendall(json.dumps(fields).encode() + b"\n")

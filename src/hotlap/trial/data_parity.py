@@ -104,7 +104,7 @@ def _epoch(reference: DataUse, candidate: DataUse, at: Epoch) -> Iterator[str]:
             yield f"{where}: {missing} of {len(theirs)} {what}s of the reference do not come"
 
 
-def _repeats(values: Sequence[Any]) -> int:
+def _repeats(values: Sequence[object]) -> int:
     return len(values) - len(set(values))
 
 

@@ -73,7 +73,7 @@ def signals_passed_on(launched: Supervised) -> Iterator[None]:
     """
     reached_anyway = sys.stdin is not None and sys.stdin.isatty()
 
-    def pass_on(number: int, _: Any) -> None:
+    def pass_on(number: int, _: object) -> None:
         if program := _program(launched.supervisor):
             with suppress(psutil.Error):
                 program.send_signal(number)
@@ -91,7 +91,7 @@ def signals_passed_on(launched: Supervised) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _let_by(*_: Any) -> None:
+def _let_by(*_: object) -> None:
     """The program has received it by itself."""
 
 

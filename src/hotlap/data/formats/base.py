@@ -30,11 +30,11 @@ class Format:
         return f"{self.name}, in order" if self.in_order else self.name
 
 
-def in_order(begin: Callable[[], Iterable[Any]]) -> Read:
+def in_order(begin: Callable[[], Iterable[object]]) -> Read:
     """Read sample after sample, and from the beginning again after the last."""
     state: dict[str, Iterator[Any]] = {"samples": iter(begin())}
 
-    def read(_: int) -> Any:
+    def read(_: int) -> object:
         for sample in state["samples"]:
             return sample
         state["samples"] = iter(begin())

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from hotlap.common.extras import need
 from hotlap.data.formats.base import Format, Read, in_order
@@ -48,7 +47,7 @@ def _tfrecord_write(payloads: Sequence[bytes], path: Path) -> None:
 
 
 def _tfrecord_open(path: Path) -> Read:
-    def begin() -> Iterator[Any]:
+    def begin() -> Iterator[object]:
         records = need("tfrecord.reader").tfrecord_loader(str(path), None, {"x": "byte"})
         return (record["x"] for record in records)
 

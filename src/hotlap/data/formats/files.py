@@ -4,7 +4,6 @@ import io
 import tarfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from hotlap.common.extras import need
 from hotlap.data.formats.base import Format, Read, in_order
@@ -43,7 +42,7 @@ def _shards_write(payloads: Sequence[bytes], path: Path) -> None:
 
 
 def _shards_open(path: Path) -> Read:
-    def begin() -> Iterator[Any]:
+    def begin() -> Iterator[object]:
         samples = need("webdataset").WebDataset(str(path), shardshuffle=False)
         return (sample["bin"] for sample in samples)
 

@@ -34,7 +34,7 @@ def _parquet_write(payloads: Sequence[bytes], path: Path) -> None:
 def _parquet_open(path: Path) -> Read:
     """Rows have no place of their own in a row group: it is read and unpacked as a whole."""
 
-    def begin() -> Iterator[Any]:
+    def begin() -> Iterator[object]:
         for batch in need("pyarrow.parquet").ParquetFile(path).iter_batches(ROW_GROUP):
             for entry in batch.column(0):
                 yield entry.as_py()

@@ -164,7 +164,7 @@ class Images:
         pixels = self.named(index, lambda: self.decoder(data, "it", self.scratch))
         return self.sized(torch.from_numpy(pixels).permute(2, 0, 1), draws).numpy()
 
-    def named(self, index: int, work: Callable[[], Any]) -> Any:
+    def named(self, index: int, work: Callable[[], object]) -> Any:
         """Do work on a sample, which its errors name."""
         try:
             return work()

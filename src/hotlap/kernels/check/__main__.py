@@ -5,7 +5,6 @@ import json
 import os
 import traceback
 from pathlib import Path
-from typing import Any
 
 
 def interpret_triton(where: str) -> bool:
@@ -29,7 +28,7 @@ def main() -> None:
     given = parser.parse_args()
     with given.out.open("w", buffering=1) as out:
 
-        def say(kind: str, value: Any) -> None:
+        def say(kind: str, value: object) -> None:
             out.write(json.dumps({kind: value}) + "\n")
 
         from hotlap.kernels.check.checks import examine

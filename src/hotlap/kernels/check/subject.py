@@ -124,7 +124,7 @@ def _pair(forward: Callable[..., Tensor], backward: Callable[..., Any]) -> Calla
     return Pair.apply
 
 
-def _registered(found: Any) -> Any:
+def _registered(found: object) -> Any:
     """The operator of torch.library, if it is one: `opcheck` takes no other."""
     if isinstance(found, CustomOpDef):
         return found._opoverload

@@ -32,7 +32,7 @@ def main() -> None:
         print(json.dumps(answer), flush=True)
 
 
-def forked(call: Callable[[Any], Answer], given: Sequence[Any], at_once: int) -> list[Answer]:
+def forked(call: Callable[[Any], Answer], given: Sequence[object], at_once: int) -> list[Answer]:
     """`call` of each, in a process each; {"error": ...} where one ends without an answer."""
     answers: list[Answer] = [{} for _ in given]
     running: dict[int, tuple[int, int]] = {}  # pipe: the job's number and its process

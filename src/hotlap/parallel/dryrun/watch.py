@@ -58,7 +58,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         super().__enter__()  # type: ignore[no-untyped-call]
         return self
 
-    def __exit__(self, *failure: Any) -> None:
+    def __exit__(self, *failure: object) -> None:
         """Give the methods back."""
         super().__exit__(*failure)  # type: ignore[no-untyped-call]
         self._undo.close()
@@ -66,7 +66,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _resizing(self, resize: Call) -> Call:
         """FSDP frees and takes memory by resizing a storage."""
 
-        def resize_(storage: torch.UntypedStorage, size: int) -> Any:
+        def resize_(storage: torch.UntypedStorage, size: int) -> object:
             result = resize(storage, size)
             self.ledger.resized(storage, int(size))
             return result
@@ -76,7 +76,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _looking_away(self, propagate: Call) -> Call:
         """DTensor finds shapes by operations on fake tensors of the whole, not the local, size."""
 
-        def shapes(*args: object, **kwargs: object) -> Any:
+        def shapes(*args: object, **kwargs: object) -> object:
             self._away, before = True, self._away
             try:
                 return propagate(*args, **kwargs)

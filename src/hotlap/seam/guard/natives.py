@@ -143,7 +143,7 @@ def _huge_memmaps(overlay: Overlay, undo: ExitStack, numpy: Any) -> None:
     @functools.wraps(create)
     def new(
         cls: type, filename: Any, dtype: Any = numpy.uint8, mode: str = "r+", *args: Any, **kw: Any
-    ) -> Any:
+    ) -> object:
         if mode in {"r+", "readwrite"} and _is_huge(overlay, filename):
             mode = "c"
         return create(cls, filename, dtype, mode, *args, **kw)

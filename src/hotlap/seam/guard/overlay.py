@@ -58,7 +58,7 @@ class Overlay:
         self._places: dict[str, Place | None] = {}
         self.sync()
 
-    def read(self, path: Any, follow: bool = True) -> Any:
+    def read(self, path: object, follow: bool = True) -> Any:
         """Where to look for `path`: the same object if nothing there ever changed."""
         if type(path) is not str:
             return self._read_other(path, follow)

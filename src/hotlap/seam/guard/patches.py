@@ -95,7 +95,7 @@ def _named(name: str, do: Callable[..., object]) -> types.MethodType:
     if isinstance(do, types.MethodType):
         return do
 
-    def call(_: Face, *args: object, **options: object) -> Any:
+    def call(_: Face, *args: object, **options: object) -> object:
         return do(*args, **options)
 
     call.__name__ = call.__qualname__ = name

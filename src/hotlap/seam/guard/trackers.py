@@ -81,7 +81,7 @@ def _with(function: Callable[..., object], arguments: Arguments) -> Callable[...
     known = {k: v for k, v in arguments.items() if open_ended or k in signature.parameters}
 
     @functools.wraps(function)
-    def replaced(*given: Any, **named: Any) -> Any:
+    def replaced(*given: object, **named: object) -> object:
         bound = signature.bind_partial(*given)
         room = {k: v for k, v in known.items() if k not in bound.arguments}
         bound.arguments.update({k: v for k, v in known.items() if k in bound.arguments})

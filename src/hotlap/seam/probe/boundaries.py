@@ -82,7 +82,7 @@ def _copies(rec: Recorder, name: str) -> Any:
     codes, mark = line.codes, line.mark
 
     def make(original: Any) -> object:
-        def copy(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        def copy(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> object:
             back = codes[-1]
             mine = OPEN[back] and get_ident() == rec.thread
             if mine:

@@ -1,7 +1,6 @@
 """Model calls of a program that generates text: prompts (prefill), single tokens (decode)."""
 
 from collections.abc import Iterable
-from typing import Any
 
 from hotlap.seam.probe.models import first_tensor
 
@@ -22,7 +21,7 @@ class Calls:
         self._tokens: dict[str, int] = {}
         self._before = (0, 0)
 
-    def note(self, arguments: Iterable[Any], time: int) -> None:
+    def note(self, arguments: Iterable[object], time: int) -> None:
         """A call with these arguments took so many nanoseconds."""
         tokens = first_tensor(arguments)
         if tokens is None or tokens.dim() != 2 or tokens.is_floating_point():

@@ -265,7 +265,7 @@ def _hear(event: str, args: tuple[object, ...]) -> None:
 
 
 def _noting(original: Any, found: list[str]) -> object:
-    def read(path: Any, *args: Any, **kwargs: Any) -> Any:
+    def read(path: Any, *args: Any, **kwargs: Any) -> object:
         before = len(found)
         result = original(path, *args, **kwargs)
         if len(found) == before:

@@ -125,7 +125,7 @@ def _silent() -> Iterator[None]:
 
 
 @_silent()
-def fed(rec: Recorder, ended: str, loader: Any, waiting: float) -> DatasetReport | None:
+def fed(rec: Recorder, ended: str, loader: object, waiting: float) -> DatasetReport | None:
     """What was learned of the dataset; None where nobody asked, or nothing waits."""
     if not rec.options.dataset or loader is None or waiting < LEAST:
         return None

@@ -47,7 +47,7 @@ class Saved:
         self._hooks.__enter__()
         return self
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         self._hooks.__exit__()
 
 

@@ -27,7 +27,7 @@ class Unused:
         self.range = (begin, end)
         self.trained = False
 
-    def __call__(self, *_: Any) -> None:
+    def __call__(self, *_: object) -> None:
         """Autograd runs through the graph."""
         self.trained = True
 

@@ -27,7 +27,7 @@ class Facts:
         self.settled: set[str] = set()
         self._evaluation: tuple[Lines, bool] | None = None
 
-    def note(self, name: str, value: Any = True) -> None:
+    def note(self, name: str, value: object = True) -> None:
         """A fact was seen; a true one is not taken back."""
         if value or name not in self.values:
             self.values[name] = value

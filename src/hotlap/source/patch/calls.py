@@ -67,7 +67,7 @@ def _parted(space: Any) -> tuple[Any, Any]:
     return space.first_line, space.with_changes(first_line=bare)
 
 
-def _led(comma: cst.Comma, first_line: Any) -> cst.Comma:
+def _led(comma: cst.Comma, first_line: object) -> cst.Comma:
     """The comma with a comment behind it."""
     if first_line is None:
         return comma

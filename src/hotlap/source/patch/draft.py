@@ -86,7 +86,7 @@ class Draft:
             return None
 
 
-def code_of(value: Any) -> str:
+def code_of(value: object) -> str:
     """A value as source, strings in double quotes."""
     if isinstance(value, str):
         return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'

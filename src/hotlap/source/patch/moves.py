@@ -30,7 +30,7 @@ def can_write(move: Move) -> bool:
             return True
 
 
-def _value(draft: Draft, raw: Any) -> Any:
+def _value(draft: Draft, raw: object) -> Any:
     return draft.values[raw.name] if isinstance(raw, Choice) else raw
 
 
@@ -101,7 +101,7 @@ def _judge(move: Keyword, draft: Draft, target: str, call: ast.Call) -> None:
 
 
 def _rules_out(
-    draft: Draft, target: str, arguments: dict[str, ast.expr], name: str, value: Any
+    draft: Draft, target: str, arguments: dict[str, ast.expr], name: str, value: object
 ) -> bool:
     """Whether an argument, given or by default, has the value that keeps a call as it is."""
     if name not in arguments:
@@ -154,7 +154,7 @@ def _call(move: Call, draft: Draft) -> None:
     _set_once(draft, move.target, value, lambda name: f"{name}({code_of(value)})")
 
 
-def _set_once(draft: Draft, target: str, value: Any, code: Callable[[str], str]) -> None:
+def _set_once(draft: Draft, target: str, value: object, code: Callable[[str], str]) -> None:
     """Set it after the imports of the script, unless the script sets it itself."""
     settings = _settings(draft, target)
     for node, found in settings:

@@ -96,12 +96,12 @@ def in_source(recipe: Recipe, command: Sequence[str]) -> frozenset[str]:
         return frozenset()
 
 
-def _ordered(names: Mapping[str, Any]) -> list[str]:
+def _ordered(names: Mapping[str, object]) -> list[str]:
     """Techniques that join others come after them: they see what those have written."""
     return sorted(names, key=lambda name: bool(technique(name).joins))
 
 
-def apply(name: str, values: Mapping[str, Any], done: Patch, entry: File | None) -> None:
+def apply(name: str, values: Mapping[str, object], done: Patch, entry: File | None) -> None:
     """Write one technique into the texts of a patch; what cannot be written becomes a note."""
     record = technique(name)
     moves = [move for move in record.moves if can_write(move)]
@@ -151,7 +151,7 @@ class _State:
 
 
 def _drafted(
-    file: File, text: str, done: Patch, move: Move, values: Mapping[str, Any], entry: File | None
+    file: File, text: str, done: Patch, move: Move, values: Mapping[str, object], entry: File | None
 ) -> Draft:
     draft = Draft(file.path, text, file.encoding, file is entry, _Lazy(done.texts), values)
     try:

@@ -96,7 +96,7 @@ class _Writer(cst.CSTTransformer):
         self._changes = changes
         self._config = config
 
-    def on_leave(self, original_node: Any, updated_node: Any) -> Any:
+    def on_leave(self, original_node: object, updated_node: object) -> Any:
         if isinstance(original_node, cst.BaseExpression):
             change = self._changes.expressions.get(self._span(original_node))
             return updated_node if change is None else _parenthesised(updated_node, change)

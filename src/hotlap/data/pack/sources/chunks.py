@@ -186,7 +186,7 @@ def _mds_column(root: Path, name: str, encoding: str, size: int | None) -> Colum
 def _mds_array(dtype: str, shape: tuple[int, ...] | None) -> Decode:
     numpy = need("numpy")
 
-    def decode(data: bytes) -> Any:
+    def decode(data: bytes) -> object:
         at, kind, sides = 0, dtype, shape
         if not kind:
             kind, at = _MDS_ARRAYS[data[0]], 1
@@ -222,7 +222,7 @@ def _lit_array(head: str) -> Decode:
     numpy = need("numpy")
     order, dtypes = ("<", _NUMPY) if head == "numpy" else (">", _TORCH)
 
-    def decode(data: bytes) -> Any:
+    def decode(data: bytes) -> object:
         which, rank = struct.unpack_from(f"{order}II", data)
         shape = struct.unpack_from(f"{order}{rank}I", data, 8)
         return numpy.frombuffer(data[8 + 4 * rank :], dtypes[which]).reshape(shape)
