@@ -110,7 +110,7 @@ def judge(row: Row, low: float, high: float) -> Finding:
     return Finding.CONFIRMED if high >= row.claimed else Finding.SMALLER
 
 
-def _child(row: Row, device: str, seconds: float, launch: int) -> tuple[list[list[Any]], str]:
+def _child(row: Row, device: str, seconds: float, launch: int) -> tuple[list[list[object]], str]:
     """The pairs that one launch measured, or why there are none."""
     words = [row.workload, device, row.measure, str(seconds), str(launch)]
     environment = {**os.environ, "PYTHONWARNINGS": "ignore"}

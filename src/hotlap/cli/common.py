@@ -77,7 +77,7 @@ def words_argument(name: str, metavar: str) -> Callable[..., Any]:
     return found
 
 
-def command_argument(function: Callable[..., object]) -> Callable[..., Any]:
+def command_argument(function: Callable[..., object]) -> Callable[..., object]:
     """`CMD...`: the user's command."""
     found: Callable[..., Any] = words_argument("command", "CMD...")(function)
     return found
@@ -130,7 +130,7 @@ def time_span(text: str) -> float:
     return seconds
 
 
-def until_options(until: str, seeds: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def until_options(until: str, seeds: str) -> Callable[[Callable[..., Any]], Callable[..., object]]:
     """The options of a race to a target, with these helps of --until and --seeds."""
 
     def decorate(function: Callable[..., object]) -> Callable[..., object]:
@@ -162,7 +162,7 @@ def until_options(until: str, seeds: str) -> Callable[[Callable[..., Any]], Call
     return decorate
 
 
-def wait_option(function: Callable[..., object]) -> Callable[..., Any]:
+def wait_option(function: Callable[..., object]) -> Callable[..., object]:
     """`--wait TIME`, for a verb that races; see `wait_for_calm`."""
     return click.option(
         "--wait",

@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -28,7 +27,7 @@ def compare(as_json: bool, first: Path, second: Path) -> None:
         compare_text.show(console(), found)
 
 
-def read_document(path: Path) -> dict[str, Any]:
+def read_document(path: Path) -> dict[str, object]:
     """A document that a verb printed with --json, or left in `.hotlap/reports`.
 
     Raises:

@@ -11,7 +11,7 @@ from hotlap.launch.options import OPTIONS
 HANG = 1800.0
 
 
-def _torchrun_options(function: Callable[..., object]) -> Callable[..., Any]:
+def _torchrun_options(function: Callable[..., object]) -> Callable[..., object]:
     for option in reversed(OPTIONS):
         kind: dict[str, Any] = {"metavar": option.value} if option.value else {"is_flag": True}
         function = click.option(

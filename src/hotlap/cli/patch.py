@@ -1,7 +1,7 @@
 """`hotlap patch`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -76,7 +76,7 @@ def _below_here(path: Path) -> Path:
     return absolute.relative_to(here) if absolute.is_relative_to(here) else path
 
 
-def _document(done: "Patch", *, written: bool) -> dict[str, Any]:
+def _document(done: "Patch", *, written: bool) -> dict[str, object]:
     return {
         "written": written,
         "files": [

@@ -50,7 +50,7 @@ def main(arguments: list[str]) -> None:
     print(json.dumps(measure(*(int(text) for text in arguments[1:]))))
 
 
-def measure(threads: int, copy_bytes: int) -> dict[str, Any]:
+def measure(threads: int, copy_bytes: int) -> dict[str, object]:
     """Peaks of the CPU (on so many threads, copying so many bytes) and of the current GPU."""
     import torch
 
@@ -60,7 +60,7 @@ def measure(threads: int, copy_bytes: int) -> dict[str, Any]:
     return {"torch": str(torch.__version__), "devices": devices}
 
 
-def cpu_peaks(threads: int, copy_bytes: int) -> dict[str, Any]:
+def cpu_peaks(threads: int, copy_bytes: int) -> dict[str, object]:
     """FLOP/s by dtype; bytes/s of a copy, the best of two moments and of what one core can do."""
     before = cpu_copy_rate(threads, copy_bytes, wall_clock)
     gemm = gemms("cpu", CPU_DTYPES, core_clock, threads)
@@ -77,7 +77,7 @@ def cpu_copy_rate(threads: int, size: int, clock: Clock) -> float:
     return copy_rate("cpu", size, clock)
 
 
-def cuda_peaks() -> dict[str, Any]:
+def cuda_peaks() -> dict[str, object]:
     """FLOP/s by dtype; bytes/s of a copy on the device and of copies to it."""
     import torch
 

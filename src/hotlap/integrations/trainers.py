@@ -55,7 +55,7 @@ def huggingface_callback(
     skip: int = SKIPPED_STEPS,
     steps: int = STEPS,
     show: bool = True,
-) -> Any:
+) -> object:
     """A `TrainerCallback` that profiles `steps` optimizer steps after the first `skip`.
 
     The document goes to `path`; `show` prints it as `hotlap profile` does. Only the first process
@@ -89,7 +89,7 @@ def lightning_callback(
     skip: int = SKIPPED_STEPS,
     steps: int = STEPS,
     show: bool = True,
-) -> Any:
+) -> object:
     """A Lightning `Callback` that profiles `steps` training batches after the first `skip`.
 
     The document goes to `path`; `show` prints it as `hotlap profile` does. Only the first process

@@ -159,7 +159,7 @@ def plot(rows: list[dict[str, Any]]) -> list[str]:
     return ["quality", *drawn, " " * 10 + "+" + "-" * _WIDE, " " * 11 + foot + "  faster"]
 
 
-def front_picture(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+def front_picture(rows: Sequence[Mapping[str, Any]]) -> dict[str, object] | None:
     """Points of a picture of 600 x 200: latency gain to the right, quality upwards."""
     if len(rows) < 2:
         return None

@@ -98,7 +98,9 @@ def span(found: Mapping[str, Any]) -> str:
     return f"{ratio(found['ratio'])} [{found['low']:.2f}, {high}]"
 
 
-def courses(runs: Sequence[tuple[str, Mapping[str, Any]]], target: float) -> list[dict[str, Any]]:
+def courses(
+    runs: Sequence[tuple[str, Mapping[str, Any]]], target: float
+) -> list[dict[str, object]]:
     """The metric of some named runs over the seconds and over the steps, with the target."""
     points = [point for _, run in runs for point in run["curve"] if point["value"] is not None]
     if len(points) < 2:

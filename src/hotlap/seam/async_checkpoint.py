@@ -122,10 +122,10 @@ class _Writer:
         self._held_signals: list[signal.Signals] = []
         self._workers: set[int] = set()
 
-    def noting_workers(self, original: Any) -> Any:
+    def noting_workers(self, original: Any) -> object:
         """Note the processes of loaders: they read samples, not checkpoints."""
 
-        def set_worker_pids(key: int, pids: tuple[int, ...]) -> Any:
+        def set_worker_pids(key: int, pids: tuple[int, ...]) -> object:
             self._workers.update(pids)
             return original(key, pids)
 
@@ -168,7 +168,7 @@ class _Writer:
         if rank_and_world()[1] > 1:
             self._context.inert("other ranks may read the file")
             return True
-        tracker: Any = getattr(resource_tracker, "_resource_tracker", None)
+        tracker: object = getattr(resource_tracker, "_resource_tracker", None)
         others = children() - self._workers - {getattr(tracker, "_pid", None)}
         if others:
             self._context.inert("another process of the program may read the file")
@@ -265,7 +265,7 @@ class _Writer:
         os.kill(os.getpid(), number)
 
 
-def _arguments(args: tuple[object, ...], kwargs: dict[str, Any]) -> tuple[Any, ...] | None:
+def _arguments(args: tuple[object, ...], kwargs: dict[str, Any]) -> tuple[object, ...] | None:
     """What `torch.serialization._save` needs besides; None where torch would write otherwise."""
     names = ("pickle_module", "pickle_protocol", "_use_new_zipfile_serialization",
              "_disable_byteorder_record")  # fmt: skip

@@ -81,7 +81,7 @@ class Meter:
         self._driven = set(options.loaders)
         self._size = options.size
         self._loaders: list[LoaderSeen] = []
-        self._samplers: list[list[Any]] = []
+        self._samplers: list[list[object]] = []
         self._drawn: Counter[int] = Counter()
         self._draws: Counter[int] = Counter()
         self._current = -1
@@ -149,7 +149,7 @@ class Meter:
             stack.enter_context(replaced(torch, "save", self._saving))
             yield
 
-    def _making(self, original: Any) -> Any:
+    def _making(self, original: Any) -> object:
         @wraps(original)
         def __init__(loader: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
             index = len(self._loaders)
@@ -178,7 +178,7 @@ class Meter:
             if any(a is b for a in mine for b in theirs if a is not None)
         ]  # fmt: skip
 
-    def _iterating(self, original: Any, epoch: Any) -> Any:
+    def _iterating(self, original: Any, epoch: Any) -> object:
         def __iter__(loader: Any) -> Any:  # noqa: N807
             epoch()
             index = getattr(loader, _LOADER, -1)
@@ -192,8 +192,8 @@ class Meter:
 
         return __iter__
 
-    def _drawing(self, original: Any) -> Any:
-        def __next__(iterator: Any) -> Any:  # noqa: N807
+    def _drawing(self, original: Any) -> object:
+        def __next__(iterator: Any) -> object:  # noqa: N807
             index = getattr(iterator, _LOADER, -1)
             if self._pause is not None and index in self._feeding:
                 self._go_on()
@@ -232,13 +232,13 @@ class Meter:
 
 def _with_size(
     args: tuple[object, ...], kwargs: dict[str, Any], size: int
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
+) -> tuple[tuple[object, ...], dict[str, object]]:
     if len(args) > 1:
         return (args[0], size, *args[2:]), kwargs
     return args, {**kwargs, "batch_size": size}
 
 
-def _inside(sampler: object) -> list[Any]:
+def _inside(sampler: object) -> list[object]:
     """A batch sampler and the one it wraps."""
     return [each for each in (sampler, getattr(sampler, "batch_sampler", None)) if each is not None]
 

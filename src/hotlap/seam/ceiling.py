@@ -50,7 +50,7 @@ def _length(loader: DataLoader[object]) -> int:
 @contextmanager
 def copies_free(context: "Context") -> Iterator[None]:
     """A host-to-device copy returns what the last copy of that shape and type brought."""
-    brought: dict[Any, torch.Tensor] = {}
+    brought: dict[object, torch.Tensor] = {}
 
     def make(original: Any) -> object:
         def copy(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:

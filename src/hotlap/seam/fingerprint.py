@@ -74,7 +74,7 @@ def _opened(path: str, before: Table, after: Table) -> bool:
 class _Walk:
     def __init__(self) -> None:
         self.table: Table = {}
-        self._seen: dict[int, Any] = {}  # holds what it has seen, so that no id comes twice
+        self._seen: dict[int, object] = {}  # holds what it has seen, so that no id comes twice
         self._bytes = 0
 
     def visit(self, path: str, value: object) -> None:

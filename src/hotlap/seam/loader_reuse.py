@@ -69,8 +69,8 @@ class _IdleWorkers:
     def __init__(self, context: Context) -> None:
         self.context = context
         self._pid = os.getpid()
-        self._sets: OrderedDict[tuple[Any, ...], _MultiProcessingDataLoaderIter] = OrderedDict()
-        self._datasets: dict[int, Any] = {}
+        self._sets: OrderedDict[tuple[object, ...], _MultiProcessingDataLoaderIter] = OrderedDict()
+        self._datasets: dict[int, object] = {}
         self._refused: set[int] = set()
         self._closed = False
 

@@ -1,7 +1,7 @@
 """A session in a live process that hotlap did not start: the report stays here."""
 
 from types import TracebackType
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from hotlap.core.protocol import ProfilePayload, decode
 from hotlap.core.spec import Spec
@@ -13,7 +13,7 @@ class _LocalWire(Wire):
 
     def __init__(self) -> None:
         super().__init__("")
-        self.messages: dict[str, dict[str, Any]] = {}
+        self.messages: dict[str, dict[str, object]] = {}
 
     def send(self, kind: str, **fields: object) -> None:
         """Keep the last message of a kind."""

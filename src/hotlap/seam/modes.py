@@ -148,7 +148,7 @@ def _root_calls(inference: InferenceSteps, answered: Answered, evaluates: Told) 
     return maker
 
 
-def _epochs(original: Any, begins: Callable[[Any], None]) -> Any:
+def _epochs(original: Any, begins: Callable[[Any], None]) -> object:
     @wraps(original)
     def begin(loader: Any) -> Any:
         begins(loader)

@@ -39,10 +39,10 @@ class Context:
         self.name = name
         self.values = values
         self.seams = seams
-        self._told: set[Any] = set()
+        self._told: set[object] = set()
         self._isolated = _Isolated(self.failed)
 
-    def value(self, raw: Any) -> Any:
+    def value(self, raw: Any) -> object:
         """The value of a move: as declared, or as chosen by the race."""
         return self.values[raw.name] if isinstance(raw, Choice) else raw
 

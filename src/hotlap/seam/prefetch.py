@@ -43,7 +43,7 @@ class _Batches:
         self._plans = plans
         self._context = context
         self._watch: _Watch | None = None
-        self._ahead: Iterator[Any] | None = None
+        self._ahead: Iterator[object] | None = None
 
     def __iter__(self) -> "_Batches":
         return self
@@ -76,7 +76,7 @@ class _Batches:
         if plan:
             self._context.held(", ".join(sorted({str(device) for device in plan.values()})))
 
-    def _moved(self, plan: Plan) -> Iterator[Any]:
+    def _moved(self, plan: Plan) -> Iterator[object]:
         if not plan:
             return iter(self._inner)
         prefetcher = load("hotlap.data.prefetch:DevicePrefetcher")

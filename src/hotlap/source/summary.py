@@ -96,7 +96,7 @@ class Summary:
     passed: dict[str, list[Passed]] = field(default_factory=dict)
     traits: tuple[str, ...] = ()
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The same as JSON can hold it."""
         return asdict(self)
 

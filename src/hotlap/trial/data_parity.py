@@ -52,7 +52,7 @@ class DataUse:
             return []
         return [value for column in columns for value in column or ()]
 
-    def by_index(self, name: str) -> dict[tuple[int, int], list[Any]]:
+    def by_index(self, name: str) -> dict[tuple[int, int], list[object]]:
         """The same by (loader, index of the sample), over all epochs."""
         found: dict[tuple[int, int], list[Any]] = defaultdict(list)
         for at in self.batches:

@@ -84,7 +84,7 @@ def prefetcher(device: str) -> Sides:
     return Sides(lambda _: _epoch(model, loader), lambda _: _epoch(model, _ahead(loader, device)))
 
 
-def _ahead(loader: DataLoader[Any], device: str) -> Iterator[Any]:
+def _ahead(loader: DataLoader[Any], device: str) -> Iterator[object]:
     stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
     copied: Callable[[Any], Any] = lambda batch: [  # noqa: E731
         part.to(device, non_blocking=True) for part in batch

@@ -118,7 +118,7 @@ class Entry:
         self._real = real
         self._overlay = overlay
 
-    def __fspath__(self) -> Any:
+    def __fspath__(self) -> object:
         return self.path
 
     def __repr__(self) -> str:

@@ -71,7 +71,7 @@ def _wrapped(original: Any, native: Native, overlay: Overlay) -> Any:
 
 def _redirected(
     overlay: Overlay, native: Native, args: tuple[object, ...], options: dict[str, object]
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
+) -> tuple[tuple[object, ...], dict[str, object]]:
     given = _argument(args, options, native.position, native.name, None)
     if not isinstance(given, str | bytes | os.PathLike):
         return args, options
@@ -89,7 +89,7 @@ def _purpose(purpose: str | By, args: tuple[object, ...], options: dict[str, obj
     return purpose.choose(value)
 
 
-def _argument(args: Any, options: Any, position: int, name: str, default: Any) -> Any:
+def _argument(args: Any, options: Any, position: int, name: str, default: Any) -> object:
     return args[position] if position < len(args) else options.get(name, default)
 
 
@@ -105,7 +105,7 @@ def _place(overlay: Overlay, given: Any, purpose: str) -> Any:
     return _for_writing(overlay, given, text, purpose)
 
 
-def _for_writing(overlay: Overlay, given: object, text: str, purpose: str) -> Any:
+def _for_writing(overlay: Overlay, given: object, text: str, purpose: str) -> object:
     target, straight = overlay.walk(text)
     entry = overlay.own(target)
     if overlay.roots.kept(target):

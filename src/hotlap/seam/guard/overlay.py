@@ -138,7 +138,7 @@ class Overlay:
         self.journal.refresh()
         self._places = {}
 
-    def _read_other(self, path: Any, follow: bool) -> Any:
+    def _read_other(self, path: Any, follow: bool) -> object:
         if isinstance(path, int):
             return path
         given = os.fspath(path)

@@ -81,7 +81,7 @@ def patched(overlay: Overlay) -> Iterator[None]:
             _swap(back)
 
 
-def _pairs(overlay: Overlay) -> list[tuple[Any, Any]]:
+def _pairs(overlay: Overlay) -> list[tuple[object, object]]:
     return [
         (getattr(module, name), _named(name, replacement))
         for module, table in tables(overlay).items()
@@ -121,7 +121,7 @@ def _defaulting() -> Iterator[Any]:
             yield getattr(closer, name)
 
 
-def _holders(swaps: dict[int, tuple[object, object]]) -> Iterator[tuple[Any, str, Any]]:
+def _holders(swaps: dict[int, tuple[object, object]]) -> Iterator[tuple[object, str, object]]:
     for key, module in list(sys.modules.items()):
         if isinstance(module, types.ModuleType) and key not in _PRIVATE:
             for name, value in list(vars(module).items()):

@@ -88,7 +88,7 @@ class DeviceTimeline(Timeline):
         self.tally = Tally()
         self.peaks = Peaks()
         self._pool = Pool()
-        self._events: list[Any] | None = None
+        self._events: list[object] | None = None
         self._waiting: deque[tuple[Marks, list[Any]]] = deque()
         self._steps = 0
         self._last = 0.0

@@ -1,6 +1,6 @@
 """One thing to learn from a step or a few, outside of those that are timed."""
 
-from typing import Any, Protocol
+from typing import Protocol
 from weakref import WeakKeyDictionary, WeakSet
 
 from torch.nn import Module
@@ -34,7 +34,7 @@ class Diagnosis:
 
     def __init__(self, rec: Followed) -> None:
         self.rec = rec
-        self.value: Any = None
+        self.value: object = None
         self.note = ""
 
     def begin(self) -> None:

@@ -36,7 +36,7 @@ class Operators(Diagnosis):
         self._replaced.close()
         self.value = self._seen
 
-    def _watch(self, fact: str, original: Any) -> Any:
+    def _watch(self, fact: str, original: Any) -> object:
         def call(*args: Any, **kwargs: Any) -> object:
             if fact not in self._seen and (fact != "calls_cross_entropy" or large(args, kwargs)):
                 self._seen.add(fact)

@@ -52,7 +52,7 @@ def _added(call: Any, argument: cst.Arg) -> Any:
     return call.with_changes(args=[*args, argument.with_changes(**end)])
 
 
-def _trailing(argument: Any) -> Any:
+def _trailing(argument: Any) -> object:
     """The space between the last argument and the closing parenthesis."""
     if isinstance(argument.comma, cst.Comma):
         return argument.comma.whitespace_after

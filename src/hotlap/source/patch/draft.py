@@ -78,7 +78,7 @@ class Draft:
         if not self.changes and not self.remarks and not self.already:
             self.fallback = Remark(getattr(node, "lineno", 0), text)
 
-    def literal(self, node: ast.AST | None) -> tuple[Any] | None:
+    def literal(self, node: ast.AST | None) -> tuple[object] | None:
         """The value of a constant expression, in a tuple; None if it is not constant."""
         try:
             return (ast.literal_eval(node),) if node is not None else None

@@ -50,7 +50,7 @@ def _width(node: Any, before: str, after: str) -> int:
     return max(*ends, *(indent + len(line) for line in lines[1:]))
 
 
-def _call(call: Any, indent: str, *, one_a_line: bool) -> Any:
+def _call(call: Any, indent: str, *, one_a_line: bool) -> object:
     """All arguments on one line of their own, or one a line."""
     if not call.args:
         return call

@@ -104,9 +104,9 @@ class _Writer(cst.CSTTransformer):
             return self._block(original_node, updated_node)
         return updated_node
 
-    def _block(self, original: Any, updated: Any) -> Any:
+    def _block(self, original: Any, updated: Any) -> object:
         lines: list[Any] = []
-        opened: list[tuple[Place, str, list[Any]]] = []
+        opened: list[tuple[Place, str, list[object]]] = []
         spare: Sequence[cst.EmptyLine] = ()
         for old, new in zip(original.body, updated.body, strict=True):
             here = self._span(old)[0]
@@ -122,7 +122,7 @@ class _Writer(cst.CSTTransformer):
             lines = [self._statement("pass")]
         return updated.with_changes(body=lines)
 
-    def _line(self, here: Place, line: Any) -> list[Any]:
+    def _line(self, here: Place, line: Any) -> list[object]:
         changes = self._changes
         made = list(changes.lines[here](line)) if here in changes.lines else [line]
         first = [self._statement(code) for code in changes.before.get(here, ())]
@@ -130,7 +130,7 @@ class _Writer(cst.CSTTransformer):
             first, made = _led_in(first, made)
         return [*first, *made, *(self._statement(code) for code in changes.after.get(here, ()))]
 
-    def _below(self, head: str, lines: list[Any]) -> Any:
+    def _below(self, head: str, lines: list[Any]) -> object:
         frame: Any = self._statement(f"{head}:\n    pass\n")
         first = lines[0]
         return frame.with_changes(
@@ -138,7 +138,7 @@ class _Writer(cst.CSTTransformer):
             body=cst.IndentedBlock([first.with_changes(leading_lines=()), *lines[1:]]),
         )
 
-    def _statement(self, code: str) -> Any:
+    def _statement(self, code: str) -> object:
         made: Any = cst.parse_statement(code.lstrip("\n"), self._config)
         if code.startswith("\n"):  # in the file's own line ends
             made = made.with_changes(leading_lines=(cst.EmptyLine(indent=False),))
@@ -149,7 +149,7 @@ class _Writer(cst.CSTTransformer):
         return (found.start.line, found.start.column), (found.end.line, found.end.column)
 
 
-def _with_parameter(function: Any, name: str) -> Any:
+def _with_parameter(function: Any, name: str) -> object:
     parameters = list(function.params.params)
     last = parameters[-1]
     comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
@@ -159,7 +159,7 @@ def _with_parameter(function: Any, name: str) -> Any:
     return function.with_changes(params=function.params.with_changes(params=parameters))
 
 
-def _with_import(line: Any, name: str) -> Any:
+def _with_import(line: Any, name: str) -> object:
     """`from m import a, b` with one name more; sorted in if the others are sorted."""
     statement = line.body[0]
     names = list(statement.names)
@@ -177,7 +177,7 @@ def _with_import(line: Any, name: str) -> Any:
     return line.with_changes(body=[statement.with_changes(names=names), *line.body[1:]])
 
 
-def _parenthesised(node: Any, change: OnExpression) -> Any:
+def _parenthesised(node: Any, change: OnExpression) -> object:
     """Change an expression, keeping the parentheses around it."""
     made = change(node)
     if node.lpar and not made.lpar:
@@ -197,7 +197,7 @@ def _hand_on(spare: Sequence[cst.EmptyLine], made: list[Any]) -> Sequence[cst.Em
     return ()
 
 
-def _led_in(first: list[Any], made: list[Any]) -> tuple[list[Any], list[Any]]:
+def _led_in(first: list[Any], made: list[Any]) -> tuple[list[object], list[object]]:
     """New statements take over the blank lines above the one that they stand before."""
     above = made[0].leading_lines
     plain = isinstance(made[0], cst.SimpleStatementLine)

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from hotlap.core.errors import UsageError
 from hotlap.core.spec import Tier
@@ -54,7 +53,7 @@ class Isolation:
         why = f" [{self.detail}]" if self.detail else ""
         return f"isolation: {self.tier} - {_MEANING[self.tier]}{why}"
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """The record in `--json` documents and reports."""
         return {"tier": str(self.tier), "detail": self.detail, "writable": list(self.writable)}
 
