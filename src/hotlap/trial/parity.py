@@ -388,10 +388,10 @@ def compare_outputs(
         if old["shape"] != new["shape"]:
             reason = f"step {old['step']}: output of shape {old['shape']} became {new['shape']}"
             return Parity(False, rule, len(pairs), math.inf, 0.0, reason)
-    return _bitwise(pairs) if exact else _near(pairs, rule, LIMIT[numerics])
+    return _same_bits(pairs) if exact else _near(pairs, rule, LIMIT[numerics])
 
 
-def _bitwise(pairs: Sequence[tuple[Output, Output]]) -> Parity:
+def _same_bits(pairs: Sequence[tuple[Output, Output]]) -> Parity:
     for old, new in pairs:
         if old["bits"] != new["bits"] or _differ(old["values"], new["values"]):
             off = _deviation(old, new)
@@ -424,7 +424,7 @@ def _near(pairs: Sequence[tuple[Output, Output]], rule: str, limit: float) -> Pa
 
 def _deviation(old: Output, new: Output) -> float:
     """The largest difference of the sampled values over the largest of the reference's."""
-    scale, worst = _scale(old), 0.0
+    scale, worst = _largest_value(old), 0.0
     for a, b in zip(old["values"], new["values"], strict=True):
         if a == b or (math.isnan(a) and math.isnan(b)):
             continue
@@ -433,7 +433,7 @@ def _deviation(old: Output, new: Output) -> float:
     return worst
 
 
-def _scale(output: Output) -> float:
+def _largest_value(output: Output) -> float:
     sizes = [abs(float(value)) for value in output["values"]]
     return max([1e-12, *(size for size in sizes if math.isfinite(size))])
 
@@ -443,7 +443,7 @@ def _choices(old: Output, new: Output, limit: float) -> tuple[int, int]:
     other = 0
     columns = (old.get("choice", ()), old.get("best", ()), new.get("choice", ()))
     rows = list(zip(*columns, strict=False))
-    scale = _scale(old)
+    scale = _largest_value(old)
     for (first, second), (best, next_best), (now, _) in rows:
         tie = best - next_best <= 2 * limit * scale
         other += now != first and not (tie and (now == second or limit > LIMIT[Numerics.ROUNDING]))
