@@ -21,7 +21,6 @@ FONT_FACE = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
 """rich refers to fonts on the web; a picture of the documentation fetches nothing."""
 RUNS = {
     "profile": ("profile", "--budget", "10s", "python", "train.py"),
-    "tune": ("tune", "--budget", "145s", "python", "train.py"),
     "lint": ("lint", "--hints", "train.py"),
 }
 
