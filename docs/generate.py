@@ -12,6 +12,7 @@ from typing import Any
 import click
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
 from hotlap.cli.main import VERBS, Verbs, hotlap
 from hotlap.core.registry import techniques
@@ -42,6 +43,11 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for name, text in pages().items():
         files.append(File.generated(config, name, content=text))
     return files
+
+
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+    """Name the theme's search dialog, for screen readers."""
+    return output.replace('role="dialog"', 'role="dialog" aria-label="Search"')
 
 
 def pages() -> dict[str, str]:
@@ -153,5 +159,5 @@ def _reference() -> str:
 
 
 def _help(command: click.Command, context: click.Context) -> str:
-    context.terminal_width = 96
+    context.terminal_width = 80
     return f"```text\n{command.get_help(context)}\n```\n"
