@@ -21,6 +21,18 @@ def invoke(*arguments, verify="0"):
     return result
 
 
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def test_a_report_is_kept_with_the_best_layouts(tmp_path):
+    invoke("--batch", "512", "--gpus", "64", "llama3-8b")
+    (page,) = (tmp_path / ".hotlap" / "reports").glob("*-plan.html")
+    assert "Layouts that fit" in page.read_text()
+    assert len(json.loads(page.with_suffix(".json").read_text())["fitting"]) == 10
+
+
 def test_the_table_and_the_line_that_starts_it():
     result = invoke("--batch", "512", "--gpus", "64", "llama3-8b")
     assert result.return_value == 0

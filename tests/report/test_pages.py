@@ -3,13 +3,21 @@
 import math
 import random
 import re
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from browser import BROWSER, measure
+from hotlap.batch.batch_result import BatchFacts, BatchResult, SizeResult
+from hotlap.cli.common import plain
+from hotlap.optim.sweep import Sweep
+from hotlap.plan.cluster import PRESETS
+from hotlap.plan.layout_search import search
+from hotlap.plan.reading import read_shape
 from hotlap.report import html
+from hotlap.report.search_view import sweep_picture
 
 WIDTHS = (390, 768, 1280)
 LONG = "python " + "a_very_long_path_without_any_space/" * 6 + "train.py --lr 0.1"
@@ -69,9 +77,32 @@ def one_race() -> dict[str, Any]:
 
 
 def batch() -> dict[str, Any]:
-    rows = [{"batch": 2**n, "seconds": 0.1 / n, "memory": 10**n} for n in range(1, 9)]
-    return {"verb": "batch", "hotlap": "0.1.0", "arguments": ["batch", LONG], "largest": 256,
-            "sizes": rows}  # fmt: skip
+    script = BatchFacts(batch=32)
+    sizes = {
+        2**n: SizeResult(2**n, fits=n < 8, rate=320.0 * n, ratio=n / 5, low=n / 6, high=n / 4,
+                         step=0.1 / n, memory=10**n, why="" if n < 8 else "out of memory " * 9)
+        for n in range(1, 9)
+    }  # fmt: skip
+    found = BatchResult(script, sizes, largest=128, fastest=128, bound="memory")
+    return {"verb": "batch", "hotlap": "0.1.0", "arguments": ["batch", LONG], **found.to_json()}
+
+
+def lr() -> dict[str, Any]:
+    rates = [1e-6 * 1.1**i for i in range(150)]
+    losses = [2.3 - 1.5 * math.exp(-((i - 110) ** 2) / 400) for i in range(149)] + [math.nan]
+    found = Sweep(2.3, tuple(rates), tuple(losses), "diverged")
+    return {"verb": "lr", "hotlap": "0.1.0", "arguments": ["lr", LONG], "failure": "",
+            **plain(found.to_json())}  # fmt: skip
+
+
+def plan(gpus: int = 64) -> dict[str, Any]:
+    shape, cluster = read_shape("llama3-8b"), PRESETS["h100"].having(gpus)
+    found = asdict(search(shape, cluster, 512))
+    run = {"plan": found["closest"][0], "ranks": [{"stage": 0, "peak": 5e9}], "problem": ""}
+    shown = {"fitting": found["fitting"][:10], "closest": found["closest"][:10]}
+    return {"verb": "plan", "hotlap": "0.1.0", "arguments": ["plan"], "model": "llama3-8b",
+            "batch": 512, "unit": "tokens", "cluster": asdict(cluster), "verified": [run],
+            **found, **shown}  # fmt: skip
 
 
 def run_to_target(seconds: float) -> dict[str, Any]:
@@ -111,6 +142,8 @@ PAGES = {
     "profile": html.page(profile()),
     "race": html.page(one_race()),
     "batch": html.page(batch()),
+    "lr": html.page(lr()),
+    "plan": html.page(plan()),
     "card": "<!doctype html><html lang=en><title>t</title><main><h1>n</h1>" + html.card(tune()),
     "index": html.history([{"file": "a.html", "when": "2026-01-02 10:00", "verb": "tune",
                             "command": LONG, "headline": "1.50x faster"}]),
@@ -128,7 +161,31 @@ def test_a_page_says_what_was_found() -> None:
         assert text in PAGES["tune"].replace("381.5 MiB", "382 MiB"), text
     assert "loader_workers" in PAGES["profile"]
     assert "B is faster" in PAGES["race"]
-    assert "256" in PAGES["batch"]
+    for text in ("Batch 128", "largest that fits: 128", "[1.17, 1.75]", "out of memory"):
+        assert text in PAGES["batch"], text
+
+
+def test_the_page_of_a_plan_has_the_fastest_layout_and_the_dry_run() -> None:
+    best = plan()["fitting"][0]
+    for text in (f"{best['tokens_per_second']:,.0f} tokens/s", "64 x H100", "1x32", "4.7 GiB"):
+        assert text in PAGES["plan"], text
+    assert "Nothing fits" in html.page(plan() | {"fitting": []})
+
+
+def test_the_page_of_a_range_test_has_the_suggestion_and_the_curve() -> None:
+    assert f"Learning rate {lr()['suggestion']:.2g}" in PAGES["lr"]
+    assert "dashes: the suggestion" in PAGES["lr"]
+    none = html.page(lr() | {"suggestion": None, "losses": [], "rates": []})
+    assert "No suggestion" in none
+    assert "Loss over" not in none
+
+
+def test_a_curve_spans_its_picture_and_what_diverges_stays_inside() -> None:
+    found = sweep_picture([1e-3, 1e-2, 1e-1, 1.0], [2.0, 1.0, 50.0, None], 2.0, 1e-2)
+    assert found is not None
+    assert found["points"] == "0.0,100.0 300.0,195.0 600.0,5.0"
+    assert found["mark"] == 300.0
+    assert found["top"] == 3.0
 
 
 @pytest.mark.skipif(not BROWSER, reason="no Chromium")

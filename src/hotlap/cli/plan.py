@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hotlap.cli.common import NEGATIVE, OK, Choice, console, print_json
+from hotlap.cli.common import NEGATIVE, OK, Choice, console, headed, print_json
+from hotlap.cli.reports import keep
 
 if TYPE_CHECKING:
     from hotlap.plan.cluster import Cluster
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
     from hotlap.plan.number_formats import Precision
     from hotlap.plan.shape import Shape
     from hotlap.plan.verify import Verified
+
+MOST_KEPT = 10
+"""Layouts of each kind in the report; `--json` prints all of them."""
 
 
 @click.command()
@@ -106,8 +110,14 @@ def plan(
     if not as_json:
         plan_text.show(console(), plans, shape, cluster, batch)
     runs = _verified(shape, cluster, plans, batch, verify, quiet=as_json)
+    document = headed(
+        {"model": model, "batch": batch, "unit": shape.unit, "cluster": asdict(cluster)}
+        | asdict(plans)
+        | {"verified": [asdict(run) for run in runs]}
+    )
+    keep(document | {name: document[name][:MOST_KEPT] for name in ("fitting", "closest")})
     if as_json:
-        print_json(asdict(plans) | {"verified": [asdict(run) for run in runs]})
+        print_json(document)
     if not plans.fitting:
         return NEGATIVE
     _start(plans, runs, cluster, batch, emit, quiet=as_json)

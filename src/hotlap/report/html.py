@@ -11,7 +11,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, select_autoescape
 
 from hotlap.profile.model import TITLES
-from hotlap.report import until_view
+from hotlap.report import search_view, until_view
 from hotlap.report.shrink_text import COLUMNS, front_picture, quality, shrink_cells, tested_text
 from hotlap.report.view import Scale, View, estimate_of
 from hotlap.report.words import duration, interval, named, ratio, size, verdict
@@ -323,4 +323,5 @@ def _conditions(document: Document) -> str:
 
 VIEWS = {
     "profile": _profile, "tune": _tune, "race": _race, "shrink": _shrink, "error": _error,
+    "plan": search_view.plan, "batch": search_view.batch, "lr": search_view.lr,
 }  # fmt: skip

@@ -61,22 +61,32 @@ def _nearest(out: Console, plans: Plans) -> None:
 
 
 def _table(plans: Sequence[Plan], unit: str) -> Table:
-    drawn = _grid((*COLUMNS, f"{unit}/s", "MFU"), left=("again",))
+    drawn = _grid(plan_columns(unit), left=("again",))
     for plan in plans:
-        lay, held = plan.layout, plan.memory
-        drawn.add_row(
-            f"{lay.replicate}x{lay.shard}",
-            str(lay.tensor),
-            str(lay.pipeline),
-            str(lay.micro_batch),
-            lay.recompute,
-            *_gib(held.total, held.state, held.activations),
-            f"{plan.bubble:.0%}",
-            f"{plan.step:.3g}",
-            f"{plan.tokens_per_second:,.0f}",
-            f"{plan.utilisation:.0%}",
-        )
+        drawn.add_row(*plan_cells(plan))
     return drawn
+
+
+def plan_columns(unit: str) -> tuple[str, ...]:
+    """The titles of the columns of `plan_cells`."""
+    return (*COLUMNS, f"{unit}/s", "MFU")
+
+
+def plan_cells(plan: Plan) -> list[str]:
+    """The row of a plan in a table of them."""
+    lay, held = plan.layout, plan.memory
+    return [
+        f"{lay.replicate}x{lay.shard}",
+        str(lay.tensor),
+        str(lay.pipeline),
+        str(lay.micro_batch),
+        lay.recompute,
+        *_gib(held.total, held.state, held.activations),
+        f"{plan.bubble:.0%}",
+        f"{plan.step:.3g}",
+        f"{plan.tokens_per_second:,.0f}",
+        f"{plan.utilisation:.0%}",
+    ]
 
 
 def _grid(columns: Sequence[str], left: Sequence[str] = ()) -> Table:

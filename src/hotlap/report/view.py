@@ -31,6 +31,7 @@ class View:
     losses: Mapping[str, Any] | None = None
     courses: Sequence[Mapping[str, Any]] = ()
     front: Mapping[str, Any] | None = None
+    sweep: Mapping[str, Any] | None = None
     memory: Sequence[Mapping[str, Any]] = ()
     loads: Sequence[Mapping[str, Any]] = ()
     advice: Sequence[Mapping[str, Any]] = ()
