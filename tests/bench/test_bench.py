@@ -86,6 +86,35 @@ def test_ctrl_c_keeps_the_rows_that_are_complete(monkeypatch):
     assert [one.row for one in found] == ON_CPU[:1]
 
 
+def test_a_plan_with_an_end_names_the_rows_that_it_leaves_out(monkeypatch):
+    times = iter([0.0, 0.0, 100.0, 265.0])
+    monkeypatch.setattr(run.time, "monotonic", lambda: next(times))
+    given = []
+
+    def child(row, device, plan, launch):
+        given.append(plan.total)
+        return [[[2.0, True], [1.0, True]]] * 6, ""
+
+    monkeypatch.setattr(run, "_child", child)
+    rows = [Row(name, "x", "x", "x", "x:x", cpu_only=True) for name in ("a", "b", "c")]
+    found, _ = measure_rows(rows, CPU, run.QUICK, lambda _: None)
+    assert [one.finding for one in found] == [Finding.CONFIRMED, Finding.CONFIRMED, Finding.NOT_RUN]
+    assert found[2].note == "no time was left: hotlap bench --quick --only c"
+    assert max(given) <= run.QUICK.total < 300
+
+
+def test_what_a_row_measured_by_its_end_counts(tmp_path, monkeypatch):
+    def late(*_, **__):
+        output = b"[[2.0, true], [1.0, true]]\n" * pairs + b"[[2.0, tr"
+        raise run.subprocess.TimeoutExpired("x", 1, output)
+
+    monkeypatch.setattr(run.subprocess, "run", late)
+    pairs = 8
+    assert measure(ROW, CPU, Plan(launches=1)).pairs == 8
+    pairs = 2
+    assert measure(ROW, CPU, Plan(launches=1)).note == "it did not come to an end"
+
+
 def test_runs_that_miss_the_target_are_part_of_the_ratio():
     row = Row("x", "x", "x", "x", "x:x", 4.0, Measure.TIME_TO_TARGET)
     pairs = [[[10.0 + seed, False], [2.0, True]] for seed in range(5)]

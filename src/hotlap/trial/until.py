@@ -25,6 +25,8 @@ from hotlap.trial.trial import PATIENCE, Ended, Trial
 SLICE_SECONDS = 1.0
 GIVE_UP_RATIO = 4.0
 """A run is given up once it has taken so many times as long as the other took to the target."""
+GIVE_UP_LATE_RATIO = 1.5
+"""The same for a B that is of interest only if it is sooner."""
 CURVE_POINTS = 200
 HOPELESS_PAIRS = 2
 
@@ -111,11 +113,8 @@ def race_until(
             left = rules.seconds - (time.monotonic() - begin)
             if (seed and left < SLICE_SECONDS) or (rules.to_keep and _hopeless(pairs)):
                 break
-            pairs.append(
-                _one_pair(
-                    settings, target, source, seed, left / (rules.seeds - seed), patience, on_slice
-                )
-            )
+            own = replace(rules, seconds=left / (rules.seeds - seed))
+            pairs.append(_one_pair(settings, target, source, own, seed, patience, on_slice))
     except KeyboardInterrupt:
         interrupted = True
     ratio = time_ratio([(a.time, b.time) for a, b in pairs], rules.alpha)
@@ -142,11 +141,11 @@ def run_alone(
 
 
 def _one_pair(
-    settings: tuple[Setting, Setting], target: Target, source: MetricSource, seed: int,
-    seconds: float, patience: float, on_slice: OnSlice,
+    settings: tuple[Setting, Setting], target: Target, source: MetricSource, rules: UntilRules,
+    seed: int, patience: float, on_slice: OnSlice,
 ) -> tuple[Run, Run]:  # fmt: skip
-    """Both commands with one seed, slice by slice, for at most so many seconds in all."""
-    end = time.monotonic() + seconds
+    """Both commands with one seed, slice by slice, for at most the rules' seconds."""
+    end = time.monotonic() + rules.seconds
     with ExitStack() as stack:
         a, b = (
             stack.enter_context(_Runner(_with_seed(setting, seed), target, source, patience))
@@ -158,7 +157,8 @@ def _one_pair(
                 runner.advance()
             turn = 1 - turn
             for one, other in ((a, b), (b, a)):
-                if other.reached is not None and one.seconds > GIVE_UP_RATIO * other.reached:
+                patient = GIVE_UP_LATE_RATIO if one is b and rules.to_keep else GIVE_UP_RATIO
+                if other.reached is not None and one.seconds > patient * other.reached:
                     one.going = False
             on_slice(seed, (a, b))
         return a.run(), b.run()

@@ -2,8 +2,11 @@
 
 The plain script is run to the target first: what it takes says how long a schedule may be and
 whether the time suffices. Each candidate is then raced against the plain script over several
-seeds (`hotlap.trial.until`), at a level of `ALPHA` shared by all candidates. The recipe holds the
-one that gains most; two of them together are another training, which was not raced.
+seeds (`hotlap.trial.until`). The recipe holds the one that gains most; two of them together are
+another training, which was not raced.
+
+The chance of any wrong winner is at most `ALPHA`: the first that is raced has half of it, the next
+half of the rest, and so on. The order is fixed beforehand, and what cannot be raced spends nothing.
 """
 
 import time
@@ -30,8 +33,10 @@ from hotlap.tune.result import OUT_OF_TIME, Status
 ALPHA = 0.05
 REFERENCE_SHARE = 0.25
 """Part of the budget that the plain script's first run may take."""
-SCHEDULE_SHARES = (0.5, 1.0)
-"""Lengths of a schedule that are raced, over the steps that the plain script took."""
+SCHEDULE_SHARES = (1.0, 0.5)
+"""Lengths of a schedule that are raced, over the steps that the plain script took.
+
+The longer first: it gains less where both arrive, and arrives where the shorter does not."""
 FIRST = ("lr_schedule", "batch_size")
 """Raced before the others: the articles claim 10x and 4x of them, and of the others no figure."""
 
@@ -96,16 +101,25 @@ def tune_until(
             config.setting, config.target, config.source, share, config.patience
         )
         if result.plain.time.reached:
-            waiting = list(_candidates(config.wanted, machine, result.plain.steps))
-            for record, values in waiting:
+            for record, values in _candidates(config.wanted, machine, result.plain.steps):
                 stage(f"{record.id} {_listed(values)}".strip())
                 left = config.rules.seconds - (time.monotonic() - begin)
-                rules = replace(config.rules, seconds=left, alpha=ALPHA / len(waiting))
+                raced = sum(row.race is not None for row in result.rows)
+                rules = replace(config.rules, seconds=left, alpha=level(raced))
                 result.rows.append(_raced(config, rules, record, values, result.plain, on_slice))
     except KeyboardInterrupt:
         result.interrupted = True
     result.seconds = time.monotonic() - begin
     return result
+
+
+def level(raced: int) -> float:
+    """The level of the interval of the next race, after so many.
+
+    A winner is wrong where the interval lies above the true ratio, half of the times that it
+    misses it: the levels of all races may add up to twice `ALPHA`.
+    """
+    return ALPHA * 0.5**raced
 
 
 def _candidates(

@@ -26,5 +26,5 @@ class GPT(nn.Module):
 
 torch.manual_seed(0)
 model = GPT().eval()
-for _ in range(6):
+for _ in range(20_000):
     print(model.generate(torch.randint(0, 100, (2, 8)), 12).tolist()[0][-12:])

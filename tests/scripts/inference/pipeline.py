@@ -20,5 +20,5 @@ classify = pipeline(
     tokenizer=BertTokenizer("vocab.txt"),
     device="cpu",
 )
-for index in range(60):
+for index in range(100_000):
     print(classify("it was a good film " * (1 + index % 3))[0]["label"])
