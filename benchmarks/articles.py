@@ -13,7 +13,7 @@ from benchmarks import record
 from hotlap.bench.rows import ROWS, Row, chosen
 from hotlap.bench.run import QUICK, Finding, Measured, Plan, measure_rows
 from hotlap.core.machine import detect
-from hotlap.report import bench_text
+from hotlap.reporting import bench_text
 
 PAGE = Path(__file__).parent.parent / "docs" / "how-to" / "articles.md"
 HEADING = "## Measured"

@@ -6,6 +6,7 @@ stale.
 
 import json
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,12 @@ from mkdocs.structure.pages import Page
 
 from hotlap.cli.main import VERBS, Verbs, hotlap
 from hotlap.core.registry import techniques
-from hotlap.report.technique_page import Measured, index, page, pattern_page, patterns_page
+from hotlap.reporting.technique_page import Measured, index, page, pattern_page, patterns_page
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
-SCHEMAS = ROOT / "src" / "hotlap" / "report" / "schemas"
+SCHEMAS = ROOT / "src" / "hotlap" / "reporting" / "schemas"
+PARTS = ("data", "engine", "optim", "kernels", "memory", "model", "parallel")
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
@@ -68,6 +70,8 @@ def pages() -> dict[str, str]:
         for pattern in record.patterns
     }
     made["reference.md"] = _reference()
+    made |= {f"api/{part}.md": _api(f"hotlap.{part}") for part in PARTS}
+    made["api/hotlap.md"] = _api("hotlap")
     made["gallery.md"] = _gallery(sorted(RESULTS.glob("*/gallery-*.json")))
     for path in sorted(SCHEMAS.glob("*.json")):
         made[f"schemas/{path.name}"] = path.read_text("utf-8")
@@ -139,6 +143,14 @@ def _gained(found: dict[str, Any]) -> str:
         speed = f"{found['ratio']:.2f}x {ends}" + ("" if found["confirmed"] else ", not confirmed")
     parity = found["parity"]["reason"] if found["parity"] else "-"
     return f"{kept or nothing} | {speed} | {parity} | {found['other_cores']:.1f} cores"
+
+
+def _api(package: str) -> str:
+    """A page for mkdocstrings: what a package says of itself, then each public name."""
+    module = import_module(package)
+    public = [getattr(module, name) for name in sorted(module.__all__)]
+    names = [f"{one.__module__}.{one.__qualname__}" for one in public]
+    return "\n\n".join([f"# {package}", module.__doc__ or "", *(f"::: {name}" for name in names)])
 
 
 def _reference() -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from running import Runner, fake_tools, pull_request
 
-from hotlap.report.pull_request import MARK, comment
+from hotlap.reporting.pull_request import MARK, comment
 
 BIN = Path(sys.executable).parent
 SCRIPT = """

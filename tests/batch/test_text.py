@@ -5,7 +5,7 @@ import io
 from rich.console import Console
 
 from hotlap.batch.batch_result import OUT_OF_BUDGET, BatchFacts, BatchResult, SizeResult
-from hotlap.report.batch_text import show
+from hotlap.reporting.batch_text import show
 
 
 def printed(found: BatchResult) -> str:

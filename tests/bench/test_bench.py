@@ -14,7 +14,7 @@ from hotlap.bench.run import Finding, Measured, Plan, judge, measure, measure_ro
 from hotlap.cli.main import hotlap
 from hotlap.core.errors import UsageError
 from hotlap.core.machine import Gpu, Machine
-from hotlap.report import bench_text
+from hotlap.reporting import bench_text
 
 CPU = Machine("cpu", 4, 2, 2**33, (), "Linux", "6", "x86_64")
 ROW = Row("gelu", "gelu", "3x", "an article", "operators:gelu_kernel", 3.0)

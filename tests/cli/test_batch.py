@@ -9,7 +9,7 @@ from hotlap.batch.batch_result import BatchFacts, BatchResult, SizeResult
 from hotlap.cli.batch import batch
 from hotlap.cli.common import console
 from hotlap.core.errors import UsageError
-from hotlap.report.batch_text import show
+from hotlap.reporting.batch_text import show
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from hotlap.cli.main import hotlap
-from hotlap.report.shrink_text import Found, interval, plot
+from hotlap.reporting.shrink_text import Found, interval, plot
 
 pytest.importorskip("torch_pruning")
 pytest.importorskip("torchao")

@@ -47,3 +47,9 @@ def test_classes_are_not_named_after_what_any_class_could_be() -> None:
         if isinstance(node, ast.ClassDef) and node.name in RESERVED_CLASSES
     ]
     assert not named
+
+
+def test_no_module_takes_the_place_of_a_public_function_of_hotlap() -> None:
+    """Importing `hotlap.x` sets the attribute `x` of the package, whatever was there."""
+    modules = {path.stem for path in SOURCE.iterdir()}
+    assert not modules & set(hotlap.__all__)

@@ -3,7 +3,9 @@
 import importlib.util
 import json
 import re
+from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 
 import pytest
 
@@ -43,6 +45,14 @@ def test_every_verb_is_in_the_reference(pages):
     for verb in VERBS:
         assert f"## hotlap {verb}\n" in pages["reference.md"]
         assert f"Usage: hotlap {verb}" in pages["reference.md"]
+
+
+@pytest.mark.parametrize(("part", "names"), [("data", {"Loader"}), ("kernels", {"gelu", "pin"})])
+def test_api_page_names_each_public_object_where_it_is_defined(pages, part, names):
+    named = re.findall(r"^::: (hotlap[\w.]+)$", pages[f"api/{part}.md"], re.MULTILINE)
+    assert names <= {name.rpartition(".")[2] for name in named}
+    assert len(named) == len(import_module(f"hotlap.{part}").__all__)
+    assert all(isinstance(resolve_name(name), object) for name in named)
 
 
 def test_every_pattern_is_listed_once(pages):

@@ -13,7 +13,7 @@ from applying import on
 from patching import patched
 
 from hotlap.core.registry import technique
-from hotlap.report.technique_page import page
+from hotlap.reporting.technique_page import page
 
 RECORD = '''
 """A technique of a test."""

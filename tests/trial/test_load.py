@@ -6,6 +6,7 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from hotlap.trial import load as module
@@ -17,6 +18,7 @@ from hotlap.trial.load import (
     pressure_now,
     wait_until_calm,
 )
+from hotlap.trial.supervised import Streams, Supervised
 
 
 def proc(folder: Path, avg10: float, total: float, cores: tuple[int, int]) -> Path:
@@ -110,3 +112,23 @@ def test_the_load_of_other_programs_leaves_out_our_own(monkeypatch: pytest.Monke
     assert others.cores() == 0.0
     monkeypatch.setattr(others, "_busy_own", lambda: (begin + 2.0, busy + 5.0, own + 1.0))
     assert others.cores() == pytest.approx(2.0)
+
+
+def test_cpu_time_of_a_trial_that_was_ended_is_not_taken_for_that_of_others(tmp_path: Path) -> None:
+    """Killed while its threads compute, it takes a while to give its memory back."""
+    program = (
+        "import torch; x = torch.rand(2000, 2000); print('ready', flush=True)\nwhile True: x @ x"
+    )
+    log = tmp_path / "log"
+    before = sum(os.times()[2:4])
+    supervised = Supervised(
+        [sys.executable, "-c", program], os.environ, tmp_path, separate=True,
+        streams=Streams(output=log),
+    )  # fmt: skip
+    while "ready" not in (log.read_text() if log.exists() else ""):
+        time.sleep(0.05)
+    time.sleep(1.0)
+    tree = psutil.Process(supervised.supervisor).children(recursive=True)
+    used = sum(sum(process.cpu_times()[:2]) for process in tree)
+    supervised.end()
+    assert sum(os.times()[2:4]) - before >= used > 0.2

@@ -1,6 +1,6 @@
 """How a side settles: steady, and the length of its epoch where that may be a block."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,7 +11,7 @@ from hotlap.core.protocol import BlockReport
 from hotlap.core.spec import Mode
 from hotlap.trial import side as module
 from hotlap.trial.launch import PASSIVE_WAIT, Setting, child_environment
-from hotlap.trial.side import LONGEST_BLOCK, Pace, Patience, Side, settle
+from hotlap.trial.side import LONGEST_BLOCK, Pace, Patience, Side, block_size, settle
 from hotlap.trial.trial import Block
 
 
@@ -20,7 +20,7 @@ class Training:
     """A trial that only pretends to run: `epoch` steps of `step` seconds, then `between` seconds.
 
     The loader says that it has `batches`. The threads wait `waits[i]` times as long as they run in
-    block i. 0 steps: no loader.
+    block i. 0 steps: no loader. `filling`: seconds more that each step of the first epoch takes.
     """
 
     epoch: int
@@ -29,6 +29,7 @@ class Training:
     batches: int = 0
     waits: list[float] = field(default_factory=list)
     blocks: list[Block] = field(default_factory=list)
+    filling: float = 0.0
 
     def __post_init__(self) -> None:
         self.run(1)
@@ -40,6 +41,7 @@ class Training:
         starts = [n for n in range(at + 1, at + steps + 1) if self.epoch and n % self.epoch == 1]
         special = tuple((n, "epoch", (self.step + self.between) * stretch) for n in starts)
         ran = steps * self.step + len(starts) * self.between
+        ran += self.filling * max(0, min(at + steps, self.epoch) - at)
         reports = (BlockReport(0, 1, 0.0, batches=self.batches),)
         self.blocks.append(
             Block(
@@ -102,6 +104,44 @@ def test_the_first_epoch_is_run_through_where_it_is_asked_for() -> None:
     training = Training(1000, 0.02, batches=1000)
     assert settled(training, whole_epoch=True).epoch == 1000
     assert training.blocks[-1].at > 1000
+
+
+def test_the_pace_is_that_behind_the_epoch_that_fills_a_cache() -> None:
+    pace = settled(Training(45, 0.002, between=0.02, batches=45, filling=0.015), whole_epoch=True)
+    assert pace.step == pytest.approx(0.002)
+    assert pace.epoch_seconds == pytest.approx(45 * 0.002 + 0.02)
+    assert pace.warmup == pytest.approx(45 * 0.015, rel=0.3)
+
+
+def test_an_epoch_lasts_as_long_as_the_last_one_that_was_seen() -> None:
+    """The evaluation behind the first epoch may fill a cache as well."""
+
+    class Evaluating(Training):
+        def run(self, steps: int) -> Block:
+            block = super().run(steps)
+            special = tuple(
+                (at, kinds, seconds + (0.2 if at == self.epoch + 1 else 0.0))
+                for at, kinds, seconds in block.special
+            )
+            self.blocks[-1] = replace(block, special=special)
+            return self.blocks[-1]
+
+    pace = settled(Evaluating(20, 0.004, between=0.01, batches=20))
+    assert pace.epoch_seconds == pytest.approx(20 * 0.004 + 0.01)
+
+
+def pace_of(step: float, epoch: int = 0, epoch_seconds: float = 0.0) -> Pace:
+    return Pace(step, epoch, epoch_seconds, 0.0)
+
+
+def test_blocks_are_long_enough_by_the_geometric_mean_of_both_sides() -> None:
+    assert block_size(pace_of(0.016), pace_of(0.0025)) == ("step", 48, pytest.approx(48 * 0.0185))
+    assert block_size(pace_of(0.01), pace_of(0.01)).steps == 30
+    slow, fast = pace_of(0.016, 45, 0.8), pace_of(0.0025, 45, 0.1)
+    assert block_size(slow, fast) == ("epoch", 90, pytest.approx(2 * 0.9))
+    assert block_size(slow, fast, longest=10.0).unit == "step"
+    assert block_size(slow, pace_of(0.0025, 46, 0.14)).unit == "step", "not the same epochs"
+    assert block_size(slow, pace_of(1.0, 45, 45.0)).unit == "step", "too long for a block"
 
 
 def test_passive_waiting_reaches_the_program_and_leaves_the_users_own_setting(

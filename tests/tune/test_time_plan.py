@@ -53,8 +53,18 @@ def test_two_minutes_suffice_for_a_race_of_a_script_that_starts_slowly(
 def test_the_reserve_is_for_pairs_alone_until_something_is_kept() -> None:
     found = plan(120.0, 10.0, 0.5)
     assert found.reserve == pytest.approx(6.0)
-    found.kept(0.25)
+    found.kept(0.25, 0.75)
     assert found.reserve == pytest.approx(1.5 * 10.0 + 1.5 * 6 * 0.75)
+
+
+@pytest.mark.usefixtures("clock")
+def test_the_final_race_of_a_great_gain_is_planned_with_the_long_blocks_of_the_plain_script() -> (
+    None
+):
+    found = plan(120.0, 5.0, 0.3)
+    found.kept(0.3, final_pair=2.1)  # 0.3 s of the recipe, 1.8 s of the script
+    assert found.shortest_final == pytest.approx(6 * 2.1)
+    assert found.best_block == 0.3
 
 
 def test_time_that_was_spent_is_gone(clock: Clock) -> None:
@@ -70,7 +80,7 @@ def test_time_that_was_spent_is_gone(clock: Clock) -> None:
 @pytest.mark.usefixtures("clock")
 def test_a_candidate_that_compiles_needs_more_time_until_one_has_been_compiled() -> None:
     found = plan(60.0, 10.0, 0.5)
-    found.kept(0.5)
+    found.kept(0.5, 1.0)
     assert found.race_cost(compiles=True) == found.race_cost() + 30.0
     found.compile_seconds = 4.0
     assert found.race_cost(compiles=True) == found.race_cost() + 4.0

@@ -91,7 +91,7 @@ def batch(ctx: click.Context, /, most: int | None, argument: str, memory: int, h
     """Find the largest batch size that fits CMD's memory, and the fastest."""
     from hotlap.batch.batch_search import BatchSearchConfig, Search
     from hotlap.batch.limits import Limits
-    from hotlap.report import batch_text
+    from hotlap.reporting import batch_text
 
     only_one(ctx)
     sized = _sized_command(command, seed, argument, patience, Limits.here(memory, headroom))

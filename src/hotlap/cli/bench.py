@@ -27,7 +27,7 @@ def bench(ctx: click.Context, only: str, quick: bool, html: Path | None, as_json
     from hotlap.bench.rows import chosen
     from hotlap.bench.run import QUICK, Plan, measure_rows
     from hotlap.core.machine import detect
-    from hotlap.report import bench_text
+    from hotlap.reporting import bench_text
 
     rows = chosen(tuple(filter(None, (part.strip() for part in only.split(",")))))
     machine, out = detect(), console(err=as_json)

@@ -58,7 +58,7 @@ def bisect(ctx: click.Context, budget: float, min_slowdown: float, seed: int, pa
     Each step of the search races a commit against GOOD. Your files, branches and index stay as
     they are.
     """
-    from hotlap.report import bisect_text
+    from hotlap.reporting import bisect_text
     from hotlap.trial.bisect import Bisection, Search, Speed
     from hotlap.trial.command import normalise
     from hotlap.trial.revisions import Repository

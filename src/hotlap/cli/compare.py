@@ -18,7 +18,7 @@ def compare(as_json: bool, first: Path, second: Path) -> None:
     Documents are what `--json` prints, and what `.hotlap/reports` keeps. They were measured at
     different times: only `hotlap race` shows which of two programs is faster.
     """
-    from hotlap.report import compare_text
+    from hotlap.reporting import compare_text
 
     found = compare_text.compare(read_document(first), read_document(second))
     if as_json:

@@ -22,7 +22,7 @@ def explain(as_json: bool, technique: str | None) -> None:
 
         print_json({"techniques": [asdict(record) for record in found]})
         return
-    from hotlap.report import explain_text
+    from hotlap.reporting import explain_text
 
     if technique:
         explain_text.show_one(console(), found[0])

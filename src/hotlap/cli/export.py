@@ -31,7 +31,7 @@ def export(tracker: str, where: str, quiet: bool, document: Path) -> None:
     become metrics; command, headline and version become tags or text.
     """
     from hotlap.cli.compare import read_document
-    from hotlap.report.trackers import export as write
+    from hotlap.reporting.trackers import export as write
 
     said = write(read_document(document), tracker, where)
     if not quiet:

@@ -40,7 +40,7 @@ def check(where: str, race: str, as_json: bool) -> None:
     if as_json:
         print_json(verdict.document())
     else:
-        from hotlap.report.kernel_text import show
+        from hotlap.reporting.kernel_text import show
 
         show(console(), verdict)
     sys.exit(OK if verdict.passed else NEGATIVE)

@@ -83,7 +83,7 @@ def _show(form: str, spots: "list[Spot]", *, statistics: bool) -> None:
 
         spots = as_file_places(spots)
     if statistics:
-        from hotlap.report.lint_text import statistics as counted
+        from hotlap.reporting.lint_text import statistics as counted
 
         click.echo(counted(spots), nl=False)
     else:
@@ -180,7 +180,7 @@ def _judged_with_profile(paths: tuple[Path, ...], config: "Config") -> "list[Spo
 
 
 def _text(spots: "list[Spot]") -> None:
-    from hotlap.report.lint_text import show
+    from hotlap.reporting.lint_text import show
 
     show(console(), spots)
 
@@ -192,7 +192,7 @@ def _json(spots: "list[Spot]") -> None:
 
 
 def _sarif(spots: "list[Spot]") -> None:
-    from hotlap.report.sarif import sarif
+    from hotlap.reporting.sarif import sarif
     from hotlap.source.lint import patterns
 
     document = sarif(spots, [pattern for _, pattern in patterns()])
@@ -200,19 +200,19 @@ def _sarif(spots: "list[Spot]") -> None:
 
 
 def _github(spots: "list[Spot]") -> None:
-    from hotlap.report.lint_text import github
+    from hotlap.reporting.lint_text import github
 
     click.echo(github(spots), nl=False)
 
 
 def _gitlab(spots: "list[Spot]") -> None:
-    from hotlap.report.lint_text import gitlab
+    from hotlap.reporting.lint_text import gitlab
 
     click.echo(gitlab(spots), nl=False)
 
 
 def _rdjsonl(spots: "list[Spot]") -> None:
-    from hotlap.report.lint_text import rdjsonl
+    from hotlap.reporting.lint_text import rdjsonl
 
     click.echo(rdjsonl(spots), nl=False)
 

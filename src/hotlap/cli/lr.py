@@ -45,7 +45,7 @@ def lr(ctx: click.Context, /, start: float, end: float, steps: int, optimizer: i
     """
     from hotlap.lr.range_run import INTERRUPTED as CUT
     from hotlap.lr.range_run import Ask, failed
-    from hotlap.report import lr_text
+    from hotlap.reporting import lr_text
 
     ask = Ask(start, end, steps, optimizer, patience)
     ask.rates()  # a wrong range is said before anything runs

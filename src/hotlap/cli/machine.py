@@ -19,6 +19,6 @@ def machine(refresh: bool, as_json: bool) -> None:
     if as_json:
         print_json({"machine": asdict(here), "peaks": asdict(measured)})
         return
-    from hotlap.report.machine_text import show
+    from hotlap.reporting.machine_text import show
 
     show(console(), here, measured)

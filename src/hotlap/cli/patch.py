@@ -95,7 +95,7 @@ def _document(done: "Patch", *, written: bool) -> dict[str, object]:
 
 
 def _show(done: "Patch", *, written: bool) -> None:
-    from hotlap.report import patch_text
+    from hotlap.reporting import patch_text
 
     if written:
         patch_text.show_written(console(err=True), done)

@@ -100,7 +100,7 @@ def plan(
 
     from hotlap.plan.layout_search import search
     from hotlap.plan.number_formats import Precision
-    from hotlap.report import plan_text
+    from hotlap.reporting import plan_text
 
     shape = _shape(model, sequence, Precision(precision))
     names = ("tensor", "pipeline", "shard", "micro_batch", "recompute")
@@ -170,7 +170,7 @@ def _verified(
 ) -> list["Verified"]:
     """Dry runs of the best plans, shown as they end."""
     from hotlap.plan.verify import until_one_fits
-    from hotlap.report.plan_ranks import ranks
+    from hotlap.reporting.plan_ranks import ranks
 
     runs = []
     with console(err=True).status("dry run of one rank of each distinct stage ..."):

@@ -24,7 +24,7 @@ from hotlap.cli.isolated import isolated
 if TYPE_CHECKING:
     from hotlap.profile.look import Bounds, Look
     from hotlap.profile.model import Profile
-    from hotlap.report.progress import Progress
+    from hotlap.reporting.progress import Progress
     from hotlap.trial.launch import Setting
 
 DOCUMENT = "profile.json"
@@ -71,8 +71,8 @@ def profile(ctx: click.Context, /, steps: int | None, budget: float, layers: boo
     from hotlap.cli.reports import keep
     from hotlap.core.spec import Mode
     from hotlap.profile.look import Meanwhile, look
-    from hotlap.report.profile_text import under_load
-    from hotlap.report.progress import progress
+    from hotlap.reporting.profile_text import under_load
+    from hotlap.reporting.progress import progress
     from hotlap.trial.command import normalise
     from hotlap.trial.foreground import leave_like
     from hotlap.trial.isolation.refusals import refusal_hint
@@ -143,6 +143,6 @@ def _keep(document: dict[str, Any]) -> None:
 
 def _show(found: "Profile", *, quiet: bool) -> None:
     from hotlap.notebook.script import in_cells
-    from hotlap.report import profile_text
+    from hotlap.reporting import profile_text
 
     profile_text.show(console(err=True), in_cells(found), brief=quiet)

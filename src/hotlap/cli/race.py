@@ -109,7 +109,7 @@ def race(ctx: click.Context, max_slowdown: float | None, budget: float, wait: fl
          quiet: bool, as_json: bool, command: Words, until: str | None,
          seeds: int, metric_pattern: str, metric_file: Path | None) -> None:  # fmt: skip
     """Race CMD_A against CMD_B in lockstep, so that both meet the same background load."""
-    from hotlap.report import race_text
+    from hotlap.reporting import race_text
     from hotlap.trial.race import race as run_race
     from hotlap.trial.stopping import StoppingRules
 
@@ -149,7 +149,7 @@ def _to_target(
     ctx: click.Context, until: str, runs: Sequence[Words], seconds: float
 ) -> "UntilResult":
     """Race to a target, with what the command line says of it."""
-    from hotlap.report import until_text
+    from hotlap.reporting import until_text
     from hotlap.trial.targets import Target
     from hotlap.trial.until import MetricSource, UntilRules, metric_pattern, race_until
 
@@ -171,7 +171,7 @@ def _to_target(
 def _print_to_target(
     result: "UntilResult", names: list[Words], kept: "Isolated", *, as_json: bool, brief: bool
 ) -> None:
-    from hotlap.report import until_text
+    from hotlap.reporting import until_text
 
     document = headed(until_text.document(result, names) | kept.document())
     report = keep(document)

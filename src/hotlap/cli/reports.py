@@ -20,7 +20,7 @@ MOST = 200
 
 def keep(document: Mapping[str, object], diff: str = "") -> Path:
     """Write the report of a run and the history's index; the page, relative to this folder."""
-    from hotlap.report.html import headline, history, page
+    from hotlap.reporting.html import headline, history, page
 
     reports = folder() / "reports"
     reports.mkdir(exist_ok=True)
@@ -49,7 +49,7 @@ def _entries(reports: Path) -> list[dict[str, str]]:
 
 
 def _command(document: Mapping[str, object]) -> str:
-    from hotlap.report.html import view
+    from hotlap.reporting.html import view
 
     return view(document).command
 

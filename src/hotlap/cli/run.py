@@ -74,7 +74,7 @@ def _announce(recipe: "Recipe", command: tuple[str, ...], there: Collection[str]
     """What is on; of a recipe that was written into the script, what is there already."""
     from hotlap.core.machine import detect
     from hotlap.core.recipe import torch_version
-    from hotlap.report.words import named
+    from hotlap.reporting.words import named
     from hotlap.trial.command import shown
 
     if there and len(there) == len(recipe.techniques):

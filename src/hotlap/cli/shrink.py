@@ -84,7 +84,7 @@ def shrink(ctx: click.Context, /, as_json: bool, quiet: bool, max_drop: tuple[fl
     The latency of every candidate is raced against the original. The fastest that meets all
     targets is fine-tuned with every seed and written to --output.
     """
-    from hotlap.report import shrink_text
+    from hotlap.reporting import shrink_text
 
     job = {**options, "max_drop": max_drop[0], "relative": max_drop[1],
            "precisions": [name for name in precisions if name != "none"]}  # fmt: skip

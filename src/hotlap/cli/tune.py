@@ -106,8 +106,8 @@ def tune(ctx: click.Context, /, as_json: bool, quiet: bool, verbose: bool, recip
     from hotlap.core.machine import detect
     from hotlap.notebook.script import in_cells
     from hotlap.profile.collect import Circumstances, profile_from
-    from hotlap.report import findings_text, tune_text
-    from hotlap.report.tune_display import TuneDisplay
+    from hotlap.reporting import findings_text, tune_text
+    from hotlap.reporting.tune_display import TuneDisplay
     from hotlap.trial.command import shown
     from hotlap.tune.result import advice, recipe_of, write_recipe
     from hotlap.tune.search import tune as search
@@ -153,7 +153,7 @@ def _to_target(ctx: click.Context, config: "TuneConfig", recipe: Path) -> int:
     """Race what changes the training to the target; print it, write the recipe."""
     from hotlap.cli.reports import keep, recipe_diff
     from hotlap.core.machine import detect
-    from hotlap.report import tune_until_text
+    from hotlap.reporting import tune_until_text
     from hotlap.trial.targets import Target
     from hotlap.trial.until import MetricSource, UntilRules, metric_pattern
     from hotlap.tune.until import UntilConfig, recipe_of, tune_until

@@ -15,7 +15,7 @@ from typing import Any
 
 from hotlap.integrations.live import profiling
 from hotlap.notebook.script import with_texts
-from hotlap.report.html import card
+from hotlap.reporting.html import card
 
 USAGE = """usage:
 %%hotlap profile                 profile this cell in this kernel

@@ -38,7 +38,7 @@ class LiveProfile:
     def show(self) -> None:
         """Print the profile to stderr, as `hotlap profile` does."""
         from hotlap.cli.common import console
-        from hotlap.report import profile_text
+        from hotlap.reporting import profile_text
 
         if self.profile is None:
             console(err=True).print(f"hotlap: {self.problem}", markup=False)
@@ -46,7 +46,7 @@ class LiveProfile:
             profile_text.show(console(err=True), self.profile)
 
     def _repr_html_(self) -> str:
-        from hotlap.report.html import card
+        from hotlap.reporting.html import card
 
         return card(self.document() if self.profile else {"verb": "error", "text": self.problem})
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from hotlap.core.errors import TrialFailedError
 from hotlap.core.machine import available_memory
 from hotlap.trial.load import LoadMeter, LoadSummary, busy_now
-from hotlap.trial.side import BLOCK, Side
+from hotlap.trial.side import Side, block_size
 from hotlap.trial.stats import LAUNCH_SD, Estimate, PairedTest, Verdict
 from hotlap.trial.stopping import PAIRS_OF_LAUNCH, StoppingRules, StopReason
 from hotlap.trial.trial import Block, TimeOverError
@@ -68,8 +68,6 @@ class RaceResult:
         return max(0.0, extra) / gain if gain > 0 else math.inf
 
 
-PAIRS_OF_EPOCHS = 6
-"""Pairs of whole epochs that the time must suffice for, where plain steps would decide as well."""
 OnPair = Callable[[Estimate], None]
 
 
@@ -145,16 +143,8 @@ class _Race:
         self._launched = a.launches + b.launches
         self._launch_seconds = 1.25 * max(a.start_up, b.start_up)  # both start at the same time
         self._racing = 0.0
-        self.unit, self.steps = self._unit()
-
-    def _unit(self) -> tuple[str, int]:
-        a, b = self.a.ready_pace(), self.b.ready_pace()
-        epochs = PAIRS_OF_EPOCHS * (a.epoch_seconds + b.epoch_seconds)
-        too_long = self.rules.plain_steps and epochs > self.rules.seconds
-        if a.epoch == b.epoch and a.whole and b.whole and not too_long:
-            shorter = min(a.epoch_seconds, b.epoch_seconds)
-            return "epoch", a.epoch * max(1, math.ceil(BLOCK / shorter))
-        return "step", max(1, math.ceil(BLOCK / min(a.step, b.step)))
+        longest = rules.seconds if rules.plain_steps else math.inf
+        self.unit, self.steps, _ = block_size(a.ready_pace(), b.ready_pace(), longest)
 
     def run(self, on_pair: OnPair, begin: float) -> RaceResult:
         """Run pairs, and launch both again, until the rules say stop."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from hotlap.core.errors import HotlapError, TrialFailedError
 from hotlap.trial.data_parity import DataUse
@@ -14,7 +14,9 @@ from hotlap.trial.launch import Setting
 from hotlap.trial.reach import OtherStepsError
 from hotlap.trial.trial import PATIENCE, Block, Ended, Trial
 
-BLOCK = 0.3  # seconds a block lasts at the least
+BLOCK = 0.3  # seconds a block lasts at the least, by the geometric mean of both sides
+PAIRS_OF_EPOCHS = 6
+"""Pairs of whole epochs that the time must suffice for, where plain steps would decide as well."""
 LONGEST_BLOCK = 4.0  # seconds up to which a whole epoch is a block
 LOOK = 5.0  # seconds from the first step on, to see an epoch that may be that short
 ACCUMULATED = 4  # batches that may make one step: an epoch has fewer steps than its loader batches
@@ -270,7 +272,8 @@ def settle(trial: Trial, patience: Patience) -> Pace:
     """Run a trial from its first step until its pace is steady and, if that is soon, an epoch ends.
 
     With `whole_epoch` the first epoch is always run through: what it fills (a cache) counts as
-    warm-up. Steady means: the last two blocks of at least 50 ms agree within a quarter.
+    warm-up, and the pace is that of the steps behind it. Steady means: the last two blocks of at
+    least 50 ms agree within a quarter.
 
     Raises:
         Ended: the program came to its end before.
@@ -279,7 +282,7 @@ def settle(trial: Trial, patience: Patience) -> Pace:
     steps, most = 1, patience.most_steps or 1 << 60
     while blocks[-1].at < most:
         trial.run(min(steps, most - blocks[-1].at))
-        if _steady(blocks) and _epoch_known(blocks, patience):
+        if _steady(_after_filling(blocks, patience)) and _epoch_known(blocks, patience):
             break
         if len(blocks) > SETTLE_BLOCKS and not patience.whole_epoch:
             break
@@ -287,6 +290,14 @@ def settle(trial: Trial, patience: Patience) -> Pace:
         steps = min(4 * steps, max(1, math.ceil(steps * BLOCK / max(last, 1e-6))))
     found = _pace(blocks)
     return found if patience.known is None else replace(patience.known, step=found.step)
+
+
+def _after_filling(blocks: Sequence[Block], patience: Patience) -> Sequence[Block]:
+    """The blocks that count: with `whole_epoch` those that began in the second epoch or later."""
+    if not patience.whole_epoch:
+        return blocks
+    second = next(iter(_epoch_starts(blocks)[1:]), math.inf)
+    return [block for block in blocks if block.at - block.steps >= second]
 
 
 def _steady(blocks: Sequence[Block]) -> bool:
@@ -316,6 +327,30 @@ def _epoch_starts(blocks: Sequence[Block]) -> list[int]:
     return [at for block in blocks for at, kinds, _ in block.special if "epoch" in kinds]
 
 
+class BlockSize(NamedTuple):
+    """What two sides run in turns: `unit` as in a race's result, and what a pair takes in all."""
+
+    unit: str
+    steps: int
+    pair_seconds: float
+
+
+def block_size(a: Pace, b: Pace, longest: float = math.inf) -> BlockSize:
+    """Blocks of whole epochs where both have the same short ones; else of plain steps.
+
+    The geometric mean of what both take for one is at least `BLOCK` seconds: a side that is many
+    times faster has shorter blocks, as a difference that large shows in them, and pairs stay cheap.
+    `longest`: seconds that `PAIRS_OF_EPOCHS` may take; plain steps where they take longer.
+    """
+    if a.epoch == b.epoch and a.whole and b.whole:
+        epochs = max(1, math.ceil(BLOCK / math.sqrt(a.epoch_seconds * b.epoch_seconds)))
+        seconds = epochs * (a.epoch_seconds + b.epoch_seconds)
+        if PAIRS_OF_EPOCHS * seconds <= longest:
+            return BlockSize("epoch", epochs * a.epoch, seconds)
+    steps = max(1, math.ceil(BLOCK / math.sqrt(a.step * b.step)))
+    return BlockSize("step", steps, steps * (a.step + b.step))
+
+
 def epoch_length(blocks: Sequence[Block]) -> int:
     """Steps from one epoch's start to the next; 0 while two have not been seen."""
     starts = _epoch_starts(blocks)
@@ -323,13 +358,19 @@ def epoch_length(blocks: Sequence[Block]) -> int:
 
 
 def _pace(blocks: Sequence[Block]) -> Pace:
+    plain = median(block.plain_step for block in blocks[-2:])
     step = median(block.plain_step / block.stretch for block in blocks[-2:])
-    epoch = epoch_length(blocks)
-    seconds = 0.0
-    if epoch:
-        plain = median(block.plain_step for block in blocks[-2:])
-        special = [s for block in blocks for at, _, s in block.special if at > 1]
-        seconds = (epoch - 1) * plain + max(special, default=plain)
     spent = sum(block.wall / block.stretch for block in blocks)
     steps = sum(block.steps for block in blocks)
-    return Pace(step, epoch, seconds, max(0.0, spent - steps * step))
+    epoch = epoch_length(blocks)
+    return Pace(step, epoch, _epoch_seconds(blocks, plain), max(0.0, spent - steps * step))
+
+
+def _epoch_seconds(blocks: Sequence[Block], plain_step: float) -> float:
+    """What the last epoch that was seen would take with plain steps like these; 0: none was."""
+    starts = _epoch_starts(blocks)
+    if len(starts) < 2:
+        return 0.0
+    before, last = starts[-2:]
+    special = [s for block in blocks for at, _, s in block.special if before < at <= last]
+    return (last - before - len(special)) * plain_step + sum(special)

@@ -32,6 +32,7 @@ PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 TIDIERS = ("resource_tracker", "torch_shm_manager")
 GRACE = 0.3
+REAP_SECONDS = 1.0  # what a killed process may take to give its memory back
 FULL_BYTES = 1 << 20
 """With less than this left, a write of some blocks may have failed."""
 OUTLIVED = (
@@ -157,8 +158,8 @@ def kill_tree(root: int) -> set[int]:
             with contextlib.suppress(psutil.Error):
                 process.send_signal(signal.SIGCONT if tidier and not late else signal.SIGKILL)
             killed.add(process.pid)
-        _reap()
         time.sleep(0.02)
+    _reap(time.monotonic() + REAP_SECONDS)
     return killed
 
 
@@ -182,10 +183,12 @@ def _is_tidier(process: psutil.Process) -> bool:
     return any(name in line for name in TIDIERS)
 
 
-def _reap() -> None:
+def _reap(deadline: float) -> None:
+    """Wait for every child; else their CPU time would pass for that of other programs."""
     with contextlib.suppress(ChildProcessError):
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
+        while time.monotonic() < deadline:
+            if not os.waitpid(-1, os.WNOHANG)[0]:
+                time.sleep(0.002)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from hotlap.core.registry import ceilings, technique
 from hotlap.profile.look import Bounds, Meanwhile, look
 from hotlap.trial.parity import noise
 from hotlap.trial.race import RaceResult, out_of_memory
-from hotlap.trial.side import Side
+from hotlap.trial.side import Side, block_size
 from hotlap.trial.stats import Estimate, Verdict
 from hotlap.trial.trial import TimeOverError
 from hotlap.tune.candidates import (
@@ -351,7 +351,8 @@ def adopt(state: TuneState, row: Outcome, side: Side) -> None:
             state.result.record(replace(old, status=Status.NOT_FASTER, reason=reason))
     state.best = side
     state.result.chosen = state.chosen
-    state.plan.kept(side.ready_pace().block_seconds)
+    final = block_size(state.plain.ready_pace(), side.ready_pace()).pair_seconds
+    state.plan.kept(side.ready_pace().block_seconds, final)
     state.races.drop_ahead()
     assert row.estimate is not None
     kept = [technique(name) for name in (*row.joined, row.technique)]

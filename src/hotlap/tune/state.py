@@ -1,5 +1,6 @@
 """Where a search stands, and what follows from that for a candidate."""
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -7,7 +8,7 @@ from dataclasses import dataclass, field
 from hotlap.core.machine import Machine, available_memory
 from hotlap.trial.launch import Setting
 from hotlap.trial.parity import Noise, Parity
-from hotlap.trial.side import Side
+from hotlap.trial.side import Side, block_size
 from hotlap.tune.candidates import (
     Candidate,
     Chosen,
@@ -79,11 +80,10 @@ class TuneState:
 
     def note_pairs(self, a: Side, b: Side, unit: str) -> None:
         """A race is over: what its pairs took goes into the plan."""
-        paces = (a.ready_pace(), b.ready_pace())
-        epochs = unit == "epoch"
-        blocks = sum(pace.block_seconds if epochs else pace.steps_seconds for pace in paces)
+        longest = math.inf if unit == "epoch" else 0.0
+        size = block_size(a.ready_pace(), b.ready_pace(), longest)
         if self.races.pair_seconds:
-            self.plan.paired(self.races.pair_seconds, blocks)
+            self.plan.paired(self.races.pair_seconds, size.pair_seconds)
 
     def by_worth(self, waiting: Sequence[Candidate]) -> list[Candidate]:
         """Sort by the gain that can be expected of a second of racing."""

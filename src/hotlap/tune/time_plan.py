@@ -23,9 +23,10 @@ class TimePlan:
 
     `launching` is what a process takes from its launch until it is ready to race, `start_up` what
     is left of that for one that was launched ahead. `plain_block` and `best_block` are what a block
-    of the plain script and of the best so far takes on an idle machine, `stretch` the factor by
-    which pairs took longer: the load a core until some were run. `step_block` is what a block of
-    plain steps takes, where a candidate can be raced by them.
+    of the plain script and of the best so far takes on an idle machine, `final_pair` a pair of both
+    (the faster the best is, the more steps are in its block), `stretch` the factor by which pairs
+    took longer: the load a core until some were run. `step_block` is what a block of plain steps
+    takes, where a candidate can be raced by them.
     """
 
     def __init__(self, budget: float) -> None:
@@ -34,6 +35,7 @@ class TimePlan:
         self.start_up = self.launching = 0.0
         self.stretch = min(max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)), MOST_STRETCH)
         self.plain_block = self.best_block = self.step_block = 0.3
+        self.final_pair = 0.6
         self.compile_seconds = COMPILE_SECONDS
         self.something_kept = False
 
@@ -44,6 +46,7 @@ class TimePlan:
         """
         self.launching, self.start_up = launching, settling or launching
         self.plain_block = self.best_block = block
+        self.final_pair = 2 * block
 
     def started(self, start_up: float) -> None:
         """Another process has been started: the mean of this and of what was expected counts."""
@@ -53,10 +56,11 @@ class TimePlan:
         """Pairs of blocks that take so long on an idle machine took so many seconds."""
         self.stretch = (self.stretch + max(1.0, seconds / blocks)) / 2
 
-    def kept(self, block: float) -> None:
-        """A candidate is the best so far."""
+    def kept(self, block: float, final_pair: float) -> None:
+        """A candidate is the best so far: its block, and a pair of it and the plain script."""
         self.something_kept = True
         self.best_block = min(self.best_block, block)
+        self.final_pair = final_pair
 
     @property
     def spent(self) -> float:
@@ -81,7 +85,7 @@ class TimePlan:
     @property
     def shortest_final(self) -> float:
         """Seconds of the shortest race of the recipe against the plain script, both live."""
-        return FEWEST_PAIRS * (self.plain_block + self.best_block) * self.stretch
+        return FEWEST_PAIRS * self.final_pair * self.stretch
 
     @property
     def reserve(self) -> float:

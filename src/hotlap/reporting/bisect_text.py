@@ -1,0 +1,70 @@
+"""How a bisection looks in the terminal and as JSON."""
+
+from dataclasses import asdict
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from hotlap.reporting.words import ratio
+from hotlap.trial.bisect import Bisection, Speed, Step
+from hotlap.trial.revisions import Commit
+
+
+class Follow:
+    """One line for each race, as it ends."""
+
+    def __init__(self, out: Console, *, enabled: bool) -> None:
+        self._out, self._enabled = out, enabled
+
+    def begin(self, good: Commit, bad: Commit, commits: int) -> None:
+        """The search starts."""
+        if self._enabled:
+            plural = "commit" if commits == 1 else "commits"
+            self._out.print(f"racing {bad.short} against {good.short}; {commits} {plural} between")
+
+    def step(self, step: Step, suspects: int) -> None:
+        """A race is over; so many commits may still be the one."""
+        if self._enabled:
+            left = f"{suspects} left" if suspects > 1 else "found"
+            self._out.print(f"{step.commit.short} {_said(step)}  ({left})", highlight=False)
+
+
+def show(out: Console, result: Bisection, good: Commit, bad: Commit) -> None:
+    """The outcome, on a console."""
+    table = Table(box=None, pad_edge=False)
+    for title in ("commit", "speed", "95 % interval", "verdict", "subject"):
+        table.add_column(title, justify="right" if title == "speed" else "left", overflow="fold")
+    for step in result.steps:
+        raced = step.speed is not Speed.UNKNOWN or step.ratio == step.ratio
+        span = f"[{step.low:.2f}, {step.high:.2f}]" if raced and step.low > 0 else "-"
+        table.add_row(
+            step.commit.short, ratio(step.ratio) if raced else "-", span,
+            step.reason or str(step.speed), step.commit.subject,
+        )  # fmt: skip
+    out.print(table)
+    out.print()
+    out.print(f"[bold]{_headline(result, good, bad)}[/]", highlight=False)
+    for commit in result.suspects:
+        out.print(f"  {commit.short}  {commit.subject}", markup=False, highlight=False)
+
+
+def _headline(result: Bisection, good: Commit, bad: Commit) -> str:
+    if not result.suspects:
+        slower = "is not shown to be slower" if result.steps[0].reason else "is not slower"
+        return f"{bad.short} {slower} than {good.short}: nothing to search for"
+    if len(result.suspects) == 1:
+        return "the step became slower with this commit:"
+    why = "interrupted" if result.interrupted else "some commits could not be placed"
+    return f"{why}: the step became slower with one of these commits:"
+
+
+def _said(step: Step) -> str:
+    if step.speed is Speed.UNKNOWN:
+        return f"not placed: {step.reason}"
+    return f"{step.speed}: {ratio(step.ratio)} [{step.low:.2f}, {step.high:.2f}]"
+
+
+def document(result: Bisection) -> dict[str, Any]:
+    """The outcome as plain data."""
+    return asdict(result)

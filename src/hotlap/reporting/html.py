@@ -1,0 +1,327 @@
+"""Reports as self-contained HTML pages, and cards for notebooks: made from a verb's JSON document.
+
+A document alone is enough, so that one that was kept can be rendered again, and every verb has the
+same report. What only a page shows (the patch as a diff) is handed over beside it.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, select_autoescape
+
+from hotlap.profile.model import TITLES
+from hotlap.reporting import search_view, until_view
+from hotlap.reporting.shrink_text import COLUMNS, front_picture, quality, shrink_cells, tested_text
+from hotlap.reporting.view import Scale, View, estimate_of
+from hotlap.reporting.words import duration, interval, named, ratio, size, verdict
+from hotlap.trial.stats import Verdict
+
+Document = Mapping[str, Any]
+COLOURS = ("data", "copy", "forward", "backward", "optimizer", "evaluation", "other", "saving")
+BLENDED = {"loader": "data", "evaluation_data": "evaluation"}
+POINTS = 300
+MACHINE = ("name", "cpu", "gpu", "summary")
+HEAD = frozenset({
+    "schema_version", "hotlap", "verb", "arguments", "machine", "headline", "command_line",
+    "next_steps", "command", "commands",
+})  # fmt: skip
+
+
+def card(document: Document) -> str:
+    """A fragment of HTML for a notebook's output."""
+    return _jinja().get_template("card.html").render(v=view(document))
+
+
+def page(document: Document, diff: str = "", *, index: bool = False) -> str:
+    """A whole page; `diff` is the recipe as a unified diff, `index`: link the history beside it."""
+    found = view(document)
+    found.diff = [(_kind(line), line) for line in diff.splitlines()]
+    return _jinja().get_template("page.html").render(v=found, index=index)
+
+
+def history(reports: Sequence[Mapping[str, str]]) -> str:
+    """The index page of a project's reports."""
+    return _jinja().get_template("index.html").render(reports=reports)
+
+
+def _jinja() -> Environment:
+    jinja = Environment(
+        loader=PackageLoader("hotlap.reporting"),
+        autoescape=select_autoescape(),
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    jinja.filters |= {"ratio": ratio, "interval": interval, "duration": duration, "size": size}
+    return jinja
+
+
+def view(document: Document) -> View:
+    """What the templates show of a document, by its verb."""
+    verb = document.get("verb", "")
+    make = VIEWS.get(verb, _other)
+    found = make(document)
+    found.conditions = _conditions(document)
+    return found
+
+
+def headline(document: Document) -> str:
+    """The outcome in one line, for the history."""
+    found = view(document)
+    return found.headline or found.figure
+
+
+def _error(document: Document) -> View:
+    return View("error", text=str(document["text"]))
+
+
+def _profile(document: Document) -> View:
+    phases = {phase["name"]: phase["mean"] for phase in document["phases"]}
+    bars = _bars(phases, document["step"])
+    largest = max(bars, key=lambda bar: bar["share"], default=None)
+    words = f"{largest['share']:.0%} of it is {largest['title']}" if largest else ""
+    problems = [finding for finding in document["findings"] if finding["problem"]]
+    return View(
+        "profile",
+        command=document["command"],
+        figure=f"{duration(document['step'])} a step",
+        headline=f"{words}; {document['steps']} steps on {document['device']}".lstrip("; "),
+        notes=[*filter(None, (document["partial"],)), *document["notes"]],
+        step=document["step"],
+        before=bars,
+        findings_title=View.findings_title
+        if problems
+        else "Worth racing (effect unknown until raced)",
+        findings=problems or document["findings"][:3],
+        memory=_memory(document["memory_by_owner"]),
+    )
+
+
+def _tune(document: Document) -> View:
+    if "final" not in document:
+        return until_view.tune(document)
+    final, steps = document["final"], document["final_steps"]
+    races = [row for row in document["outcomes"] if row["race"]]
+    rows = [_row(row) for row in races]
+    rows[:0] = _ends("A/A test (noise floor)", document["noise_floor"])
+    rows += _ends("whole recipe", final)
+    before = _bars(document["phases"], sum(document["phases"].values()))
+    ended = final and document["final_parity"]
+    return View(
+        "tune",
+        command=document["command_line"],
+        figure=ratio(final["estimate"]["ratio"]) if final else "No recipe",
+        headline=document["headline"],
+        notes=[*document["notes"], *([_sentence(ended["reason"])] if ended else [])],
+        step=steps["plain"] if steps else sum(document["phases"].values()),
+        tuned_step=steps["tuned"] if steps else 0.0,
+        before=before,
+        after=_whole(steps) if steps and before else (),
+        rows=rows,
+        rows_note="Ratio of plain time to tuned time with its interval, logarithmic scale: above 1 "
+        "is faster. Each row is measured on top of the techniques kept above it.",
+        left_out=[_row(row) for row in document["outcomes"] if not row["race"]],
+        scale=Scale([row["estimate"] for row in rows if row["estimate"]]),
+        losses=_losses(document.get("losses") or {}),
+        memory=_memory(document["memory_by_owner"]),
+        loads=_loads(races),
+        advice=document["advice"],
+        steps=document["next_steps"],
+    )
+
+
+def _race(document: Document) -> View:
+    if "estimate" not in document:
+        return until_view.race(document)
+    commands = [" ".join(command) for command in document["commands"]]
+    rows = _ends("B over A", document)
+    return View(
+        "race",
+        command="  --  ".join(commands),
+        figure=ratio(document["estimate"]["ratio"]),
+        headline=f"{verdict(Verdict(document['verdict']))}: {duration(document['a_step'])} a step "
+        f"against {duration(document['b_step'])}, {document['estimate']['pairs']} pairs",
+        rows=rows,
+        rows_note="Ratio of A's time to B's with its interval, logarithmic scale.",
+        scale=Scale([row["estimate"] for row in rows if row["estimate"]]),
+    )
+
+
+def _shrink(document: Document) -> View:
+    """The outcome, the Pareto front of latency and quality, and every candidate."""
+    rows, first = document["candidates"], document["original"]
+    written = next((r for r in rows if r["name"] == document["written"].get("name")), None)
+    figure, headline = "Nothing written", "no candidate meets all targets"
+    if written:
+        figure = f"{ratio(written['latency'][0])} faster"
+        headline = (
+            f"{written['name']}: {written['parameters'] / first['parameters']:.2f}x parameters, "
+            f"{written['bytes'] / first['bytes']:.2f}x file, quality "
+            f"{quality(written['qualities'])} against {first['quality']:.4g}"
+        )
+    cells = [shrink_cells(row, first) for row in rows]
+    return View(
+        "shrink",
+        command=document["job"]["model"],
+        figure=figure,
+        headline=headline,
+        notes=[tested_text(document["tested"])] if document["tested"] else (),
+        front=front_picture(rows),
+        tables=[{"name": "Candidates", "columns": COLUMNS, "rows": cells}] if rows else (),
+        left_out_title="Skipped",
+        left_out=[{"name": r["name"], "estimate": None, "status": "skipped", "reason": r["why"]}
+                  for r in document["skipped"]],
+    )  # fmt: skip
+
+
+def _other(document: Document) -> View:
+    """Any other verb: its figures, and its lists as tables."""
+    simple = {
+        key: value for key, value in document.items()
+        if key not in HEAD and isinstance(value, str | int | float) and value != ""
+    }  # fmt: skip
+    listed = {
+        key: value for key, value in document.items()
+        if key not in HEAD and isinstance(value, list) and value and isinstance(value[0], dict)
+    }  # fmt: skip
+    verb = str(document.get("verb", ""))
+    return View(
+        verb,
+        command=_command(document),
+        figure=verb,
+        headline=str(document.get("headline", "")),
+        fields=[(_sentence(key), _cell(value)) for key, value in simple.items()],
+        tables=[_table(key, rows) for key, rows in listed.items()],
+    )
+
+
+def _command(document: Document) -> str:
+    found = document.get("command_line") or document.get("command") or document.get("arguments", "")
+    return found if isinstance(found, str) else " ".join(map(str, found))
+
+
+def _table(name: str, rows: Sequence[Mapping[str, object]]) -> dict[str, Any]:
+    columns = [key for key, value in rows[0].items() if not isinstance(value, dict | list)]
+    cells = [[_cell(row.get(key)) for key in columns] for row in rows]
+    return {"name": _sentence(name), "columns": [c.replace("_", " ") for c in columns],
+            "rows": cells}  # fmt: skip
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.4g}" if isinstance(value, float) else "-" if value is None else str(value)
+
+
+def _sentence(text: str) -> str:
+    text = text.replace("_", " ")
+    return text[:1].upper() + text[1:]
+
+
+def _bars(phases: Mapping[str, float], whole: float) -> list[dict[str, Any]]:
+    """Phases in the order of a step, with their shares."""
+    return [
+        {
+            "title": TITLES.get(name, name),
+            "seconds": seconds,
+            "share": seconds / whole if whole else 0.0,
+            "percent": round(100 * seconds / whole, 2) if whole else 0.0,
+            "colour": _colour(name),
+        }
+        for name, seconds in phases.items()
+        if seconds > 0
+    ]
+
+
+def _whole(steps: Mapping[str, float]) -> list[dict[str, Any]]:
+    share = steps["tuned"] / steps["plain"]
+    width = round(min(100.0, 100 * share), 2)
+    return [{"title": "whole step", "seconds": steps["tuned"], "share": share,
+             "percent": width, "colour": COLOURS.index("other")}]  # fmt: skip
+
+
+def _colour(phase: str) -> int:
+    name = BLENDED.get(phase, phase)
+    return COLOURS.index(name) if name in COLOURS else len(COLOURS) - 1
+
+
+def _row(row: Mapping[str, Any]) -> dict[str, Any]:
+    race = row["race"] or {}
+    estimate = estimate_of(race.get("fresh")) or estimate_of(race.get("estimate"))
+    status = row["status"]
+    failed = status in {"crashed", "broke parity"}
+    slow = estimate is not None and estimate.high < 1
+    kind = "kept" if status == "kept" else "failed" if failed else "slow" if slow else ""
+    names = [named(row["technique"], row["values"]), *row["joined"]]
+    return {"name": " + ".join(names), "estimate": estimate, "status": status,
+            "reason": row["reason"], "kind": kind}  # fmt: skip
+
+
+def _ends(name: str, race: Mapping[str, Any] | None) -> list[dict[str, Any]]:
+    if not race:
+        return []
+    return [{"name": name, "estimate": estimate_of(race["estimate"]), "reason": "", "kind": "",
+             "status": f"{race['estimate']['pairs']} pairs"}]  # fmt: skip
+
+
+def _memory(owners: Mapping[str, int]) -> list[dict[str, Any]]:
+    most = max(owners.values(), default=0)
+    return [
+        {"name": name, "bytes": held, "percent": round(100 * held / most, 1)}
+        for name, held in owners.items()
+        if held
+    ]
+
+
+def _loads(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    most = max([1.0, *(row["load"] for row in rows)])
+    return [
+        {"name": named(row["technique"], row["values"]), "cores": row["load"],
+         "percent": round(100 * row["load"] / most, 1)}
+        for row in rows
+    ]  # fmt: skip
+
+
+def _losses(losses: Mapping[str, Sequence[float | None]]) -> dict[str, Any] | None:
+    """Both curves as points of a picture of 600 x 200, over the steps that both have."""
+    plain, tuned = losses.get("plain", ()), losses.get("tuned", ())
+    steps = min(len(plain), len(tuned))
+    finite = [v for v in (*plain[:steps], *tuned[:steps]) if v is not None and math.isfinite(v)]
+    if steps < 2 or not finite:
+        return None
+    top, bottom = max(finite), min(finite)
+    stride = max(1, steps // POINTS)
+
+    def points(values: Sequence[float | None]) -> str:
+        shown = [(i, values[i]) for i in range(0, steps, stride)]
+        return " ".join(
+            f"{600 * i / (steps - 1):.1f},{195 - 190 * (v - bottom) / ((top - bottom) or 1):.1f}"
+            for i, v in shown
+            if v is not None and math.isfinite(v)
+        )
+
+    return {"plain": points(plain), "tuned": points(tuned), "steps": steps,
+            "top": top, "bottom": bottom}  # fmt: skip
+
+
+def _kind(line: str) -> str:
+    if line.startswith(("+++", "---", "@@")):
+        return "hunk"
+    return {"+": "add", "-": "del"}.get(line[:1], "")
+
+
+def _conditions(document: Document) -> str:
+    machine = document.get("machine") or ""
+    if isinstance(machine, Mapping):
+        machine = next((str(machine[key]) for key in MACHINE if machine.get(key)), "")
+    parts = [machine, f"hotlap {document.get('hotlap', '')}", str(document.get("date", ""))]
+    if document.get("isolation"):
+        isolation = document["isolation"]
+        parts.append(f"isolation: {isolation if isinstance(isolation, str) else isolation['tier']}")
+    return "; ".join(filter(None, parts))
+
+
+VIEWS = {
+    "profile": _profile, "tune": _tune, "race": _race, "shrink": _shrink, "error": _error,
+    "plan": search_view.plan, "batch": search_view.batch, "lr": search_view.lr,
+}  # fmt: skip

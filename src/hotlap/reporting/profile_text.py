@@ -1,0 +1,172 @@
+"""How a profile looks in the terminal."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from hotlap.profile.model import TITLES, Headroom, Profile
+from hotlap.reporting import findings_text, layers_text
+from hotlap.reporting.words import count, duration, hanging, shortened, size
+
+BAR = 24
+LINES = 3
+SMALL = 0.01
+UNSTEADY = 6
+BUSY_SHARE = 0.25
+"""Share of the cores that other programs use from which a profile says so."""
+FEW = 20
+"""Steps below which the figures are said to be rough."""
+UNSTEADY_SAYS = (
+    "where the data does not, the machine is busy, or its threads are too many for it (try "
+    "OMP_NUM_THREADS=1)"
+)
+
+
+def show(out: Console, profile: Profile, *, brief: bool = False) -> None:
+    """The profile, on a console; `brief` leaves out all but the findings."""
+    if profile.partial:
+        out.print(_partial(profile), style="bold yellow")
+    if not brief:
+        _show_step(out, profile)
+        out.print(_phases(profile))
+        _show_other(out, profile)
+        _show_memory(out, profile)
+        if profile.headroom is not None:
+            _entry(out, "limit", limit(profile.headroom))
+        for note in profile.notes:
+            out.print(Text(hanging(note, out.width)), style="dim")
+        out.print()
+    if profile.layers:
+        layers_text.show(out, profile.layers)
+    findings_text.show(out, profile, brief=brief)
+
+
+def under_load(profile: Profile, other_cores: float, cores: int) -> Profile:
+    """The profile with a note on the cores that other programs used, where they used many.
+
+    What limits a step on the CPU cannot be told from the distance to the peak then.
+    """
+    if other_cores < BUSY_SHARE * cores:
+        return profile
+    used = f"other programs used {min(other_cores, cores):.1f} of {cores} cores meanwhile"
+    note = f"{used}: times are longer than on a calm machine, and shares differ"
+    headroom = profile.headroom
+    if headroom is not None and profile.device == "cpu":
+        headroom = replace(headroom, caution=used)
+    return replace(profile, notes=(note, *profile.notes), headroom=headroom)
+
+
+def _partial(profile: Profile) -> str:
+    steps = f"{profile.steps} step{'s' * (profile.steps != 1)}"
+    return f"partial: {profile.partial}; what follows is of the {steps} before"
+
+
+def _show_step(out: Console, profile: Profile) -> None:
+    spread = f"{duration(profile.step_p10)} to {duration(profile.step_p90)}"
+    some = 0 < profile.detailed < profile.steps
+    detail = f", {profile.detailed} of them in detail" if some else ""
+    out.print(
+        f"[bold]{duration(profile.step)} a step[/] on {profile.device}, over {profile.steps} steps "
+        f"(80 % of them {spread}){detail}"
+    )
+    if profile.inference:
+        for line in _inference(profile):
+            out.print(line)
+    if profile.step_p90 > UNSTEADY * profile.step_p10:
+        times = f"{profile.step_p90 / profile.step_p10:.0f}-fold"
+        out.print(f"steps vary {times}: {UNSTEADY_SAYS}", style="yellow")
+    if profile.steps < FEW:
+        out.print(_few(profile), style="yellow")
+    rates = [f"{profile.samples_per_second:,.0f} samples/s"] if profile.samples_per_second else []
+    if profile.tokens_per_second:
+        rates.append(f"{profile.tokens_per_second:,.0f} tokens/s")
+    if rates:
+        out.print(", ".join(rates))
+    out.print()
+
+
+def _inference(profile: Profile) -> Iterator[str]:
+    """What a step is where nothing trains; its latency; prefill and decode apart."""
+    model = profile.facts.get("model_name") or "the model"
+    latency = ", ".join(f"{name} {duration(each)}" for name, each in profile.latency.items())
+    yield f"the program does not train: a step ends with each call of {model}; latency {latency}"
+    for kind, found in profile.calls.items():
+        times = ", ".join(f"{name} {duration(found[name])}" for name in ("p50", "p95"))
+        yield f"{kind}: {found['calls']:.0f} calls, {times}, {found['tokens']:,.0f} tokens/s"
+
+
+def _few(profile: Profile) -> str:
+    """What so few steps leave open: an interval of two standard errors about the mean step.
+
+    The distance of the 10th and the 90th percentile is 2.56 standard deviations of a normal
+    distribution.
+    """
+    error = (profile.step_p90 - profile.step_p10) / 2.56 / max(1, profile.steps) ** 0.5
+    low, high = max(0.0, profile.step - 2 * error), profile.step + 2 * error
+    return (
+        f"only {profile.steps} steps were timed: the mean step lies between about {duration(low)} "
+        f"and {duration(high)}, and shares are rough; --budget gives it more time"
+    )
+
+
+def _phases(profile: Profile) -> Table:
+    drawn = Table(box=None, pad_edge=False, header_style="bold")
+    drawn.add_column("phase", no_wrap=True)
+    for title in ("a step", "share"):
+        drawn.add_column(title, justify="right", no_wrap=True)
+    drawn.add_column("", no_wrap=True)
+    drawn.add_column("80 % of steps", no_wrap=True)
+    for phase in sorted(profile.phases, key=lambda phase: phase.mean, reverse=True):
+        if phase.share < 0.0005:
+            continue
+        bar = Text("█" * round(phase.share * BAR) or "▏", style="cyan")
+        spread = f"{duration(phase.p10)} to {duration(phase.p90)}"
+        apart = phase.p90 and not phase.p10 <= phase.mean <= phase.p90
+        rare = f"{spread}, a few far longer" if apart else spread if phase.p90 else "occasional"
+        drawn.add_row(phase.title, duration(phase.mean), f"{phase.share:.1%}", bar, rare)
+    return drawn
+
+
+def _show_other(out: Console, profile: Profile) -> None:
+    other = next((phase for phase in profile.phases if phase.name == "other"), None)
+    lines = profile.lines.get("other", ())
+    if other is None or other.share < 0.02 or not lines:
+        return
+    out.print("\n[bold]other, by line[/]")
+    for line in lines[:LINES]:
+        out.print(shortened(f"  {line.share:4.0%}  {line.place}  {line.text}", out.width))
+
+
+def _show_memory(out: Console, profile: Profile) -> None:
+    out.print()
+    owners = {name: found for name, found in profile.memory_by_owner.items() if found}
+    phases = profile.memory_by_phase
+    words = ", ".join(f"{name} {size(found)}" for name, found in owners.items())
+    peak = f"peak {size(profile.peak_memory)}"
+    if phases:
+        highest = max(phases, key=lambda name: phases[name])
+        peak += f", highest in {TITLES.get(highest, highest)}"
+    _entry(out, "memory", peak + (f"; {words}" if words else ""))
+
+
+def _entry(out: Console, name: str, words: str) -> None:
+    """A name in bold, and what it is about, beside it."""
+    text = Text(hanging(words, out.width, f"{name:<8}", " " * 8))
+    text.stylize("bold", 0, len(name))
+    out.print(text)
+
+
+def limit(headroom: Headroom) -> str:
+    """How far the step is from the machine's measured limit, in words."""
+    words = f"{count(headroom.flops, 'FLOP')} a step, {count(headroom.rate, 'FLOP')}/s"
+    if headroom.share is None or headroom.peak is None:
+        return words
+    peak = f"the measured {headroom.dtype} peak of {count(headroom.peak, 'FLOP')}/s"
+    if headroom.share < SMALL:
+        overhead = "limited by overhead (Python, kernel launches), not by compute"
+        return f"{words}: under 1 % of {peak}; {headroom.caution or overhead}"
+    words += f": {headroom.share:.0%} of {peak}"
+    return words + (f" ({headroom.caution})" if headroom.caution else "")

@@ -1,0 +1,100 @@
+"""How a race looks in the terminal and as JSON."""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from hotlap.reporting.words import duration, interval, ratio, verdict
+from hotlap.trial.command import shown
+from hotlap.trial.load import load_now
+from hotlap.trial.race import RaceResult
+from hotlap.trial.stats import Estimate, Verdict
+
+
+@contextmanager
+def live(out: Console, seconds: float, *, enabled: bool) -> Iterator[Callable[[Estimate], None]]:
+    """One line that follows a race of so many seconds, or says what goes on where none can."""
+    if not (enabled and out.is_terminal):
+        if enabled:
+            out.print(f"settling both commands, then racing for about {duration(seconds)}")
+        yield lambda _: None
+        return
+    with out.status("settling both commands") as status:
+        yield lambda e: status.update(
+            f"B over A {ratio(e.ratio)} {interval(e)} {e.pairs} pairs, {load_now()}"
+        )
+
+
+def show(out: Console, race: RaceResult, commands: Sequence[Sequence[str]]) -> None:
+    """The outcome, on a console."""
+    table = Table(box=None, pad_edge=False, show_header=True)
+    for title in ("", "median step", "command"):
+        table.add_column(title, justify="right" if title == "median step" else "left")
+    for letter, step, command in zip("AB", (race.a_step, race.b_step), commands, strict=True):
+        table.add_row(letter, duration(step), shown(command))
+    out.print(table)
+    e = race.estimate
+    said = verdict(race.verdict)
+    out.print(f"\n[bold]{said if race.too_slow is None else ALLOWED[race.too_slow]}[/]")
+    out.print(
+        f"speed B over A {ratio(e.ratio)} {interval(e)} "
+        f"({e.level:.0%} interval, from {e.pairs} pairs of blocks{_launches(race)}, "
+        f"{UNITS[race.unit]})",
+    )
+    out.print(
+        f"CPU time A over B {race.cpu:.2f}, peak memory A over B {race.memory:.2f}", style="dim"
+    )
+    for line in _notes(race):
+        out.print(line, style="dim")
+
+
+def _notes(race: RaceResult) -> Iterator[str]:
+    """What else a reader needs to judge the result."""
+    if str(race.load):
+        yield f"background load: {race.load}"
+    if race.passive_wait:
+        yield (
+            "both ran with OpenMP threads that sleep while they wait (OMP_WAIT_POLICY=passive, "
+            "KMP_BLOCKTIME=0), since other programs use the cores"
+        )
+    if race.verdict is Verdict.INCONCLUSIVE and 0 < race.seconds_needed < math.inf:
+        more = duration(race.seconds_needed)
+        yield f"about {more} more of racing would settle it: raise --budget"
+    if not race.lockstep:
+        yield "memory did not allow both at once: blocks ran one after the other"
+    if race.restarts > race.estimate.pairs:
+        yield (
+            f"the programs came to their end and were started again {race.restarts} times: let "
+            "them train longer, and the same time gives more pairs"
+        )
+    if race.verdict is Verdict.FASTER and 1 < race.break_even < math.inf:
+        yield f"B's longer start-up pays off after {race.break_even:.0f} steps"
+
+
+def _launches(race: RaceResult) -> str:
+    """How many, where processes last for many pairs."""
+    if not race.lockstep:
+        return ""
+    return f" in {race.launches} launches" if race.launches > 1 else " in 1 launch"
+
+
+ALLOWED = {True: "B is slower than allowed", False: "B is not slower than allowed"}
+UNITS = {
+    "epoch": "whole epochs timed",
+    "step": "plain steps timed: epoch starts, evaluations and checkpoints left out",
+}
+
+
+def document(race: RaceResult, commands: Sequence[Sequence[str]]) -> dict[str, Any]:
+    """The outcome as plain data."""
+    return {
+        "commands": [list(command) for command in commands],
+        **asdict(race),
+        "verdict": str(race.verdict),
+        "break_even": race.break_even,
+    }

@@ -1,0 +1,189 @@
+"""A tune while it runs: a live display in a terminal, one line an event in a pipe."""
+
+import math
+import os
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from rich.console import Console, RenderableType
+from rich.live import Live
+from rich.text import Text
+
+from hotlap.reporting.tune_table import STYLES, plain
+from hotlap.reporting.words import duration, interval, named, ratio, shortened
+from hotlap.trial.command import shown
+from hotlap.trial.load import OtherPrograms
+from hotlap.trial.stats import Estimate
+from hotlap.tune.result import Outcome, Status
+from hotlap.tune.state import TuneConfig
+
+SILENCE_SECONDS = 15.0
+LOAD_SECONDS = 5.0
+BAR_COLUMNS = 25
+BAR_RANGE = 4.0  # the bar shows ratios from 1 / 4 to 4
+RESERVED_LINES = 9
+
+
+class TuneDisplay:
+    """Follows a search; silent unless `verbose`."""
+
+    def __init__(self, out: Console, config: TuneConfig, *, verbose: bool) -> None:
+        self._out = out
+        self._command = shown(config.setting.command)
+        self._budget = config.budget
+        self._verbose = verbose
+        self._begin = self._spoke = time.monotonic()
+        self._others, self._load = OtherPrograms(), math.nan
+        self._waiting: list[str] = []
+        self._rows: list[Outcome] = []
+        self._now = "starting"
+        self._racing = ""
+        self._estimate: Estimate | None = None
+        self._live: Live | None = None
+        self._over = threading.Event()
+
+    @contextmanager
+    def showing(self) -> Iterator[None]:
+        """Draw while the search runs; plain lines where there is no terminal."""
+        thread = threading.Thread(target=self._watch, daemon=True)
+        thread.start()
+        try:
+            if self._verbose and self._out.is_terminal:
+                with Live(
+                    get_renderable=self._draw, console=self._out, refresh_per_second=4,
+                    transient=True,
+                ) as self._live:  # fmt: skip
+                    yield
+            else:
+                yield
+        finally:
+            self._over.set()
+            thread.join()
+
+    def stage(self, text: str) -> None:
+        """A new stage began."""
+        self._now, self._racing, self._estimate = text, "", None
+        self._say(text)
+
+    def candidates(self, names: Sequence[str]) -> None:
+        """These are waiting to be raced, in this order."""
+        self._waiting = list(names)
+        if names:
+            self._say(f"{len(names)} candidates: {', '.join(dict.fromkeys(names))}")
+
+    def racing(self, name: str, values: Mapping[str, object]) -> None:
+        """A candidate is being started."""
+        self._racing = self._now = named(name, values)
+        self._estimate = None
+        if name in self._waiting:
+            self._waiting.remove(name)
+        self._say(f"racing {self._racing}")
+
+    def pair(self, estimate: Estimate) -> None:
+        """One more pair of blocks was run."""
+        self._estimate = estimate
+
+    def row(self, outcome: Outcome) -> None:
+        """What became of a technique is known."""
+        if outcome.status is Status.NOT_RACED and outcome.technique in self._waiting:
+            self._waiting.remove(outcome.technique)
+        if outcome.race is None and outcome.status is not Status.CRASHED:
+            return
+        same = (outcome.technique, outcome.values)
+        self._rows = [r for r in self._rows if (r.technique, r.values) != same] + [outcome]
+        self._racing = ""
+        self._say(plain(outcome))
+
+    def _say(self, text: str) -> None:
+        """One line of the account, where nothing can be drawn."""
+        self._spoke = time.monotonic()
+        if self._verbose and self._live is None and not self._out.is_terminal:
+            self._out.print(Text(f"hotlap: {text}"), soft_wrap=True)
+
+    def _watch(self) -> None:
+        """Keep the figure of the load up to date, and do not stay silent for long."""
+        sampled = time.monotonic()
+        while not self._over.wait(0.5):
+            now = time.monotonic()
+            if now - sampled > LOAD_SECONDS:
+                self._load, self._others, sampled = self._others.cores(), OtherPrograms(), now
+            if now - self._spoke > SILENCE_SECONDS:
+                self._say(f"{self._elapsed()}: {self._current()}")
+
+    def _elapsed(self) -> str:
+        return f"{duration(time.monotonic() - self._begin)} of {duration(self._budget)}"
+
+    def _current(self) -> str:
+        """What is going on, with the ratio so far."""
+        if self._estimate is None:
+            return f"starting {self._racing}" if self._racing else self._now
+        e = self._estimate
+        return f"{self._now}  {ratio(e.ratio)} {interval(e)}  {e.pairs} pairs"
+
+    def _draw(self) -> RenderableType:
+        width = self._out.width
+        done = len(self._rows)
+        of = done + len(self._waiting) + bool(self._racing)
+        which = f"candidate {min(done + 1, of)} of {of}: " if self._racing else ""
+        lines = [
+            Text(f"hotlap tune {self._command}", "bold"),
+            Text(f"{self._elapsed()}   {self._host()}   best so far {self._best()}"),
+            *self._states(self._out.height - RESERVED_LINES),
+            Text(f"{which}{self._current()}", "bold cyan"),
+        ]
+        if self._estimate is not None:
+            lines.append(Text(bar(self._estimate), "cyan"))
+        for line in lines:
+            line.truncate(max(20, width - 1), overflow="ellipsis")
+        return Text("\n").join(lines)
+
+    def _host(self) -> str:
+        cores = os.cpu_count() or 1
+        load = "-" if math.isnan(self._load) else f"{min(self._load, cores):.1f}"
+        return f"other programs use {load} of {cores} cores"
+
+    def _best(self) -> str:
+        """The product of what was kept: what the plain script has gained so far."""
+        found = 1.0
+        for row in self._rows:
+            if row.status is Status.KEPT and row.estimate is not None:
+                found *= row.estimate.ratio
+        return ratio(found)
+
+    def _states(self, most: int) -> list[Text]:
+        """A line for each candidate: what it came to, or that it waits."""
+        rows = [Text(f"  {_state(row)}", STYLES.get(row.status, "dim")) for row in self._rows]
+        rows = rows[-max(1, most - 1) :]
+        if self._waiting:
+            waiting = f"  waiting: {', '.join(dict.fromkeys(self._waiting))}"
+            rows.append(shortened(waiting, self._out.width))
+            rows[-1].stylize("dim")
+        return rows
+
+
+def _state(row: Outcome) -> str:
+    """A row in columns that stay where they are: status, technique, ratio, interval."""
+    figures = ""
+    if row.estimate is not None:
+        e = row.estimate
+        figures = f"{ratio(e.ratio):>8}  {interval(e)}"
+    return f"{row.status:15}{named(row.technique, row.values):28}{figures}".rstrip()
+
+
+def bar(estimate: Estimate, columns: int = BAR_COLUMNS) -> str:
+    """The interval on a logarithmic axis from 1/4x to 4x: `0.25x ....===o==|....... 4x`."""
+
+    def column(value: float) -> int:
+        inside = min(max(value, 1.0 / BAR_RANGE), BAR_RANGE)
+        return round((math.log(inside, BAR_RANGE) + 1) / 2 * (columns - 1))
+
+    cells = ["."] * columns
+    if interval(estimate) != "-":
+        for index in range(column(estimate.low), column(estimate.high) + 1):
+            cells[index] = "="
+    cells[column(1.0)] = "|"
+    if math.isfinite(estimate.ratio):
+        cells[column(estimate.ratio)] = "o"
+    return f"  {1 / BAR_RANGE:g}x {''.join(cells)} {BAR_RANGE:g}x"

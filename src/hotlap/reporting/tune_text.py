@@ -1,0 +1,210 @@
+"""The outcome of a tune in the terminal and as JSON."""
+
+import os
+from collections.abc import Iterable
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from hotlap.core.recipe import NAME
+from hotlap.reporting import tune_table
+from hotlap.reporting.findings_text import show_steps
+from hotlap.reporting.words import duration, hanging, interval, ratio
+from hotlap.trial.command import shown
+from hotlap.trial.race import RaceResult
+from hotlap.trial.stats import Verdict
+from hotlap.tune.result import Advice, Outcome, Status, TuneResult
+
+NOISY = 1.8
+ENOUGH_PAIRS = 6
+"""Pairs from which on a wide interval is due to the machine, not to their number."""
+LABEL_COLUMNS = 12
+BUSY_CORES = 0.5
+
+
+def show(out: Console, result: TuneResult, written: Path | None, *, everything: bool) -> None:
+    """The outcome of a tune, on a console: conditions, rows, headline, next commands."""
+    _show_conditions(out, result)
+    _show_rows(out, result, everything=everything)
+    for note in result.notes:
+        out.print(Text(hanging(f"note: {note}", out.width, "", "  ")))
+    _show_headline(out, result)
+    for advice in result.advice:
+        _show_advice(out, advice)
+    out.print()
+    _show_next(out, next_steps(result, written))
+
+
+def show_outcome(out: Console, result: TuneResult, written: Path | None) -> None:
+    """The outcome alone: the headline, what was kept, and where it was written."""
+    _show_headline(out, result)
+    if result.kept:
+        out.print(
+            Text(hanging(f"kept: {', '.join(row.technique for row in result.kept)}", out.width))
+        )
+    _show_next(out, [step for step in next_steps(result, written) if step[0] == "written:"])
+
+
+def _show_headline(out: Console, result: TuneResult) -> None:
+    """The outcome in a sentence, and the figures of the final race."""
+    style = "bold green" if result.confirmed else "bold"
+    out.print(Text(hanging(headline(result), out.width, "", "  "), style))
+    if result.final is not None and result.final_parity is not None:
+        figures = (
+            f"{duration(result.final.a_step)} a step became {duration(result.final.b_step)} "
+            f"({result.final.estimate.pairs} pairs); peak memory {ratio(1 / result.final.memory)} "
+            f"of the plain script's; {result.final_parity.reason}"
+        )
+        out.print(Text(hanging(figures, out.width, "", "  ")))
+
+
+def _show_next(out: Console, steps: Iterable[tuple[str, str]]) -> None:
+    for label, text in steps:
+        first = f"{label:{LABEL_COLUMNS}}"
+        if text.startswith("hotlap "):  # to be pasted: never broken
+            out.print(Text(first + text), soft_wrap=True)
+        else:
+            out.print(Text(hanging(text, out.width, first, " " * LABEL_COLUMNS)))
+
+
+def headline(result: TuneResult) -> str:
+    """The outcome in one sentence."""
+    if result.final is not None:
+        return _final_words(result, result.final)
+    if result.interrupted and result.kept:
+        return "interrupted: the combined recipe was not verified"
+    if result.interrupted:
+        return "interrupted: nothing was kept by then"
+    if result.failed:
+        outcome = "stopped early, so that no recipe was verified" if result.timed else "not raced"
+        return f"{outcome}: {result.failed}"
+    if not result.timed:
+        return "nothing was raced"
+    return _nothing_kept(result)
+
+
+def _nothing_kept(result: TuneResult) -> str:
+    tried = [row for row in result.raced if row.status is not Status.NOT_APPLICABLE]
+    if tried and all(row.is_open for row in tried):
+        return "inconclusive: the time was too short to settle any technique on this machine"
+    return "nothing that was raced was shown to make this script faster on this machine"
+
+
+def _final_words(result: TuneResult, final: RaceResult) -> str:
+    speed = f"{ratio(final.estimate.ratio)} {interval(final.estimate)}"
+    if result.final_parity is not None and not result.final_parity.kept:
+        return f"{speed}, but the whole recipe broke parity: it is not confirmed"
+    if result.confirmed:
+        return f"{speed} faster with the whole recipe"
+    words = "not faster" if final.verdict is Verdict.SAME else str(final.verdict)
+    return f"{speed} {words}: the whole recipe is not confirmed, though each part was faster"
+
+
+def next_steps(result: TuneResult, written: Path | None) -> list[tuple[str, str]]:
+    """What was written, and commands to paste: to use it, and to settle what is open."""
+    command = shown(result.command)
+    found = []
+    if written is None:
+        found.append(("written:", "no recipe, as nothing was kept"))
+    else:
+        option = "" if written == Path(NAME) else f"--recipe {written} "
+        state = "confirmed" if result.confirmed else "not confirmed"
+        found.append(("written:", f"{written} ({state})"))
+        found.append(("use it:", f"hotlap run {option}{command}"))
+    open_rows = [row for row in result.outcomes if row.is_open]
+    if open_rows:
+        names = dict.fromkeys(row.technique for row in open_rows)
+        some = [name for name in names if not result.kept]
+        only = f"--only {','.join(some)} " if some and len(some) <= 3 else ""
+        found.append(("settle it:", f"hotlap tune --budget {span(result.needed)} {only}{command}"))
+        if result.load > BUSY_CORES:
+            cores = os.cpu_count() or 1
+            busy = f"other programs used {min(result.load, cores):.1f} of {cores} cores"
+            found.append(("", f"or the same when the machine is calmer: {busy}"))
+    dependent = [row.technique for row in result.outcomes if row.status is Status.LOAD_DEPENDENT]
+    if dependent:
+        found.append(("when calm:", f"hotlap tune --only {','.join(dependent)} {command}"))
+    return found
+
+
+def span(seconds: float) -> str:
+    """A time as an option takes it: `90s`, `12m`."""
+    return f"{seconds:.0f}s" if seconds < 180 else f"{-(-seconds // 60):.0f}m"
+
+
+def _show_rows(out: Console, result: TuneResult, *, everything: bool) -> None:
+    raced = result.raced
+    if raced:
+        out.print(tune_table.table(raced, out.width))
+        out.print("each row is measured on top of the techniques kept above it\n", style="dim")
+    others = [row for row in result.outcomes if row not in raced]
+    if everything and others:
+        out.print(tune_table.table(others, out.width))
+        out.print()
+    elif others:
+        out.print(Text(hanging(_left_out(others), out.width, "", "  "), "dim"))
+
+
+def _left_out(rows: Iterable[Outcome]) -> str:
+    """How many were not raced, and which for want of time."""
+    rows = list(rows)
+    late = list(dict.fromkeys(row.technique for row in rows if row.is_open))
+    counts = {s: sum(row.status is s and not row.is_open for row in rows) for s in Status}
+    words = [f"{n} {s}" for s, n in counts.items() if n]
+    if late:
+        words.insert(0, f"no time left for {', '.join(late)}")
+    return f"left out: {'; '.join(words)} (--verbose says why)"
+
+
+def _show_advice(out: Console, advice: Advice) -> None:
+    head = f"yours to do: {advice.technique} [{advice.place}]: {advice.says}"
+    out.print()
+    out.print(Text(hanging(head, out.width, "", "  "), "bold"))
+    show_steps(out, advice.lines, advice.notes)
+
+
+def _show_conditions(out: Console, result: TuneResult) -> None:
+    """The noise floor, the background load and the upper bounds."""
+    lines = []
+    if result.noise_floor is not None:
+        e = result.noise_floor.estimate
+        same = "repeats exactly" if result.deterministic else "does not repeat exactly"
+        figure = f"{ratio(e.ratio)} {interval(e)}" if e.pairs >= ENOUGH_PAIRS else "too few pairs"
+        lines.append(f"noise floor (A/A test): {figure}; a run {same}")
+        if e.high > NOISY * e.low and e.pairs >= ENOUGH_PAIRS:
+            lines.append("the machine is very noisy at the moment: small gains cannot be seen")
+    lines.append(f"background load: {result.load:.1f} of {os.cpu_count()} cores")
+    for bound in result.upper_bounds:
+        known = bound.estimate
+        words = f"{ratio(known.ratio)} {interval(known)}" if known else f"unknown: {bound.reason}"
+        lines.append(f"{bound.title}: {words}")
+    lines.append(f"time: {duration(result.seconds)} of {duration(result.budget)}")
+    for line in lines:
+        out.print(Text(hanging(line, out.width, "", "  "), "dim"))
+    out.print()
+
+
+def document(result: TuneResult, written: Path | None) -> dict[str, Any]:
+    """The outcome as plain data."""
+    seen, fields = result.profile, asdict(replace(result, profile=None))
+    del fields["profile"]
+    return {
+        **fields,
+        "command_line": shown(result.command),
+        "next_steps": [
+            text for _, text in next_steps(result, written) if text.startswith("hotlap")
+        ],
+        "phases": {name: phase.mean for name, phase in seen.phases.items()} if seen else {},
+        "memory_by_owner": seen.memory.by_owner if seen else {},
+        "confirmed": result.confirmed,
+        "headline": headline(result),
+        "recipe": str(written) if written else None,
+        "final_steps": _steps(result.final),
+    }
+
+
+def _steps(final: RaceResult | None) -> dict[str, float] | None:
+    return None if final is None else {"plain": final.a_step, "tuned": final.b_step}

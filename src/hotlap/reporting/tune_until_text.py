@@ -1,0 +1,78 @@
+"""How a tune to a target looks in the terminal and as JSON."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from hotlap.reporting.words import duration, named, ratio
+from hotlap.tune.result import Status
+from hotlap.tune.until import TrainingRow, UntilTune
+
+
+def show(out: Console, result: UntilTune, written: Path | None) -> None:
+    """The table, the outcome and what to mind."""
+    plain = result.plain
+    if plain is None:
+        out.print("interrupted: the plain script had not reached the target yet")
+        return
+    if not plain.time.reached:
+        best = "no value was seen" if math.isnan(plain.best) else f"its best was {plain.best:.4g}"
+        out.print(
+            f"the plain script did not reach {result.target} in {duration(plain.time.seconds)}: "
+            f"{best}. Give an easier target or a larger --budget; a quarter of the budget goes to "
+            "this run.",
+            markup=False,
+        )
+        return
+    out.print(
+        f"the plain script reaches {result.target} in {duration(plain.time.seconds)}, "
+        f"{plain.steps} steps\n",
+        markup=False,
+    )
+    table = Table(box=None, pad_edge=False)
+    for title in ("technique", "time to the target, plain over it", "seeds", "outcome"):
+        table.add_column(title)
+    for row in result.rows:
+        seeds = str(len(row.race.pairs)) if row.race else ""
+        outcome = f"{row.status}: {row.reason}" if row.reason else str(row.status)
+        style = "green" if row.status is Status.KEPT else ""
+        name = named(row.technique, row.values)
+        table.add_row(name, _ratio(row), seeds, outcome, style=style)
+    out.print(table)
+    out.print()
+    for line in _closing(result, written):
+        out.print(line, markup=False)
+
+
+def _ratio(row: TrainingRow) -> str:
+    if row.race is None or math.isnan(row.race.ratio.ratio):
+        return ""
+    found = row.race.ratio
+    high = "-" if math.isinf(found.high) else f"{found.high:.2f}"
+    return f"{ratio(found.ratio)} [{found.low:.2f}, {high}]"
+
+
+def _closing(result: UntilTune, written: Path | None) -> Iterator[str]:
+    best = result.best
+    if best is None:
+        yield "nothing is kept: no technique was shown to reach the target sooner"
+    else:
+        yield f"kept: {named(best.technique, best.values)}"
+        yield (
+            "it changes the training: check the final quality on a whole run. Techniques were "
+            "raced one by one; the recipe holds the one that gains most"
+        )
+    if written is not None:
+        yield f"recipe: {written}; hotlap run --recipe {written} CMD applies it"
+    if result.interrupted:
+        yield "interrupted: the rows above are complete"
+
+
+def document(result: UntilTune, written: Path | None) -> dict[str, Any]:
+    """The outcome as plain data."""
+    return {**asdict(result), "recipe": str(written) if written else None}

@@ -1,0 +1,41 @@
+"""A patch on a terminal: coloured there, plain in a pipe."""
+
+import io
+from pathlib import Path
+
+from rich.console import Console
+
+from hotlap.core.recipe import Kept, Recipe
+from hotlap.reporting import patch_text
+from hotlap.source.patch.plan import Patch, patch
+from hotlap.source.patch.text import File
+
+TEXT = "from torch.utils.data import DataLoader\n\nDataLoader(ds)  # [red]not markup[/red]\n"
+
+
+def planned() -> Patch:
+    recipe = Recipe({"pinned_memory": Kept(), "fragmentation": Kept()})
+    return patch(recipe, [File(Path("train.py"), TEXT, "utf-8")])
+
+
+def test_colours_on_a_terminal():
+    out = io.StringIO()
+    patch_text.show_diff(Console(file=out, force_terminal=True, color_system="standard"), planned())
+    shown = out.getvalue()
+    assert "\x1b[32m+DataLoader(ds, pin_memory=True)  # [red]not markup[/red]" in shown
+    assert "\x1b[31m-DataLoader(ds)" in shown
+
+
+def test_plain_in_a_pipe(capsys):
+    patch_text.show_diff(Console(file=io.StringIO()), planned())
+    shown = capsys.readouterr().out
+    assert "\x1b" not in shown
+    assert shown.startswith("--- a/train.py\n+++ b/train.py\n@@")
+
+
+def test_notes_name_place_technique_and_what_to_do():
+    out = io.StringIO()
+    patch_text.show_notes(Console(file=out, width=40), planned(), written=False)
+    assert "to be written: pinned_memory\n" in out.getvalue()
+    note = "  train.py  fragmentation: `export PYTORCH_ALLOC_CONF=expandable_segments:True`"
+    assert note in out.getvalue()

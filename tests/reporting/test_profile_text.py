@@ -1,0 +1,182 @@
+import io
+
+import pytest
+from rich.console import Console
+
+from hotlap.profile.model import Finding, Headroom, Phase, Profile, Remedy
+from hotlap.reporting import layers_text, profile_text
+from hotlap.reporting.profile_text import limit, under_load
+
+
+def finding(what="the optimizer: 12% of a step, 2 ms", place="train.py:7", most=1.1, **more):
+    remedy = Remedy("fused_optimizer", "one kernel", ("optimizer",), place, most, 0.1)
+    return Finding(what, place, "optimizer.step()", 0.12, most, (remedy,), **more)
+
+
+def profile(**more):
+    return Profile(
+        **{
+            "steps": 37,
+            "step": 0.0142,
+            "step_p10": 0.013,
+            "step_p90": 0.016,
+            "device": "cpu",
+            "phases": (Phase("forward", 0.01, 0.009, 0.011, 0.7),),
+            "lines": {},
+            "samples_per_second": 100.0,
+            "tokens_per_second": 0.0,
+            "memory_by_phase": {"forward": 2**20},
+            "memory_by_owner": {"parameters": 2048, "buffers": 12},
+            "peak_memory": 2**30,
+            "headroom": None,
+            "findings": (finding(),),
+            **more,
+        }
+    )
+
+
+def printed(found, **options):
+    out = io.StringIO()
+    profile_text.show(Console(file=out, width=100, highlight=False), found, **options)
+    return out.getvalue()
+
+
+def test_a_whole_profile():
+    text = printed(profile())
+    assert "14.2 ms a step" in text
+    assert "1. the optimizer: 12% of a step, 2 ms (at most 1.10x)" in text
+    assert "at train.py:7  optimizer.step()" in text
+    assert "- fused_optimizer: one kernel\n" in text
+    assert "partial" not in text
+
+
+def test_a_partial_profile_says_so_and_why():
+    text = printed(profile(partial="the program was ended by SIGINT"))
+    assert text.startswith("partial: the program was ended by SIGINT")
+    assert "37 steps" in text.splitlines()[0]
+    assert "partial" in printed(profile(partial="it failed"), brief=True)
+
+
+def test_nothing_found():
+    assert "No problem found" in printed(profile(findings=()))
+
+
+def test_what_has_no_figure_is_given_none():
+    text = printed(profile(findings=(finding("the sum keeps every graph", most=1.0),)))
+    assert "1. the sum keeps every graph\n" in text
+
+
+def test_markup_in_source_is_text():
+    odd = finding(place="train.py:7")
+    odd = Finding("[bold]x[/bold]", odd.place, "a[/]b", odd.share, odd.most, odd.remedies, odd.also)
+    text = printed(profile(findings=(odd,), notes=("[red]",)))
+    assert "[bold]x[/bold]" in text
+    assert "a[/]b" in text
+
+
+def test_waiting_for_data_is_to_be_raced_with_its_bound():
+    remedies = tuple(
+        Remedy(name, "", ("data",), "", 2.0, 0.5)
+        for name in ("loader_workers", "python_transforms")
+    )
+    data = Finding("waiting for data", "train.py:3", "", 0.5, 2.0, remedies)
+    text = printed(profile(findings=(data,), command="python 'my train.py'"))
+    assert "hotlap tune --only loader_workers python 'my train.py'" in text
+    assert "waiting for data (at most 2.00x)" in text
+    assert "race it" not in printed(profile())
+
+
+def test_further_places_are_named_once_and_few():
+    places = tuple(f"train.py:{line}" for line in range(1, 7))
+    remedy = Remedy("host_sync", "read less", ("other",), places[0], 1.1, 0.1, places[1:])
+    text = printed(profile(findings=(Finding("it waits", places[0], "", 0.1, 1.1, (remedy,)),)))
+    assert "[train.py:2, train.py:3, train.py:4 and 2 more]" in text
+
+
+def test_lines_fit_the_terminal():
+    long = finding("word " * 60)
+    assert max(map(len, printed(profile(findings=(long,))).splitlines())) <= 100
+
+
+@pytest.mark.parametrize(
+    ("rate", "said"), [(5e9, "under 1 %"), (5e10, "5% of the measured"), (9e11, "90% of")]
+)
+def test_limit(rate, said):
+    assert said in limit(Headroom(1e6, rate, "float32", 1e12))
+    assert "peak" not in limit(Headroom(1e6, rate, "float32", None))
+
+
+def test_the_names_of_layers_are_whole_in_a_pipe_and_cut_in_a_terminal():
+    row = {"layer": "encoder.blocks.11.attention.projection.out", "kind": "K" * 30, "place": "",
+           "seconds": 0.1, "flops": 1, "parameters": 1, "traffic": 1, "elements": 1,
+           "operators": 1, "pointwise": 0, "calls": 1, "shape": {}, "shares_input": 0}  # fmt: skip
+    layers = {"rows": [row], "left_out": 0}
+    for terminal in (True, False):
+        out = Console(width=400, force_terminal=terminal, file=io.StringIO())
+        layers_text.show(out, layers)
+        whole = row["layer"] in out.file.getvalue() and row["kind"] in out.file.getvalue()
+        assert whole is not terminal
+
+
+def test_layers_have_their_table_and_their_worst():
+    row = {
+        "layer": "features.0", "kind": "Conv2d", "place": "train.py:3", "parameters": 448,
+        "calls": 1, "operators": 1, "flops": 2_000_000, "traffic": 4096, "elements": 1024,
+        "pointwise": 0, "seconds": 0.002, "shares_input": 1,
+        "shape": {"in": 1, "out": 64, "groups": 1, "kernel": 9, "positions": 10},
+    }  # fmt: skip
+    text = printed(profile(layers={"rows": [row], "left_out": 2}))
+    assert "features.0" in text
+    assert "2 M" in text
+    assert "G1 equal channel widths: features.0, 1 channels in, 64 out" in text
+    assert "and 2 more" not in text
+    many = [{**row, "layer": f"layer{i}"} for i in range(20)]
+    assert "and 6 more" in printed(profile(layers={"rows": many, "left_out": 2}))
+
+
+def test_steps_that_vary_manifold_are_warned_of():
+    assert "steps vary 10-fold" in printed(profile(step_p10=0.0136, step_p90=0.136))
+    assert "vary" not in printed(profile())
+
+
+def test_problems_and_options_are_two_lists():
+    option = finding("forward and backward: 86% of a step, 8 ms", "train.py:5", 7.14, problem=False)
+    text = printed(profile(findings=(finding(), option)))
+    problems, _, options = text.partition("Worth racing")
+    assert "1. the optimizer: 12%" in problems
+    assert "forward and backward: 86%" in options
+    assert "fused_optimizer: one kernel (at most 7.14x)" in options
+    assert "hotlap tune --only fused_optimizer CMD" in options
+    assert "No problem found" in printed(profile(findings=(option,)))
+
+
+def test_few_steps_are_said_with_an_interval():
+    text = " ".join(printed(profile(steps=5)).split())
+    assert "only 5 steps were timed: the mean step lies between about 13.2 ms and 15.2 ms" in text
+    assert "were timed" not in printed(profile(steps=37))
+
+
+def test_a_phase_whose_mean_a_few_steps_make_says_so():
+    phase = Phase("forward", 0.05, 0.001, 0.002, 0.7)
+    assert "a few far longer" in printed(profile(phases=(phase,)))
+    assert "a few far longer" not in printed(profile())
+
+
+def test_the_next_command_stays_short():
+    remedies = tuple(
+        Remedy(name, "", ("data",), "", 2.0, 0.5)
+        for name in ("loader_workers", "cached_dataset", "pinned_memory")
+    )
+    data = Finding("waiting for data", "train.py:3", "", 0.5, 2.0, remedies)
+    text = printed(profile(findings=(data,), command="python train.py"))
+    assert "  hotlap tune python train.py\n" in text
+
+
+def test_a_busy_machine_is_named_and_no_limit_is_claimed():
+    headroom = Headroom(1e6, 5e9, "float32", 1e12)
+    found = profile(headroom=headroom, device="cpu")
+    calm, busy = (" ".join(printed(under_load(found, cores, 2)).split()) for cores in (0.3, 3.1))
+    assert "limited by overhead" in calm
+    assert "other programs" not in calm
+    assert "limited by overhead" not in busy
+    assert "other programs used 2.0 of 2 cores meanwhile" in busy

@@ -1,0 +1,83 @@
+"""The outcome of a race, as a person and as a program reads it."""
+
+import math
+from dataclasses import replace
+
+from rich.console import Console
+
+from hotlap.reporting import race_text
+from hotlap.trial.load import LoadSummary
+from hotlap.trial.race import RaceResult
+from hotlap.trial.stats import Estimate, Verdict
+
+COMMANDS = (("python", "a.py"), ("python", "b.py"))
+FOUND = RaceResult(
+    Estimate(1.1, 1.04, 1.16, 14, 0.95), Verdict.FASTER, "epoch", True, 0.02, 0.018, 1.1, 1.0, 0, 0,
+    9, launches=2,
+)  # fmt: skip
+INCONCLUSIVE = replace(FOUND, verdict=Verdict.INCONCLUSIVE, launches=1)
+
+
+def shown(found: RaceResult) -> str:
+    out = Console(width=100, force_terminal=False, highlight=False)
+    with out.capture() as capture:
+        race_text.show(out, found, COMMANDS)
+    return " ".join(capture.get().split())
+
+
+def test_the_pairs_and_the_launches_they_are_of_are_told() -> None:
+    assert "B is faster" in shown(FOUND)
+    assert "1.10x [1.04, 1.16] (95% interval, from 14 pairs of blocks in 2 launches, " in shown(
+        FOUND
+    )
+    assert "in 1 launch, " in shown(INCONCLUSIVE)
+
+
+def test_why_it_is_inconclusive_is_told() -> None:
+    assert "too busy" in shown(INCONCLUSIVE)
+    assert "about 40.0 s more" in shown(replace(INCONCLUSIVE, seconds_needed=40.0))
+    assert "more of racing" not in shown(replace(INCONCLUSIVE, seconds_needed=math.inf))
+
+
+def test_the_load_and_what_was_done_about_it_are_reported() -> None:
+    load = LoadSummary(load_average=5.2, pressure=0.4, steal=0.0, waited=0.31)
+    said = shown(replace(FOUND, load=load, passive_wait=True))
+    assert "load average 5.2, CPU pressure 40%, the raced threads waited for a core 31%" in said
+    assert "OMP_WAIT_POLICY=passive" in said
+    assert "stolen" not in said
+    assert "OMP_WAIT_POLICY" not in shown(FOUND)
+    assert race_text.document(replace(FOUND, load=load), COMMANDS)["load"]["pressure"] == 0.4
+
+
+def test_programs_that_end_soon_are_told_to_train_longer() -> None:
+    assert "started again 30 times" in shown(replace(FOUND, restarts=30))
+    assert "started again" not in shown(replace(FOUND, restarts=2))
+
+
+def test_only_what_is_faster_earns_its_start_back() -> None:
+    late = replace(FOUND, b_warmup=1.0)
+    assert "pays off after 500 steps" in shown(late)
+    assert "pays off" not in shown(replace(late, verdict=Verdict.INCONCLUSIVE))
+
+
+def test_with_a_limit_it_is_told_whether_it_holds() -> None:
+    assert "B is slower than allowed" in shown(replace(FOUND, too_slow=True))
+    assert "B is not slower than allowed" in shown(replace(INCONCLUSIVE, too_slow=False))
+    assert "allowed" not in shown(FOUND)
+
+
+def test_a_pipe_is_told_once_what_goes_on() -> None:
+    out = Console(width=100, force_terminal=False)
+    with out.capture() as capture, race_text.live(out, 60.0, enabled=True) as on_pair:
+        on_pair(FOUND.estimate)
+    assert capture.get() == "settling both commands, then racing for about 60.0 s\n"
+    with out.capture() as capture, race_text.live(out, 60.0, enabled=False):
+        pass
+    assert not capture.get()
+
+
+def test_a_program_reads_verdict_and_launches() -> None:
+    told = race_text.document(FOUND, COMMANDS)
+    assert told["verdict"] == "faster"
+    assert told["launches"] == 2
+    assert told["too_slow"] is None

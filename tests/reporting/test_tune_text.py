@@ -1,0 +1,194 @@
+"""The outcome of a tune, as a person and as a program reads it."""
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from hotlap.cli.common import plain
+from hotlap.reporting import html, tune_text
+from hotlap.trial.parity import Parity
+from hotlap.trial.race import RaceResult
+from hotlap.trial.stats import Estimate, Verdict
+from hotlap.tune.result import OUT_OF_TIME, Outcome, Status, TuneResult, UpperBound
+
+PARITY = Parity(True, "bitwise", 100, 0.0, 0.0, "losses equal in all 100 steps")
+
+
+def race(ratio: float) -> RaceResult:
+    estimate = Estimate(ratio, ratio * 0.95, ratio * 1.05, 12, 0.95)
+    return RaceResult(
+        estimate, Verdict.FASTER, "epoch", True, 0.02, 0.02 / ratio, ratio, 1.0, 0, 0, 9
+    )
+
+
+def result() -> TuneResult:
+    found = TuneResult(("python", "train.py"), 145.0, deterministic=True, noise_floor=race(1.0))
+    found.upper_bounds = [UpperBound("data_free", "upper bound", race(3.0).estimate)]
+    found.outcomes = [
+        Outcome("no_grad_eval", Status.KEPT, PARITY.reason, {}, race(1.5), PARITY),
+        Outcome("fused_pointwise", Status.CRASHED, "boom <b>", {"mode": "default"}),
+        Outcome("tf32", Status.NOT_APPLICABLE, "the model is not on a CUDA device"),
+    ]
+    found.final, found.final_parity = race(1.5), PARITY
+    return found
+
+
+def shown(
+    found: TuneResult, width: int = 100, written: str = "hotlap.toml", *, everything: bool = False
+) -> str:
+    out = Console(width=width, force_terminal=False, highlight=False)
+    with out.capture() as capture:
+        tune_text.show(out, found, Path(written) if written else None, everything=everything)
+    return capture.get()
+
+
+def test_the_table_names_each_status_and_the_final_figure() -> None:
+    text = shown(result(), everything=True)
+    for part in ("no_grad_eval", "kept", "boom", "not applicable", "1.50x", "losses equal"):
+        assert part in text
+    assert "CUDA" not in shown(result())
+
+
+def open_row(name: str, seconds: float = 30.0) -> Outcome:
+    found = replace(race(1.1), verdict=Verdict.INCONCLUSIVE)
+    reason = "no verdict within its time"
+    return Outcome(name, Status.INCONCLUSIVE, reason, {}, found, seconds_needed=seconds)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "words"),
+    [
+        (Verdict.FASTER, "1.50x [1.42, 1.58] faster with the whole recipe"),
+        (Verdict.INCONCLUSIVE, "inconclusive: the whole recipe is not confirmed"),
+        (Verdict.SLOWER, "slower: the whole recipe is not confirmed"),
+        (Verdict.SAME, "not faster: the whole recipe is not confirmed"),
+    ],
+)
+def test_only_a_recipe_that_is_faster_as_a_whole_is_confirmed(verdict: Verdict, words: str) -> None:
+    found = result()
+    found.final = replace(race(1.5), verdict=verdict)
+    assert words in shown(found)
+    assert found.confirmed is (verdict is Verdict.FASTER)
+    broken = replace(PARITY, kept=False, reason="off by 3 %")
+    found.final_parity = broken
+    assert "broke parity" in shown(found)
+    assert not found.confirmed
+
+
+def test_an_interrupt_and_a_failure_say_that_nothing_was_verified() -> None:
+    found = result()
+    found.final = None
+    found.interrupted = True
+    assert "interrupted: the combined recipe was not verified" in shown(found)
+    found.interrupted, found.failed = False, "out of memory"
+    assert "no recipe was verified: out of memory" in shown(found)
+
+
+def test_the_next_commands_are_printed_in_full() -> None:
+    text = shown(result(), width=60)
+    assert "use it:     hotlap run python train.py" in text
+    assert "settle it" not in text
+    found = result()
+    found.final = None
+    found.outcomes = [open_row("tf32"), Outcome("channels_last", Status.NOT_RACED, OUT_OF_TIME)]
+    found.needed = 240.0
+    text = shown(found, width=60, written="")
+    assert "no recipe, as nothing was kept" in text
+    assert "hotlap tune --budget 4m --only tf32,channels_last python train.py" in text
+    assert "about 30.0 s more would settle it" in shown(found, width=200, written="")
+    beside = shown(result(), written="hotlap.unconfirmed.toml")
+    assert "hotlap run --recipe hotlap.unconfirmed.toml python train.py" in beside
+
+
+def test_a_load_dependent_row_says_what_to_run_when_it_is_calm() -> None:
+    found = result()
+    found.outcomes.append(Outcome("cpu_threads", Status.LOAD_DEPENDENT, "x", {}, race(1.2)))
+    assert "hotlap tune --only cpu_threads python train.py" in shown(found)
+
+
+def test_what_was_not_raced_for_want_of_time_is_named() -> None:
+    found = TuneResult(("python", "train.py"))
+    found.outcomes = [Outcome("tf32", Status.NOT_RACED, OUT_OF_TIME)]
+    found.needed = 95.0
+    text = shown(found, written="")
+    assert "nothing was raced" in text
+    assert "no time left for tf32" in text
+    assert "hotlap tune --budget 95s --only tf32 python train.py" in text
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_nothing_but_commands_is_wider_than_the_terminal(width: int) -> None:
+    found = result()
+    found.outcomes += [open_row("persistent_workers"), open_row("channels_last")]
+    found.notes = ["no time for fresh processes: the final race went on in live ones " * 2]
+    found.needed = 600.0
+    for line in shown(found, width).splitlines():
+        assert len(line) <= width or "hotlap " in line
+
+
+def report(found: TuneResult) -> str:
+    document = plain(tune_text.document(found, None) | {"verb": "tune", "hotlap": "1"})
+    return html.page(document, "--- a/t.py\n+++ b/t.py\n@@ -1 +1 @@\n-a\n+b\n")
+
+
+def test_an_interval_without_an_end_is_never_printed() -> None:
+    found = result()
+    endless = replace(race(2.0), estimate=Estimate(2.0, 0.0, math.inf, 2, 0.95))
+    found.outcomes[0] = replace(found.outcomes[0], race=endless)
+    text = shown(found) + report(found)
+    assert "inf" not in text
+    assert "[0.00" not in text
+
+
+def test_json_holds_only_json() -> None:
+    found = result()
+    found.final = race(float("inf"))
+    document = tune_text.document(found, Path("hotlap.toml"))
+    json.loads(json.dumps(plain(document), allow_nan=False))
+    assert document["recipe"] == "hotlap.toml"
+
+
+def test_the_html_report_is_whole_and_escapes_what_programs_say() -> None:
+    found = result()
+    found.isolation = "landlock"
+    text = report(found)
+    assert "isolation: landlock" in text
+    assert text.rstrip().endswith("</html>")
+    assert "boom &lt;b&gt;" in text
+    assert "1.50x" in text
+    assert '<span class="add">+b</span>' in text
+    assert "http" not in text  # nothing is loaded from elsewhere
+
+
+def test_nothing_settled_is_not_called_nothing_gained() -> None:
+    found = result()
+    found.final = found.final_parity = None
+    found.outcomes = [open_row("loader_workers"), open_row("cpu_threads")]
+    assert tune_text.headline(found).startswith("inconclusive: the time was too short")
+    found.outcomes.append(Outcome("tf32", Status.NOT_FASTER, "", {}, race(1.0)))
+    assert tune_text.headline(found).startswith("nothing that was raced")
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_advice_among_the_next_steps_hangs_below_its_column(width: int) -> None:
+    found = result()
+    found.outcomes.append(open_row("cpu_threads"))
+    found.load = 1.8
+    lines = shown(found, width).splitlines()
+    at = next(i for i, line in enumerate(lines) if "or the same when" in line)
+    assert all(line.startswith(" " * 12) for line in lines[at : at + 2] if line.strip())
+    assert max(map(len, lines[at:])) <= width
+
+
+def test_the_outcome_alone_is_short() -> None:
+    out = Console(width=100, force_terminal=False, highlight=False)
+    with out.capture() as capture:
+        tune_text.show_outcome(out, result(), Path("hotlap.toml"))
+    text = capture.get()
+    for part in ("1.50x", "kept: no_grad_eval", "written:    hotlap.toml (confirmed)"):
+        assert part in text
+    assert len(text.splitlines()) <= 5
