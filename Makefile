@@ -47,7 +47,7 @@ test-slow: setup  ## the bars that take minutes: 40 honest races, kills at rando
 
 screenshots: setup  ## the pictures of README and documentation, from real runs
 	$(BIN)/python docs/screenshots.py
-	$(BIN)/python docs/recording.py
+	$(BIN)/python -m docs.recording
 
 bench: setup
 	$(BIN)/python -m benchmarks.run

@@ -1,11 +1,12 @@
-"""Record a terminal: `python docs/recording.py`, part of `make screenshots`.
+"""Record a terminal: `python -m docs.recording`, part of `make screenshots`.
 
 Runs `hotlap tune` on the example in a terminal of its own, looks at the screen once in a while, and
 draws what was seen as an animated SVG. Nothing in it is edited but its speed, which the title says.
-Then Chromium draws the report of that run.
+Then Chromium draws the report of that run, and its document goes to the records.
 """
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -164,7 +165,9 @@ def photograph(report: Path, target: Path) -> None:
 
 
 def main() -> None:
-    """Record the tune of the example, and draw its report."""
+    """Record the tune of the example, draw its report, keep its document."""
+    from benchmarks.record import folder
+
     begin = time.monotonic()
     frames = list(recorded([str(Path(sys.executable).parent / "hotlap"), *WORDS]))
     spent = time.monotonic() - begin
@@ -175,6 +178,8 @@ def main() -> None:
     print(f"{target.relative_to(ROOT)}: {len(frames)} frames, {target.stat().st_size:,} bytes")
     report = max((EXAMPLE / ".hotlap" / "reports").glob("*-tune.html"))
     photograph(report, IMAGES / "report.png")
+    folder().mkdir(parents=True, exist_ok=True)
+    shutil.copy(report.with_suffix(".json"), folder() / "demo.json")
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import pytest
 
 from hotlap.core.errors import TrialFailedError
 from hotlap.core.spec import Mode
+from hotlap.trial import load
 from hotlap.trial.launch import Setting
 from hotlap.trial.parity import Parity
 from hotlap.trial.race import RaceResult
@@ -16,7 +17,7 @@ from hotlap.trial.stats import Estimate, Verdict
 from hotlap.trial.stopping import StopReason
 from hotlap.tune import races as module
 from hotlap.tune.races import Races, judged
-from hotlap.tune.result import Outcome, Status
+from hotlap.tune.result import Outcome, Status, TuneResult
 
 PARITY = Parity(True, "bitwise", 100, 0.0, 0.0, "losses equal in all 100 steps")
 FASTER = RaceResult(
@@ -90,7 +91,7 @@ class Failing:
     def __init__(self, times: int, victim: str) -> None:
         self.times, self.victim, self.runs = times, victim, 0
 
-    def __call__(self, a: Any, b: Any, *_: Any) -> str:
+    def __call__(self, a: Any, b: Any, *_: Any, **__: Any) -> str:
         self.runs += 1
         a.trial = b.trial = "live"
         if self.runs > self.times:
@@ -159,8 +160,8 @@ def test_what_was_launched_ahead_is_used_and_stands_still_during_a_race(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "Side", FakeSide)
-    monkeypatch.setattr(module, "race", lambda *_: "raced")
-    monkeypatch.setattr(module, "busy_now", lambda: False)
+    monkeypatch.setattr(module, "race", lambda *_, **__: "raced")
+    monkeypatch.setattr(load, "busy_now", lambda: False)
     some, _ = races()
     some.launch_ahead({"tf32": {}})
     plain: Any = some.side({})
@@ -183,7 +184,24 @@ def test_processes_wait_passively_once_the_machine_is_busy(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "Side", FakeSide)
-    answers = iter([False, False, True, False])
-    monkeypatch.setattr(module, "busy_now", lambda: next(answers))
+    clock, used = [0.0], iter([0.1, 1.5])
+    monkeypatch.setattr(load, "busy_now", lambda: False)
+    monkeypatch.setattr(load.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(load.OtherPrograms, "cores", lambda _: next(used))
     some, _ = races()
-    assert [some.side({}).passive_wait for _ in range(3)] == [False, True, True]
+    found = []
+    for now in (1.0, 5.0, 10.0, 20.0):
+        clock[0] = now
+        found.append(some.side({}).passive_wait)
+    assert found == [False, False, True, True], "a moment; calm; others; it may come again"
+
+
+def test_a_kept_row_keeps_its_place_and_one_that_is_raced_again_goes_to_the_end() -> None:
+    result = TuneResult((), 60.0)
+    kept, open_ = Outcome("tf32", Status.KEPT), Outcome("compiled", Status.INCONCLUSIVE)
+    for row in (open_, kept, Outcome("channels_last", Status.SAME)):
+        result.record(row)
+    result.record(replace(kept, reason="confirmed"))
+    result.record(replace(open_, status=Status.SAME))
+    assert [row.technique for row in result.outcomes] == ["tf32", "channels_last", "compiled"]
+    assert result.outcomes[0].reason == "confirmed"

@@ -121,7 +121,7 @@ class FakeSide:
         self.live, self.begun = False, -1.0
 
 
-def fake_race(a: FakeSide, b: FakeSide, rules: Any, on_pair: Any) -> RaceResult:
+def fake_race(a: FakeSide, b: FakeSide, rules: Any, on_pair: Any, **_: Any) -> RaceResult:
     race = {
         "on": sorted(b.setting.techniques), "against": sorted(a.setting.techniques),
         "rules": rules, "live": (a.live, b.live),

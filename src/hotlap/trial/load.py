@@ -19,6 +19,9 @@ import psutil
 PROC = Path("/proc")
 BUSY = 0.1
 """Share of time waited for a core above which a machine counts as busy."""
+BUSY_CORES = 0.25
+"""Cores used by other programs from which a machine counts as busy, seen over `WINDOW_SECONDS`."""
+WINDOW_SECONDS = 3.0
 POLL_SECONDS = 1.0
 
 
@@ -151,6 +154,25 @@ def busy_now(proc: Path = PROC) -> bool:
     if pressure is None:
         return os.getloadavg()[0] > 0.5 * (os.cpu_count() or 1)
     return pressure > BUSY
+
+
+class BusyWatch:
+    """Whether other programs want the cores, told from what our own trials do to the machine.
+
+    Before anything of ours runs, by pressure; then by the CPU time that others used since the last
+    look, for trials that start side by side put pressure on the cores themselves.
+    """
+
+    def __init__(self) -> None:
+        self._busy = busy_now()
+        self._others, self._since = OtherPrograms(), time.monotonic()
+
+    def now(self) -> bool:
+        """Whether they do, or did before: a machine that was busy may be so again."""
+        if not self._busy and time.monotonic() - self._since > WINDOW_SECONDS:
+            self._busy = self._others.cores() > BUSY_CORES
+            self._others, self._since = OtherPrograms(), time.monotonic()
+        return self._busy
 
 
 def load_now(proc: Path = PROC) -> str:

@@ -71,8 +71,18 @@ class RaceResult:
 OnPair = Callable[[Estimate], None]
 
 
-def race(a: Side, b: Side, rules: StoppingRules, on_pair: OnPair = lambda _: None) -> RaceResult:
+def race(
+    a: Side, b: Side, rules: StoppingRules, on_pair: OnPair = lambda _: None,
+    *, busy: bool | None = None,
+) -> RaceResult:  # fmt: skip
     """Race B against A. Both may be live already, and both stay live.
+
+    Args:
+        a: the reference.
+        b: what it is compared with.
+        rules: when to stop.
+        on_pair: called behind each pair.
+        busy: whether other programs want the cores; None: look, where no trial of ours runs yet.
 
     Raises:
         TrialFailedError: one of the two failed; its last words are the message.
@@ -80,18 +90,18 @@ def race(a: Side, b: Side, rules: StoppingRules, on_pair: OnPair = lambda _: Non
     """
     begin = time.monotonic()
     meter = LoadMeter()
-    wait_alike(a, b)
+    wait_alike(a, b, busy=busy_now() if busy is None else busy)
     together = _settle_both(a, b)
     return _Race(a, b, rules, together, meter).run(on_pair, begin)
 
 
-def wait_alike(a: Side, b: Side) -> None:
+def wait_alike(a: Side, b: Side, *, busy: bool) -> None:
     """Have the threads of both sleep while they wait for one another, if the machine is busy.
 
     A thread that spins takes a core from the one it waits for. A side that is live and spins with
     several threads is closed, to be launched anew.
     """
-    if not (busy_now() or any(side.passive_wait and side.trial is not None for side in (a, b))):
+    if not (busy or any(side.passive_wait and side.trial is not None for side in (a, b))):
         a.passive_wait = b.passive_wait = False
         return
     for side in (a, b):

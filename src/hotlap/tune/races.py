@@ -12,7 +12,7 @@ from hotlap.core.errors import HotlapError, NotReachedError, TrialFailedError
 from hotlap.core.numerics import Numerics
 from hotlap.core.registry import technique
 from hotlap.trial.launch import Setting
-from hotlap.trial.load import OtherPrograms, busy_now
+from hotlap.trial.load import BusyWatch, OtherPrograms
 from hotlap.trial.parity import FEWEST as FEWEST_STEPS
 from hotlap.trial.parity import Noise, Parity, compare, compare_outputs
 from hotlap.trial.race import RaceResult, race
@@ -57,7 +57,7 @@ class Races:
     """
 
     def __init__(self, setting: Setting, patience: float, min_effect: float, watcher: Watcher):
-        self.busy = busy_now()
+        self._busy = BusyWatch()
         self._setting = setting
         self._patience = patience
         self._min_effect = min_effect
@@ -67,6 +67,11 @@ class Races:
         self._ahead: list[Side] = []
         self._others = OtherPrograms()
         self._pairs_at: list[float] = []
+
+    @property
+    def busy(self) -> bool:
+        """Whether other programs want the cores, or did since the tune began."""
+        return self._busy.now()
 
     def count_calls(self) -> None:
         """The program does not train: from its first root call on, each is a step."""
@@ -91,7 +96,6 @@ class Races:
                 self._ahead.remove(side)
                 return side
         whole = any(technique(name).whole_epochs for name in chosen)
-        self.busy = self.busy or busy_now()
         side = Side(
             setting, patience or self._patience, whole, passive_wait=self.busy,
             deadline=self._deadline,
@@ -153,12 +157,12 @@ class Races:
         rules = replace(plain, **more)  # type: ignore[arg-type]
         self._pairs_at = []
         try:
-            return race(a, b, rules, self._on_pair)
+            return race(a, b, rules, self._on_pair, busy=self.busy)
         except (TrialFailedError, NotReachedError) as error:
             if not _not_its_fault(a, b):
                 raise
             self._watcher.stage(f"the reference failed ({error}) and is started again")
-        return race(a, b, rules, self._on_pair)
+        return race(a, b, rules, self._on_pair, busy=self.busy)
 
     def _on_pair(self, estimate: Estimate) -> None:
         self._pairs_at.append(time.monotonic())

@@ -128,13 +128,18 @@ class TuneResult:
     losses: dict[str, list[float]] = field(default_factory=dict)
 
     def record(self, row: Outcome) -> None:
-        """Add a row, in the place of an earlier one of the same technique with the same values."""
-        same = [
-            index for index, old in enumerate(self.outcomes)
-            if (old.technique, old.values) == (row.technique, row.values)
-        ]  # fmt: skip
-        for index in reversed(same):
-            del self.outcomes[index]
+        """Add a row, or replace that of the same technique with the same values.
+
+        What was raced again goes to the end, below what it was raced on top of; what was kept stays
+        in its place, for the rows below it were raced on top of it.
+        """
+        for index, old in enumerate(self.outcomes):
+            if (old.technique, old.values) == (row.technique, row.values):
+                if old.status is Status.KEPT:
+                    self.outcomes[index] = row
+                    return
+                del self.outcomes[index]
+                break
         self.outcomes.append(row)
 
     @property

@@ -163,10 +163,13 @@ def start_plain(state: TuneState, waiting: Sequence[Candidate]) -> bool:
 
 
 def launch_next(state: TuneState, waiting: Sequence[Candidate]) -> None:
-    """Launch the candidate that will be raced next, if memory is left for one process more."""
+    """Launch the candidate that will be raced next, if time and memory suffice for it as well."""
     hopeful = [c for c in state.by_worth(waiting) if not state.why_pointless(c)]
-    if hopeful and state.room_for_one_more():
-        state.races.launch_ahead(state.with_candidate(hopeful[0]), state.patience_for(hopeful[0]))
+    if not hopeful or not state.room_for_one_more():
+        return
+    following = hopeful[0]
+    if state.plan.allows_another_race(compiles=following.compiles):
+        state.races.launch_ahead(state.with_candidate(following), state.patience_for(following))
 
 
 def list_candidates(state: TuneState) -> list[Candidate]:
@@ -273,8 +276,7 @@ def race_candidate(state: TuneState, candidate: Candidate, waiting: Sequence[Can
     side = state.races.side(chosen, state.patience_for(candidate))
     state.races.give_until(state.plan.end - (state.plan.reserve if state.result.kept else 0.0))
     side.start()
-    if state.plan.allows_another_race:
-        launch_next(state, waiting)
+    launch_next(state, waiting)
     row = Outcome(candidate.name, Status.INCONCLUSIVE, "", candidate.values, joined=tuple(more))
     try:
         row = raced(state, row, side, 1 + len(waiting))

@@ -118,10 +118,9 @@ class TimePlan:
         racing = self.shortest(plain_steps=plain_steps)
         return self.latest >= cost - racing + racing / self.stretch / 2
 
-    @property
-    def allows_another_race(self) -> bool:
+    def allows_another_race(self, *, compiles: bool = False) -> bool:
         """Whether a race can follow the one that begins now, so that launching it ahead pays."""
-        return self.left >= 2 * self.race_cost() + self.reserve
+        return self.left >= self.race_cost() + self.race_cost(compiles=compiles) + self.reserve
 
     def allows_noise_floor(self, *, launched: bool = True) -> bool:
         """Whether the A/A test leaves time for a candidate; its process may be launched already."""
