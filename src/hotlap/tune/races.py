@@ -221,7 +221,7 @@ def _not_kept(row: Outcome, found: RaceResult) -> Outcome:
         reason = f"within {StoppingRules.same_within:.0%} of one another"
         return replace(row, status=Status.SAME, reason=reason)
     if found.stopped is StopReason.FUTILE:
-        reason = "dropped early: the time for it would hardly have shown a gain"
+        reason = "dropped early: a gain looked unlikely, and the time went to others"
     else:
         reason = "no verdict within its time"
     return replace(
