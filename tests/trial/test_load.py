@@ -70,6 +70,7 @@ def test_what_a_machine_does_not_count_is_none(tmp_path: Path) -> None:
 def test_the_load_average_stands_in_for_the_pressure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(module, "cores_in_use", lambda: 1.0)
     assert pressure_now(tmp_path) is None
     for average, busy in ((0.0, False), (1e3, True)):
         monkeypatch.setattr(os, "getloadavg", lambda average=average: (average, 0.0, 0.0))
@@ -78,9 +79,18 @@ def test_the_load_average_stands_in_for_the_pressure(
     assert busy_now(proc(tmp_path, 50.0, 0.0, (0, 0)))
 
 
+def test_pressure_of_what_is_over_makes_a_machine_not_busy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tune that follows another command of ours within seconds."""
+    monkeypatch.setattr(module, "cores_in_use", lambda: 0.1)
+    assert not busy_now(proc(tmp_path, 50.0, 0.0, (0, 0)))
+
+
 def test_waiting_ends_as_the_load_falls_or_the_time_is_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(module, "cores_in_use", lambda: 1.0)
     now = [0.0]
     said: list[str] = []
 

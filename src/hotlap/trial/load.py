@@ -22,6 +22,7 @@ BUSY = 0.1
 BUSY_CORES = 0.25
 """Cores used by other programs from which a machine counts as busy, seen over `WINDOW_SECONDS`."""
 WINDOW_SECONDS = 3.0
+SAMPLE_SECONDS = 0.5
 POLL_SECONDS = 1.0
 
 
@@ -149,11 +150,22 @@ def waits_are_counted(proc: Path = PROC) -> bool:
 
 
 def busy_now(proc: Path = PROC) -> bool:
-    """Whether other programs want the cores now; by the load average where pressure is unknown."""
+    """Whether other programs want the cores now, where no trial of ours runs.
+
+    By pressure, or by the load average where that is unknown. Both look back, at what may have been
+    our own last command, so a look at the cores confirms it.
+    """
     pressure = pressure_now(proc)
     if pressure is None:
-        return os.getloadavg()[0] > 0.5 * (os.cpu_count() or 1)
-    return pressure > BUSY
+        wanted = os.getloadavg()[0] > 0.5 * (os.cpu_count() or 1)
+    else:
+        wanted = pressure > BUSY
+    return wanted and cores_in_use() > BUSY_CORES
+
+
+def cores_in_use() -> float:
+    """The cores that all programs use, over `SAMPLE_SECONDS`."""
+    return psutil.cpu_percent(interval=SAMPLE_SECONDS) / 100 * (os.cpu_count() or 1)
 
 
 class BusyWatch:
