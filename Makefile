@@ -39,8 +39,8 @@ imports: setup
 site: setup  ## the documentation; its technique and command pages are made from the code
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-unit: setup  # three at a time on two cores: many tests wait for processes
-	$(BIN)/pytest -m "not slow and not gpu" -n 3 --dist worksteal
+unit: setup  # four at a time on two cores: many tests wait for processes
+	$(BIN)/pytest -m "not slow and not gpu" -n 4 --dist worksteal --durations 20
 
 test-slow: setup  ## the bars that take minutes: 40 honest races, kills at random moments
 	$(BIN)/pytest -m slow

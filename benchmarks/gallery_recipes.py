@@ -109,8 +109,8 @@ def _hours(folder: Path) -> None:
 
 def _for_numpy_2(root: Path) -> None:
     """Both forecasters stop with their first epoch at a name that NumPy 2 removed."""
-    tools = root / "utils" / "tools.py"
-    tools.write_text(tools.read_text().replace("np.Inf", "np.inf"))
+    for tools in root.glob("utils/tools.py"):
+        tools.write_text(tools.read_text().replace("np.Inf", "np.inf"))
 
 
 def _informer(root: Path) -> None:

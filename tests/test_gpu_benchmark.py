@@ -101,6 +101,7 @@ def rehearse(*parts):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_the_code_of_the_kernels_parts_runs(gpu):
     del gpu
     rehearse("article", "cross_entropy", "check", "tests")
