@@ -10,7 +10,7 @@ from torch.utils.data import DataLoader, Dataset
 
 
 class Reviews(Dataset):
-    def __init__(self, count=512, words=1500):
+    def __init__(self, count=512, words=6000):
         rng = random.Random(0)
         vocabulary = [f"word{number}" for number in range(1000)]
         self.lines = [
