@@ -28,8 +28,8 @@ from benchmarks import record
 from benchmarks.cores import one_core
 from benchmarks.shaken import HEAP, SHAKEN
 from hotlap.core.spec import Mode, Tier
+from hotlap.isolation.tiers import FORCED, isolation
 from hotlap.trial.foreground import run_foreground
-from hotlap.trial.isolation.tiers import FORCED, isolation
 from hotlap.trial.launch import Setting
 from hotlap.trial.trial import Trial
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from hotlap.trial.tree_diff import changed, tree_hash
+from hotlap.isolation.tree_diff import changed, tree_hash
 
 WRITER = Path(__file__).with_name("writer.py")
 OURS = (".hotlap", "hotlap.toml")

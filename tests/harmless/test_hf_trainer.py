@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hotlap.trial.tree_diff import changed, tree_hash
+from hotlap.isolation.tree_diff import changed, tree_hash
 
 pytest.importorskip("tokenizers")
 pytest.importorskip("transformers")

@@ -16,9 +16,9 @@ import pytest
 
 from hotlap.core.errors import UsageError
 from hotlap.core.spec import Mode, Tier
+from hotlap.isolation import tiers
+from hotlap.isolation.tiers import FORCED, isolation
 from hotlap.trial.foreground import run_foreground
-from hotlap.trial.isolation import tiers
-from hotlap.trial.isolation.tiers import FORCED, isolation
 from hotlap.trial.launch import Setting
 
 WAYS = Path(__file__).with_name("ways.py")

@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from hotlap.trial.tree_diff import changed, tree_hash
+from hotlap.isolation.tree_diff import changed, tree_hash
 
 SRC = Path(__file__).parents[2] / "src"
 BOOT = """

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from guarding import fill, make_bench
 
+from hotlap.isolation.tree_diff import changed, tree_hash
 from hotlap.seam.guard import Guard, install, tracker_environment
-from hotlap.trial.tree_diff import changed, tree_hash
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import click
 from hotlap.cli.common import FOLDER, folder
 
 if TYPE_CHECKING:
-    from hotlap.trial.isolation.tiers import Isolation
-    from hotlap.trial.tree_diff import Tree
+    from hotlap.isolation.tiers import Isolation
+    from hotlap.isolation.tree_diff import Tree
 
 _NAMED = 20
 
@@ -49,7 +49,7 @@ class Isolated:
 
     def _look(self) -> None:
         if self.before is not None and not self.looked:
-            from hotlap.trial.tree_diff import changed, tree_hash
+            from hotlap.isolation.tree_diff import changed, tree_hash
 
             self.looked = True
             self.changed = changed(self.before, tree_hash(Path.cwd(), [str(FOLDER)]))
@@ -58,9 +58,9 @@ class Isolated:
 def isolated(ctx: click.Context, *, quiet: bool) -> Isolated:
     """Choose and test the isolation; print it, and at the verb's end each file that changed."""
     from hotlap.core.spec import Tier
-    from hotlap.trial.isolation.refusals import space_warning
-    from hotlap.trial.isolation.tiers import isolation
-    from hotlap.trial.tree_diff import tree_hash
+    from hotlap.isolation.refusals import space_warning
+    from hotlap.isolation.tiers import isolation
+    from hotlap.isolation.tree_diff import tree_hash
 
     found = isolation(folder() / "scratch")
     if not quiet:

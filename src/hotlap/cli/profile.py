@@ -70,12 +70,12 @@ def profile(ctx: click.Context, /, steps: int | None, budget: float, layers: boo
 
     from hotlap.cli.reports import keep
     from hotlap.core.spec import Mode
+    from hotlap.isolation.refusals import refusal_hint
     from hotlap.profile.look import Meanwhile, look
     from hotlap.reporting.profile_text import under_load
     from hotlap.reporting.progress import progress
     from hotlap.trial.command import normalise
     from hotlap.trial.foreground import leave_like
-    from hotlap.trial.isolation.refusals import refusal_hint
     from hotlap.trial.launch import Setting
     from hotlap.trial.load import OtherPrograms
 

@@ -5,10 +5,10 @@ import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from hotlap.isolation.folders import temporary_folder
 from hotlap.launch.hang import HangWatch, Tell
 from hotlap.seam.beat import VARIABLE
 from hotlap.trial.foreground import signals_passed_on
-from hotlap.trial.isolation.folders import temporary_folder
 from hotlap.trial.launch import reaching
 from hotlap.trial.supervised import Supervised
 

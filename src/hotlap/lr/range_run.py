@@ -8,10 +8,10 @@ from typing import Any
 from hotlap.core.errors import HotlapError, TrialFailedError, UsageError
 from hotlap.core.protocol import RangeTestOptions
 from hotlap.core.spec import Mode
+from hotlap.isolation.refusals import refusal_hint
 from hotlap.optim.sweep import FEWEST, Divergence, Sweep, geometric
 from hotlap.trial.channel import Message, Peer
 from hotlap.trial.foreground import run_foreground
-from hotlap.trial.isolation.refusals import refusal_hint
 from hotlap.trial.launch import Setting
 from hotlap.trial.reach import Reach, last_words
 

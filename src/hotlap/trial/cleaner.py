@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from hotlap.trial.isolation.folders import remove_tree
+from hotlap.isolation.folders import remove_tree
 
 ROUNDS, PAUSE_SECONDS = 100, 0.02
 

@@ -91,7 +91,7 @@ def _torch() -> Check:
 
 
 def _isolation(folder: Path) -> Check:
-    from hotlap.trial.isolation.tiers import isolation
+    from hotlap.isolation.tiers import isolation
 
     found = isolation(folder)
     state = State.OK if found.tier is Tier.OVERLAY else State.LIMITED

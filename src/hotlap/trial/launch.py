@@ -9,11 +9,11 @@ from typing import Any
 
 from hotlap.core.registry import technique
 from hotlap.core.spec import REACHED, VARIABLE, Mode, Spec, Tier
+from hotlap.isolation.folders import remove_tree, temporary_folder
+from hotlap.isolation.reach_files import reach_files
+from hotlap.isolation.refusals import disk_full
+from hotlap.isolation.tiers import Isolation, isolation
 from hotlap.seam.moves import environment
-from hotlap.trial.isolation.folders import remove_tree, temporary_folder
-from hotlap.trial.isolation.reach_files import reach_files
-from hotlap.trial.isolation.refusals import disk_full
-from hotlap.trial.isolation.tiers import Isolation, isolation
 from hotlap.trial.reach import UnreachedCheck
 from hotlap.trial.supervised import Streams, Supervised
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import psutil
 
 from hotlap.core.errors import HotlapError, NotReachedError, TrialFailedError
+from hotlap.isolation.refusals import refusal_hint
 from hotlap.trial.channel import Message
-from hotlap.trial.isolation.refusals import refusal_hint
 
 STEPS = {"step", "block", "profile"}
 LIBRARY = "libtorch_python"

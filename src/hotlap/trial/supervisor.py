@@ -22,11 +22,11 @@ from typing import Any
 import psutil
 
 sys.path[0] = str(Path(__file__).parents[2])  # this hotlap, whatever else is installed
+from hotlap.isolation import landlock, namespace, seccomp  # noqa: E402
+from hotlap.isolation.folders import remove_tree  # noqa: E402
+from hotlap.isolation.refused_calls import RefusedCalls  # noqa: E402
 from hotlap.trial import cleaner  # noqa: E402
 from hotlap.trial.cleaner import sweep_shared_memory  # noqa: E402
-from hotlap.trial.isolation import landlock, namespace, seccomp  # noqa: E402
-from hotlap.trial.isolation.folders import remove_tree  # noqa: E402
-from hotlap.trial.isolation.refused_calls import RefusedCalls  # noqa: E402
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36

@@ -6,7 +6,7 @@ trial see the same. Only the standard library is used here.
 
 It serves machines that allow no overlay. Not covered: programs that are not Python, native code
 that opens paths itself and is not in `native_table`, and `_io` or `posix` called directly. Landlock
-refuses these writes; without it the parent names the changed files (`trial.tree_diff`).
+refuses these writes; without it the parent names the changed files (`isolation.tree_diff`).
 """
 
 import os

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from hotlap.core.spec import REACHED
-from hotlap.trial.isolation.folders import temporary_folder
+from hotlap.isolation.folders import temporary_folder
 
 MAKER = """
 import sys, time
 from pathlib import Path
-from hotlap.trial.isolation.folders import temporary_folder
+from hotlap.isolation.folders import temporary_folder
 folder = temporary_folder("hotlap-", Path(sys.argv[1]))
 (Path(sys.argv[1]) / folder.name).mkdir()
 print(folder, flush=True)

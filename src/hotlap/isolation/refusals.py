@@ -11,8 +11,8 @@ from itertools import islice
 from pathlib import Path
 
 from hotlap.core.spec import Tier
-from hotlap.trial.isolation.refused_calls import REFUSED, SAID, refused
-from hotlap.trial.isolation.tiers import Isolation, isolation
+from hotlap.isolation.refused_calls import REFUSED, SAID, refused
+from hotlap.isolation.tiers import Isolation, isolation
 
 _TAIL = 20_000
 _MOST_FILES = 100_000

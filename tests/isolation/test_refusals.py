@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from hotlap.core.spec import Tier
-from hotlap.trial.isolation.refusals import refusal_hint, space_warning
-from hotlap.trial.isolation.tiers import Isolation
+from hotlap.isolation.refusals import refusal_hint, space_warning
+from hotlap.isolation.tiers import Isolation
 
 SAID = {
     "PermissionError: [Errno 13] Permission denied: '{}/model/last.pt'": "model/last.pt",

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from hotlap.core.errors import UsageError
 from hotlap.core.spec import Tier
+from hotlap.isolation import landlock, namespace, seccomp
+from hotlap.isolation.folders import remove_tree, temporary_folder
+from hotlap.isolation.layout import Layout, Planner, below, is_empty, mounts, subdirectories
 from hotlap.seam.guard.roots import default_keep
-from hotlap.trial.isolation import landlock, namespace, seccomp
-from hotlap.trial.isolation.folders import remove_tree, temporary_folder
-from hotlap.trial.isolation.layout import Layout, Planner, below, is_empty, mounts, subdirectories
 
 FORCED = "HOTLAP_ISOLATION"
 WRITABLE = "HOTLAP_WRITABLE"

@@ -11,8 +11,8 @@ import struct
 from collections.abc import Sequence
 from pathlib import Path
 
-from hotlap.trial.isolation import seccomp
-from hotlap.trial.isolation.layout import below
+from hotlap.isolation import seccomp
+from hotlap.isolation.layout import below
 
 SAID = "hotlap: "
 REFUSED = "Landlock refused a write"

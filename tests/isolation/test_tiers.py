@@ -9,10 +9,10 @@ import pytest
 
 from hotlap.core.errors import UsageError
 from hotlap.core.spec import Mode, Tier
+from hotlap.isolation.tiers import FORCED, isolation
+from hotlap.isolation.tree_diff import changed, tree_hash
 from hotlap.trial.foreground import run_foreground
-from hotlap.trial.isolation.tiers import FORCED, isolation
 from hotlap.trial.launch import Setting
-from hotlap.trial.tree_diff import changed, tree_hash
 
 HARM = "echo more >> mine; rm -rf folder; mkdir folder; echo new > folder/new; cat folder/new mine"
 

@@ -12,12 +12,12 @@ import pytest
 
 from hotlap.core.errors import TrialFailedError
 from hotlap.core.spec import Mode, Tier
+from hotlap.isolation import seccomp
+from hotlap.isolation.refusals import refusal_hint
+from hotlap.isolation.tree_diff import changed, tree_hash
 from hotlap.profile.look import Bounds, look
 from hotlap.trial.foreground import run_foreground
-from hotlap.trial.isolation import seccomp
-from hotlap.trial.isolation.refusals import refusal_hint
 from hotlap.trial.launch import Setting
-from hotlap.trial.tree_diff import changed, tree_hash
 
 pytestmark = pytest.mark.skipif(
     not seccomp.available(), reason="this kernel does not notify of system calls"

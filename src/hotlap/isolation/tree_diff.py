@@ -40,7 +40,7 @@ def tree_hash(root: str | os.PathLike[str], ignore: Iterable[str] = (), most: in
     for path in _below(os.fspath(root), "", frozenset(ignore)):
         if len(entries) >= most:
             return Tree(entries, cut=True)
-        seen = _look(os.path.join(root, path))  # noqa: PTH118
+        seen = _look(os.path.join(root, path))
         if seen is not None:
             entries[path] = seen
     return Tree(entries, cut=False)
@@ -68,7 +68,7 @@ def _differs(before: Tree, after: Tree, path: str) -> bool:
 
 def _below(root: str, prefix: str, ignore: frozenset[str]) -> Iterator[str]:
     try:
-        with os.scandir(os.path.join(root, prefix)) as found:  # noqa: PTH118
+        with os.scandir(os.path.join(root, prefix)) as found:
             entries = sorted(found, key=lambda entry: entry.name)
     except OSError:
         return
@@ -99,7 +99,7 @@ def _look(path: str) -> Look | None:
 def _sha(path: str, entry: os.stat_result) -> str | None:
     try:
         if stat.S_ISLNK(entry.st_mode):
-            return os.fsdecode(os.readlink(path))  # noqa: PTH115
+            return os.fsdecode(os.readlink(path))
         if not stat.S_ISREG(entry.st_mode) or entry.st_size >= _HASHED:
             return None
         with open(path, "rb") as file:

@@ -1,6 +1,6 @@
 """Which directories become overlays: worked out from a table of mounts."""
 
-from hotlap.trial.isolation.layout import Layout, Mounted, Planner, mounts
+from hotlap.isolation.layout import Layout, Mounted, Planner, mounts
 
 ROOT = Mounted("/", "ext4", frozenset({"rw", "relatime"}))
 PROC = Mounted("/proc", "proc", frozenset({"rw"}))

@@ -7,8 +7,8 @@ import pytest
 
 from hotlap.core.errors import UsageError
 from hotlap.core.spec import Tier
-from hotlap.trial.isolation import tiers
-from hotlap.trial.isolation.tiers import FORCED, isolation
+from hotlap.isolation import tiers
+from hotlap.isolation.tiers import FORCED, isolation
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from hotlap.trial.isolation import namespace
-from hotlap.trial.isolation.layout import Layout
+from hotlap.isolation import namespace
+from hotlap.isolation.layout import Layout
 
 NOBODY = 65534
 SYSTEM_PYTHON = "/usr/bin/python3"

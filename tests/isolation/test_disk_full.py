@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from hotlap.core.spec import Mode, Tier
+from hotlap.isolation.tree_diff import changed, tree_hash
 from hotlap.trial.foreground import run_foreground
 from hotlap.trial.launch import Setting
-from hotlap.trial.tree_diff import changed, tree_hash
 
 TRAIN = """
 import torch

@@ -11,8 +11,8 @@ import pytest
 
 from hotlap.core.errors import NotReachedError
 from hotlap.core.spec import Mode, Tier
+from hotlap.isolation.reach_files import NAME, reach_files, sites
 from hotlap.profile.look import Bounds, look
-from hotlap.trial.isolation.reach_files import NAME, reach_files, sites
 from hotlap.trial.launch import BOOT, Setting
 
 SITE = sysconfig.get_path("purelib")
