@@ -10,6 +10,7 @@ from torch import nn
 from torch.nn import functional
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
+from hotlap.core.registry import technique
 from hotlap.seam.probe import operators
 from hotlap.seam.probe.diagnostics import CountFlops
 from hotlap.seam.probe.operators import LARGE_LOGITS_BYTES, replaced_functions
@@ -941,7 +942,45 @@ def test_a_cross_entropy_of_large_logits_is_told():
 
 
 def test_where_no_step_could_be_watched_any_function_may_be_called():
-    assert all(operators.facts(None).values())
+    found = operators.facts(None)
+    assert all(found[fact] for fact in replaced_functions())
+    assert not {"fused_gelu", "fused_norm"} & found["unchanged"].keys(), "they are raced"
+
+
+@pytest.mark.parametrize(
+    ("pin", "unchanged"),
+    [
+        ("", {"fused_gelu", "fused_norm"}),  # too small to be worth it
+        ("*=torch", {"fused_gelu", "fused_norm"}),
+        ("gelu=native,norm=torch", {"fused_norm"}),
+        ("*=native", set()),
+    ],
+)
+def test_a_swap_that_would_serve_no_call_of_the_step_is_told(pin, unchanged, monkeypatch):
+    monkeypatch.setenv("HOTLAP_IMPLEMENTATIONS", pin)
+    model = nn.Sequential(nn.Linear(4, 16), nn.GELU(), nn.LayerNorm(16), nn.Linear(16, 3))
+    with probed(steps=5) as session:
+        train(session, model)
+    told = session.profile["facts"]["unchanged"]
+    assert told.keys() & {"fused_gelu", "fused_norm"} == unchanged
+    assert "fused_softmax" not in told, "what is not called has a need that says so"
+    applies = dict.fromkeys(("model", "calls_gelu"), True) | {"unchanged": told}
+    assert bool(technique("fused_gelu").missing(applies)) is ("fused_gelu" in unchanged)
+
+
+def test_a_swap_that_cannot_be_judged_may_change_something(monkeypatch):
+    modes = []
+
+    def fail(*_, **__):
+        modes.append(torch._C._len_torch_dispatch_stack())
+        raise RuntimeError("a failure of our own")
+
+    monkeypatch.setattr("hotlap.kernels.swaps.serves_gelu", fail)
+    with probed(steps=5) as session:
+        train(session, nn.Sequential(nn.Linear(4, 5), nn.GELU(), nn.Linear(5, 3)))
+    assert "fused_gelu" not in session.profile["facts"]["unchanged"]
+    assert modes == [0], "what it measures is neither counted nor slowed down"
+    assert session.profile["flops"], "the diagnosis beside it is not disturbed"
 
 
 def test_the_functions_watched_are_those_that_techniques_replace():

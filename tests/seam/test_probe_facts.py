@@ -93,3 +93,10 @@ def test_sparse_gradients_have_no_fused_optimizer(sparse):
     by_layer = optimizer_facts([optimizer], [embedding])
     for found in (by_gradient, by_layer):
         assert found["optimizer_unfused"] is not sparse
+
+
+@pytest.mark.parametrize("given", [{"foreach": True}, {"lr": torch.tensor(0.1)}, {}])
+def test_an_optimizer_that_may_not_be_fused_is_not_called_unfused(given):
+    parameters = [torch.nn.Parameter(torch.ones(3))]
+    found = optimizer_facts([torch.optim.Adam(parameters, **{"foreach": None, **given})], [])
+    assert found["optimizer_unfused"] is not bool(given)

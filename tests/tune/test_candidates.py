@@ -45,6 +45,15 @@ def test_cuda_techniques_do_not_apply_without_cuda() -> None:
     assert refused["tf32"].status is Status.NOT_APPLICABLE
 
 
+def test_what_would_change_nothing_is_no_candidate_and_what_may_is_one() -> None:
+    seen = script()
+    seen.facts |= {"calls_gelu": True, "calls_norm": True, "unchanged": {"fused_gelu": "why"}}
+    todo, rows = candidates_for(seen, Wanted(UNASKED), detect())
+    row = next(row for row in rows if row.technique == "fused_gelu")
+    assert (row.status, row.reason) == (Status.NOT_APPLICABLE, "why")
+    assert "fused_norm" in {c.name for c in todo}
+
+
 def test_numerics_only_skip_and_request_are_obeyed() -> None:
     todo, rows = candidates_for(script(), Wanted({Numerics.EXACT}), detect())
     assert all(c.record.numerics is Numerics.EXACT for c in todo)

@@ -129,13 +129,17 @@ class Swap:
     pickled objects keep their class. `replacement` (`module:function`) takes the original and
     returns a function with the same signature, which may call the original for arguments that it
     does not serve; only a call that it serves itself counts as applied: it returns
-    `NotImplemented` to hand the call on. `requires` names a module that must be importable, `extra`
-    the requirement to install for it. `written` is the public function (dotted name) that the
+    `NotImplemented` to hand the call on. `serves` names a predicate `module:function` on a call's
+    arguments: the replacement gets only the calls for which it holds, and the profile asks it of
+    the plain script's calls, so that a technique which would serve none of them is not raced.
+    `requires` names a module that must be importable, `extra` the requirement to install for it.
+    `written` is the public function (dotted name) that the
     patcher writes in the place of a call of the first target; without it there is nothing to write.
     """
 
     targets: tuple[str, ...]
     replacement: str
+    serves: str = ""
     requires: str = ""
     extra: str = ""
     written: str = ""

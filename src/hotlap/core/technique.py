@@ -139,7 +139,12 @@ class Technique:
         return (*(self.symptom.phases if self.symptom else ()), *of_patterns)
 
     def missing(self, facts: dict[str, object]) -> str:
-        """Why it does not apply to a script with these facts; empty when it does."""
+        """Why it does not apply to a script with these facts; empty when it does.
+
+        The fact `unchanged` says of techniques why they would change none of the script's calls.
+        """
         if facts.get("inference") and not self.inference:
             return "it only concerns training"
-        return next((need.reason for need in self.needs if not need.holds(facts)), "")
+        missing = next((need.reason for need in self.needs if not need.holds(facts)), "")
+        unchanged = facts.get("unchanged")
+        return missing or (unchanged.get(self.id, "") if isinstance(unchanged, dict) else "")

@@ -16,23 +16,29 @@ BLOCK = 256
 """Elements that share one scale, as in torchao and bitsandbytes."""
 
 
+def serves_fp8(layer: Any, input: Any) -> bool:  # noqa: A002  # torch's name
+    """Whether the layer's products have float8 units of their own."""
+    return _fits(layer, input) and has_fp8(input.device)
+
+
 def fp8_linear(_: Function) -> Function:
     """For `torch.nn.Linear.forward`: float8 in the forward and backward products."""
 
-    def substitute(layer: Any, input: Any) -> object:  # noqa: A002  # torch's name
-        if not _fits(layer, input) or not has_fp8(input.device):
-            return NotImplemented
+    def substitute(layer: Any, input: Any) -> object:  # noqa: A002
         return fp8_product(layer, input)
 
     return substitute
+
+
+def serves_int8(layer: Any, input: Any) -> bool:  # noqa: A002
+    """Whether the layer's products have int8 units of their own."""
+    return _fits(layer, input) and has_int8(input.device)
 
 
 def int8_linear(_: Function) -> Function:
     """For `torch.nn.Linear.forward`: int8 in the forward and backward products."""
 
     def substitute(layer: Any, input: Any) -> object:  # noqa: A002
-        if not _fits(layer, input) or not has_int8(input.device):
-            return NotImplemented
         return int8_product(layer, input)
 
     return substitute

@@ -3,7 +3,7 @@
 import importlib.util
 import inspect
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from functools import wraps
 from types import FrameType
@@ -95,7 +95,6 @@ def _with_keyword(function: Any, move: Keyword, context: Context) -> object:
     signature = inspect.signature(function)
     position = list(signature.parameters).index(move.name)
     value = context.value(move.value)
-    allowed = load(move.when) if move.when else None
 
     def current(args: tuple[Any, ...], kwargs: dict[str, Any], name: str, at: int) -> object:
         if name in kwargs:
@@ -108,7 +107,7 @@ def _with_keyword(function: Any, move: Keyword, context: Context) -> object:
         with context.isolated():
             now = current(args, kwargs, move.name, position)
             wanted = move.absent if now is _ABSENT else any(now is v or now == v for v in move.over)
-            free = wanted and _free(signature, move, args, kwargs, allowed)
+            free = wanted and _free(signature, move, args, kwargs)
         return changed(args, kwargs) if free else function(*args, **kwargs)
 
     def changed(args: tuple[Any, ...], kwargs: dict[str, Any]) -> object:
@@ -132,23 +131,24 @@ _ABSENT = object()
 
 
 def _free(
-    signature: inspect.Signature,
-    move: Keyword,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    allowed: Any,
+    signature: inspect.Signature, move: Keyword, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> bool:
     """Whether nothing in this call forbids the keyword."""
-    if not move.unless and allowed is None:
+    if not move.unless and not move.when:
         return True
     try:
         bound = signature.bind_partial(*args, **kwargs)
     except TypeError:
         return False
     bound.apply_defaults()
-    if any(bound.arguments.get(name) == value for name, value in move.unless):
+    return permits(move, bound.arguments)
+
+
+def permits(move: Keyword, arguments: Mapping[str, Any]) -> bool:
+    """Whether a call with these arguments may be given the keyword: `unless` and `when`."""
+    if any(arguments.get(name) == value for name, value in move.unless):
         return False
-    return allowed is None or bool(allowed(bound.arguments))
+    return not move.when or bool(load(move.when)(arguments))
 
 
 def _put(
@@ -196,20 +196,34 @@ def _call(move: Call, context: Context) -> Iterator[None]:
 def _swap(move: Swap, context: Context) -> Iterator[None]:
     from contextlib import ExitStack
 
-    if move.requires and importlib.util.find_spec(move.requires) is None:
-        context.inert(f"{move.requires} is not installed: pip install {move.extra}")
+    if why := lacking(move):
+        context.inert(why)
         yield
         return
     make = load(move.replacement)
+    serves = load(move.serves) if move.serves else _any_call
     with ExitStack() as stack:
         for target in move.targets:
             owner, name = resolve(target)
-            stack.enter_context(replaced(owner, name, lambda f: _handing_on(f, make(f), context)))
+            stack.enter_context(
+                replaced(owner, name, lambda f: _handing_on(f, make(f), serves, context))
+            )
         yield
 
 
-def _handing_on(original: Any, substitute: Any, context: Context) -> object:
-    """Call the substitute, and the original where the substitute returns `NotImplemented`."""
+def lacking(move: Swap) -> str:
+    """What must be installed for a swap; empty where nothing is missing."""
+    if not move.requires or importlib.util.find_spec(move.requires) is not None:
+        return ""
+    return f"{move.requires} is not installed: pip install {move.extra}"
+
+
+def _any_call(*_: object, **__: object) -> bool:
+    return True
+
+
+def _handing_on(original: Any, substitute: Any, serves: Any, context: Context) -> object:
+    """Call the substitute, and the original where the substitute does not serve the arguments."""
     import torch
 
     @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]  # Dynamo runs it once while it traces
@@ -219,7 +233,7 @@ def _handing_on(original: Any, substitute: Any, context: Context) -> object:
 
     @wraps(original)
     def call(*args: Any, **kwargs: Any) -> object:
-        result = substitute(*args, **kwargs)
+        result = substitute(*args, **kwargs) if serves(*args, **kwargs) else NotImplemented
         if result is NotImplemented:
             return original(*args, **kwargs)
         applied_here()

@@ -35,6 +35,7 @@ technique = Technique(
         Swap(
             ("torch.nn.Linear.forward",),
             "hotlap.seam.low_precision:fp8_linear",
+            serves="hotlap.seam.low_precision:serves_fp8",
             requires="torchao",
             extra="hotlap[compress]",
         ),

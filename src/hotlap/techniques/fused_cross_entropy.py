@@ -31,6 +31,7 @@ technique = Technique(
         Swap(
             ("torch.nn.functional.cross_entropy",),
             "hotlap.kernels.swaps:cross_entropy",
+            serves="hotlap.kernels.swaps:serves_cross_entropy",
             written="hotlap.kernels.cross_entropy",
         ),
     ),

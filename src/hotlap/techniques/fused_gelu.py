@@ -13,6 +13,7 @@ technique = measured_kernel(
         Swap(
             ("torch.nn.functional.gelu",),
             "hotlap.kernels.swaps:gelu",
+            serves="hotlap.kernels.swaps:serves_gelu",
             written="hotlap.kernels.gelu",
         ),
     ),

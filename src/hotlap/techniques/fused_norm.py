@@ -10,8 +10,16 @@ technique = measured_kernel(
     called=Need("calls_norm", "neither layer_norm nor rms_norm of torch.nn.functional is called"),
     claim=Claim("goes beyond the articles", "Liger Kernel, 2024, section 3.2"),
     moves=(
-        Swap(("torch.nn.functional.layer_norm",), "hotlap.kernels.swaps:layer_norm"),
-        Swap(("torch.nn.functional.rms_norm",), "hotlap.kernels.swaps:rms_norm"),
+        Swap(
+            ("torch.nn.functional.layer_norm",),
+            "hotlap.kernels.swaps:layer_norm",
+            serves="hotlap.kernels.swaps:serves_layer_norm",
+        ),
+        Swap(
+            ("torch.nn.functional.rms_norm",),
+            "hotlap.kernels.swaps:rms_norm",
+            serves="hotlap.kernels.swaps:serves_rms_norm",
+        ),
     ),
     examples=(
         Example(

@@ -13,6 +13,7 @@ technique = measured_kernel(
         Swap(
             ("torch.nn.functional.softmax",),
             "hotlap.kernels.swaps:softmax",
+            serves="hotlap.kernels.swaps:serves_softmax",
             written="hotlap.kernels.softmax",
         ),
     ),

@@ -35,6 +35,7 @@ technique = Technique(
         Swap(
             ("torch.nn.Linear.forward",),
             "hotlap.seam.low_precision:int8_linear",
+            serves="hotlap.seam.low_precision:serves_int8",
             requires="torchao",
             extra="hotlap[compress]",
         ),

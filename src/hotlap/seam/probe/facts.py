@@ -11,6 +11,9 @@ from typing import Any
 
 import torch
 
+from hotlap.core.move import Keyword
+from hotlap.core.registry import technique
+from hotlap.seam.moves import permits
 from hotlap.seam.where import CALLERS, Lines, place, short, users_lines
 
 TRIES = 16
@@ -173,12 +176,22 @@ def optimizer_facts(optimizers: list[Any], models: Iterable[torch.nn.Module]) ->
         if getattr(layer, "sparse", False) is True
         for parameter in layer.parameters(recurse=False)
     }
-    able = [o for o in optimizers if "fused" in o.defaults and not _any_sparse(o, sparse)]
+    able = [
+        o for o in optimizers
+        if "fused" in o.defaults and _may_be_fused(o) and not _any_sparse(o, sparse)
+    ]  # fmt: skip
     return {
         "optimizer_unfused": any(not g.get("fused") for o in able for g in o.param_groups),
         "optimizers": len(optimizers),
         "optimizer_names": sorted({type(o).__name__ for o in optimizers}),
     }
+
+
+def _may_be_fused(optimizer: Any) -> bool:
+    """Whether `fused_optimizer` would have changed the call that made it."""
+    arguments = {**optimizer.defaults, "self": optimizer}
+    moves = technique("fused_optimizer").moves
+    return all(permits(move, arguments) for move in moves if isinstance(move, Keyword))
 
 
 def _any_sparse(optimizer: Any, known: set[int]) -> bool:

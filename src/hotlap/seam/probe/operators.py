@@ -1,48 +1,80 @@
-"""Which of torch's functions that a technique replaces are called in a step."""
+"""Which of torch's functions that a technique replaces are called in a step, and what for."""
 
 from contextlib import ExitStack
 from functools import partial
-from pkgutil import resolve_name
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 
 from hotlap.core.move import Swap
 from hotlap.core.registry import techniques
-from hotlap.seam.patch import replaced
+from hotlap.core.technique import Technique
+from hotlap.seam.moves import lacking
+from hotlap.seam.patch import load, replaced, resolve
 from hotlap.seam.probe.diagnosis import Diagnosis
 
 LARGE_LOGITS_BYTES = 1 << 20
 """Smaller logits stay in a core's own cache, where copies of them cost next to nothing."""
+ASKED = 64
+"""Calls that are judged of each technique; with more it counts as one that changes something."""
+UNCHANGED = "it would leave every call of this script as it is"
 
 
 class Operators(Diagnosis):
-    """Replaces the functions for one step; `value` are the facts that hold."""
+    """Replaces the functions for one step.
+
+    `value` is a dictionary: `called` are the facts that hold, `unchanged` says of techniques why
+    they would change nothing.
+    """
 
     name = "operators"
 
     def begin(self) -> None:
         """Watch the functions."""
-        self._seen: set[str] = set()
+        self._called: set[str] = set()
+        self._changing: set[str] = set()
+        self._asked: dict[str, int] = {}
         self._replaced = ExitStack()
-        for fact, targets in replaced_functions().items():
-            for target in targets:
-                owner, _, name = target.rpartition(".")
-                watch = partial(self._watch, fact)
-                self._replaced.enter_context(replaced(resolve_name(owner), name, watch))
+        for technique in techniques().values():
+            for move in swaps_of(technique):
+                for target in move.targets:
+                    watch = partial(self._watch, technique, move.serves)
+                    self._replaced.enter_context(replaced(*resolve(target), watch))
 
     def end(self) -> None:
         """Put them back."""
         self._replaced.close()
-        self.value = self._seen
+        self.value = {
+            "called": self._called,
+            "unchanged": dict.fromkeys(self._asked.keys() - self._changing, UNCHANGED),
+        }
 
-    def _watch(self, fact: str, original: Any) -> object:
+    def _watch(self, technique: Technique, serves: str, original: Any) -> object:
+        called = {need.fact for need in technique.needs if need.fact.startswith("calls_")}
+
         def call(*args: Any, **kwargs: Any) -> object:
-            if fact not in self._seen and (fact != "calls_cross_entropy" or large(args, kwargs)):
-                self._seen.add(fact)
+            if technique.id not in self._changing:
+                self._judge(technique.id, serves, args, kwargs)
+            if not called <= self._called:
+                small = "calls_cross_entropy" in called and not large(args, kwargs)
+                self._called.update(() if small else called)
             return original(*args, **kwargs)
 
         return call
+
+    def _judge(
+        self, name: str, serves: str, args: tuple[object, ...], kwargs: dict[str, object]
+    ) -> None:
+        """Ask whether the replacement would serve this call; where that fails, it may."""
+        self._asked[name] = self._asked.get(name, 0) + 1
+        try:
+            with _disable_current_modes():  # the modes of other diagnoses of the step
+                served = self._asked[name] > ASKED or load(serves)(*args, **kwargs)
+        except Exception:
+            served = True
+        if served:
+            self._changing.add(name)
 
 
 def large(args: tuple[object, ...], kwargs: dict[str, object]) -> bool:
@@ -51,18 +83,32 @@ def large(args: tuple[object, ...], kwargs: dict[str, object]) -> bool:
     return isinstance(logits, torch.Tensor) and logits.nbytes >= LARGE_LOGITS_BYTES
 
 
+def swaps_of(technique: Technique) -> list[Swap]:
+    """A technique's swaps, if that is all there is to it and each says which calls it serves."""
+    swaps = [move for move in technique.moves if isinstance(move, Swap) and move.serves]
+    return swaps if len(swaps) == len(technique.moves) else []
+
+
 def replaced_functions() -> dict[str, tuple[str, ...]]:
     """By fact: the functions that techniques replace where the fact holds (a `calls_*` need)."""
     return {
-        need.fact: tuple(
-            target for move in technique.moves if isinstance(move, Swap) for target in move.targets
-        )
+        need.fact: tuple(target for move in swaps_of(technique) for target in move.targets)
         for technique in techniques().values()
         for need in technique.needs
         if need.fact.startswith("calls_")
     }
 
 
-def facts(seen: set[str] | None) -> dict[str, bool]:
-    """A fact for each group of functions; all hold where no step could be watched."""
-    return {fact: seen is None or fact in seen for fact in replaced_functions()}
+def facts(seen: dict[str, Any] | None) -> dict[str, object]:
+    """A fact for each group of functions, and `unchanged`: why techniques would change nothing.
+
+    Where no step could be watched, all functions may be called.
+    """
+    unchanged = {
+        technique.id: why
+        for technique in techniques().values()
+        for move in technique.moves
+        if isinstance(move, Swap) and (why := lacking(move))
+    }
+    called = {fact: seen is None or fact in seen["called"] for fact in replaced_functions()}
+    return {**called, "unchanged": {**(seen["unchanged"] if seen else {}), **unchanged}}
