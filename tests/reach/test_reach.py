@@ -16,7 +16,6 @@ from hotlap.trial.launch import Setting
 from hotlap.trial.trial import Ended, Trial
 
 QUICK = (
-    "looked up, then lazily imported",
     "behind another import hook",
     "distributed optimizers, which are scripted",
     "updates by p.data.add_",

@@ -6,8 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 import hotlap
 from hotlap.core.spec import Mode, Spec
 from hotlap.trial.launch import reaching
@@ -55,12 +53,10 @@ except RuntimeError as error:
 }
 
 
-@pytest.mark.parametrize("mode", [Mode.RUN, Mode.PROFILE])
-def test_tracebacks_are_those_of_the_plain_run(tmp_path, mode):
-    """One process tells all the failures: each ends a copy of it that was forked before."""
+def test_tracebacks_are_those_of_the_plain_run(tmp_path):
+    """One process shows all the failures: each ends a copy of it that was forked before."""
     (tmp_path / "a_module_that_fails.py").write_text("import os.nothing\n")
-    script = tmp_path / "script.py"
-    script.write_text(
+    (tmp_path / "script.py").write_text(
         "import os, sys\nimport torch\n"
         + "".join(
             f"if not os.fork():\n    exec(compile({code!r}, '<{name}>', 'exec'))\n    sys.exit()\n"
@@ -69,20 +65,24 @@ def test_tracebacks_are_those_of_the_plain_run(tmp_path, mode):
         )
     )
     env = {k: v for k, v in os.environ.items() if not k.startswith("HOTLAP_")}
-    plain = subprocess.run(
-        [sys.executable, script], cwd=tmp_path, env=env, capture_output=True, text=True, check=False
-    )
-    spec = Spec("test", mode, str(tmp_path / "control"), {"no_grad_eval": {}})
-    spec.write(tmp_path / "spec.json")
-    reached = reaching(env) | {"HOTLAP_SPEC": str(tmp_path / "spec.json")}
+    plain = failing(tmp_path, env)
+    for mode in (Mode.RUN, Mode.PROFILE):
+        spec = Spec("test", mode, str(tmp_path / "control"), {"no_grad_eval": {}})
+        spec.write(tmp_path / "spec.json")
+        errors = failing(tmp_path, reaching(env) | {"HOTLAP_SPEC": str(tmp_path / "spec.json")})
+        assert errors.count("Traceback") >= len(FAILURES), mode
+        text = errors.replace(str(Path(hotlap.__file__).parents[2]), "")  # the checkout's own name
+        assert "hotlap" not in text, mode
+        assert frames(errors) == frames(plain), mode
+
+
+def failing(folder, env):
+    """What the script writes to its standard error."""
     done = subprocess.run(
-        [sys.executable, script], cwd=tmp_path, env=reached, capture_output=True, text=True,
-        check=False,
+        [sys.executable, "script.py"],
+        cwd=folder, env=env, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert done.stderr.count("Traceback") >= len(FAILURES)
-    text = done.stderr.replace(str(Path(hotlap.__file__).parents[2]), "")  # the checkout's own name
-    assert "hotlap" not in text
-    assert frames(done.stderr) == frames(plain.stderr)
+    return done.stderr
 
 
 def frames(text):
