@@ -13,7 +13,15 @@ from hotlap.reporting import html, tune_text
 from hotlap.trial.parity import Parity
 from hotlap.trial.race import RaceResult
 from hotlap.trial.stats import Estimate, Verdict
-from hotlap.tune.result import OUT_OF_TIME, Outcome, Status, TuneResult, UpperBound
+from hotlap.tune.result import (
+    OUT_OF_TIME,
+    Outcome,
+    ProcessTimes,
+    Status,
+    TimeUse,
+    TuneResult,
+    UpperBound,
+)
 
 PARITY = Parity(True, "bitwise", 100, 0.0, 0.0, "losses equal in all 100 steps")
 
@@ -51,6 +59,18 @@ def test_the_table_names_each_status_and_the_final_figure() -> None:
     for part in ("no_grad_eval", "kept", "boom", "not applicable", "1.50x", "losses equal"):
         assert part in text
     assert "CUDA" not in shown(result())
+
+
+def test_a_line_says_what_the_time_went_to() -> None:
+    found = result()
+    found.seconds = 180.0
+    ran, unused = ProcessTimes((), 0.0, 4.0, 9.0, 3.0), ProcessTimes(("tf32",), 5.0, None, 9.0, 0.0)
+    found.time_use = TimeUse(18.0, 72.0, 81.0, 9.0, (ran, unused))
+    line = "10% profiling, 40% starting processes, 45% racing, 5% other; 1 of 2 processes ran no"
+    assert line in " ".join(shown(found).split())
+    assert line in tune_text.document(found, None)["time_spent"]
+    found.time_use = replace(found.time_use, processes=(ran,))
+    assert "ran no race" not in shown(found)
 
 
 def open_row(name: str, seconds: float = 30.0) -> Outcome:

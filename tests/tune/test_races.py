@@ -111,7 +111,7 @@ def races() -> tuple[Races, list[str]]:
 
 def sides(*techniques: str) -> tuple[Any, Any]:
     tuned = PLAIN.having({name: {} for name in techniques})
-    return (SimpleNamespace(setting=s, trial=None) for s in (PLAIN, tuned))  # type: ignore[return-value]
+    return (SimpleNamespace(setting=s, trial=None, starting=0.0) for s in (PLAIN, tuned))  # type: ignore[return-value]
 
 
 @pytest.mark.parametrize(("victim", "on"), [("a", ["tf32"]), ("a", []), ("b", [])])
@@ -144,6 +144,7 @@ class FakeSide:
         self.deadline = deadline
         self.setting, self.passive_wait = setting, passive_wait
         self.log: list[str] = []
+        self.starting = 0.0
 
     def start(self) -> None:
         self.log.append("start")

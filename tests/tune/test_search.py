@@ -16,7 +16,7 @@ from hotlap.core.spec import Mode
 from hotlap.trial.data_parity import DataUse
 from hotlap.trial.launch import Setting
 from hotlap.trial.race import RaceResult
-from hotlap.trial.side import Pace
+from hotlap.trial.side import Launch, Pace
 from hotlap.trial.stats import Estimate, Verdict
 from hotlap.trial.trial import TimeOverError
 from hotlap.tune import races, search, state, time_plan
@@ -71,6 +71,8 @@ class FakeSide:
     data: DataUse = field(default_factory=lambda: DataUse(state=set(WORLD.state)))
     outputs: tuple[object, ...] = ()
     deadline: float = math.inf
+    log: list[Launch] = field(default_factory=list)
+    starting: float = 0.0
 
     @property
     def trial(self) -> Any:
@@ -95,6 +97,7 @@ class FakeSide:
     def start(self) -> None:
         if not self.live and self.begun < 0:
             self.begun = WORLD.now
+            self.log.append(Launch(WORLD.now))
             WORLD.launched += 1
             WORLD.ahead |= set(self.setting.techniques)
 
@@ -103,7 +106,9 @@ class FakeSide:
 
     def ready(self) -> Pace:
         self.start()
+        before = WORLD.now
         WORLD.now = WORLD.now if self.live else max(WORLD.now, self.begun + WORLD.start_up)
+        self.starting += WORLD.now - before
         if WORLD.now > self.deadline:
             WORLD.now = self.deadline
             self.close()
@@ -118,6 +123,8 @@ class FakeSide:
         return Pace(self.block, 1, self.block, 0.0)
 
     def close(self) -> None:
+        if self.begun >= 0:
+            self.log[-1].ended = WORLD.now
         self.live, self.begun = False, -1.0
 
 
@@ -131,6 +138,8 @@ def fake_race(a: FakeSide, b: FakeSide, rules: Any, on_pair: Any, **_: Any) -> R
     WORLD.at_race(len(WORLD.raced))
     WORLD.raced.append(race)
     before = WORLD.now
+    for side in (a, b):
+        side.log[-1].raced += 1.0
     seconds = max(6, rules.fewest_pairs) * (a.block + b.block)
     same = a.setting.techniques == b.setting.techniques
     WORLD.now += seconds * (WORLD.slow if same else 1.0)
@@ -151,7 +160,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     WORLD.__dict__.update(World().__dict__)
     monkeypatch.setattr("os.getloadavg", lambda: (0.5, 0.5, 0.5))
     clock = SimpleNamespace(monotonic=lambda: WORLD.now)
-    for module in (search, state, time_plan):
+    for module in (search, state, time_plan, races):
         monkeypatch.setattr(module, "time", clock)
     monkeypatch.setattr(races, "Side", FakeSide)
     monkeypatch.setattr(races, "race", fake_race)
@@ -215,6 +224,18 @@ def test_with_time_enough_everything_is_raced(world: World) -> None:
     final = world.raced[-1]
     assert final["against"] == []
     assert world.launched > 4, "fresh processes"
+
+
+def test_the_use_of_the_time_adds_up_and_names_what_was_never_raced(world: World) -> None:
+    result = tuned(300.0)
+    use = result.time_use
+    assert use.profiling == START_UP
+    assert use.profiling + use.starting + use.racing + use.other == pytest.approx(result.seconds)
+    assert use.racing > use.starting >= START_UP
+    assert len(use.processes) == world.launched
+    assert all(0 <= p.launched <= p.ended <= result.seconds for p in use.processes)
+    assert use.unraced == 0
+    assert use.processes[0].techniques == ()
 
 
 def test_the_profile_is_bounded_by_the_budget(world: World) -> None:

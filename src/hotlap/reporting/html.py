@@ -318,6 +318,7 @@ def _conditions(document: Document) -> str:
     if document.get("isolation"):
         isolation = document["isolation"]
         parts.append(f"isolation: {isolation if isinstance(isolation, str) else isolation['tier']}")
+    parts.append(document.get("time_spent", ""))
     return "; ".join(filter(None, parts))
 
 

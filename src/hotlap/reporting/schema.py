@@ -93,6 +93,7 @@ def schemas() -> dict[str, Schema]:
         "profile": _fields(Profile) | _measured(),
         "tune": _fields(TuneResult, "profile")
         | {"confirmed": FLAG, "headline": TEXT, "recipe": optional, "final_steps": steps}
+        | {"time_spent": TEXT}
         | {"command_line": TEXT, "next_steps": TEXTS, "phases": NUMBERS, "memory_by_owner": NUMBERS}
         | _measured(),
         "race": _fields(RaceResult)

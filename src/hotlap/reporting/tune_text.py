@@ -34,6 +34,8 @@ def show(out: Console, result: TuneResult, written: Path | None, *, everything: 
     _show_headline(out, result)
     for advice in result.advice:
         _show_advice(out, advice)
+    if words := spent(result):
+        out.print(Text(hanging(words, out.width, "", "  "), "dim"))
     out.print()
     _show_next(out, next_steps(result, written))
 
@@ -166,6 +168,18 @@ def _show_advice(out: Console, advice: Advice) -> None:
     show_steps(out, advice.lines, advice.notes)
 
 
+def spent(result: TuneResult) -> str:
+    """What the time went to, in a line."""
+    use, whole = result.time_use, result.seconds
+    if not whole:
+        return ""
+    parts = [("profiling", use.profiling), ("starting processes", use.starting),
+             ("racing", use.racing), ("other", use.other)]  # fmt: skip
+    shares = ", ".join(f"{seconds / whole:.0%} {name}" for name, seconds in parts)
+    unraced = f"; {use.unraced} of {len(use.processes)} processes ran no race"
+    return f"of {duration(whole)}: {shares}{unraced if use.unraced else ''}"
+
+
 def _show_conditions(out: Console, result: TuneResult) -> None:
     """The noise floor, the background load and the upper bounds."""
     lines = []
@@ -193,6 +207,7 @@ def document(result: TuneResult, written: Path | None) -> dict[str, Any]:
     del fields["profile"]
     return {
         **fields,
+        "time_spent": spent(result),
         "command_line": shown(result.command),
         "next_steps": [
             text for _, text in next_steps(result, written) if text.startswith("hotlap")

@@ -57,6 +57,16 @@ class Pace:
         return max(BLOCK, self.step)
 
 
+@dataclass
+class Launch:
+    """A launch of a side: moments of `time.monotonic` (0: not yet), and seconds of its blocks."""
+
+    begun: float
+    ready: float = 0.0
+    ended: float = 0.0
+    raced: float = 0.0
+
+
 @dataclass(eq=False)
 class Side:
     """Launches its command, settles it, and launches it again whenever it comes to its end.
@@ -66,7 +76,8 @@ class Side:
     computes with, `passive_wait` whether they sleep while they wait for one another, `ends_after`
     the steps that the program was seen to run before it ended (0: it was not). `held` and `inert`
     say of each technique where it took hold, or why not. A wait that lasts until `deadline` (a
-    moment of `time.monotonic`) is given up.
+    moment of `time.monotonic`) is given up. `log` holds its launches, `starting` the seconds that
+    were spent on starting and settling it.
     """
 
     setting: Setting
@@ -86,6 +97,9 @@ class Side:
     held: dict[str, list[str]] = field(default_factory=dict)
     inert: dict[str, str] = field(default_factory=dict)
     deadline: float = math.inf
+    log: list[Launch] = field(default_factory=list)
+    starting: float = 0.0
+    _waited_for: bool = False
     _settled: bool = False
     _short: bool = False  # over before it could be settled
     _began: float = 0.0
@@ -97,11 +111,14 @@ class Side:
 
     def start(self) -> None:
         """Launch the command, if it is not live, and do not wait for it."""
-        if self.trial is None:
+        if self.trial is not None:
+            return
+        with self._timed_start():
             self._began = time.monotonic()
             passive = self.passive_wait or self.setting.passive_wait
             self.trial = Trial(replace(self.setting, passive_wait=passive), self.patience)
             self.launches += 1
+            self.log.append(Launch(self._began))
 
     def first_step(self) -> None:
         """Wait for the first step of what was started; afterwards it stands paused."""
@@ -110,7 +127,7 @@ class Side:
         if self.trial.blocks:
             return
         try:
-            with self._over_if_it_fails():
+            with self._timed_start(), self._over_if_it_fails():
                 self.trial.first()
         except OtherStepsError as other:
             self._counting(other)
@@ -128,10 +145,11 @@ class Side:
         """Bring it to a steady pace if it is not live yet; afterwards it stands paused."""
         while self.trial is None or not self._settled:
             try:
-                if self._short:
-                    self._settle_short()
-                else:
-                    self._settle(Patience(self.whole_epoch, known=self.pace))
+                with self._timed_start():
+                    if self._short:
+                        self._settle_short()
+                    else:
+                        self._settle(Patience(self.whole_epoch, known=self.pace))
             except OtherStepsError as other:
                 self._counting(other)
                 continue
@@ -140,6 +158,7 @@ class Side:
                 self._short = True
                 continue
             self.start_up = time.monotonic() - self._began
+            self.log[-1].ready = time.monotonic()
         assert self.pace is not None
         return self.pace
 
@@ -205,6 +224,7 @@ class Side:
                 continue
             self.trial.pause()
             self._note()
+            self.log[-1].raced += block.wall
             return block
         raise self._too_short()
 
@@ -247,12 +267,26 @@ class Side:
             self.close()
             raise
 
+    @contextmanager
+    def _timed_start(self) -> Iterator[None]:
+        """Add what is inside to `starting`, once where one is inside of another."""
+        if self._waited_for:
+            yield
+            return
+        begin, self._waited_for = time.monotonic(), True
+        try:
+            yield
+        finally:
+            self.starting += time.monotonic() - begin
+            self._waited_for = False
+
     def close(self) -> None:
         """End what is live."""
         self._settled = False
         if self.trial is not None:
             self.trial.close()
             self.trial = None
+            self.log[-1].ended = time.monotonic()
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from hotlap.trial.side import Side
 from hotlap.trial.stats import Estimate, Verdict
 from hotlap.trial.stopping import StoppingRules, StopReason
 from hotlap.tune.candidates import Chosen, Values
-from hotlap.tune.result import Outcome, Status
+from hotlap.tune.result import Outcome, ProcessTimes, Status, TimeUse
 
 LOADED_CORES = 0.5
 """Cores used by other programs from which a load-dependent technique is not put into a recipe."""
@@ -67,6 +67,8 @@ class Races:
         self._ahead: list[Side] = []
         self._others = OtherPrograms()
         self._pairs_at: list[float] = []
+        self._racing = 0.0
+        self._past: list[Side] = []
 
     @property
     def busy(self) -> bool:
@@ -141,6 +143,7 @@ class Races:
         """A side is not needed any more."""
         side.close()
         self._live = [other for other in self._live if other is not side]
+        self._past.append(side)
 
     def race(self, a: Side, b: Side, seconds: float, **more: object) -> RaceResult:
         """Race B against A for at most so many seconds; `more` are further stopping rules.
@@ -157,12 +160,40 @@ class Races:
         rules = replace(plain, **more)  # type: ignore[arg-type]
         self._pairs_at = []
         try:
-            return race(a, b, rules, self._on_pair, busy=self.busy)
+            return self._timed_race(a, b, rules)
         except (TrialFailedError, NotReachedError) as error:
             if not _not_its_fault(a, b):
                 raise
             self._watcher.stage(f"the reference failed ({error}) and is started again")
-        return race(a, b, rules, self._on_pair, busy=self.busy)
+        return self._timed_race(a, b, rules)
+
+    def _timed_race(self, a: Side, b: Side, rules: StoppingRules) -> RaceResult:
+        begin, starting = time.monotonic(), a.starting + b.starting
+        try:
+            return race(a, b, rules, self._on_pair, busy=self.busy)
+        finally:
+            self._racing += time.monotonic() - begin - (a.starting + b.starting - starting)
+
+    def time_use(self, begin: float, profiling: float) -> TimeUse:
+        """Where the seconds since a moment went; `profiling` of them before the first race."""
+        sides, whole = [*self._past, *self._live], time.monotonic() - begin
+        starting = sum(side.starting for side in sides)
+        processes = [
+            ProcessTimes(
+                tuple(side.setting.techniques), launch.begun - begin,
+                launch.ready - begin if launch.ready else None,
+                (launch.ended or time.monotonic()) - begin, launch.raced,
+            )
+            for side in sides
+            for launch in side.log
+        ]  # fmt: skip
+        return TimeUse(
+            profiling=profiling,
+            starting=starting,
+            racing=self._racing,
+            other=max(0.0, whole - profiling - starting - self._racing),
+            processes=tuple(sorted(processes, key=lambda one: one.launched)),
+        )
 
     def _on_pair(self, estimate: Estimate) -> None:
         self._pairs_at.append(time.monotonic())

@@ -97,6 +97,40 @@ class Advice:
     notes: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class ProcessTimes:
+    """A process: when it was launched, ready to race (None: never) and ended, and its turns.
+
+    Moments are seconds since the tune began; `raced` are the seconds of its blocks.
+    """
+
+    techniques: tuple[str, ...]
+    launched: float
+    ready: float | None
+    ended: float
+    raced: float
+
+
+@dataclass(frozen=True)
+class TimeUse:
+    """Where the seconds of a tune went; together they are all of it.
+
+    `starting`: waiting for processes to start and to settle. `racing`: pairs of blocks. `other`:
+    ending processes, and what else there was between.
+    """
+
+    profiling: float = 0.0
+    starting: float = 0.0
+    racing: float = 0.0
+    other: float = 0.0
+    processes: tuple[ProcessTimes, ...] = ()
+
+    @property
+    def unraced(self) -> int:
+        """Processes that ran no block of a race."""
+        return sum(not process.raced for process in self.processes)
+
+
 @dataclass
 class TuneResult:
     """Everything a tune learned; partial when it was interrupted.
@@ -104,7 +138,8 @@ class TuneResult:
     `profile` is the probe's payload. `needed`: the budget (seconds) that would settle every open
     row, 0 where there is none. `failed`: what ended the final race, if something did.
     `losses`: of each step of the final race, by side.
-    `load`: CPU cores that other programs used on average. `isolation`: the trials' tier.
+    `time_use`: what its seconds went to. `load`: CPU cores that other programs used on average.
+    `isolation`: the trials' tier.
     """
 
     command: tuple[str, ...]
@@ -119,6 +154,7 @@ class TuneResult:
     failed: str = ""
     interrupted: bool = False
     seconds: float = 0.0
+    time_use: TimeUse = field(default_factory=TimeUse)
     needed: float = 0.0
     load: float = 0.0
     isolation: str = ""

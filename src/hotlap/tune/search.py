@@ -84,6 +84,7 @@ def tune(config: TuneConfig, machine: Machine, watcher: Watcher) -> TuneResult:
         races.close()
         result.load = races.other_load()
         result.seconds = state.plan.spent
+        result.time_use = races.time_use(state.plan.begin, state.profile_seconds)
     result.needed = budget_needed(state)
     return result
 
@@ -111,7 +112,9 @@ def profile_baseline(state: TuneState) -> None:
     if not state.machine.gpus and available_memory() > 2 * free:
         state.races.launch_ahead({})
     rare = Meanwhile(tick=lambda: state.races.drop_ahead() if available_memory() < free else None)
+    began = time.monotonic()
     payload = state.result.profile = look(setting, bounds, rare).payload
+    state.profile_seconds = time.monotonic() - began
     state.plan.measured(max(0.0, state.plan.spent - seconds), state.plan.plain_block)
     state.script = ScriptProfile.of(payload)
     if state.script.facts.get("inference"):

@@ -43,7 +43,8 @@ class TuneConfig:
 class TuneState:
     """Where a search stands: what is known, which processes are live, and what is kept so far.
 
-    `noise` is None until the A/A test has run. `races_run` counts the races of candidates.
+    `noise` is None until the A/A test has run. `races_run` counts the races of candidates,
+    `profile_seconds` are what the profile took.
     """
 
     config: TuneConfig
@@ -55,6 +56,7 @@ class TuneState:
     script: ScriptProfile = field(default_factory=lambda: ScriptProfile({}, {}))
     noise: Noise | None = None
     races_run: int = 0
+    profile_seconds: float = 0.0
     plain: Side = field(init=False)
     best: Side = field(init=False)
 

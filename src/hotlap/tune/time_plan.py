@@ -26,12 +26,12 @@ class TimePlan:
     of the plain script and of the best so far takes on an idle machine, `final_pair` a pair of both
     (the faster the best is, the more steps are in its block), `stretch` the factor by which pairs
     took longer: the load a core until some were run. `step_block` is what a block of plain steps
-    takes, where a candidate can be raced by them.
+    takes, where a candidate can be raced by them. `begin`: when the tune began.
     """
 
     def __init__(self, budget: float) -> None:
         self.budget = budget
-        self._begin = time.monotonic()
+        self.begin = time.monotonic()
         self.start_up = self.launching = 0.0
         self.stretch = min(max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)), MOST_STRETCH)
         self.plain_block = self.best_block = self.step_block = 0.3
@@ -65,7 +65,7 @@ class TimePlan:
     @property
     def spent(self) -> float:
         """Seconds since the tune began."""
-        return time.monotonic() - self._begin
+        return time.monotonic() - self.begin
 
     @property
     def left(self) -> float:
@@ -75,7 +75,7 @@ class TimePlan:
     @property
     def end(self) -> float:
         """The moment (of `time.monotonic`) at which nothing may run any more."""
-        return self._begin + self.budget  # ending them takes a little longer
+        return self.begin + self.budget  # ending them takes a little longer
 
     @property
     def shortest_race(self) -> float:
