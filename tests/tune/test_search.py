@@ -234,7 +234,9 @@ def test_the_use_of_the_time_adds_up_and_names_what_was_never_raced(world: World
     assert use.racing > use.starting >= START_UP
     assert len(use.processes) == world.launched
     assert all(0 <= p.launched <= p.ended <= result.seconds for p in use.processes)
-    assert use.unraced == 0
+    unraced = [process.techniques for process in use.processes if not process.raced]
+    assert unraced == [("no_grad_eval",)], "launched ahead of a winner, on top of what it replaced"
+    assert use.unraced == 1
     assert use.processes[0].techniques == ()
 
 
