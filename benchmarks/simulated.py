@@ -17,7 +17,7 @@ from typing import Any
 from unittest.mock import patch
 
 from benchmarks import record
-from hotlap.trial.race import RaceResult, race
+from hotlap.trial.race import Evidence, RaceResult, paired_test, race
 from hotlap.trial.side import Pace
 from hotlap.trial.stopping import StoppingRules
 from hotlap.trial.trial import Block
@@ -151,6 +151,20 @@ def simulated(load: Load, luck: float, ratio: float, seed: int, **rules: Any) ->
     a, b = (Simulated(world, step, luck) for step in (STEP, STEP / ratio))
     with patch("hotlap.trial.race.time", world):
         return race(a, b, StoppingRules(**rules))  # type: ignore[arg-type]
+
+
+def continued(
+    load: Load, luck: float, ratio: float, seed: int, races: int, **rules: Any
+) -> list[RaceResult]:
+    """Races of one pair of commands, each of which goes on from what those before have shown."""
+    world, found = World(load, random.Random(seed)), []
+    a, given = Simulated(world, STEP, luck), StoppingRules(**rules)
+    evidence = Evidence(paired_test(given))
+    with patch("hotlap.trial.race.time", world):
+        for _ in range(races):
+            b = Simulated(world, STEP / ratio, luck)
+            found.append(race(a, b, given, evidence=evidence))  # type: ignore[arg-type]
+    return found
 
 
 def figures(found: list[RaceResult], ratio: float) -> dict[str, Any]:

@@ -174,6 +174,25 @@ def test_all_ranks_run_the_same_steps_and_stop_together(tmp_path: Path) -> None:
         assert trial.run(3).at == 11
 
 
+def test_a_trial_that_is_held_on_its_way_loses_no_patience_and_starts_no_slower(
+    tmp_path: Path,
+) -> None:
+    begin = time.monotonic()
+    with Trial(setting(tmp_path, sys.executable, SCRIPT), 60) as trial:
+        time.sleep(0.5)
+        trial.hold()
+        deadline = trial._reach._deadline
+        time.sleep(1.0)
+        assert {p.status() for p in trial.processes()} == {psutil.STATUS_STOPPED}
+        assert trial.channel.messages.empty(), "it was stopped on its way"
+        first = trial.first()
+        assert first.at == 1
+        assert trial._reach._deadline >= deadline + 1.0
+        assert 1.0 <= trial.stood < time.monotonic() - begin - 0.5
+        trial.hold()
+        assert trial.run(3).at == 4, "what has come to its first step is not held"
+
+
 @pytest.mark.slow
 def test_ranks_of_uneven_length_do_not_wait_for_one_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

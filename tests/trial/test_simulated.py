@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
-from benchmarks.simulated import LOADS, simulated
+from benchmarks.simulated import LOADS, continued, simulated
 
 RACES = 25
 CALLED = {"faster", "slower"}
@@ -37,3 +37,22 @@ def test_a_planted_difference_is_found_and_not_overstated(name: str) -> None:
 def test_on_a_calm_machine_equal_sides_are_the_same() -> None:
     found = [simulated(LOADS["calm"], 0.01, 1.0, seed, seconds=60) for seed in range(RACES)]
     assert sum(race.verdict == "same" for race in found) >= 0.6 * RACES
+
+
+@pytest.mark.parametrize("name", ["calm", "loaded, threads"])
+def test_races_that_go_on_add_up_and_do_not_call_equal_sides(name: str) -> None:
+    rules: dict[str, float] = {"seconds": 8.0, "candidates": 5, "launches": 1}
+    chains = [continued(LOADS[name], 0.03, 1.0, seed, 5, **rules) for seed in range(RACES)]
+    assert sum(any(race.verdict in CALLED for race in chain) for chain in chains) <= 1
+    for chain in chains:
+        assert [race.launches for race in chain] == [1, 2, 3, 4, 5], "fresh processes in each"
+        pairs = [race.estimate.pairs for race in chain]
+        assert pairs == sorted(pairs)
+        assert all(race.restarts == 0 for race in chain)
+
+
+def test_a_small_gain_is_found_by_races_that_go_on_and_not_by_one() -> None:
+    rules: dict[str, float] = {"seconds": 8.0, "candidates": 5, "launches": 1}
+    chains = [continued(LOADS["calm"], 0.03, 1.12, seed, 5, **rules) for seed in range(RACES)]
+    assert sum(chain[0].verdict == "faster" for chain in chains) < 0.4 * RACES
+    assert sum(any(r.verdict == "faster" for r in chain) for chain in chains) > 0.8 * RACES

@@ -13,6 +13,7 @@ from hotlap.trial.stats import (
     PairedTest,
     Verdict,
     half_width,
+    launches_needed,
     log_interval,
     t_quantile,
 )
@@ -391,3 +392,12 @@ def test_the_unit_of_time_does_not_matter(pairs: list[tuple[float, float]], scal
 
 def _log(value: float) -> float:
     return math.log(value) if value > 0 else -math.inf
+
+
+def test_the_smaller_a_gain_the_more_launches_it_takes() -> None:
+    ratios = (1.3, 1.15, 1.1, 1.06, 1.03)
+    needed = [launches_needed(ratio, 0.02) for ratio in ratios]
+    assert needed == sorted(needed)
+    assert needed[0] == 1
+    assert needed[2] > 1
+    assert needed[-1] == 6, "no more than a race makes"

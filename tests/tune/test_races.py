@@ -153,6 +153,9 @@ class FakeSide:
         self.log.append("first step")
         raise TrialFailedError("boom")
 
+    def hold(self) -> None:
+        self.log.append("hold")
+
     def close(self) -> None:
         self.log.append("close")
 
@@ -169,7 +172,7 @@ def test_what_was_launched_ahead_is_used_and_stands_still_during_a_race(
     assert plain.log == []
     some.race(plain, plain, 5.0)
     ahead: Any = some.side({"tf32": {}})
-    assert ahead.log == ["start", "first step"], "its failure is its own"
+    assert ahead.log == ["start", "hold"], "nobody waits for it, and its failure is its own"
     again: Any = some.side({"tf32": {}})
     assert again is not ahead
     some.launch_ahead({}, perturbed=True)

@@ -22,7 +22,7 @@ from hotlap.trial.trial import TimeOverError
 from hotlap.tune import races, search, state, time_plan
 from hotlap.tune.candidates import Wanted
 from hotlap.tune.result import OUT_OF_TIME, Outcome, Status, TuneResult
-from hotlap.tune.state import TuneConfig
+from hotlap.tune.state import Levels, TuneConfig, expected_gain
 
 START_UP, BLOCK = 4.0, 1.0
 GAINS = {"cached_dataset": 3.0, "no_grad_eval": 1.2, "loader_workers": 1.0}
@@ -73,6 +73,7 @@ class FakeSide:
     deadline: float = math.inf
     log: list[Launch] = field(default_factory=list)
     starting: float = 0.0
+    launches: int = 0
 
     @property
     def trial(self) -> Any:
@@ -97,12 +98,15 @@ class FakeSide:
     def start(self) -> None:
         if not self.live and self.begun < 0:
             self.begun = WORLD.now
+            self.launches += 1
             self.log.append(Launch(WORLD.now))
             WORLD.launched += 1
             WORLD.ahead |= set(self.setting.techniques)
 
     def first_step(self) -> None:
         self.start()
+
+    def hold(self) -> None: ...
 
     def ready(self) -> Pace:
         self.start()
@@ -128,10 +132,15 @@ class FakeSide:
         self.live, self.begun = False, -1.0
 
 
-def fake_race(a: FakeSide, b: FakeSide, rules: Any, on_pair: Any, **_: Any) -> RaceResult:
+def fake_race(
+    a: FakeSide, b: FakeSide, rules: Any, on_pair: Any, evidence: Any = None, **_: Any
+) -> RaceResult:
+    if evidence is not None:
+        evidence.begin(a)
+        evidence.launches.add(a.launches)
     race = {
         "on": sorted(b.setting.techniques), "against": sorted(a.setting.techniques),
-        "rules": rules, "live": (a.live, b.live),
+        "rules": rules, "evidence": evidence, "live": (a.live, b.live),
     }  # fmt: skip
     a.ready()
     b.ready()
@@ -267,10 +276,18 @@ def test_what_is_raced_last_starts_alone(world: World) -> None:
     assert world.ahead <= raced
 
 
-def test_the_levels_of_all_races_add_up_to_no_more_than_one(world: World) -> None:
-    tuned(300.0)
-    levels = [r["rules"].candidates for r in world.raced if r["rules"].candidates > 1]
-    assert levels == [2, 6]
+def test_the_levels_of_all_tests_add_up_to_no_more_than_one(world: World) -> None:
+    world.open = {"loader_workers"}
+    result = tuned(300.0, "no_grad_eval", "loader_workers")
+    assert kept(result) == ["no_grad_eval"]
+    tests = {id(r["evidence"]): r for r in world.raced if r["evidence"]}
+    shares = {key: 1 / r["rules"].candidates for key, r in tests.items()}
+    won = [key for key, r in tests.items() if r["on"] == ["no_grad_eval"]]
+    assert sum(shares.values()) - sum(shares[key] for key in won) <= 1, "but for what was no error"
+    assert min(shares.values()) > 0.1, "nor is a share lost with each race"
+    tries = [r for r in world.raced if r["on"] == ["loader_workers", "no_grad_eval"]]
+    assert len(tries) > 1
+    assert len({id(r["evidence"]) for r in tries}) == 1, "each goes on where the last one ended"
     assert world.raced[-1]["rules"].candidates == 1, "the whole recipe has a level of its own"
 
 
@@ -478,3 +495,24 @@ def test_where_no_time_is_left_the_race_of_the_only_winner_stands_for_the_final_
     assert len(world.raced) == 3, "the A/A test, the upper bound, the candidate"
     assert result.confirmed
     assert "stands for it" in result.notes[-1]
+
+
+def test_shares_of_the_error_are_equal_and_what_was_kept_gives_its_own_back() -> None:
+    levels = Levels()
+    shares = [levels.take(waiting) for waiting in (3, 2, 1)]
+    assert shares == pytest.approx([1 / 4] * 3)
+    assert levels.left == pytest.approx(1 / 4), "for a later best"
+    levels.give_back(shares[1])
+    assert [levels.take(2), levels.take(1)] == pytest.approx([1 / 6] * 2)
+
+
+def test_what_promises_more_and_is_less_known_is_worth_more() -> None:
+    def gain(ratio: float, spread: float) -> float:
+        found = Estimate(ratio, ratio / spread, ratio * spread, 9, 0.95)
+        return expected_gain(found)
+
+    assert gain(1.1, 1.1) > gain(1.03, 1.1) > gain(0.95, 1.1)
+    assert gain(1.0, 1.3) > gain(1.0, 1.05)
+    assert gain(0.9, 1.02) < 0.001
+    assert gain(1.1, 1.01) == pytest.approx(math.log(1.1), rel=0.05)
+    assert gain(1.1, math.inf) == pytest.approx(0.04, abs=0.002), "nothing is known"

@@ -163,3 +163,24 @@ def test_an_a_a_test_that_has_yet_to_start_leaves_time_for_a_candidate_too() -> 
     found.measured(20.0, 0.3, settling=3.0)
     assert found.allows_noise_floor()
     assert not found.allows_noise_floor(launched=False)
+
+
+@pytest.mark.usefixtures("clock")
+def test_a_small_gain_keeps_time_for_the_launches_that_confirm_it() -> None:
+    found = plan(180.0, 5.0, 0.3)
+    found.kept(0.3, 0.6, final_launches=1)
+    one = found.reserve
+    found.kept(0.3, 0.6, final_launches=3)
+    assert found.reserve == pytest.approx(3 * 1.5 * 5.0 + 3 * 4 * 0.6)
+    assert found.reserve > 2 * one
+
+
+@pytest.mark.usefixtures("clock")
+def test_on_top_of_what_compiles_everything_compiles() -> None:
+    found = plan(180.0, 5.0, 0.3)
+    found.compile_seconds = 40.0
+    before = found.race_cost()
+    assert found.race_cost(compiles=True) == pytest.approx(before + 40.0)
+    found.kept(0.3, 0.6, compiles=True)
+    assert found.race_cost() == found.race_cost(compiles=True) == pytest.approx(before + 40.0)
+    assert found.final_cost >= 1.5 * 5.0 + 40.0

@@ -5,7 +5,8 @@ import json
 import queue
 import socket
 import threading
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,12 @@ from hotlap.seam.wire import short_address
 
 @dataclass(frozen=True)
 class Message:
-    """One message and the connection it came by; `gone` when that connection ended."""
+    """One message, the connection and moment it came by; `gone` when that connection ended."""
 
     type: str
     fields: dict[str, Any]
     peer: "Peer"
+    at: float = field(default_factory=time.monotonic)
 
 
 class Peer:

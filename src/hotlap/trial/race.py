@@ -68,20 +68,50 @@ class RaceResult:
         return max(0.0, extra) / gain if gain > 0 else math.inf
 
 
+@dataclass(eq=False)
+class Evidence:
+    """What earlier races of the same two commands have shown, for one that goes on from there.
+
+    `seconds` of racing made it, in blocks of `unit`; `launches` are those of A that took part: each
+    counts once.
+    """
+
+    test: PairedTest
+    seconds: float = 0.0
+    unit: str = ""
+    launches: set[int] = field(default_factory=set)
+
+    def go_on(self, a: Side) -> None:
+        """Another race begins: A has to be a process that took no part, or it tells nothing new."""
+        if a.trial is not None and a.launches in self.launches:
+            a.close()
+            a.start()
+
+    def begin(self, a: Side) -> None:
+        """Both are there: what comes now is of another launch."""
+        self.go_on(a)
+        if self.launches:
+            self.test.relaunched()
+
+
 OnPair = Callable[[Estimate], None]
 
 
 def race(
     a: Side, b: Side, rules: StoppingRules, on_pair: OnPair = lambda _: None,
-    *, busy: bool | None = None,
+    *, busy: bool | None = None, evidence: Evidence | None = None,
 ) -> RaceResult:  # fmt: skip
     """Race B against A. Both may be live already, and both stay live.
+
+    With `evidence` it goes on where the earlier races ended, at their level: the intervals hold
+    however often one looks. What is new is added to it.
 
     Args:
         a: the reference.
         b: what it is compared with.
         rules: when to stop.
         on_pair: called behind each pair.
+        evidence: what earlier races of the same two have shown, if there were any.
         busy: whether other programs want the cores; None: look, where no trial of ours runs yet.
 
     Raises:
@@ -91,8 +121,15 @@ def race(
     begin = time.monotonic()
     meter = LoadMeter()
     wait_alike(a, b, busy=busy_now() if busy is None else busy)
+    if evidence is not None:
+        evidence.begin(a)
     together = _settle_both(a, b)
-    return _Race(a, b, rules, together, meter).run(on_pair, begin)
+    return _Race(a, b, rules, together, meter, evidence).run(on_pair, begin)
+
+
+def paired_test(rules: StoppingRules) -> PairedTest:
+    """The test of a race with two live processes, at the rules' level."""
+    return PairedTest(rules.min_effect, rules.alpha, rules.candidates, rules.same_within, LAUNCH_SD)
 
 
 def wait_alike(a: Side, b: Side, *, busy: bool) -> None:
@@ -139,13 +176,23 @@ class _Race:
     """Two sides that are ready, and what their pairs of blocks have shown."""
 
     def __init__(
-        self, a: Side, b: Side, rules: StoppingRules, together: bool, meter: LoadMeter
+        self,
+        a: Side,
+        b: Side,
+        rules: StoppingRules,
+        together: bool,
+        meter: LoadMeter,
+        evidence: Evidence | None = None,
     ) -> None:
         self.a, self.b, self.rules, self.together, self.meter = a, b, rules, together, meter
-        self.test = PairedTest(
-            rules.min_effect, rules.alpha, rules.candidates, rules.same_within,
-            LAUNCH_SD if together else 0.0,  # else each pair is of fresh processes
-        )  # fmt: skip
+        self.evidence = evidence if together and evidence else Evidence(paired_test(rules))
+        self.test = self.evidence.test
+        if not together:  # each pair is of fresh processes
+            self.test = PairedTest(
+                rules.min_effect, rules.alpha, rules.candidates, rules.same_within
+            )
+        self._earlier = self.test.launches - 1
+        self._before = self.evidence.seconds
         self.fresh = PairedTest(rules.min_effect, rules.alpha)
         self.pairs: list[tuple[Block, Block]] = []
         self.same_steps = True
@@ -154,7 +201,9 @@ class _Race:
         self._launch_seconds = 1.25 * max(a.start_up, b.start_up)  # both start at the same time
         self._racing = 0.0
         longest = rules.seconds if rules.plain_steps else math.inf
+        longest = {"step": 0.0, "epoch": math.inf}.get(self.evidence.unit, longest)
         self.unit, self.steps, _ = block_size(a.ready_pace(), b.ready_pace(), longest)
+        self.evidence.unit = self.unit
 
     def run(self, on_pair: OnPair, begin: float) -> RaceResult:
         """Run pairs, and launch both again, until the rules say stop."""
@@ -183,7 +232,8 @@ class _Race:
             return StopReason.DECIDED
         if self._spent() > self._allowed():
             return StopReason.TIME
-        if rules.until_gain and test.gain_unlikely(self._allowed() / max(self._spent(), 1e-9)):
+        growth = (self._before + self._allowed()) / max(self._before + self._spent(), 1e-9)
+        if rules.until_gain and test.gain_unlikely(growth):
             return StopReason.FUTILE
         return StopReason.PAIRS if len(self.pairs) >= rules.max_pairs else None
 
@@ -218,7 +268,7 @@ class _Race:
         """Whether a second of launching narrows the interval more than a second of racing."""
         test, pairs = self.test, len(self.pairs)
         enough = PAIRS_OF_LAUNCH if test.launches > 1 else self.rules.fewest_pairs
-        more = self.together and test.launches < self.rules.launches
+        more = self.together and test.launches - self._earlier < self.rules.launches
         if not more or test.pairs_of_launch < enough:
             return False
         again = self._launch_seconds + PAIRS_OF_LAUNCH * self._racing / pairs
@@ -260,6 +310,7 @@ class _Race:
         self.same_steps &= a.at == b.at
         self.steps = min(self.steps, a.steps, b.steps)  # a short program had them shortened
         self.pairs.append((a, b))
+        self.evidence.launches.add(self.a.launches)
         self._racing += time.monotonic() - begin
         for test in tests:
             test.add(self._time(a), self._time(b), a.stretch, b.stretch)
@@ -290,11 +341,12 @@ class _Race:
         """Launches beside those made to see whether the sides differ again."""
         if not self.together:
             return 0
-        again = 2 * (self.test.launches - 1)
+        again = 2 * (self.test.launches - 1 - self._earlier)
         return self.a.launches + self.b.launches - self._launched - again
 
     def _result(self, stopped: StopReason, seconds: float) -> RaceResult:
         test, rules = self.test, self.rules
+        self.evidence.seconds += self._spent()
         a_blocks, b_blocks = zip(*self.pairs, strict=True)
         a_pace, b_pace = self.a.ready_pace(), self.b.ready_pace()
         fresh = self.fresh.estimate()
@@ -315,7 +367,7 @@ class _Race:
             too_slow=None if rules.threshold is None else test.below(rules.threshold),
             stopped=stopped,
             not_faster=test.not_faster(),
-            seconds_needed=(test.growth_needed() - 1) * self._spent(),
+            seconds_needed=(test.growth_needed() - 1) * self.evidence.seconds,
             fresh=fresh if fresh.pairs else None,
             load=self.meter.summary(),
             passive_wait=self.a.passive_wait and max(self.a.threads, self.b.threads) > 1,

@@ -50,6 +50,10 @@ class Reach:
         self._seen: set[str] = set()
         self._deadline = time.monotonic() + patience
 
+    def paused(self, seconds: float) -> None:
+        """The program stood still for so long: that time does not count."""
+        self._deadline += seconds
+
     def see(self, message: Message | None) -> None:
         """Take a message in; None is a tick of the clock.
 

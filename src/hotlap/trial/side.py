@@ -72,7 +72,8 @@ class Side:
     """Launches its command, settles it, and launches it again whenever it comes to its end.
 
     A command that fails is over: the failure is raised, and the next use launches it afresh.
-    `start_up` is the seconds that launching and settling took the last time, `threads` what torch
+    `start_up` is the seconds that launching and settling took the last time, less those in which it
+    stood still, `threads` what torch
     computes with, `passive_wait` whether they sleep while they wait for one another, `ends_after`
     the steps that the program was seen to run before it ended (0: it was not). `held` and `inert`
     say of each technique where it took hold, or why not. A wait that lasts until `deadline` (a
@@ -135,6 +136,11 @@ class Side:
         else:
             self.trial.pause()
 
+    def hold(self) -> None:
+        """Stop what was started where it stands, until its first step is waited for."""
+        if self.trial is not None:
+            self.trial.hold()
+
     def _counting(self, other: OtherStepsError) -> None:
         """What a step of the program is has been seen: what ran so far does not count."""
         self.setting = self.setting.counting(inference=other.inference)
@@ -157,7 +163,7 @@ class Side:
                 self._ended()
                 self._short = True
                 continue
-            self.start_up = time.monotonic() - self._began
+            self.start_up = time.monotonic() - self._began - self.trial.stood
             self.log[-1].ready = time.monotonic()
         assert self.pace is not None
         return self.pace

@@ -48,6 +48,8 @@ MAD_TO_SD = 1.4826  # the MAD of a normal distribution is its standard deviation
 SLOPE_SD = 0.5
 LAUNCH_SD = 0.035
 PRIOR_LAUNCHES = 4.0
+NOISE_ROOM = 1.3
+"""Half-width with the pairs' part, of that which is due to the launches alone."""
 
 
 @dataclass(frozen=True)
@@ -154,6 +156,19 @@ def _launch_spread(
     freedom = PRIOR_LAUNCHES + more
     variance = (PRIOR_LAUNCHES * launch_sd**2 + max(0.0, seen)) / freedom
     return variance, t_quantile(1 - alpha / 2, freedom)
+
+
+def launches_needed(ratio: float, min_effect: float, alpha: float = 0.05, most: int = 6) -> int:
+    """Launches after which a race can be expected to tell such a ratio from 1; at most `most`.
+
+    By what launches are expected to differ, with room for the noise of their pairs.
+    """
+    distance = math.log(ratio) - math.log1p(min_effect) / 2
+    for launches in range(1, most):
+        quantile = t_quantile(1 - alpha / 2, PRIOR_LAUNCHES + launches - 1)
+        if NOISE_ROOM * quantile * LAUNCH_SD / math.sqrt(launches) <= distance:
+            return launches
+    return most
 
 
 def _weights(errors: Sequence[float]) -> list[float]:

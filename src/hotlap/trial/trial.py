@@ -11,7 +11,7 @@ import queue
 import shutil
 import signal
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import psutil
 
@@ -171,7 +171,8 @@ class Trial:
     """One run of the command, from its start to its end.
 
     `deadline` is the moment (of `time.monotonic`) at which a wait for it is given up. `ended_at` is
-    the number of steps after which the program has ended (0: not known).
+    the number of steps after which the program has ended (0: not known). `stood`: seconds
+    until the end of `first` in which it was held, or had come to its first step already.
     """
 
     def __init__(self, setting: Setting, patience: float = PATIENCE) -> None:
@@ -188,6 +189,9 @@ class Trial:
         self.outputs: list[dict[str, object]] = []
         self._waiting: list[RankReport] = []
         self._cpu = 0.0
+        self._holds: list[tuple[float, float]] = []
+        self._held_at = self._came_at = 0.0
+        self.stood = 0.0
         try:
             with interrupts_held():
                 self.folder = trial_folder(setting)
@@ -214,7 +218,26 @@ class Trial:
             NotReachedError: no step within `patience` seconds, or a process that was not reached.
             TrialFailedError: the program failed before.
         """
-        return self._block(first=True)
+        self._go_on()
+        found = self._block(first=True)
+        held = sum(end - begin for begin, end in self._holds if begin < self._came_at)
+        self.stood = held + time.monotonic() - self._came_at
+        if found.wall > held:  # so that it was held within the block, not before
+            found = self.blocks[-1] = replace(found, wall=found.wall - held)
+        return found
+
+    def hold(self) -> None:
+        """Stop it on its way to its first step, until that is waited for."""
+        if not (self.blocks or self._held_at):
+            self._held_at = time.monotonic()
+            self.pause()
+
+    def _go_on(self) -> None:
+        if self._held_at:
+            self._holds.append((self._held_at, time.monotonic()))
+            self._reach.paused(time.monotonic() - self._held_at)
+            self._held_at = 0.0
+            self.resume()
 
     def run(self, steps: int) -> Block:
         """Run one block.
@@ -266,6 +289,7 @@ class Trial:
             else:
                 self._reach.see(message)
                 self._ranks.see(message)
+                self._came_at = message.at
                 if message.type == "data":
                     self.data.add(message.fields)
                 if message.type == "ended":

@@ -56,6 +56,11 @@ class Candidate:
         return self.record.id
 
     @property
+    def key(self) -> str:
+        """Names it with its values."""
+        return f"{self.name} {sorted(self.values.items())}"
+
+    @property
     def compiles(self) -> bool:
         """Whether its first steps include a compilation."""
         return dict(self.record.grants).get("compiled") is True

@@ -3,19 +3,18 @@
 import math
 import time
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
 from typing import Protocol
 
-from hotlap.core.errors import HotlapError, NotReachedError, TrialFailedError
+from hotlap.core.errors import NotReachedError, TrialFailedError
 from hotlap.core.numerics import Numerics
 from hotlap.core.registry import technique
 from hotlap.trial.launch import Setting
 from hotlap.trial.load import BusyWatch, OtherPrograms
 from hotlap.trial.parity import FEWEST as FEWEST_STEPS
 from hotlap.trial.parity import Noise, Parity, compare, compare_outputs
-from hotlap.trial.race import RaceResult, race
+from hotlap.trial.race import Evidence, RaceResult, race
 from hotlap.trial.side import Side
 from hotlap.trial.stats import Estimate, Verdict
 from hotlap.trial.stopping import StoppingRules, StopReason
@@ -108,7 +107,7 @@ class Races:
     def launch_ahead(
         self, chosen: Chosen, patience: float = 0.0, *, perturbed: bool = False
     ) -> None:
-        """Launch what will be needed next: it starts while others do, and waits at its first step.
+        """Launch what will be needed next: it starts while others do, and stands still in races.
 
         Its own failure is reported when it is raced.
         """
@@ -127,11 +126,10 @@ class Races:
         """Whether anything was launched before it is needed."""
         return bool(self._ahead)
 
-    def await_ahead(self) -> None:
-        """Wait until what was launched ahead has come to its first step, and stands still there."""
+    def hold_ahead(self) -> None:
+        """Let what was launched ahead stand still, wherever it is: no race waits for a compiler."""
         for side in self._ahead:
-            with suppress(HotlapError):
-                side.first_step()
+            side.hold()
 
     def drop_ahead(self) -> None:
         """What was launched ahead is not needed after all."""
@@ -145,8 +143,12 @@ class Races:
         self._live = [other for other in self._live if other is not side]
         self._past.append(side)
 
-    def race(self, a: Side, b: Side, seconds: float, **more: object) -> RaceResult:
+    def race(
+        self, a: Side, b: Side, seconds: float, evidence: Evidence | None = None, **more: object
+    ) -> RaceResult:
         """Race B against A for at most so many seconds; `more` are further stopping rules.
+
+        `evidence`: of earlier races of the two, from which this one goes on.
 
         Should it be A that fails, which has run well before, it is started once more.
 
@@ -155,22 +157,24 @@ class Races:
             TimeOverError: the deadline came before the first pair.
             NotReachedError: no step of B was seen in time, or of A a second time.
         """
-        self.await_ahead()
+        self.hold_ahead()
         plain = StoppingRules(self._min_effect, seconds=seconds, fewest_pairs=PAIRS_IN_ANY_CASE)
         rules = replace(plain, **more)  # type: ignore[arg-type]
         self._pairs_at = []
         try:
-            return self._timed_race(a, b, rules)
+            return self._timed_race(a, b, rules, evidence)
         except (TrialFailedError, NotReachedError) as error:
             if not _not_its_fault(a, b):
                 raise
             self._watcher.stage(f"the reference failed ({error}) and is started again")
-        return self._timed_race(a, b, rules)
+        return self._timed_race(a, b, rules, evidence)
 
-    def _timed_race(self, a: Side, b: Side, rules: StoppingRules) -> RaceResult:
+    def _timed_race(
+        self, a: Side, b: Side, rules: StoppingRules, evidence: Evidence | None
+    ) -> RaceResult:
         begin, starting = time.monotonic(), a.starting + b.starting
         try:
-            return race(a, b, rules, self._on_pair, busy=self.busy)
+            return race(a, b, rules, self._on_pair, busy=self.busy, evidence=evidence)
         finally:
             self._racing += time.monotonic() - begin - (a.starting + b.starting - starting)
 

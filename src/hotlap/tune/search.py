@@ -4,10 +4,10 @@ Profile the plain script; measure the noise floor by an A/A test; bound what gro
 can give; race one candidate after the other against the best so far, and keep what is faster with
 parity; race what stayed inconclusive again; race the whole recipe against the plain script.
 
-Error control: the k-th race of a candidate is run at level alpha / (k (k + 1)). These levels add up
-to alpha however many races there are, so that alpha bounds the chance that any technique is wrongly
-kept (alpha spending; Foster and Stine 2008). What won is reported by fresh pairs, and the whole
-recipe has a race of its own.
+Error control: each test of a candidate against the best so far has a share of alpha, and together
+they have no more than alpha, so that it bounds the chance that any technique is wrongly kept (see
+`Levels`). A row that is raced again goes on from what its test has shown. What won is reported by
+fresh pairs, and the whole recipe has a race of its own.
 """
 
 import math
@@ -22,7 +22,7 @@ from hotlap.profile.look import Bounds, Meanwhile, look
 from hotlap.trial.parity import noise
 from hotlap.trial.race import RaceResult, out_of_memory
 from hotlap.trial.side import Side, block_size
-from hotlap.trial.stats import Estimate, Verdict
+from hotlap.trial.stats import Estimate, Verdict, launches_needed
 from hotlap.trial.trial import TimeOverError
 from hotlap.tune.candidates import (
     Candidate,
@@ -35,7 +35,7 @@ from hotlap.tune.candidates import (
 )
 from hotlap.tune.races import Races, Watcher, judged
 from hotlap.tune.result import OUT_OF_TIME, Outcome, Status, TuneResult, UpperBound
-from hotlap.tune.state import TuneConfig, TuneState
+from hotlap.tune.state import Tried, TuneConfig, TuneState
 from hotlap.tune.time_plan import FEWEST_PAIRS, TimePlan
 
 PROFILE_SECONDS = 6.0
@@ -273,16 +273,18 @@ def greedy_search(state: TuneState, waiting: list[Candidate]) -> None:
 def race_candidate(state: TuneState, candidate: Candidate, waiting: Sequence[Candidate]) -> None:
     """Race the best so far plus one technique against the best so far; keep it if it wins."""
     state.watcher.racing(candidate.name, candidate.values)
-    state.races_run += 1
+    candidate_test = state.test_of(candidate, waiting)
+    candidate_test.races += 1
     chosen = state.with_candidate(candidate)
     more = joined(candidate.record, state.chosen, state.script, state.machine)
     side = state.races.side(chosen, state.patience_for(candidate))
     state.races.give_until(state.plan.end - (state.plan.reserve if state.result.kept else 0.0))
     side.start()
+    candidate_test.evidence.go_on(state.best)
     launch_next(state, waiting)
     row = Outcome(candidate.name, Status.INCONCLUSIVE, "", candidate.values, joined=tuple(more))
     try:
-        row = raced(state, row, side, 1 + len(waiting))
+        row = raced(state, row, side, candidate_test, 1 + len(waiting))
         row = judged(row, side)
         guessed = state.noise is None and not (row.parity and row.parity.data_changed)
         if row.status is Status.BROKE_PARITY and guessed:
@@ -327,14 +329,14 @@ def spread(row: Outcome) -> float:
     return math.log(found.high / found.low) if found and found.low > 0 else math.inf
 
 
-def raced(state: TuneState, row: Outcome, side: Side, remaining: int) -> Outcome:
+def raced(state: TuneState, row: Outcome, side: Side, test: Tried, remaining: int) -> Outcome:
     """The row with its race and its parity."""
     state.timed_start(side, compiles="compiled" in dict(technique(row.technique).grants))
-    k = state.races_run
     plain = Candidate(technique(row.technique), row.values).plain_steps
     seconds = state.plan.race_seconds(remaining, plain_steps=plain)
     found = state.races.race(
-        state.best, side, seconds, until_gain=True, candidates=k * (k + 1),
+        state.best, side, seconds, test.evidence, until_gain=True,
+        candidates=math.ceil(1 / test.share),
         seconds_if_promising=state.plan.promising_seconds, confirm_pairs=state.plan.fresh_pairs,
         plain_steps=plain,
     )  # fmt: skip
@@ -357,33 +359,34 @@ def adopt(state: TuneState, row: Outcome, side: Side) -> None:
     state.best = side
     state.result.chosen = state.chosen
     final = block_size(state.plain.ready_pace(), side.ready_pace()).pair_seconds
-    state.plan.kept(side.ready_pace().block_seconds, final)
-    state.races.drop_ahead()
     assert row.estimate is not None
+    state.ratio *= row.estimate.ratio
+    launches = launches_needed(state.ratio, state.config.min_effect)
+    compiles = any(Candidate(technique(name), {}).compiles for name in state.chosen)
+    state.plan.kept(side.ready_pace().block_seconds, final, launches, compiles=compiles)
+    state.races.drop_ahead()
+    mine = Candidate(technique(row.technique), row.values).key
+    state.levels.give_back(state.tests[mine].share)
+    state.tests.clear()
     kept = [technique(name) for name in (*row.joined, row.technique)]
     state.script.keep(kept, row.estimate.ratio)
 
 
 def retry_open_rows(state: TuneState) -> None:
-    """Spend the time that is left on open rows: least tried first, then by their upper limit."""
-    tries: dict[str, int] = {}
-    while True:
+    """Spend the time that is left on open rows: those first that promise most per second.
+
+    A race goes on where the last one of the row ended, with fresh processes.
+    """
+    while state.plan.latest:
         found = []
         for row in state.result.open:
             candidate = Candidate(technique(row.technique), row.values)
-            fits = allows(state, candidate)
-            if fits and not state.why_pointless(candidate):
-                found.append((tries.get(row.technique, 0), -upper(row), candidate))
-        if not found or not state.plan.latest:
+            if allows(state, candidate) and not state.why_pointless(candidate):
+                found.append((state.worth(row, candidate), candidate))
+        if not found:
             return
-        *_, candidate = min(found, key=lambda entry: entry[:2])
-        tries[candidate.name] = tries.get(candidate.name, 0) + 1
-        race_candidate(state, candidate, [entry[2] for entry in found if entry[2] != candidate])
-
-
-def upper(row: Outcome) -> float:
-    """The largest ratio that a row still allows; infinite where it was not raced."""
-    return row.race.estimate.high if row.race else float("inf")
+        _, candidate = max(found, key=lambda entry: entry[0])
+        race_candidate(state, candidate, [other for _, other in found if other != candidate])
 
 
 def final_race(state: TuneState) -> None:

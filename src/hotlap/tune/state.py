@@ -4,11 +4,15 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from statistics import NormalDist
 
 from hotlap.core.machine import Machine, available_memory
 from hotlap.trial.launch import Setting
 from hotlap.trial.parity import Noise, Parity
+from hotlap.trial.race import Evidence, paired_test
 from hotlap.trial.side import Side, block_size
+from hotlap.trial.stats import Estimate
+from hotlap.trial.stopping import StoppingRules
 from hotlap.tune.candidates import (
     Candidate,
     Chosen,
@@ -25,6 +29,8 @@ from hotlap.tune.time_plan import TimePlan
 COMPILE_PATIENCE_SECONDS = 900.0
 ROOM = 3
 """Times the memory of one process that must be free for one to be launched ahead of its race."""
+GAINS_SD = 0.1
+"""Spread (log) of what candidates give before anything was raced."""
 REPEATS = Noise(deterministic=True, spread=())
 
 
@@ -40,11 +46,44 @@ class TuneConfig:
 
 
 @dataclass
+class Levels:
+    """Shares of the chance that any technique is wrongly kept, given out to tests.
+
+    A test of a technique against the best so far takes its share when it first runs, however often
+    it is raced. One share is left for tests against a later best. What was kept gives its share
+    back: if it is no error, the errors of the others alone count (Bretz et al. 2009, "A graphical
+    approach to sequentially rejective multiple test procedures").
+    """
+
+    left: float = 1.0
+
+    def take(self, tests: int) -> float:
+        """The share of one of so many tests that are to come."""
+        share = self.left / (tests + 1)
+        self.left -= share
+        return share
+
+    def give_back(self, share: float) -> None:
+        """The test with this share found a difference."""
+        self.left += share
+
+
+@dataclass
+class Tried:
+    """The test of a candidate against the best so far: its share of alpha, what it has shown."""
+
+    share: float
+    evidence: Evidence
+    races: int = 0
+
+
+@dataclass
 class TuneState:
     """Where a search stands: what is known, which processes are live, and what is kept so far.
 
-    `noise` is None until the A/A test has run. `races_run` counts the races of candidates,
-    `profile_seconds` are what the profile took.
+    `noise` is None until the A/A test has run. `tests` holds what the races of candidates
+    against the best so far have shown, `ratio` is
+    how much faster the best so far is by its races, `profile_seconds` are what the profile took.
     """
 
     config: TuneConfig
@@ -55,7 +94,9 @@ class TuneState:
     result: TuneResult
     script: ScriptProfile = field(default_factory=lambda: ScriptProfile({}, {}))
     noise: Noise | None = None
-    races_run: int = 0
+    levels: Levels = field(default_factory=Levels)
+    tests: dict[str, Tried] = field(default_factory=dict)
+    ratio: float = 1.0
     profile_seconds: float = 0.0
     plain: Side = field(init=False)
     best: Side = field(init=False)
@@ -70,13 +111,31 @@ class TuneState:
         self.result.record(row)
         self.watcher.row(row)
 
+    def test_of(self, candidate: Candidate, waiting: Sequence[Candidate]) -> Tried:
+        """Its test against the best so far; a new one takes its share of those to come."""
+        if candidate.key not in self.tests:
+            untested = sum(other.key not in self.tests for other in waiting)
+            share = self.levels.take(1 + untested)
+            rules = StoppingRules(self.config.min_effect, candidates=math.ceil(1 / share))
+            self.tests[candidate.key] = Tried(share, Evidence(paired_test(rules)))
+        return self.tests[candidate.key]
+
+    def worth(self, row: Outcome, candidate: Candidate) -> float:
+        """The gain that can be expected of a second of racing an open row again."""
+        seconds = self.plan.race_cost(
+            compiles=candidate.compiles, plain_steps=candidate.plain_steps
+        )
+        if candidate.key not in self.tests or row.race is None:
+            return self.script.expected(candidate) / seconds
+        return expected_gain(row.race.estimate) / seconds
+
     def timed_start(self, side: Side, *, compiles: bool = False) -> None:
         """Bring a side to a steady pace; what that took goes into the plan."""
         begin = time.monotonic()
         side.ready()
         seconds = time.monotonic() - begin
         if compiles:
-            self.plan.compile_seconds = max(0.0, seconds - self.plan.start_up)
+            self.plan.compile_seconds = max(0.0, side.start_up - self.plan.launching)
         else:
             self.plan.started(seconds)
 
@@ -124,3 +183,18 @@ class TuneState:
     def parity_with_plain(self, side: Side) -> Parity:
         """Whether the losses agree; without an A/A test, by the rule for a script that repeats."""
         return parity_of(side.setting.techniques, self.plain, side, self.noise or REPEATS)
+
+
+def expected_gain(found: Estimate) -> float:
+    """The gain to expect of what has been raced, zero where it is none: the mean of log(ratio)+.
+
+    The interval spans two standard errors each way; before it, gains are taken to be normal about
+    zero with `GAINS_SD`.
+    """
+    if not 0 < found.low < found.high < math.inf:
+        return GAINS_SD * NormalDist().pdf(0.0)
+    error = math.log(found.high / found.low) / 4
+    known = GAINS_SD**2 / (GAINS_SD**2 + error**2)
+    mean, sd = known * math.log(found.ratio), math.sqrt(known) * error
+    normal = NormalDist(mean, sd)
+    return mean * (1 - normal.cdf(0.0)) + sd**2 * normal.pdf(0.0)

@@ -4,6 +4,8 @@ import math
 import os
 import time
 
+from hotlap.trial.stopping import PAIRS_OF_LAUNCH
+
 FEWEST_PAIRS = 6
 MOST_STRETCH = 3.0  # what is expected of pairs at any load until some were run
 LONGEST_RACE_SECONDS = 40.0
@@ -38,6 +40,8 @@ class TimePlan:
         self.final_pair = 0.6
         self.compile_seconds = COMPILE_SECONDS
         self.something_kept = False
+        self.final_launches = 1
+        self.best_compiles = False
 
     def measured(self, launching: float, block: float, settling: float = 0.0) -> None:
         """The plain script is live: what its launch and a block of it took.
@@ -56,9 +60,16 @@ class TimePlan:
         """Pairs of blocks that take so long on an idle machine took so many seconds."""
         self.stretch = (self.stretch + max(1.0, seconds / blocks)) / 2
 
-    def kept(self, block: float, final_pair: float) -> None:
-        """A candidate is the best so far: its block, and a pair of it and the plain script."""
+    def kept(
+        self, block: float, final_pair: float, final_launches: int = 1, *, compiles: bool = False
+    ) -> None:
+        """A candidate is the best so far: its block, and a pair of it and the plain script.
+
+        `final_launches`: of both, that a final race is likely to need. `compiles`: whether the best
+        so far does, and with it every candidate from now on.
+        """
         self.something_kept = True
+        self.final_launches, self.best_compiles = final_launches, compiles
         self.best_block = min(self.best_block, block)
         self.final_pair = final_pair
 
@@ -104,7 +115,8 @@ class TimePlan:
     def race_cost(self, *, compiles: bool = False, plain_steps: bool = False) -> float:
         """Seconds that one more candidate takes at the least."""
         racing = self.shortest(plain_steps=plain_steps)
-        return self.start_up + racing + (self.compile_seconds if compiles else 0.0)
+        compiling = self.compile_seconds if compiles or self.best_compiles else 0.0
+        return self.start_up + racing + compiling
 
     def allows_race(self, *, compiles: bool = False, plain_steps: bool = False) -> bool:
         """Whether one more candidate fits; while nothing is kept, half of the shortest race does.
@@ -166,13 +178,23 @@ class TimePlan:
 
     @property
     def final_cost(self) -> float:
-        """Seconds for a final race of fresh processes, which are launched at the same time."""
-        return BOTH_LAUNCHES * self.launching + FINAL_RACES * self.shortest_final
+        """Seconds for a final race of fresh processes, which are launched at the same time.
+
+        The smaller the gain, the more launches it takes to tell it from their differences.
+        """
+        pairs = self.final_launches * PAIRS_OF_LAUNCH * self.final_pair * self.stretch
+        launching = self.final_launches * self._launching_both
+        return launching + max(FINAL_RACES * self.shortest_final, pairs)
+
+    @property
+    def _launching_both(self) -> float:
+        compiling = self.compile_seconds if self.best_compiles else 0.0
+        return BOTH_LAUNCHES * self.launching + compiling
 
     @property
     def final_fits_fresh(self) -> bool:
         """Whether the final race can be one of fresh processes."""
-        return self.left >= BOTH_LAUNCHES * self.launching + self.shortest_final
+        return self.left >= self._launching_both + self.shortest_final
 
     @property
     def fresh_pairs(self) -> int:
