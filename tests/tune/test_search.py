@@ -516,3 +516,11 @@ def test_what_promises_more_and_is_less_known_is_worth_more() -> None:
     assert gain(0.9, 1.02) < 0.001
     assert gain(1.1, 1.01) == pytest.approx(math.log(1.1), rel=0.05)
     assert gain(1.1, math.inf) == pytest.approx(0.04, abs=0.002), "nothing is known"
+
+
+def test_the_final_race_goes_on_for_as_long_as_there_is_time(world: World) -> None:
+    tuned(300.0)
+    rules = world.raced[-1]["rules"]
+    assert not rules.until_gain, "nothing else could use the time that a hopeless race would leave"
+    assert rules.precision
+    assert rules.seconds > 30.0

@@ -360,7 +360,7 @@ def adopt(state: TuneState, row: Outcome, side: Side) -> None:
     state.result.chosen = state.chosen
     final = block_size(state.plain.ready_pace(), side.ready_pace()).pair_seconds
     assert row.estimate is not None
-    state.ratio *= row.estimate.ratio
+    state.ratio *= math.sqrt(row.estimate.ratio * max(row.estimate.low, 1.0))  # it flatters
     launches = launches_needed(state.ratio, state.config.min_effect)
     compiles = any(Candidate(technique(name), {}).compiles for name in state.chosen)
     state.plan.kept(side.ready_pace().block_seconds, final, launches, compiles=compiles)
@@ -431,10 +431,7 @@ def race_recipe(state: TuneState) -> RaceResult:
     state.plain.ready()
     state.best.ready()
     seconds = max(min(plan.shortest_final, plan.latest), plan.left)
-    return state.races.race(
-        state.plain, state.best, seconds, until_gain=True, seconds_if_promising=seconds,
-        precision=REPORTED_PRECISION,
-    )  # fmt: skip
+    return state.races.race(state.plain, state.best, seconds, precision=REPORTED_PRECISION)
 
 
 def too_few_pairs(found: RaceResult) -> bool:

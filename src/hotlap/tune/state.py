@@ -81,9 +81,9 @@ class Tried:
 class TuneState:
     """Where a search stands: what is known, which processes are live, and what is kept so far.
 
-    `noise` is None until the A/A test has run. `tests` holds what the races of candidates
-    against the best so far have shown, `ratio` is
-    how much faster the best so far is by its races, `profile_seconds` are what the profile took.
+    `noise` is None until the A/A test has run. `tests` holds what the races of candidates against
+    the best so far have shown. `ratio` is a cautious guess of how much faster the best so far is.
+    `profile_seconds` are what the profile took.
     """
 
     config: TuneConfig
