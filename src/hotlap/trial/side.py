@@ -162,9 +162,6 @@ class Side:
             except Ended:
                 self._ended()
                 self._short = True
-                continue
-            self.start_up = time.monotonic() - self._began - self.trial.stood
-            self.log[-1].ready = time.monotonic()
         assert self.pace is not None
         return self.pace
 
@@ -177,6 +174,8 @@ class Side:
         self.threads = max(report.threads for report in self.trial.blocks[-1].reports)
         self._note()
         self.trial.pause()
+        self.log[-1].ready = time.monotonic()
+        self.start_up = self.log[-1].ready - self._began - self.trial.stood
 
     def _settle_short(self) -> None:
         """Launch a program that is over before it could be settled: half of it is warm-up."""
