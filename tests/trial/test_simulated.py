@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
+from benchmarks import simulated_tune
 from benchmarks.simulated import LOADS, continued, simulated
 
 RACES = 25
@@ -56,3 +57,16 @@ def test_a_small_gain_is_found_by_races_that_go_on_and_not_by_one() -> None:
     chains = [continued(LOADS["calm"], 0.03, 1.12, seed, 5, **rules) for seed in range(RACES)]
     assert sum(chain[0].verdict == "faster" for chain in chains) < 0.4 * RACES
     assert sum(any(r.verdict == "faster" for r in chain) for chain in chains) > 0.8 * RACES
+
+
+def test_a_tune_finds_what_is_there_in_three_minutes_and_nothing_else() -> None:
+    tunes = 12
+    planted = {"mixed_precision": 1.2, "keep_heap": 1.15}
+    found = [simulated_tune.tuned("calm", planted, 180.0, seed) for seed in range(tunes)]
+    figures = simulated_tune.figures(found, planted)
+    assert figures["wrongly"] == 0
+    assert figures["share of the gain"] > 0.75, "0.4 where rows are raced anew each time"
+    assert figures["without a race"] < 4
+    assert all(one.seconds < 1.02 * 180.0 for one in found)
+    none = [simulated_tune.tuned("calm", {}, 180.0, seed) for seed in range(tunes)]
+    assert not any(one.kept for one in none)
