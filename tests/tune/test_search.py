@@ -49,6 +49,7 @@ class World:
     launched_at_profile: int = 0
     ahead: set[str] = field(default_factory=set)
     at_race: Callable[[int], None] = lambda _: None
+    compilations: list[float] = field(default_factory=list)
 
     def monotonic(self) -> float:
         return self.now
@@ -114,6 +115,11 @@ class FakeSide:
         WORLD.now = WORLD.now if self.live else max(WORLD.now, self.begun + WORLD.start_up)
         self.starting += WORLD.now - before
         if WORLD.now > self.deadline:
+            WORLD.now = self.deadline
+            self.close()
+            raise TimeOverError("the time was over")
+        if "fused_pointwise" in self.setting.techniques:
+            WORLD.compilations.append(self.deadline - WORLD.now)
             WORLD.now = self.deadline
             self.close()
             raise TimeOverError("the time was over")
@@ -524,3 +530,17 @@ def test_the_final_race_goes_on_for_as_long_as_there_is_time(world: World) -> No
     assert not rules.until_gain, "nothing else could use the time that a hopeless race would leave"
     assert rules.precision
     assert rules.seconds > 30.0
+
+
+def test_a_compilation_that_takes_too_long_leaves_time_to_others_and_is_not_tried_twice(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.open = {"no_grad_eval"}
+    monkeypatch.setitem(FACTS, "model", True)
+    monkeypatch.setitem(FACTS, "compiler", True)
+    result = tuned(300.0, "no_grad_eval", "fused_pointwise")
+    (allowed,) = world.compilations
+    assert 100.0 < allowed < 150.0
+    assert "longer to compile" in row(result, "fused_pointwise").reason
+    tries = [race for race in world.raced if race["on"] == ["no_grad_eval"]]
+    assert len(tries) > 2

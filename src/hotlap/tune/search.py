@@ -50,6 +50,7 @@ UPPER_BOUND_SECONDS = 5.0
 REPORTED_PRECISION = 0.05
 MOST_BUDGETS = 4
 """Budgets that may be asked for: what takes longer is a matter of a calmer machine."""
+COMPILES_LONG = "it took longer to compile than its share of the time"
 UNKNOWN_NOISE = "the losses differ, and there was no time for an A/A test to compare them with"
 
 
@@ -291,7 +292,8 @@ def race_candidate(state: TuneState, candidate: Candidate, waiting: Sequence[Can
             row = replace(row, status=Status.INCONCLUSIVE, reason=UNKNOWN_NOISE)
     except TimeOverError:
         needed = 2 * state.plan.race_cost(compiles=candidate.compiles)
-        row = replace(row, reason="the time was over before it ran", seconds_needed=needed)
+        late = "the time was over before it ran" if not state.plan.latest else COMPILES_LONG
+        row = replace(row, reason=late, seconds_needed=needed)
     except NotReachedError as error:
         state.best.ready()
         needed = state.plan.start_allowance

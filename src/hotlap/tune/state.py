@@ -13,6 +13,7 @@ from hotlap.trial.race import Evidence, paired_test
 from hotlap.trial.side import Side, block_size
 from hotlap.trial.stats import Estimate
 from hotlap.trial.stopping import StoppingRules
+from hotlap.trial.trial import TimeOverError
 from hotlap.tune.candidates import (
     Candidate,
     Chosen,
@@ -130,14 +131,33 @@ class TuneState:
         return expected_gain(row.race.estimate) / seconds
 
     def timed_start(self, side: Side, *, compiles: bool = False) -> None:
-        """Bring a side to a steady pace; what that took goes into the plan."""
-        begin = time.monotonic()
-        side.ready()
-        seconds = time.monotonic() - begin
+        """Bring a side to a steady pace; what that took goes into the plan.
+
+        A compilation may take half of the time that is left where that could settle other rows.
+
+        Raises:
+            TimeOverError: it took longer, or the side's deadline came.
+        """
+        begin, deadline = time.monotonic(), side.deadline
+        if compiles:
+            side.deadline = min(deadline, begin + self._compile_allowance())
+        try:
+            side.ready()
+        except TimeOverError:
+            if compiles:
+                took = time.monotonic() - begin
+                self.plan.compile_seconds = max(self.plan.compile_seconds, took)
+            raise
+        finally:
+            side.deadline = deadline
         if compiles:
             self.plan.compile_seconds = max(0.0, side.start_up - self.plan.launching)
         else:
-            self.plan.started(seconds)
+            self.plan.started(time.monotonic() - begin)
+
+    def _compile_allowance(self) -> float:
+        expected = self.plan.start_up + self.plan.compile_seconds
+        return max(expected, self.plan.latest / (2 if self.result.open else 1))
 
     def note_pairs(self, a: Side, b: Side, unit: str) -> None:
         """A race is over: what its pairs took goes into the plan."""
