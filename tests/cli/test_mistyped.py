@@ -6,24 +6,11 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from hotlap.cli.main import VERBS, Verbs, hotlap
+from hotlap.cli.main import hotlap
+from verbs import commands
 
 HANDED_ON = {"launch"}
 """Verbs that hand options that they do not know to another program."""
-
-
-def commands() -> Iterator[tuple[tuple[str, ...], click.Command]]:
-    """Every verb and sub-command with the words that call it."""
-    assert isinstance(hotlap, Verbs)
-    context = click.Context(hotlap)
-    for verb in VERBS:
-        command = hotlap.get_command(context, verb)
-        assert command is not None
-        if isinstance(command, click.Group):
-            for name, sub in command.commands.items():
-                yield (verb, name), sub
-        if not isinstance(command, click.Group) or command.invoke_without_command:
-            yield (verb,), command
 
 
 def long_options() -> Iterator[tuple[tuple[str, ...], click.Option, str]]:

@@ -15,7 +15,7 @@ def spot(path: str, line: int) -> Spot:
 def test_a_file_has_one_heading_whatever_the_order_of_its_spots() -> None:
     out = Console(width=100, force_terminal=False, highlight=False)
     with out.capture() as capture:
-        show(out, [spot("b.py", 9), spot("a.py", 3), spot("b.py", 1)])
+        show(out, [spot("b.py", 9), spot("a.py", 3), spot("b.py", 1)], brief=False)
     lines = capture.get().splitlines()
     assert [line for line in lines if line in {"a.py", "b.py"}] == ["b.py", "a.py"]
     order = [line.split()[0] for line in lines if "says" in line]

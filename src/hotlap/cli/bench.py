@@ -5,7 +5,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hotlap.cli.common import INTERRUPTED, OK, console, print_json
+from hotlap.cli.common import (
+    INTERRUPTED,
+    OK,
+    console,
+    json_option,
+    print_json,
+    quiet_option,
+    status,
+)
 
 if TYPE_CHECKING:
     from hotlap.bench.rows import Row
@@ -16,9 +24,11 @@ if TYPE_CHECKING:
 @click.option("--quick", is_flag=True, help="One launch of each row, a few seconds long.")
 @click.option("--html", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="Write the table as an HTML file, too.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
+@quiet_option
 @click.pass_context
-def bench(ctx: click.Context, only: str, quick: bool, html: Path | None, as_json: bool) -> None:
+def bench(ctx: click.Context, only: str, quick: bool, html: Path | None, as_json: bool,
+          quiet: bool) -> None:  # fmt: skip
     """Measure what well-known articles claim, on this machine.
 
     Each row runs a small workload the plain way and the article's way by turns. Rows that need a
@@ -31,10 +41,10 @@ def bench(ctx: click.Context, only: str, quick: bool, html: Path | None, as_json
 
     rows = chosen(tuple(filter(None, (part.strip() for part in only.split(",")))))
     machine, out = detect(), console(err=as_json)
-    with out.status("measuring") as status:
+    with status(out, "measuring", quiet=quiet) as update:
 
         def on_row(row: "Row") -> None:
-            status.update(f"{rows.index(row) + 1} of {len(rows)}: {row.title}")
+            update(f"{rows.index(row) + 1} of {len(rows)}: {row.title}")
 
         found, interrupted = measure_rows(rows, machine, QUICK if quick else Plan(), on_row)
     if html is not None:
@@ -43,7 +53,7 @@ def bench(ctx: click.Context, only: str, quick: bool, html: Path | None, as_json
         document = {"machine": machine.summary(), "quick": quick, "interrupted": interrupted}
         print_json(document | {"rows": [one.document() for one in found]})
     else:
-        bench_text.show(out, found)
+        bench_text.show(out, found, brief=quiet)
         if interrupted:
             out.print(f"interrupted: {len(found)} of {len(rows)} rows are complete")
     ctx.exit(INTERRUPTED if interrupted else OK)

@@ -84,7 +84,7 @@ def bisect(ctx: click.Context, budget: float, min_slowdown: float, seed: int, pa
     if as_json:
         print_json(bisect_text.document(result) | kept.document())
     else:
-        bisect_text.show(console(), result, good, bad)
+        bisect_text.show(console(), result, good, bad, brief=quiet)
     ctx.exit(INTERRUPTED if result.interrupted else 0 if result.suspects else NEGATIVE)
 
 

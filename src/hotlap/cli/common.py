@@ -7,7 +7,8 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -104,11 +105,27 @@ def _writable(_: click.Context, __: click.Parameter, folders: tuple[str, ...]) -
         os.environ["HOTLAP_WRITABLE"] = os.pathsep.join(filter(None, (already, *folders)))
 
 
+def json_option(function: Callable[..., object]) -> Callable[..., Any]:
+    """`--json`."""
+    found: Callable[..., Any] = click.option(
+        "--json", "as_json", is_flag=True, help="Print one JSON document."
+    )(function)
+    return found
+
+
+def quiet_option(function: Callable[..., object]) -> Callable[..., Any]:
+    """`--quiet`: every verb has it."""
+    found: Callable[..., Any] = click.option(
+        "-q", "--quiet", is_flag=True, help="Print the outcome alone."
+    )(function)
+    return found
+
+
 def common(function: Callable[..., object]) -> Callable[..., Any]:
     """Options of every verb that runs the user's command."""
     for option in (
-        click.option("--json", "as_json", is_flag=True, help="Print one JSON document."),
-        click.option("-q", "--quiet", is_flag=True, help="Print the outcome alone."),
+        json_option,
+        quiet_option,
         click.option("--writable", multiple=True, expose_value=False, callback=_writable,
                      type=click.Path(exists=True, file_okay=False, resolve_path=True),
                      metavar="DIR", help="A directory that trials write for real; repeatable."),
@@ -178,10 +195,20 @@ def wait_for_calm(out: "Console", seconds: float | None, *, quiet: bool) -> None
         return
     from hotlap.trial.load import load_now, wait_until_calm
 
-    with out.status("waiting for the background load to fall") as status:
-        calm = wait_until_calm(seconds, status.update)
+    with status(out, "waiting for the background load to fall", quiet=quiet) as update:
+        calm = wait_until_calm(seconds, update)
     if not (calm or quiet):
         out.print(f"the machine is still busy after {seconds:.0f} s: {load_now()}; racing anyway")
+
+
+@contextmanager
+def status(out: "Console", text: str, *, quiet: bool = False) -> Iterator[Callable[[str], None]]:
+    """A line that says what is being done, and what changes it; none when quiet or piped."""
+    if quiet or not out.is_terminal:
+        yield lambda _: None
+        return
+    with out.status(text) as shown:
+        yield shown.update
 
 
 class Number(click.FloatRange):

@@ -5,14 +5,15 @@ from pathlib import Path
 
 import click
 
-from hotlap.cli.common import console, print_json
+from hotlap.cli.common import console, json_option, print_json, quiet_option
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
+@quiet_option
 @click.argument("first", type=click.Path(path_type=Path), metavar="A.json")
 @click.argument("second", type=click.Path(path_type=Path), metavar="B.json")
-def compare(as_json: bool, first: Path, second: Path) -> None:
+def compare(as_json: bool, quiet: bool, first: Path, second: Path) -> None:
     """Show what differs between two documents of the same verb, such as two profiles.
 
     Documents are what `--json` prints, and what `.hotlap/reports` keeps. They were measured at
@@ -24,7 +25,7 @@ def compare(as_json: bool, first: Path, second: Path) -> None:
     if as_json:
         print_json(found.document() | {"files": [str(first), str(second)]})
     else:
-        compare_text.show(console(), found)
+        compare_text.show(console(), found, brief=quiet)
 
 
 def read_document(path: Path) -> dict[str, object]:

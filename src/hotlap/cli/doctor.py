@@ -4,16 +4,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hotlap.cli.common import NEGATIVE, console, folder, print_json
+from hotlap.cli.common import NEGATIVE, console, folder, json_option, print_json, quiet_option
 
 if TYPE_CHECKING:
     from hotlap.trial.doctor import Check
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
+@quiet_option
 @click.pass_context
-def doctor(ctx: click.Context, as_json: bool) -> None:
+def doctor(ctx: click.Context, as_json: bool, quiet: bool) -> None:
     """Say what this machine and this Python can do for hotlap, and what to install.
 
     Exit code: 1 when something that hotlap needs is missing.
@@ -26,7 +27,7 @@ def doctor(ctx: click.Context, as_json: bool) -> None:
     if as_json:
         print_json({"checks": [asdict(check) for check in found]})
     else:
-        _show(found)
+        _show([check for check in found if not quiet or check.state is not State.OK])
     ctx.exit(NEGATIVE if any(check.state is State.MISSING for check in found) else 0)
 
 

@@ -2,13 +2,14 @@
 
 import click
 
-from hotlap.cli.common import console, print_json
+from hotlap.cli.common import console, json_option, print_json, quiet_option
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
+@quiet_option
 @click.argument("technique", required=False)
-def explain(as_json: bool, technique: str | None) -> None:
+def explain(as_json: bool, quiet: bool, technique: str | None) -> None:
     """Say what a technique does, when it pays and what it may change; without ID, list all.
 
     A lint pattern's id stands for the technique it belongs to.
@@ -27,7 +28,7 @@ def explain(as_json: bool, technique: str | None) -> None:
     if technique:
         explain_text.show_one(console(), found[0])
     else:
-        explain_text.show_all(console(), found)
+        explain_text.show_all(console(), found, brief=quiet)
 
 
 def _owner(name: str) -> str:

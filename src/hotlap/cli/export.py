@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from hotlap.cli.common import Choice
+from hotlap.cli.common import Choice, quiet_option
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -22,7 +22,7 @@ from hotlap.cli.common import Choice
     help="TensorBoard's folder (runs/hotlap by default), MLflow's experiment or the W&B project "
     "(hotlap by default).",
 )
-@click.option("-q", "--quiet", is_flag=True, help="Print nothing unless something is wrong.")
+@quiet_option
 @click.argument("document", type=click.Path(path_type=Path), metavar="REPORT.json")
 def export(tracker: str, where: str, quiet: bool, document: Path) -> None:
     """Write a verdict or a profile to an experiment tracker.

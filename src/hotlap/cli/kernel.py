@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from hotlap.cli.common import NEGATIVE, OK, Choice, console, print_json
+from hotlap.cli.common import NEGATIVE, OK, Choice, console, json_option, print_json, quiet_option
 
 
 @click.group()
@@ -22,8 +22,9 @@ def kernel() -> None:
     show_default=True,
     help="What to race the operator against once it is correct.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def check(where: str, race: str, as_json: bool) -> None:
+@json_option
+@quiet_option
+def check(where: str, race: str, as_json: bool, quiet: bool) -> None:
     """Check an operator against its reference in float64, then race it.
 
     FILE is Python and defines `reference` (plain PyTorch, works in float64) and the operator,
@@ -42,7 +43,7 @@ def check(where: str, race: str, as_json: bool) -> None:
     else:
         from hotlap.reporting.kernel_text import show
 
-        show(console(), verdict)
+        show(console(), verdict, brief=quiet)
     sys.exit(OK if verdict.passed else NEGATIVE)
 
 
@@ -55,7 +56,8 @@ def check(where: str, race: str, as_json: bool) -> None:
     default=Path(),
     help="Where to put the folder; the working directory if not given.",
 )
-def new(name: str, parent: Path) -> None:
+@quiet_option
+def new(name: str, parent: Path, quiet: bool) -> None:
     """Write a folder with a reference, C, Triton and CUDA sources, a test and a benchmark.
 
     What it writes passes `hotlap kernel check`; change the formula from there.
@@ -63,4 +65,5 @@ def new(name: str, parent: Path) -> None:
     from hotlap.kernel_check.template import write
 
     folder = write(name, parent)
-    click.echo(f"wrote {folder}; next: hotlap kernel check {folder / (name + '.py')}")
+    if not quiet:
+        click.echo(f"wrote {folder}; next: hotlap kernel check {folder / (name + '.py')}")

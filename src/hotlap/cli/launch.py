@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from hotlap.cli.common import COMMAND, files, folder
+from hotlap.cli.common import COMMAND, files, folder, quiet_option
 from hotlap.launch.options import OPTIONS
 
 HANG = 1800.0
@@ -30,6 +30,7 @@ def _torchrun_options(function: Callable[..., object]) -> Callable[..., object]:
     help="End the ranks when, after the first optimizer step, none was made for so long; 0: never.",
 )
 @_torchrun_options
+@quiet_option
 @click.argument(
     "words",
     nargs=-1,
@@ -37,12 +38,14 @@ def _torchrun_options(function: Callable[..., object]) -> Callable[..., object]:
     metavar="SCRIPT [ARGS]...",
     shell_complete=files,
 )
-def launch(hang_timeout: float, words: tuple[str, ...], **options: object) -> None:
+def launch(hang_timeout: float, quiet: bool, words: tuple[str, ...],
+           **options: object) -> None:  # fmt: skip
     """Start ranks as torchrun does, with the settings that recover from a lost one.
 
     A rank that is killed, or hangs, takes the others along, and all start again; a training that
     resumes from its checkpoints goes on. Options that are not listed are handed to torchrun.
     """
+    del quiet  # it speaks only when something is wrong
     import os
 
     from hotlap.launch import settings

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hotlap.cli.common import FOLDER, NEGATIVE, OK, Choice, console, print_json
+from hotlap.cli.common import (
+    FOLDER,
+    NEGATIVE,
+    OK,
+    Choice,
+    console,
+    json_option,
+    print_json,
+    quiet_option,
+)
 
 if TYPE_CHECKING:
     from hotlap.source.config import Config
@@ -50,34 +59,38 @@ DOCUMENT = FOLDER / "profile.json"
 @click.option("--fix", is_flag=True, help="Rewrite what can be rewritten without a doubt.")
 @click.option("--diff", is_flag=True, help="Show what --fix would write; nothing is written.")
 @click.option("--list", "listed", is_flag=True, help="List the patterns and stop.")
+@json_option
+@quiet_option
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
-def lint(form: str, profiled: bool, listed: bool, paths: tuple[Path, ...], **options: Any) -> int:
+def lint(form: str, profiled: bool, listed: bool, as_json: bool, quiet: bool,
+         paths: tuple[Path, ...], **options: Any) -> int:  # fmt: skip
     """Find what slows training and can be seen without running; PATHS default to `.`.
 
     A notebook is judged as one program; its lines are counted in the cell.
 
     Exit code: 0 nothing found, 1 findings (hints alone count as none), 2 could not judge.
     """
+    form = "json" if as_json else form
     if listed:
         _list(form)
         return OK
     config = _config(options)
     spots = (_judged_with_profile if profiled else _judged)(paths or (Path(),), config)
     if options["write_baseline"]:
-        return _new_baseline(options["write_baseline"], spots)
+        return _new_baseline(options["write_baseline"], spots, quiet=quiet)
     if options["baseline"]:
         from hotlap.source.lint_baseline import beyond_baseline
 
         spots = beyond_baseline(options["baseline"], spots)
     if options["fix"] or options["diff"]:
-        return _fix(spots, config, write=not options["diff"])
-    _show(form, spots, statistics=options["statistics"])
-    if form == "text" and not (config.hints or profiled or options["statistics"]):
+        return _fix(spots, config, write=not options["diff"], quiet=quiet)
+    _show(form, spots, statistics=options["statistics"], brief=quiet)
+    if form == "text" and not (quiet or config.hints or profiled or options["statistics"]):
         click.echo("patterns whose cost depends on the workload: --hints, or --profile", err=True)
     return NEGATIVE if any(not spot.hint for spot in spots) else OK
 
 
-def _show(form: str, spots: "list[Spot]", *, statistics: bool) -> None:
+def _show(form: str, spots: "list[Spot]", *, statistics: bool, brief: bool) -> None:
     if form not in {"text", "json"}:
         from hotlap.source.notebooks import as_file_places
 
@@ -86,18 +99,22 @@ def _show(form: str, spots: "list[Spot]", *, statistics: bool) -> None:
         from hotlap.reporting.lint_text import statistics as counted
 
         click.echo(counted(spots), nl=False)
+    elif form == "text":
+        _text(spots, brief=brief)
     else:
         _WRITERS[form](spots)
 
 
-def _new_baseline(file: Path, spots: "list[Spot]") -> int:
+def _new_baseline(file: Path, spots: "list[Spot]", *, quiet: bool) -> int:
     from hotlap.source.lint_baseline import write_baseline
 
-    click.echo(f"{file}: {write_baseline(file, spots)} known", err=True)
+    known = write_baseline(file, spots)
+    if not quiet:
+        click.echo(f"{file}: {known} known", err=True)
     return OK
 
 
-def _fix(spots: "list[Spot]", config: "Config", *, write: bool) -> int:
+def _fix(spots: "list[Spot]", config: "Config", *, write: bool, quiet: bool) -> int:
     """Rewrite or show it. Exit code 1: findings are left; with --diff: something would change."""
     from hotlap.source.fixes import fixes
     from hotlap.source.patch.text import write_all
@@ -111,8 +128,9 @@ def _fix(spots: "list[Spot]", config: "Config", *, write: bool) -> int:
         return NEGATIVE if done.changed else OK
     write_all(done.changed)
     left = _judged(tuple(dict.fromkeys(spot.path for spot in spots)), config) if spots else []
-    click.echo(f"{len(done.changed)} files rewritten", err=True)
-    _text(left)
+    if not quiet:
+        click.echo(f"{len(done.changed)} files rewritten", err=True)
+    _text(left, brief=quiet)
     return NEGATIVE if any(not spot.hint for spot in left) else OK
 
 
@@ -179,10 +197,10 @@ def _judged_with_profile(paths: tuple[Path, ...], config: "Config") -> "list[Spo
     return in_cells(spots)
 
 
-def _text(spots: "list[Spot]") -> None:
+def _text(spots: "list[Spot]", *, brief: bool) -> None:
     from hotlap.reporting.lint_text import show
 
-    show(console(), spots)
+    show(console(), spots, brief=brief)
 
 
 def _json(spots: "list[Spot]") -> None:
@@ -218,7 +236,6 @@ def _rdjsonl(spots: "list[Spot]") -> None:
 
 
 _WRITERS: dict[str, Callable[..., Any]] = {
-    "text": _text,
     "json": _json,
     "sarif": _sarif,
     "github": _github,

@@ -14,6 +14,7 @@ from hotlap.cli.common import (
     folder,
     headed,
     print_json,
+    status,
     stdin_copy,
 )
 from hotlap.cli.isolated import isolated
@@ -84,13 +85,11 @@ def _setting(command: tuple[str, ...], seed: int | None) -> "Setting":
 def _looked(setting: "Setting", ask: "Ask", *, quiet: bool) -> "RangeTestRun":
     from hotlap.lr.range_run import look
 
-    out = console(err=True)
-    if quiet or not out.is_terminal:
-        return look(setting, ask, lambda *_: None)
-    with out.status("waiting for the first training step") as status:
+    doing = "waiting for the first training step"
+    with status(console(err=True), doing, quiet=quiet) as update:
 
         def follow(step: int, rate: float, loss: float) -> None:
-            status.update(f"step {step}, learning rate {rate:.2e}, loss {loss:.4g}")
+            update(f"step {step}, learning rate {rate:.2e}, loss {loss:.4g}")
 
         return look(setting, ask, follow)
 

@@ -2,13 +2,14 @@
 
 import click
 
-from hotlap.cli.common import console, print_json
+from hotlap.cli.common import console, json_option, print_json, quiet_option
 
 
 @click.command()
 @click.option("--refresh", is_flag=True, help="Measure again instead of using the cache.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def machine(refresh: bool, as_json: bool) -> None:
+@json_option
+@quiet_option
+def machine(refresh: bool, as_json: bool, quiet: bool) -> None:
     """Show this machine and its measured peaks: GEMM by dtype, copy bandwidth."""
     from dataclasses import asdict
 
@@ -21,4 +22,4 @@ def machine(refresh: bool, as_json: bool) -> None:
         return
     from hotlap.reporting.machine_text import show
 
-    show(console(), here, measured)
+    show(console(), here, measured, brief=quiet)

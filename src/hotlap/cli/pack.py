@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hotlap.cli.common import NEGATIVE, Choice, console, print_json
+from hotlap.cli.common import NEGATIVE, Choice, console, json_option, print_json, quiet_option
 from hotlap.core.errors import HotlapError, UsageError
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from hotlap.data.store import Store
 
 PATH = click.Path(path_type=Path)
+STORE = click.Path(exists=True, path_type=Path)
 
 
 class Verbs(click.Group):
@@ -115,7 +116,7 @@ def _resize(ctx: click.Context, param: click.Parameter, value: str | None) -> An
     help="Of tokens in .bin files.",
 )
 @click.option("--end", type=int, metavar="TOKEN", help="The token that ends a document.")
-@click.option("-q", "--quiet", is_flag=True, help="No progress.")
+@quiet_option
 def into(
     source: Path, target: Path, workers: int | None, dtype: str, end: int | None, lenient: bool,
     quiet: bool, labels: Path | None, **options: object,
@@ -138,7 +139,8 @@ def into(
         found = source_of(source, settings.profile, dtype, end, how=settings)
         with _resumable(target), _progress(quiet) as told:
             store = run(found, target, settings, workers=workers, progress=told)
-        _summary(store, found.kind)
+        if not quiet:
+            _summary(store, found.kind)
         for what in found.left_out:
             click.echo(f"  left out: {what}")
 
@@ -155,9 +157,10 @@ def _renamed(options: dict[str, Any]) -> dict[str, Any]:
 
 
 @pack.command()
-@click.argument("target", type=PATH, metavar="DST")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def info(target: Path, as_json: bool) -> None:
+@click.argument("target", type=STORE, metavar="DST")
+@json_option
+@quiet_option
+def info(target: Path, as_json: bool, quiet: bool) -> None:
     """Say what a store holds."""
     with _said():
         from hotlap.data.store import Store
@@ -167,13 +170,13 @@ def info(target: Path, as_json: bool) -> None:
         print_json(store.manifest.document())
         return
     _summary(store, store.manifest.settings.get("source", "samples"))
-    for name, why in store.manifest.skipped[:20]:
+    for name, why in () if quiet else store.manifest.skipped[:20]:
         click.echo(f"  left out: {name}: {why}")
 
 
 @pack.command()
-@click.argument("target", type=PATH, metavar="DST")
-@click.option("-q", "--quiet", is_flag=True, help="No progress.")
+@click.argument("target", type=STORE, metavar="DST")
+@quiet_option
 def verify(target: Path, quiet: bool) -> None:
     """Compare every checksum; exit code 1 when something is wrong."""
     with _said():
@@ -186,11 +189,12 @@ def verify(target: Path, quiet: bool) -> None:
         click.echo(line)
     if wrong:
         raise click.exceptions.Exit(NEGATIVE)
-    click.echo(f"{target}: every checksum agrees")
+    if not quiet:
+        click.echo(f"{target}: every checksum agrees")
 
 
 @pack.command()
-@click.argument("target", type=PATH, metavar="DST")
+@click.argument("target", type=STORE, metavar="DST")
 @click.option(
     "--samples",
     default=512,
@@ -198,8 +202,9 @@ def verify(target: Path, quiet: bool) -> None:
     type=click.IntRange(1),
     help="How many to compare with.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def bench(target: Path, samples: int, as_json: bool) -> None:
+@json_option
+@quiet_option
+def bench(target: Path, samples: int, as_json: bool, quiet: bool) -> None:
     """Read some of DST's samples from every usual format, by turns."""
     with _said():
         from hotlap.data.formats.compare import compare
@@ -210,10 +215,10 @@ def bench(target: Path, samples: int, as_json: bool) -> None:
     if as_json:
         print_json({"rows": [vars(row) for row in rows]})
         return
-    _show_readings(rows, min(samples, len(store)))
+    _show_readings(rows, min(samples, len(store)), brief=quiet)
 
 
-def _show_readings(rows: "list[Reading]", samples: int) -> None:
+def _show_readings(rows: "list[Reading]", samples: int, *, brief: bool) -> None:
     from rich.table import Table
 
     table = Table("format", "CPU us/sample", "wall us/sample", box=None)
@@ -221,6 +226,8 @@ def _show_readings(rows: "list[Reading]", samples: int) -> None:
         figures = ("", row.note) if row.note else (f"{row.cpu * 1e6:.1f}", f"{row.wall * 1e6:.1f}")
         table.add_row(row.name, *figures)
     console().print(table)
+    if brief:
+        return
     click.echo(
         f"{samples} samples' bytes as stored, not decoded, by turns, at random unless said "
         "otherwise, from RAM;\nwhat comes from the store is compared with its checksum"

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hotlap.cli.common import NEGATIVE, console, print_json
+from hotlap.cli.common import NEGATIVE, console, json_option, print_json, quiet_option
 
 if TYPE_CHECKING:
     from hotlap.source.patch.plan import Patch
@@ -21,11 +21,12 @@ if TYPE_CHECKING:
     show_default=True,
     help="The recipe to write into the source.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
+@quiet_option
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path), metavar="[FILES]...")
 @click.pass_context
 def patch(ctx: click.Context, write: bool, check: bool, recipe: Path, as_json: bool,
-          files: tuple[Path, ...]) -> None:  # fmt: skip
+          quiet: bool, files: tuple[Path, ...]) -> None:  # fmt: skip
     """Write the recipe into the source: a unified diff, on stdout.
 
     Without FILES: the script of the recipe's command, and what it imports from this folder.
@@ -46,7 +47,7 @@ def patch(ctx: click.Context, write: bool, check: bool, recipe: Path, as_json: b
     if as_json:
         print_json(_document(done, written=write))
     else:
-        _show(done, written=write)
+        _show(done, written=write, brief=quiet)
     ctx.exit(NEGATIVE if check and changed else 0)
 
 
@@ -94,11 +95,13 @@ def _document(done: "Patch", *, written: bool) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _show(done: "Patch", *, written: bool) -> None:
+def _show(done: "Patch", *, written: bool, brief: bool) -> None:
     from hotlap.reporting import patch_text
 
-    if written:
-        patch_text.show_written(console(err=True), done)
-    else:
+    if not written:
         patch_text.show_diff(console(), done)
-    patch_text.show_notes(console(err=True), done, written=written)
+    elif not brief:
+        patch_text.show_written(console(err=True), done)
+    if not brief:
+        patch_text.show_lists(console(err=True), done, written=written)
+    patch_text.show_notes(console(err=True), done)

@@ -5,7 +5,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hotlap.cli.common import NEGATIVE, OK, Choice, console, headed, print_json
+from hotlap.cli.common import (
+    NEGATIVE,
+    OK,
+    Choice,
+    console,
+    headed,
+    json_option,
+    print_json,
+    quiet_option,
+    status,
+)
 from hotlap.cli.reports import keep
 
 if TYPE_CHECKING:
@@ -76,7 +86,8 @@ MOST_KEPT = 10
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write the best layout to this TOML file, which Parallelism.from_toml reads.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
+@quiet_option
 @click.argument("model")
 def plan(
     model: str,
@@ -88,6 +99,7 @@ def plan(
     verify: int,
     emit: Path | None,
     as_json: bool,
+    quiet: bool,
     **given: Any,
 ) -> int:
     """Parallel layouts of MODEL on a cluster: which fit, and how fast each would be.
@@ -102,14 +114,15 @@ def plan(
     from hotlap.plan.number_formats import Precision
     from hotlap.reporting import plan_text
 
-    shape = _shape(model, sequence, Precision(precision))
+    silent = quiet or as_json
+    shape = _shape(model, sequence, Precision(precision), quiet=silent)
     names = ("tensor", "pipeline", "shard", "micro_batch", "recompute")
     only = {name: value for name in names if (value := given.pop(name)) is not None}
     cluster = _cluster(gpu, gpus, **given)
     plans = search(shape, cluster, batch, Precision(precision), only)
     if not as_json:
-        plan_text.show(console(), plans, shape, cluster, batch)
-    runs = _verified(shape, cluster, plans, batch, verify, quiet=as_json)
+        plan_text.show(console(), plans, shape, cluster, batch, brief=quiet)
+    runs = _verified(shape, cluster, plans, batch, verify, quiet=silent)
     document = headed(
         {"model": model, "batch": batch, "unit": shape.unit, "cluster": asdict(cluster)}
         | asdict(plans)
@@ -124,13 +137,14 @@ def plan(
     return OK
 
 
-def _shape(model: str, sequence: int | None, precision: "Precision") -> "Shape":
+def _shape(model: str, sequence: int | None, precision: "Precision", *, quiet: bool) -> "Shape":
     from dataclasses import replace
 
     if ":" in model:
         from hotlap.plan.module_model import read_module
 
-        with console(err=True).status(f"building {model} and running it on fake tensors ..."):
+        doing = f"building {model} and running it on fake tensors"
+        with status(console(err=True), doing, quiet=quiet):
             return read_module(model, sequence or 0, precision)
     from hotlap.plan.reading import read_shape
 
@@ -173,7 +187,8 @@ def _verified(
     from hotlap.reporting.plan_ranks import ranks
 
     runs = []
-    with console(err=True).status("dry run of one rank of each distinct stage ..."):
+    doing = "dry run of one rank of each distinct stage"
+    with status(console(err=True), doing, quiet=quiet):
         for run in until_one_fits(shape, cluster, plans.fitting, batch, tries):
             runs.append(run)
             if not quiet:

@@ -134,7 +134,7 @@ def race(ctx: click.Context, max_slowdown: float | None, budget: float, wait: fl
     if as_json:
         print_json(document)
     else:
-        race_text.show(console(), result, names)
+        race_text.show(console(), result, names, brief=quiet)
         if not quiet:
             out.print(f"report: {report}", style="dim", soft_wrap=True)
     if result.too_slow:
@@ -179,7 +179,8 @@ def _print_to_target(
         print_json(document)
     else:
         until_text.show(console(), result, names, brief=brief)
-        console(err=True).print(f"report: {report}", style="dim", soft_wrap=True)
+        if not brief:
+            console(err=True).print(f"report: {report}", style="dim", soft_wrap=True)
 
 
 @contextmanager

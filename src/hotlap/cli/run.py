@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hotlap.cli.common import COMMAND, command_argument
+from hotlap.cli.common import COMMAND, command_argument, quiet_option
 from hotlap.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ NOTHING = "nothing to change; the source may have it already"
     show_default=True,
     help="The recipe to apply.",
 )
-@click.option("-q", "--quiet", is_flag=True, help="Say nothing unless something is wrong.")
+@quiet_option
 @command_argument
 def run(recipe: Path, quiet: bool, command: tuple[str, ...]) -> None:  # fmt: skip
     """Run CMD with the recipe applied; its output and exit code stay its own."""

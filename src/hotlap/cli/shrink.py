@@ -13,7 +13,18 @@ from typing import Any
 
 import click
 
-from hotlap.cli.common import INTERRUPTED, NEGATIVE, Choice, console, folder, headed, print_json
+from hotlap.cli.common import (
+    INTERRUPTED,
+    NEGATIVE,
+    Choice,
+    console,
+    folder,
+    headed,
+    json_option,
+    print_json,
+    quiet_option,
+    status,
+)
 from hotlap.cli.reports import keep
 from hotlap.core.errors import HotlapError, TrialFailedError, UsageError
 
@@ -74,8 +85,8 @@ def _drop(_: click.Context, __: click.Parameter, text: str) -> tuple[float, bool
 @click.option("--output", default="shrunk", show_default=True, metavar="DIR",
               type=click.Path(file_okay=False, resolve_path=True),
               help="Where the model and how it was made are written.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-@click.option("-q", "--quiet", is_flag=True, help="Print the outcome alone.")
+@json_option
+@quiet_option
 @click.pass_context
 def shrink(ctx: click.Context, /, as_json: bool, quiet: bool, max_drop: tuple[float, bool],
            precisions: tuple[str, ...], **options: object) -> None:  # fmt: skip
@@ -90,13 +101,14 @@ def shrink(ctx: click.Context, /, as_json: bool, quiet: bool, max_drop: tuple[fl
            "precisions": [name for name in precisions if name != "none"]}  # fmt: skip
     found = shrink_text.Found(job)
     out = console(err=as_json)
-    with suppress(KeyboardInterrupt), out.status("evaluating the original model") as status:
+    doing = status(out, "evaluating the original model", quiet=quiet or as_json)
+    with suppress(KeyboardInterrupt), doing as update:
         found.interrupted = True
         for event in _events(job):
             if event["event"] == "error":
                 raise _error(event)
             found.take(event)
-            status.update(found.doing)
+            update(found.doing)
         found.interrupted = False
     document = headed(found.document())
     keep(document)

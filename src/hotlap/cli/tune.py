@@ -184,7 +184,8 @@ def _to_target(ctx: click.Context, config: "TuneConfig", recipe: Path) -> int:
         print_json(document)
     else:
         tune_until_text.show(console(), result, written)
-        out.print(f"report: {report}", style="dim", soft_wrap=True)
+        if not silent:
+            out.print(f"report: {report}", style="dim", soft_wrap=True)
     return INTERRUPTED if result.interrupted else OK
 
 

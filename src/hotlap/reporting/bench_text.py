@@ -31,8 +31,8 @@ NOTES = (
 )
 
 
-def show(out: Console, found: Sequence[Measured]) -> None:
-    """Show the table and what its words mean."""
+def show(out: Console, found: Sequence[Measured], *, brief: bool) -> None:
+    """Show the table and what its words mean, which `brief` leaves out."""
     wide = out.width >= WIDE
     table = Table(box=None, pad_edge=False)
     table.add_column("row", no_wrap=True)
@@ -49,7 +49,7 @@ def show(out: Console, found: Sequence[Measured]) -> None:
         table.add_row(*cells)
     out.print(table)
     out.print(f"\n{counted(found)}")
-    for note in NOTES:
+    for note in () if brief else NOTES:
         out.print(note, style="dim", markup=False)
 
 

@@ -30,8 +30,17 @@ class Follow:
             self._out.print(f"{step.commit.short} {_said(step)}  ({left})", highlight=False)
 
 
-def show(out: Console, result: Bisection, good: Commit, bad: Commit) -> None:
-    """The outcome, on a console."""
+def show(out: Console, result: Bisection, good: Commit, bad: Commit, *, brief: bool) -> None:
+    """The outcome, on a console; `brief`: without the races."""
+    if not brief:
+        out.print(_races(result))
+        out.print()
+    out.print(f"[bold]{_headline(result, good, bad)}[/]", highlight=False)
+    for commit in result.suspects:
+        out.print(f"  {commit.short}  {commit.subject}", markup=False, highlight=False)
+
+
+def _races(result: Bisection) -> Table:
     table = Table(box=None, pad_edge=False)
     for title in ("commit", "speed", "95 % interval", "verdict", "subject"):
         table.add_column(title, justify="right" if title == "speed" else "left", overflow="fold")
@@ -42,11 +51,7 @@ def show(out: Console, result: Bisection, good: Commit, bad: Commit) -> None:
             step.commit.short, ratio(step.ratio) if raced else "-", span,
             step.reason or str(step.speed), step.commit.subject,
         )  # fmt: skip
-    out.print(table)
-    out.print()
-    out.print(f"[bold]{_headline(result, good, bad)}[/]", highlight=False)
-    for commit in result.suspects:
-        out.print(f"  {commit.short}  {commit.subject}", markup=False, highlight=False)
+    return table
 
 
 def _headline(result: Bisection, good: Commit, bad: Commit) -> str:

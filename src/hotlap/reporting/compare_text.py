@@ -106,8 +106,8 @@ def _notes(first: Document, second: Document) -> Iterator[str]:
     yield "measured at different times: `hotlap race A -- B` shows which of two programs is faster"
 
 
-def show(out: Console, found: Comparison) -> None:
-    """The figures as a table, and the notes."""
+def show(out: Console, found: Comparison, *, brief: bool) -> None:
+    """The figures as a table, and the notes, which `brief` leaves out."""
     table = Table(box=None, pad_edge=False)
     for title in ("", "A", "B", "A / B"):
         table.add_column(title, justify="right" if title else "left", overflow="fold")
@@ -115,7 +115,7 @@ def show(out: Console, found: Comparison) -> None:
         share = "" if row.ratio is None else ratio(row.ratio)
         table.add_row(row.name, _shown(row.first, row.unit), _shown(row.second, row.unit), share)
     out.print(table)
-    for note in found.notes:
+    for note in () if brief else found.notes:
         out.print(Text(note, "dim"))
 
 

@@ -11,8 +11,8 @@ from hotlap.core.technique import Example, Technique
 from hotlap.reporting.words import hanging
 
 
-def show_all(out: Console, records: list[Technique]) -> None:
-    """One line a technique, by group."""
+def show_all(out: Console, records: list[Technique], *, brief: bool) -> None:
+    """One line a technique, by group; `brief` leaves the hint out."""
     drawn = Table(box=None, pad_edge=False, header_style="bold")
     for title in ("technique", "what", "numerics", "how"):
         drawn.add_column(title, no_wrap=title == "technique")
@@ -23,7 +23,8 @@ def show_all(out: Console, records: list[Technique]) -> None:
             drawn.add_row(f"[bold]{group}[/]")
         drawn.add_row(f"  {record.id}", record.title, record.numerics, ", ".join(record.how))
     out.print(drawn)
-    out.print("\n`hotlap explain ID` says more of one", style="dim")
+    if not brief:
+        out.print("\n`hotlap explain ID` says more of one", style="dim")
 
 
 def show_one(out: Console, record: Technique) -> None:

@@ -8,17 +8,20 @@ if TYPE_CHECKING:
     from hotlap.kernel_check.verdict import Verdict
 
 
-def show(out: "Console", verdict: "Verdict") -> None:
-    """Print the checks, the race and what they mean."""
+def show(out: "Console", verdict: "Verdict", *, brief: bool) -> None:
+    """Print the checks, the race and what they mean; `brief`: what failed, and the outcome."""
     from rich.markup import escape
     from rich.table import Table
 
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     for row in verdict.outcomes:
+        if brief and row["passed"]:
+            continue
         mark = "skipped" if row["skipped"] else "passed" if row["passed"] else "FAILED"
         table.add_row(mark, row["check"], escape(row["detail"]))
-    out.print(table)
-    if verdict.race:
+    if table.rows:
+        out.print(table)
+    if verdict.race and not brief:
         out.print(_race(verdict.race))
     if verdict.interpreted:
         out.print("no GPU: Triton interpreted the kernel on the CPU, which is not raced")

@@ -12,8 +12,8 @@ from rich.markup import escape
 from hotlap.source.lint import Spot
 
 
-def show(out: Console, spots: list[Spot]) -> None:
-    """One line a spot under its file, the remedy below it; then the count.
+def show(out: Console, spots: list[Spot], *, brief: bool) -> None:
+    """One line a spot under its file, the remedy below it; then the count, but not when `brief`.
 
     The files come in the order of their first spots.
     """
@@ -29,7 +29,8 @@ def show(out: Console, spots: list[Spot]) -> None:
                 soft_wrap=True,
             )
             out.print(f"      {escape(spot.remedy)}", style="dim", soft_wrap=True)
-    out.print(summary(spots), style="bold" if spots else "green")
+    if not brief:
+        out.print(summary(spots), style="bold" if spots else "green")
 
 
 def summary(spots: Iterable[Spot]) -> str:

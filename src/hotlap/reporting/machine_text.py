@@ -7,10 +7,10 @@ from hotlap.core.machine import Machine
 from hotlap.core.peaks import DevicePeaks, Peaks
 
 
-def show(out: Console, machine: Machine, peaks: Peaks) -> None:
-    """The machine and its measured peaks."""
+def show(out: Console, machine: Machine, peaks: Peaks, *, brief: bool) -> None:
+    """The machine and its measured peaks; `brief` leaves the hint out."""
     out.print(machine.summary())
-    if peaks.busy(machine):
+    if peaks.busy(machine) and not brief:
         out.print(
             f"others were at work when this was measured (load {peaks.load:.1f}): "
             "`hotlap machine --refresh` when idle",

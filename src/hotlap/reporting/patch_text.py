@@ -35,8 +35,8 @@ def show_written(out: Console, done: "Patch") -> None:
         out.print(Text(f"changed {in_cells(str(file.path))}"), soft_wrap=True)
 
 
-def show_notes(out: Console, done: "Patch", *, written: bool) -> None:
-    """What is written, what was there already, and what is left to a person, place by place."""
+def show_lists(out: Console, done: "Patch", *, written: bool) -> None:
+    """What is written, and what was there already."""
     lists = (
         ("written" if written else "to be written", done.written),
         ("there already", done.present),
@@ -44,6 +44,10 @@ def show_notes(out: Console, done: "Patch", *, written: bool) -> None:
     for title, names in lists:
         if names:
             out.print(Text(f"{title}: {', '.join(names)}"), soft_wrap=True)
+
+
+def show_notes(out: Console, done: "Patch") -> None:
+    """What is left to a person, place by place."""
     if done.notes:
         out.print(Text("by hand:", "bold"))
     for note in done.notes:

@@ -16,8 +16,12 @@ SHOWN, CLOSEST = 10, 3
 COLUMNS = ("dp", "tp", "pp", "mb", "again", "GiB", "state", "activ", "bubble", "step s")
 
 
-def show(out: Console, plans: Plans, shape: Shape, cluster: Cluster, batch: int) -> None:
-    """The table of what fits, or what comes closest; then why the others were left out."""
+def show(out: Console, plans: Plans, shape: Shape, cluster: Cluster, batch: int, *,
+         brief: bool) -> None:  # fmt: skip
+    """The table of what fits, or what comes closest; then why the others were left out.
+
+    `brief`: the table alone.
+    """
     out.print(
         f"{shape.parameters / 1e9:.3g} G parameters, {cluster.gpus} x {cluster.name}, "
         f"batch {batch}" + (" samples" if shape.whole else f" x {shape.sequence} tokens")
@@ -33,6 +37,8 @@ def show(out: Console, plans: Plans, shape: Shape, cluster: Cluster, batch: int)
     else:
         out.print("no layout is possible", style="bold")
         _nearest(out, plans)
+    if brief and plans.fitting:
+        return
     _left_out(out, plans, cluster)
     if not (plans.fitting or plans.closest):
         return

@@ -30,27 +30,41 @@ def live(out: Console, seconds: float, *, enabled: bool) -> Iterator[Callable[[E
         )
 
 
-def show(out: Console, race: RaceResult, commands: Sequence[Sequence[str]]) -> None:
-    """The outcome, on a console."""
-    table = Table(box=None, pad_edge=False, show_header=True)
-    for title in ("", "median step", "command"):
-        table.add_column(title, justify="right" if title == "median step" else "left")
-    for letter, step, command in zip("AB", (race.a_step, race.b_step), commands, strict=True):
-        table.add_row(letter, duration(step), shown(command))
-    out.print(table)
-    e = race.estimate
-    said = verdict(race.verdict)
-    out.print(f"\n[bold]{said if race.too_slow is None else ALLOWED[race.too_slow]}[/]")
-    out.print(
-        f"speed B over A {ratio(e.ratio)} {interval(e)} "
-        f"({e.level:.0%} interval, from {e.pairs} pairs of blocks{_launches(race)}, "
-        f"{UNITS[race.unit]})",
-    )
+def show(
+    out: Console, race: RaceResult, commands: Sequence[Sequence[str]], *, brief: bool = False
+) -> None:
+    """The outcome, on a console; `brief`: the verdict and the ratio."""
+    if not brief:
+        out.print(_steps(race, commands))
+        out.print()
+    _show_verdict(out, race)
+    if brief:
+        return
     out.print(
         f"CPU time A over B {race.cpu:.2f}, peak memory A over B {race.memory:.2f}", style="dim"
     )
     for line in _notes(race):
         out.print(line, style="dim")
+
+
+def _steps(race: RaceResult, commands: Sequence[Sequence[str]]) -> Table:
+    table = Table(box=None, pad_edge=False, show_header=True)
+    for title in ("", "median step", "command"):
+        table.add_column(title, justify="right" if title == "median step" else "left")
+    for letter, step, command in zip("AB", (race.a_step, race.b_step), commands, strict=True):
+        table.add_row(letter, duration(step), shown(command))
+    return table
+
+
+def _show_verdict(out: Console, race: RaceResult) -> None:
+    e = race.estimate
+    said = verdict(race.verdict)
+    out.print(f"[bold]{said if race.too_slow is None else ALLOWED[race.too_slow]}[/]")
+    out.print(
+        f"speed B over A {ratio(e.ratio)} {interval(e)} "
+        f"({e.level:.0%} interval, from {e.pairs} pairs of blocks{_launches(race)}, "
+        f"{UNITS[race.unit]})",
+    )
 
 
 def _notes(race: RaceResult) -> Iterator[str]:
