@@ -44,17 +44,18 @@ def evaluate(model):
 PYTHON = sys.executable
 SHRINK = ("--evaluate", "model:evaluate", "--precision", "none", "--seeds", "1")
 PLAN = ("--batch", "64", "--gpus", "8", "--verify", "0")
-ONE_PROFILE = {
-    "verb": "profile", "step": 0.01, "phases": [], "samples_per_second": 1.0, "peak_memory": 1,
-    "memory_by_owner": {},
+RACE = {
+    "verb": "race", "commands": [["python", "a.py"], ["python", "b.py"]], "verdict": "faster",
+    "estimate": {"ratio": 1.25, "low": 1.2, "high": 1.3, "pairs": 12, "level": 0.95},
+    "a_step": 0.05, "b_step": 0.04, "seconds_needed": None, "hotlap": "0", "arguments": [],
 }  # fmt: skip
 CALLS: dict[Words, Words] = {
     ("profile",): ("--steps", "5", PYTHON, "short.py"),
     ("tune",): ("--budget", "20s", "--only", "fused_optimizer", PYTHON, "train.py"),
     ("run",): (PYTHON, "short.py"),
     ("race",): ("--budget", "1s", PYTHON, "train.py", "--", PYTHON, "train.py", "2"),
-    ("compare",): ("profile.json", "profile.json"),
-    ("export",): ("--to", "tensorboard", "profile.json"),
+    ("compare",): ("race.json", "race.json"),
+    ("export",): ("--to", "tensorboard", "race.json"),
     ("bisect",): ("--budget", "1s", "HEAD~1", "--", PYTHON, "train.py"),
     ("patch",): ("short.py",),
     ("lint",): ("short.py",),
@@ -93,7 +94,7 @@ FAILURES: dict[Words, Words] = {
     ("profile",): NO_TRAINING,
     ("tune",): NO_TRAINING,
     ("race",): (*NO_TRAINING, "--", *NO_TRAINING),
-    ("compare",): ("profile.json", "missing.json"),
+    ("compare",): ("partial.json", "partial.json"),
     ("bisect",): ("no-such-revision", "--", *NO_TRAINING),
     ("patch",): ("missing.py",),
     ("lint",): ("missing.py",),
@@ -133,7 +134,8 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, text in texts.items():
         (folder / name).write_text(text)
     (folder / "samples.csv").write_text("value,label\n" + "0.5,1\n0.5,0\n" * 4)
-    (folder / "profile.json").write_text(json.dumps(ONE_PROFILE))
+    (folder / "partial.json").write_text('{"verb": "profile"}')
+    (folder / "race.json").write_text(json.dumps(RACE))
     (folder / "hotlap.toml").write_text("[techniques.fused_optimizer]\n")
     git = ("git", "-c", "user.name=a", "-c", "user.email=a@example.org")
     for words in (("init", "-q"), ("add", "train.py"), ("commit", "-qm", "one"),

@@ -1,6 +1,8 @@
 """`hotlap compare`."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
@@ -21,11 +23,28 @@ def compare(as_json: bool, quiet: bool, first: Path, second: Path) -> None:
     """
     from hotlap.reporting import compare_text
 
-    found = compare_text.compare(read_document(first), read_document(second))
+    with whole(f"{first} or {second}"):
+        found = compare_text.compare(read_document(first), read_document(second))
     if as_json:
         print_json(found.document() | {"files": [str(first), str(second)]})
     else:
         compare_text.show(console(), found, brief=quiet)
+
+
+@contextmanager
+def whole(name: str) -> Iterator[None]:
+    """Say of a document that lacks what its verb writes that it does, instead of a traceback.
+
+    Raises:
+        UsageError: a key was asked for that is not there, or holds something else.
+    """
+    from hotlap.core.errors import UsageError
+
+    try:
+        yield
+    except (KeyError, TypeError, AttributeError) as error:
+        hint = "it may have been edited, or written by another version of hotlap"
+        raise UsageError(f"{name} is no whole document: {error!r}", hint) from None
 
 
 def read_document(path: Path) -> dict[str, object]:

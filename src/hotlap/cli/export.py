@@ -30,9 +30,10 @@ def export(tracker: str, where: str, quiet: bool, document: Path) -> None:
     REPORT.json is what a verb prints with --json, or a file of `.hotlap/reports`. Its figures
     become metrics; command, headline and version become tags or text.
     """
-    from hotlap.cli.compare import read_document
+    from hotlap.cli.compare import read_document, whole
     from hotlap.reporting.trackers import export as write
 
-    said = write(read_document(document), tracker, where)
+    with whole(str(document)):
+        said = write(read_document(document), tracker, where)
     if not quiet:
         click.echo(f"written: {said}")
