@@ -281,6 +281,17 @@ def stdin_copy(where: Path) -> Path | None:
     return target
 
 
+def say(text: str, *, err: bool = True, indent: str = "") -> None:
+    """Print a message; at a terminal its lines are broken between words, never within one."""
+    stream = sys.stderr if err else sys.stdout
+    if stream.isatty():
+        from hotlap.reporting.words import hanging
+
+        width = console(err=err).width
+        text = "\n".join(hanging(line, width, then=indent) for line in text.split("\n"))
+    click.echo(text, err=err)
+
+
 def print_json(document: Mapping[str, object]) -> None:
     """One JSON document on stdout, with the keys of `headed`; places in notebooks by cell."""
     from hotlap.notebook.script import in_cells

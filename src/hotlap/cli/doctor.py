@@ -32,19 +32,19 @@ def doctor(ctx: click.Context, as_json: bool, quiet: bool) -> None:
 
 
 def _show(found: "list[Check]") -> None:
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, pad_edge=False, show_header=False)
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
+    from hotlap.reporting.tables import Row, columns, table
+    from hotlap.reporting.words import hanging
+
+    out = console()
+    rows = [
+        Row((Text(check.state, _STYLES[check.state]), check.name), check.detail) for check in found
+    ]
+    out.print(table(columns("", "", left=[""]), rows, out.width))
     for check in found:
-        text = Text(check.detail)
         if check.fix:
-            text.append(f"\n{check.fix}", style="dim")
-        table.add_row(Text(check.state, style=_STYLES[check.state]), check.name, text)
-    console().print(table)
+            out.print(Text(hanging(f"{check.name}: {check.fix}", out.width, "", "  "), "dim"))
 
 
 _STYLES = {"ok": "green", "limited": "yellow", "missing": "red"}

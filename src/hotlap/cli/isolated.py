@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hotlap.cli.common import FOLDER, folder
+from hotlap.cli.common import FOLDER, folder, say
 
 if TYPE_CHECKING:
     from hotlap.isolation.tiers import Isolation
@@ -64,9 +64,9 @@ def isolated(ctx: click.Context, *, quiet: bool) -> Isolated:
 
     found = isolation(folder() / "scratch")
     if not quiet:
-        click.echo(found.line(), err=True)
+        say(found.line(), indent="  ")
         if warning := space_warning(found, folder() / "scratch", Path.cwd()):
-            click.echo(f"hotlap: {warning}", err=True)
+            say(f"hotlap: {warning}", indent="  ")
     watched = found.tier is not Tier.OVERLAY  # Landlock does not know all calls
     seen = Isolated(found, tree_hash(Path.cwd(), [str(FOLDER)]) if watched else None, quiet)
     ctx.call_on_close(seen.name_changes)

@@ -254,7 +254,8 @@ def _list(form: str) -> None:
         ]
         print_json({"patterns": listed})
         return
-    width = max(len(pattern.id) for _, pattern in patterns())
-    for _, pattern in patterns():
-        mark = "hint" if pattern.hint else "    "
-        click.echo(f"{pattern.id:<{width}}  {mark}  {pattern.says}")
+    from hotlap.reporting.tables import Row, columns, table
+
+    out = console()
+    rows = [Row((p.id, "hint" if p.hint else ""), p.says) for _, p in patterns()]
+    out.print(table(columns("", "", left=[""]), rows, out.width))

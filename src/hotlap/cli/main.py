@@ -34,6 +34,8 @@ VERBS = {
     "machine": "This machine and its measured peaks.",
 }
 
+HINT = " " * len("hotlap: ")
+
 
 class Verbs(click.Group):
     """Imports a verb's module when it is used; its one-line help stands here."""
@@ -84,14 +86,26 @@ def main() -> None:
         click.echo("hotlap: interrupted", err=True)
         sys.exit(130)
     except click.ClickException as error:
-        error.show()
+        _show(error)
         sys.exit(error.exit_code)
     except HotlapError as error:
-        from hotlap.cli.common import exit_code
+        from hotlap.cli.common import exit_code, say
         from hotlap.notebook.script import in_cells
 
-        click.echo(f"hotlap: {in_cells(str(error))}", err=True)
+        say(f"hotlap: {in_cells(str(error))}", indent=HINT)
         if error.hint:
-            click.echo(f"        {error.hint}", err=True)
+            say(f"{HINT}{error.hint}", indent=HINT)
         sys.exit(exit_code(error))
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _show(error: click.ClickException) -> None:
+    """What click refuses, said as hotlap says its own errors."""
+    from hotlap.cli.common import say
+
+    message = error.format_message()
+    say(f"hotlap: {message[:1].lower()}{message[1:].rstrip('.')}", indent=HINT)
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    if context is not None:
+        say(f"{HINT}{context.get_usage().removeprefix('Usage: ')}", indent=HINT)
+        say(f"{HINT}`{context.command_path} --help` lists the options", indent=HINT)

@@ -219,19 +219,19 @@ def bench(target: Path, samples: int, as_json: bool, quiet: bool) -> None:
 
 
 def _show_readings(rows: "list[Reading]", samples: int, *, brief: bool) -> None:
-    from rich.table import Table
+    from hotlap.reporting.tables import Row, columns, table
 
-    table = Table("format", "CPU us/sample", "wall us/sample", box=None)
+    lines = []
     for row in rows:
-        figures = ("", row.note) if row.note else (f"{row.cpu * 1e6:.1f}", f"{row.wall * 1e6:.1f}")
-        table.add_row(row.name, *figures)
-    console().print(table)
-    if brief:
-        return
-    click.echo(
-        f"{samples} samples' bytes as stored, not decoded, by turns, at random unless said "
-        "otherwise, from RAM;\nwhat comes from the store is compared with its checksum"
-    )
+        times = ("", "") if row.note else (f"{row.cpu * 1e6:.1f}", f"{row.wall * 1e6:.1f}")
+        lines.append(Row((row.name, *times), row.note))
+    out = console()
+    out.print(table(columns("format", "CPU us/sample", "wall us/sample"), lines, out.width))
+    if not brief:
+        out.print(
+            f"{samples} samples' bytes as stored, not decoded, by turns, at random unless said "
+            "otherwise, from RAM; what comes from the store is compared with its checksum"
+        )
 
 
 @contextmanager

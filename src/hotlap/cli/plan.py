@@ -208,6 +208,7 @@ def _start(
     """Write the layout that was seen to fit, or else the best by formula; say how to start it."""
     from hotlap.core.errors import UsageError
     from hotlap.plan.emit import toml, torchrun
+    from hotlap.reporting.words import pasted
 
     seen = [run.plan for run in runs if run.fits(cluster)]
     best = seen[0] if seen else plans.fitting[0]
@@ -217,6 +218,8 @@ def _start(
         except OSError as error:
             raise UsageError(f"cannot write {emit}: {error.strerror}") from None
     if not quiet:
-        click.echo(f"\nstart it: {torchrun(cluster)}")
+        out, label = console(), "start it: "
+        lines = pasted(torchrun(cluster), out.width, " " * len(label))
+        click.echo(f"\n{label}{lines[len(label) :]}")
         if emit is not None:
             click.echo(f"with:     Parallelism.from_toml({str(emit)!r})")

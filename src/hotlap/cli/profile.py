@@ -17,6 +17,7 @@ from hotlap.cli.common import (
     folder,
     headed,
     print_json,
+    say,
     time_span,
 )
 from hotlap.cli.isolated import isolated
@@ -103,7 +104,7 @@ def profile(ctx: click.Context, /, steps: int | None, budget: float, layers: boo
             click.echo(f"report: {report}", err=True)
     if seen.exit_code:
         if hint := refusal_hint(setting.output, setting.scratch):
-            click.echo(f"hotlap: {hint}", err=True)
+            say(f"hotlap: {hint}", indent="  ")
         leave_like(seen.exit_code)
     ctx.exit(0)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hotlap.cli.common import COMMAND, command_argument, quiet_option
+from hotlap.cli.common import COMMAND, command_argument, quiet_option, say
 from hotlap.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def run(recipe: Path, quiet: bool, command: tuple[str, ...]) -> None:  # fmt: sk
     if written & set(idle) and not quiet:
         click.echo(f"hotlap: {_already(idle, written)}", err=True)
     for line in status.complaints(name for name in on if name not in written):
-        click.echo(f"hotlap: {line}", err=True)
+        say(f"hotlap: {line}", indent="  ")
     leave_like(code)
 
 
@@ -85,11 +85,11 @@ def _announce(recipe: "Recipe", command: tuple[str, ...], there: Collection[str]
     whole = recipe.measured.confirmed and not there
     ratio = f" ({recipe.measured.ratio:.2f}x when tuned)" if whole else ""
     also = f"; {_already(recipe.techniques, there)}" if there else ""
-    click.echo(f"hotlap: {', '.join(on) or 'nothing'} on{ratio}{also}", err=True)
+    say(f"hotlap: {', '.join(on) or 'nothing'} on{ratio}{also}", indent="  ")
     if there:  # that is why the script is another
         recipe = replace(recipe, measured=replace(recipe.measured, script_hash=""))
     for reason in recipe.stale(detect(), torch_version(), command):
-        click.echo(f"hotlap: the recipe may be stale: {reason}; `hotlap tune` again", err=True)
+        say(f"hotlap: the recipe may be stale: {reason}; `hotlap tune` again", indent="  ")
 
 
 class RecipeStatus:

@@ -5,11 +5,14 @@ from contextlib import contextmanager
 
 from rich.console import Console
 from rich.status import Status
-from rich.table import Table
+from rich.text import Text
 
 from hotlap.batch.batch_result import BatchResult, SizeResult
 from hotlap.batch.limits import gib
+from hotlap.reporting.tables import Row, columns, table
 from hotlap.reporting.words import duration
+
+COLUMNS = columns("batch", "samples/s", "ratio (interval)", "time per step", "memory")
 
 
 class Follow:
@@ -56,7 +59,7 @@ def show(out: Console, found: BatchResult, *, brief: bool) -> None:
         out.print("interrupted before any batch size was timed", style="yellow")
         return
     if not brief:
-        out.print(_table(found))
+        out.print(_table(found, out.width))
         for note in found.script.notes:
             out.print(note, style="dim")
     if found.interrupted:
@@ -100,21 +103,18 @@ def _ratio(row: SizeResult) -> str:
     return f"{row.ratio:.2f}x ({interval})"
 
 
-def _table(found: BatchResult) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for title in ("batch", "samples/s", "ratio (interval)", "time per step", "memory", ""):
-        table.add_column(title, justify="left" if title == "" else "right")
-    for size in sorted(found.rows):
-        row = found.rows[size]
-        table.add_row(
-            str(size),
-            _pace(row.rate) if row.rate else "",
-            _ratio(row),
-            duration(row.step) if row.step else "",
-            gib(row.memory) if row.memory else "",
-            _mark(found, row),
-        )
-    return table
+def _table(found: BatchResult, width: int) -> Text:
+    return table(COLUMNS, [_row(found, found.rows[size]) for size in sorted(found.rows)], width)
+
+
+def _row(found: BatchResult, row: SizeResult) -> Row:
+    figures = (
+        _pace(row.rate) if row.rate else "",
+        _ratio(row),
+        duration(row.step) if row.step else "",
+        gib(row.memory) if row.memory else "",
+    )
+    return Row((f"{row.size:>5}", *figures), _mark(found, row))
 
 
 def _mark(found: BatchResult, row: SizeResult) -> str:

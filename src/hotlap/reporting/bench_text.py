@@ -8,12 +8,13 @@ from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, select_autoescape
 from rich.console import Console
-from rich.table import Table
+from rich.text import Text
 
 from hotlap import __version__
 from hotlap.bench.rows import Measure
 from hotlap.bench.run import Finding, Measured
 from hotlap.core.machine import Machine
+from hotlap.reporting.tables import Column, Row, table
 from hotlap.reporting.words import ratio
 
 STYLES = {
@@ -21,8 +22,12 @@ STYLES = {
     Finding.SMALLER: "yellow",
     Finding.REFUTED: "red",
 }
-WIDE = 120
-"""Columns from which the table says what each row runs."""
+COLUMNS = (
+    Column("row", left=True),
+    Column("what", left=True, spare=1),
+    Column("measured here", left=True),
+    Column("finding", left=True),
+)
 NOTES = (
     "ratio: the plain way's time (or memory) over the article's way; above 1 the article's is "
     "better",
@@ -33,24 +38,16 @@ NOTES = (
 
 def show(out: Console, found: Sequence[Measured], *, brief: bool) -> None:
     """Show the table and what its words mean, which `brief` leaves out."""
-    wide = out.width >= WIDE
-    table = Table(box=None, pad_edge=False)
-    table.add_column("row", no_wrap=True)
-    if wide:
-        table.add_column("what", overflow="fold")
-    table.add_column("article's claim", overflow="fold")
-    table.add_column("measured here", no_wrap=True)
-    table.add_column("finding", no_wrap=True)
-    for one in found:
-        style = STYLES.get(one.finding, "dim")
-        what = [one.row.title] if wide else []
-        claim = f"{one.row.claim} ({one.row.source})"
-        cells = [one.row.id, *what, claim, measured(one), f"[{style}]{one.finding}[/]"]
-        table.add_row(*cells)
-    out.print(table)
+    out.print(table(COLUMNS, [_row(one) for one in found], out.width))
     out.print(f"\n{counted(found)}")
     for note in () if brief else NOTES:
         out.print(note, style="dim", markup=False)
+
+
+def _row(one: Measured) -> Row:
+    finding = Text(one.finding, STYLES.get(one.finding, "dim"))
+    claim = f"claimed: {one.row.claim} ({one.row.source})"
+    return Row((one.row.id, one.row.title, measured(one), finding), claim)
 
 
 def measured(one: Measured) -> str:

@@ -4,8 +4,9 @@ from dataclasses import asdict
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
+from rich.text import Text
 
+from hotlap.reporting.tables import Row, columns, table
 from hotlap.reporting.words import ratio
 from hotlap.trial.bisect import Bisection, Speed, Step
 from hotlap.trial.revisions import Commit
@@ -33,25 +34,22 @@ class Follow:
 def show(out: Console, result: Bisection, good: Commit, bad: Commit, *, brief: bool) -> None:
     """The outcome, on a console; `brief`: without the races."""
     if not brief:
-        out.print(_races(result))
+        out.print(_races(result, out.width))
         out.print()
     out.print(f"[bold]{_headline(result, good, bad)}[/]", highlight=False)
     for commit in result.suspects:
         out.print(f"  {commit.short}  {commit.subject}", markup=False, highlight=False)
 
 
-def _races(result: Bisection) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for title in ("commit", "speed", "95 % interval", "verdict", "subject"):
-        table.add_column(title, justify="right" if title == "speed" else "left", overflow="fold")
+def _races(result: Bisection, width: int) -> Text:
+    rows = []
     for step in result.steps:
         raced = step.speed is not Speed.UNKNOWN or step.ratio == step.ratio
         span = f"[{step.low:.2f}, {step.high:.2f}]" if raced and step.low > 0 else "-"
-        table.add_row(
-            step.commit.short, ratio(step.ratio) if raced else "-", span,
-            step.reason or str(step.speed), step.commit.subject,
-        )  # fmt: skip
-    return table
+        figures = (step.commit.short, ratio(step.ratio) if raced else "-", span, str(step.speed))
+        rows.append(Row(figures, "; ".join(filter(None, (step.reason, step.commit.subject)))))
+    return table(columns("commit", "speed", "95 % interval", "verdict", left=["verdict"]), rows,
+                 width)  # fmt: skip
 
 
 def _headline(result: Bisection, good: Commit, bad: Commit) -> str:

@@ -5,11 +5,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from hotlap.core.errors import UsageError
 from hotlap.profile.model import TITLES
+from hotlap.reporting.tables import Row as Line
+from hotlap.reporting.tables import columns, table
 from hotlap.reporting.words import duration, ratio, size
 
 Document = Mapping[str, Any]
@@ -108,13 +109,14 @@ def _notes(first: Document, second: Document) -> Iterator[str]:
 
 def show(out: Console, found: Comparison, *, brief: bool) -> None:
     """The figures as a table, and the notes, which `brief` leaves out."""
-    table = Table(box=None, pad_edge=False)
-    for title in ("", "A", "B", "A / B"):
-        table.add_column(title, justify="right" if title else "left", overflow="fold")
-    for row in found.rows:
-        share = "" if row.ratio is None else ratio(row.ratio)
-        table.add_row(row.name, _shown(row.first, row.unit), _shown(row.second, row.unit), share)
-    out.print(table)
+    lines = [
+        Line((
+            row.name, _shown(row.first, row.unit), _shown(row.second, row.unit),
+            "" if row.ratio is None else ratio(row.ratio),
+        ))
+        for row in found.rows
+    ]  # fmt: skip
+    out.print(table(columns("", "A", "B", "A / B"), lines, out.width))
     for note in () if brief else found.notes:
         out.print(Text(note, "dim"))
 

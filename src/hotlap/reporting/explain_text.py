@@ -2,27 +2,31 @@
 
 from rich.console import Console
 from rich.syntax import Syntax
-from rich.table import Table
 from rich.text import Text
 
 from hotlap.core.move import Call, Choice, Env, Flag, Keyword, Move, Swap, Wrap
 from hotlap.core.pattern import Pattern
 from hotlap.core.technique import Example, Technique
+from hotlap.reporting.tables import Column, Row, table
 from hotlap.reporting.words import hanging
+
+COLUMNS = (
+    Column("technique", left=True),
+    Column("numerics", left=True, spare=1),
+    Column("how", left=True, spare=2),
+)
 
 
 def show_all(out: Console, records: list[Technique], *, brief: bool) -> None:
     """One line a technique, by group; `brief` leaves the hint out."""
-    drawn = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("technique", "what", "numerics", "how"):
-        drawn.add_column(title, no_wrap=title == "technique")
+    rows: list[Row] = []
     group = ""
     for record in records:
         if record.group != group:
             group = record.group
-            drawn.add_row(f"[bold]{group}[/]")
-        drawn.add_row(f"  {record.id}", record.title, record.numerics, ", ".join(record.how))
-    out.print(drawn)
+            rows.append(Row([group], style="bold", heading=True))
+        rows.append(Row((f"  {record.id}", record.numerics, ", ".join(record.how)), record.title))
+    out.print(table(COLUMNS, rows, out.width))
     if not brief:
         out.print("\n`hotlap explain ID` says more of one", style="dim")
 

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from hotlap.core.registry import techniques
 from hotlap.profile.model import Finding, Profile, Remedy
-from hotlap.reporting.words import hanging, ratio, shortened
+from hotlap.reporting.words import hanging, pasted, ratio, shortened
 
 PLACES = 3
 UNBOUNDED = 100.0
@@ -67,7 +67,7 @@ def _show_next(out: Console, profile: Profile) -> None:
         command = f"hotlap tune {only}{profile.command or 'CMD'}"
         equal = "outputs" if profile.inference else "losses"
         out.print(f"[bold]Next[/]: race them, keep what is proved faster with equal {equal}:")
-        out.print(Text(f"  {command}", "green"), soft_wrap=True)
+        out.print(Text(pasted(command, out.width, "  "), "green"), soft_wrap=True)
     elif profile.problems:
         out.print("`hotlap explain ID` describes a technique; `hotlap lint` shows each place")
 

@@ -4,25 +4,25 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.text import Text
 
     from hotlap.kernel_check.verdict import Verdict
 
 
 def show(out: "Console", verdict: "Verdict", *, brief: bool) -> None:
     """Print the checks, the race and what they mean; `brief`: what failed, and the outcome."""
-    from rich.markup import escape
-    from rich.table import Table
+    from hotlap.reporting.tables import Row, columns, table
 
-    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    rows = []
     for row in verdict.outcomes:
         if brief and row["passed"]:
             continue
         mark = "skipped" if row["skipped"] else "passed" if row["passed"] else "FAILED"
-        table.add_row(mark, row["check"], escape(row["detail"]))
-    if table.rows:
-        out.print(table)
+        rows.append(Row((mark, row["check"]), row["detail"]))
+    if rows:
+        out.print(table(columns("", ""), rows, out.width))
     if verdict.race and not brief:
-        out.print(_race(verdict.race))
+        out.print(_race(verdict.race, out.width))
     if verdict.interpreted:
         out.print("no GPU: Triton interpreted the kernel on the CPU, which is not raced")
     failed = [row["check"] for row in verdict.outcomes if not row["passed"]]
@@ -32,23 +32,25 @@ def show(out: "Console", verdict: "Verdict", *, brief: bool) -> None:
         out.print(verdict.advice or "correct; not raced")
 
 
-def _race(rows: list[dict[str, Any]]) -> object:
-    from rich.table import Table
+def _race(rows: list[dict[str, Any]], width: int) -> "Text":
+    from hotlap.reporting.tables import Row, columns, table
 
-    table = Table(box=None, padding=(0, 2, 0, 0))
+    lines = []
     names = list(rows[0]["speedup_over"])
-    for title in ("shape", "", "time", *(f"over {name}" for name in names), "of the limit"):
-        table.add_column(title, justify="left" if title in ("shape", "") else "right")
     for row in rows:
         shape = " x ".join(map(str, row["shape"]))
-        table.add_row(
-            shape,
-            row["direction"],
-            f"{row['seconds']['kernel'] * 1e3:.3f} ms",
-            *(f"{row['speedup_over'][name]:.2f}x" for name in names),
-            _share(row),
+        lines.append(
+            Row(
+                (
+                    f"{shape}, {row['direction']}",
+                    f"{row['seconds']['kernel'] * 1e3:.3f} ms",
+                    *(f"{row['speedup_over'][name]:.2f}x" for name in names),
+                    _share(row),
+                )
+            )
         )
-    return table
+    titles = ("shape", "time", *(f"over {name}" for name in names), "of the limit")
+    return table(columns(*titles), lines, width)
 
 
 def _share(row: dict[str, Any]) -> str:

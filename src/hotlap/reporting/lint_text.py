@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from rich.console import Console
-from rich.markup import escape
+from rich.text import Text
 
+from hotlap.reporting.words import hanging
 from hotlap.source.lint import Spot
 
 
@@ -21,16 +22,25 @@ def show(out: Console, spots: list[Spot], *, brief: bool) -> None:
     for spot in spots:
         by_file.setdefault(spot.path, []).append(spot)
     for path, group in by_file.items():
-        out.print(f"[bold]{escape(str(path))}[/]")
+        out.print(Text(str(path), "bold"), soft_wrap=True)
         for spot in group:
-            mark = "[dim]hint[/] " if spot.hint else ""
-            out.print(
-                f"  [cyan]{spot.position}[/]  {mark}[bold]{spot.id}[/]  {escape(spot.says)}",
-                soft_wrap=True,
-            )
-            out.print(f"      {escape(spot.remedy)}", style="dim", soft_wrap=True)
+            out.print(_found(spot, out.width))
+            out.print(Text(hanging(spot.remedy, out.width, " " * 6, " " * 6), "dim"))
     if not brief:
         out.print(summary(spots), style="bold" if spots else "green")
+
+
+def _found(spot: Spot, width: int) -> Text:
+    """What was found and where, on as many lines as it takes."""
+    mark = "hint " if spot.hint else ""
+    words = f"{spot.position}  {mark}{spot.id}  {spot.says}"
+    text = Text(hanging(words, width, "  ", " " * 6))
+    text.stylize("cyan", 2, 2 + len(spot.position))
+    if spot.hint:
+        text.highlight_regex(r"(?<=\s)hint(?=\s)", "dim")
+    begin = text.plain.index(spot.id)
+    text.stylize("bold", begin, begin + len(spot.id))
+    return text
 
 
 def summary(spots: Iterable[Spot]) -> str:

@@ -1,10 +1,10 @@
 """How the machine looks in the terminal."""
 
 from rich.console import Console
-from rich.table import Table
 
 from hotlap.core.machine import Machine
 from hotlap.core.peaks import DevicePeaks, Peaks
+from hotlap.reporting.tables import Row, columns, table
 
 
 def show(out: Console, machine: Machine, peaks: Peaks, *, brief: bool) -> None:
@@ -17,15 +17,14 @@ def show(out: Console, machine: Machine, peaks: Peaks, *, brief: bool) -> None:
             style="dim",
         )
     for name, device in peaks.devices.items():
-        drawn = Table(box=None, pad_edge=False, header_style="bold", title_justify="left")
-        drawn.add_column(f"{name}: measured peak")
-        drawn.add_column("", justify="right")
-        for dtype, rate in device.gemm.items():
-            drawn.add_row(f"GEMM {dtype}", f"{rate / 1e9:,.0f} GFLOP/s")
-        for title, speed in _bandwidths(device).items():
-            drawn.add_row(title, f"{speed / 1e9:,.1f} GB/s")
+        rows = [
+            Row((f"GEMM {dtype}", f"{rate / 1e9:,.0f} GFLOP/s"))
+            for dtype, rate in device.gemm.items()
+        ] + [
+            Row((title, f"{speed / 1e9:,.1f} GB/s")) for title, speed in _bandwidths(device).items()
+        ]
         out.print()
-        out.print(drawn)
+        out.print(table(columns(f"{name}: measured peak", ""), rows, out.width))
 
 
 def _bandwidths(device: DevicePeaks) -> dict[str, float]:

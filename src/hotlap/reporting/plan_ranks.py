@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from rich.console import Console
-from rich.table import Table
+from rich.text import Text
 
 from hotlap.plan.cluster import GIB, Cluster
 from hotlap.plan.cost import Plan
@@ -11,6 +11,7 @@ from hotlap.plan.dryrun import Measured
 from hotlap.plan.layout_search import usable
 from hotlap.plan.traffic import Traffic
 from hotlap.plan.verify import Verified
+from hotlap.reporting.tables import Row, columns, table
 
 OWNERS = ("parameters", "gathered", "gradients", "optimizer", "activations")
 HEADS = ("weights", "gathered", "grads", "optim", "activ", "GiB")
@@ -25,7 +26,7 @@ def ranks(out: Console, verified: Verified, cluster: Cluster) -> None:
         f"mb {lay.micro_batch}, again {lay.recompute}: a rank's peak, GiB",
         style="bold",
     )
-    out.print(_memory(plan, runs))
+    out.print(_memory(plan, runs, out.width))
     if verified.problem:
         out.print(f"not verified: {verified.problem}", style="yellow")
     for each in runs:
@@ -38,19 +39,16 @@ def ranks(out: Console, verified: Verified, cluster: Cluster) -> None:
     out.print(_sent(plan.traffic), style="dim")
 
 
-def _memory(plan: Plan, runs: Sequence[Measured]) -> Table:
-    drawn = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("stage", "by", *HEADS, "TFLOP"):
-        drawn.add_column(title, justify="left" if title == "by" else "right", no_wrap=True)
+def _memory(plan: Plan, runs: Sequence[Measured], width: int) -> Text:
     held = plan.memory
     formula = [getattr(held, owner) for owner in OWNERS]
     work = plan.flops
-    drawn.add_row(str(plan.stage), "formula", *_gib([*formula, held.total]), _tera(work))
+    rows = [Row((str(plan.stage), "formula", *_gib([*formula, held.total]), _tera(work)))]
     for each in runs:
         found = [each.owners.get(owner, 0.0) for owner in OWNERS]
         work = each.flops
-        drawn.add_row(str(each.stage), "dry run", *_gib([*found, each.peak]), _tera(work))
-    return drawn
+        rows.append(Row((str(each.stage), "dry run", *_gib([*found, each.peak]), _tera(work))))
+    return table(columns("stage", "by", *HEADS, "TFLOP", left=["by"]), rows, width)
 
 
 def _gib(sizes: Sequence[float]) -> list[str]:

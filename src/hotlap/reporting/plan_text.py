@@ -4,13 +4,14 @@ from collections import Counter
 from collections.abc import Sequence
 
 from rich.console import Console
-from rich.table import Table
+from rich.text import Text
 
 from hotlap.plan.cluster import GIB, Cluster
 from hotlap.plan.cost import Plan
 from hotlap.plan.layout_search import RESERVE, Plans, usable
 from hotlap.plan.memory_estimate import Memory
 from hotlap.plan.shape import Shape
+from hotlap.reporting.tables import Row, columns, table
 
 SHOWN, CLOSEST = 10, 3
 COLUMNS = ("dp", "tp", "pp", "mb", "again", "GiB", "state", "activ", "bubble", "step s")
@@ -27,13 +28,13 @@ def show(out: Console, plans: Plans, shape: Shape, cluster: Cluster, batch: int,
         f"batch {batch}" + (" samples" if shape.whole else f" x {shape.sequence} tokens")
     )
     if plans.fitting:
-        out.print(_table(plans.fitting[:SHOWN], shape.unit))
+        out.print(_table(plans.fitting[:SHOWN], shape.unit, out.width))
         more = len(plans.fitting) - SHOWN
         if more > 0:
             out.print(f"and {more} more that fit", style="dim")
     elif plans.closest:
         out.print("nothing fits; what comes closest:", style="bold")
-        out.print(_table(plans.closest[:CLOSEST], shape.unit))
+        out.print(_table(plans.closest[:CLOSEST], shape.unit, out.width))
     else:
         out.print("no layout is possible", style="bold")
         _nearest(out, plans)
@@ -66,11 +67,9 @@ def _nearest(out: Console, plans: Plans) -> None:
         )
 
 
-def _table(plans: Sequence[Plan], unit: str) -> Table:
-    drawn = _grid(plan_columns(unit), left=("again",))
-    for plan in plans:
-        drawn.add_row(*plan_cells(plan))
-    return drawn
+def _table(plans: Sequence[Plan], unit: str, width: int) -> Text:
+    rows = [Row(plan_cells(plan)) for plan in plans]
+    return table(columns(*plan_columns(unit), left=("again",)), rows, width)
 
 
 def plan_columns(unit: str) -> tuple[str, ...]:
@@ -93,13 +92,6 @@ def plan_cells(plan: Plan) -> list[str]:
         f"{plan.tokens_per_second:,.0f}",
         f"{plan.utilisation:.0%}",
     ]
-
-
-def _grid(columns: Sequence[str], left: Sequence[str] = ()) -> Table:
-    drawn = Table(box=None, pad_edge=False, header_style="bold")
-    for title in columns:
-        drawn.add_column(title, justify="left" if title in left else "right", no_wrap=True)
-    return drawn
 
 
 def _gib(*sizes: float) -> list[str]:

@@ -4,13 +4,20 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from hotlap.profile.model import TITLES, Headroom, Profile
 from hotlap.reporting import findings_text, layers_text
+from hotlap.reporting.tables import Column, Row, table
 from hotlap.reporting.words import count, duration, hanging, shortened, size
 
+COLUMNS = (
+    Column("phase", left=True),
+    Column("a step"),
+    Column("share"),
+    Column("", left=True, spare=1),
+    Column("80 % of steps", left=True),
+)
 BAR = 24
 LINES = 3
 SMALL = 0.01
@@ -31,7 +38,7 @@ def show(out: Console, profile: Profile, *, brief: bool = False) -> None:
         out.print(_partial(profile), style="bold yellow")
     if not brief:
         _show_step(out, profile)
-        out.print(_phases(profile))
+        out.print(_phases(profile, out.width))
         _show_other(out, profile)
         _show_memory(out, profile)
         if profile.headroom is not None:
@@ -112,13 +119,8 @@ def _few(profile: Profile) -> str:
     )
 
 
-def _phases(profile: Profile) -> Table:
-    drawn = Table(box=None, pad_edge=False, header_style="bold")
-    drawn.add_column("phase", no_wrap=True)
-    for title in ("a step", "share"):
-        drawn.add_column(title, justify="right", no_wrap=True)
-    drawn.add_column("", no_wrap=True)
-    drawn.add_column("80 % of steps", no_wrap=True)
+def _phases(profile: Profile, width: int) -> Text:
+    rows = []
     for phase in sorted(profile.phases, key=lambda phase: phase.mean, reverse=True):
         if phase.share < 0.0005:
             continue
@@ -126,8 +128,8 @@ def _phases(profile: Profile) -> Table:
         spread = f"{duration(phase.p10)} to {duration(phase.p90)}"
         apart = phase.p90 and not phase.p10 <= phase.mean <= phase.p90
         rare = f"{spread}, a few far longer" if apart else spread if phase.p90 else "occasional"
-        drawn.add_row(phase.title, duration(phase.mean), f"{phase.share:.1%}", bar, rare)
-    return drawn
+        rows.append(Row((phase.title, duration(phase.mean), f"{phase.share:.1%}", bar, rare)))
+    return table(COLUMNS, rows, width)
 
 
 def _show_other(out: Console, profile: Profile) -> None:

@@ -7,8 +7,9 @@ from dataclasses import asdict
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
+from rich.text import Text
 
+from hotlap.reporting.tables import Row, columns, table
 from hotlap.reporting.words import duration, interval, ratio, verdict
 from hotlap.trial.command import shown
 from hotlap.trial.load import load_now
@@ -35,7 +36,7 @@ def show(
 ) -> None:
     """The outcome, on a console; `brief`: the verdict and the ratio."""
     if not brief:
-        out.print(_steps(race, commands))
+        out.print(_steps(race, commands, out.width))
         out.print()
     _show_verdict(out, race)
     if brief:
@@ -47,13 +48,12 @@ def show(
         out.print(line, style="dim")
 
 
-def _steps(race: RaceResult, commands: Sequence[Sequence[str]]) -> Table:
-    table = Table(box=None, pad_edge=False, show_header=True)
-    for title in ("", "median step", "command"):
-        table.add_column(title, justify="right" if title == "median step" else "left")
-    for letter, step, command in zip("AB", (race.a_step, race.b_step), commands, strict=True):
-        table.add_row(letter, duration(step), shown(command))
-    return table
+def _steps(race: RaceResult, commands: Sequence[Sequence[str]], width: int) -> Text:
+    rows = [
+        Row((letter, duration(step)), shown(command))
+        for letter, step, command in zip("AB", (race.a_step, race.b_step), commands, strict=True)
+    ]
+    return table(columns("", "median step"), rows, width)
 
 
 def _show_verdict(out: Console, race: RaceResult) -> None:

@@ -7,9 +7,9 @@ from statistics import fmean, stdev
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
+from hotlap.reporting.tables import Row, columns, table
 from hotlap.reporting.words import count, size
 
 # two-sided 95 % of Student's t by degrees of freedom; 1.96 + 2.5 / freedom beyond, within 1 %
@@ -93,7 +93,7 @@ def show(out: Console, found: Found, *, brief: bool) -> None:
     """Print the table, the plot, and what was written."""
     rows = found.rows()
     if found.original and not brief:
-        out.print(_table(found, rows))
+        out.print(_table(found, rows, out.width))
         out.print(Text("* on the Pareto front of latency, size and quality", "dim"))
         for line in plot(rows):
             out.print(Text(line))
@@ -114,17 +114,14 @@ def show(out: Console, found: Found, *, brief: bool) -> None:
         )
 
 
-def _table(found: Found, rows: list[dict[str, Any]]) -> Table:
-    drawn = Table(box=None, pad_edge=False, header_style="bold")
-    for title in COLUMNS:
-        left = title in ("", "candidate")
-        drawn.add_column(title, justify="left" if left else "right", no_wrap=True)
+def _table(found: Found, rows: list[dict[str, Any]], width: int) -> Text:
     first = found.original
-    drawn.add_row("", "original", count(first["parameters"]), size(first["bytes"]),
-                  f"{first['milliseconds']:.3g} ms", f"{first['quality']:.4g}", "")  # fmt: skip
+    lines = [Row(("  original", count(first["parameters"]), size(first["bytes"]),
+                  f"{first['milliseconds']:.3g} ms", f"{first['quality']:.4g}"))]  # fmt: skip
     for row in rows:
-        drawn.add_row(*shrink_cells(row, first))
-    return drawn
+        mark, name, *figures, misses = shrink_cells(row, first)
+        lines.append(Row((f"{mark:1} {name}", *figures), f"misses {misses}" if misses else ""))
+    return table(columns("  candidate", *COLUMNS[2:-1]), lines, width)
 
 
 def shrink_cells(row: Mapping[str, Any], first: Mapping[str, Any]) -> list[str]:

@@ -135,9 +135,7 @@ class TuneDisplay:
         ]
         if self._estimate is not None:
             lines.append(Text(bar(self._estimate), "cyan"))
-        for line in lines:
-            line.truncate(max(20, width - 1), overflow="ellipsis")
-        return Text("\n").join(lines)
+        return Text("\n").join(_fitted(line, width) for line in lines)
 
     def _host(self) -> str:
         cores = os.cpu_count() or 1
@@ -161,6 +159,15 @@ class TuneDisplay:
             rows.append(shortened(waiting, self._out.width))
             rows[-1].stylize("dim")
         return rows
+
+
+def _fitted(line: Text, width: int) -> Text:
+    """The line within the terminal, in its style."""
+    found = shortened(line.plain, width)
+    found.stylize(line.style)
+    for span in line.spans:
+        found.stylize(span.style, span.start, min(span.end, len(found.plain)))
+    return found
 
 
 def _state(row: Outcome) -> str:

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from hotlap.reporting.words import duration, hanging, interval, named, ratio
+from hotlap.reporting.tables import Row, columns
+from hotlap.reporting.tables import table as drawn
+from hotlap.reporting.words import duration, interval, named, ratio
 from hotlap.tune.result import Outcome, Status
 
 STYLES = {
@@ -17,42 +19,16 @@ STYLES = {
     Status.LOAD_DEPENDENT: "yellow",
 }
 HEADER = ("technique", "speed", "interval", "memory", "")
-GAP = "  "
-INDENT = " " * 4
 LONGEST_HINT_SECONDS = 3600.0
 
 
 def table(rows: Sequence[Outcome], width: int) -> Text:
-    """The table; where a reason does not fit beside its row, all of them stand below theirs."""
-    cells = [(*_figures(row), str(row.status)) for row in rows]
-    columns = [column for column in zip(HEADER, *cells, strict=True) if any(column[1:])]
-    widths = [max(map(len, column)) for column in columns]
-    lines = [_line(line, widths) for line in zip(*columns, strict=True)]
-    reasons = [reason(row) for row in rows]
-    beside = all(
-        len(line) + len(why) + 2 < width for line, why in zip(lines[1:], reasons, strict=True)
-    )
-    drawn = Text(lines[0].rstrip(), "bold")
-    for row, line, why in zip(rows, lines[1:], reasons, strict=True):
-        drawn.append("\n" + _whole(line, why, width, beside=beside), STYLES.get(row.status, "dim"))
-    return drawn
-
-
-def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    """The first column and the last to the left, figures to the right."""
-    first, *figures, last = [
-        cell.ljust(width) if index in {0, len(cells) - 1} else cell.rjust(width)
-        for index, (cell, width) in enumerate(zip(cells, widths, strict=True))
+    """The table; where reasons do not fit beside their rows, they stand below them."""
+    lines = [
+        Row((*_figures(row), str(row.status)), reason(row), STYLES.get(row.status, "dim"))
+        for row in rows
     ]
-    return GAP.join((first, *figures, last))
-
-
-def _whole(line: str, why: str, width: int, *, beside: bool) -> str:
-    if not why:
-        return line.rstrip()
-    if beside:
-        return f"{line.rstrip()}: {why}"
-    return f"{line.rstrip()}\n{hanging(why, width, INDENT, INDENT)}"
+    return drawn(columns(*HEADER, left=HEADER[-1:]), lines, width, joint=": ")
 
 
 def plain(row: Outcome) -> str:

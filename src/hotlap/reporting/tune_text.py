@@ -12,7 +12,7 @@ from rich.text import Text
 from hotlap.core.recipe import NAME
 from hotlap.reporting import tune_table
 from hotlap.reporting.findings_text import show_steps
-from hotlap.reporting.words import duration, hanging, interval, ratio
+from hotlap.reporting.words import duration, hanging, interval, pasted, ratio
 from hotlap.trial.command import shown
 from hotlap.trial.race import RaceResult
 from hotlap.trial.stats import Verdict
@@ -66,8 +66,9 @@ def _show_headline(out: Console, result: TuneResult) -> None:
 def _show_next(out: Console, steps: Iterable[tuple[str, str]]) -> None:
     for label, text in steps:
         first = f"{label:{LABEL_COLUMNS}}"
-        if text.startswith("hotlap "):  # to be pasted: never broken
-            out.print(Text(first + text), soft_wrap=True)
+        if text.startswith("hotlap "):
+            lines = pasted(text, out.width, " " * LABEL_COLUMNS)
+            out.print(Text(first + lines[LABEL_COLUMNS:]), soft_wrap=True)
         else:
             out.print(Text(hanging(text, out.width, first, " " * LABEL_COLUMNS)))
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
+from hotlap.reporting.tables import Row, columns, table
 from hotlap.reporting.words import duration, named, ratio
 from hotlap.tune.result import Status
 from hotlap.tune.until import TrainingRow, UntilTune
@@ -34,19 +34,18 @@ def show(out: Console, result: UntilTune, written: Path | None) -> None:
         f"{plain.steps} steps\n",
         markup=False,
     )
-    table = Table(box=None, pad_edge=False)
-    for title in ("technique", "time to the target, plain over it", "seeds", "outcome"):
-        table.add_column(title)
-    for row in result.rows:
-        seeds = str(len(row.race.pairs)) if row.race else ""
-        outcome = f"{row.status}: {row.reason}" if row.reason else str(row.status)
-        style = "green" if row.status is Status.KEPT else ""
-        name = named(row.technique, row.values)
-        table.add_row(name, _ratio(row), seeds, outcome, style=style)
-    out.print(table)
+    titles = columns("technique", "plain over it", "seeds", "outcome", left=["outcome"])
+    out.print(table(titles, [_row(row) for row in result.rows], out.width, joint=": "))
     out.print()
     for line in _closing(result, written):
         out.print(line, markup=False)
+
+
+def _row(row: TrainingRow) -> Row:
+    seeds = str(len(row.race.pairs)) if row.race else ""
+    style = "green" if row.status is Status.KEPT else ""
+    cells = (named(row.technique, row.values), _ratio(row), seeds, str(row.status))
+    return Row(cells, row.reason, style)
 
 
 def _ratio(row: TrainingRow) -> str:

@@ -7,8 +7,8 @@ from dataclasses import asdict
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
+from hotlap.reporting.tables import Row, columns, table
 from hotlap.reporting.words import duration, ratio
 from hotlap.trial.command import shown
 from hotlap.trial.stats import Verdict
@@ -85,15 +85,13 @@ def _seeds(out: Console, result: UntilResult, commands: Sequence[Sequence[str]])
     for letter, command in zip("AB", commands, strict=True):
         out.print(f"{letter}: {shown(command)}", markup=False)
     out.print()
-    table = Table(box=None, pad_edge=False)
-    for title in ("seed", f"A to {result.target}", "B", "A over B"):
-        table.add_column(title, justify="right")
+    rows = []
     for seed, (a, b) in enumerate(result.pairs):
         both = a.time.reached and b.time.reached
-        table.add_row(
-            str(seed), _said(a), _said(b), ratio(a.time.seconds / b.time.seconds) if both else "-"
-        )
-    out.print(table)
+        share = ratio(a.time.seconds / b.time.seconds) if both else "-"
+        rows.append(Row((str(seed), _said(a), _said(b), share)))
+    titles = columns("seed", f"A to {result.target}", "B", "A over B")
+    out.print(table(titles, rows, out.width))
     if result.pairs:
         out.print()
         _chart(out, result)

@@ -1,6 +1,7 @@
 """Small wordings used everywhere."""
 
 import math
+import shlex
 import textwrap
 from collections.abc import Mapping
 
@@ -51,10 +52,36 @@ def count(number: float, what: str = "") -> str:
 
 
 def shortened(text: str, width: int) -> Text:
-    """One line that fits into the terminal."""
+    """One line that fits into the terminal; what is left out is left out word by word."""
+    room = max(40, width - 1)
     found = Text(text)
-    found.truncate(max(40, width - 1), overflow="ellipsis")
+    if found.cell_len > room:
+        found.truncate(room - 2)
+        words, blank, _ = found.plain.rpartition(" ")
+        whole = text[len(found.plain) : len(found.plain) + 1].isspace()
+        kept = words if blank and words.strip() and not whole else found.plain
+        found = Text(f"{kept.rstrip()} …")
     return found
+
+
+def pasted(command: str, width: int, indent: str) -> str:
+    """A command to paste: broken, where it has to be, as a shell takes it, between words."""
+    lines = [indent]
+    for word in _shell_words(command):
+        if len(lines[-1]) + len(word) > width - 3 and lines[-1].strip():
+            lines[-1] += " \\"
+            lines.append(f"{indent}  ")
+        blank = " " if lines[-1].strip() else ""
+        lines[-1] += f"{blank}{word}"
+    return "\n".join(lines)
+
+
+def _shell_words(command: str) -> list[str]:
+    """The words with their quotes; the whole where the quotes do not match."""
+    try:
+        return shlex.split(command, posix=False)
+    except ValueError:
+        return [command]
 
 
 def hanging(text: str, width: int, first: str = "", then: str = "") -> str:
