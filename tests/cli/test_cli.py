@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -74,15 +75,50 @@ def test_a_script_without_a_verb_gets_a_hint() -> None:
         (["prfile", "python"], 2, "did you mean 'profile'"),
         (["explain", "fused"], 2, "there is no technique"),
         (["profile", "true"], 3, "no Python process with torch was seen"),
+        (["profile", "python", "trian.py"], 2, "did you mean train.py"),
+        (["profile", "bash", "train.sh"], 2, "train.sh: no such file"),
+        (["profile", "pyhton", "train.py"], 2, "did you mean python"),
+        (["profile", "/opt/conda/envs/x/bin/python", "train.py"], 2, "no such file"),
+        (["profile", "./shell.sh"], 2, "bash ./shell.sh"),
+        (["profile", "."], 2, ". is a folder"),
+        (["profile", "CUDA_VISIBLE_DEVICES=0", "python", "train.py"], 2, "before hotlap"),
+        (["profile", "cd", "src"], 2, "a command of the shell itself"),
+        (["profile", "deepspeed", "train.py"], 2, "is it installed"),
+        (["tune", '"python train.py'], 2, "a quote is not closed"),
+        (["tune", "tune", "train.py"], 2, "given twice"),
+        (["tune", "--budget", "5", "python", "train.py"], 2, "or minutes: 5m"),
+        (["tune", "--recipe", ".", "python", "train.py"], 2, "is a directory"),
+        (["tune", "--recipe", "no/hotlap.toml", "python", "train.py"], 2, "there is no folder no"),
+        (["race", "--max-slowdown", "5%", "python", "--", "python"], 2, "not a valid number"),
+        (["launch", "trian.py"], 2, "did you mean train.py"),
+        (["help"], 2, "`hotlap --help` lists them"),
     ],
 )
 def test_what_went_wrong_is_said_in_a_line(
     words: list[str], code: int, message: str, tmp_path: Path
 ) -> None:
+    (tmp_path / "train.py").write_text("")
+    (tmp_path / "shell.sh").write_text("python train.py\n")
     done = call(*words, cwd=tmp_path)
     assert done.returncode == code, done.stderr
     assert message in done.stderr
+    assert done.stderr.startswith("hotlap: ")
     assert "Traceback" not in done.stderr
+
+
+def test_an_option_after_the_command_is_asked_about_when_the_program_fails(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("import argparse\nargparse.ArgumentParser().parse_args()\n")
+    done = call("lr", sys.executable, "train.py", "--steps", "9", cwd=tmp_path)
+    assert done.returncode == 4
+    assert "unrecognized arguments: --steps 9" in done.stderr
+    assert "Its options come before the command: hotlap lr --steps ... CMD" in done.stderr
+
+
+def test_an_exception_of_the_program_is_named_with_its_place(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("import json\n\njson.loads('{')\n")
+    done = call("lr", sys.executable, "train.py", cwd=tmp_path)
+    assert done.returncode == 4
+    assert re.search(r"JSONDecodeError: .* \(train.py:3\)\n", done.stderr), done.stderr
 
 
 def test_run_applies_the_recipe_and_says_so(tmp_path: Path) -> None:

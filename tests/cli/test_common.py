@@ -3,6 +3,7 @@
 import io
 import json
 
+import click
 import pytest
 from rich.table import Table
 
@@ -57,3 +58,18 @@ def test_each_document_says_what_made_it() -> None:
     assert document["verb"] == "explain"
     assert {"hotlap", "arguments", "techniques"} <= set(document)
     assert common.headed(document) == document
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("90", 90), ("90s", 90), ("5m", 300), ("5 min", 300), ("1h30m", 5400), ("1.5h", 5400),
+     ("1h 30 min 5 sec", 5405), ("2hrs", 7200)],
+)  # fmt: skip
+def test_a_time_span_is_read_as_people_write_it(text: str, seconds: float) -> None:
+    assert common.time_span(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "m", "-3", "5x", "30m1h", "1e3", "0s", "nan"])
+def test_what_is_no_time_span_is_refused(text: str) -> None:
+    with pytest.raises(click.BadParameter):
+        common.time_span(text)

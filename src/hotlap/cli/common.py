@@ -32,8 +32,12 @@ SCHEMA_VERSION = 1
 WIDE = 1000
 """Columns where there is no terminal: nothing is cut off and no line is broken."""
 
-_SPAN = re.compile(r"(\d+(?:\.\d+)?)([smh]?)")
-_SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
+_NUMBER = r"(\d+(?:\.\d+)?)\s*"
+_SPAN = re.compile(
+    rf"(?:{_NUMBER}h(?:(?:ou)?rs?)?)?\s*(?:{_NUMBER}m(?:in(?:ute)?s?)?)?\s*"
+    rf"(?:{_NUMBER}(?:s(?:ec(?:ond)?s?)?)?)?"
+)
+_SECONDS = (3600.0, 60.0, 1.0)
 
 OK, NEGATIVE, USAGE, NOT_REACHED, FAILED, INTERRUPTED = 0, 1, 2, 3, 4, 130
 _CODES = {UsageError: USAGE, NotReachedError: NOT_REACHED, TrialFailedError: FAILED}
@@ -51,13 +55,37 @@ def no_option_first(
     ctx: click.Context, _: click.Parameter, words: tuple[str, ...]
 ) -> tuple[str, ...]:
     """Refuse an option before the command that the verb does not have, with the one meant."""
+    if words and words[0] == ctx.info_name:
+        raise click.UsageError(f"the verb {words[0]!r} is given twice", ctx)
     if words and words[0].startswith("-"):
         options = [one for one in ctx.command.params if isinstance(one, click.Option)]
         known = [name for option in options for name in option.opts]
         name = words[0].partition("=")[0]
         message = f"No such option {name!r} among hotlap's, which come before the command."
         raise click.UsageError(f"{message}{question(name, known)}", ctx)
+    _note_late_option(ctx, words)
     return words
+
+
+def _note_late_option(ctx: click.Context, words: tuple[str, ...]) -> None:
+    """Keep the first long option of the verb that stands in the program's own words.
+
+    It is the program's, who may have one of that name; see `late_option`.
+    """
+    known = {name for one in ctx.command.params for name in one.opts if name.startswith("--")}
+    late = next((word for word in words if word.partition("=")[0] in known), "")
+    ctx.meta[_LATE] = late and (ctx.info_name, late.partition("=")[0])
+
+
+_LATE = "hotlap.late_option"
+
+
+def late_option(ctx: click.Context) -> str:
+    """What to say to a command that failed, and holds an option that hotlap has as well."""
+    if not ctx.meta.get(_LATE):
+        return ""
+    verb, name = ctx.meta[_LATE]
+    return f"is {name} hotlap's? Its options come before the command: hotlap {verb} {name} ... CMD"
 
 
 def files(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -137,11 +165,12 @@ def common(function: Callable[..., object]) -> Callable[..., Any]:
 
 
 def time_span(text: str) -> float:
-    """Seconds, written as `90`, `90s`, `5m` or `1h`: the type of an option."""
-    match = _SPAN.fullmatch(text.strip())
-    if match is None:
+    """Seconds, written as `90`, `90s`, `5m`, `5min` or `1h30m`: the type of an option."""
+    match = _SPAN.fullmatch(text.strip().lower())
+    if match is None or not any(match.groups()):
         raise click.BadParameter(f"{text!r} is no time span; try 90s, 5m or 1h")
-    seconds = float(match[1]) * _SECONDS[match[2]]
+    parts = zip(match.groups(), _SECONDS, strict=True)
+    seconds = sum(float(part) * unit for part, unit in parts if part)
     if not seconds:
         raise click.BadParameter("no time at all; try 90s, 5m or 1h")
     return seconds
@@ -213,6 +242,8 @@ def status(out: "Console", text: str, *, quiet: bool = False) -> Iterator[Callab
 
 class Number(click.FloatRange):
     """A number within a range; `nan`, which lies in none, is refused as well."""
+
+    name = "number"
 
     def convert(self, value: Any, *about: Any) -> Any:
         """Take the option's text."""
@@ -287,7 +318,7 @@ def say(text: str, *, err: bool = True, indent: str = "") -> None:
     if stream.isatty():
         from hotlap.reporting.words import hanging
 
-        width = console(err=err).width
+        width = console(err=err).width + 1  # `hanging` leaves the last column free
         text = "\n".join(hanging(line, width, then=indent) for line in text.split("\n"))
     click.echo(text, err=err)
 

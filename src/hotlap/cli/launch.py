@@ -1,6 +1,7 @@
 """`hotlap launch`."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
@@ -50,10 +51,13 @@ def launch(hang_timeout: float, quiet: bool, words: tuple[str, ...],
 
     from hotlap.launch import settings
     from hotlap.launch import supervised_torchrun as run
+    from hotlap.trial.command import no_file
     from hotlap.trial.foreground import leave_like
 
     given = {key: value for key, value in options.items() if value is not None}
     command = settings.command(given, words)
+    if words[0].endswith(".py") and not Path(words[0]).exists():
+        raise no_file(words[0])
     code = run.launch(
         command,
         settings.environment(given, os.environ),

@@ -8,7 +8,7 @@ import click
 
 from hotlap import __version__
 from hotlap.cli.completion import completion_option
-from hotlap.core.errors import did_you_mean
+from hotlap.core.errors import TrialFailedError, did_you_mean
 
 VERBS = {
     "profile": "Where each step's time and memory go, and what to change.",
@@ -61,9 +61,20 @@ class Verbs(click.Group):
         """Find the verb; a script given without one gets a hint."""
         if args and args[0] not in VERBS and args[0].endswith((".py", "python", "python3")):
             ctx.fail(f"which verb? For example: hotlap profile {' '.join(args)}")
-        if args and args[0] not in VERBS and (hint := did_you_mean(args[0], VERBS, repr)):
+        if args and args[0] not in VERBS and not args[0].startswith("-"):
+            hint = did_you_mean(args[0], VERBS, repr, "`hotlap --help` lists them")
             ctx.fail(f"there is no verb {args[0]!r}; {hint}")
         return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the verb; a failure that a misplaced option may have caused says so."""
+        from hotlap.cli.common import late_option
+
+        try:
+            return super().invoke(ctx)
+        except TrialFailedError as error:
+            error.hint = late_option(ctx) or error.hint
+            raise
 
 
 @click.command(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 @click.option("--check", is_flag=True, help="Exit with 1 if something would change; for CI.")
 @click.option(
     "--recipe",
-    type=click.Path(path_type=Path),
+    type=click.Path(dir_okay=False, path_type=Path),
     default=Path("hotlap.toml"),
     show_default=True,
     help="The recipe to write into the source.",

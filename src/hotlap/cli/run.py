@@ -20,7 +20,7 @@ NOTHING = "nothing to change; the source may have it already"
 @click.command(context_settings=COMMAND)
 @click.option(
     "--recipe",
-    type=click.Path(path_type=Path),
+    type=click.Path(dir_okay=False, path_type=Path),
     default=Path("hotlap.toml"),
     show_default=True,
     help="The recipe to apply.",

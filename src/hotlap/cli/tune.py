@@ -42,13 +42,21 @@ SHORTEST_BUDGET_SECONDS = 20.0
 def _enough(_: click.Context, __: click.Parameter, seconds: float) -> float:
     if seconds < SHORTEST_BUDGET_SECONDS:
         raise click.BadParameter(
-            f"{seconds:g}s is too short for a race; give at least {SHORTEST_BUDGET_SECONDS:.0f}s"
+            f"{seconds:g} seconds are too short for a race; give at least "
+            f"{SHORTEST_BUDGET_SECONDS:.0f}s, or minutes: 5m"
         )
     return seconds
 
 
 def _names(_: click.Context, __: click.Parameter, text: str) -> tuple[str, ...]:
     return tuple(filter(None, (part.strip() for part in text.split(","))))
+
+
+def _into_a_folder(_: click.Context, __: click.Parameter, path: Path) -> Path:
+    """Refuse before the tune what could not be written after it."""
+    if not path.absolute().parent.is_dir():
+        raise click.BadParameter(f"there is no folder {path.parent}")
+    return path
 
 
 def _allowed(_: click.Context, __: click.Parameter, text: str) -> frozenset[Numerics]:
@@ -85,7 +93,8 @@ def _allowed(_: click.Context, __: click.Parameter, text: str) -> frozenset[Nume
 @click.option("--seed", default=0, show_default=True, help="Seed where the script sets none.")
 @click.option(
     "--recipe",
-    type=click.Path(path_type=Path),
+    type=click.Path(dir_okay=False, path_type=Path),
+    callback=_into_a_folder,
     default=Path("hotlap.toml"),
     show_default=True,
     help="Where to write the recipe.",

@@ -164,7 +164,7 @@ def _failed(run: _Run, code: int, setting: Setting) -> str:
         run.ended = DIVERGED
         return ""
     run.ended = FAILED
-    return last_words(setting.output) or f"it ended with exit code {code}"
+    return last_words(setting.output) or f"the program ended with exit code {code}"
 
 
 def _wild(losses: list[float]) -> bool:

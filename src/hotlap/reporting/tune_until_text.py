@@ -34,7 +34,9 @@ def show(out: Console, result: UntilTune, written: Path | None) -> None:
         f"{plain.steps} steps\n",
         markup=False,
     )
-    titles = columns("technique", "plain over it", "seeds", "outcome", left=["outcome"])
+    titles = columns(
+        "technique", "time to the target, plain over it", "seeds", "outcome", left=["outcome"]
+    )
     out.print(table(titles, [_row(row) for row in result.rows], out.width, joint=": "))
     out.print()
     for line in _closing(result, written):

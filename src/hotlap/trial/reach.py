@@ -19,6 +19,10 @@ LOOK_SECONDS = 1.0
 ROOT_CAUSE = re.compile(
     r"Root Cause \(first observed failure\):.*?rank\s*: (\d+).*?exitcode\s*: (-?\d+)", re.DOTALL
 )
+FRAME = re.compile(r'(?m)^ +File "([^"<]+)", line (\d+)')
+OTHERS_CODE = re.compile(r"/(site|dist)-packages/|/lib/python\d|/hotlap/")
+EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(Error|Exception|Interrupt|Exit|Warning)\b(: |$)")
+TRACEBACK_CHARACTERS = 20_000
 NO_TORCH = "No module named 'torch'"
 UNREACHED = re.compile(
     r"network addresses of \(.*\) cannot be retrieved"
@@ -73,7 +77,9 @@ class Reach:
     def failure(self, code: int) -> HotlapError:
         """Why a program that has ended gave nothing to time."""
         if code:
-            words = last_words(self._output) or f"it ended with exit code {code}"
+            words = last_words(self._output) or (
+                f"the program ended with exit code {code} before its first training step"
+            )
             hint = refusal_hint(self._output, self._scratch) or advice(self._output)
             return TrialFailedError(words, hint or self._where())
         if "calls" in self._seen and "backward" not in self._seen:
@@ -176,7 +182,19 @@ def last_words(output: Path | None) -> str:
     if causes and not _goes_on(written[causes[-1].end() :]):
         rank, code = (int(part) for part in causes[-1].groups())
         return f"rank {rank} {_of_rank(written, rank) or _how_it_ended(code)}"
-    return _last_line(written)
+    return f"{_last_line(written)}{_raised_at(written)}"
+
+
+def _raised_at(written: str) -> str:
+    """Where the user's own code raised what a traceback at the end says: ` (train.py:12)`."""
+    end = written.rstrip()[-TRACEBACK_CHARACTERS:]
+    frames = [f for f in FRAME.finditer(end) if not OTHERS_CODE.search(f[1])]
+    if not frames or not EXCEPTION.match(_last_line(end)):
+        return ""
+    path = Path(frames[-1][1])
+    here = Path.cwd()
+    name = path.relative_to(here) if path.is_relative_to(here) else path
+    return f" ({name}:{frames[-1][2]})"
 
 
 def _goes_on(rest: str) -> bool:
