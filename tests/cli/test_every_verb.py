@@ -181,7 +181,7 @@ def test_quiet_is_quiet(words: Words, workplace: Path) -> None:
     """Nothing on stderr but what was asked for, not even the codes of a progress line."""
     code, out, err = quiet_call(workplace, *words, "--quiet", *CALLS[words])
     assert code in {0, 1}, err
-    chatter = r"isolation:|report: |next: |--hints|Next|Try |waiting|\x1b\[\?25"
+    chatter = r"(?m)^(isolation:|report: |next: |Next\b|Try )|--hints|\x1b\[\?25|\x1b7"
     assert not re.search(chatter, out + err), out + err
     if words not in SPEAKS_ON_STDERR:
         assert "hotlap" not in err, err
