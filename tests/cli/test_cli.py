@@ -102,7 +102,7 @@ def test_what_went_wrong_is_said_in_a_line(
     done = call(*words, cwd=tmp_path)
     assert done.returncode == code, done.stderr
     assert message in done.stderr
-    assert done.stderr.startswith("hotlap: ")
+    assert "\nhotlap: " in f"\n{done.stderr}"
     assert "Traceback" not in done.stderr
 
 
