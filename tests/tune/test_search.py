@@ -487,6 +487,9 @@ def test_of_two_races_of_an_open_row_the_one_that_knows_more_is_reported() -> No
     assert search.more_exact(known, [vague]) is known
     faster = replace(vague, status=Status.KEPT)
     assert search.more_exact(faster, [known]) is faster
+    assert vague.race is not None
+    longer = replace(vague, race=replace(vague.race, estimate=Estimate(1.0, 0.1, 10, 18, 0.95)))
+    assert search.more_exact(longer, [known]) is longer, "it holds the pairs of the other, too"
 
 
 def test_where_no_time_is_left_the_race_of_the_only_winner_stands_for_the_final_one(

@@ -317,12 +317,22 @@ def settle_row(state: TuneState, row: Outcome, side: Side) -> None:
 
 
 def more_exact(row: Outcome, open_rows: Sequence[Outcome]) -> Outcome:
-    """The row, or an earlier one of the same candidate where both are open and it knows more."""
+    """The row, or an earlier one of the same candidate where both are open and it knows more.
+
+    It does by a narrower interval of no fewer pairs: a race that went on from an earlier one has
+    those of both, and is right to be less sure where its launches differ more.
+    """
     for old in open_rows:
         same = (old.technique, old.values) == (row.technique, row.values)
-        if same and row.status is Status.INCONCLUSIVE and spread(old) < spread(row):
+        more = same and pairs(old) >= pairs(row) and spread(old) < spread(row)
+        if more and row.status is Status.INCONCLUSIVE:
             return old
     return row
+
+
+def pairs(row: Outcome) -> int:
+    """The pairs that a row was raced by."""
+    return row.race.estimate.pairs if row.race else 0
 
 
 def spread(row: Outcome) -> float:
