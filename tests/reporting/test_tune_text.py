@@ -120,7 +120,7 @@ def test_the_next_commands_are_printed_in_full() -> None:
     assert "no recipe, as nothing was kept" in text
     pasted = " ".join(text.replace("\\\n", "").split())
     assert "hotlap tune --budget 4m --only tf32,channels_last python train.py" in pasted
-    assert "about 30.0 s more would settle it" in shown(found, width=200, written="")
+    assert "about 30 s more would settle it" in shown(found, width=200, written="")
     beside = shown(result(), written="hotlap.unconfirmed.toml")
     assert "hotlap run --recipe hotlap.unconfirmed.toml python train.py" in beside
 

@@ -7,6 +7,7 @@ from rich.text import Text
 
 from hotlap.core.registry import techniques
 from hotlap.profile.model import Finding, Profile, Remedy
+from hotlap.reporting.view import PROBLEMS
 from hotlap.reporting.words import hanging, pasted, ratio, shortened
 
 PLACES = 3
@@ -19,7 +20,7 @@ NAMED = 2
 def show(out: Console, profile: Profile, *, brief: bool = False) -> None:
     """Problems, options, and the next command; each list with the most valuable first."""
     if profile.problems:
-        out.print("[bold]Problems[/] (seen and measured)")
+        out.print(f"[bold]Problems[/] ({PROBLEMS})")
         for number, finding in enumerate(profile.problems, 1):
             _show_problem(out, number, finding)
     else:
@@ -82,7 +83,7 @@ def show_steps(out: Console, lines: Iterable[str], notes: Iterable[str]) -> None
 
 def _most(finding: Finding) -> str:
     if finding.most <= 1.0:
-        return ""
+        return "" if finding.share else " (cost not measured)"
     return "" if finding.most > UNBOUNDED else f" (at most {ratio(finding.most)})"
 
 

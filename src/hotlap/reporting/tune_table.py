@@ -6,7 +6,7 @@ from rich.text import Text
 
 from hotlap.reporting.tables import Row, columns
 from hotlap.reporting.tables import table as drawn
-from hotlap.reporting.words import duration, interval, named, ratio
+from hotlap.reporting.words import duration, interval, named, ratio, roughly
 from hotlap.tune.result import Outcome, Status
 
 STYLES = {
@@ -57,5 +57,5 @@ def reason(row: Outcome) -> str:
             steps = f"{row.race.break_even:.0f}"
             parts.append(f"adds {duration(extra)} of start-up; pays off after {steps} steps")
     if row.status is Status.INCONCLUSIVE and 0 < row.seconds_needed < LONGEST_HINT_SECONDS:
-        parts.append(f"about {duration(row.seconds_needed)} more would settle it")
+        parts.append(f"{roughly(row.seconds_needed)} more would settle it")
     return "; ".join(parts)

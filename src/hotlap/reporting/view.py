@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
+PROBLEMS = "seen in this run or in its source"
+
 
 @dataclass
 class View:
@@ -21,7 +23,7 @@ class View:
     tuned_step: float = 0.0
     before: Sequence[Mapping[str, Any]] = ()
     after: Sequence[Mapping[str, Any]] = ()
-    findings_title: str = "Problems (seen and measured)"
+    findings_title: str = f"Problems ({PROBLEMS})"
     findings: Sequence[Mapping[str, Any]] = ()
     rows: Sequence[Mapping[str, Any]] = ()
     rows_note: str = ""

@@ -31,6 +31,14 @@ def interval(estimate: Estimate) -> str:
 
 duration = model.duration
 
+
+def roughly(seconds: float) -> str:
+    """An estimate of a time span, rounded up: `about 30 s`, `about 4 min`."""
+    if seconds <= 90:
+        return f"about {5 * math.ceil(seconds / 5)} s"
+    return f"about {math.ceil(seconds / 60)} min"
+
+
 WIDEST = 100.0
 """An interval with an end beyond this ratio, or its inverse, comes from two or three pairs."""
 
