@@ -30,6 +30,7 @@ def test_options_that_cannot_be(words: list[str], said: str) -> None:
 def test_no_command_and_a_shell_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert isinstance(CliRunner().invoke(batch, []).exception, UsageError)
+    (tmp_path / "run.sh").touch()
     words = ["--set", "--batch-size {batch}", "bash", "run.sh"]
     error = CliRunner().invoke(batch, words).exception
     assert isinstance(error, UsageError)
