@@ -16,7 +16,7 @@ LIKE_OTHERS = {
     *("packed_rnn", "optimizer_list", "custom_collate", "functional_params", "wgan"),
     *("schedule_ema", "iterable_workers", "plain_loader", "hf_output"),
     *("tuple_output", "worker_forkserver", "cpu_autocast", "data_parallel"),
-    *("own_scaler", "loss_in_model", "lbfgs", "lightning_trainer"),
+    *("own_scaler", "loss_in_model", "lbfgs", "lightning_trainer", "accelerate_loop"),
 }
 CASES = [
     pytest.param(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hotlap.common.cache import cache_dir
+from hotlap.common.disk import cache_dir
 from hotlap.core import peaks as module
 from hotlap.core.errors import HotlapError
 from hotlap.core.machine import Gpu, Machine

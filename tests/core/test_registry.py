@@ -9,7 +9,7 @@ from hotlap.core.registry import FOLDER, VARIABLE, technique, techniques
 from hotlap.seam.probe.operators import replaced_functions
 
 PLAIN = """
-from hotlap.core.numerics import Numerics
+from hotlap.core.technique import Numerics
 from hotlap.core.technique import Group, How, Technique
 
 technique = Technique(

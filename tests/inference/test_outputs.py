@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from hotlap.core.numerics import Numerics
+from hotlap.core.technique import Numerics
 from hotlap.seam.outputs import Outputs
 from hotlap.trial.parity import compare_outputs
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from hotlap.core.machine import detect
-from hotlap.core.numerics import Numerics
 from hotlap.core.spec import Mode
+from hotlap.core.technique import Numerics
 from hotlap.profile.collect import Circumstances, profile_from
 from hotlap.profile.look import Bounds, look
 from hotlap.trial.launch import Setting

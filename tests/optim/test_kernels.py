@@ -10,7 +10,7 @@ import torch
 
 from hotlap.common import compiled
 from hotlap.optim import LAMB, LARS
-from hotlap.optim.kernels.build import SPLIT, library
+from hotlap.optim.kernels.calls import SPLIT, library
 from optim.test_layerwise import eager
 
 with_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")

@@ -5,10 +5,10 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from hotlap.core.numerics import Numerics
 from hotlap.core.recipe import Recipe
 from hotlap.core.registry import technique
 from hotlap.core.spec import Mode
+from hotlap.core.technique import Numerics
 from hotlap.source.patch.plan import patch
 from hotlap.source.patch.text import File, write_all
 from hotlap.trial.launch import Setting

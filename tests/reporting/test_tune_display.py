@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from hotlap.core.numerics import Numerics
 from hotlap.core.spec import Mode
+from hotlap.core.technique import Numerics
 from hotlap.reporting import tune_display
 from hotlap.reporting.tune_display import TuneDisplay, bar
 from hotlap.trial.launch import Setting

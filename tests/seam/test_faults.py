@@ -10,9 +10,8 @@ from applying import torch_is_left_as_it_was  # noqa: F401
 from torch.utils.data import DataLoader
 
 from hotlap.core.move import Keyword
-from hotlap.core.numerics import Numerics
 from hotlap.core.spec import Mode, Spec
-from hotlap.core.technique import Group, How, Technique
+from hotlap.core.technique import Group, How, Numerics, Technique
 from hotlap.seam.checkpointing import _recomputed
 from hotlap.seam.moves import Context, applied
 from hotlap.seam.roots import SLOT, Roots

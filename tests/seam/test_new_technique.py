@@ -19,7 +19,7 @@ RECORD = '''
 """A technique of a test."""
 
 from hotlap.core.move import {kind}
-from hotlap.core.numerics import Numerics
+from hotlap.core.technique import Numerics
 from hotlap.core.technique import Group, How, Technique
 
 technique = Technique(

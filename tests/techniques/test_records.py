@@ -6,9 +6,8 @@ import pytest
 from hotlap.core import choices
 from hotlap.core.machine import Gpu, Machine
 from hotlap.core.move import Call, Choice, Env, Flag, Keyword, Swap, Wrap, choice_of
-from hotlap.core.numerics import Numerics
 from hotlap.core.registry import FOLDER, techniques
-from hotlap.core.technique import How
+from hotlap.core.technique import How, Numerics
 
 ALL = list(techniques().values())
 IDS = [record.id for record in ALL]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hotlap.core.numerics import Numerics
+from hotlap.core.technique import Numerics
 from hotlap.trial.data_parity import DataUse
 from hotlap.trial.parity import Noise, Parity, compare, noise
 

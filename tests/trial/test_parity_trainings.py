@@ -17,7 +17,7 @@ from torch import nn
 from torch.nn import functional
 from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
 
-from hotlap.core.numerics import PERTURBED_AT, Numerics
+from hotlap.core.technique import PERTURBED_AT, Numerics
 from hotlap.seam.data_audit import DataAudit
 from hotlap.seam.perturb import nudge
 from hotlap.trial.data_parity import DataUse

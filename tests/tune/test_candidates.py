@@ -6,9 +6,8 @@ import pytest
 
 from hotlap.core.errors import UsageError
 from hotlap.core.machine import detect
-from hotlap.core.numerics import UNASKED, Numerics
 from hotlap.core.registry import technique, techniques
-from hotlap.core.technique import How
+from hotlap.core.technique import UNASKED, How, Numerics
 from hotlap.tune.candidates import (
     Candidate,
     ScriptProfile,

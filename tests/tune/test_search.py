@@ -10,9 +10,9 @@ import pytest
 
 from hotlap.core.errors import NotReachedError, TrialFailedError
 from hotlap.core.machine import detect
-from hotlap.core.numerics import Numerics
 from hotlap.core.protocol import ProfilePayload, decode
 from hotlap.core.spec import Mode
+from hotlap.core.technique import Numerics
 from hotlap.trial.data_parity import DataUse
 from hotlap.trial.launch import Setting
 from hotlap.trial.race import RaceResult

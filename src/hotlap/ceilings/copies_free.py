@@ -1,8 +1,7 @@
 """The what-if race in which copies to the device cost nothing."""
 
 from hotlap.core.move import Wrap
-from hotlap.core.numerics import Numerics
-from hotlap.core.technique import Group, How, Need, Symptom, Technique
+from hotlap.core.technique import Group, How, Need, Numerics, Symptom, Technique
 
 technique = Technique(
     title="upper bound with zero copy time",

@@ -29,7 +29,7 @@ from hotlap.cli.common import (
 )
 from hotlap.cli.isolated import isolated
 from hotlap.core.errors import UsageError
-from hotlap.core.numerics import UNASKED, Numerics
+from hotlap.core.technique import UNASKED, Numerics
 
 if TYPE_CHECKING:
     from hotlap.tune.result import TuneResult

@@ -19,7 +19,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from hotlap.common.cache import cache_dir
+from hotlap.common.disk import cache_dir
 
 SHARED = ("-O3", "-shared", "-fPIC")
 LIMIT = 20.0  # seconds
@@ -39,7 +39,6 @@ def library(
         headers: what it includes of ours.
         flags: the compiler's, besides those of any shared library.
         either: of these flags the first with which it can be compiled and loaded.
-
     """
     if os.environ.get(VARIABLE) == "0":
         return None

@@ -31,7 +31,6 @@ def need(module: str) -> Any:
 
     Raises:
         MissingPackageError: it is not installed; the message says what to install.
-
     """
     root = module.partition(".")[0]
     try:

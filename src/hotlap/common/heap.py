@@ -34,7 +34,6 @@ def keep_heap(size: int) -> bool:
 
     Raises:
         ValueError: `size` is negative or too large.
-
     """
     global _kept  # noqa: PLW0603 - malloc has no getter
     if not 0 <= size <= MOST:

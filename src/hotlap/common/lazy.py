@@ -15,7 +15,6 @@ def lazy(
         package: its name.
         where: the module of each public name; one that begins with "." is within the package.
         renamed: deprecated names, and what they are called now.
-
     """
 
     def find(name: str) -> object:

@@ -1,8 +1,7 @@
 """Needs that several techniques share, and the record that three kernels have in common."""
 
 from hotlap.core.move import Swap
-from hotlap.core.numerics import Numerics
-from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
+from hotlap.core.technique import Claim, Example, Group, How, Need, Numerics, Symptom, Technique
 
 MODEL = Need("model", "no module with parameters is called")
 CUDA = Need("cuda", "the model is not on a CUDA device")

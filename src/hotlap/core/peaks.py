@@ -20,7 +20,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from hotlap.common.cache import cache_dir
+from hotlap.common.disk import cache_dir
 from hotlap.core.errors import HotlapError
 from hotlap.core.machine import Machine, available_memory, detect
 

@@ -4,8 +4,26 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from hotlap.core.move import Choice, Move, choice_of
-from hotlap.core.numerics import Numerics
 from hotlap.core.pattern import Pattern
+
+
+class Numerics(StrEnum):
+    """The numerics classes, in order of how much a run may differ.
+
+    exact: losses bitwise equal. rounding: same formula, other rounding order. precision: fewer
+    bits. training: the optimisation itself changes, so it is never switched on unasked.
+    """
+
+    EXACT = "exact"
+    ROUNDING = "rounding"
+    PRECISION = "precision"
+    TRAINING = "training"
+
+
+UNASKED = frozenset({Numerics.EXACT, Numerics.ROUNDING, Numerics.PRECISION})
+
+PERTURBED_AT = 8
+"""The step after which an A/A test nudges one side's parameters by one unit in the last place."""
 
 
 class Group(StrEnum):

@@ -42,7 +42,6 @@ class CachedDataset(Dataset[Any]):
 
     Raises:
         TypeError: the dataset is iterable; its samples have no index to keep them by.
-
     """
 
     def __init__(

@@ -54,7 +54,6 @@ class Draws:
         seed: the loader's.
         epoch: counts from 0.
         ids: numbers of the samples.
-
     """
 
     def __init__(self, seed: int, epoch: int, ids: object) -> None:
@@ -69,7 +68,6 @@ class Draws:
         Args:
             stream: a name; draws of different streams are independent.
             count: numbers for each sample.
-
         """
         if (stream, count) not in self._drawn:
             self._drawn[stream, count] = self._fresh(stream, count)

@@ -23,7 +23,6 @@ class DevicePrefetcher:
         move: copies one batch; by default every tensor in it, without waiting.
         transform: runs on each batch once it is on the device, on the copying stream:
             normalisation, for example.
-
     """
 
     def __init__(

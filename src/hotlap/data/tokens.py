@@ -34,7 +34,6 @@ class TokenWindows:
 
     Raises:
         StoreError: no token store, shorter than a window, or packed without ends.
-
     """
 
     def __init__(

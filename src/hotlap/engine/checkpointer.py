@@ -29,7 +29,6 @@ class Checkpointer:
         folder: made if it is not there.
         keep: how many steps to keep.
         rank, world: of this process; by default those of torch.distributed.
-
     """
 
     def __init__(

@@ -58,7 +58,6 @@ class Engine:
         model: what is to be called in the loop; compiled, if that was asked for.
         global_step: optimizer steps so far, left-out ones included.
         epoch: passes that are over.
-
     """
 
     def __init__(

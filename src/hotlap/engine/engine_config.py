@@ -39,7 +39,6 @@ class EngineConfig:
 
     Raises:
         ValueError: a value that cannot be.
-
     """
 
     device: str = ""

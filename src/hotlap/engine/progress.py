@@ -13,7 +13,6 @@ class Progress:
     Args:
         total: optimizer steps in all; None: unknown, and so is the time left.
         console: a console of rich's; by default one on stderr.
-
     """
 
     def __init__(self, total: int | None = None, console: "Console | None" = None) -> None:

@@ -31,7 +31,6 @@ class Stepper:
 
     Raises:
         TypeError: a scheduler that wants a metric.
-
     """
 
     def __init__(

@@ -42,7 +42,6 @@ def temporary_folder(prefix: str, *beside: Path) -> Path:
     Args:
         prefix: how its name begins.
         beside: folders in which directories of the same name are the trial's as well.
-
     """
     folder = Path(_parent()) / f"{prefix}{secrets.token_hex(6)}"
     for path in (folder, *(place.absolute() / folder.name for place in beside)):

@@ -95,7 +95,6 @@ class Planner:
         privileged: whether mounts need no user namespace.
         subdirectories: lists the real directories directly below one.
         is_empty: says that nothing lies in a directory.
-
     """
 
     table: Sequence[Mounted]

@@ -33,7 +33,6 @@ def reach_files(
         boot: the folder of hotlap's `sitecustomize`.
         env: the trial's environment.
         before: the user's own environment; what is not in it is set by the files.
-
     """
     added = {k: v for k, v in env.items() if before.get(k) != v and k != "PYTHONPATH"}
     set_all = f"[os.environ.setdefault(*pair) for pair in {tuple(added.items())!r}]"

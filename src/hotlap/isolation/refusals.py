@@ -36,7 +36,6 @@ def refusal_hint(output: Path | None, scratch: Path | None) -> str:
     Args:
         output: what the trial printed.
         scratch: the folder that takes trials' writes; its isolation decides what is said.
-
     """
     if output is None or scratch is None or not output.exists():
         return ""

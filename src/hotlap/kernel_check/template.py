@@ -164,7 +164,6 @@ def write(name: str, parent: Path) -> Path:
 
     Raises:
         UsageError: the name is no Python name, or the folder is there already.
-
     """
     if not name.isidentifier() or keyword.iskeyword(name):
         raise UsageError(f"{name!r} cannot be the name of a Python module", "use letters and _")

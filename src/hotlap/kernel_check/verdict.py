@@ -65,7 +65,6 @@ def check(where: str, race: str) -> Verdict:
     Raises:
         UsageError: the file cannot be checked, and why.
         HotlapError: the child ended without a word.
-
     """
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "lines"

@@ -156,7 +156,6 @@ def linear_cross_entropy(
     Raises:
         ValueError: the shapes do not fit.
         IndexError: a target is no class (checked on the CPU; CUDA raises a device assertion).
-
     """
     if hidden.shape[:-1] != target.shape or hidden.shape[-1] != weight.shape[-1]:
         raise ValueError(
@@ -286,7 +285,6 @@ def cross_entropy(
 
     Returns:
         The loss, in the dtype of the logits; float32 under autocast.
-
     """
     if reduction not in REDUCTIONS:
         raise ValueError(f"reduction must be one of {', '.join(REDUCTIONS)}, not {reduction!r}")

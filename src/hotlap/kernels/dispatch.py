@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hotlap.common.cache import cache_dir
+from hotlap.common.disk import cache_dir
 
 log = logging.getLogger("hotlap.kernels")
 VARIABLE = "HOTLAP_IMPLEMENTATIONS"
@@ -50,7 +50,6 @@ class Dispatcher:
     Args:
         name: of the operator, such as `gelu` or `gelu_backward`.
         implementations: by name. The first, torch's own operations, must take anything.
-
     """
 
     def __init__(self, name: str, implementations: Mapping[str, Implementation]) -> None:
@@ -136,7 +135,6 @@ def pin(operator: str, implementation: str | None) -> None:
 
     Raises:
         ValueError: there is no such operator or implementation.
-
     """
     names = {name for d in _known.values() for name in d.implementations}
     if operator != "*" and operator not in _known:

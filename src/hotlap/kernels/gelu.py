@@ -121,7 +121,6 @@ def gelu(x: Tensor, approximate: str = "none") -> Tensor:
 
     Raises:
         ValueError: another form.
-
     """
     if approximate not in FORMS:
         raise ValueError(f"approximate must be 'none' or 'tanh', not {approximate!r}")

@@ -46,7 +46,6 @@ def call(operator: str, dtype: torch.dtype, *arguments: Tensor | int | float | N
 
     Raises:
         MemoryError: there is none for the rows that are being worked on.
-
     """
     code = library()
     assert code is not None, "`serves` was not asked"

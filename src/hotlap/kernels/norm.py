@@ -223,7 +223,6 @@ def layer_norm(
         weight: (columns) of the same dtype.
         bias: (columns) of the same dtype.
         eps: added to the variance.
-
     """
     return _checked(x, None, weight, bias, eps, True)[0]
 

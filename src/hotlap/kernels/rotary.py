@@ -88,7 +88,6 @@ def rotary(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
 
     Raises:
         ValueError: the shapes do not fit.
-
     """
     expected = (x.shape[-2], x.shape[-1] // 2) if x.ndim >= 2 and x.shape[-1] % 2 == 0 else None
     if expected is None or tuple(cosine.shape) != expected or tuple(sine.shape) != expected:

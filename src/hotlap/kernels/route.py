@@ -24,7 +24,6 @@ class Route:
         forward: the operator's implementations.
         torchs: torch's own function, with the arguments of `forward`.
         operator: the registered operator, with the same arguments.
-
     """
 
     def __init__(

@@ -94,7 +94,6 @@ def softmax(x: Tensor, dim: int = -1, dtype: torch.dtype | None = None) -> Tenso
 
     Returns:
         A tensor of the same shape and dtype; float32 under CUDA autocast, as torch's own.
-
     """
     x = x if dtype is None else x.to(dtype)
     if dim in (-1, x.ndim - 1):

@@ -99,7 +99,6 @@ def swiglu(gate: Tensor, up: Tensor) -> Tensor:
 
     Raises:
         ValueError: shapes or dtypes differ.
-
     """
     if gate.shape != up.shape or gate.dtype != up.dtype:
         raise ValueError(

@@ -52,7 +52,6 @@ def fit(
     Raises:
         ValueError: nothing that was run fits, or `measurements` is below 1; the message has the
             smallest peak measured, which is a limit that can be met.
-
     """
     if measurements < 1:
         raise ValueError(f"measurements is {measurements}: at least 1 is needed")

@@ -62,7 +62,6 @@ class Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         peaks: of each phase, the bytes at its highest point by owner: `parameters`, `buffers`,
             `gradients`, `optimizer state`, `optimizer temporaries` (what an optimizer's step
             allocates beside its state), and `activations` for all others.
-
     """
 
     def __init__(self, model: nn.Module | None = None, optimizer: Optimizer | None = None) -> None:

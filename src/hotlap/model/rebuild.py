@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from hotlap.model.quantization import quantize
 
-STATE, RECORD, SNIPPET = "model.pt", "how.json", "load.py"
+STATE, RECORD = "model.pt", "how.json"
 _SIZES = (
     "in_channels", "out_channels", "groups", "in_features", "out_features", "num_features",
     "num_embeddings", "embedding_dim", "normalized_shape", "num_channels", "num_groups",

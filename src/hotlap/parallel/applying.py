@@ -28,7 +28,6 @@ class Parallelized:
             are called. Optimizers take `parameters()`.
         mesh: where this rank is; `mesh.data_rank` of `mesh.data_ranks` says which data are its own.
         pipeline: makes the steps where there is a pipeline; None elsewhere.
-
     """
 
     parts: tuple[nn.Module, ...]
@@ -77,7 +76,6 @@ class Preparation:
         blocks: names of what FSDP shards and torch.compile compiles one by one; empty: the layers
             that repeat side by side.
         init: gives parameters their values where the model was built on the meta device.
-
     """
 
     recompute: Sequence[str] = ()
@@ -114,7 +112,6 @@ def parallelize(
     Raises:
         ValueError: the degrees do not fit the world, the plan or the stages not the model.
         RuntimeError: torch.distributed is not initialised.
-
     """
     mesh = build(parallelism, device)
     prepared = preparation or Preparation()

@@ -26,7 +26,6 @@ class FusedColwise(ParallelStyle):
 
     Args:
         parts: how many matrices there are; 3 for query, key and value.
-
     """
 
     def __init__(self, parts: int = 3) -> None:

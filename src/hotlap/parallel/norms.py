@@ -23,7 +23,6 @@ def global_norm(parameters: Iterable[Tensor], pipeline: DeviceMesh | None = None
 
     Returns:
         A 0-d float64 tensor on the parameters' device (float32 on MPS).
-
     """
     sums: dict[Layout | None, Tensor] = {}
     held = [parameter for parameter in parameters if parameter.grad is not None]
@@ -44,7 +43,6 @@ def clip_grad_norm_(
     Returns:
         The norm before clipping, as `global_norm` gives it. As in torch's function of this name the
         scale is `max_norm / (norm + 1e-6)`, at most 1.
-
     """
     held = [parameter for parameter in parameters if parameter.grad is not None]
     norm = global_norm(held, pipeline)

@@ -54,7 +54,6 @@ class Parallelism:
 
     Raises:
         ValueError: a value that cannot be.
-
     """
 
     data_parallel_replicate_degree: int = 1

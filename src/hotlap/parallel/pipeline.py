@@ -29,7 +29,6 @@ class Pipeline:
 
     Raises:
         ValueError: a schedule that hangs here, or no loss.
-
     """
 
     def __init__(self, parts: Sequence[nn.Module], mesh: Mesh, loss: Loss | None) -> None:
@@ -61,7 +60,6 @@ class Pipeline:
 
         Raises:
             ValueError: the batch cannot be cut into equal micro-batches.
-
         """
         return self._run("step", inputs, target, over)
 

@@ -49,7 +49,6 @@ class ShardedCheckpointer:
     Args:
         folder: made if it is not there.
         keep: how many steps to keep.
-
     """
 
     def __init__(self, folder: str | Path, *, keep: int = 3) -> None:

@@ -29,7 +29,6 @@ class Conv1DRowwise(ParallelStyle):
 
     Args:
         output_layouts: what the output is brought to: `Replicate()`, or `Shard(1)` of the sequence.
-
     """
 
     def __init__(self, *, output_layouts: object = None) -> None:

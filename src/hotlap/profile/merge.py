@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from hotlap.core.numerics import Numerics
 from hotlap.core.registry import techniques
+from hotlap.core.technique import Numerics
 from hotlap.profile.join import ESTIMATE, Costed, covers, split
 from hotlap.profile.model import DATA, Finding, Remedy, bound, headline
 from hotlap.profile.sources import line_of

@@ -1,12 +1,12 @@
 """Whether a packed copy of the training's image files pays, from what the probe measured."""
 
+import ast
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from hotlap.core.protocol import DatasetReport, PackPlan, ProfilePayload
-from hotlap.profile.construction import made_at
 from hotlap.profile.layout import FOLDERS, Layout, layout_of
 from hotlap.profile.model import Finding, Remedy
 from hotlap.profile.waiting import waiting, with_remedies
@@ -186,3 +186,29 @@ def _notes(dataset: DatasetReport, packed: PackPlan) -> list[str]:
     if any(name == "Normalize" and not any(_numbers(args[0])) for name, args in packed.transforms):
         notes.append("Normalize as written scales to [0, 1] alone: put your mean and std in")
     return notes
+
+
+def made_at(paths: Iterable[str], kind: str, folder: Path) -> str:
+    """`file:line` of the first call of `kind` in the files; empty if there is none."""
+    for path in map(Path, sorted(paths)):
+        if line := _line(path, kind):
+            return f"{path.relative_to(folder) if path.is_relative_to(folder) else path}:{line}"
+    return ""
+
+
+def _line(path: Path, kind: str) -> int:
+    try:
+        tree = ast.parse(path.read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return 0
+    lines = [
+        node.lineno for node in ast.walk(tree) if isinstance(node, ast.Call) and _is(node, kind)
+    ]
+    return min(lines, default=0)
+
+
+def _is(call: ast.Call, kind: str) -> bool:
+    match call.func:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name == kind
+    return False

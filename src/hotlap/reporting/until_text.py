@@ -18,7 +18,6 @@ from hotlap.trial.until import Point, Run, UntilResult, UntilRules
 WIDTH, HEIGHT = 60, 10
 LOG_FROM = 50.0
 """Values that differ by more than this factor are drawn on a logarithmic scale."""
-PLAIN_SECONDS = 15.0
 SAID = {
     Verdict.FASTER: "B reaches the target sooner",
     Verdict.SLOWER: "B reaches the target later",

@@ -10,8 +10,7 @@ from torch.utils.checkpoint import checkpoint
 
 from hotlap.common.recomputing import recompute_contexts, repeated
 from hotlap.seam.moves import Context
-from hotlap.seam.order import Order
-from hotlap.seam.roots import SLOT, CallModule, called_copy, has_parameters
+from hotlap.seam.roots import SLOT, CallModule, Order, called_copy, has_parameters
 
 FEWEST_PARTS = 3
 

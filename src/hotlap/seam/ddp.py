@@ -9,9 +9,8 @@ from torch.nn import Module
 from torch.nn.parallel import DistributedDataParallel
 
 from hotlap.seam.moves import Context
-from hotlap.seam.order import Order
 from hotlap.seam.patch import load
-from hotlap.seam.roots import CallModule
+from hotlap.seam.roots import CallModule, Order
 
 
 def one_cap(arguments: dict[str, Any]) -> bool:

@@ -10,8 +10,7 @@ from torch.nn import Module
 
 from hotlap.common.nested import mapped
 from hotlap.seam.moves import Context
-from hotlap.seam.order import Order
-from hotlap.seam.roots import CallModule
+from hotlap.seam.roots import CallModule, Order
 
 
 @contextmanager

@@ -11,8 +11,7 @@ import torch
 from torch.nn import Module
 
 from hotlap.seam.moves import Context
-from hotlap.seam.order import Order
-from hotlap.seam.roots import CallModule, has_parameters
+from hotlap.seam.roots import CallModule, Order, has_parameters
 
 INSTALL = "liger_kernel is not installed: pip install liger-kernel"
 Attributes = list[tuple[Any, dict[str, Any]]]

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.optim.optimizer import Optimizer
 
-from hotlap.core.numerics import PERTURBED_AT
+from hotlap.core.technique import PERTURBED_AT
 from hotlap.seam.wire import Wire
 
 

@@ -9,8 +9,7 @@ from torch.nn import Module
 
 from hotlap.common.nested import mapped
 from hotlap.seam.moves import Context
-from hotlap.seam.order import Order
-from hotlap.seam.roots import CallModule, has_parameters
+from hotlap.seam.roots import CallModule, Order, has_parameters
 
 
 @contextmanager

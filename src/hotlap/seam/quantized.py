@@ -12,9 +12,8 @@ from torch import Tensor
 from torch.nn import Linear, Module, MultiheadAttention, TransformerEncoderLayer
 
 from hotlap.seam.moves import Context
-from hotlap.seam.order import Order
 from hotlap.seam.patch import with_globals_of
-from hotlap.seam.roots import CallModule
+from hotlap.seam.roots import CallModule, Order
 
 LARGEST_INT8 = 127
 LEAST_SCALE = 1e-12  # of a row of zeros

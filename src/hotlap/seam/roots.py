@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from enum import IntEnum
 from time import monotonic
 from typing import Any, NamedTuple
 from weakref import WeakSet
@@ -23,6 +24,19 @@ from torch.jit import _recursive
 from torch.nn import Module
 
 from hotlap.seam.patch import Patch, replaced
+
+
+class Order(IntEnum):
+    """The one table of orders. What observes lies outside (0, in `modes`)."""
+
+    GRAD_MODE = 10
+    INPUTS = 20
+    AUTOCAST = 30
+    CHANNELS_LAST = 40
+    COMPILE = 50
+    BLOCKS = 60
+    GRADIENTS = 70
+
 
 CallModule = Callable[..., Any]
 Maker = Callable[[Module, CallModule], CallModule | None]

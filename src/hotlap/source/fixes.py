@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from hotlap.core.errors import UsageError
-from hotlap.core.numerics import Numerics
 from hotlap.core.registry import technique
+from hotlap.core.technique import Numerics
 from hotlap.source.config import Config
 from hotlap.source.lint import Spot, lint_file
 from hotlap.source.patch.plan import Patch, apply

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import hotlap
-from hotlap.common.cache import cache_dir
+from hotlap.common.disk import cache_dir
 
 _UNUSED_SECONDS = 30 * 24 * 3600
 _SWEEP_SECONDS = 24 * 3600

@@ -2,8 +2,7 @@
 
 from hotlap.core.move import Wrap
 from hotlap.core.needs import MODEL
-from hotlap.core.numerics import Numerics
-from hotlap.core.technique import Claim, Example, Group, How, Technique
+from hotlap.core.technique import Claim, Example, Group, How, Numerics, Technique
 
 technique = Technique(
     title="Recompute activations in backward",

@@ -1,9 +1,8 @@
 """AdamW instead of Adam with L2."""
 
 from hotlap.core.move import Keyword
-from hotlap.core.numerics import Numerics
 from hotlap.core.pattern import Pattern
-from hotlap.core.technique import Claim, Example, Group, How, Technique
+from hotlap.core.technique import Claim, Example, Group, How, Numerics, Technique
 
 technique = Technique(
     title="Decay weights apart from the gradient",

@@ -1,9 +1,8 @@
 """Checkpoints and logs that no step waits for."""
 
 from hotlap.core.move import Wrap
-from hotlap.core.numerics import Numerics
 from hotlap.core.pattern import Pattern
-from hotlap.core.technique import Claim, Example, Group, How, Symptom, Technique
+from hotlap.core.technique import Claim, Example, Group, How, Numerics, Symptom, Technique
 
 technique = Technique(
     title="Write checkpoints and logs beside the step",

@@ -1,8 +1,7 @@
 """The batch that uses the machine."""
 
 from hotlap.core.move import Choice, Wrap
-from hotlap.core.numerics import Numerics
-from hotlap.core.technique import Claim, Example, Group, How, Need, Technique
+from hotlap.core.technique import Claim, Example, Group, How, Need, Numerics, Technique
 
 technique = Technique(
     title="Train at the fastest batch size that fits",

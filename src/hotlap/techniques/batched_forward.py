@@ -1,8 +1,7 @@
 """The whole batch at once instead of sample by sample."""
 
-from hotlap.core.numerics import Numerics
 from hotlap.core.pattern import Pattern
-from hotlap.core.technique import Claim, Example, Group, How, Technique
+from hotlap.core.technique import Claim, Example, Group, How, Numerics, Technique
 
 technique = Technique(
     title="Compute the batch at once, not its samples in a Python loop",

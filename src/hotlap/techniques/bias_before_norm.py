@@ -1,8 +1,7 @@
 """No bias in a layer that a batch normalisation follows."""
 
-from hotlap.core.numerics import Numerics
 from hotlap.core.pattern import Pattern
-from hotlap.core.technique import Claim, Example, Group, How, Technique
+from hotlap.core.technique import Claim, Example, Group, How, Numerics, Technique
 
 technique = Technique(
     title="Drop the bias in front of a batch normalisation",

@@ -1,8 +1,7 @@
 """Cached dataset: decoded samples stay in RAM."""
 
 from hotlap.core.move import Wrap
-from hotlap.core.numerics import Numerics
-from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
+from hotlap.core.technique import Claim, Example, Group, How, Need, Numerics, Symptom, Technique
 
 technique = Technique(
     title="Keep decoded samples in RAM",

@@ -1,9 +1,8 @@
 """Channels last: NHWC memory format for convolutional nets."""
 
 from hotlap.core.move import Wrap
-from hotlap.core.numerics import Numerics
 from hotlap.core.pattern import Pattern
-from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
+from hotlap.core.technique import Claim, Example, Group, How, Need, Numerics, Symptom, Technique
 
 technique = Technique(
     title="Store images and filters channels last",

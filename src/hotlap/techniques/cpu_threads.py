@@ -2,8 +2,7 @@
 
 from hotlap.core.move import Call, Choice
 from hotlap.core.needs import MODEL
-from hotlap.core.numerics import Numerics
-from hotlap.core.technique import Claim, Example, Group, How, Symptom, Technique
+from hotlap.core.technique import Claim, Example, Group, How, Numerics, Symptom, Technique
 
 technique = Technique(
     title="Set the number of CPU threads",

@@ -2,8 +2,7 @@
 
 from hotlap.core.move import Wrap
 from hotlap.core.needs import CUDA, MODEL, NOT_COMPILED
-from hotlap.core.numerics import Numerics
-from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
+from hotlap.core.technique import Claim, Example, Group, How, Need, Numerics, Symptom, Technique
 
 technique = Technique(
     title="Replay the model as a CUDA graph",

@@ -1,8 +1,7 @@
 """One reduction for several micro-batches."""
 
-from hotlap.core.numerics import Numerics
 from hotlap.core.pattern import Pattern
-from hotlap.core.technique import Claim, Example, Group, How, Technique
+from hotlap.core.technique import Claim, Example, Group, How, Numerics, Technique
 
 technique = Technique(
     title="Reduce gradients once a step, not once a micro-batch",

@@ -2,8 +2,7 @@
 
 from hotlap.core.move import Keyword
 from hotlap.core.needs import DDP
-from hotlap.core.numerics import Numerics
-from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
+from hotlap.core.technique import Claim, Example, Group, How, Need, Numerics, Symptom, Technique
 
 technique = Technique(
     title="Tell DDP that the graph does not change",

@@ -1,9 +1,8 @@
 """Debugging aids left on."""
 
 from hotlap.core.move import Wrap
-from hotlap.core.numerics import Numerics
 from hotlap.core.pattern import Pattern
-from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
+from hotlap.core.technique import Claim, Example, Group, How, Need, Numerics, Symptom, Technique
 
 technique = Technique(
     title="Switch anomaly detection off",

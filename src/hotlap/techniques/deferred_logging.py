@@ -1,8 +1,7 @@
 """Numbers for the log, read from the device a step later."""
 
 from hotlap.core.move import Wrap
-from hotlap.core.numerics import Numerics
-from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
+from hotlap.core.technique import Claim, Example, Group, How, Need, Numerics, Symptom, Technique
 
 technique = Technique(
     title="Read numbers that are only printed a step later",

@@ -2,8 +2,7 @@
 
 from hotlap.core.move import Wrap
 from hotlap.core.needs import CUDA
-from hotlap.core.numerics import Numerics
-from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
+from hotlap.core.technique import Claim, Example, Group, How, Need, Numerics, Symptom, Technique
 
 technique = Technique(
     title="Copy the next batch while this one computes",

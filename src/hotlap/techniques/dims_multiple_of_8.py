@@ -1,8 +1,7 @@
 """Sizes that fill the tiles of matrix units."""
 
-from hotlap.core.numerics import Numerics
 from hotlap.core.pattern import Pattern
-from hotlap.core.technique import Claim, Example, Group, How, Technique
+from hotlap.core.technique import Claim, Example, Group, How, Numerics, Technique
 
 technique = Technique(
     title="Make channels, features, vocabulary and batch a multiple of 8",

@@ -1,7 +1,6 @@
 """A small model that learns from a large one."""
 
-from hotlap.core.numerics import Numerics
-from hotlap.core.technique import Claim, Example, Group, How, Technique
+from hotlap.core.technique import Claim, Example, Group, How, Numerics, Technique
 
 technique = Technique(
     title="Distil a large model into a small one",

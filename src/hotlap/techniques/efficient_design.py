@@ -1,7 +1,6 @@
 """ShuffleNetV2's guidelines: operations that go easy on memory."""
 
-from hotlap.core.numerics import Numerics
-from hotlap.core.technique import Claim, Example, Group, How, Technique
+from hotlap.core.technique import Claim, Example, Group, How, Numerics, Technique
 
 technique = Technique(
     title="Design layers by the memory they touch, not by their FLOPs",

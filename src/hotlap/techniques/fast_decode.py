@@ -1,7 +1,6 @@
 """Image decoders faster than PIL."""
 
-from hotlap.core.numerics import Numerics
-from hotlap.core.technique import Claim, Example, Group, How, Technique
+from hotlap.core.technique import Claim, Example, Group, How, Numerics, Technique
 
 technique = Technique(
     title="Decode images with a faster library than PIL",

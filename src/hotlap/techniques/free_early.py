@@ -1,7 +1,6 @@
 """Large temporaries that outlive their use."""
 
-from hotlap.core.numerics import Numerics
-from hotlap.core.technique import Claim, Example, Group, How, Technique
+from hotlap.core.technique import Claim, Example, Group, How, Numerics, Technique
 
 technique = Technique(
     title="Let go of large tensors before the next peak",

@@ -1,7 +1,6 @@
 """Convolution and batch normalisation as one layer in evaluation."""
 
-from hotlap.core.numerics import Numerics
-from hotlap.core.technique import Claim, Example, Group, How, Technique
+from hotlap.core.technique import Claim, Example, Group, How, Numerics, Technique
 
 technique = Technique(
     title="Fuse convolution and batch normalisation for evaluation",

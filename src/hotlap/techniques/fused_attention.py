@@ -1,8 +1,7 @@
 """Attention as one kernel."""
 
-from hotlap.core.numerics import Numerics
 from hotlap.core.pattern import Pattern
-from hotlap.core.technique import Claim, Example, Group, How, Technique
+from hotlap.core.technique import Claim, Example, Group, How, Numerics, Technique
 
 technique = Technique(
     title="Let scaled_dot_product_attention compute attention",

@@ -1,9 +1,8 @@
 """Fused optimizer: one kernel for all parameters."""
 
 from hotlap.core.move import Keyword, Wrap
-from hotlap.core.numerics import Numerics
 from hotlap.core.pattern import Pattern
-from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
+from hotlap.core.technique import Claim, Example, Group, How, Need, Numerics, Symptom, Technique
 
 technique = Technique(
     title="Update all parameters in one fused kernel",

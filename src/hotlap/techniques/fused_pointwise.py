@@ -2,9 +2,8 @@
 
 from hotlap.core.move import Choice, Wrap
 from hotlap.core.needs import MODEL, NOT_COMPILED
-from hotlap.core.numerics import Numerics
 from hotlap.core.pattern import Pattern
-from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
+from hotlap.core.technique import Claim, Example, Group, How, Need, Numerics, Symptom, Technique
 
 technique = Technique(
     title="Fuse chains of pointwise operations with torch.compile",

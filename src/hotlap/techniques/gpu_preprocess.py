@@ -1,7 +1,6 @@
 """Augmentation on the accelerator."""
 
-from hotlap.core.numerics import Numerics
-from hotlap.core.technique import Claim, Example, Group, How, Technique
+from hotlap.core.technique import Claim, Example, Group, How, Numerics, Technique
 
 technique = Technique(
     title="Normalise and augment on the device, batch by batch",

@@ -1,9 +1,8 @@
 """Gradients clipped at their true size."""
 
 from hotlap.core.move import Wrap
-from hotlap.core.numerics import Numerics
 from hotlap.core.pattern import Pattern
-from hotlap.core.technique import Claim, Example, Group, How, Technique
+from hotlap.core.technique import Claim, Example, Group, How, Numerics, Technique
 
 technique = Technique(
     title="Clip gradients after unscaling them",

@@ -1,9 +1,8 @@
 """Gradients to None: no zeros are written, none are added to."""
 
 from hotlap.core.move import Keyword
-from hotlap.core.numerics import Numerics
 from hotlap.core.pattern import Pattern
-from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
+from hotlap.core.technique import Claim, Example, Group, How, Need, Numerics, Symptom, Technique
 
 technique = Technique(
     title="Drop gradients instead of filling them with zeros",

@@ -1,8 +1,7 @@
 """Inference mode for a program that does not train."""
 
 from hotlap.core.move import Wrap
-from hotlap.core.numerics import Numerics
-from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
+from hotlap.core.technique import Claim, Example, Group, How, Need, Numerics, Symptom, Technique
 
 technique = Technique(
     title="Run models under torch.inference_mode",

@@ -2,8 +2,7 @@
 
 from hotlap.core.move import Swap
 from hotlap.core.needs import CONVERTED_BEFORE, CUDA, LINEAR_LAYERS, MODEL
-from hotlap.core.numerics import Numerics
-from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
+from hotlap.core.technique import Claim, Example, Group, How, Need, Numerics, Symptom, Technique
 
 technique = Technique(
     title="Compute the products of linear layers in int8 while training",

@@ -1,8 +1,7 @@
 """Freed memory that stays in the process."""
 
 from hotlap.core.move import Call
-from hotlap.core.numerics import Numerics
-from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
+from hotlap.core.technique import Claim, Example, Group, How, Need, Numerics, Symptom, Technique
 
 technique = Technique(
     title="Keep freed memory in the process",

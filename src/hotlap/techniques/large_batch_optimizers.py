@@ -1,7 +1,6 @@
 """Optimizers that stay stable at large batches."""
 
-from hotlap.core.numerics import Numerics
-from hotlap.core.technique import Claim, Example, Group, How, Technique
+from hotlap.core.technique import Claim, Example, Group, How, Numerics, Technique
 
 technique = Technique(
     title="Train large batches with LARS, LAMB or NVLAMB",

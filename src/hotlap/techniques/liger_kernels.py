@@ -2,8 +2,7 @@
 
 from hotlap.core.move import Wrap
 from hotlap.core.needs import CUDA, MODEL, NOT_FUSED
-from hotlap.core.numerics import Numerics
-from hotlap.core.technique import Claim, Example, Group, How, Symptom, Technique
+from hotlap.core.technique import Claim, Example, Group, How, Numerics, Symptom, Technique
 
 technique = Technique(
     title="Use Liger-Kernel in the models that it knows",

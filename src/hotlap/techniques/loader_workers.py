@@ -1,9 +1,8 @@
 """DataLoader workers: load and transform samples in other processes."""
 
 from hotlap.core.move import Choice, Keyword
-from hotlap.core.numerics import Numerics
 from hotlap.core.pattern import Pattern
-from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
+from hotlap.core.technique import Claim, Example, Group, How, Need, Numerics, Symptom, Technique
 
 technique = Technique(
     title="Load batches in worker processes",

@@ -1,9 +1,8 @@
 """Learning-rate schedules, and the test that sets their peak."""
 
 from hotlap.core.move import Choice, Wrap
-from hotlap.core.numerics import Numerics
 from hotlap.core.pattern import Pattern
-from hotlap.core.technique import Claim, Example, Group, How, Technique
+from hotlap.core.technique import Claim, Example, Group, How, Numerics, Technique
 
 technique = Technique(
     title="Warm up, decay, and find the peak by a range test",

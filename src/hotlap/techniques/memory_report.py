@@ -1,7 +1,6 @@
 """Where the memory of a step goes."""
 
-from hotlap.core.numerics import Numerics
-from hotlap.core.technique import Claim, Example, Group, How, Technique
+from hotlap.core.technique import Claim, Example, Group, How, Numerics, Technique
 
 technique = Technique(
     title="See the peak of memory by phase and owner",

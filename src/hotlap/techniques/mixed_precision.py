@@ -2,9 +2,8 @@
 
 from hotlap.core.move import Choice, Wrap
 from hotlap.core.needs import FLOAT32_MODEL, MODEL
-from hotlap.core.numerics import Numerics
 from hotlap.core.pattern import Pattern
-from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
+from hotlap.core.technique import Claim, Example, Group, How, Need, Numerics, Symptom, Technique
 
 technique = Technique(
     title="Compute in 16 bits under autocast",

@@ -1,9 +1,8 @@
 """Tensors from NumPy arrays without a copy."""
 
 from hotlap.core.move import Wrap
-from hotlap.core.numerics import Numerics
 from hotlap.core.pattern import Pattern
-from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
+from hotlap.core.technique import Claim, Example, Group, How, Need, Numerics, Symptom, Technique
 
 technique = Technique(
     title="Make tensors from NumPy arrays without a copy",

@@ -1,7 +1,6 @@
 """Packed dataset: image files decoded or shrunk once, read as one store."""
 
-from hotlap.core.numerics import Numerics
-from hotlap.core.technique import Claim, Example, Group, How, Technique
+from hotlap.core.technique import Claim, Example, Group, How, Numerics, Technique
 
 technique = Technique(
     title="Read a packed copy of the image files",

@@ -1,9 +1,8 @@
 """Persistent workers: keep loader workers alive between epochs."""
 
 from hotlap.core.move import Keyword
-from hotlap.core.numerics import Numerics
 from hotlap.core.pattern import Pattern
-from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
+from hotlap.core.technique import Claim, Example, Group, How, Need, Numerics, Symptom, Technique
 
 technique = Technique(
     title="Keep loader workers alive between epochs",

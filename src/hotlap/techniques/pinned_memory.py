@@ -2,9 +2,8 @@
 
 from hotlap.core.move import Keyword
 from hotlap.core.needs import CUDA
-from hotlap.core.numerics import Numerics
 from hotlap.core.pattern import Pattern
-from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
+from hotlap.core.technique import Claim, Example, Group, How, Need, Numerics, Symptom, Technique
 
 technique = Technique(
     title="Collate batches into pinned memory",

@@ -1,7 +1,6 @@
 """Layers shared out over ranks."""
 
-from hotlap.core.numerics import Numerics
-from hotlap.core.technique import Claim, Example, Group, How, Technique
+from hotlap.core.technique import Claim, Example, Group, How, Numerics, Technique
 
 technique = Technique(
     title="Share the layers out over ranks, and cut the batch into micro-batches",

@@ -1,8 +1,7 @@
 """Prefetch factor: how many batches each loader worker keeps ready."""
 
 from hotlap.core.move import Choice, Keyword
-from hotlap.core.numerics import Numerics
-from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
+from hotlap.core.technique import Claim, Example, Group, How, Need, Numerics, Symptom, Technique
 
 technique = Technique(
     title="Let each worker keep more batches ready",

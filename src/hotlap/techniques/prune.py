@@ -1,7 +1,6 @@
 """Fewer channels and hidden units in a trained model."""
 
-from hotlap.core.numerics import Numerics
-from hotlap.core.technique import Claim, Example, Group, How, Technique
+from hotlap.core.technique import Claim, Example, Group, How, Numerics, Technique
 
 technique = Technique(
     title="Prune channels and hidden units of a trained model",

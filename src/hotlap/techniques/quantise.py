@@ -1,7 +1,6 @@
 """Weights of 8 bits or fewer."""
 
-from hotlap.core.numerics import Numerics
-from hotlap.core.technique import Claim, Example, Group, How, Technique
+from hotlap.core.technique import Claim, Example, Group, How, Numerics, Technique
 
 technique = Technique(
     title="Quantise the weights of a trained model",

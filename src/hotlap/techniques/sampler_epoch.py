@@ -1,8 +1,7 @@
 """Another order of the data in each epoch, on all ranks."""
 
-from hotlap.core.numerics import Numerics
 from hotlap.core.pattern import Pattern
-from hotlap.core.technique import Claim, Example, Group, How, Technique
+from hotlap.core.technique import Claim, Example, Group, How, Numerics, Technique
 
 technique = Technique(
     title="Tell the DistributedSampler which epoch it is",

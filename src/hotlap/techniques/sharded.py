@@ -1,7 +1,6 @@
 """Parameters, gradients and optimizer state shared out over ranks."""
 
-from hotlap.core.numerics import Numerics
-from hotlap.core.technique import Claim, Example, Group, How, Technique
+from hotlap.core.technique import Claim, Example, Group, How, Numerics, Technique
 
 technique = Technique(
     title="Shard parameters, gradients and optimizer state over ranks (FSDP2)",

@@ -1,7 +1,6 @@
 """Batch normalisation over the ranks' batches together."""
 
-from hotlap.core.numerics import Numerics
-from hotlap.core.technique import Claim, Example, Group, How, Technique
+from hotlap.core.technique import Claim, Example, Group, How, Numerics, Technique
 
 technique = Technique(
     title="Normalise over the batches of all ranks",

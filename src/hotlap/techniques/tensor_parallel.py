@@ -1,7 +1,6 @@
 """Matrices shared out over ranks."""
 
-from hotlap.core.numerics import Numerics
-from hotlap.core.technique import Claim, Example, Group, How, Technique
+from hotlap.core.technique import Claim, Example, Group, How, Numerics, Technique
 
 technique = Technique(
     title="Share each matrix out over the ranks of a node",

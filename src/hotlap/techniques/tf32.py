@@ -2,8 +2,7 @@
 
 from hotlap.core.move import Call
 from hotlap.core.needs import CUDA, FLOAT32_MODEL
-from hotlap.core.numerics import Numerics
-from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
+from hotlap.core.technique import Claim, Example, Group, How, Need, Numerics, Symptom, Technique
 
 technique = Technique(
     title="Multiply float32 matrices in TF32",

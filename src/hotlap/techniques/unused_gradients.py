@@ -1,8 +1,7 @@
 """Gradients of parameters that no optimizer of this step updates."""
 
 from hotlap.core.move import Wrap
-from hotlap.core.numerics import Numerics
-from hotlap.core.technique import Claim, Example, Group, How, Need, Symptom, Technique
+from hotlap.core.technique import Claim, Example, Group, How, Need, Numerics, Symptom, Technique
 
 technique = Technique(
     title="Compute no gradients that are dropped unused",

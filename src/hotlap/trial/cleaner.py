@@ -24,7 +24,6 @@ def start(folders: Sequence[str], life: int, others: Iterable[int]) -> int:
         folders: those of the trial; the name of the first marks the trial's processes.
         life: the end of the pipe that closes with hotlap.
         others: descriptors that it must not keep open.
-
     """
     read, write = os.pipe()
     middle = os.fork()

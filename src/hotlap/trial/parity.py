@@ -36,7 +36,7 @@ from itertools import pairwise
 from statistics import fmean
 from typing import Any
 
-from hotlap.core.numerics import PERTURBED_AT, Numerics
+from hotlap.core.technique import PERTURBED_AT, Numerics
 from hotlap.trial.data_parity import DataUse, changed_data
 
 FEWEST = 3  # steps to compare at all; also the "first steps" of the tolerance rule

@@ -256,7 +256,6 @@ class PairedTest:
         same_within: relative difference up to which the two count as the same.
         launch_sd: by how much launches are expected to differ (1 sd of the log ratio); 0 where
             both sides are one process.
-
     """
 
     def __init__(

@@ -50,7 +50,6 @@ class StoppingRules:
         confirm_pairs: fresh pairs after a verdict of faster or slower, where time allows.
         plain_steps: what is raced acts in every step alike, so that plain steps show it where
             six pairs of whole epochs take more than `seconds`.
-
     """
 
     min_effect: float = 0.02

@@ -55,7 +55,6 @@ class Supervised:
         streams: the files that it reads and writes; None: they stay ours.
         tidy: further folders to remove should this process be killed.
         isolation: the `layout` of a namespace to enter, or the `writable` paths of Landlock.
-
     """
 
     def __init__(

@@ -69,7 +69,6 @@ def time_ratio(
         pairs: one pair a seed; a pair in which neither run reached the target says nothing.
         alpha: chance that the interval misses the true ratio.
         same_within: the verdict is SAME where the interval lies within 1 -+ this share.
-
     """
     units = [unit for pair in pairs if (unit := _unit(*pair)) is not None]
     if len(units) < FEWEST_PAIRS:

@@ -8,10 +8,9 @@ from typing import Any
 
 from hotlap.core.errors import UsageError
 from hotlap.core.machine import Machine
-from hotlap.core.numerics import Numerics
 from hotlap.core.protocol import ProfilePayload
 from hotlap.core.registry import technique, techniques
-from hotlap.core.technique import How, Technique
+from hotlap.core.technique import How, Numerics, Technique
 from hotlap.profile.model import shares_of
 from hotlap.tune.result import Outcome, Status
 

@@ -8,8 +8,8 @@ from itertools import pairwise
 from typing import Protocol
 
 from hotlap.core.errors import NotReachedError, TrialFailedError
-from hotlap.core.numerics import Numerics
 from hotlap.core.registry import technique
+from hotlap.core.technique import Numerics
 from hotlap.trial.launch import Setting
 from hotlap.trial.load import BusyWatch, OtherPrograms
 from hotlap.trial.parity import FEWEST as FEWEST_STEPS

@@ -17,10 +17,9 @@ from typing import Any
 
 from hotlap.core.errors import HotlapError
 from hotlap.core.machine import Machine
-from hotlap.core.numerics import Numerics
 from hotlap.core.recipe import Kept, Measured, Recipe, script_of, torch_version
 from hotlap.core.registry import techniques
-from hotlap.core.technique import How, Technique
+from hotlap.core.technique import How, Numerics, Technique
 from hotlap.trial.command import shown
 from hotlap.trial.launch import Setting
 from hotlap.trial.stats import Verdict

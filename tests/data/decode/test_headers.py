@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from data.images import encoded, photo
-from hotlap.data.decode.headers import plain_size
+from hotlap.data.decode.device import plain_size
 
 PHOTO = photo(3, 97, 131)
 WHOLE = encoded(PHOTO)

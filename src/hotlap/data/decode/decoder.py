@@ -34,7 +34,6 @@ class Decoder:
             an eighth of its size, as long as that is still this many times the size asked for (as
             in PIL's `Image.resize`; 2 or 3 are usual). Faster for large photographs, and no longer
             within 1 of PIL's plain resize. None: never.
-
     """
 
     backend: str = "auto"
@@ -54,7 +53,6 @@ class Decoder:
 
         Raises:
             MissingPackageError: none is installed.
-
         """
         if self.backend != "auto":
             return self.backend
@@ -76,7 +74,6 @@ class Decoder:
         Raises:
             SampleError: empty, not an image, truncated, damaged, animated or too large; the
                 message begins with `name`.
-
         """
         if not data:
             raise SampleError(f"{name} is empty")

@@ -95,7 +95,6 @@ class FusedDecoder(threading.local):
 
     Raises:
         MemoryError: there is none for a decoder.
-
     """
 
     def __init__(self, code: ctypes.CDLL) -> None:
@@ -113,7 +112,6 @@ class FusedDecoder(threading.local):
 
         Raises:
             SampleError: it is damaged, or cut short.
-
         """
         if self._code.decoder_header(self._handle, data, len(data), self._found):
             raise self._damaged()
@@ -137,7 +135,6 @@ class FusedDecoder(threading.local):
 
         Raises:
             SampleError: it is damaged.
-
         """
         shrink = shrink_of(region, how.reducing_gap)
         self._numbers[:] = [*region.box, *region.size, *region.window, int(flip), shrink]

@@ -20,7 +20,6 @@ def nvjpeg(
     Raises:
         ValueError: it is no CUDA device.
         MissingPackageError: CUDA or torchvision is not there, or torchvision does not load.
-
     """
     if device is None or device.type != "cuda":
         raise ValueError(

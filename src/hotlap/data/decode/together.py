@@ -16,7 +16,6 @@ class Together:
     Args:
         jpegs: decodes (see `DeviceDecoder`).
         device: where pixels go.
-
     """
 
     def __init__(self, jpegs: Jpegs, device: torch.device) -> None:
@@ -32,7 +31,6 @@ class Together:
         Raises:
             LoaderError: the decoder decodes nothing at all.
             ValueError: it does not return as many images as it was given.
-
         """
         group: list[torch.Tensor] = []
         size = 0

@@ -24,7 +24,6 @@ class DeviceDecode:
         images: how single images are read.
         decode: decodes on the device.
         device: where batches go.
-
     """
 
     def __init__(self, images: Images, decode: Together, device: torch.device) -> None:
@@ -38,7 +37,6 @@ class DeviceDecode:
         Raises:
             SampleError: a sample cannot be decoded, or is of another size than the others.
             LoaderError: the decoder decodes nothing at all.
-
         """
         encoded: Encoded = fetched.value
         draws = Draws(self._images.seed, step.epoch, step.draw_ids)

@@ -49,7 +49,6 @@ class Forked:
         shares: processes, and threads in each.
         size: bytes of a slot; a batch that does not fit goes through the pipe.
         wish: what the user asked for.
-
     """
 
     def __init__(
@@ -78,7 +77,6 @@ class Forked:
 
         Raises:
             LoaderError: a process was killed; the message says how.
-
         """
         now = _Round(steps)
         whole = False

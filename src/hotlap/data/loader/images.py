@@ -69,7 +69,6 @@ def per_image(
         decoder: of the images.
         on_cpu: batches stay on the CPU. Elsewhere pixels travel as uint8, and the device
             normalises.
-
     """
     rest = list(transform)
     geometry: list[Any] = []
@@ -102,7 +101,6 @@ class Batch:
         space: where it lies.
         count: of samples.
         dtype: of its elements, NumPy's.
-
     """
 
     def __init__(self, space: Space, count: int, dtype: object) -> None:
@@ -116,7 +114,6 @@ class Batch:
 
         Raises:
             SampleError: those before it have another shape.
-
         """
         if self.array is None:
             self.array = self._space.take((self._count, *shape, 3), self._dtype)
@@ -128,7 +125,6 @@ def fitting(batch: Any, shape: tuple[int, ...], name: Callable[[], str]) -> Any:
 
     Raises:
         SampleError: they have others; `name` says which sample it is.
-
     """
     if tuple(batch.shape[1:3]) != tuple(shape[:2]):
         raise SampleError(

@@ -21,7 +21,6 @@ def rest(given: dict[str, Any]) -> dict[str, Any]:
 
     Raises:
         TypeError: a keyword is unknown, or is one of DataLoader's that a Loader cannot follow.
-
     """
     found = {}
     for name, value in given.items():

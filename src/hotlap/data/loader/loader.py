@@ -86,7 +86,6 @@ class Loader:
         StoreError: the store was altered or cut short.
         LoaderError: a process of the loader was killed; the message says how.
         MissingPackageError: a package is needed that is not installed; the message names it.
-
     """
 
     def __init__(  # noqa: PLR0913
@@ -187,7 +186,6 @@ class Loader:
 
         Raises:
             ValueError: the state is of other data, or of another order.
-
         """
         self._position.resume(state, self._about())
         if self._order is not None:

@@ -83,7 +83,6 @@ class Ring:
 
     Raises:
         LoaderError: there is not enough memory.
-
     """
 
     def __init__(self, slots: int, size: int) -> None:

@@ -46,7 +46,6 @@ class Position:
 
         Raises:
             ValueError: it is of other data, or of another order.
-
         """
         own = self.state(about)
         for name in _SAME:

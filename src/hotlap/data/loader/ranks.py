@@ -10,7 +10,6 @@ def here(rank: int | None, world: int | None) -> tuple[int, int]:
 
     Raises:
         ValueError: only one is given, or the rank is none of the world's.
-
     """
     if (rank is None) != (world is None):
         raise ValueError("give rank and world_size together, or neither")

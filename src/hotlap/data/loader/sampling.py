@@ -23,7 +23,6 @@ class SamplerOrder:
 
     Raises:
         TypeError: it has no length.
-
     """
 
     def __init__(self, sampler: Any, seed: int, count: int) -> None:
@@ -52,7 +51,6 @@ class SamplerOrder:
         Raises:
             TypeError: the sampler yields something else than numbers.
             IndexError: a number is not one of the dataset's.
-
         """
         return self._checked(list(self._drawn(epoch)))
 

@@ -25,7 +25,6 @@ class Stage:
         transform: batched transforms, or one function of a batch.
         seed: of the transforms' draws.
         to_device: brings one batch to the device; by default by copying each tensor of it.
-
     """
 
     def __init__(

@@ -70,7 +70,6 @@ def instead(index: int, seed: int, count: int, allowed: bool, read: Read) -> tup
 
     Returns:
         What was read, the sample it is of, and the reason why it is not `index`; else "".
-
     """
     first = ""
     for attempt in range(ATTEMPTS):

@@ -27,7 +27,6 @@ class Encoder:
 
         Raises:
             SampleError: it cannot be decoded.
-
         """
         profile = self._settings.profile
         if profile == "records":

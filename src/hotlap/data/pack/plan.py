@@ -31,7 +31,6 @@ def shards_of(source: Source, settings: Settings, folder: Path) -> int:
 
     Raises:
         PackError: shards were finished with other settings, or from another source.
-
     """
     plan = _plan(source, settings)
     before = _before(folder) or plan

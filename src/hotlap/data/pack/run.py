@@ -60,7 +60,6 @@ def pack(
 
     Raises:
         PackError: bad settings, a bad sample, a full disk, a killed process.
-
     """
     target = Path(target)
     settings = settings or Settings(**renamed(options))
@@ -109,7 +108,6 @@ def _labels_differ(folder: Path, shards: int) -> None:
 
     Raises:
         PackError: they do; the shards stay, so that the same command with the answer ends at once.
-
     """
     numpy = need("numpy")
     parts = filter(None, (shard.load(folder, index) for index in range(shards)))

@@ -39,7 +39,6 @@ class Settings:
         split: the part of a source that holds several, such as "train".
         drop: fields to leave out.
         constant_label: all samples may have the same label.
-
     """
 
     profile: str = "auto"

@@ -29,7 +29,6 @@ class WorkerPool:
 
         Raises:
             PackError: a process met an error, or was killed.
-
         """
         kills = kills_so_far()
         try:

@@ -41,7 +41,6 @@ class Maps:
 
     Raises:
         OSError: one cannot be mapped.
-
     """
 
     def __init__(self, library: ctypes.CDLL, handles: Sequence[int], sizes: Sequence[int]) -> None:
@@ -73,7 +72,6 @@ class Maps:
         Returns:
             Whether all were in memory and were copied, and all files are as long as they were; if
             not, what `out` holds is undefined: read them another way.
-
         """
         given = (array.ctypes.data for array in (out, addresses, numbers))
         files = (array.ctypes.data for array in (self.starts, self.handles, self.sizes))

@@ -84,7 +84,6 @@ def read(folder: Path) -> tuple[Manifest, str]:
 
     Raises:
         StoreError: there is none, it is of another version, or it was altered.
-
     """
     document = _document(folder)
     if document.get("format") != FORMAT:

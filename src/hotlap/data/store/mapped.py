@@ -38,7 +38,6 @@ class Mapped:
 
         Returns:
             Whether that was done; if not, they are to be read from the files.
-
         """
         if not (self._able and len(indices)) or not _plain(out) or len(out) != len(indices):
             return False

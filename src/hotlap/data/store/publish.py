@@ -41,7 +41,6 @@ def publish(
         settings: what the store was packed with.
         extra: further tables, by name, as arrays.
         columns: kinds of the fields of variable length, by name.
-
     """
     folder = partial_of(target)
     parts = [_finished(folder, index) for index in range(shards)]

@@ -30,7 +30,6 @@ class Store:
 
     Raises:
         StoreError: not a store, half packed, truncated, altered, or of another version.
-
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -80,7 +79,6 @@ class Store:
 
         Raises:
             StoreError: payloads are encoded images, which have none.
-
         """
         if self.manifest.row is None:
             raise StoreError(f"{self.path} holds encoded images: rows have no common shape")
@@ -102,7 +100,6 @@ class Store:
 
         Raises:
             KeyError: there is no such field.
-
         """
         if name in self.columns:
             return self._values(index)[name]
@@ -170,7 +167,6 @@ class Store:
         Args:
             indices: integers.
             out: a C-contiguous uint8 array (len(indices), bytes of a row).
-
         """
         fresh = (~self._trusted[indices]).nonzero()[0].tolist() if self._unread else ()
         if not self._mapped.copy(indices, out):

@@ -27,7 +27,6 @@ class RecordIndex:
 
     Raises:
         StoreError: the lengths are not those of the shards, or a shard cannot be opened.
-
     """
 
     def __init__(self, folder: Path, shards: Sequence[Shard], lengths: Any) -> None:

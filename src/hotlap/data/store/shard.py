@@ -85,7 +85,6 @@ class ShardWriter:
 
         Raises:
             SampleError: a field is not of the kind that its column has.
-
         """
         extra, lengths = values.joined(self._columns, fields)
         if hasattr(payload, "dtype"):

@@ -20,7 +20,6 @@ def encode(kind: str, value: Any) -> bytes | None:
 
     Raises:
         SampleError: the value is not of that kind.
-
     """
     if value is None:
         return None

@@ -24,7 +24,6 @@ class MixUp:
     Args:
         alpha: of the Beta(alpha, alpha) distribution, above 0 and at most 2.
         num_classes: length of the one-hot labels.
-
     """
 
     num_classes: int

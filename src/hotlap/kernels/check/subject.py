@@ -55,7 +55,6 @@ def load(where: str) -> Subject:
 
     Raises:
         SubjectError: the file, the operator or its reference is missing.
-
     """
     path, _, name = where.rpartition(":") if where.rpartition(":")[0] else (where, "", "")
     name = name or "kernel"

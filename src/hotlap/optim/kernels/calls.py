@@ -3,12 +3,25 @@
 import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
+from pathlib import Path
 from typing import Any
 
 import torch
 
-from hotlap.optim.kernels.build import SPLIT, library
+from hotlap.common import compiled
 from hotlap.optim.leaves import Leaf
+
+SOURCES = tuple(Path(__file__).parent / name for name in ("layerwise.c", "step.h"))
+SPLIT = 1 << 18
+"""Elements from which all threads take a tensor together."""
+FLAGS = ("-march=native", "-fno-math-errno", "-fno-trapping-math", f"-DSPLIT={SPLIT}L")
+THREADED, ALONE = "-fopenmp", "-fopenmp-simd"
+
+
+def library() -> ctypes.CDLL | None:
+    """Return the compiled kernels; None where they are not wanted, or cannot be compiled."""
+    return compiled.library(*SOURCES, flags=FLAGS, either=(THREADED, ALONE))
+
 
 SUFFIX = {torch.float32: "float", torch.float64: "double"}
 Scratch = Callable[[int, torch.dtype], torch.Tensor]
@@ -59,7 +72,6 @@ def stepped(kernel: str, leaves: Sequence[Leaf], options: Options, scratch: Scra
 
     Returns:
         Whether it was made.
-
     """
     dtype = leaves[0].weight.dtype
     if dtype not in SUFFIX or not all(map(_alike, leaves)) or (compiled := library()) is None:

@@ -1,17 +1,43 @@
 """Run a rank in a world that is not there: a fake process group and fake tensors."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
+import torch
 import torch.distributed as dist
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.overrides import TorchFunctionMode
 
 from hotlap.parallel.dryrun.dryrun_job import DryRunResult, Job
-from hotlap.parallel.dryrun.hollow import Hollow
 from hotlap.parallel.dryrun.model_source import cross_entropy
 from hotlap.parallel.dryrun.pipeline_stage import Alone
 from hotlap.parallel.dryrun.rank import Rank
 from hotlap.parallel.dryrun.watch import Watch
+
+
+class Hollow(TorchFunctionMode):
+    """Lets `Module.to_empty` make fake tensors.
+
+    A device mesh cannot be made, nor a model sharded, in a world of fake tensors; so that only
+    this one step of `hotlap.parallel.parallelize` is taken there.
+    """
+
+    def __init__(self, fake: FakeTensorMode) -> None:
+        super().__init__()
+        self._fake = fake
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        if func is not torch.empty_like:
+            return func(*args, **(kwargs or {}))
+        with self._fake:
+            return func(*args, **(kwargs or {}))
 
 
 def dry_run(job: Job) -> DryRunResult:

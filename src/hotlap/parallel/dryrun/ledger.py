@@ -21,7 +21,6 @@ class Ledger:
         now: bytes by owner.
         peak: most bytes at once since the last `restart`.
         at_peak: bytes by owner then.
-
     """
 
     def __init__(self) -> None:

@@ -20,7 +20,6 @@ class Alone(Pipeline):
         loss: of a micro-batch.
         passed: shaped like what one micro-batch hands from stage to stage.
         after: called after each micro-batch's backward pass.
-
     """
 
     def __init__(

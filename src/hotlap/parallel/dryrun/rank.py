@@ -27,7 +27,6 @@ class Rank:
     Args:
         job: which rank of what; the default process group is there already.
         building: what `parallelize` runs in.
-
     """
 
     optimizer: torch.optim.Optimizer | None = None

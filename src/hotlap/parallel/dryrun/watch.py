@@ -13,10 +13,48 @@ from torch.distributed.tensor import DTensor
 from torch.distributed.tensor._sharding_prop import ShardingPropagator
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
+from torch.utils.flop_counter import flop_registry, sdpa_flop_count
 
-from hotlap.parallel.dryrun.flop_counts import flops
 from hotlap.parallel.dryrun.ledger import Ledger
 from hotlap.parallel.dryrun.traffic import sent
+
+_ATEN = torch.ops.aten
+
+
+def flops(func: object, args: tuple[object, ...], kwargs: Mapping[str, object], out: object) -> int:
+    """Two for each multiplication with its addition; 0 for what is no product.
+
+    Attention counts without the causal half, and its backward as twice the forward: scores that a
+    fused kernel computes again are not counted, as in the closed forms.
+    """
+    if not isinstance(func, torch._ops.OpOverload):
+        return 0
+    packet = func._overloadpacket
+    if packet in _ATTENTION:
+        return _ATTENTION[packet](*args)
+    count = flop_registry.get(packet)
+    return int(count(*args, **kwargs, out_val=out)) if count is not None else 0
+
+
+def _forward(query: Any, key: Any, value: Any, *_: object) -> int:
+    count: Any = sdpa_flop_count
+    return int(count(query.shape, _wide(key, query), _wide(value, query)))
+
+
+def _backward(_: object, query: object, key: object, value: object, *others: object) -> int:
+    return 2 * _forward(query, key, value)
+
+
+def _wide(key: Any, query: Any) -> tuple[int, ...]:
+    """The shape with as many heads as queries have."""
+    return (key.shape[0], query.shape[1], *key.shape[2:])
+
+
+_ATTENTION: Mapping[Any, Callable[..., int]] = {
+    _ATEN._scaled_dot_product_flash_attention_for_cpu: _forward,
+    _ATEN._scaled_dot_product_flash_attention_for_cpu_backward: _backward,
+}
+
 
 _WRAPPERS = (DTensor, AsyncCollectiveTensor)
 _SHAPES = "_propagate_tensor_meta_non_cached"
@@ -34,7 +72,6 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         ledger: live bytes by owner.
         flops: floating-point operations of matrix products, convolutions and attention.
         sent: bytes this rank sends, by (kind of collective, group's name).
-
     """
 
     def __init__(self) -> None:

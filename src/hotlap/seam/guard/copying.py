@@ -9,7 +9,7 @@ import stat
 from collections.abc import Callable
 from contextlib import suppress
 
-from hotlap.seam.guard.errors import need
+from hotlap.seam.guard.face import need
 from hotlap.seam.guard.overlay import Overlay, look
 
 _FICLONE = 0x40049409

@@ -1,5 +1,9 @@
-"""What the replacements of a module's functions have in common."""
+"""What the replacements of a module's functions share: pickling, and errors that name own paths."""
 
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import ClassVar
 
 
@@ -14,3 +18,22 @@ class Face:
 
     def __reduce__(self) -> tuple[object, ...]:
         return __import__, (self.module,)
+
+
+@contextmanager
+def naming(path: object, other: object = None) -> Iterator[None]:
+    """Put the script's own names into an OSError that passes."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = path
+        if other is not None:
+            error.filename2 = other
+        raise
+
+
+def need(holds: bool, code: str, path: str) -> None:
+    """Raise the OSError that the kernel would, unless the condition holds."""
+    if not holds:
+        number = getattr(errno, code)
+        raise OSError(number, os.strerror(number), path)

@@ -6,8 +6,7 @@ import stat
 from collections.abc import Iterator
 from typing import Any
 
-from hotlap.seam.guard.errors import need
-from hotlap.seam.guard.face import Face
+from hotlap.seam.guard.face import Face, need
 from hotlap.seam.guard.overlay import Overlay, look
 
 

@@ -5,8 +5,7 @@ import posix
 import stat
 
 from hotlap.seam.guard.copying import copy_up, grow
-from hotlap.seam.guard.errors import naming, need
-from hotlap.seam.guard.face import Face
+from hotlap.seam.guard.face import Face, naming, need
 from hotlap.seam.guard.listing import names
 from hotlap.seam.guard.overlay import Overlay, look
 from hotlap.seam.guard.writers import Writers

@@ -7,8 +7,7 @@ import stat
 from typing import Any
 
 from hotlap.seam.guard.copying import copy_up, grow
-from hotlap.seam.guard.errors import naming
-from hotlap.seam.guard.face import Face
+from hotlap.seam.guard.face import Face, naming
 from hotlap.seam.guard.overlay import Overlay, look
 
 _WRITES = posix.O_WRONLY | posix.O_RDWR | posix.O_CREAT | posix.O_TRUNC | posix.O_APPEND

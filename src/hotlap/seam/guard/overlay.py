@@ -11,7 +11,7 @@ import stat
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from hotlap.seam.guard.errors import need
+from hotlap.seam.guard.face import need
 from hotlap.seam.guard.journal import Journal
 from hotlap.seam.guard.roots import Roots
 

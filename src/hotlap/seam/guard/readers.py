@@ -4,8 +4,7 @@ import os
 import posix
 from typing import Any
 
-from hotlap.seam.guard.errors import naming
-from hotlap.seam.guard.face import Face
+from hotlap.seam.guard.face import Face, naming
 from hotlap.seam.guard.overlay import Overlay
 
 

@@ -6,8 +6,7 @@ import stat
 from typing import Any
 
 from hotlap.seam.guard.copying import copy_up, grow
-from hotlap.seam.guard.errors import naming, need
-from hotlap.seam.guard.face import Face
+from hotlap.seam.guard.face import Face, naming, need
 from hotlap.seam.guard.listing import names
 from hotlap.seam.guard.overlay import Overlay, look
 

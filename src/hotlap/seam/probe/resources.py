@@ -30,7 +30,6 @@ class Resources:
 
     Args:
         faults_only: follow nothing but the page faults.
-
     """
 
     def __init__(self, *, faults_only: bool = False) -> None:
@@ -169,7 +168,6 @@ def share_of_step(rate: float, of_samples: float, waiting: float) -> float:
         rate: page faults of this process, a second.
         of_samples: their part of the time that a sample takes, which may be read elsewhere.
         waiting: the part of a step that waits for samples.
-
     """
     return max(min(1.0, rate * fault_seconds()), of_samples * waiting)
 

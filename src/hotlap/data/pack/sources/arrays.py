@@ -18,7 +18,6 @@ class Arrays(Records):
         arrays: by name; numbers, or text. `labels`, `y`, `targets` become the field `label`.
         name: where they come from, for messages.
         how: what to leave out, which field is the label.
-
     """
 
     kind = "tensors"

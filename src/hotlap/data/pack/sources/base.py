@@ -113,7 +113,6 @@ def read_file(path: str | Path) -> bytes:
 
     Raises:
         ValueError: it is something else, such as a FIFO, which would never end.
-
     """
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     with open(handle, "rb") as file:

@@ -26,7 +26,6 @@ def torchvision_layout(root: Path, how: Settings | None = None) -> Arrays | None
 
     Raises:
         PackError: the split is not said, or a file is damaged.
-
     """
     for below in (root, root / "cifar-10-batches-py", root / "cifar-100-python", root / "raw"):
         if (below / "batches.meta").exists() or (below / "data_batch_1").exists():

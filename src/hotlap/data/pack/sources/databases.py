@@ -18,7 +18,6 @@ class Hdf5File(Records):
 
     Raises:
         PackError: no datasets, or of several lengths.
-
     """
 
     kind = "HDF5"
@@ -127,7 +126,6 @@ class LmdbFolder(Records):
     Raises:
         PackError: values of another make, such as pickles, which are not opened: they could run
             any code.
-
     """
 
     kind = "LMDB"

@@ -21,7 +21,6 @@ class MapDataset(Records):
     Args:
         dataset: should give the sample before random transforms.
         how: what to leave out, which field is the label.
-
     """
 
     kind = "dataset"

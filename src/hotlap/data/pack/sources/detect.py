@@ -63,7 +63,6 @@ def source_of(
 
     Raises:
         PackError: it does not exist, is of no known kind, or says too little of its labels.
-
     """
     how = how or Settings(profile=profile)
     _check(path)
@@ -81,7 +80,6 @@ def outside(source: Path, target: Path) -> None:
 
     Raises:
         PackError: it is.
-
     """
     if source.is_dir() and source.resolve() in target.resolve().parents:
         raise PackError(f"{target} lies in its own source {source}: choose another place")

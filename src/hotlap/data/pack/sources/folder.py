@@ -32,7 +32,6 @@ class ImageFolder(Records):
     Raises:
         PackError: no images, a class without any, images beside classes, or folders that are
             splits or parts of samples rather than classes.
-
     """
 
     kind = "image folder"

@@ -16,7 +16,6 @@ def fields(data: memoryview) -> Iterator[tuple[int, Any]]:
 
     Raises:
         ValueError: it is no message.
-
     """
     at = 0
     while at < len(data):

@@ -65,7 +65,6 @@ class Records(Plain):
 
         Raises:
             PackError: nothing is there, or `--drop` or `--label-column` name no field.
-
         """
         if not len(self):
             raise PackError(f"there are no samples in {self.where}")
@@ -169,7 +168,6 @@ def scanned(records: Iterable[Mapping[str, object]]) -> dict[str, Kind]:
 
     Raises:
         PackError: a field has values that cannot be kept, or of kinds that do not go together.
-
     """
     seen: dict[str, Counter[Kind]] = {}
     count = 0

@@ -32,7 +32,6 @@ class TableFiles(Records):
 
     Raises:
         PackError: no rows, columns that differ, or one of a type that a store cannot keep.
-
     """
 
     kind = "table"
@@ -192,7 +191,6 @@ def _files(path: Path, split: str | None) -> list[Path]:
 
     Raises:
         PackError: they are of two kinds, or of several splits.
-
     """
     if (path / "state.json").exists():  # `save_to_disk`; caches of `map` may lie beside
         entries = json.loads((path / "state.json").read_text()).get("_data_files") or []

@@ -64,7 +64,6 @@ class LabelledImages(Records):
 
     Raises:
         PackError: no column names files, or a row names one that is missing.
-
     """
 
     kind = "images with a table"
@@ -116,7 +115,6 @@ def table_in(root: Path) -> Path | None:
 
     Raises:
         PackError: there are several.
-
     """
     found = []
     files = _files(root)
@@ -142,7 +140,6 @@ def rows_of(path: Path) -> list[dict[str, Any]]:
 
     Raises:
         PackError: it is damaged, or is not a table.
-
     """
     data = _unpacked(path)
     ending = Path(path.name.removesuffix(".gz").removesuffix(".bz2")).suffix
@@ -171,7 +168,6 @@ def load_json(data: bytes | str, where: str) -> Any:
 
     Raises:
         PackError: it is damaged.
-
     """
     try:
         return json.loads(data)

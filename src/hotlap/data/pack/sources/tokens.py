@@ -20,7 +20,6 @@ class TokenStream(Plain):
         paths: `.bin` files of plain uint16 or uint32 (llm.c's header is skipped), or 1-D `.npy`.
         dtype: of the `.bin` files.
         end: the token that ends a document; the store then knows where documents begin.
-
     """
 
     kind = "token stream"
