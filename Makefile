@@ -20,7 +20,7 @@ demo: setup  ## tune the example script, then show what was written
 	@echo; cd examples/digits && cat hotlap*.toml 2>/dev/null || true
 
 test: setup  # what needs one core each runs side by side; the tests have the machine for themselves
-	$(MAKE) --jobs 2 --output-sync=target types site imports lint
+	$(MAKE) --jobs 2 types site imports lint
 	$(MAKE) unit
 
 quick: setup  ## the tests that start no process: about a minute

@@ -41,7 +41,7 @@ def profiling(*, show: bool = True) -> AbstractContextManager[Any]:
         UsageError: this process is profiled already.
     """
     live = import_module("hotlap.integrations.live")
-    found: AbstractContextManager[Any] = live.profiling(show=show)
+    found: AbstractContextManager[object] = live.profiling(show=show)
     return found
 
 

@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
 LINEAR = frozenset({"SGD", "LARS"})
 OUT_OF_BUDGET = "the budget"
@@ -90,7 +89,7 @@ class BatchResult:
             return []
         return [*_accumulation(self.script, size), *_rate_rule(self.script, size / own)]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """As plain data."""
         rows = [asdict(self.rows[size]) for size in sorted(self.rows)]
         known = {"largest_known": self.largest_known, "reference": self.reference}

@@ -100,7 +100,7 @@ def measure(row: Row, machine: Machine, plan: Plan) -> Measured:
     if plan.total < SHORTEST_ROW_SECONDS:
         note = f"no time was left: hotlap bench --quick --only {row.id}"
         return Measured(row, Finding.NOT_RUN, device, note=note)
-    pairs: list[list[list[Any]]] = []
+    pairs: list[list[list[object]]] = []
     for launch in range(plan.launches):
         lines, failure = _child(row, device, plan, launch)
         if failure:

@@ -3,12 +3,11 @@
 import warnings
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any
 
 
 def lazy(
     package: str, where: Mapping[str, str], renamed: Mapping[str, str] | None = None
-) -> Callable[[str], Any]:
+) -> Callable[[str], object]:
     """Return the `__getattr__` of a package.
 
     Args:

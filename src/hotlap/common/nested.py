@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-OnTensor = Callable[[torch.Tensor], Any]
+OnTensor = Callable[[torch.Tensor], object]
 
 
 def mapped(value: object, function: OnTensor) -> Any:
@@ -35,7 +35,7 @@ def tensors(value: object) -> Iterator[torch.Tensor]:
         yield from tensors(child)
 
 
-def _children(value: object) -> Iterator[tuple[Any, Any]]:
+def _children(value: object) -> Iterator[tuple[object, object]]:
     if isinstance(value, (list, tuple)):
         yield from enumerate(value)
     elif isinstance(value, Mapping):
@@ -44,7 +44,7 @@ def _children(value: object) -> Iterator[tuple[Any, Any]]:
         yield from vars(value).items() if hasattr(value, "__dict__") else ()
 
 
-def _rebuilt(value: object, children: dict[Any, Any]) -> Any:
+def _rebuilt(value: object, children: dict[Any, Any]) -> object:
     if isinstance(value, tuple):
         items = children.values()
         return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
@@ -60,7 +60,7 @@ def _rebuilt(value: object, children: dict[Any, Any]) -> Any:
     return twin
 
 
-def _mapping(value: Mapping[object, object], children: dict[object, object]) -> Any:
+def _mapping(value: Mapping[object, object], children: dict[object, object]) -> object:
     """Copy with the new values; read-only mappings are built from a dict."""
     twin = _shallow(value)
     if not isinstance(twin, MutableMapping):
@@ -70,6 +70,6 @@ def _mapping(value: Mapping[object, object], children: dict[object, object]) -> 
     return twin
 
 
-def _shallow(value: Mapping[object, object]) -> Any:
+def _shallow(value: Mapping[object, object]) -> object:
     """Copy a mapping without sharing its store: `copy.copy` of a UserDict copies it too."""
     return value.copy() if type(value) is dict else copy.copy(value)

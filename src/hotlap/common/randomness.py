@@ -84,9 +84,9 @@ def unseedable(owner: object) -> list[str]:
     return [name for name, value in attributes(owner) if isinstance(value, random.SystemRandom)]
 
 
-def _named(value: object, seen: set[int]) -> Iterator[Any]:
+def _named(value: object, seen: set[int]) -> Iterator[object]:
     """Yield what the code of a function, or of an object's reading methods, refers to by name."""
-    functions: list[tuple[Any, int]] = [(value, 0)]
+    functions: list[tuple[object, int]] = [(value, 0)]
     if not isinstance(value, (types.FunctionType, types.ModuleType, type)):
         methods = ("__getitem__", "__getitems__", "__call__", "forward")
         functions = [(getattr(type(value), name, None), 0) for name in methods]
@@ -101,7 +101,7 @@ def _named(value: object, seen: set[int]) -> Iterator[Any]:
             functions.append((each, depth + 1))
 
 
-def _references(function: object, code: types.CodeType) -> list[Any]:
+def _references(function: object, code: types.CodeType) -> list[object]:
     space = getattr(function, "__globals__", {})
     found = [space[name] for name in code.co_names if name in space]
     for cell in getattr(function, "__closure__", None) or ():
@@ -131,7 +131,7 @@ def attributes(owner: object) -> Iterator[tuple[str, Any]]:
     Arrays, tensors, modules and anything deeper than a few levels are not opened.
     """
     seen: set[int] = set()
-    queue: list[tuple[str, Any, int]] = [("", owner, 0)]
+    queue: list[tuple[str, object, int]] = [("", owner, 0)]
     while queue:
         path, value, depth = queue.pop()
         if id(value) in seen or depth > DEPTH:
@@ -166,7 +166,7 @@ def is_generator(value: object) -> bool:
     )
 
 
-def generator_state(generator: Any) -> Any:
+def generator_state(generator: torch.Generator) -> object:
     """Return what `generator` draws from next."""
     if isinstance(generator, torch.Generator):
         return generator.get_state()
@@ -177,7 +177,7 @@ def generator_state(generator: Any) -> Any:
     return generator.get_state(legacy=False)
 
 
-def _set(generator: Any, state: Any) -> None:
+def _set(generator: torch.Generator, state: Any) -> None:
     if isinstance(generator, random.Random):
         generator.setstate(state)
     elif hasattr(generator, "bit_generator"):
@@ -186,7 +186,7 @@ def _set(generator: Any, state: Any) -> None:
         generator.set_state(state)
 
 
-def _seed(generator: Any, value: int) -> None:
+def _seed(generator: torch.Generator, value: int) -> None:
     if isinstance(generator, torch.Generator):
         generator.manual_seed(value >> 1)
     elif isinstance(generator, random.Random):

@@ -95,7 +95,7 @@ def _recomputed(block: nn.Module) -> Any:
     if norms(block):
         options["context_fn"] = recompute_contexts(block)
 
-    def forward(*args: Any, **kwargs: Any) -> Any:
+    def forward(*args: object, **kwargs: Any) -> object:
         if not (block.training and torch.is_grad_enabled()):
             return inner(*args, **kwargs)
         return checkpoint(inner, *args, **options, **kwargs)

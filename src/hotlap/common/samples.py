@@ -29,7 +29,7 @@ def _attributes(sample: object) -> int:
     return size(vars(sample))
 
 
-def twin(sample: Any) -> Any:
+def twin(sample: Any) -> object:
     """Return a copy that shares no memory that can be written to."""
     kind = type(sample)
     if kind in _CONSTANT:
@@ -54,7 +54,7 @@ def equal(one: Any, other: Any) -> bool:
     return _same_leaf(one, other)
 
 
-def _same_leaf(one: Any, other: Any) -> bool:
+def _same_leaf(one: object, other: Any) -> bool:
     if isinstance(one, torch.Tensor):
         return _same_tensor(one, other)
     if isinstance(one, float):

@@ -26,7 +26,7 @@ class Choice:
     values: tuple[Any, ...] | str
     largest: int = choices.LARGEST
 
-    def on(self, machine: Machine) -> tuple[Any, ...]:
+    def on(self, machine: Machine) -> tuple[object, ...]:
         """The candidates on this machine."""
         return self._maker()(machine) if isinstance(self.values, str) else self.values
 
@@ -49,7 +49,7 @@ class Choice:
         return "" if fits else f"one of {', '.join(map(str, known))}"
 
     def _maker(self) -> Callable[[Machine], tuple[object, ...]]:
-        maker: Callable[[Machine], tuple[Any, ...]] = getattr(choices, str(self.values))
+        maker: Callable[[Machine], tuple[object, ...]] = getattr(choices, str(self.values))
         return maker
 
 
@@ -65,9 +65,9 @@ class Keyword:
     targets: tuple[str, ...]
     name: str
     value: Any
-    over: tuple[Any, ...] = (None,)
+    over: tuple[object, ...] = (None,)
     absent: bool = True
-    unless: tuple[tuple[str, Any], ...] = ()
+    unless: tuple[tuple[str, object], ...] = ()
     when: str = ""
 
 
@@ -80,7 +80,7 @@ class Flag:
 
     target: str
     value: Any
-    unless: tuple[tuple[str, Any], ...] = ()
+    unless: tuple[tuple[str, object], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -119,15 +119,15 @@ HEADER = """\
 _FIGURES = ("ratio", "interval", "memory", "parity")
 
 
-def _figures(kept: Kept) -> dict[str, Any]:
+def _figures(kept: Kept) -> dict[str, object]:
     return {name: getattr(kept, name) for name in _FIGURES}
 
 
-def _tidy(fields: Mapping[str, object]) -> dict[str, Any]:
+def _tidy(fields: Mapping[str, object]) -> dict[str, object]:
     return {name: _rounded(value) for name, value in fields.items() if value != ""}
 
 
-def _rounded(value: object) -> Any:
+def _rounded(value: object) -> object:
     if isinstance(value, float):
         return round(value, 4)
     return [_rounded(v) for v in value] if isinstance(value, tuple) else value

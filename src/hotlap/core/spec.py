@@ -43,7 +43,7 @@ class Spec:
     trial: str
     mode: Mode
     control: str
-    techniques: dict[str, dict[str, Any]] = field(default_factory=dict)
+    techniques: dict[str, dict[str, object]] = field(default_factory=dict)
     seed: int | None = None
     scratch: str = ""
     tier: Tier = Tier.OFF

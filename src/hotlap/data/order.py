@@ -60,7 +60,7 @@ class Draws:
         self.seed = seed
         self.epoch = epoch
         self.ids = need("numpy").asarray(ids, "u8")
-        self._drawn: dict[tuple[str, int], Any] = {}
+        self._drawn: dict[tuple[str, int], object] = {}
 
     def uniform(self, stream: str, count: int = 1) -> Any:
         """Return float64 in [0, 1), shape (samples, count).
@@ -73,7 +73,7 @@ class Draws:
             self._drawn[stream, count] = self._fresh(stream, count)
         return self._drawn[stream, count]
 
-    def _fresh(self, stream: str, count: int) -> Any:
+    def _fresh(self, stream: str, count: int) -> object:
         numpy = need("numpy")
         base = key(self.seed, self.epoch, int.from_bytes(stream.encode(), "little"))
         per_sample = mixed(self.ids * numpy.uint64(_GOLDEN) + numpy.uint64(base))
@@ -93,6 +93,6 @@ class _One(Draws):
         self._whole = whole
         self._index = index
 
-    def uniform(self, stream: str, count: int = 1) -> Any:
+    def uniform(self, stream: str, count: int = 1) -> object:
         """Return float64 in [0, 1), shape (1, count)."""
         return self._whole.uniform(stream, count)[self._index : self._index + 1]

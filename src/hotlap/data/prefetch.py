@@ -7,7 +7,7 @@ import torch
 
 from hotlap.common.nested import mapped, tensors
 
-Move = Callable[[Any], Any]
+Move = Callable[[Any], object]
 
 
 class DevicePrefetcher:
@@ -56,7 +56,7 @@ class DevicePrefetcher:
             following = self._start(batches, stream)
             yield batch
 
-    def _start(self, batches: Iterator[object], stream: torch.cuda.Stream) -> tuple[Any] | None:
+    def _start(self, batches: Iterator[object], stream: torch.cuda.Stream) -> tuple[object] | None:
         """Queue the copy of the next batch; None when there is no other."""
         try:
             batch = next(batches)
@@ -65,7 +65,7 @@ class DevicePrefetcher:
         with torch.cuda.stream(stream):
             return (self._transform(self._move(batch)),)
 
-    def _all(self, batch: object) -> Any:
+    def _all(self, batch: object) -> object:
         return mapped(batch, lambda tensor: tensor.to(self.device, non_blocking=True))
 
 
@@ -84,5 +84,5 @@ def _device(device: torch.device | str | int) -> torch.device:
     return torch.device(device)
 
 
-def _as_it_is(batch: object) -> Any:
+def _as_it_is(batch: object) -> object:
     return batch

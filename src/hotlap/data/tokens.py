@@ -98,7 +98,7 @@ class TokenWindows:
         """Whether batches tell documents apart."""
         return self._documents is not None
 
-    def _starts(self) -> Any:
+    def _starts(self) -> object:
         if "documents" not in self.store.manifest.tables:
             raise StoreError(
                 f"{self.store.path} does not know where documents end: pack it with --end TOKEN"
@@ -143,7 +143,7 @@ class WindowReader:
             value += tuple(map(space.put, self._about(starts, tokens[:, 1:])))
         return Fetched(value)
 
-    def _about(self, starts: list[int], targets: object) -> tuple[Any, Any, Any]:
+    def _about(self, starts: list[int], targets: object) -> tuple[object, object, object]:
         """Return (positions, document numbers, targets within a document) of windows."""
         windows = map(self._windows.documents_in, starts)
         positions, document = map(need("numpy").stack, zip(*windows, strict=True))

@@ -33,7 +33,7 @@ class Feed:
         self._read = 0
         self._position = position
         self._random = Randomness(loader)
-        self._begin: dict[str, Any] = {}
+        self._begin: dict[str, object] = {}
         self._ours = loader if isinstance(loader, Loader) else None
         self._places: deque[tuple[int, int]] = deque()  # of batches read, not yet taken
         self._place: tuple[int, int] | None = None
@@ -98,7 +98,7 @@ class Feed:
             yield from self._again(position)
         self.over = True
 
-    def _onwards(self, loader: Loader, position: State) -> Iterator[Any]:
+    def _onwards(self, loader: Loader, position: State) -> Iterator[object]:
         """Go on in a loader that stands where it stood."""
         self._begin, self.taken = position["begin"], position["taken"]
         self._read = self.taken
@@ -106,7 +106,7 @@ class Feed:
         if not loader.through:  # or it would begin the next pass
             yield from self._counted(iter(loader))
 
-    def _again(self, position: State) -> Iterator[Any]:
+    def _again(self, position: State) -> Iterator[object]:
         """Read once more what was read, and go on."""
         if position["now"] is None:
             raise ValueError(

@@ -31,7 +31,7 @@ class Placement:
         """Every batch of an iterable, on the device."""
         if self._idle:
             return iter(batches)
-        move: Callable[[Any], Any] = self
+        move: Callable[[Any], object] = self
         if self._prefetch:
             return DevicePrefetcher(batches, self.device, move=move).ahead(iter(batches))
         return map(move, batches)

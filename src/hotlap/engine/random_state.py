@@ -64,7 +64,7 @@ def _cuda() -> bool:
     return bool(torch.cuda.is_initialized())  # type: ignore[no-untyped-call]
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any) -> object:
     if isinstance(value, dict):
         return {key: _plain(entry) for key, entry in value.items()}
     if hasattr(value, "tobytes") and hasattr(value, "dtype"):  # an array of NumPy's
@@ -72,7 +72,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _full(value: object) -> Any:
+def _full(value: object) -> object:
     if not isinstance(value, dict):
         return value
     if value.keys() == {_ARRAY, _DTYPE}:

@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-Values = Mapping[str, Any]
+Values = Mapping[str, object]
 
 # Techniques the engine does itself, and the settings each comes to.
-_OURS: dict[str, Callable[[Values], dict[str, Any]]] = {
+_OURS: dict[str, Callable[[Values], dict[str, object]]] = {
     "activation_checkpoint": lambda _: {"recompute_every": 1},
     "channels_last": lambda _: {"channels_last": True},
     "cuda_graphs": lambda _: {"compile": "reduce-overhead"},
@@ -35,7 +35,7 @@ def settings(path: Path) -> dict[str, Any]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, IsADirectoryError) as error:
         raise ValueError(f"{path} is not a recipe: {error}") from None
     techniques = raw.get("techniques", {})
-    found: dict[str, Any] = {}
+    found: dict[str, object] = {}
     for name in sorted(techniques.keys() & _OURS.keys(), key=_rank):
         try:
             found |= _OURS[name](techniques[name])

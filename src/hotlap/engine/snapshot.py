@@ -28,7 +28,7 @@ class Snapshot:
             self._event.synchronize()
         return self._state
 
-    def _copied(self, value: object) -> Any:
+    def _copied(self, value: object) -> object:
         if isinstance(value, Tensor):
             return self._tensor(value)
         if isinstance(value, dict):

@@ -90,7 +90,7 @@ def is_plain(x: object) -> bool:
     )
 
 
-def _run(function: Callable[..., Tensor], arguments: list[Any], graded: bool) -> None:
+def _run(function: Callable[..., Tensor], arguments: list[object], graded: bool) -> None:
     out = function(*arguments)
     if graded:
         leaves = [a for a in arguments if isinstance(a, Tensor) and a.requires_grad]

@@ -7,7 +7,6 @@ import sys
 import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from hotlap.core.errors import UsageError
 from hotlap.core.machine import detect
@@ -16,7 +15,7 @@ from hotlap.launch.options import OPTIONS
 
 RESTARTS = 3
 DEVICES = {"gpu", "cpu", "xpu", "auto"}
-Given = Mapping[str, Any]
+Given = Mapping[str, object]
 _MEETING = ("node_rank", "master_addr", "master_port", "standalone")  # said by other options below
 
 

@@ -154,7 +154,7 @@ def _forward(device: str, plan: Fit) -> AbstractContextManager[object]:
     return torch.autocast(device, torch.bfloat16) if plan.precision == "bf16" else nullcontext()
 
 
-def _split(batch: object, parts: int) -> list[Any]:
+def _split(batch: object, parts: int) -> list[object]:
     """The first of so many parts of the batch along the first dimension: the largest ones."""
     return [
         mapped(batch, lambda t, i=i: t.tensor_split(parts)[i] if t.dim() else t)  # type: ignore[misc]

@@ -2,7 +2,7 @@
 
 import sys
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -71,7 +71,7 @@ class Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._model = model
         self._optimizer = optimizer
         self._alive: dict[int, Live] = {}
-        self._watches: dict[int, weakref.ref[Any]] = {}
+        self._watches: dict[int, weakref.ref[object]] = {}
         self._events: list[tuple[int, Live | None]] = []
         self._peak_at = 0
         self._now = 0
@@ -129,10 +129,10 @@ class Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __torch_dispatch__(
         self,
-        func: Any,
+        func: Callable[..., object],
         types: object,
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
+        args: tuple[object, ...] = (),
+        kwargs: Mapping[str, object] | None = None,
     ) -> Any:
         results = func(*args, **(kwargs or {}))
         where = ""

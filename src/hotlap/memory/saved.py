@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -48,8 +47,8 @@ def saved_by_module(model: nn.Module) -> Iterator[dict[str, Saved]]:
             row(stack[-1]).tensors += 1
         return tensor
 
-    def entering(name: str) -> Any:
-        def hook(_: nn.Module, args: Any) -> None:
+    def entering(name: str) -> object:
+        def hook(_: nn.Module, args: tuple[object, ...]) -> None:
             stack.append(name)
             row(name).input += sum(a.nbytes for a in args if isinstance(a, Tensor))
 

@@ -7,7 +7,6 @@ its children are traced on their own; in a `Sequential` the order is known all t
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import fx, nn
@@ -117,7 +116,7 @@ def _graphs(module: nn.Module, prefix: str) -> Iterator[tuple[str, fx.Graph]]:
 
 
 def _traced(module: nn.Module, *, whole: bool) -> fx.Graph | None:
-    state: Any = torch.random.get_rng_state()
+    state: torch.Tensor = torch.random.get_rng_state()
     try:
         return _Tracer(whole=whole).trace(module)
     except Exception:  # a tracer may fail in any way in a program's own forward

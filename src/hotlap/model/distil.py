@@ -77,7 +77,7 @@ def distilled(
     """
     teacher = teacher.eval()
 
-    def hook(module: nn.Module, args: Any, keywords: Any, result: Any) -> Any:
+    def hook(module: nn.Module, args: Any, keywords: Any, result: Any) -> object:
         if not (module.training and torch.is_grad_enabled()):
             return result
         with torch.no_grad():
@@ -101,14 +101,14 @@ class _Pulled(torch.autograd.Function):
         return logits.view_as(logits)
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> Any:
+    def backward(ctx: Any, *grads: Tensor) -> object:
         (gradient,) = ctx.saved_tensors
         return grads[0] + gradient.to(grads[0].dtype), None
 
 
 def _replaced(
     result: Any, logits: Tensor, target: Tensor, temperature: float, weight: float
-) -> Any:
+) -> object:
     if isinstance(result, Tensor):
         leaf = logits.detach().requires_grad_()
         loss = weight * distillation_loss(leaf, target, temperature)
@@ -139,7 +139,7 @@ def _logits(result: Any) -> Tensor:
 
 
 def cache_teacher(
-    teacher: nn.Module, samples: Sequence[Any], folder: str | Path, *, batch_size: int = 64
+    teacher: nn.Module, samples: Sequence[object], folder: str | Path, *, batch_size: int = 64
 ) -> Store:
     """Run the teacher once over all samples and keep its logits in a store of hotlap.data.
 

@@ -4,6 +4,7 @@ By torch's own formulas (`torch.utils.flop_counter`), with the CPU's fused atten
 dispatch mode: unlike `FlopCounterMode` it puts no hooks on the modules.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -26,7 +27,7 @@ def _attention_backward(
 
 def formulas() -> dict[Any, Any]:
     """The formula of each operator that has one: (arguments, `out_val` the result) -> FLOPs."""
-    aten: Any = torch.ops.aten
+    aten: object = torch.ops.aten
     ours = {ATTENTION: _attention, f"{ATTENTION}_backward": _attention_backward}
     found = {getattr(aten, name): formula for name, formula in ours.items() if hasattr(aten, name)}
     return {**found, **_torch.flop_registry}
@@ -42,7 +43,11 @@ class FlopCount(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._formulas = formulas()
 
     def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+        self,
+        func: Callable[..., object],
+        types: object,
+        args: tuple[Any, ...] = (),
+        kwargs: Any = None,
     ) -> Any:
         """Run one operator and count it."""
         kwargs = kwargs or {}
@@ -57,7 +62,7 @@ class FlopCount(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self._count(formula, args, {**kwargs, "out_val": result})
         return result
 
-    def _count(self, formula: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def _count(self, formula: Any, args: tuple[object, ...], kwargs: dict[str, Any]) -> None:
         try:
             self.total += int(formula(*args, **kwargs))
         except Exception as error:  # a formula must not end the program

@@ -27,7 +27,7 @@ def layer_costs(model: nn.Module, *inputs: object, **keywords: object) -> list[R
         for name, module in model.named_modules()
     }
     running: list[nn.Module] = []
-    readers: dict[int, tuple[weakref.ref[Any], list[nn.Module]]] = {}
+    readers: dict[int, tuple[weakref.ref[object], list[nn.Module]]] = {}
 
     def before(module: nn.Module, args: tuple[object, ...]) -> None:
         running.append(module)

@@ -44,7 +44,11 @@ class Count(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._formulas = formulas()
 
     def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+        self,
+        func: Callable[..., object],
+        types: object,
+        args: tuple[Any, ...] = (),
+        kwargs: Any = None,
     ) -> Any:
         """Run one operator and count it."""
         kwargs = kwargs or {}
@@ -68,7 +72,7 @@ class Count(TorchDispatchMode):  # type: ignore[no-untyped-call]
             row.pointwise += moved
 
 
-def _flat(values: Any, depth: int = 3) -> list[torch.Tensor]:
+def _flat(values: object, depth: int = 3) -> list[torch.Tensor]:
     if isinstance(values, torch.Tensor):
         return [values]
     if depth and not isinstance(values, (str, bytes)) and hasattr(values, "__iter__"):

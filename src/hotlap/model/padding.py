@@ -156,7 +156,7 @@ def _keep_shapes(model: nn.Module, cuts: Cuts) -> None:
     hooked.register_state_dict_post_hook(partial(_cut_saved, cuts))
 
 
-def _pad_loaded(cuts: Cuts, module: nn.Module, state_dict: dict[str, Any], prefix: str,
+def _pad_loaded(cuts: Cuts, module: nn.Module, state_dict: dict[str, object], prefix: str,
                 *_: object) -> None:  # fmt: skip
     for name, (dim, before) in cuts.items():
         tensor = state_dict.get(prefix + name)

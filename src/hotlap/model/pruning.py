@@ -125,7 +125,7 @@ def _pruned(
     return changed.train(model.training)
 
 
-def _forward(model: nn.Module, inputs: tuple[object, ...]) -> Any:
+def _forward(model: nn.Module, inputs: tuple[object, ...]) -> object:
     return model(*inputs)
 
 
@@ -167,9 +167,9 @@ def _graph(model: nn.Module, inputs: Sequence[object]) -> tuple[list[Any], Count
     """Every node behind the outputs, and how many nodes read each."""
     with torch.enable_grad():
         outputs = tensors_of(model(*inputs))
-    nodes: dict[Any, None] = {}
+    nodes: dict[object, None] = {}
     waiting: list[Any] = [tensor.grad_fn for tensor in outputs if tensor.grad_fn is not None]
-    readers: Counter[Any] = Counter()
+    readers: Counter[object] = Counter()
     while waiting:
         node = waiting.pop()
         if node in nodes:

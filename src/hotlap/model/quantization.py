@@ -144,7 +144,7 @@ def _config(precision: str) -> Any:
     return known[precision]()
 
 
-def _fits(precision: str) -> Any:
+def _fits(precision: str) -> object:
     group = _GROUP if precision == "int4" else 1
     return lambda module, _: type(module) is nn.Linear and module.in_features % group == 0
 

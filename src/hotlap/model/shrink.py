@@ -285,7 +285,7 @@ def main(text: str) -> int:
     out = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
 
-    def emit(document: dict[str, Any]) -> None:
+    def emit(document: dict[str, object]) -> None:
         out.write(json.dumps(document) + "\n")
 
     words = json.loads(text)

@@ -40,7 +40,7 @@ def function(words: str) -> Callable[..., Any]:
         module = place.stem
         sys.path.insert(0, str(place.parent.resolve()))
     try:
-        found: Any = getattr(importlib.import_module(module), name, None)
+        found: object = getattr(importlib.import_module(module), name, None)
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != module.partition(".")[0]:
             raise
@@ -49,7 +49,7 @@ def function(words: str) -> Callable[..., Any]:
         ) from None
     if not callable(found):
         raise InputError(f"{module} has no function {name!r}")
-    made: Callable[..., Any] = found
+    made: Callable[..., object] = found
     return made
 
 
@@ -89,7 +89,7 @@ def _load(model: nn.Module, path: Path) -> None:
         raise InputError(f"{path} does not fit the model: {error}") from None
 
 
-def _state(content: object) -> dict[str, Any]:
+def _state(content: object) -> dict[str, object]:
     if not isinstance(content, Mapping):
         return {}
     for key in _STATE_KEYS:
@@ -120,7 +120,9 @@ class Evaluation:
                 f"{self._words} returned {value!r}", "it must return one number, the quality"
             ) from None
 
-    def _keep(self, model: nn.Module, args: tuple[object, ...], keywords: dict[str, Any]) -> None:
+    def _keep(
+        self, model: nn.Module, args: tuple[object, ...], keywords: dict[str, object]
+    ) -> None:
         if self.inputs is None:
             given = _by_position(model, args, keywords)
             if given is None:
@@ -133,8 +135,8 @@ class Evaluation:
 
 
 def _by_position(
-    model: nn.Module, args: tuple[object, ...], keywords: dict[str, Any]
-) -> tuple[Any, ...] | None:
+    model: nn.Module, args: tuple[object, ...], keywords: dict[str, object]
+) -> tuple[object, ...] | None:
     """The same call without keywords, parameters in between by their defaults; None: impossible."""
     if not keywords:
         return args

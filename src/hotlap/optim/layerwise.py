@@ -83,7 +83,7 @@ class Layerwise(Optimizer):
         torch casts state to its parameter's dtype, which would round the float32 state of bfloat16
         parameters.
         """
-        seen: dict[str, Any] = {}
+        seen: dict[str, object] = {}
         handle = self.register_load_state_dict_pre_hook(lambda _, given: seen.update(given))
         try:
             super().load_state_dict(state_dict)
@@ -94,7 +94,7 @@ class Layerwise(Optimizer):
                 if isinstance(value, Tensor) and value.dtype != self.state[parameter][name].dtype:
                     self.state[parameter][name] = value.to(device=parameter.device)
 
-    def _saved(self, given: dict[str, Any]) -> Iterator[tuple[Tensor, dict[str, Any]]]:
+    def _saved(self, given: dict[str, Any]) -> Iterator[tuple[Tensor, dict[str, object]]]:
         for group, saved in zip(self.param_groups, given["param_groups"], strict=True):
             for parameter, index in zip(group["params"], saved["params"], strict=True):
                 if index in given["state"]:
@@ -106,7 +106,7 @@ class Layerwise(Optimizer):
 
     def _group(self, group: Group, prepared: Tensor | None) -> None:
         alone: list[Leaf] = []
-        together: dict[tuple[Any, ...], list[Leaf]] = {}
+        together: dict[tuple[object, ...], list[Leaf]] = {}
         for parameter in self._with_grad(group):
             found = self._leaf(parameter, group)
             if found.weight.device.type != "cpu" or found.layout is not None:

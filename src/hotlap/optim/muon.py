@@ -36,7 +36,7 @@ def muon_pair(
     outside = {id(p) for module in _outside(model, head) for p in module.parameters()}
     groups = no_decay_groups(model, weight_decay)
     hidden: list[nn.Parameter] = []
-    rest: list[dict[str, Any]] = []
+    rest: list[dict[str, object]] = []
     for group in groups:
         mine = [p for p in group["params"] if _is_hidden(p, group, outside)]
         hidden += mine

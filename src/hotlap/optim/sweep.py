@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 WIDTH = 2.0  # of the smoothing kernel, in steps
 REACH = 3  # steps to either side that a slope is taken over
@@ -88,7 +87,7 @@ class Sweep:
         """Whether the loss is lowest at the end of the sweep: a higher rate may be better."""
         return self._falls() and self._lowest() >= len(self.smoothed()) - 2
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Everything, as plain data."""
         return {
             "first": self.first,

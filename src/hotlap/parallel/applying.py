@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -81,7 +80,7 @@ class Preparation:
     recompute: Sequence[str] = ()
     compile: str = ""
     blocks: Sequence[str] = ()
-    init: Callable[[nn.Module], Any] | None = None
+    init: Callable[[nn.Module], object] | None = None
 
 
 def parallelize(

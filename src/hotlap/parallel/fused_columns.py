@@ -90,7 +90,7 @@ def regrouped(parameter: object, parts: int, dim: int) -> Tensor:
     return received.movedim(0, dim)
 
 
-def _replicated(mesh: DeviceMesh, _: nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+def _replicated(mesh: DeviceMesh, _: nn.Module, inputs: tuple[Any, ...]) -> tuple[object, ...]:
     """Give the layer its plain input, whose gradient is summed over the ranks."""
     x, *rest = inputs
     if not isinstance(x, DTensor):

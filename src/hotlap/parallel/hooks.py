@@ -23,7 +23,7 @@ def narrowed(dtype: torch.dtype) -> Hook:
         raise ValueError(f"gradients can be reduced in bfloat16 or float16, not in {dtype}")
 
     def hook(
-        group: Any,
+        group: torch.distributed.ProcessGroup,
         bucket: dist.GradBucket,  # type: ignore[name-defined]  # torch checks this very annotation
     ) -> torch.futures.Future[torch.Tensor]:
         gradients: torch.Tensor = bucket.buffer()

@@ -18,7 +18,9 @@ Read = Callable[[Any], Tensor]  # from the parameter as it is kept to what the m
 def localise(module: nn.Module, reads: Mapping[str, Read]) -> None:
     """Let attributes of a module give what `reads` makes of its parameters, in its forward."""
     kind = type(module)
-    members: dict[str, Any] = {name: property(_reader(name, read)) for name, read in reads.items()}
+    members: dict[str, object] = {
+        name: property(_reader(name, read)) for name, read in reads.items()
+    }
     members |= {"forward": _computing(kind.forward), "__module__": kind.__module__}
     module._computing = False  # type: ignore[assignment]
     module.__class__ = type(kind.__name__, (kind,), members)
@@ -32,7 +34,7 @@ def _reader(name: str, read: Read) -> Callable[[nn.Module], Tensor | None]:
     return get
 
 
-def _computing(forward: Callable[..., object]) -> Callable[..., Any]:
+def _computing(forward: Callable[..., object]) -> Callable[..., object]:
     @wraps(forward)
     def computing(module: nn.Module, *args: object, **kwargs: object) -> object:
         module._computing = True  # type: ignore[assignment]

@@ -61,7 +61,7 @@ def canonical(names: Mapping[str, object]) -> dict[str, Any]:
     Raises:
         ValueError: a name that is none, or two names of one field.
     """
-    found: dict[str, Any] = {}
+    found: dict[str, object] = {}
     said: dict[str, str] = {}
     for name, value in names.items():
         if name in _ONE and value == 1:

@@ -83,7 +83,7 @@ class Pipeline:
         self._quiet()
         losses: list[Tensor] = []
         call = getattr(self._schedule(inputs, how), how)
-        given: dict[str, Any] = {"losses": losses, "target": target} if self.last else {}
+        given: dict[str, object] = {"losses": losses, "target": target} if self.last else {}
         # Outputs are not kept: logits of all micro-batches would be the largest tensor there is.
         call(*(inputs if self.first else ()), return_outputs=False, **given)
         # What the schedule keeps has been divided for backward.
@@ -99,7 +99,7 @@ class Pipeline:
             if isinstance(part, nn.parallel.DistributedDataParallel):
                 part.require_backward_grad_sync = False
 
-    def _schedule(self, inputs: tuple[Tensor, ...], how: str) -> Any:
+    def _schedule(self, inputs: tuple[Tensor, ...], how: str) -> object:
         """The schedule for batches of this shape: stages are made for one."""
         key: Any = (how, *((x.shape, x.dtype) for x in inputs))
         if key not in self._made:

@@ -107,7 +107,7 @@ def _completed(flat: Flat, wanted: Flat) -> Flat:
     return wanted | {k: _zero(v) if k.startswith(STATE) else v for k, v in missing.items()}
 
 
-def _zero(value: object) -> Any:
+def _zero(value: object) -> object:
     """What an optimizer's first step finds: torch makes the state by a step, and counts it."""
     return value.zero_() if isinstance(value, Tensor) else type(value)()
 

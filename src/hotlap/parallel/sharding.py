@@ -40,7 +40,7 @@ def policies(parallelism: Parallelism, device: torch.device) -> dict[str, Any]:
         param_dtype=_dtype(parallelism.mixed_precision_param),
         reduce_dtype=_dtype(parallelism.mixed_precision_reduce),
     )
-    found: dict[str, Any] = {"mp_policy": precision}
+    found: dict[str, object] = {"mp_policy": precision}
     if parallelism.cpu_offload:
         found["offload_policy"] = CPUOffloadPolicy(pin_memory=device.type == "cuda")
     return found

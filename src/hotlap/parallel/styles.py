@@ -93,12 +93,14 @@ def _only_conv1d(module: nn.Module) -> None:
         raise TypeError(f"{type(module).__name__} is no Conv1D; a Linear takes torch's own styles")
 
 
-def _as(mesh: DeviceMesh, placement: Any, _: nn.Module, inputs: Sequence[Any]) -> tuple[Any, ...]:
+def _as(
+    mesh: DeviceMesh, placement: Any, _: nn.Module, inputs: Sequence[Any]
+) -> tuple[object, ...]:
     x, *rest = inputs
     if not isinstance(x, DTensor):
         x = DTensor.from_local(x, mesh, [placement], run_check=False)
     return (x.redistribute(placements=[placement]), *rest)
 
 
-def _local(placement: Any, _: nn.Module, __: object, output: Any) -> Any:
+def _local(placement: Any, _: nn.Module, __: object, output: Any) -> object:
     return output.redistribute(placements=[placement]).to_local()

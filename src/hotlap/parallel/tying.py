@@ -1,7 +1,6 @@
 """Parameters that are one in several places of a model, and what would part them."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import torch
 from torch import nn
@@ -37,7 +36,7 @@ def tie(part: nn.Module, groups: list[Places]) -> None:
             module._parameters[name] = first
 
 
-def _layout(parameter: torch.Tensor | None) -> Any:
+def _layout(parameter: torch.Tensor | None) -> object:
     return getattr(parameter, "placements", None)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from hotlap.plan.shape import Shape
 
-Config = Mapping[str, Any]
+Config = Mapping[str, object]
 Given = bool | str  # or the name of the config's field that says so
 
 _SIZES = {
@@ -42,7 +42,7 @@ class Family:
     """
 
     names: Mapping[str, str] = field(default_factory=lambda: _SIZES)
-    defaults: Mapping[str, Any] = field(default_factory=dict)
+    defaults: Mapping[str, object] = field(default_factory=dict)
     gated: bool = True
     qkv_bias: Given = False
     out_bias: Given = False
@@ -81,7 +81,7 @@ def _on(given: Given, config: Config) -> bool:
     return bool(config.get(given, False)) if isinstance(given, str) else given
 
 
-_UNTIED: Mapping[str, Any] = {"tied": False}
+_UNTIED: Mapping[str, object] = {"tied": False}
 _LLAMA = Family(
     defaults=_UNTIED, qkv_bias="attention_bias", out_bias="attention_bias", ffn_bias="mlp_bias"
 )

@@ -97,7 +97,7 @@ def look(setting: Setting, bounds: Bounds, meanwhile: Meanwhile | None = None) -
         return _look(setting, bounds, {**bounds.options(), "inference": other.inference}, calls)
 
 
-def _look(setting: Setting, bounds: Bounds, options: dict[str, Any], calls: Meanwhile) -> Look:
+def _look(setting: Setting, bounds: Bounds, options: dict[str, object], calls: Meanwhile) -> Look:
     payloads: list[ProfilePayload] = []
     reach = Reach(bounds.patience, setting.output, setting.scratch)
 

@@ -82,7 +82,7 @@ class Headroom:
         return self.rate / self.peak if self.peak else None
 
 
-Lines = Mapping[int, Mapping[str, tuple[float, int, tuple[Any, ...]]]]
+Lines = Mapping[int, Mapping[str, tuple[float, int, tuple[object, ...]]]]
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ class Profile:
     folder: str = ""
     command: str = ""
     files: Mapping[str, Touched] = field(default_factory=dict)
-    layers: Mapping[str, Any] = field(default_factory=dict)
+    layers: Mapping[str, object] = field(default_factory=dict)
     latency: Mapping[str, float] = field(default_factory=dict)
     calls: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 

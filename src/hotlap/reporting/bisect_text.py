@@ -1,7 +1,6 @@
 """How a bisection looks in the terminal and as JSON."""
 
 from dataclasses import asdict
-from typing import Any
 
 from rich.console import Console
 from rich.text import Text
@@ -68,6 +67,6 @@ def _said(step: Step) -> str:
     return f"{step.speed}: {ratio(step.ratio)} [{step.low:.2f}, {step.high:.2f}]"
 
 
-def document(result: Bisection) -> dict[str, Any]:
+def document(result: Bisection) -> dict[str, object]:
     """The outcome as plain data."""
     return asdict(result)

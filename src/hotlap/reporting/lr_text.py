@@ -1,7 +1,5 @@
 """How a range test looks in the terminal and as JSON."""
 
-from typing import Any
-
 from rich.console import Console
 from rich.text import Text
 
@@ -10,7 +8,7 @@ from hotlap.optim.curve import drawn
 from hotlap.optim.sweep import MEANINGS
 
 
-def document(found: RangeTestRun) -> dict[str, Any]:
+def document(found: RangeTestRun) -> dict[str, object]:
     """Everything as plain data."""
     return {
         **found.sweep.to_json(),

@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from typing import Any
 
 from rich.console import Console
 from rich.text import Text
@@ -104,7 +103,7 @@ UNITS = {
 }
 
 
-def document(race: RaceResult, commands: Sequence[Sequence[str]]) -> dict[str, Any]:
+def document(race: RaceResult, commands: Sequence[Sequence[str]]) -> dict[str, object]:
     """The outcome as plain data."""
     return {
         "commands": [list(command) for command in commands],

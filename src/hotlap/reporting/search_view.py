@@ -53,7 +53,7 @@ def _dry_run(run: Mapping[str, Any]) -> str:
     return f"Dry run of {name}: {held or run['problem']}."
 
 
-def _owners(held: Mapping[str, float]) -> list[dict[str, Any]]:
+def _owners(held: Mapping[str, float]) -> list[dict[str, object]]:
     most = max(held.values()) or 1.0
     return [
         {"name": name, "bytes": int(found), "percent": round(100 * found / most, 1)}
@@ -110,7 +110,7 @@ def lr(document: Mapping[str, Any]) -> View:
 
 def sweep_picture(
     rates: Sequence[float], losses: Sequence[float | None], first: float | None, mark: float | None
-) -> dict[str, Any] | None:
+) -> dict[str, object] | None:
     """The losses as points of a picture of 600 x 200 over the logarithm of the rate.
 
     Losses above twice the first one, of a run that diverges, are drawn at the upper edge.

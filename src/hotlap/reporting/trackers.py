@@ -5,13 +5,12 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 from hotlap.core.errors import UsageError
 from hotlap.reporting.compare_text import figures_of
 from hotlap.reporting.html import headline, view
 
-Document = Mapping[str, Any]
+Document = Mapping[str, object]
 FILE = "hotlap.json"
 PROJECT = "hotlap"
 RUNS = "runs/hotlap"

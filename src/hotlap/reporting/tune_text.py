@@ -4,7 +4,6 @@ import os
 from collections.abc import Iterable
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.text import Text
@@ -202,7 +201,7 @@ def _show_conditions(out: Console, result: TuneResult) -> None:
     out.print()
 
 
-def document(result: TuneResult, written: Path | None) -> dict[str, Any]:
+def document(result: TuneResult, written: Path | None) -> dict[str, object]:
     """The outcome as plain data."""
     seen, fields = result.profile, asdict(replace(result, profile=None))
     del fields["profile"]

@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
@@ -74,6 +73,6 @@ def _closing(result: UntilTune, written: Path | None) -> Iterator[str]:
         yield "interrupted: the rows above are complete"
 
 
-def document(result: UntilTune, written: Path | None) -> dict[str, Any]:
+def document(result: UntilTune, written: Path | None) -> dict[str, object]:
     """The outcome as plain data."""
     return {**asdict(result), "recipe": str(written) if written else None}

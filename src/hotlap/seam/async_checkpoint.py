@@ -14,7 +14,7 @@ import stat
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import wraps
@@ -40,7 +40,7 @@ FORK_POLL_SECONDS = 0.01
 _PREFIX = ".saving-"
 _ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 _serialization: Any = torch.serialization
-_signals: Any = torch.utils.data._utils.signal_handling
+_signals: object = torch.utils.data._utils.signal_handling
 
 
 @contextmanager
@@ -122,7 +122,7 @@ class _Writer:
         self._held_signals: list[signal.Signals] = []
         self._workers: set[int] = set()
 
-    def noting_workers(self, original: Any) -> object:
+    def noting_workers(self, original: Callable[..., object]) -> object:
         """Note the processes of loaders: they read samples, not checkpoints."""
 
         def set_worker_pids(key: int, pids: tuple[int, ...]) -> object:
@@ -132,7 +132,7 @@ class _Writer:
         return set_worker_pids
 
     def begin(
-        self, obj: object, f: object, args: tuple[object, ...], kwargs: dict[str, Any]
+        self, obj: object, f: object, args: tuple[object, ...], kwargs: dict[str, object]
     ) -> bool:
         """Copy and hand over a save; False where it has to be saved as before."""
         given = _arguments(args, kwargs)
@@ -265,7 +265,7 @@ class _Writer:
         os.kill(os.getpid(), number)
 
 
-def _arguments(args: tuple[object, ...], kwargs: dict[str, Any]) -> tuple[object, ...] | None:
+def _arguments(args: tuple[object, ...], kwargs: dict[str, object]) -> tuple[object, ...] | None:
     """What `torch.serialization._save` needs besides; None where torch would write otherwise."""
     names = ("pickle_module", "pickle_protocol", "_use_new_zipfile_serialization",
              "_disable_byteorder_record")  # fmt: skip

@@ -60,12 +60,12 @@ def driving(session: Participant) -> Iterator[None]:
         yield
 
 
-def _telling(tell: Callable[[], None], original: Any) -> Any:
+def _telling(tell: Callable[[], None], original: Callable[..., object]) -> object:
     """`Tensor.backward` that reports its first call, so that a script without steps is named."""
     told: list[bool] = []
 
     @wraps(original)
-    def backward(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+    def backward(tensor: torch.Tensor, *args: object, **kwargs: object) -> object:
         if not told:
             told.append(True)
             tell()
@@ -122,11 +122,11 @@ class Meter:
         self._samples, self._elements, self._paused = 0, 0, 0.0
         return found
 
-    def root(self, root: torch.nn.Module, inner: Any) -> Any:
+    def root(self, root: torch.nn.Module, inner: Callable[..., object]) -> Any:
         """Count the input of a model's calls; in evaluation mode the clock is stopped."""
         is_model = has_parameters(root)
 
-        def call(*args: Any, **kwargs: Any) -> Any:
+        def call(*args: object, **kwargs: object) -> object:
             if root.training and torch.is_grad_enabled():
                 self._go_on()
                 first = next(tensors((args, kwargs)), None) if is_model else None
@@ -149,9 +149,11 @@ class Meter:
             stack.enter_context(replaced(torch, "save", self._saving))
             yield
 
-    def _making(self, original: Any) -> object:
+    def _making(self, original: Callable[..., object]) -> object:
         @wraps(original)
-        def __init__(loader: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
+        def __init__(  # noqa: N807
+            loader: torch.utils.data.DataLoader[object], *args: object, **kwargs: object
+        ) -> None:
             index = len(self._loaders)
             given = _SIGNATURE.bind_partial(loader, *args, **kwargs).arguments
             batch = None if given.get("batch_sampler") else given.get("batch_size", 1)
@@ -178,8 +180,8 @@ class Meter:
             if any(a is b for a in mine for b in theirs if a is not None)
         ]  # fmt: skip
 
-    def _iterating(self, original: Any, epoch: Any) -> object:
-        def __iter__(loader: Any) -> Any:  # noqa: N807
+    def _iterating(self, original: Callable[..., object], epoch: Any) -> object:
+        def __iter__(loader: object) -> object:  # noqa: N807
             epoch()
             index = getattr(loader, _LOADER, -1)
             if index in self._feeding:
@@ -192,8 +194,8 @@ class Meter:
 
         return __iter__
 
-    def _drawing(self, original: Any) -> object:
-        def __next__(iterator: Any) -> object:  # noqa: N807
+    def _drawing(self, original: Callable[..., object]) -> object:
+        def __next__(iterator: object) -> object:  # noqa: N807
             index = getattr(iterator, _LOADER, -1)
             if self._pause is not None and index in self._feeding:
                 self._go_on()
@@ -206,8 +208,8 @@ class Meter:
 
         return __next__
 
-    def _saving(self, original: Any) -> Any:
-        def save(*args: Any, **kwargs: Any) -> object:
+    def _saving(self, original: Callable[..., object]) -> object:
+        def save(*args: object, **kwargs: object) -> object:
             begin = self._now()
             result = original(*args, **kwargs)
             if self._pause is None:
@@ -231,7 +233,7 @@ class Meter:
 
 
 def _with_size(
-    args: tuple[object, ...], kwargs: dict[str, Any], size: int
+    args: tuple[object, ...], kwargs: dict[str, object], size: int
 ) -> tuple[tuple[object, ...], dict[str, object]]:
     if len(args) > 1:
         return (args[0], size, *args[2:]), kwargs

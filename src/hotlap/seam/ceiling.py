@@ -1,6 +1,6 @@
 """The what-if races: replay what a phase delivered once, so that the phase costs nothing."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ REPLAYED = 8
 def data_free(context: "Context") -> Iterator[None]:
     """Every loader yields its first few batches again and again, an epoch of its usual length."""
 
-    def make(original: Any) -> object:
+    def make(original: Callable[..., Any]) -> object:
         def __iter__(loader: DataLoader[Any]) -> Iterator[object]:  # noqa: N807
             kept = loader.__dict__.setdefault("_hotlap_replay", [])
             length = _length(loader)
@@ -52,7 +52,7 @@ def copies_free(context: "Context") -> Iterator[None]:
     """A host-to-device copy returns what the last copy of that shape and type brought."""
     brought: dict[object, torch.Tensor] = {}
 
-    def make(original: Any) -> object:
+    def make(original: Callable[..., Any]) -> object:
         def copy(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
             if not tensor.is_cpu or tensor.requires_grad:
                 return original(tensor, *args, **kwargs)  # type: ignore[no-any-return]

@@ -10,7 +10,7 @@ import random
 import sys
 import zlib
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -42,7 +42,7 @@ class DataAudit:
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
         self._pid = os.getpid()
-        self._batches: list[dict[str, Any]] = []
+        self._batches: list[dict[str, object]] = []
         self._loaders: dict[int, int] = {}
         self._epochs: dict[int, int] = {}
         self._samples = 0
@@ -66,8 +66,8 @@ class DataAudit:
             self._wire.send("data", batches=self._batches)
             self._batches = []
 
-    def _fetch(self, original: Any) -> object:
-        def fetch(fetcher: Any, index: Any) -> object:
+    def _fetch(self, original: Callable[..., object]) -> object:
+        def fetch(fetcher: Any, index: object) -> object:
             number = _count(fetcher)
             if number >= CLOSELY and number % EVERY:
                 return original(fetcher, index)
@@ -82,10 +82,10 @@ class DataAudit:
 
         return fetch
 
-    def _next_index(self, original: Any) -> object:
+    def _next_index(self, original: Callable[..., object]) -> object:
         """The sampler's own draws, after the first batch of an epoch: it may seed itself there."""
 
-        def next_index(iterator: Any) -> object:
+        def next_index(iterator: object) -> object:
             number = _count(iterator)
             check = 0 < number < CLOSELY
             before = _streams() if check else None
@@ -98,8 +98,8 @@ class DataAudit:
 
         return next_index
 
-    def _iter(self, original: Any) -> object:
-        def begin(loader: Any) -> object:
+    def _iter(self, original: Callable[..., Any]) -> object:
+        def begin(loader: torch.utils.data.DataLoader[object]) -> object:
             iterator = original(loader)
             with suppress(Exception):
                 number = self._loaders.setdefault(id(loader), len(self._loaders))
@@ -112,8 +112,8 @@ class DataAudit:
 
         return begin
 
-    def _next(self, original: Any) -> object:
-        def advance(iterator: Any) -> object:
+    def _next(self, original: Callable[..., object]) -> object:
+        def advance(iterator: object) -> object:
             try:
                 batch = original(iterator)
             except StopIteration:

@@ -1,9 +1,8 @@
 """Debugging aids left on."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import torch
 
@@ -18,7 +17,7 @@ def anomaly_off(context: Context) -> Iterator[None]:
     if asked[0][0]:
         context.held()
 
-    def make(original: Any) -> object:
+    def make(original: Callable[..., object]) -> object:
         original(False, asked[0][1])
 
         def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:

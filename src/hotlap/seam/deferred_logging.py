@@ -227,7 +227,7 @@ class _Output:
         if due is not None:
             self.write(due)
 
-    def before(self, original: Any) -> object:
+    def before(self, original: Callable[..., Any]) -> object:
         """Write all that waits before this function does anything."""
 
         @wraps(original)
@@ -278,7 +278,7 @@ class _Output:
         later, spec = self._marks.pop(mark[0])
         return format(later.number(), spec)
 
-    def printing(self, original: Any) -> object:
+    def printing(self, original: Callable[..., Any]) -> object:
         """`print` that waits for numbers on their way."""
 
         @wraps(original)
@@ -300,7 +300,7 @@ class _Output:
 
         return print
 
-    def logging(self, original: Any) -> object:
+    def logging(self, original: Callable[..., Any]) -> object:
         """`Logger.handle` that waits for numbers on their way."""
 
         def handled(logger: logging.Logger, record: logging.LogRecord) -> object:
@@ -339,7 +339,7 @@ os.register_at_fork(before=_before_fork)
 def _defer_scalars(module: Any, output: _Output, stack: ExitStack) -> None:
     """Have `SummaryWriter.add_scalar` wait as well, and the writer's other calls write first."""
 
-    def make(original: Any) -> object:
+    def make(original: Callable[..., Any]) -> object:
         @wraps(original)
         def add_scalar(
             writer: Any, tag: Any, value: Any, step: Any = None, wall: Any = None, *more: Any,
@@ -373,7 +373,7 @@ class _Reads:
         self._output = output
         self._sinks: dict[tuple[CodeType, int], Sinks | None] = {}
 
-    def item(self, original: Any) -> object:
+    def item(self, original: Callable[..., Any]) -> object:
         """`Tensor.item` that need not wait."""
 
         @wraps(original)
@@ -385,7 +385,7 @@ class _Reads:
 
         return item
 
-    def formatted(self, original: Any) -> object:
+    def formatted(self, original: Callable[..., Any]) -> object:
         """`Tensor.__format__` of a tensor without dimensions, which formats its number."""
 
         @wraps(original)

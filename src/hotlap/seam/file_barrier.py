@@ -113,7 +113,7 @@ def _audit(event: str, args: tuple[object, ...]) -> None:
             watched.before_start()
 
 
-def _before_look(original: Any, watched: Watched) -> object:
+def _before_look(original: Callable[..., Any], watched: Watched) -> object:
     @wraps(original)
     def look(*args: Any, **kwargs: Any) -> object:
         watched.before("open", args[0] if args else kwargs.get("path"))
@@ -122,7 +122,7 @@ def _before_look(original: Any, watched: Watched) -> object:
     return look
 
 
-def _before_start(original: Any, watched: Watched, *, ends: bool = False) -> object:
+def _before_start(original: Callable[..., Any], watched: Watched, *, ends: bool = False) -> object:
     @wraps(original)
     def start(*args: Any, **kwargs: Any) -> Any:
         watched.before_start(ends=ends)

@@ -32,7 +32,7 @@ MAPPINGS = (dict, OrderedDict, defaultdict, types.MappingProxyType)
 BY_IDENTITY = ("multiprocessing", "logging", "_thread", "threading")
 """Shared with the workers or without a say in the samples."""
 HANDLE = "handle"
-Table = dict[str, Any]
+Table = dict[str, object]
 
 
 class UnreadableError(Exception):

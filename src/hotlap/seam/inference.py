@@ -17,7 +17,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import wraps
-from typing import Any
 
 import torch
 from torch.nn import Module
@@ -84,9 +83,9 @@ class InferenceSteps:
                 self._patches.append(patch)
             yield
 
-    def _training(self, original: Any) -> object:
+    def _training(self, original: Callable[..., object]) -> object:
         @wraps(original)
-        def compute(*args: Any, **kwargs: Any) -> object:
+        def compute(*args: object, **kwargs: object) -> object:
             self.trains()
             return original(*args, **kwargs)
 

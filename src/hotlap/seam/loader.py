@@ -1,7 +1,7 @@
 """DataLoader: which loaders may change, and samples kept in RAM behind the user's dataset."""
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -35,8 +35,8 @@ def cached_dataset(context: Context) -> Iterator[None]:
     """Let loaders without workers read through a cache; `loader.dataset` stays the user's."""
     caches = _Caches(context)
 
-    def make(original: Any) -> object:
-        def __init__(fetcher: Any, dataset: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
+    def make(original: Callable[..., object]) -> object:
+        def __init__(fetcher: Any, dataset: object, *args: object, **kwargs: object) -> None:  # noqa: N807
             original(fetcher, dataset, *args, **kwargs)
             with context.isolated():
                 fetcher.dataset = caches.around(dataset)

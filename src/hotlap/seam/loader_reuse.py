@@ -10,7 +10,7 @@ import os
 import random
 import weakref
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -42,7 +42,7 @@ def loader_reuse(context: Context) -> Iterator[None]:
     """Let each DataLoader with workers take over those of the last one that was equal."""
     idle = _IdleWorkers(context)
 
-    def make(original: Any) -> object:
+    def make(original: Callable[..., Any]) -> object:
         def _get_iterator(loader: Any) -> object:
             table = None
             with context.isolated():
@@ -90,7 +90,7 @@ class _IdleWorkers:
             self._refuse(dataset, f"what the workers copy cannot be compared: {error}")
             return None
 
-    def _remember(self, dataset: Any) -> None:
+    def _remember(self, dataset: torch.utils.data.Dataset[object]) -> None:
         """Follow a dataset's life: another may later have its address."""
         if id(dataset) in self._datasets:
             return
@@ -106,7 +106,7 @@ class _IdleWorkers:
         for key in [key for key in self._sets if key[0] == dataset]:
             self._sets.pop(key, None)
 
-    def _refuse(self, dataset: Any, reason: str) -> None:
+    def _refuse(self, dataset: torch.utils.data.Dataset[object], reason: str) -> None:
         self._refused.add(id(dataset))
         self.context.inert(reason)
 

@@ -23,8 +23,8 @@ class Losses:
         """Record every `Tensor.backward`; `first` is called at the first one."""
         seen: list[bool] = []
 
-        def make(original: Any) -> object:
-            def backward(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> object:
+        def make(original: Callable[..., object]) -> object:
+            def backward(tensor: torch.Tensor, *args: object, **kwargs: object) -> object:
                 if not seen:
                     seen.append(True)
                     first()
@@ -57,8 +57,8 @@ def _mean(losses: list[torch.Tensor]) -> float:
 def _unscaled() -> Iterator[None]:
     """Remember the loss itself where the script's GradScaler multiplies it."""
 
-    def make(original: Any) -> object:
-        def scale(self: Any, outputs: Any) -> object:
+    def make(original: Callable[..., object]) -> object:
+        def scale(self: object, outputs: Any) -> object:
             scaled = original(self, outputs)
             if isinstance(scaled, torch.Tensor) and scaled is not outputs:
                 setattr(scaled, TAG, outputs.detach())

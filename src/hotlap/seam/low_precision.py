@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-Function = Callable[..., Any]
+Function = Callable[..., object]
 MULTIPLE = 16
 """Of every side of a product: what cuBLAS asks of float8, and what fills an int8 tile."""
 SMALLEST_STATE = 4096
@@ -24,7 +24,7 @@ def serves_fp8(layer: Any, input: Any) -> bool:  # noqa: A002  # torch's name
 def fp8_linear(_: Function) -> Function:
     """For `torch.nn.Linear.forward`: float8 in the forward and backward products."""
 
-    def substitute(layer: Any, input: Any) -> object:  # noqa: A002
+    def substitute(layer: Any, input: torch.Tensor) -> object:  # noqa: A002
         return fp8_product(layer, input)
 
     return substitute
@@ -114,7 +114,7 @@ def int8_product(layer: torch.nn.Linear, x: Tensor) -> Tensor:
 def eight_bit_state(_: Function) -> Function:
     """For `torch.optim.Adam._init_group`: makes the state of large parameters in 8 bits."""
 
-    def substitute(optimizer: Any, group: Any, *_: Any) -> object:
+    def substitute(optimizer: torch.optim.Optimizer, group: Any, *_: object) -> object:
         if not (group["amsgrad"] or group["capturable"] or group["differentiable"]):
             for parameter in group["params"]:
                 if _large(parameter) and not optimizer.state[parameter]:
@@ -150,7 +150,7 @@ def _state(parameter: Tensor, fused: bool | None) -> dict[str, Tensor]:
 def eight_bit_adam(original: Function) -> Function:
     """For `torch.optim.adam.adam`: steps one parameter at a time, whose state is widened for it."""
 
-    def substitute(*args: Any, **kwargs: Any) -> object:
+    def substitute(*args: Any, **kwargs: object) -> object:
         (parameters, grads, averages, squares, most, steps), rest = args[:6], args[6:]
         if not any(_is_eight_bit(average) for average in averages):
             return NotImplemented

@@ -25,7 +25,7 @@ from hotlap.seam.steps import Cycle, bare_step_hooks, manual_steps, step_hooks
 from hotlap.seam.wire import Wire
 
 OUTERMOST = 0
-Told = Callable[[], Any]
+Told = Callable[[], object]
 
 
 def part(session: Participant) -> AbstractContextManager[None]:
@@ -94,14 +94,14 @@ def _race(session: Participant) -> Iterator[None]:
             audit.flush()
             gate.step()
 
-    def answered(root: torch.nn.Module, args: Any, kwargs: Any, result: Any) -> None:
+    def answered(root: torch.nn.Module, args: Any, kwargs: Any, result: object) -> None:
         if cycle.turn(root):
             outputs.record(args, kwargs, result)
             session.roots.step()
             audit.flush()
             gate.step()
 
-    def epoch(loader: Any) -> None:
+    def epoch(loader: torch.utils.data.DataLoader[object]) -> None:
         session.roots.look()
         gate.epoch(_batches(loader))
 
@@ -131,10 +131,10 @@ Answered = Callable[[torch.nn.Module, Any, Any, Any], None]
 def _root_calls(inference: InferenceSteps, answered: Answered, evaluates: Told) -> Maker:
     """A root's calls: steps where the program does not train, or else evaluations, or neither."""
 
-    def maker(root: torch.nn.Module, inner: Any) -> Any:
+    def maker(root: torch.nn.Module, inner: Callable[..., object]) -> Any:
         model = has_parameters(root)
 
-        def call(*args: Any, **kwargs: Any) -> Any:
+        def call(*args: object, **kwargs: object) -> object:
             if model and inference.counts(root):
                 result = inner(*args, **kwargs)
                 answered(root, args, kwargs, result)
@@ -148,16 +148,16 @@ def _root_calls(inference: InferenceSteps, answered: Answered, evaluates: Told) 
     return maker
 
 
-def _epochs(original: Any, begins: Callable[[Any], None]) -> object:
+def _epochs(original: Callable[..., object], begins: Callable[[Any], None]) -> object:
     @wraps(original)
-    def begin(loader: Any) -> Any:
+    def begin(loader: object) -> object:
         begins(loader)
         return original(loader)
 
     return begin
 
 
-def _batches(loader: Any) -> int:
+def _batches(loader: torch.utils.data.DataLoader[object]) -> int:
     """The batches of an epoch; 0 where the loader does not know."""
     try:
         return len(loader)
@@ -165,16 +165,16 @@ def _batches(loader: Any) -> int:
         return 0
 
 
-def _nothing(*_: Any) -> None:
+def _nothing(*_: object) -> None:
     """Do nothing."""
 
 
 def _telling(owner: object, name: str, *, before: Told = _nothing, after: Told = _nothing) -> Any:
     """Call `before()` and `after()` around each call of `owner.name`."""
 
-    def make(original: Any) -> Any:
+    def make(original: Callable[..., object]) -> Any:
         @wraps(original)
-        def call(*args: Any, **kwargs: Any) -> Any:
+        def call(*args: object, **kwargs: object) -> object:
             before()
             result = original(*args, **kwargs)
             after()

@@ -91,7 +91,7 @@ def _keyword(move: Keyword, context: Context) -> Iterator[None]:
         yield
 
 
-def _with_keyword(function: Any, move: Keyword, context: Context) -> object:
+def _with_keyword(function: Callable[..., Any], move: Keyword, context: Context) -> object:
     signature = inspect.signature(function)
     position = list(signature.parameters).index(move.name)
     value = context.value(move.value)

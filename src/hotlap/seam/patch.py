@@ -19,9 +19,9 @@ class Patch:
     Whatever else may have set the attribute since stays: only our own object is ever taken out.
     """
 
-    owner: Any
+    owner: object
     name: str
-    ours: Any
+    ours: object
     before: Any
 
     @property
@@ -88,7 +88,9 @@ def with_globals_of(original: FunctionType, ours: FunctionType) -> FunctionType:
     return update_wrapper(same, ours)  # type: ignore[return-value]
 
 
-def _disguise(ours: FunctionType, original: Any, owner: object, name: str) -> None:
+def _disguise(
+    ours: FunctionType, original: Callable[..., object], owner: object, name: str
+) -> None:
     """Make the replacement look like the original to `inspect`, `pickle` and TorchScript."""
     if getattr(ours, "__wrapped__", None) is not original:
         update_wrapper(ours, original)
@@ -148,7 +150,7 @@ def resolve(dotted: str) -> tuple[object, str]:
     parts = path.split(".")
     for cut in range(len(parts), 0, -1):
         try:
-            owner: Any = importlib.import_module(".".join(parts[:cut]))
+            owner: object = importlib.import_module(".".join(parts[:cut]))
         except ModuleNotFoundError:
             continue
         for part in parts[cut:]:

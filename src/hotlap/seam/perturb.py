@@ -5,7 +5,6 @@ limit for techniques that round differently.
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import torch
 from torch.optim.optimizer import Optimizer
@@ -14,7 +13,7 @@ from hotlap.core.technique import PERTURBED_AT
 from hotlap.seam.wire import Wire
 
 
-def perturbing(wire: Wire) -> Callable[[Any], None]:
+def perturbing(wire: Wire) -> Callable[[object], None]:
     """Make a hook for the end of each step, which nudges the parameters after one of them.
 
     The steps before show whether the script repeats itself.

@@ -19,7 +19,7 @@ from hotlap.seam.process import rank_and_world
 from hotlap.seam.steps import bare_step_hooks
 
 HELD = ("lr", "momentum", "betas")
-Options = list[dict[str, Any]]
+Options = list[dict[str, object]]
 
 
 @contextmanager
@@ -112,15 +112,15 @@ def _first_rank() -> bool:
     return rank_and_world()[0] == 0
 
 
-def _options(groups: list[dict[str, Any]]) -> Options:
+def _options(groups: list[dict[str, object]]) -> Options:
     return [{name: _value(group[name]) for name in HELD if name in group} for group in groups]
 
 
-def _value(option: object) -> Any:
+def _value(option: object) -> object:
     return float(option) if isinstance(option, torch.Tensor) else option
 
 
-def _set(group: dict[str, Any], options: dict[str, Any]) -> None:
+def _set(group: dict[str, Any], options: dict[str, object]) -> None:
     for name, value in options.items():
         if isinstance(group[name], torch.Tensor):
             group[name].fill_(value)

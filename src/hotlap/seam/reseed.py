@@ -4,7 +4,7 @@ Without this, several runs of a script with `torch.manual_seed(0)` would be one 
 """
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import wraps
 from typing import Any
@@ -24,9 +24,9 @@ def reseeding(run: int) -> Iterator[None]:
         return
     import torch
 
-    def moved(original: Any) -> object:
+    def moved(original: Callable[..., object]) -> object:
         @wraps(original)
-        def seed(*args: Any, **kwargs: Any) -> Any:
+        def seed(*args: object, **kwargs: object) -> object:
             *before, value = args or (None,)
             if isinstance(value, int):
                 args = (*before, (value + run * STRIDE) % 2**32)

@@ -38,7 +38,7 @@ class Order(IntEnum):
     GRADIENTS = 70
 
 
-CallModule = Callable[..., Any]
+CallModule = Callable[..., object]
 Maker = Callable[[Module, CallModule], CallModule | None]
 OnError = Callable[[Exception], None]
 
@@ -333,7 +333,7 @@ def called_copy(module: Module) -> Module | None:
     return None if called is module else called
 
 
-def _without_wrapper(original: Any) -> object:
+def _without_wrapper(original: Callable[..., object]) -> object:
     """DataParallel's replicas copy a module's `__dict__`: a wrapper in it would call the module."""
 
     def replicate(module: Module) -> object:
@@ -344,10 +344,10 @@ def _without_wrapper(original: Any) -> object:
     return replicate
 
 
-def _unwrapped_meanwhile(original: Any) -> object:
+def _unwrapped_meanwhile(original: Callable[..., object]) -> object:
     """TorchScript reads a module's attributes: the wrapper is out of its sight meanwhile."""
 
-    def infer(module: Module, *args: Any, **kwargs: Any) -> object:
+    def infer(module: Module, *args: object, **kwargs: object) -> object:
         wrapper = module.__dict__.pop(SLOT, None)
         if wrapper is None:
             return original(module, *args, **kwargs)

@@ -5,7 +5,7 @@ Where the script's own GradScaler would be called by the script, this one is cal
 `clip_grad_value_`, and `step` of every optimizer class in use.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial, wraps
 from typing import Any
@@ -65,9 +65,9 @@ class _Seams:
 
     # backward
 
-    def backward(self, original: Any) -> object:
+    def backward(self, original: Callable[..., object]) -> object:
         @wraps(original)
-        def backward(tensors: Any, *args: Any, **kwargs: Any) -> object:
+        def backward(tensors: Any, *args: object, **kwargs: object) -> object:
             if not self.on or self._below:  # a reentrant checkpoint's backward inside the outer
                 return original(tensors, *args, **kwargs)
             scaled = self._scaled(tensors)
@@ -91,18 +91,18 @@ class _Seams:
         self._context.held()
         return [self._scaler.scale(loss) for loss in losses]
 
-    def grad(self, original: Any) -> Any:
+    def grad(self, original: Callable[..., object]) -> Any:
         @wraps(original)
-        def grad(*args: Any, **kwargs: Any) -> Any:
+        def grad(*args: object, **kwargs: object) -> Any:
             if self.on:
                 self._context.inert("torch.autograd.grad is called: its gradients are not scaled")
             return original(*args, **kwargs)
 
         return grad
 
-    def other_scale(self, original: Any) -> object:
+    def other_scale(self, original: Callable[..., object]) -> object:
         @wraps(original)
-        def scale(scaler: Any, outputs: Any) -> object:
+        def scale(scaler: torch.amp.GradScaler, outputs: object) -> object:
             if self.on and scaler is not self._scaler and scaler.is_enabled():
                 self._give_up("the script scales its loss already")
             return original(scaler, outputs)
@@ -115,9 +115,9 @@ class _Seams:
 
     # clipping
 
-    def clip(self, original: Any) -> object:
+    def clip(self, original: Callable[..., object]) -> object:
         @wraps(original)
-        def clip(*args: Any, **kwargs: Any) -> object:
+        def clip(*args: object, **kwargs: object) -> object:
             if self.on:
                 for optimizer in self._optimizers:
                     self._unscale(optimizer)
@@ -137,7 +137,7 @@ class _Seams:
     def construction(self, undo: ExitStack) -> Any:
         """Optimizers are met as they are built: torch hooks each class's `step` at that time."""
 
-        def make(original: Any) -> object:
+        def make(original: Callable[..., object]) -> object:
             @wraps(original)
             def _patch_step_function(optimizer: Optimizer) -> None:
                 original(optimizer)
@@ -153,9 +153,9 @@ class _Seams:
 
         return make
 
-    def step(self, original: Any) -> Any:
+    def step(self, original: Callable[..., object]) -> Any:
         @wraps(original)
-        def step(optimizer: Optimizer, closure: Any = None, **kwargs: Any) -> Any:
+        def step(optimizer: Optimizer, closure: object = None, **kwargs: object) -> Any:
             if not self.on or self._inside:
                 given = (closure,) if closure is not None else ()
                 return original(optimizer, *given, **kwargs)

@@ -71,7 +71,7 @@ def _period(history: list[int]) -> int:
 class ManualUpdate:
     """Stands for the optimizer where parameters are updated without one: one for each call."""
 
-    param_groups: tuple[dict[str, Any], ...] = ()
+    param_groups: tuple[dict[str, object], ...] = ()
 
 
 Listener = Callable[[Any], None]
@@ -101,8 +101,8 @@ def bare_step_hooks(before: Hook | None, after: Hook) -> Iterator[Callable[[Hook
         if behind.id in hooks:
             hooks[behind.id] = hook
 
-    def make(original: Any) -> object:
-        def step(self: Any, optimizer: Optimizer, *args: Any, **kwargs: Any) -> object:
+    def make(original: Callable[..., object]) -> object:
+        def step(self: object, optimizer: Optimizer, *args: object, **kwargs: object) -> object:
             stepped: list[bool] = []
             handle = register_optimizer_step_post_hook(lambda *_: stepped.append(True))
             try:
@@ -150,10 +150,10 @@ class _ManualUpdates:
         self._lines: dict[tuple[CodeType, int], ManualUpdate] = {}
         self._calls = 0
 
-    def counting(self, original: Any) -> object:
+    def counting(self, original: Callable[..., object]) -> object:
         """`torch.autograd.backward` or `grad`, with its calls counted."""
 
-        def compute(*args: Any, **kwargs: Any) -> object:
+        def compute(*args: object, **kwargs: object) -> object:
             result = original(*args, **kwargs)
             self._computed()
             return result

@@ -1,7 +1,7 @@
 """`Tensor.to` and `Tensor.cuda` without waiting; `torch.tensor` without a copy."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from types import FrameType
@@ -19,9 +19,9 @@ from hotlap.seam.patch import replaced
 def async_copy(context: Context) -> Iterator[None]:
     """Pass non_blocking=True where a pinned tensor goes to a CUDA device."""
 
-    def make(original: Any) -> object:
+    def make(original: Callable[..., object]) -> object:
         @wraps(original)
-        def copy(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        def copy(tensor: torch.Tensor, *args: object, **kwargs: object) -> object:
             if not tensor.is_cpu or "non_blocking" in kwargs:
                 return original(tensor, *args, **kwargs)
             with context.isolated():
@@ -62,9 +62,9 @@ def to_cuda(original: Any, args: tuple[object, ...], kwargs: dict[str, object]) 
 def no_copy_from_numpy(context: Context) -> Iterator[None]:
     """Share an array's memory where nobody else can see it; stack lists of arrays as blocks."""
 
-    def make(original: Any) -> object:
+    def make(original: Callable[..., object]) -> object:
         @wraps(original)
-        def tensor(data: Any, *args: Any, **kwargs: Any) -> object:
+        def tensor(data: object, *args: object, **kwargs: object) -> object:
             if torch.compiler.is_compiling():
                 return original(data, *args, **kwargs)
             count = owners(data)  # first of all: every use below would add to it
@@ -116,7 +116,7 @@ def _own_and_usual(array: Any) -> bool:
     return bool(usual and array.size)
 
 
-def _stacked(data: Any, dtype: Any) -> tuple[torch.Tensor] | None:
+def _stacked(data: Any, dtype: object) -> tuple[torch.Tensor] | None:
     """A list of arrays of one shape and dtype, copied block by block."""
     numpy = sys.modules.get("numpy")
     if numpy is None or type(data) not in (list, tuple) or not data:

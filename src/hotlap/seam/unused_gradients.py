@@ -203,10 +203,10 @@ def _watching(use: GradientUse, inputs: Inputs, isolated: Isolated) -> Iterator[
 
 def _restricting(
     use: GradientUse, inputs: Inputs, isolated: Isolated
-) -> Callable[[object], object]:
-    def make(original: Any) -> object:
+) -> Callable[[Callable[..., object]], object]:
+    def make(original: Callable[..., object]) -> object:
         @wraps(original)
-        def backward(tensors: Any, *args: Any, **kwargs: Any) -> object:
+        def backward(tensors: Any, *args: object, **kwargs: object) -> object:
             with isolated():
                 line = _line(sys._getframe(1))
                 if line and _restrictable(args, kwargs):
@@ -224,12 +224,12 @@ def _restricting(
 
 def _telling(
     isolated: Isolated, act: Callable[[Any], None], *, after: bool = False
-) -> Callable[[object], object]:
+) -> Callable[[Callable[..., object]], object]:
     """Call `act` with the first argument of each call, before or after it."""
 
-    def make(original: Any) -> object:
+    def make(original: Callable[..., object]) -> object:
         @wraps(original)
-        def call(first: Any, *args: Any, **kwargs: Any) -> object:
+        def call(first: object, *args: object, **kwargs: object) -> object:
             given = list(first) if isinstance(first, Iterator) else first
             if after:
                 original(given, *args, **kwargs)

@@ -3,8 +3,6 @@
 A table, because this half runs without torch; a test holds it against torch's own signatures.
 """
 
-from typing import Any
-
 _FIRST = ("params", "lr")
 POSITIONS: dict[str, tuple[str, ...]] = {
     "torch.utils.data.DataLoader": (
@@ -26,6 +24,6 @@ POSITIONS: dict[str, tuple[str, ...]] = {
     ),
 }  # fmt: skip
 
-DEFAULTS: dict[tuple[str, str], Any] = {
+DEFAULTS: dict[tuple[str, str], object] = {
     ("torch.utils.data.DataLoader", "num_workers"): 0,
 }

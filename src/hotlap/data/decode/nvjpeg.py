@@ -34,7 +34,7 @@ def nvjpeg(
     return _Decode(_torchvision())
 
 
-def _torchvision() -> Any:
+def _torchvision() -> object:
     try:
         return import_module("torchvision.io")
     except (ImportError, OSError, RuntimeError) as error:  # RuntimeError: built for another torch

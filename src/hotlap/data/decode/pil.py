@@ -89,7 +89,7 @@ def _opened(data: bytes) -> Iterator[Any]:
         raise SampleError(f"is damaged: {error or type(error).__name__}") from None
 
 
-def _rgb(image: Any) -> Any:
+def _rgb(image: Any) -> object:
     numpy = need("numpy")
     if image.mode in _SIXTEEN or image.mode == "I":
         return _eight(numpy.asarray(image))
@@ -98,7 +98,7 @@ def _rgb(image: Any) -> Any:
     return numpy.array(image if image.mode == "RGB" else image.convert("RGB"))
 
 
-def _eight(deep: Any) -> Any:
+def _eight(deep: Any) -> object:
     """Scale 16-bit grey to 8 bits, rounding to nearest, on three channels."""
     numpy = need("numpy")
     wide = deep.astype("i8")

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from hotlap.common.extras import need
 from hotlap.data.formats.base import Format, Read
@@ -38,7 +37,7 @@ def _pth_open(path: Path) -> Read:
     return lambda index: table[index].numpy().copy()
 
 
-def _rows(payloads: Sequence[bytes]) -> Any:
+def _rows(payloads: Sequence[bytes]) -> object:
     numpy = need("numpy")
     return numpy.stack([numpy.frombuffer(data, "u1") for data in payloads])
 

@@ -3,9 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-Read = Callable[[int], Any]
+Read = Callable[[int], object]
 """Read the sample of a number; what it returns holds the payload's bytes."""
 
 
@@ -32,7 +31,7 @@ class Format:
 
 def in_order(begin: Callable[[], Iterable[object]]) -> Read:
     """Read sample after sample, and from the beginning again after the last."""
-    state: dict[str, Iterator[Any]] = {"samples": iter(begin())}
+    state: dict[str, Iterator[object]] = {"samples": iter(begin())}
 
     def read(_: int) -> object:
         for sample in state["samples"]:

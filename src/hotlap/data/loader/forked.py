@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
-from typing import Any
+from multiprocessing.process import BaseProcess
 
 from hotlap.common.nested import mapped
 from hotlap.data.errors import LoaderError
@@ -24,7 +24,7 @@ DEFAULT = Wish(None, None, False)
 
 @dataclass
 class _Worker:
-    process: Any
+    process: BaseProcess
     pipe: Connection
     busy: int = 0
 

@@ -142,7 +142,7 @@ class Loader:
         pin = pin or (pin_memory and torch.cuda.is_available())
         self._wish = Wish(workers, threads, pin, prefetch_factor, worker_init_fn)
         self._persistent = persistent_workers
-        self._engine_state: Any = None
+        self._engine_state: object = None
         self._engine: Engine | None = None
         self._position = Position()
         self._turn = 0
@@ -230,7 +230,7 @@ class Loader:
             self._order,
         )
 
-    def _about(self) -> dict[str, Any]:
+    def _about(self) -> dict[str, object]:
         """Return what a saved state is checked against."""
         return {
             "seed": self.seed,

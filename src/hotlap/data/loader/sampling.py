@@ -36,7 +36,7 @@ class SamplerOrder:
         self.sampler = sampler
         self._count = count
         self._streams = Streams(sampler)
-        own: Any = getattr(sampler, "generator", None)
+        own: object = getattr(sampler, "generator", None)
         self._seed = key(seed, own.initial_seed()) if hasattr(own, "initial_seed") else seed
         self.shared = not (hasattr(sampler, "num_replicas") or hasattr(sampler, "rank"))
         """Whether it gives the order of all ranks; else it has chosen this rank's samples."""

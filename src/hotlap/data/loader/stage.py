@@ -59,7 +59,7 @@ class Stage:
         value = mapped(fetched.value, lambda t: t.to(self._device, non_blocking=True))
         return Fetched(value, fetched.replaced)
 
-    def _start(self, row: tuple[Step, Fetched]) -> Any:
+    def _start(self, row: tuple[Step, Fetched]) -> object:
         """Queue copy and transforms on the present stream; hold the source until it is copied."""
         step, fetched = row
         on_device = self._to_device(step, fetched)

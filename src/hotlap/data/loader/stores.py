@@ -14,8 +14,8 @@ from hotlap.data.order import key
 from hotlap.data.store import Store
 
 ATTEMPTS = 16
-Read = Callable[[int], Any]
-Collate = Callable[[list[Any]], Any]
+Read = Callable[[int], object]
+Collate = Callable[[list[Any]], object]
 
 
 class _StoreReader:
@@ -111,7 +111,7 @@ class RecordReader(_StoreReader):
         """Leave it as it is."""
         return value
 
-    def _joined(self, samples: list[dict[str, object]]) -> dict[str, Any]:
+    def _joined(self, samples: list[dict[str, object]]) -> dict[str, object]:
         return {
             name: joined([sample[name] for sample in samples], self._store.is_uniform(name))
             for name in samples[0]
@@ -150,5 +150,5 @@ def shown(value: Any) -> Any:
     return _one_or_all((images.permute(0, 3, 1, 2), *rest))
 
 
-def _one_or_all(value: Any) -> Any:
+def _one_or_all(value: Any) -> object:
     return value if len(value) > 1 else value[0]

@@ -77,7 +77,7 @@ class Encoder:
         return buffer.getvalue()
 
 
-def _image(sample: Sample) -> Any:
+def _image(sample: Sample) -> object:
     array = sample.data
     if array.dtype.name != "uint8" or array.ndim != 3 or array.shape[-1] != 3:
         raise SampleError(
@@ -95,12 +95,12 @@ def _short(pixels: Any, side: int) -> tuple[int, int]:
     return int(side * height / width), side
 
 
-def _sized(pixels: object, height: int, width: int) -> Any:
+def _sized(pixels: object, height: int, width: int) -> object:
     image = torch.from_numpy(pixels).permute(2, 0, 1)[None]
     return resized(image, height, width)[0].permute(1, 2, 0).contiguous().numpy()
 
 
-def _middle(pixels: Any, side: int) -> Any:
+def _middle(pixels: Any, side: int) -> object:
     top = round((pixels.shape[0] - side) / 2.0)
     left = round((pixels.shape[1] - side) / 2.0)
     return pixels[top : top + side, left : left + side]

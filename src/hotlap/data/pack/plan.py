@@ -68,7 +68,7 @@ def _plan(source: Source, settings: Settings) -> dict[str, Any]:
 
 def _before(folder: Path) -> dict[str, Any] | None:
     try:
-        found: dict[str, Any] = json.loads((folder / NAME).read_bytes())
+        found: dict[str, object] = json.loads((folder / NAME).read_bytes())
     except FileNotFoundError:
         return None
     return found

@@ -42,7 +42,7 @@ def pack(
     *,
     workers: int | None = None,
     progress: Progress | None = None,
-    **options: Any,
+    **options: object,
 ) -> Store:
     """Pack samples into a store at `target`, and open it.
 

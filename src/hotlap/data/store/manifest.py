@@ -99,7 +99,7 @@ def read(folder: Path) -> tuple[Manifest, str]:
     return _manifest(document), digest
 
 
-def _document(folder: Path) -> dict[str, Any]:
+def _document(folder: Path) -> dict[str, object]:
     try:
         document = json.loads((folder / NAME).read_bytes())
     except (FileNotFoundError, NotADirectoryError):

@@ -77,7 +77,7 @@ def _finished(folder: Path, index: int) -> shard.Written:
     return part
 
 
-def _joined(parts: list[shard.Written]) -> dict[str, Any]:
+def _joined(parts: list[shard.Written]) -> dict[str, object]:
     numpy = need("numpy")
     full = [part for part in parts if part.samples] or parts[:1]
     if any(part.tables.keys() != full[0].tables.keys() for part in full):

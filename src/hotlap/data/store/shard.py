@@ -80,7 +80,7 @@ class ShardWriter:
                 self._extra = self._extra_path.open("wb", buffering=BUFFER)
         return self
 
-    def add(self, payload: Any, name: str, fields: Mapping[str, Any]) -> None:
+    def add(self, payload: Any, name: str, fields: Mapping[str, object]) -> None:
         """Append one sample: bytes, or an array (all of one shape and dtype); and its fields.
 
         Raises:
@@ -101,7 +101,7 @@ class ShardWriter:
             self._extra_checks.append(check.of(extra))
         self._add_fields({k: v for k, v in fields.items() if k not in self._columns}, name)
 
-    def _flat(self, array: Any, name: str) -> Any:
+    def _flat(self, array: Any, name: str) -> object:
         row = (array.dtype.newbyteorder("<").str, tuple(array.shape))
         if self._row is None:
             self._row = row
@@ -162,7 +162,7 @@ class ShardWriter:
         return Written(tables, self._row, self.skipped)
 
 
-def _column(key: str, entries: list[object]) -> Any:
+def _column(key: str, entries: list[object]) -> object:
     try:
         column = need("numpy").asarray(entries)
     except ValueError:  # arrays of several shapes

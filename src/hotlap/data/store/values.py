@@ -60,7 +60,7 @@ def joined(columns: Mapping[str, str], values: Mapping[str, object]) -> tuple[by
     return b"".join(part for part in parts if part), lengths
 
 
-def _plain(value: object) -> Any:
+def _plain(value: object) -> object:
     """Turn NumPy's scalars and arrays into what JSON knows."""
     if hasattr(value, "tolist"):
         return value.tolist()

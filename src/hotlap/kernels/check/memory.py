@@ -33,7 +33,9 @@ class Watched(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._poison = poison
         self._bases: list[tuple[Tensor, int]] = []
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(
+        self, func: Any, types: object, args: Any = (), kwargs: Any = None
+    ) -> Any:
         """Let everything through but allocations."""
         out = func(*args, **(kwargs or {}))
         if func not in _ALLOCATORS or not isinstance(out, Tensor) or not out.numel():

@@ -94,7 +94,7 @@ def from_module(module: Any, name: str = "kernel") -> Subject:
     )
 
 
-def _callable(found: Any) -> Callable[..., Tensor]:
+def _callable(found: object) -> Callable[..., Tensor]:
     """A function as it is, `apply` of an autograd.Function, or a pair (forward, backward)."""
     if isinstance(found, type) and issubclass(found, torch.autograd.Function):
         return found.apply
@@ -105,10 +105,10 @@ def _callable(found: Any) -> Callable[..., Tensor]:
             "the operator must be a function, a torch.autograd.Function or a pair "
             f"(forward, backward), not {type(found).__name__}"
         )
-    return found  # type: ignore[no-any-return]
+    return found
 
 
-def _pair(forward: Callable[..., Tensor], backward: Callable[..., Any]) -> Callable[..., Tensor]:
+def _pair(forward: Callable[..., Tensor], backward: Callable[..., object]) -> Callable[..., Tensor]:
     class Pair(torch.autograd.Function):
         @staticmethod
         def forward(ctx: Any, *inputs: Tensor) -> Tensor:
@@ -117,13 +117,13 @@ def _pair(forward: Callable[..., Tensor], backward: Callable[..., Any]) -> Calla
 
         @staticmethod
         @torch.autograd.function.once_differentiable
-        def backward(ctx: Any, grad: Tensor) -> Any:
+        def backward(ctx: Any, grad: Tensor) -> object:
             return backward(grad, *ctx.saved_tensors)
 
     return Pair.apply
 
 
-def _registered(found: object) -> Any:
+def _registered(found: object) -> object:
     """The operator of torch.library, if it is one: `opcheck` takes no other."""
     if isinstance(found, CustomOpDef):
         return found._opoverload

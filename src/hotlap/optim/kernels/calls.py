@@ -4,7 +4,6 @@ import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -101,7 +100,7 @@ def _alike(leaf: Leaf) -> bool:
     return leaf.grad.numel() == size and all(buffer.numel() == size for buffer in leaf.buffers)
 
 
-def _given(leaf: Leaf) -> tuple[Any, ...]:
+def _given(leaf: Leaf) -> tuple[object, ...]:
     """The fields of a `_Tensor`; an optimizer with one buffer has no second."""
     weight, first, second = leaf.weight, leaf.buffers[0], leaf.buffers[-1]
     return (

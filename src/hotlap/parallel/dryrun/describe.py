@@ -126,7 +126,7 @@ def _attribute(model: nn.Module, names: tuple[str, ...]) -> int:
 
 
 def _config(model: nn.Module) -> dict[str, Any] | None:
-    config: Any = getattr(model, "config", None)
+    config: object = getattr(model, "config", None)
     if not hasattr(config, "to_dict"):
         return None
     kept = (str, int, float, bool, type(None))

@@ -79,7 +79,7 @@ def names(model: nn.Module) -> tuple[str, ...]:
     return tuple(name for name, module in model.named_modules() if id(module) in chosen)
 
 
-def _called(name: str) -> Any:
+def _called(name: str) -> object:
     module, _, function = name.partition(":")
     sys.path.insert(0, os.getcwd())  # noqa: PTH109 - a path for imports is text
     try:
@@ -129,6 +129,6 @@ def _loss(words: int) -> Any:
     return loss
 
 
-def _plain(out: object) -> Any:
+def _plain(out: object) -> object:
     """What a Hugging Face output holds, as a list."""
     return list(out.values()) if isinstance(out, Mapping) else out

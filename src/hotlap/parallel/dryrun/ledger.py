@@ -3,7 +3,6 @@
 import weakref
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -29,7 +28,7 @@ class Ledger:
         self.at_peak: dict[str, int] = {}
         self._total = 0
         self._known: dict[int, tuple[int, str]] = {}
-        self._watches: dict[int, weakref.ref[Any]] = {}
+        self._watches: dict[int, weakref.ref[object]] = {}
 
     def restart(self) -> None:
         """Forget the peak, not what is alive."""

@@ -49,7 +49,7 @@ class Alone(Pipeline):
         stage.backward_one_chunk = backward_one_chunk  # type: ignore[method-assign]
         return [stage]
 
-    def _schedule(self, inputs: tuple[Tensor, ...], how: str) -> Any:
+    def _schedule(self, inputs: tuple[Tensor, ...], how: str) -> object:
         made = super()._schedule(inputs, how)
         _already_warm(made)
         return made
@@ -62,7 +62,7 @@ def _already_warm(schedule: Any) -> None:
     except ImportError:  # torch before 2.13 has no vote
         return
 
-    def decided(stages: Sequence[Any], *_: Any, **__: Any) -> None:
+    def decided(stages: Sequence[Any], *_: object, **__: object) -> None:
         for stage in stages:
             stage._inference_mode = InferenceMode.STATIC
 

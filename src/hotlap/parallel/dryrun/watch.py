@@ -59,7 +59,7 @@ _ATTENTION: Mapping[Any, Callable[..., int]] = {
 _WRAPPERS = (DTensor, AsyncCollectiveTensor)
 _SHAPES = "_propagate_tensor_meta_non_cached"
 
-Call = Callable[..., Any]
+Call = Callable[..., object]
 
 
 class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -124,10 +124,10 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __torch_dispatch__(
         self,
-        func: Any,
+        func: Callable[..., object],
         types: Any,
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
+        args: tuple[object, ...] = (),
+        kwargs: Mapping[str, object] | None = None,
     ) -> Any:
         if any(issubclass(kind, _WRAPPERS) for kind in types):
             return NotImplemented  # its local operations come by afterwards

@@ -62,7 +62,7 @@ def _hook(native: Native, overlay: Overlay, undo: ExitStack, module: types.Modul
 
 def _wrapped(original: Any, native: Native, overlay: Overlay) -> Any:
     @functools.wraps(original, updated=())
-    def call(*args: Any, **options: Any) -> Any:
+    def call(*args: object, **options: object) -> object:
         args, options = _redirected(overlay, native, args, options)
         return original(*args, **options)
 
@@ -89,11 +89,13 @@ def _purpose(purpose: str | By, args: tuple[object, ...], options: dict[str, obj
     return purpose.choose(value)
 
 
-def _argument(args: Any, options: Any, position: int, name: str, default: Any) -> object:
+def _argument(
+    args: Any, options: dict[str, object], position: int, name: str, default: object
+) -> object:
     return args[position] if position < len(args) else options.get(name, default)
 
 
-def _place(overlay: Overlay, given: Any, purpose: str) -> Any:
+def _place(overlay: Overlay, given: Any, purpose: str) -> object:
     text = os.fsdecode(given)
     if text in _NO_FILES or "://" in text:
         return given
@@ -142,7 +144,12 @@ def _huge_memmaps(overlay: Overlay, undo: ExitStack, numpy: Any) -> None:
 
     @functools.wraps(create)
     def new(
-        cls: type, filename: Any, dtype: Any = numpy.uint8, mode: str = "r+", *args: Any, **kw: Any
+        cls: type,
+        filename: object,
+        dtype: object = numpy.uint8,
+        mode: str = "r+",
+        *args: object,
+        **kw: object,
     ) -> object:
         if mode in {"r+", "readwrite"} and _is_huge(overlay, filename):
             mode = "c"

@@ -18,7 +18,7 @@ from hotlap.seam.guard.overlay import Overlay
 from hotlap.seam.guard.readers import Readers
 from hotlap.seam.guard.writers import Writers
 
-Table = dict[str, Callable[..., Any]]
+Table = dict[str, Callable[..., object]]
 
 _LOOKING = ("access", "readlink", "statvfs", "pathconf", "getxattr", "listxattr")
 _MAKING = ("mkdir", "mkfifo", "mknod")

@@ -10,11 +10,10 @@ import inspect
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from types import ModuleType
-from typing import Any
 
 from hotlap.seam.hook import when_imported
 
-Arguments = Mapping[str, Any]
+Arguments = Mapping[str, object]
 _NEPTUNE = (
     "init_run", "init_model", "init_model_version", "init_project", "Run", "Model",
     "ModelVersion", "Project",

@@ -5,7 +5,7 @@ the outer one. In other threads than the training's everything passes straight t
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import partial, wraps
 from threading import get_ident
 from time import perf_counter_ns
@@ -34,7 +34,7 @@ from hotlap.seam.probe.recorder import Recorder
 from hotlap.seam.steps import Hook, bare_step_hooks, manual_steps
 from hotlap.seam.unused_gradients import gradient_reader, noting_unused
 
-Make = Callable[[Any], Any]
+Make = Callable[[Callable[..., object]], object]
 COPIES = ("to", "cuda", "cpu", "double", "float", "half", "bfloat16")
 
 
@@ -77,17 +77,17 @@ def _note_unused(rec: Recorder) -> None:
     rec.facts.point("unused_gradients")
 
 
-def _copies(rec: Recorder, name: str) -> Any:
+def _copies(rec: Recorder, name: str) -> AbstractContextManager[object]:
     line, facts = rec.timeline, rec.facts
     codes, mark = line.codes, line.mark
 
-    def make(original: Any) -> object:
-        def copy(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> object:
+    def make(original: Callable[..., object]) -> object:
+        def copy(tensor: torch.Tensor, *args: object, **kwargs: object) -> object:
             back = codes[-1]
             mine = OPEN[back] and get_ident() == rec.thread
             if mine:
                 mark(COPY)
-            after = tensor
+            after: object = tensor
             try:
                 after = original(tensor, *args, **kwargs)
             finally:
@@ -104,7 +104,13 @@ def _copies(rec: Recorder, name: str) -> Any:
     return untraced(torch.Tensor, name, make)
 
 
-def _note_copy(rec: Recorder, before: Any, after: Any, args: Any, kwargs: Any) -> None:
+def _note_copy(
+    rec: Recorder,
+    before: torch.Tensor,
+    after: Any,
+    args: tuple[object, ...],
+    kwargs: dict[str, object],
+) -> None:
     waits = not kwargs.get("non_blocking") and not any(a is True for a in args)
     with suppress(Exception):  # odd tensors (fake, nested, batched): the program goes on
         if rec.begun:
@@ -113,14 +119,14 @@ def _note_copy(rec: Recorder, before: Any, after: Any, args: Any, kwargs: Any) -
             rec.facts.made_double("float64_made")
 
 
-def _backward(rec: Recorder) -> Any:
+def _backward(rec: Recorder) -> AbstractContextManager[object]:
     """`Tensor.backward` ends in `torch.autograd.backward`: one patch sees both."""
     line, facts = rec.timeline, rec.facts
     codes, times, clock = line.codes, line.times, perf_counter_ns
     ends_evaluation = line.evaluations.backward
 
-    def make(original: Any) -> object:
-        def backward(*args: Any, **kwargs: Any) -> object:
+    def make(original: Callable[..., object]) -> object:
+        def backward(*args: object, **kwargs: object) -> object:
             if not CLOSURE[codes[-1]] or get_ident() != rec.thread:
                 return original(*args, **kwargs)
             if "backward" not in facts.settled:
@@ -143,14 +149,14 @@ def _backward(rec: Recorder) -> Any:
     return _while_awake(rec, torch.autograd, "backward", make)
 
 
-def _gradients(rec: Recorder) -> Any:
+def _gradients(rec: Recorder) -> AbstractContextManager[object]:
     """`torch.autograd.grad`, which `torch.func.grad` ends in: a backward pass as well."""
     line = rec.timeline
     codes, mark = line.codes, line.mark
 
-    def make(original: Any) -> object:
+    def make(original: Callable[..., object]) -> object:
         @wraps(original)
-        def grad(*args: Any, **kwargs: Any) -> object:
+        def grad(*args: object, **kwargs: object) -> object:
             if not CLOSURE[codes[-1]] or get_ident() != rec.thread:
                 return original(*args, **kwargs)
             if line.evaluations.backward():
@@ -181,7 +187,7 @@ def _optimizers(rec: Recorder) -> Iterator[None]:
             codes.append(OPTIMIZER)
             times.append(clock())
 
-    def after(optimizer: Any, *_: object) -> None:
+    def after(optimizer: Optimizer, *_: object) -> None:
         if get_ident() != rec.thread:
             rec.elsewhere(optimizer)
         elif not rec.turned(optimizer):
@@ -244,8 +250,8 @@ def _zeroing(rec: Recorder) -> Make:
     facts = rec.facts
     codes, times, clock = rec.timeline.codes, rec.timeline.times, perf_counter_ns
 
-    def make(original: Any) -> object:
-        def zero_grad(owner: Any, *args: Any, **kwargs: Any) -> object:
+    def make(original: Callable[..., object]) -> object:
+        def zero_grad(owner: object, *args: object, **kwargs: object) -> object:
             back = codes[-1]
             if not OPEN[back] or get_ident() != rec.thread:
                 return original(owner, *args, **kwargs)
@@ -266,12 +272,12 @@ def _zeroing(rec: Recorder) -> Make:
     return make
 
 
-def _saving(rec: Recorder) -> Any:
+def _saving(rec: Recorder) -> AbstractContextManager[object]:
     line, facts = rec.timeline, rec.facts
     codes, mark = line.codes, line.mark
 
-    def make(original: Any) -> object:
-        def save(*args: Any, **kwargs: Any) -> Any:
+    def make(original: Callable[..., object]) -> object:
+        def save(*args: object, **kwargs: object) -> object:
             if codes[-1] == RESTING:
                 rec.wake()
             back = codes[-1]
@@ -290,9 +296,9 @@ def _saving(rec: Recorder) -> Any:
     return replaced(torch, "save", make)
 
 
-def _scaling(rec: Recorder) -> Any:
-    def make(original: Any) -> object:
-        def scale(scaler: Any, outputs: Any) -> object:
+def _scaling(rec: Recorder) -> AbstractContextManager[object]:
+    def make(original: Callable[..., object]) -> object:
+        def scale(scaler: torch.amp.GradScaler, outputs: object) -> object:
             if "scaler" not in rec.facts.settled:
                 rec.facts.settled.add("scaler")
                 rec.facts.note("scaler_on", bool(scaler.is_enabled()))
@@ -303,12 +309,12 @@ def _scaling(rec: Recorder) -> Any:
     return replaced(torch.amp.GradScaler, "scale", make)
 
 
-def _pointing(rec: Recorder, owner: object, name: str, kind: str) -> Any:
+def _pointing(rec: Recorder, owner: object, name: str, kind: str) -> AbstractContextManager[object]:
     """Remember where something is first called with a true first argument."""
 
-    def make(original: Any) -> object:
+    def make(original: Callable[..., object]) -> object:
         @wraps(original)
-        def call(*args: Any, **kwargs: Any) -> object:
+        def call(*args: object, **kwargs: object) -> object:
             if args and args[0] is not False:
                 rec.facts.point(kind)
             return original(*args, **kwargs)

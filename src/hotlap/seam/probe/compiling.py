@@ -17,7 +17,11 @@ _watching: list[bool] = []
 
 @contextmanager
 def untraced(
-    owner: object, name: str, make: Callable[[object], object], *, comes_back: bool = True
+    owner: object,
+    name: str,
+    make: Callable[[Callable[..., object]], object],
+    *,
+    comes_back: bool = True,
 ) -> Iterator[None]:
     """As `replaced`, but put back for as long as anything is being compiled.
 

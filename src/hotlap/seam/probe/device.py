@@ -177,8 +177,8 @@ def synchronising(rec: Recorder) -> Iterator[None]:
 def _counting(rec: Recorder, name: str, calls: Counter[str]) -> Any:
     codes = rec.timeline.codes
 
-    def make(original: Any) -> object:
-        def call(tensor: Any, *args: Any, **kwargs: Any) -> object:
+    def make(original: Callable[..., object]) -> object:
+        def call(tensor: torch.Tensor, *args: object, **kwargs: object) -> object:
             if OPEN[codes[-1]] and tensor.is_cuda and get_ident() == rec.thread:
                 if rec.tally.steps:
                     calls[name] += 1

@@ -172,7 +172,7 @@ class Diagnostics:
         if not diagnosis.note:
             self._guard(diagnosis, diagnosis.end)
 
-    def _guard(self, diagnosis: Diagnosis, act: Any) -> None:
+    def _guard(self, diagnosis: Diagnosis, act: Callable[..., object]) -> None:
         try:
             act()
         except Exception as error:

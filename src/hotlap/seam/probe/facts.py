@@ -143,7 +143,7 @@ ALLOCATOR = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
 
 def _fast_half() -> bool:
     """Whether 16-bit matrix products have hardware of their own: a GPU, AMX or AVX512-BF16."""
-    cpu: Any = torch.cpu
+    cpu: object = torch.cpu
     tests = ("_is_amx_tile_supported", "_is_avx512_bf16_supported")
     return torch.cuda.is_available() or any(getattr(cpu, test, bool)() for test in tests)
 
@@ -194,7 +194,7 @@ def _may_be_fused(optimizer: Any) -> bool:
     return all(permits(move, arguments) for move in moves if isinstance(move, Keyword))
 
 
-def _any_sparse(optimizer: Any, known: set[int]) -> bool:
+def _any_sparse(optimizer: torch.optim.Optimizer, known: set[int]) -> bool:
     return any(
         id(parameter) in known or (parameter.grad is not None and parameter.grad.is_sparse)
         for group in optimizer.param_groups

@@ -37,7 +37,7 @@ class Layers(Diagnosis):
             if not isinstance(layer, torch.jit.ScriptModule)
         }
         self._stack: list[list[Any]] = []
-        self._inputs: dict[int, tuple[weakref.ref[Any], list[nn.Module]]] = {}
+        self._inputs: dict[int, tuple[weakref.ref[object], list[nn.Module]]] = {}
         self._timed = False
         self._handles = [
             handle

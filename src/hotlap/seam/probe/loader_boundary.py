@@ -2,7 +2,7 @@
 
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import wraps
 from threading import get_ident
@@ -37,8 +37,10 @@ def feeding(rec: Recorder) -> Iterator[None]:
         yield
 
 
-def _construction(rec: Recorder, original: Any) -> object:
-    def __init__(loader: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
+def _construction(rec: Recorder, original: Callable[..., object]) -> object:
+    def __init__(  # noqa: N807
+        loader: torch.utils.data.DataLoader[object], *args: object, **kwargs: object
+    ) -> None:
         original(loader, *args, **kwargs)
         with suppress(Exception):  # whatever is odd about it, the program goes on
             rec.loaders.note(loader, place())
@@ -46,10 +48,10 @@ def _construction(rec: Recorder, original: Any) -> object:
     return __init__
 
 
-def _start(rec: Recorder, original: Any) -> object:
+def _start(rec: Recorder, original: Callable[..., object]) -> object:
     line, codes, mark = rec.timeline, rec.timeline.codes, rec.timeline.mark
 
-    def __iter__(loader: Any) -> Any:  # noqa: N807
+    def __iter__(loader: object) -> object:  # noqa: N807
         rec.session.roots.look()
         if codes[-1] == RESTING:
             rec.wake()
@@ -75,10 +77,10 @@ def _feeds(rec: Recorder, loader: object) -> Known:
     return known
 
 
-def _wait(rec: Recorder, original: Any) -> object:
+def _wait(rec: Recorder, original: Callable[..., object]) -> object:
     line, codes, mark = rec.timeline, rec.timeline.codes, rec.timeline.mark
 
-    def __next__(iterator: Any) -> object:  # noqa: N807
+    def __next__(iterator: object) -> object:  # noqa: N807
         if not OPEN[codes[-1]] or get_ident() != rec.thread:
             return original(iterator)
         line.evaluations.asked(DATA)
@@ -106,7 +108,7 @@ def arrays(rec: Recorder) -> Iterator[None]:
         yield
 
 
-def _looking(rec: Recorder, original: Any) -> Any:
+def _looking(rec: Recorder, original: Any) -> object:
     calls = [0]
 
     def step_aside() -> None:
@@ -144,7 +146,9 @@ def _has_array(data: object) -> bool:
     return isinstance(first, numpy.ndarray) and bool(first.ndim)
 
 
-def _warned_as(frame: FrameType, call: Any, *args: Any, **kwargs: Any) -> Any:
+def _warned_as(
+    frame: FrameType, call: Callable[..., object], *args: object, **kwargs: object
+) -> Any:
     """Call; its warnings (for a tensor, or a list of arrays) name the caller's line."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -3,7 +3,7 @@
 import os
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import wraps
 from typing import Any
@@ -40,7 +40,7 @@ def _name_the_caller(message: Any) -> None:
         message.line = None
 
 
-def _listening(rec: Recorder, original: Any) -> object:
+def _listening(rec: Recorder, original: Callable[..., object]) -> object:
     def show(message: Any) -> None:
         if len(rec.warnings) < MOST and rec.mine():
             text = str(message.message)[:LONGEST]
@@ -58,9 +58,9 @@ def making(rec: Recorder) -> Iterator[None]:
         yield
 
 
-def _noting_site(rec: Recorder, original: Any) -> object:
+def _noting_site(rec: Recorder, original: Callable[..., object]) -> object:
     @wraps(original)
-    def __init__(module: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
+    def __init__(module: torch.nn.Module, *args: object, **kwargs: object) -> None:  # noqa: N807
         original(module, *args, **kwargs)
         with suppress(Exception):  # a module of the user's without a hash, or without one yet
             rec.made[module] = place()

@@ -1,7 +1,6 @@
 """The profile as the process sends it: plain JSON, times in seconds a step, memory in bytes."""
 
 from contextlib import suppress
-from typing import Any
 
 from hotlap.common import heap
 from hotlap.core.protocol import (
@@ -91,7 +90,7 @@ def _faults(rec: Recorder, dataset: DatasetReport | None, waiting: float) -> flo
     return 0.0
 
 
-def _facts(rec: Recorder) -> dict[str, Any]:
+def _facts(rec: Recorder) -> dict[str, object]:
     found = {"cuda": False, "model": False, "compiled": False, **global_facts(), **rec.facts.values}
     found |= rec.loaders.facts() | optimizer_facts(list(rec.optimizers), rec.session.roots.found)
     found |= _of_ranks(rec)
@@ -107,7 +106,7 @@ def _facts(rec: Recorder) -> dict[str, Any]:
     return found
 
 
-def _of_ranks(rec: Recorder) -> dict[str, Any]:
+def _of_ranks(rec: Recorder) -> dict[str, object]:
     with suppress(Exception):  # the group is gone by now: the profile is sent all the same
         return ddp_facts(rec.session.roots.found)
     return {"ddp": False}
@@ -117,7 +116,7 @@ def _parameters(rec: Recorder) -> int:
     return sum(p.numel() for p in rec.root.parameters()) if rec.root is not None else 0
 
 
-def _training_loader(rec: Recorder) -> Any:
+def _training_loader(rec: Recorder) -> object:
     return rec.training_loader.loader() if rec.training_loader is not None else None
 
 

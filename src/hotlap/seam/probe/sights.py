@@ -1,9 +1,8 @@
 """What the live model shows in one step: layers with a useless bias, odd sizes, raw inputs."""
 
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from typing import Any
 
 import torch
 from torch import nn
@@ -31,7 +30,7 @@ class Sights(Diagnosis):
         """Put the hooks in."""
         roots = self.rec.session.roots.found
         self._names = names_of(roots)
-        self._made_by: dict[int, tuple[weakref.ref[Any], nn.Module]] = {}
+        self._made_by: dict[int, tuple[weakref.ref[object], nn.Module]] = {}
         self._biases: dict[nn.Module, nn.Module] = {}
         self._first: InputStatistics | None = None
         self._looked_at_input = False
@@ -84,10 +83,10 @@ class Sights(Diagnosis):
         return LayerSeen(name, type(layer).__name__, place, norm, sizes or {})
 
 
-def guarded(hook: Any) -> Any:
+def guarded(hook: Callable[..., object]) -> Callable[..., None]:
     """The hook; whatever it meets that is odd, the program goes on."""
 
-    def call(*args: Any) -> None:
+    def call(*args: object) -> None:
         with suppress(Exception):
             hook(*args)
 

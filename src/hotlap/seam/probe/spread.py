@@ -1,6 +1,6 @@
 """How a model is spread over ranks or devices: facts about DDP, and what DataParallel costs."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import wraps
 from time import perf_counter
@@ -52,27 +52,27 @@ def spreading(spread: Spread, facts: Facts) -> Iterator[None]:
         yield
 
 
-def _noting(facts: Facts, original: Any, fact: str) -> object:
+def _noting(facts: Facts, original: Callable[..., object], fact: str) -> object:
     @wraps(original)
-    def call(*args: Any, **kwargs: Any) -> object:
+    def call(*args: object, **kwargs: object) -> object:
         facts.note(fact)
         return original(*args, **kwargs)
 
     return call
 
 
-def _placed(facts: Facts, original: Any) -> object:
+def _placed(facts: Facts, original: Callable[..., object]) -> object:
     @wraps(original)
-    def __init__(*args: Any, **kwargs: Any) -> None:  # noqa: N807
+    def __init__(*args: object, **kwargs: object) -> None:  # noqa: N807
         facts.point("ddp")
         original(*args, **kwargs)
 
     return __init__
 
 
-def _timed(spread: Spread, original: Any) -> object:
+def _timed(spread: Spread, original: Callable[..., object]) -> object:
     @wraps(original)
-    def part(*args: Any, **kwargs: Any) -> Any:
+    def part(*args: object, **kwargs: object) -> Any:
         begin = perf_counter()
         try:
             return original(*args, **kwargs)

@@ -53,7 +53,7 @@ def _unwrap(draft: Draft, item: ast.withitem) -> None:
         return
     index, alone = statement.items.index(item), len(statement.items) == 1
 
-    def change(node: Any) -> list[Any]:
+    def change(node: Any) -> list[object]:
         if alone:
             first, *rest = node.body.body
             return [first.with_changes(leading_lines=node.leading_lines), *rest]

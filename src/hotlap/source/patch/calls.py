@@ -59,7 +59,7 @@ def _trailing(argument: Any) -> object:
     return argument.whitespace_after_arg
 
 
-def _parted(space: Any) -> tuple[Any, Any]:
+def _parted(space: object) -> tuple[object, object]:
     """The comment on the last argument's own line, and the space without it."""
     if not isinstance(space, cst.ParenthesizedWhitespace) or space.first_line.comment is None:
         return None, space
@@ -71,7 +71,7 @@ def _led(comma: cst.Comma, first_line: object) -> cst.Comma:
     """The comma with a comment behind it."""
     if first_line is None:
         return comma
-    space: Any = comma.whitespace_after
+    space: object = comma.whitespace_after
     if not isinstance(space, cst.ParenthesizedWhitespace):
         space = new_line("    ")
     return comma.with_changes(whitespace_after=space.with_changes(first_line=first_line))

@@ -63,7 +63,7 @@ def _call(call: Any, indent: str, *, one_a_line: bool) -> object:
     return call.with_changes(args=args, whitespace_before_args=new_line(indent))
 
 
-def _tuple(pair: Any, indent: str) -> Any:
+def _tuple(pair: Any, indent: str) -> object:
     """One element a line, in parentheses of its own."""
     return pair.with_changes(
         elements=_parted(pair.elements, indent, one_a_line=True),

@@ -30,7 +30,7 @@ def can_write(move: Move) -> bool:
             return True
 
 
-def _value(draft: Draft, raw: object) -> Any:
+def _value(draft: Draft, raw: object) -> object:
     return draft.values[raw.name] if isinstance(raw, Choice) else raw
 
 

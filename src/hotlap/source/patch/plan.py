@@ -4,9 +4,8 @@ import ast
 import difflib
 import io
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from hotlap.core.errors import UsageError
 from hotlap.core.move import Move
@@ -174,7 +173,7 @@ class _Lazy(Mapping[str, tuple[Source, ast.ClassDef]]):
     def __getitem__(self, name: str) -> tuple[Source, ast.ClassDef]:
         return self._all()[name]
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[str]:
         return iter(self._all())
 
     def __len__(self) -> int:

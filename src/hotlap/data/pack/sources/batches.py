@@ -73,7 +73,7 @@ def _mnist(root: Path, prefix: str, how: Settings | None) -> Arrays:
     return Arrays(found, str(root), how)
 
 
-def _idx(path: Path) -> Any:
+def _idx(path: Path) -> object:
     """Read LeCun's idx format: two zeros, dtype, rank, sides (big-endian), then the numbers."""
     data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     try:
@@ -88,7 +88,7 @@ def _idx(path: Path) -> Any:
 class _Plain(pickle.Unpickler):
     """Opens pickles of dictionaries, lists and arrays, and refuses whatever could run code."""
 
-    def find_class(self, module: str, name: str) -> Any:
+    def find_class(self, module: str, name: str) -> object:
         if (module, name) not in _SAFE:
             raise pickle.UnpicklingError(f"it refers to {module}.{name}")
         return super().find_class(module, name)

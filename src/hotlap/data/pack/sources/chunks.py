@@ -18,7 +18,7 @@ from hotlap.data.pack.settings import Settings
 from hotlap.data.pack.sources.base import stamps
 from hotlap.data.pack.sources.records import Kind, Records, scanned
 
-Decode = Callable[[bytes], Any]
+Decode = Callable[[bytes], object]
 _TO_DATASET = "give the library's own dataset to hotlap.data.pack.pack(dataset, DST)"
 _TORCH = [
     "f4",
@@ -161,7 +161,7 @@ def chunks_in(root: Path, how: Settings | None = None) -> Chunks | None:
 
 def _index(root: Path) -> dict[str, Any]:
     try:
-        found: dict[str, Any] = json.loads((root / "index.json").read_bytes())
+        found: dict[str, object] = json.loads((root / "index.json").read_bytes())
     except ValueError as error:
         raise PackError(f"{root / 'index.json'} is not JSON: {error}") from None
     return found if isinstance(found, dict) else {}
@@ -234,7 +234,7 @@ def _scalar(dtype: str) -> Decode:
     return lambda data: need("numpy").frombuffer(data, dtype)[0].item()
 
 
-def _pil(data: bytes) -> Any:
+def _pil(data: bytes) -> object:
     """Return the pixels of a PIL image that was kept raw: width, height, mode, pixels."""
     width, height, size = struct.unpack_from("<III", data)
     mode = data[12 : 12 + size].decode()

@@ -58,7 +58,7 @@ class MapDataset(Records):
         return digest([self.where, len(self), *some])
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any) -> object:
     if hasattr(value, "detach"):
         return need("numpy").asarray(value.detach().cpu())
     if hasattr(value, "getbands"):

@@ -70,7 +70,7 @@ class ImageFolder(Records):
     def record(self, index: int) -> dict[str, Any]:
         """Read a file's bytes, and the files beside it."""
         path = self._paths[index]
-        found: dict[str, Any] = {"image": read_file(path)}
+        found: dict[str, object] = {"image": read_file(path)}
         if self._classes:
             found["label"] = self._labels[index]
         for ending, files in self._beside.items():
@@ -170,6 +170,6 @@ def _field(ending: str, files: dict[str, str]) -> Kind:
     return Kind(_BESIDE[ending])
 
 
-def _read(ending: str, file: str) -> Any:
+def _read(ending: str, file: str) -> object:
     data = read_file(file)
     return load_json(data, file) if _BESIDE[ending] == "json" else data.decode()

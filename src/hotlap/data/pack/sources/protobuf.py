@@ -37,7 +37,7 @@ def fields(data: memoryview) -> Iterator[tuple[int, Any]]:
 
 def example(data: bytes) -> dict[str, Any]:
     """Return the features of a `tf.train.Example`: lists of bytes, or arrays of numbers."""
-    found: dict[str, Any] = {}
+    found: dict[str, object] = {}
     for number, features in fields(memoryview(data)):
         if number == 1:
             for _, entry in fields(features):
@@ -61,7 +61,7 @@ def datum(data: bytes) -> dict[str, Any] | None:
     return {"image": numpy.ascontiguousarray(pixels.transpose(1, 2, 0)), "label": label}
 
 
-def _feature(data: memoryview) -> Any:
+def _feature(data: memoryview) -> object:
     numpy = need("numpy")
     for number, values in fields(data):
         if number == 1:

@@ -142,7 +142,7 @@ class Records(Plain):
         self.classes = tuple(sorted(values))
         self._number_of = {name: number for number, name in enumerate(self.classes)}
 
-    def _label(self, value: object, index: int) -> Any:
+    def _label(self, value: object, index: int) -> object:
         if isinstance(value, str) and self.classes:
             return self._number_of[value]
         if value is None and "label" not in self.columns:

@@ -79,7 +79,7 @@ class TarShards(Records):
             kinds |= {name: Kind("number") for name in self._json_numbers}
         return kinds
 
-    def _small(self, *endings: str) -> Iterator[dict[str, Any]]:
+    def _small(self, *endings: str) -> Iterator[dict[str, object]]:
         """Yield the small members of each sample that say what a field is."""
         for number, _, parts in self._samples:
             with self._paths[number].open("rb") as file:
@@ -89,7 +89,7 @@ class TarShards(Records):
                     if kind.rpartition(".")[2] in endings and kind != "json"
                 }
 
-    def _json(self) -> Iterator[Any]:
+    def _json(self) -> Iterator[object]:
         for number, _, parts in self._samples:
             if "json" in parts:
                 with self._paths[number].open("rb") as file:

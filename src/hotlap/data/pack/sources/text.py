@@ -185,7 +185,7 @@ def _unpacked(path: Path) -> bytes:
         raise PackError(f"{path} cannot be unpacked: {error}") from None
 
 
-def _csv(text: str, path: Path, delimiter: str | None) -> list[dict[str, Any]]:
+def _csv(text: str, path: Path, delimiter: str | None) -> list[dict[str, object]]:
     first = text.partition("\n")[0]
     delimiter = delimiter or max(",;\t", key=first.count)
     lines = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))
@@ -204,7 +204,7 @@ def _csv(text: str, path: Path, delimiter: str | None) -> list[dict[str, Any]]:
     return [dict(zip(header, values, strict=True)) for values in zip(*columns, strict=True)]
 
 
-def _typed(column: list[str]) -> list[Any]:
+def _typed(column: list[str]) -> list[object]:
     """Return a column as integers or floats where every value is written as one; "" is None."""
     filled = [value for value in column if value != ""]
     for read in (_integer, _float):

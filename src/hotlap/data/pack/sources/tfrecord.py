@@ -82,7 +82,7 @@ class TfRecords(Records):
         self._single -= several
         self._text -= no_text
 
-    def _valued(self, features: dict[str, Any]) -> dict[str, Any]:
+    def _valued(self, features: dict[str, Any]) -> dict[str, object]:
         found = {}
         for name, values in features.items():
             value = values[0] if name in self._single else values
@@ -123,5 +123,5 @@ def _is_text(value: bytes) -> bool:
     return not looks_like_image(value)
 
 
-def _as_text(value: Any) -> Any:
+def _as_text(value: Any) -> object:
     return [each.decode() for each in value] if isinstance(value, list) else value.decode()
