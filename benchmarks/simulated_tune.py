@@ -20,9 +20,9 @@ from unittest.mock import patch
 from benchmarks import record
 from benchmarks.simulated import LOADS, Simulated, World
 from hotlap.core.machine import detect
-from hotlap.core.numerics import Numerics
 from hotlap.core.protocol import ProfilePayload, decode
 from hotlap.core.spec import Mode
+from hotlap.core.technique import Numerics
 from hotlap.trial import race as race_module
 from hotlap.trial.data_parity import DataUse
 from hotlap.trial.launch import Setting
