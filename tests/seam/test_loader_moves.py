@@ -126,6 +126,7 @@ def test_random_samples_are_not_cached():
     with on("cached_dataset") as seams:
         assert run() == plain
     assert "random numbers" in seams.inerts["cached_dataset"]
+    assert not seams.holds
 
 
 def test_worker_processes_are_not_cached():

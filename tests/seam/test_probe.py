@@ -1,3 +1,4 @@
+import random
 import threading
 import time
 
@@ -125,6 +126,30 @@ def test_slow_dataset_is_data_and_its_line_is_named():
     assert not facts["loader_workers"]
     assert facts["batch_size"] == 4
     assert session.profile["samples"] == 4
+
+
+@pytest.mark.parametrize("draws", ["random.random()", "np.random.rand()", "torch.rand(1)",
+                                   "self.own.random()", ""])  # fmt: skip
+def test_random_draws_of_the_data_are_seen_however_little_it_takes(draws):
+    class Augmented(Dataset):
+        def __init__(self):
+            self.own = random.Random(0)
+
+        def __len__(self):
+            return 64
+
+        def __getitem__(self, index):
+            eval(draws or "0")
+            return X[index % 8], Y[index % 8]
+
+    model = net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with probed(steps=4) as session:
+        for x, y in DataLoader(Augmented(), batch_size=4, shuffle=True):
+            optimizer.zero_grad()
+            functional.cross_entropy(model(x), y).backward()
+            optimizer.step()
+    assert session.profile["facts"]["draws"] == bool(draws)
 
 
 def test_pure_python_is_not_hidden_behind_a_short_operator():

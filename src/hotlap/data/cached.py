@@ -16,6 +16,7 @@ FIRST_EPOCHS = (4, 4, 1, 1)
 SHARE = 0.001
 
 Told = Callable[[str], None]
+Began = Callable[[], None]
 
 
 class CachedDataset(Dataset[Any]):
@@ -39,6 +40,7 @@ class CachedDataset(Dataset[Any]):
         ram_limit: bytes; by default half of what is free.
         whole: refuse rather than keep a part.
         told: called once with the reason when caching is refused.
+        began: called once when the first sample is kept.
 
     Raises:
         TypeError: the dataset is iterable; its samples have no index to keep them by.
@@ -51,6 +53,7 @@ class CachedDataset(Dataset[Any]):
         ram_limit: int | None = None,
         whole: bool = False,
         told: Told | None = None,
+        began: Began | None = None,
     ) -> None:
         if isinstance(dataset, IterableDataset):
             raise TypeError(
@@ -63,6 +66,7 @@ class CachedDataset(Dataset[Any]):
         self.refused = ""
         self.bytes = 0
         self._told = told
+        self._began = began
         self._samples: dict[Any, Any] = {}
         self._reads = 0
         self._streams = Streams(dataset)
@@ -84,7 +88,7 @@ class CachedDataset(Dataset[Any]):
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the samples behind: a worker process fills its own cache."""
-        return {**vars(self), "_samples": {}, "bytes": 0, "_told": None}
+        return {**vars(self), "_samples": {}, "bytes": 0, "_told": None, "_began": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -204,6 +208,9 @@ class CachedDataset(Dataset[Any]):
         elif self.bytes + more <= self.ram_limit:
             self._samples[key] = twin(sample)
             self.bytes += more
+            if self._began is not None:
+                self._began()
+                self._began = None
 
     def _refuse(self, why: str) -> None:
         if self.refused:

@@ -79,9 +79,12 @@ class _Caches:
 
     def _new(self, dataset: object) -> Any:
         limit = available_memory() // 2
-        cache = self._make(dataset, ram_limit=limit, whole=True, told=self._context.inert)
+        kind = type(dataset).__name__
+        cache = self._make(
+            dataset, ram_limit=limit, whole=True, told=self._context.inert,
+            began=lambda: self._context.held(kind),
+        )  # fmt: skip
         self._known[id(dataset)] = cache
         while len(self._known) > DATASETS:
             self._known.popitem(last=False)
-        self._context.held(type(dataset).__name__)
         return cache

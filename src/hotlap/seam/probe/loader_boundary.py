@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch.utils._device import _device_constructors
 from torch.utils.data import DataLoader
+from torch.utils.data._utils.fetch import _MapDatasetFetcher
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from hotlap.seam.patch import replaced
@@ -32,6 +33,7 @@ def feeding(rec: Recorder) -> Iterator[None]:
         replaced(DataLoader, "__init__", lambda f: _construction(rec, f)),
         replaced(DataLoader, "__iter__", lambda f: _start(rec, f)),
         replaced(_BaseDataLoaderIter, "__next__", lambda f: _wait(rec, f)),
+        replaced(_MapDatasetFetcher, "fetch", lambda f: _read(rec, f)),
         arrays(rec),
     ):
         yield
@@ -95,6 +97,13 @@ def _wait(rec: Recorder, original: Callable[..., object]) -> object:
             mark(CHECKING if line.evaluations.going_on else line.base)
 
     return __next__
+
+
+def _read(rec: Recorder, original: Any) -> object:
+    def fetch(fetcher: Any, indices: Any) -> object:
+        return rec.loaders.fetched(fetcher.dataset, lambda: original(fetcher, indices))
+
+    return fetch
 
 
 LOOKS = 4096

@@ -4,10 +4,17 @@ A loader that lives in a function is freed before the program ends, and is not h
 """
 
 import weakref
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+
+from hotlap.common.randomness import Streams, same
+
+FETCHES_COMPARED = 4
+"""Batches of each dataset around which the random number generators are compared."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +46,8 @@ class Loaders:
         self._used: dict[Kind, None] = {}
         self._made: set[tuple[Kind, int]] = set()
         self._rebuilt: set[Kind] = set()
+        self._fetched: Counter[int] = Counter()
+        self._drawing: set[int] = set()
 
     def note(self, loader: Any, place: str) -> None:
         """A loader has been made here."""
@@ -58,6 +67,23 @@ class Loaders:
     def use(self, known: Known) -> None:
         """The training, or an evaluation within it, takes batches of this one."""
         self._used[known.kind] = None
+
+    def fetched(self, dataset: object, fetch: Callable[[], object]) -> object:
+        """Read a batch in this process; whether that draws random numbers is noted."""
+        key = id(dataset)
+        if key in self._drawing or self._fetched[key] >= FETCHES_COMPARED:
+            return fetch()
+        self._fetched[key] += 1
+        streams = Streams(dataset)
+        before = streams.state()
+        batch = fetch()
+        if not same(before, streams.state()):
+            self._drawing.add(key)
+        return batch
+
+    def draws(self, known: Known | None) -> bool:
+        """Whether reading a batch of such a loader's dataset was seen to draw random numbers."""
+        return known is not None and any((known.kind, key) in self._made for key in self._drawing)
 
     @property
     def kinds(self) -> list[Kind]:

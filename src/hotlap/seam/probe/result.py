@@ -38,7 +38,7 @@ def payload(rec: Recorder, ended: str) -> ProfilePayload:
     lines = hottest(stacks, shares)
     dataset = fed(rec, ended, _training_loader(rec), _waiting(shares))
     faults = _faults(rec, dataset, _waiting(shares))
-    draws = dataset is not None and dataset.draws
+    draws = rec.loaders.draws(rec.training_loader) or (dataset is not None and dataset.draws)
     learned, notes = rec.diagnostics.result()
     facts = _facts(rec) | operators.facts(learned["operators"])
     facts |= {"draws": draws, "page_faults": faults >= MIN_FAULT_SHARE}
