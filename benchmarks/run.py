@@ -8,6 +8,7 @@ from benchmarks import (
     launches,
     lightness,
     lint_speed,
+    moves,
     optim,
     patch_parity,
     shrink,
@@ -37,9 +38,11 @@ optim.main("all")
 kernels.main()
 for case in shrink.CASES:
     shrink.main(case)
+moves.main([])
 until.main("aa", "20")
 until.main("planted", "10")
 until.main("claims")
+until.main("demo")
 techniques.main(150, list(techniques.WORKLOADS))
 tune_load.main(False, 145, 3, list(tune_load.SCRIPTS))
 tune_load.main(True, 145, 3, list(tune_load.SCRIPTS))

@@ -7,8 +7,11 @@ against 512 with the scaled rate, on digits and on text, 5 seeds. Races are adde
 """
 
 import json
+import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +20,8 @@ from benchmarks import record
 SCRIPT = Path(__file__).parent / "scripts" / "schedules.py"
 LINE = "line --optimizer SGD --batch 512 --rate"  # steps long enough to outweigh the start-up
 CALLED = {"faster", "slower"}
+DIGITS = Path(__file__).parent.parent / "examples" / "digits"
+DEMO = ["tune", "--allow", "training", "--until", "loss<1.2", "--seeds", "3", "--budget", "5m"]
 CLAIMS = {
     "one-cycle, digits": (
         "val<=0.03", "digits --rate 1e-3", "digits --schedule one_cycle --rate 3e-3 --steps 400",
@@ -59,11 +64,35 @@ def race(target: str, a: str, b: str, seeds: int, budget: str) -> dict[str, Any]
             "pairs": pairs}  # fmt: skip
 
 
+def demo() -> None:
+    """The tune of the digits example: what was raced, kept and refused, and the report as text."""
+    words = [*DEMO, "python", "train.py"]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name) / "digits"
+        shutil.copytree(DIGITS, folder)
+        env = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+        done = subprocess.run([sys.executable, "-m", "hotlap", *words], cwd=folder, env=env,
+                              capture_output=True, text=True, check=False)  # fmt: skip
+        if done.returncode:
+            raise SystemExit(done.stderr)
+        report = next(folder.glob(".hotlap/reports/*-tune.json"))
+        found = json.loads(report.read_text())
+    for row in found["rows"]:
+        for pair in (row["race"] or {}).get("pairs", ()):
+            for run in pair:
+                del run["curve"]
+    summary = {"plain seconds": found["plain"]["time"]["seconds"], "text": done.stdout.splitlines()}
+    record.write("until-demo", " ".join(["hotlap", *words]), found["rows"], summary)
+
+
 def main(kind: str, *words: str) -> None:
     """Run the races of one kind; the record is written after each."""
     name = f"until-{kind}"
     command = " ".join(["python -m benchmarks.until", kind, *words])
     rows = record.rows(name)
+    if kind == "demo":
+        demo()
+        return
     if kind == "claims":
         for claim in words or CLAIMS:
             target, a, b = CLAIMS[claim]

@@ -98,6 +98,7 @@ def test_a_metric_that_is_never_seen_is_an_error_that_says_where_to_put_it(tmp_p
         (["--until", "a>1", "--max-slowdown", "1.1"], "--max-slowdown is for races by steps"),
         (["--until", "a>1", "--metric-pattern", "("], "--metric-pattern"),
         (["--until", "a>1", "--metric-pattern", "x"], "exactly one group"),
+        (["--until", "a>1", "--metric-pattern", "(a|b) (.*)"], "it has 2"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(tmp_path, monkeypatch, words, says):

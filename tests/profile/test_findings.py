@@ -148,6 +148,14 @@ def test_options_are_no_problems_and_bounded_by_the_measured_share():
     assert remedies["cpu_threads"].most == NO_BOUND
 
 
+def test_what_shortens_the_forward_of_a_program_that_does_not_train_is_one_finding():
+    model = {"model": True, "inference": True, "linear_layers": True, **OPTIONS}
+    found = proposed(seen({"other": 0.14}, places={"model": "embed.py:5"}, **model))
+    assert len(found) == 1
+    assert found[0].what.startswith("the forward pass")
+    assert {"mixed_precision", "inference_mode"} <= ids(found)
+
+
 def test_a_wait_for_data_is_a_problem_from_a_tenth_of_the_step():
     for share, problem in ((0.08, False), (0.3, True)):
         whole = seen({"data": share}, {"data": [("train.py:9", 1.0)]})

@@ -62,7 +62,7 @@ def test_the_text_of_a_race_is_two_lines_if_asked_to_be_brief(brief, lines):
 def test_a_race_that_tells_nothing_has_a_page(pairs):
     found = race_page(result(*pairs))
     assert "inconclusive" in headline(found)
-    assert ("no value" in page(found)) == (len(pairs) == 2)
+    assert ("no finite value" in page(found)) == (len(pairs) == 2)
 
 
 def test_a_tune_to_a_target_shows_what_was_raced_and_the_course_of_what_is_kept():

@@ -53,6 +53,25 @@ def test_what_would_change_nothing_is_no_candidate_and_what_may_is_one() -> None
     assert "fused_norm" in {c.name for c in todo}
 
 
+def test_nothing_is_said_of_training_where_nothing_trains() -> None:
+    facts = {"inference": True, "model": True, "float32_model": True, "compiler": True}
+    found = ScriptProfile({**facts}, {"forward": 0.99, "other": 0.01})
+    todo, rows = candidates_for(found, Wanted(UNASKED), detect())
+    allowed = candidates_for(found, Wanted({*UNASKED, Numerics.TRAINING}), detect())
+    assert {c.name for c in allowed[0]} == {c.name for c in todo}
+    reasons = {row.technique: row.reason for row in rows}
+    assert {reasons[name] for name in ("adamw", "lr_schedule", "fused_optimizer")} == {
+        "it only concerns training"
+    }
+    assert reasons["cached_dataset"] == "it only concerns training"  # samples are read once
+    others = [reason for reason in reasons.values() if reason != "it only concerns training"]
+    assert not [reason for reason in others if "train" in reason]
+    compiled = next(c for c in todo if c.name == "fused_pointwise")
+    small = ScriptProfile({**facts}, {"forward": 0.01, "data": 0.99})
+    words = pointless(compiled, {}, small, Wanted(UNASKED), 0.02)
+    assert words.startswith("forward can give 1.0")
+
+
 def test_numerics_only_skip_and_request_are_obeyed() -> None:
     todo, rows = candidates_for(script(), Wanted({Numerics.EXACT}), detect())
     assert all(c.record.numerics is Numerics.EXACT for c in todo)

@@ -10,14 +10,16 @@ import pytest
 from hotlap.core.errors import TrialFailedError
 from hotlap.core.spec import Mode
 from hotlap.trial import load
+from hotlap.trial.data_parity import DataUse
 from hotlap.trial.launch import Setting
 from hotlap.trial.parity import Parity
 from hotlap.trial.race import RaceResult
 from hotlap.trial.stats import Estimate, Verdict
 from hotlap.trial.stopping import StopReason
 from hotlap.tune import races as module
-from hotlap.tune.races import Races, judged
+from hotlap.tune.races import Races, judged, noise_of, parity_of
 from hotlap.tune.result import Outcome, Status, TuneResult
+from hotlap.tune.state import REPEATS
 
 PARITY = Parity(True, "bitwise", 100, 0.0, 0.0, "losses equal in all 100 steps")
 FASTER = RaceResult(
@@ -47,6 +49,32 @@ def test_what_was_not_applied_or_broke_parity_is_not_kept() -> None:
     found = fate(FASTER, broken)
     assert (found.status, found.reason) == (Status.BROKE_PARITY, "off by 3 %")
     assert fate(FASTER, replace(broken, steps=1)).status is Status.INCONCLUSIVE
+
+
+def outputs(*bits: int) -> list[dict[str, object]]:
+    return [
+        {"step": i, "given": 0, "shape": [2], "values": [1.0, 1.0 + 1e-7 * b], "bits": b}
+        for i, b in enumerate(bits)
+    ]
+
+
+def showing(*bits: int) -> Any:
+    return SimpleNamespace(outputs=outputs(*bits), losses=[], data=DataUse())
+
+
+@pytest.mark.parametrize(
+    ("again", "repeats", "kept"),
+    [((1, 2, 3, 4), True, False), ((1, 2, 3, 5), False, True), ((1, 2), None, False)],
+    ids=["repeats", "differs", "too little"],
+)
+def test_whether_a_program_that_does_not_train_repeats_is_seen_in_its_outputs(
+    again: tuple[int, ...], repeats: bool | None, kept: bool
+) -> None:
+    plain, other = showing(1, 2, 3, 4), showing(1, 2, 3, 9)
+    found = noise_of(plain, showing(*again))
+    assert (found and found.deterministic) is repeats
+    exact = parity_of(["debug_off"], plain, other, found or REPEATS)
+    assert exact.kept is kept  # equal bits are asked only of what repeats them itself
 
 
 @pytest.mark.parametrize(

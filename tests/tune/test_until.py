@@ -1,9 +1,15 @@
 """`hotlap tune --allow training --until`: what is raced, judged, kept and refused."""
 
 import json
+import math
+import os
+import signal
 import subprocess
 import sys
+import time
+from contextlib import suppress
 
+import psutil
 import pytest
 from click.testing import CliRunner
 
@@ -11,10 +17,11 @@ from hotlap.cli.tune import tune
 from hotlap.core.errors import UsageError
 from hotlap.core.machine import detect
 from hotlap.core.recipe import Recipe
+from hotlap.trial import until
 from hotlap.trial.stats import Verdict
 from hotlap.trial.targets import Target
 from hotlap.trial.time_ratio import Time, time_ratio
-from hotlap.trial.until import Run, UntilResult, _hopeless
+from hotlap.trial.until import MetricSource, Run, UntilResult, UntilRules, _hopeless
 from hotlap.tune.candidates import Wanted
 from hotlap.tune.result import Status
 from hotlap.tune.until import ALPHA, TrainingRow, UntilTune, _candidates, _judged, level, recipe_of
@@ -71,6 +78,11 @@ def test_refusals_say_what_was_seen():
     assert _judged(missed) == (Status.NOT_FASTER, "did not reach the target (best 0.5)")
     later = raced((run(10.0), run(12.0)), (run(10.0), run(13.0)))
     assert _judged(later) == (Status.NOT_FASTER, "reached the target later in all 2 seeds")
+    nothing = raced(*((run(10.0), run(40.0, reached=False, best=math.nan)) for _ in range(3)))
+    assert _judged(nothing) == (Status.NOT_FASTER, "did not reach the target (no finite value)")
+    neither = raced(*((run(10.0, reached=False), run(15.0, reached=False)) for _ in range(3)))
+    assert _judged(neither)[0] is Status.INCONCLUSIVE
+    assert "did not arrive in 3 of 3 seeds" in _judged(neither)[1]
     mixed = raced((run(10.0), run(6.0)), (run(10.0), run(14.0)), (run(10.0), run(8.0)))
     assert _judged(mixed)[0] is Status.INCONCLUSIVE
 
@@ -84,12 +96,59 @@ def test_a_hopeless_candidate_is_given_up_early_a_hopeful_one_is_not():
     assert not _hopeless([too_short, too_short])
 
 
+class Paced:
+    """A run that takes a second a slice and reaches the target after so many of them."""
+
+    def __init__(self, setting, *_):
+        self.arrives, self.seconds, self.reached, self.going = setting, 0.0, None, True
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def advance(self):
+        self.seconds += 1.0
+        if self.seconds >= self.arrives:
+            self.reached, self.going = self.seconds, False
+
+    def run(self):
+        return run(self.seconds, reached=self.reached is not None)
+
+    def first_losses(self):
+        return ()
+
+
+@pytest.mark.parametrize(
+    ("plain", "candidate", "to_keep", "ends"),
+    [
+        (10, 12, True, 12.0),  # later, yet before its time is over
+        (10, 99, True, 16.0),  # the first slice beyond 1.5 times the plain script's time
+        (10, 99, False, 41.0),  # in a race of two commands: 4 times
+        (99, 10, True, 10.0),
+    ],
+)
+def test_a_candidate_ends_at_one_and_a_half_times_the_plain_script(
+    monkeypatch, plain, candidate, to_keep, ends
+):
+    monkeypatch.setattr(until, "_Runner", Paced)
+    monkeypatch.setattr(until, "_with_seed", lambda setting, _: setting)
+    rules = UntilRules(3, 100.0, to_keep=to_keep)
+    a, b, _ = until._one_pair(
+        (plain, candidate), TARGET, MetricSource(), rules, 0, 1.0, lambda *_: None
+    )
+    assert b.time.seconds == ends
+    if plain > candidate:
+        assert a.time.seconds == 41.0  # the plain script itself is waited for longer
+
+
 def test_what_is_raced():
     everything = list(_candidates(Wanted(()), detect(), 400))
     found = [(record.id, values) for record, values in everything]
     assert found[:2] == [("lr_schedule", {"steps": 400}), ("lr_schedule", {"steps": 200})]
     assert {"adamw", "batch_size", "gradient_clipping"} <= {name for name, _ in found}
-    assert "mixed_precision" not in {name for name, _ in found}
+    assert not {"mixed_precision", "eight_bit_optimizer"} & {name for name, _ in found}
     only = list(_candidates(Wanted((), only=("adamw",)), detect(), 400))
     assert [record.id for record, _ in only] == ["adamw"]
     skipped = _candidates(Wanted((), skip=("adamw",)), detect(), 400)
@@ -115,18 +174,81 @@ def test_training_is_only_changed_when_both_are_asked_for(words):
         CliRunner().invoke(tune, [*words, "python", "train.py"], catch_exceptions=False)
 
 
-def tuned(folder, steps, *words):
-    (folder / "train.py").write_text(SCRIPT)
+def tuned(folder, steps, *words, end=""):
+    (folder / "train.py").write_text(SCRIPT + end)
     command = [sys.executable, "-m", "hotlap", "tune", "--allow", "training", *words]
     return subprocess.run([*command, sys.executable, "train.py", str(steps)], cwd=folder,
                           capture_output=True, text=True, check=False)  # fmt: skip
 
 
+def words_of(done):
+    """All that was printed, as one line."""
+    return " ".join((done.stdout + done.stderr).split())
+
+
 def test_a_script_that_does_not_reach_the_target_is_said(tmp_path):
     done = tuned(tmp_path, 200, "--until", "loss<0.001", "--budget", "40s")
     assert done.returncode == 0, done.stderr
-    assert "the plain script did not reach loss < 0.001" in done.stdout
+    assert "the plain script ended without reaching loss < 0.001" in words_of(done)
     assert not (tmp_path / "hotlap.toml").exists()
+
+
+def test_a_target_that_the_first_steps_reach_is_refused(tmp_path):
+    done = tuned(tmp_path, 10**7, "--until", "loss<1e6", "--budget", "60s")
+    assert "the first 20 steps of the plain script already reach loss < 1e+06" in words_of(done)
+    assert "technique" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("end", "words", "says"),
+    [
+        ("print('score nan')", ["--until", "score>1"], "no value was finite"),
+        ("print('score 0.5', end='')", ["--until", "score>1"], "its best was 0.5"),
+        ("open('score.csv', 'w').write('score\\n0.5')",
+         ["--until", "score>1", "--metric-file", "score.csv"], "its best was 0.5"),
+        ("loss.backward", ["--until", "loss<1e-9", "--seeds", "3"], "its best was"),
+        ("print('score high')", ["--until", "score>1", "--metric-pattern", r"score (\w+)"],
+         "holds no number: 'score high'"),
+    ],
+    ids=["nan", "at the end", "file at the end", "losses", "no number"],
+)  # fmt: skip
+def test_what_a_script_that_ends_says(tmp_path, end, words, says):
+    done = tuned(tmp_path, 30, *words, "--budget", "2m", end=end)
+    assert says in words_of(done)
+
+
+@pytest.mark.parametrize("tier", ["overlay", "landlock"])
+def test_a_metric_file_is_read_where_the_trial_wrote_it(tmp_path, monkeypatch, tier):
+    monkeypatch.setenv("HOTLAP_ISOLATION", tier)
+    (tmp_path / "score.csv").write_text("score\n2\n")  # of a run before
+    end = "open('score.csv', 'w').write('score\\n0.5\\n')"
+    words = ["--until", "score>1", "--metric-file", "score.csv", "--budget", "1m"]
+    done = tuned(tmp_path, 30, *words, end=end)
+    assert "its best was 0.5" in words_of(done)
+
+
+def test_ctrl_c_keeps_what_is_complete_and_leaves_no_process(tmp_path):
+    (tmp_path / "train.py").write_text(SCRIPT)
+    command = [sys.executable, "-m", "hotlap", "tune", "--allow", "training", "--until", "loss<0.1",
+               "--budget", "5m", sys.executable, "train.py", "100000000"]  # fmt: skip
+    running = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True)  # fmt: skip
+    while not below(running.pid, "100000000"):
+        time.sleep(0.2)
+    os.kill(running.pid, signal.SIGINT)
+    out, _ = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert "interrupted: the plain script had not reached the target yet" in out
+    assert not below(1, str(tmp_path))
+
+
+def below(pid, word):
+    """Live processes below this one whose command line or directory holds the word."""
+    found = []
+    for process in psutil.Process(pid).children(recursive=True):
+        with suppress(psutil.Error):
+            found += [process] if word in [*process.cmdline(), process.cwd()] else []
+    return found
 
 
 @pytest.mark.slow

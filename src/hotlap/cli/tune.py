@@ -149,7 +149,8 @@ def tune(ctx: click.Context, /, as_json: bool, quiet: bool, verbose: bool, recip
     else:
         if not result.timed and result.profile and not quiet:
             run = Circumstances(began, Path.cwd(), "", shown(result.command))
-            findings_text.show(out, in_cells(profile_from(result.profile, machine, None, run)))
+            found = in_cells(profile_from(result.profile, machine, None, run))
+            findings_text.show(out, found, following=False)
         if quiet:
             tune_text.show_outcome(out, result, written)
         else:

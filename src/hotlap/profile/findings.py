@@ -167,7 +167,7 @@ def _part(symptom: Symptom, remedy: Remedy, seen: Seen) -> str:
     if symptom.place == "float64":
         return "float64"
     if {"forward", "backward"} <= set(symptom.phases):
-        return "compute"
+        return "forward" if seen.facts.get("inference") else "compute"
     if symptom.by_line:
         return max(symptom.phases, key=lambda phase: _line_share(remedy.place, (phase,), seen))
     return symptom.phases[0]
@@ -215,8 +215,6 @@ def _line_share(place: str, phases: Iterable[str], seen: Seen) -> float:
 
 def _finding(part: str, remedies: list[Remedy], seen: Seen, *, problem: bool) -> Finding:
     remedies.sort(key=lambda remedy: remedy.expected, reverse=True)
-    if part == "compute" and seen.facts.get("inference"):
-        part = "forward"
     several = {"compute": ("forward", "backward"), "float64": remedies[0].phases}
     phases = several.get(part, (part,))
     share = seen.share(phases)

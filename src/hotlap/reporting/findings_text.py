@@ -17,8 +17,11 @@ NAMED = 2
 """Of more techniques the next command names none: `tune` finds by itself what applies."""
 
 
-def show(out: Console, profile: Profile, *, brief: bool = False) -> None:
-    """Problems, options, and the next command; each list with the most valuable first."""
+def show(out: Console, profile: Profile, *, brief: bool = False, following: bool = True) -> None:
+    """Problems, options, and the next command; each list with the most valuable first.
+
+    `brief`: the problems alone; `following`: with the next command.
+    """
     if profile.problems:
         out.print(f"[bold]Problems[/] ({PROBLEMS})")
         for number, finding in enumerate(profile.problems, 1):
@@ -31,7 +34,7 @@ def show(out: Console, profile: Profile, *, brief: bool = False) -> None:
         for finding in profile.options:
             _show_option(out, finding)
         out.print()
-    if not brief:
+    if following and not brief:
         _show_next(out, profile)
 
 

@@ -62,7 +62,7 @@ def under_load(profile: Profile, other_cores: float, cores: int) -> Profile:
     note = f"{used}: times are longer than on a calm machine, and shares differ"
     headroom = profile.headroom
     if headroom is not None and profile.device == "cpu":
-        headroom = replace(headroom, caution=used)
+        headroom = replace(headroom, caution="the cores were shared")
     return replace(profile, notes=(note, *profile.notes), headroom=headroom)
 
 

@@ -185,9 +185,11 @@ def _show_conditions(out: Console, result: TuneResult) -> None:
     lines = []
     if result.noise_floor is not None:
         e = result.noise_floor.estimate
-        same = "repeats exactly" if result.deterministic else "does not repeat exactly"
+        same = "; a run repeats exactly" if result.deterministic else ""
+        if result.deterministic is False:
+            same = "; a run does not repeat exactly"
         figure = f"{ratio(e.ratio)} {interval(e)}" if e.pairs >= ENOUGH_PAIRS else "too few pairs"
-        lines.append(f"noise floor (A/A test): {figure}; a run {same}")
+        lines.append(f"noise floor (A/A test): {figure}{same}")
         if e.high > NOISY * e.low and e.pairs >= ENOUGH_PAIRS:
             lines.append("the machine is very noisy at the moment: small gains cannot be seen")
     lines.append(f"background load: {result.load:.1f} of {os.cpu_count()} cores")

@@ -8,7 +8,10 @@ from pathlib import Path
 from rich.console import Console
 
 from hotlap.reporting.tables import Row, columns, table
+from hotlap.reporting.until_text import SAME_LOSSES
 from hotlap.reporting.words import duration, named, ratio
+from hotlap.trial.targets import SMOOTHED_STEPS, Target
+from hotlap.trial.until import Run
 from hotlap.tune.result import Status
 from hotlap.tune.until import TrainingRow, UntilTune
 
@@ -20,11 +23,12 @@ def show(out: Console, result: UntilTune, written: Path | None) -> None:
         out.print("interrupted: the plain script had not reached the target yet")
         return
     if not plain.time.reached:
-        best = "no value was seen" if math.isnan(plain.best) else f"its best was {plain.best:.4g}"
+        out.print(_not_reached(result.target, plain), markup=False)
+        return
+    if result.at_once:
         out.print(
-            f"the plain script did not reach {result.target} in {duration(plain.time.seconds)}: "
-            f"{best}. Give an easier target or a larger --budget; a quarter of the budget goes to "
-            "this run.",
+            f"the first {SMOOTHED_STEPS} steps of the plain script already reach {result.target}: "
+            "nothing was raced. Give a harder target.",
             markup=False,
         )
         return
@@ -49,6 +53,24 @@ def _row(row: TrainingRow) -> Row:
     return Row(cells, row.reason, style)
 
 
+def _not_reached(target: Target, plain: Run) -> str:
+    """Why nothing could be raced, and what to do."""
+    how = "ended without reaching" if plain.ended else "did not reach"
+    took = f"{'after' if plain.ended else 'in'} {duration(plain.time.seconds)}"
+    said = f"the plain script {how} {target} {took}"
+    budget = "a larger --budget; a quarter of the budget goes to this run"
+    if not math.isnan(plain.best):
+        then = "an easier target" if plain.ended else f"an easier target or {budget}"
+        return f"{said}: its best was {plain.best:.4g}. Give {then}."
+    if plain.ended:
+        return f"{said}: no value was finite."
+    return (
+        f"{said}: no finite value of {target.metric!r} was seen. Where the program prints it late, "
+        f"give {budget}; else say where it is: --metric-pattern, --metric-file, or "
+        "hotlap.report(name, value) in the script."
+    )
+
+
 def _ratio(row: TrainingRow) -> str:
     if row.race is None or math.isnan(row.race.ratio.ratio):
         return ""
@@ -69,6 +91,8 @@ def _closing(result: UntilTune, written: Path | None) -> Iterator[str]:
         )
     if written is not None:
         yield f"recipe: {written}; hotlap run --recipe {written} CMD applies it"
+    if any(row.race and row.race.same_losses for row in result.rows):
+        yield SAME_LOSSES
     if result.interrupted:
         yield "interrupted: the rows above are complete"
 

@@ -18,6 +18,10 @@ from hotlap.trial.until import Point, Run, UntilResult, UntilRules
 WIDTH, HEIGHT = 60, 10
 LOG_FROM = 50.0
 """Values that differ by more than this factor are drawn on a logarithmic scale."""
+SAME_LOSSES = (
+    "the seeds change nothing: all runs saw the same losses, so that the interval says nothing of "
+    "other seeds"
+)
 SAID = {
     Verdict.FASTER: "B reaches the target sooner",
     Verdict.SLOWER: "B reaches the target later",
@@ -101,10 +105,7 @@ def _notes(result: UntilResult) -> Iterator[str]:
     if result.target.metric == LOSS:
         yield f"the loss is the mean of the last {SMOOTHED_STEPS} steps' training losses"
     if result.same_losses:
-        yield (
-            "the seeds change nothing: all runs saw the same losses, so that the interval says "
-            "nothing of other seeds"
-        )
+        yield SAME_LOSSES
     if result.interrupted:
         yield f"interrupted: {len(result.pairs)} seeds are complete"
 
@@ -112,7 +113,7 @@ def _notes(result: UntilResult) -> Iterator[str]:
 def _said(run: Run) -> str:
     if run.time.reached:
         return duration(run.time.seconds)
-    best = "no value" if math.isnan(run.best) else f"best {run.best:.4g}"
+    best = "no finite value" if math.isnan(run.best) else f"best {run.best:.4g}"
     how = "ended after" if run.ended else "not in"
     return f"{how} {duration(run.time.seconds)} ({best})"
 

@@ -73,7 +73,7 @@ def _time(run: Mapping[str, Any]) -> str:
     seconds = duration(run["time"]["seconds"])
     if run["time"]["reached"]:
         return f"{seconds}, {run['steps']} steps"
-    best = "no value" if run["best"] is None else f"best {run['best']:.4g}"
+    best = "no finite value" if run["best"] is None else f"best {run['best']:.4g}"
     return f"{'ended after' if run['ended'] else 'not in'} {seconds} ({best})"
 
 

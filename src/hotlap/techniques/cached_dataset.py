@@ -8,7 +8,6 @@ technique = Technique(
     group=Group.DATA_LOADING,
     numerics=Numerics.EXACT,
     how=(How.MOVE, How.PART),
-    inference=True,
     why=(
         "Every epoch reads, decodes and transforms the same samples again. Kept in RAM, they cost "
         "this once."
@@ -27,6 +26,7 @@ technique = Technique(
         Claim("named without a figure", "A3: data-loading article"),
     ),
     needs=(
+        Need("loaders", "the program iterates no DataLoader"),
         Need("map_style", "the dataset is iterable: its samples have no index to keep them by"),
         Need("!in_memory", "the samples lie in RAM as they are"),
         Need("!draws", "reading a sample draws random numbers"),

@@ -19,8 +19,8 @@ from hotlap.core.errors import UsageError
 
 SMOOTHED_STEPS = 20
 LOSS = "loss"
-NUMBER = r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)"
-_TARGET = re.compile(rf"\s*([\w./ -]+?)\s*(>=|<=|>|<)\s*{NUMBER}\s*(%?)\s*")
+NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+_TARGET = re.compile(rf"\s*([\w./ -]+?)\s*(>=|<=|>|<)\s*({NUMBER})\s*(%?)\s*")
 _OPERATORS = {">=": operator.ge, ">": operator.gt, "<=": operator.le, "<": operator.lt}
 
 
@@ -63,7 +63,8 @@ class Target:
         """The name followed by a number, however the words of the name are joined."""
         words = re.split(r"[\s_./-]+", self.metric)
         name = r"[\s_./-]*".join(map(re.escape, words))
-        return re.compile(rf"(?<![A-Za-z0-9]){name}['\"]?\s*[:=]?\s*{NUMBER}(\s*%)?", re.IGNORECASE)
+        value = rf"({NUMBER}|[-+]?(?:nan|inf)\b)"
+        return re.compile(rf"(?<![A-Za-z0-9]){name}['\"]?\s*[:=]?\s*{value}", re.IGNORECASE)
 
 
 @dataclass
@@ -80,69 +81,124 @@ class SmoothedLoss:
                 yield sum(self._last) / SMOOTHED_STEPS
 
 
+KNOWN_BYTES = 1024
+"""A file that does not hold so many bytes as they were read from it has been begun anew."""
+
+
+@dataclass
+class NewLines:
+    """The lines of a file that were written since it was last asked for them.
+
+    `anew`: those that were given last begin the file.
+    """
+
+    anew: bool = False
+    _offset: int = 0
+    _before: bytes = b""
+    _rest: str = ""
+
+    def read(self, path: Path, *, ended: bool) -> list[str]:
+        """Whole lines; one that is being written waits, unless its writer has `ended`."""
+        try:
+            data = self._new_bytes(path)
+        except OSError:
+            return []
+        text = (self._rest + data.decode(errors="replace")).replace("\r", "\n")
+        *lines, self._rest = text.split("\n")
+        if ended:
+            lines, self._rest = [*lines, self._rest], ""
+        return lines
+
+    def _new_bytes(self, path: Path) -> bytes:
+        with path.open("rb") as file:
+            file.seek(self._offset - len(self._before))
+            if file.read(len(self._before)) != self._before:
+                self._offset, self._before, self._rest = file.seek(0), b"", ""
+            self.anew = not self._offset
+            data = file.read()
+        self._offset += len(data)
+        self._before = (self._before + data)[-KNOWN_BYTES:]
+        return data
+
+
 @dataclass
 class OutputReader:
-    """Values of a metric in the lines that a program has printed since it was last asked."""
+    """Values of a metric in the lines that a program has printed since it was last asked.
+
+    `unread` is text that the pattern found last, and that is no number.
+    """
 
     path: Path
     pattern: re.Pattern[str]
-    _offset: int = 0
-    _rest: str = ""
+    unread: str = ""
+    _lines: NewLines = field(default_factory=NewLines)
 
-    def values(self) -> list[float]:
-        """The new values, in the order of their lines."""
-        lines, self._offset, self._rest = _new_lines(self.path, self._offset, self._rest)
+    def values(self, *, ended: bool = False) -> list[float]:
+        """The new values, in the order of their lines; `ended`: no more will come."""
         found = []
-        for match in self.pattern.finditer("\n".join(lines)):
-            percent = self.pattern.groups > 1 and match[2]
-            found.append(float(match[1]) / (100.0 if percent else 1.0))
+        for line in self._lines.read(self.path, ended=ended):
+            for match in self.pattern.finditer(line):
+                percent = "%" if line[match.end(1) :].lstrip().startswith("%") else ""
+                value = _number((match[1] or "") + percent)
+                if value is None:
+                    self.unread = match[0]
+                else:
+                    found.append(value)
         return found
+
+
+def _number(text: str) -> float | None:
+    """The number that is written there, 97.1 % as 0.971; None where there is none."""
+    digits = text.rstrip("% ")
+    try:
+        return float(digits) / (100.0 if "%" in text[len(digits) :] else 1.0)
+    except ValueError:
+        return None
 
 
 @dataclass
 class FileReader:
     """Values of a metric in a CSV file with a header, or a file with one JSON object a line.
 
-    `where` gives the path to read now: a trial may see the file in a layer of its own.
+    `where` gives the path to read now: a trial may see the file in a layer of its own. What an
+    `earlier` program has left in the file is not given.
     """
 
     where: Callable[[], Path | None]
     metric: str
-    _offset: int = 0
-    _rest: str = ""
+    earlier: Path | None = None
+    _lines: NewLines = field(default_factory=NewLines)
     _header: list[str] = field(default_factory=list)
 
-    def values(self) -> list[float]:
-        """The new values, in the order of the file."""
+    def __post_init__(self) -> None:
+        """Pass over what is in the file already."""
+        if self.earlier is not None:
+            self._values(self.earlier, ended=True)
+
+    def values(self, *, ended: bool = False) -> list[float]:
+        """The new values, in the order of the file; `ended`: no more will come."""
         path = self.where()
-        if path is None:
-            return []
-        lines, self._offset, self._rest = _new_lines(path, self._offset, self._rest)
+        return [] if path is None else self._values(path, ended=ended)
+
+    def _values(self, path: Path, *, ended: bool) -> list[float]:
+        lines = self._lines.read(path, ended=ended)
+        if self._lines.anew:
+            self._header = []
         return [value for line in lines if line.strip() for value in self._of(line)]
 
     def _of(self, line: str) -> Iterator[float]:
-        if line.lstrip().startswith("{"):
-            row = json.loads(line)
-        else:
-            cells = next(csv.reader(io.StringIO(line)))
-            if not self._header:
-                self._header = [cell.strip() for cell in cells]
-                return
-            row = dict(zip(self._header, cells, strict=False))
+        row: dict[str, object]
         try:
-            yield float(row[self.metric])
-        except (KeyError, TypeError, ValueError):
+            if line.lstrip().startswith("{"):
+                row = json.loads(line)
+            else:
+                cells = next(csv.reader(io.StringIO(line)))
+                if not self._header:
+                    self._header = [cell.strip() for cell in cells]
+                    return
+                row = dict(zip(self._header, cells, strict=False))
+        except ValueError:  # a line that is no JSON
             return
-
-
-def _new_lines(path: Path, offset: int, rest: str) -> tuple[list[str], int, str]:
-    """Whole lines since `offset`; a line that is being written waits in `rest`."""
-    try:
-        with path.open("rb") as file:
-            file.seek(offset)
-            data = file.read()
-    except OSError:
-        return [], offset, rest
-    text = (rest + data.decode(errors="replace")).replace("\r", "\n")
-    *lines, rest = text.split("\n")
-    return lines, offset + len(data), rest
+        value = _number(str(row.get(self.metric, "")))
+        if value is not None:
+            yield value

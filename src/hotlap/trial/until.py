@@ -8,17 +8,25 @@ fixed target, and the time to reach it.
 """
 
 import math
+import os
 import re
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from hotlap.core.errors import UsageError
 from hotlap.trial.launch import Setting
-from hotlap.trial.targets import LOSS, FileReader, OutputReader, SmoothedLoss, Target
+from hotlap.trial.targets import (
+    LOSS,
+    SMOOTHED_STEPS,
+    FileReader,
+    OutputReader,
+    SmoothedLoss,
+    Target,
+)
 from hotlap.trial.time_ratio import Time, TimeRatio, time_ratio
 from hotlap.trial.trial import PATIENCE, Ended, Trial
 
@@ -29,6 +37,8 @@ GIVE_UP_LATE_RATIO = 1.5
 """The same for a B that is of interest only if it is sooner."""
 CURVE_POINTS = 200
 HOPELESS_PAIRS = 2
+SAME_STEPS = 5
+"""Runs of different seeds that see the same losses in so many steps are taken for one run."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +52,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Run:
-    """One run: its time to the target, its best value and the metric's course.
+    """One run: its time to the target, its best value (nan: none was finite) and its course.
 
     `steps` had been run when it reached the target or was given up; `ended` says that the program
     came to its own end before it reached the target.
@@ -107,6 +117,7 @@ def race_until(
     """
     begin = time.monotonic()
     pairs: list[tuple[Run, Run]] = []
+    losses: list[tuple[float, ...]] = []
     interrupted = False
     try:
         for seed in range(rules.seeds):
@@ -114,18 +125,24 @@ def race_until(
             if (seed and left < SLICE_SECONDS) or (rules.to_keep and _hopeless(pairs)):
                 break
             own = replace(rules, seconds=left / (rules.seeds - seed))
-            pairs.append(_one_pair(settings, target, source, own, seed, patience, on_slice))
+            a, b, first = _one_pair(settings, target, source, own, seed, patience, on_slice)
+            pairs.append((a, b))
+            losses.append(first)
     except KeyboardInterrupt:
         interrupted = True
     ratio = time_ratio([(a.time, b.time) for a, b in pairs], rules.alpha)
-    curves = [tuple(p.value for p in a.curve[:5]) for a, _ in pairs]
-    same = target.metric == LOSS and len(curves) > 1 and len(set(curves)) == 1
+    same = len(losses) > 1 and len(set(losses)) == 1 and bool(losses[0])
     return UntilResult(target, ratio, tuple(pairs), time.monotonic() - begin, same, interrupted)
 
 
 def _hopeless(pairs: Sequence[tuple[Run, Run]]) -> bool:
-    later = (a.time.reached and b.time.seconds > a.time.seconds for a, b in pairs)
-    return len(pairs) >= HOPELESS_PAIRS and all(later)
+    return len(pairs) >= HOPELESS_PAIRS and all(map(later, pairs))
+
+
+def later(pair: tuple[Run, Run]) -> bool:
+    """Whether A reached the target and B took longer, whether or not B reached it then."""
+    a, b = pair
+    return a.time.reached and b.time.seconds > a.time.seconds
 
 
 def run_alone(
@@ -143,8 +160,11 @@ def run_alone(
 def _one_pair(
     settings: tuple[Setting, Setting], target: Target, source: MetricSource, rules: UntilRules,
     seed: int, patience: float, on_slice: OnSlice,
-) -> tuple[Run, Run]:  # fmt: skip
-    """Both commands with one seed, slice by slice, for at most the rules' seconds."""
+) -> tuple[Run, Run, tuple[float, ...]]:  # fmt: skip
+    """Both commands with one seed, slice by slice, for at most the rules' seconds.
+
+    Gives both runs, and the losses of A's first steps.
+    """
     end = time.monotonic() + rules.seconds
     with ExitStack() as stack:
         a, b = (
@@ -161,11 +181,11 @@ def _one_pair(
                 if other.reached is not None and one.seconds > patient * other.reached:
                     one.going = False
             on_slice(seed, (a, b))
-        return a.run(), b.run()
+        return a.run(), b.run(), a.first_losses()
 
 
 def _with_seed(setting: Setting, seed: int) -> Setting:
-    options = {**setting.options, "reseed": seed}
+    options = {**setting.options, "reseed": seed, "inference": False}
     return replace(setting, seed=(setting.seed or 0) + seed, options=options)
 
 
@@ -184,8 +204,10 @@ class _Runner:
     going: bool = True
     ended: bool = False
     points: list[Point] = field(default_factory=list)
+    _seen: bool = False
     _trial: Trial | None = None
     _losses: int = 0
+    _held: list[int] = field(default_factory=list)
     _smoothed: SmoothedLoss = field(default_factory=SmoothedLoss)
 
     def __enter__(self) -> "_Runner":
@@ -193,10 +215,12 @@ class _Runner:
         self.setting.output.unlink(missing_ok=True)
         pattern = metric_pattern(self.target, self.source)
         self._output = OutputReader(self.setting.output, pattern)
-        self._file = FileReader(self._metric_file, self.target.metric)
+        self._file = FileReader(self._metric_file, self.target.metric, self.source.file)
         return self
 
     def __exit__(self, *_: object) -> None:
+        for descriptor in self._held:
+            os.close(descriptor)
         if self._trial is not None:
             self._trial.close()
 
@@ -229,22 +253,43 @@ class _Runner:
         Raises:
             UsageError: the program came to its end and the metric was never seen.
         """
-        if self.ended and not self.points:
-            raise UsageError(
-                f"the program came to its end, and {self.target.metric!r} was never seen",
-                "say where it is: --metric-pattern 'REGEX with one group', --metric-file FILE, or "
-                "hotlap.report(name, value) in the script",
-            )
+        if self.ended and not self._seen:
+            raise self._unseen()
         reached = self.reached is not None
         seconds = self.reached if self.reached is not None else max(self.seconds, 1e-9)
         step = max(1, math.ceil(len(self.points) / CURVE_POINTS))
-        curve = tuple(self.points[::step])
+        curve = tuple(self.points[::-step][::-1])  # the last one reached the target
         return Run(Time(seconds, reached), self.best, self.steps, self.ended and not reached, curve)
 
     def standing(self) -> dict[str, Any]:
         """Which techniques took hold, and why others did not."""
         trial = self._trial
         return {"held": dict(trial.held), "inert": dict(trial.inert)} if trial else {}
+
+    def first_losses(self) -> tuple[float, ...]:
+        """The losses of its first steps."""
+        return tuple(self._trial.losses[:SAME_STEPS]) if self._trial else ()
+
+    def _unseen(self) -> UsageError:
+        if self._of_losses:
+            return UsageError(
+                f"the program ended after fewer than {SMOOTHED_STEPS} steps: 'loss' is the mean of "
+                f"the losses of {SMOOTHED_STEPS}",
+                "let it run longer, or name a metric that it prints, such as 'val_acc>=0.97'",
+            )
+        hint = (
+            "say where it is: --metric-pattern 'REGEX with one group', --metric-file FILE, or "
+            "hotlap.report(name, value) in the script"
+        )
+        if self._output.unread:
+            hint = f"what the pattern finds holds no number: {self._output.unread!r}"
+        metric = self.target.metric
+        return UsageError(f"the program came to its end, and {metric!r} was never seen", hint)
+
+    @property
+    def _of_losses(self) -> bool:
+        """Whether the metric is the loss that hotlap sees itself."""
+        return self.target.metric == LOSS and not (self.source.pattern or self.source.file)
 
     def _slice_steps(self) -> int:
         assert self._trial is not None
@@ -254,7 +299,7 @@ class _Runner:
     def _read(self, before: float, spent: float) -> None:
         """Take in the values of the slice that is over."""
         assert self._trial is not None
-        if self.target.metric == LOSS and not (self.source.pattern or self.source.file):
+        if self._of_losses:
             losses = self._trial.losses[self._losses :]
             self._losses += len(losses)
             values = list(self._smoothed.add(losses))
@@ -265,10 +310,12 @@ class _Runner:
         for name, value, seconds in self._trial.take_metrics():
             if name == self.target.metric:
                 self._see(before + min(seconds, spent), self.steps, value)
-        for value in (*self._output.values(), *self._file.values()):
+        ended = self.ended
+        for value in (*self._output.values(ended=ended), *self._file.values(ended=ended)):
             self._see(before + spent, self.steps, value)
 
     def _see(self, seconds: float, steps: int, value: float) -> None:
+        self._seen = True
         if self.reached is not None or not math.isfinite(value):
             return
         self.points.append(Point(seconds, steps, value))
@@ -277,15 +324,22 @@ class _Runner:
             self.reached = seconds
 
     def _metric_file(self) -> Path | None:
-        """The metric's file as the trial sees it, through the root of one of its processes."""
+        """The metric's file as the trial sees it, through the root of one of its processes.
+
+        The root and the mounts below it are held, so that the file can be read when the processes
+        have ended.
+        """
         if self.source.file is None or self._trial is None:
             return None
+        for process in self._trial.processes() if not self._held else ():
+            with suppress(OSError):
+                self._held.append(os.open(f"/proc/{process.pid}/root", os.O_PATH))
+                self._held.append(os.open(f"/proc/{process.pid}/ns/mnt", os.O_RDONLY))
+                break
         inside = str(self.source.file.absolute())
-        for process in self._trial.processes():
-            seen = Path(f"/proc/{process.pid}/root{inside}")
-            if seen.exists():
-                return seen
-        return None
+        roots = [f"{self._trial.launched.scratch}/tree"]  # writes by Python, without namespaces
+        roots += [f"/proc/self/fd/{self._held[0]}"] if self._held else []
+        return next((seen for root in roots if (seen := Path(root + inside)).exists()), None)
 
 
 def metric_pattern(target: Target, source: MetricSource) -> re.Pattern[str]:
@@ -301,5 +355,8 @@ def metric_pattern(target: Target, source: MetricSource) -> re.Pattern[str]:
     except re.error as error:
         raise UsageError(f"--metric-pattern {source.pattern!r}: {error}") from None
     if found.groups != 1:
-        raise UsageError("--metric-pattern needs exactly one group: the number")
+        raise UsageError(
+            f"--metric-pattern needs exactly one group, the number; it has {found.groups}",
+            "a group that is not the number is written (?:...)",
+        )
     return found

@@ -156,13 +156,15 @@ def _refusal(record: Technique, script: ScriptProfile, wanted: Wanted) -> Outcom
     name = record.id
     if name in wanted.skip or (wanted.only and not wanted.asks_for(name)):
         return Outcome(name, Status.SKIPPED, "not asked for")
+    missing = record.missing(joined_facts(record, script.facts))
+    if missing and script.facts.get("inference") and not record.inference:
+        return Outcome(name, Status.NOT_APPLICABLE, missing)
     if record.numerics not in wanted.allow:
         how = " --until TARGET" if record.numerics is Numerics.TRAINING else ""
         reason = f"{record.numerics} numerics; --allow {record.numerics}{how} lets it run"
         return Outcome(name, Status.NOT_ALLOWED, reason)
     if record.on_request and not wanted.asks_for(name):
         return Outcome(name, Status.SKIPPED, "on request: --fit-memory or --only")
-    missing = record.missing(joined_facts(record, script.facts))
     return Outcome(name, Status.NOT_APPLICABLE, missing) if missing else None
 
 
@@ -182,7 +184,8 @@ def pointless(
     if bound >= 1.0 + (REPLACING_MIN_GAIN if replaced else min_effect):
         return ""
     kept = f"with {' and '.join(replaced)} kept, " if replaced else ""
-    return f"{kept}{' and '.join(record.symptom.phases)} can give {bound:.2f}x at most"
+    phases = [phase for phase in record.symptom.phases if phase in script.shares]
+    return f"{kept}{' and '.join(phases or record.symptom.phases)} can give {bound:.2f}x at most"
 
 
 def _conflict(record: Technique, chosen: Iterable[str]) -> str:

@@ -13,7 +13,7 @@ from hotlap.core.technique import Numerics
 from hotlap.trial.launch import Setting
 from hotlap.trial.load import BusyWatch, OtherPrograms
 from hotlap.trial.parity import FEWEST as FEWEST_STEPS
-from hotlap.trial.parity import Noise, Parity, compare, compare_outputs
+from hotlap.trial.parity import Noise, Parity, compare, compare_outputs, noise
 from hotlap.trial.race import Evidence, RaceResult, race
 from hotlap.trial.side import Side
 from hotlap.trial.stats import Estimate, Verdict
@@ -256,12 +256,20 @@ def _not_kept(row: Outcome, found: RaceResult) -> Outcome:
         reason = f"within {StoppingRules.same_within:.0%} of one another"
         return replace(row, status=Status.SAME, reason=reason)
     if found.stopped is StopReason.FUTILE:
-        reason = "dropped early: a gain looked unlikely, and the time went to others"
+        reason = "dropped early: its time was unlikely to show a gain, and went to others"
     else:
         reason = "no verdict within its time"
     return replace(
         row, status=Status.INCONCLUSIVE, reason=reason, seconds_needed=found.seconds_needed
     )
+
+
+def noise_of(plain: Side, again: Side) -> Noise | None:
+    """How a script differs from itself; None where too little of both runs can be compared."""
+    if not plain.outputs:
+        return noise(plain.losses, again.losses, perturbed=again.data.perturbed)
+    same = compare_outputs(plain.outputs, again.outputs, Numerics.EXACT)
+    return Noise(same.kept, ()) if same.steps >= FEWEST_STEPS else None
 
 
 def parity_of(chosen: Iterable[str], plain: Side, tuned: Side, noise: Noise) -> Parity:
@@ -270,6 +278,8 @@ def parity_of(chosen: Iterable[str], plain: Side, tuned: Side, noise: Noise) -> 
     order = list(Numerics)
     numerics = max((r.numerics for r in records), key=order.index, default=Numerics.EXACT)
     if plain.outputs:
+        if not noise.deterministic:  # equal bits are not even what the program itself gives
+            numerics = max(numerics, Numerics.ROUNDING, key=order.index)
         return compare_outputs(plain.outputs, tuned.outputs, numerics)
     layout = any(record.layout_sensitive for record in records)
     data = (plain.data, tuned.data) if layout else None

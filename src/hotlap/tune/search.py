@@ -19,7 +19,6 @@ from hotlap.core.errors import HotlapError, NotReachedError, TrialFailedError
 from hotlap.core.machine import Machine, available_memory
 from hotlap.core.registry import ceilings, technique
 from hotlap.profile.look import Bounds, Meanwhile, look
-from hotlap.trial.parity import noise
 from hotlap.trial.race import RaceResult, out_of_memory
 from hotlap.trial.side import Side, block_size
 from hotlap.trial.stats import Estimate, Verdict, launches_needed
@@ -33,7 +32,7 @@ from hotlap.tune.candidates import (
     phases_of,
     values_of,
 )
-from hotlap.tune.races import Races, Watcher, judged
+from hotlap.tune.races import Races, Watcher, judged, noise_of
 from hotlap.tune.result import OUT_OF_TIME, Outcome, Status, TuneResult, UpperBound
 from hotlap.tune.state import Tried, TuneConfig, TuneState
 from hotlap.tune.time_plan import FEWEST_PAIRS, TimePlan
@@ -225,9 +224,9 @@ def measure_noise_floor(state: TuneState) -> None:
     finally:
         state.races.drop(again)
     state.note_pairs(state.plain, again, found.unit)
-    state.noise = noise(state.plain.losses, again.losses, perturbed=again.data.perturbed)
+    state.noise = noise_of(state.plain, again)
     state.result.noise_floor = found
-    state.result.deterministic = state.noise.deterministic
+    state.result.deterministic = state.noise.deterministic if state.noise else None
 
 
 def race_upper_bounds(state: TuneState, waiting: Sequence[Candidate]) -> None:

@@ -9,6 +9,7 @@ The chance of any wrong winner is at most `ALPHA`: the first that is raced has h
 half of the rest, and so on. The order is fixed beforehand, and what cannot be raced spends nothing.
 """
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -23,8 +24,16 @@ from hotlap.core.technique import How, Numerics, Technique
 from hotlap.trial.command import shown
 from hotlap.trial.launch import Setting
 from hotlap.trial.stats import Verdict
-from hotlap.trial.targets import Target
-from hotlap.trial.until import MetricSource, OnSlice, Run, UntilResult, UntilRules, race_until
+from hotlap.trial.targets import LOSS, Target
+from hotlap.trial.until import (
+    MetricSource,
+    OnSlice,
+    Run,
+    UntilResult,
+    UntilRules,
+    later,
+    race_until,
+)
 from hotlap.trial.until import run_alone as run_to_target
 from hotlap.tune.candidates import Wanted, values_of
 from hotlap.tune.result import OUT_OF_TIME, Status
@@ -75,6 +84,16 @@ class UntilTune:
     seconds: float = 0.0
 
     @property
+    def at_once(self) -> bool:
+        """Whether the plain script's first value reaches the target: it says nothing of training.
+
+        A metric that is evaluated once an epoch may be reached by the first epoch.
+        """
+        plain = self.plain
+        first = plain is not None and plain.time.reached and len(plain.curve) == 1
+        return first and self.target.metric == LOSS
+
+    @property
     def best(self) -> TrainingRow | None:
         """The kept row with the largest gain."""
         kept = [row for row in self.rows if row.status is Status.KEPT and row.race]
@@ -99,7 +118,7 @@ def tune_until(
         result.plain, _ = run_to_target(
             config.setting, config.target, config.source, share, config.patience
         )
-        if result.plain.time.reached:
+        if result.plain.time.reached and not result.at_once:
             for record, values in _candidates(config.wanted, machine, result.plain.steps):
                 stage(f"{record.id} {_listed(values)}".strip())
                 left = config.rules.seconds - (time.monotonic() - begin)
@@ -130,7 +149,7 @@ def _candidates(
         named = not wanted.only or wanted.asks_for(record.id)
         if record.numerics is not Numerics.TRAINING or How.MOVE not in record.how or not named:
             continue
-        if record.id in wanted.skip:
+        if record.id in wanted.skip or (record.on_request and not wanted.asks_for(record.id)):
             continue
         for values in values_of(record, machine):
             if "steps" in values:
@@ -173,17 +192,26 @@ def _raced(
 def _judged(race: UntilResult) -> tuple[Status, str]:
     if race.ratio.verdict is Verdict.FASTER:
         return Status.KEPT, "reaches the target sooner"
-    arrived = sum(b.time.reached for _, b in race.pairs)
-    if not arrived and all(a.time.reached for a, _ in race.pairs):
-        best = reduce(race.target.better, (b.best for _, b in race.pairs))
-        return Status.NOT_FASTER, f"did not reach the target (best {best:.4g})"
-    if all(b.time.seconds >= a.time.seconds for a, b in race.pairs):
+    reached = [a.time.reached for a, _ in race.pairs]
+    if all(reached) and not any(b.time.reached for _, b in race.pairs):
+        values = [b.best for _, b in race.pairs if not math.isnan(b.best)]
+        best = f"best {reduce(race.target.better, values):.4g}" if values else "no finite value"
+        return Status.NOT_FASTER, f"did not reach the target ({best})"
+    if all(map(later, race.pairs)):
         return Status.NOT_FASTER, f"reached the target later in all {len(race.pairs)} seeds"
-    if race.ratio.verdict is Verdict.SAME:
+    return _undecided(race.ratio.verdict, reached)
+
+
+def _undecided(verdict: Verdict, reached: list[bool]) -> tuple[Status, str]:
+    """What the interval says of a technique that neither won nor lost every seed."""
+    if verdict is Verdict.SAME:
         return Status.SAME, "reaches the target in the same time"
-    if race.ratio.verdict is Verdict.SLOWER:
+    if verdict is Verdict.SLOWER:
         return Status.NOT_FASTER, "reaches the target later"
-    return Status.INCONCLUSIVE, "raise --seeds or --budget"
+    if all(reached):
+        return Status.INCONCLUSIVE, "raise --seeds or --budget"
+    missed = f"{reached.count(False)} of {len(reached)} seeds"
+    return Status.INCONCLUSIVE, f"the plain script did not arrive in {missed}; raise --budget"
 
 
 def _listed(values: dict[str, Any]) -> str:
