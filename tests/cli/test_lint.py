@@ -198,6 +198,28 @@ def test_fix_rewrites_what_is_safe_and_diff_only_shows_it(run):
     assert code(run("evaluate.py")) == 0
 
 
+def test_fix_names_each_file_with_its_changes_and_the_preview(run):
+    Path("one.py").write_text(EVALUATION)
+    Path("two.py").write_text(EVALUATION + EVALUATION[14:].replace("validate", "validate_again"))
+    Path("slow.py").write_text(SLOW)
+    output = run("--fix").output
+    assert "one.py: 1 change\n" in output
+    assert "two.py: 2 changes\n" in output
+    assert "slow.py: " not in output
+    assert "`hotlap lint --diff` shows such changes before they are written" in output
+    assert "nothing was rewritten" in run("--fix").output
+
+
+def test_how_to_see_the_hints_is_said_with_what_to_type(run):
+    Path("a b").mkdir()
+    Path("a b/clean.py").write_text(CLEAN)
+    output = run("a b").output
+    assert "Type `hotlap lint --hints 'a b'` to see them" in output
+    assert "`hotlap profile CMD...` and then `hotlap lint --profile`" in output
+    assert "Type `hotlap lint --hints` to see them" in run().output
+    assert "Type" not in run("--hints").output
+
+
 def test_a_baseline_hides_what_is_known_wherever_it_moves(run):
     Path("slow.py").write_text(SLOW)
     assert code(run("--write-baseline", "known.json")) == 0

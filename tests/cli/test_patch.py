@@ -102,6 +102,25 @@ def test_files_named_are_the_files_patched(folder: Path):
     assert "a/parts.py" in call(str(folder / "parts.py")).stdout
 
 
+def test_folders_are_taken_as_lint_takes_them(folder: Path):
+    for name in ("models/deep", "models/venv/lib", "other"):
+        (folder / name).mkdir(parents=True)
+        (folder / name / "parts.py").write_text(PARTS)
+    (folder / "models/venv/pyvenv.cfg").write_text("")
+    done = call("train.py", "models/", str(folder / "models/deep"))
+    files = [line[6:] for line in done.stdout.splitlines() if line.startswith("+++ b/")]
+    assert files == ["train.py", "models/deep/parts.py"]
+    assert "torch.set_num_threads(1)" in call(".").stdout  # the recipe's script is among them
+
+
+def test_of_two_scripts_of_one_name_neither_is_taken_for_the_started_one(folder: Path):
+    (folder / "other").mkdir()
+    (folder / "other/train.py").write_text(SCRIPT)
+    done = call(".")
+    assert "set_num_threads" not in done.stdout
+    assert "num_workers=2" in done.stdout
+
+
 def test_another_recipe(folder: Path):
     (folder / "other.toml").write_text("[techniques.pinned_memory]\n")
     done = call("--recipe", "other.toml", "train.py")
@@ -144,10 +163,12 @@ def test_the_script_of_a_shell_script(folder: Path):
         (["missing.py"], {}, "cannot read missing.py"),
         ([], {"train.py": "def broken(:\n"}, "train.py:1 is not Python"),
         ([], {"train.py": "# coding: none\n"}, "train.py is not Python"),
-        ([], {"hotlap.toml": "[techniques.tf32]\n"}, "no Python file below this folder"),
+        ([], {"hotlap.toml": "[techniques.tf32]\n"}, "the recipe names no command"),
+        ([], {"hotlap.toml": '[measured]\ncommand = "sh a.sh"\n[techniques.tf32]\n'},
+         "no Python file below this folder is started by `sh a.sh`"),
         (["--recipe", "no.toml"], {}, "there is no recipe at no.toml"),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_judged_is_an_error_of_usage(folder: Path, words, spoil, message):
     for name, text in spoil.items():
         (folder / name).write_text(text)

@@ -1,6 +1,7 @@
 """`hotlap lint`."""
 
 import json
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ from hotlap.cli.common import (
 if TYPE_CHECKING:
     from hotlap.source.config import Config
     from hotlap.source.lint import Spot
+    from hotlap.source.patch.plan import Patch
 
 DOCUMENT = FOLDER / "profile.json"
 
@@ -56,7 +58,9 @@ DOCUMENT = FOLDER / "profile.json"
     "--write-baseline", type=click.Path(path_type=Path), help="Write all findings as known ones."
 )
 @click.option("--statistics", is_flag=True, help="Count each pattern instead of listing places.")
-@click.option("--fix", is_flag=True, help="Rewrite what can be rewritten without a doubt.")
+@click.option(
+    "--fix", is_flag=True, help="Rewrite what can be rewritten without a doubt; --diff shows it."
+)
 @click.option("--diff", is_flag=True, help="Show what --fix would write; nothing is written.")
 @click.option("--list", "listed", is_flag=True, help="List the patterns and stop.")
 @json_option
@@ -86,8 +90,17 @@ def lint(form: str, profiled: bool, listed: bool, as_json: bool, quiet: bool,
         return _fix(spots, config, write=not options["diff"], quiet=quiet)
     _show(form, spots, statistics=options["statistics"], brief=quiet)
     if form == "text" and not (quiet or config.hints or profiled or options["statistics"]):
-        click.echo("patterns whose cost depends on the workload: --hints, or --profile", err=True)
+        _name_the_hints(paths)
     return NEGATIVE if any(not spot.hint for spot in spots) else OK
+
+
+def _name_the_hints(paths: tuple[Path, ...]) -> None:
+    shown = shlex.join(["hotlap", "lint", "--hints", *map(str, paths)])
+    click.echo(
+        f"Whether other patterns cost time depends on the workload. Type `{shown}` to see them, or "
+        "`hotlap profile CMD...` and then `hotlap lint --profile` to see those that cost it.",
+        err=True,
+    )
 
 
 def _show(form: str, spots: "list[Spot]", *, statistics: bool, brief: bool) -> None:
@@ -129,9 +142,19 @@ def _fix(spots: "list[Spot]", config: "Config", *, write: bool, quiet: bool) -> 
     write_all(done.changed)
     left = _judged(tuple(dict.fromkeys(spot.path for spot in spots)), config) if spots else []
     if not quiet:
-        click.echo(f"{len(done.changed)} files rewritten", err=True)
+        _say_rewritten(done)
     _text(left, brief=quiet)
     return NEGATIVE if any(not spot.hint for spot in left) else OK
+
+
+def _say_rewritten(done: "Patch") -> None:
+    if not done.changed:
+        click.echo("nothing was rewritten", err=True)
+        return
+    for file in done.changed:
+        count = done.changes(file)
+        click.echo(f"{file.path}: {count} {'change' if count == 1 else 'changes'}", err=True)
+    click.echo("`hotlap lint --diff` shows such changes before they are written", err=True)
 
 
 def _config(options: dict[str, Any]) -> "Config":

@@ -1,5 +1,6 @@
 """`hotlap patch`."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,7 @@ def patch(ctx: click.Context, write: bool, check: bool, recipe: Path, as_json: b
           quiet: bool, files: tuple[Path, ...]) -> None:  # fmt: skip
     """Write the recipe into the source: a unified diff, on stdout.
 
+    FILES: Python files, notebooks, and folders, of which all are taken that `hotlap lint` takes.
     Without FILES: the script of the recipe's command, and what it imports from this folder.
     Of a notebook the cells are rewritten.
     What cannot be written safely is named on stderr, with its place and what to do by hand.
@@ -59,15 +61,24 @@ def _planned(recipe: Path, names: tuple[Path, ...]) -> "Patch":
     from hotlap.source.patch.text import File
 
     found = Recipe.read(recipe)
-    paths = [_below_here(path) for path in names]
+    paths = [_below_here(path) for path in _expanded(names)]
     paths = [write_script(path) if path.suffix == SUFFIX else path for path in paths] or files_of(
         found.measured.command
     )
     files = [File.read(path) for path in dict.fromkeys(paths)]
-    started = next(
-        (file for file in files if not names or file.path.name == found.measured.script), None
-    )
-    return planned(found, files, started)
+    if not names:
+        return planned(found, files, files[0])
+    named = [file for file in files if file.path.name == found.measured.script]
+    return planned(found, files, named[0] if len(named) == 1 else None)
+
+
+def _expanded(names: tuple[Path, ...]) -> Iterator[Path]:
+    """The files that are named, and those of the folders that are."""
+    from hotlap.source.config import read_config
+    from hotlap.source.files import python_files
+
+    for name in names:
+        yield from python_files([name], read_config(Path.cwd())) if name.is_dir() else [name]
 
 
 def _below_here(path: Path) -> Path:

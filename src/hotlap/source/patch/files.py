@@ -15,14 +15,14 @@ def files_of(command: str) -> list[Path]:
     """The script files of a command below the working directory, the started one first.
 
     Raises:
-        UsageError: the command starts no Python file of here.
+        UsageError: there is no command, or it starts no Python file of here.
     """
     script = _script(shlex.split(command))
     if script is None:
-        shown = f"`{command}`" if command else "the recipe's command"
+        nothing = f"no Python file below this folder is started by `{command}`"
         raise UsageError(
-            f"no Python file below this folder is started by {shown}",
-            "name the files: hotlap patch train.py model.py",
+            nothing if command else "the recipe names no command, so its script is not known",
+            "name the files or folders: hotlap patch train.py models/",
         )
     return list(_with_imports(script))
 

@@ -52,6 +52,11 @@ class Patch:
         """The files whose text is another now."""
         return {file: text for file, text in self.texts.items() if text != file.text}
 
+    def changes(self, file: File) -> int:
+        """How many places of a file are rewritten: runs of lines that were changed or added."""
+        texts = difflib.SequenceMatcher(None, _lines(file.text), _lines(self.texts[file]), False)
+        return sum(tag != "equal" for tag, *_ in texts.get_opcodes())
+
     def diff(self, file: File) -> str:
         """The change of one file as a unified diff that `git apply` and `patch -p1` take.
 
