@@ -11,7 +11,7 @@ from hotlap.source.flow import Definition
 from hotlap.source.kinds import Kinds
 from hotlap.source.names import Names
 from hotlap.source.project import View
-from hotlap.source.tree import Tree, given, method, receiver, text
+from hotlap.source.tree import Function, Tree, given, method, receiver, text
 from hotlap.source.values import Values
 
 _PASSES = 5
@@ -210,8 +210,8 @@ class Inference:
         return kinds & (kind.DATA - {kind.SEVERAL}) if kind.TENSOR in kinds else kind.NONE
 
     def _passed(self, call: ast.Call) -> None:
-        """What a call of a function of this file passes, its parameters are."""
-        function = self._values.local(call)
+        """What a call of a function or class of this file passes, its parameters are."""
+        function = self._values.local(call) or self._constructor(call)
         if function is None:
             return
         known = function.args
@@ -219,6 +219,11 @@ class Inference:
         for name, value in given(call, function).items():
             if name in parameters:
                 self._add(parameters[name], self._values.kinds(value))
+
+    def _constructor(self, call: ast.Call) -> Function | None:
+        """The `__init__` of the class of this file that a call makes an object of."""
+        made = self._values.local_class(call.func)
+        return self._values.functions.get((made, "__init__")) if made is not None else None
 
     def _appended(self, call: ast.Call) -> None:
         """`rows.append(array)`: rows are several of them."""

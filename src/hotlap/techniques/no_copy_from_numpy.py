@@ -20,7 +20,8 @@ technique = Technique(
     ),
     avoid=(
         "Leave the copy in place when the array is written to later, or when in-place operations "
-        "on the tensor must not reach the array."
+        "on the tensor must not reach the array. Where a dtype is asked for that the array does "
+        "not have, the conversion copies anyway and nothing is saved."
     ),
     claims=(
         Claim("named without a figure", "A0: '18 tips' article, 2022"),
@@ -83,6 +84,10 @@ technique = Technique(
             "import torch\n"
             "\n"
             "x = torch.from_numpy(np.stack([frame.astype(np.float32) for frame in frames]))\n",
+        ),
+        Example(
+            "import numpy as np\nimport torch\n\n"
+            "x = torch.tensor(np.stack(rows), dtype=torch.float32)\n",
         ),
         Example(
             "import torch\n\nx = torch.tensor([1.0, 2.0])\n",

@@ -43,7 +43,7 @@ def sample_images(step):
 
 for i, (images, _) in enumerate(loader):  # found: full_precision_training, uncompiled_model, constant_learning_rate
     real = Variable(images.type(Tensor))  # found: pageable_copy
-    z = Variable(Tensor(np.random.normal(0, 1, (images.shape[0], opt.latent_dim))))  # found: array_copied
+    z = Variable(Tensor(np.random.normal(0, 1, (images.shape[0], opt.latent_dim))))
     optimizer_c.zero_grad()
     loss = critic(generator(z).detach()).mean() - critic(real).mean()
     loss.backward()

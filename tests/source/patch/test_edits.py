@@ -310,8 +310,8 @@ def test_gradients_stay_on_where_they_may_be_used(body):
         ),
         ("x = torch.tensor(np.zeros(9))\n", "x = torch.from_numpy(np.zeros(9))"),
         (
-            "x = torch.tensor(np.zeros(9), dtype=torch.float32)\n",
-            "x = torch.as_tensor(np.zeros(9), dtype=torch.float32)",
+            "x = torch.tensor(np.zeros(9, dtype='float32'), dtype=torch.float32)\n",
+            "x = torch.as_tensor(np.zeros(9, dtype='float32'), dtype=torch.float32)",
         ),
         (
             "x = torch.tensor([np.zeros(3), np.ones(3)])\n",
@@ -340,6 +340,9 @@ def test_memory_is_shared_where_nobody_else_sees_it(body, line):
         "x = torch.tensor([1.0, 2.0])\n",
         "x = torch.tensor(array.astype(float, copy=False))\n",
         "a = np.zeros(9)\nx = torch.tensor(a)\n",
+        "x = torch.tensor(np.zeros(9), dtype=torch.float32)\n",  # converted: a copy anyway
+        "x = torch.tensor(np.stack(rows), dtype=torch.float32)\n",
+        "def f(x):\n    a = x.astype(np.int32)\n    return torch.tensor(a, dtype=torch.long)\n",
     ],
 )
 def test_the_copy_stays_where_somebody_might(body):

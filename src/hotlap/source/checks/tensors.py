@@ -9,6 +9,7 @@ from hotlap.source.checks.collating import lists_arrays
 from hotlap.source.checks.context import meaning
 from hotlap.source.checks.copies import TENSOR_OF, repeated
 from hotlap.source.checks.datasets import per_sample
+from hotlap.source.element_types import shares
 from hotlap.source.found import Spread
 from hotlap.source.kinds import ARRAY, ARRAYS, TENSOR
 from hotlap.source.module import Source
@@ -23,9 +24,11 @@ _SEQUENCE = re.compile(
 
 
 def array_copied(source: Source, _: Technique) -> Iterator[ast.AST]:
-    """`torch.tensor(array)`, `torch.Tensor(array)`, `FloatTensor(array)`."""
+    """`torch.tensor(array)`, `torch.LongTensor(array)`, where no conversion copies it anyway."""
     for call in _constructors(source):
-        if len(call.args) == 1 and _is_array(source, call.args[0]) and not _once(source, call):
+        if len(call.args) != 1 or not _is_array(source, call.args[0]) or _once(source, call):
+            continue
+        if shares(source, call):
             yield call
 
 
@@ -81,12 +84,21 @@ def _is_list(source: Source, node: ast.expr) -> bool:
     found = meaning(source, node)
     if isinstance(found, ast.List) and _computed(found) and source.values.are(node, TENSOR):
         return True  # torch.tensor([a, b]) of tensors reads each of them
-    if source.values.kinds(node) & {ARRAY, ARRAYS, TENSOR}:
+    if source.values.kinds(node) & {ARRAY, ARRAYS, TENSOR} or _read_of_array(source, found):
         return False
     if _makes_list(source, found) or _returns_list(source, found):
         return True
     values = source.values.flow.reaching(node) if isinstance(node, ast.Name) else []
     return any(isinstance(one.value, ast.List | ast.ListComp) for one in values)
+
+
+def _read_of_array(source: Source, found: ast.expr) -> bool:
+    """`self.labels[i]` of an array or a tensor: a number or a row, and no list."""
+    while isinstance(found, ast.Subscript):
+        found = found.value
+        if source.values.kinds(found) & {ARRAY, TENSOR}:
+            return True
+    return False
 
 
 def _returns_list(source: Source, call: ast.expr) -> bool:

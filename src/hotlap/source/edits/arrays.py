@@ -2,6 +2,7 @@
 
 import ast
 
+from hotlap.source.element_types import shares
 from hotlap.source.patch.draft import Draft
 from hotlap.source.patch.imports import spelt
 from hotlap.source.tree import method
@@ -21,7 +22,7 @@ def no_copy_from_numpy(draft: Draft) -> None:
         data = call.args[0]
         if _is_list_of_arrays(draft, data):
             _stacked(draft, call, data)
-        elif _is_fresh(draft, data, call):
+        elif _is_fresh(draft, data, call) and shares(draft.source, call):
             _shared(draft, call, data)
     draft.already = bool(draft.source.calls("torch.as_tensor", "torch.from_numpy"))
     draft.nothing_here(
