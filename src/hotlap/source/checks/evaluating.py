@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from hotlap.core.technique import Technique
 from hotlap.source.checks.context import (
@@ -16,7 +17,8 @@ from hotlap.source.checks.context import (
     takes_gradients,
     within,
 )
-from hotlap.source.kinds import LOADER, MODEL
+from hotlap.source.infer import names_of
+from hotlap.source.kinds import CRITERION, LOADER, LOSSES, MODEL
 from hotlap.source.module import Source
 from hotlap.source.tree import FunctionNode, method, text
 
@@ -27,6 +29,9 @@ _SHOWS = re.compile(r"(?:^|\.)(?:save_image|make_grid|imshow|imsave|add_images?|
                     r"plot_\w+|show_\w+|save_\w*(?:sample|image|grid)\w*)$")  # fmt: skip
 _KEEPS = frozenset({"detach", "cpu", "numpy", "view", "reshape", "mul", "add", "clamp", "permute",
                     "squeeze", "unsqueeze", "transpose", "float", "to", "clone"})  # fmt: skip
+_REDUCES = frozenset({"sum", "mean", "softmax", "sigmoid", "data"})
+_SQUASHES = frozenset({"softmax", "log_softmax", "sigmoid"})
+_NUMBERS = frozenset({"item", "tolist", "argmax", "argmin", "topk", "eq", "ne", "round"})
 _CHOOSES = frozenset({"torch.argmax", "torch.argmin", "torch.multinomial", "torch.topk"})
 _STACKS = frozenset({"torch.cat", "torch.stack", "numpy.transpose", "torch.clamp"})
 _TRAINING = re.compile(r"train|phase|mode|optim|update|backward|split", re.IGNORECASE)
@@ -37,12 +42,19 @@ STEPS = frozenset({"validation_step", "test_step", "predict_step", "prediction_s
 
 def eval_with_grad(source: Source, _: Technique) -> Iterator[ast.AST]:
     """A forward in an evaluation that records gradients which nobody uses."""
-    for call in (*_samples(source), *_by_flag(source)):
-        if not _maybe_off(source, call):
-            yield call
-    for call in evaluations(source):
-        if _judged(source, call) and not _maybe_off(source, call):
-            yield call
+    yield from unused_graphs(source)
+
+
+@lru_cache(maxsize=2)
+def unused_graphs(source: Source) -> list[ast.Call]:
+    """The forwards in evaluations whose gradients are on, and which nobody uses."""
+    found = [*_samples(source), *_by_flag(source)]
+    found += [
+        call
+        for call in evaluations(source)
+        if _judged(source, call) or (over_loader(source, call) and _read_out(source, call))
+    ]
+    return [call for call in found if not _maybe_off(source, call)]
 
 
 def _samples(source: Source) -> Iterator[ast.Call]:
@@ -90,6 +102,46 @@ def _shown(source: Source, node: ast.AST, depth: int = 2) -> bool:
             return bool(depth) and isinstance(target, ast.Name) and _only_shown(
                 source, target, depth - 1)  # fmt: skip
     return False
+
+
+def _read_out(source: Source, node: ast.AST, depth: int = 3) -> bool:
+    """Whether all that becomes of a value is a number or a choice: nothing can go backward.
+
+    A loss of it, and a name that holds what is computed from it, are followed `depth` times.
+    """
+    for above in source.tree.above(node):
+        match above:
+            case ast.Compare():
+                return True
+            case ast.Call():
+                name = method(above) or text(above.func)
+                if name in _NUMBERS or source.names.of(above.func) in _CHOOSES:
+                    return True
+                if not (name in _KEEPS | _REDUCES or _is_loss(source, above)):
+                    return False
+            case ast.Assign(targets=[target]):
+                names = list(names_of(target))
+                return bool(depth) and all(_all_read_out(source, one, depth - 1) for one in names)
+            case ast.stmt():
+                return False
+    return False
+
+
+def _all_read_out(source: Source, name: ast.expr, depth: int) -> bool:
+    """Whether every use of a name reads a number out of it; one that is never used is fine."""
+    return isinstance(name, ast.Name) and all(
+        _read_out(source, use, depth)
+        for use in source.tree.loads.get(name.id, [])
+        if any(d.target is name for d in source.values.flow.reaching(use))
+    )
+
+
+def _is_loss(source: Source, call: ast.Call) -> bool:
+    dotted = source.names.of(call.func)
+    functional = dotted.startswith("torch.nn.functional.")
+    return source.values.are(call.func, CRITERION) or (
+        functional and dotted.rpartition(".")[2] in LOSSES | _SQUASHES
+    )
 
 
 def _chosen(source: Source, call: ast.Call) -> bool:

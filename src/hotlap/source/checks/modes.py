@@ -15,7 +15,12 @@ from hotlap.source.checks.context import (
     place,
     reached,
 )
-from hotlap.source.checks.evaluating import STEPS, evaluations, over_loader
+from hotlap.source.checks.evaluating import (
+    STEPS,
+    evaluations,
+    over_loader,
+    unused_graphs,
+)
 from hotlap.source.found import Spread
 from hotlap.source.kinds import MODEL
 from hotlap.source.module import Source
@@ -35,7 +40,8 @@ def eval_mode_missing(source: Source, _: Technique) -> Iterator[Spread]:
     for call in evaluations(source):
         if not over_loader(source, call) or not _defined(source, call.func):
             continue
-        if source.loops.without_grad(call) and _trained(source, call):
+        evaluates = source.loops.without_grad(call) or call in unused_graphs(source)
+        if evaluates and _trained(source, call):
             function = source.tree.function(call)
             if not _mode_is_set(source, call) and not (function and function.name in STEPS):
                 yield Spread(call, call, hint=modal is None)
