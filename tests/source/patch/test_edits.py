@@ -7,6 +7,9 @@ import textwrap
 import pytest
 from patching import patched
 
+from hotlap.source.patch.plan import Patch, apply
+from hotlap.source.patch.text import File
+
 HEAD = """\
 import numpy as np
 import torch
@@ -145,6 +148,75 @@ def test_autocast_is_left_to_a_person(body, reason):
     (note, *_) = said("mixed_precision", body)
     assert reason in note
     assert "autocast" in note
+
+
+LOOP = """
+    opt = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x in xs:
+        loss = model({x}).mean()
+        loss.backward()
+        opt.step()
+    """
+OF_PARAMETERS = "next(model.parameters()).device.type"
+
+
+@pytest.mark.parametrize(
+    ("made", "x", "kind"),
+    [
+        ("model = nn.Linear(9, 9)", "x", '"cpu"'),
+        ("model = nn.Linear(9, 9).cuda()", "x.cuda()", '"cuda"'),
+        ("device = torch.device('cuda:1')\nmodel = nn.Linear(9, 9)", "x.to(device)", "device.type"),
+        (
+            "device = 'cuda' if torch.cuda.is_available() else 'cpu'\nmodel = nn.Linear(9, 9)",
+            "x.to(device)",
+            "device",
+        ),
+        (
+            "device = torch.device('cpu')\nif torch.cuda.is_available():\n    device = torch.device('cuda')\n"
+            "model = nn.Linear(9, 9)",
+            "x.to(device)",
+            "device.type",
+        ),
+        (
+            "device = 'cuda:0' if torch.cuda.is_available() else 'cpu'\nmodel = nn.Linear(9, 9)",
+            "x.to(device)",
+            "torch.device(device).type",
+        ),
+        (
+            "model = nn.Linear(9, 9)\nif torch.cuda.is_available():\n    model.cuda()",
+            "x.cuda() if torch.cuda.is_available() else x",
+            OF_PARAMETERS,
+        ),
+        (
+            "model = nn.Linear(9, 9)\nif args.gpu:\n    model.to('cuda')",
+            "x.to('cuda') if args.gpu else x",
+            OF_PARAMETERS,
+        ),
+        (
+            "torch.distributed.init_process_group('nccl' if torch.cuda.is_available() else 'gloo')\n"
+            "model = nn.Linear(9, 9)",
+            "x",
+            OF_PARAMETERS,
+        ),
+    ],
+)
+def test_autocast_is_told_the_device_that_the_script_chooses(made, x, kind):
+    body = textwrap.dedent(made) + textwrap.dedent(LOOP.replace("{x}", x))
+    assert f"with torch.autocast({kind}, dtype=torch.bfloat16):" in changed("mixed_precision", body)
+
+
+def test_autocast_asks_the_model_where_another_file_chooses_the_device(tmp_path):
+    loop = script("model = nn.Linear(9, 9)" + textwrap.dedent(LOOP.replace("{x}", "x")))
+    entry = "import torch\n\nprint(torch.cuda.is_available())\n"
+    (tmp_path / "loop.py").write_text(loop)
+    (tmp_path / "train.py").write_text(entry)
+    files = [File.read(tmp_path / name) for name in ("loop.py", "train.py")]
+    values = {"dtype": "bfloat16"}
+    alone, both = Patch({files[0]: loop}), Patch({files[0]: loop, files[1]: entry})
+    apply("mixed_precision", values, alone, None)
+    apply("mixed_precision", values, both, None)
+    assert 'torch.autocast("cpu"' in alone.texts[files[0]]
+    assert f"torch.autocast({OF_PARAMETERS}" in both.texts[files[0]]
 
 
 def test_a_context_under_another_name_is_autocast_already():

@@ -1,29 +1,41 @@
 """How a script names the device that it computes on."""
 
 import ast
+import re
 
 from hotlap.source.patch.draft import Draft
+from hotlap.source.patch.imports import spelt
 from hotlap.source.tree import method
 
+_DEVICE = "torch.device"
 _TYPES = {"cuda", "cpu", "mps", "xpu"}
+# What moves a model to another device than the CPU, or may.
+_OTHERS = re.compile(r"\bcuda\b|\bmps\b|\bxpu\b|accelerat|\bgpus?\b|[Ff]abric|[Ll]ightning")
 
 
 def device_type(draft: Draft, near: ast.AST) -> str:
     """An expression for the device's type, such as `torch.autocast` takes, at a place.
 
-    From the script's own `.to(device)`; `"cuda"` where it calls `.cuda()`, `"cpu"` where it moves
-    nothing at all; else what the model's parameters say.
+    From the script's own `.to(device)`; `"cuda"` where it calls `.cuda()` in any case, `"cpu"`
+    where no file names another device; else empty: the device is chosen when the script runs.
     """
     found = _moves(draft, near) or _moves(draft, None)
     for node in found:
-        spelt = _as_type(draft, node, near)
-        if spelt:
-            return spelt
-    if any(method(c) == "cuda" for c in draft.source.tree.calls):
+        if written := _as_type(draft, node, near):
+            return written
+    if any(method(c) == "cuda" and not _decided(draft, c) for c in draft.source.tree.calls):
         return '"cuda"'
-    if not found and "cuda" not in draft.text:
+    if not found and not any(_OTHERS.search(text) for text in (draft.text, *draft.texts)):
         return '"cpu"'
     return ""
+
+
+def _decided(draft: Draft, node: ast.AST) -> bool:
+    """Whether a condition, the main guard aside, decides on a node."""
+    return any(
+        isinstance(above, ast.If | ast.IfExp) and "__name__" not in ast.unparse(above.test)
+        for above in draft.source.tree.above(node)
+    )
 
 
 def _moves(draft: Draft, near: ast.AST | None) -> list[ast.expr]:
@@ -42,13 +54,16 @@ def _moves(draft: Draft, near: ast.AST | None) -> list[ast.expr]:
 def _as_type(draft: Draft, device: ast.expr, near: ast.AST) -> str:
     origin = draft.script.origins.only(device)
     if isinstance(origin, ast.Constant) and origin.value in _TYPES:
-        return f'"{origin.value}"'
+        return "" if _decided(draft, device) else f'"{origin.value}"'
     if not isinstance(device, ast.Name | ast.Attribute) or not _visible(draft, device, near):
         return ""
-    kinds = _types_of(draft, device)
-    if kinds == {"torch.device"}:
-        return f"{ast.unparse(device)}.type"
-    return ast.unparse(device) if kinds and kinds <= _TYPES else ""
+    kinds, name = _types_of(draft, device), ast.unparse(device)
+    if kinds == {_DEVICE}:
+        return f"{name}.type"
+    if kinds and kinds <= _TYPES:
+        return name
+    known = all(kind == _DEVICE or kind.partition(":")[0] in _TYPES for kind in kinds)
+    return f"{spelt(draft, _DEVICE)}({name}).type" if kinds and known else ""
 
 
 def _types_of(draft: Draft, device: ast.expr) -> set[str]:

@@ -1,7 +1,7 @@
 """One file while one move is written into it: what is known, what changes, what is left to say."""
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -34,8 +34,9 @@ class Draft:
     """A text, its analysis, and the changes asked for.
 
     `entry`: it is the script that the command starts. `classes`: the classes of all the files that
-    are patched together, by name. `remarks` are for the reader; `fallback` is said when no file
-    has a place for the technique; `already`: it is in place. `imports` were added.
+    are patched together, by name, `texts` the text of each. `remarks` are for the reader;
+    `fallback` is said when no file has a place for the technique; `already`: it is in place.
+    `imports` were added.
     """
 
     path: Path
@@ -44,6 +45,7 @@ class Draft:
     entry: bool = True
     classes: Mapping[str, tuple[Source, ast.ClassDef]] = field(default_factory=dict)
     values: Mapping[str, Any] = field(default_factory=dict)
+    texts: Collection[str] = ()
     remarks: list[Remark] = field(default_factory=list)
     fallback: Remark | None = None
     already: bool = False

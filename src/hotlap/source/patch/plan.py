@@ -157,7 +157,8 @@ class _State:
 def _drafted(
     file: File, text: str, done: Patch, move: Move, values: Mapping[str, object], entry: File | None
 ) -> Draft:
-    draft = Draft(file.path, text, file.encoding, file is entry, _Lazy(done.texts), values)
+    texts = done.texts.values()
+    draft = Draft(file.path, text, file.encoding, file is entry, _Lazy(done.texts), values, texts)
     try:
         write(move, draft)
     except UnsureError as unsure:
