@@ -87,6 +87,14 @@ def test_persistent_workers_see_the_workers_of_the_technique_they_join():
         assert set(seams.holds) == set(names)
 
 
+def test_fewer_workers_leave_serial_loaders_serial():
+    with on("fewer_workers", num_workers=1) as seams:
+        assert DataLoader(Data(), num_workers=4, prefetch_factor=3).num_workers == 1
+        assert not DataLoader(Data()).num_workers
+        assert not DataLoader(Data(), num_workers=0).num_workers
+    assert set(seams.holds) == {"fewer_workers"}
+
+
 def test_persistence_and_prefetch_need_workers():
     with on("persistent_workers", "prefetch_factor", prefetch_factor=4) as seams:
         assert not DataLoader(Data()).persistent_workers

@@ -1,5 +1,7 @@
 """Facts about the script's loaders."""
 
+import os
+
 import pytest
 import torch
 from torch.utils.data import ConcatDataset, DataLoader, Dataset, Subset, TensorDataset, random_split
@@ -48,6 +50,12 @@ def test_in_memory(dataset):
 def test_not_in_memory(dataset):
     assert not facts(DataLoader(dataset))["in_memory"]
     assert not facts(DataLoader(TENSORS), DataLoader(dataset))["in_memory"]
+
+
+def test_workers_beyond_the_cores_crowd_them():
+    cores = len(os.sched_getaffinity(0))
+    assert not facts(DataLoader(TENSORS, num_workers=cores))["crowded_workers"]
+    assert facts(DataLoader(TENSORS, num_workers=cores + 1))["crowded_workers"]
 
 
 def test_nothing_is_known_of_no_loader():

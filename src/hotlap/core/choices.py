@@ -9,6 +9,12 @@ def worker_counts(machine: Machine) -> tuple[int, ...]:
     return tuple(counts) or (1,)
 
 
+def fewer_workers(machine: Machine) -> tuple[int, ...]:
+    """Loader workers worth racing where there are more than cores: all cores, and half of them."""
+    cores = machine.logical_cores
+    return tuple(sorted({cores, max(1, cores // 2)}))
+
+
 def thread_counts(machine: Machine) -> tuple[int, ...]:
     """Intra-op threads worth racing: one, half the cores, all physical and all logical cores."""
     cores = machine.logical_cores

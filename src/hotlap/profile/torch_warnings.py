@@ -47,8 +47,8 @@ KNOWN = (
         r"This DataLoader will create \d+ worker processes",
         "too_many_workers",
         "more loader workers than the machine has cores",
-        "`hotlap tune --only loader_workers` finds how many pay",
-        "loader_workers",
+        "at most one for each core; `hotlap tune` races fewer",
+        "fewer_workers",
         ("data",),
     ),
     Known(

@@ -36,7 +36,7 @@ technique = Technique(
         Need("loader_serial", "the program iterates no DataLoader with num_workers=0"),
         Need("map_style", "the dataset is iterable: workers would repeat its samples"),
     ),
-    conflicts=("cached_dataset",),
+    conflicts=("cached_dataset", "fewer_workers"),
     moves=(
         Keyword(
             ("torch.utils.data.DataLoader",),

@@ -3,6 +3,7 @@
 A loader that lives in a function is freed before the program ends, and is not held longer here.
 """
 
+import os
 import weakref
 from collections import Counter
 from collections.abc import Callable
@@ -95,11 +96,13 @@ class Loaders:
         kinds = self.kinds
         rebuilt = any(kind.workers and kind in self._rebuilt for kind in kinds)
         serving = [kind for kind in kinds if kind.workers and kind not in self._rebuilt]
+        cores = len(os.sched_getaffinity(0))
         not_persistent = not all(kind.persistent for kind in serving)
         return {
             "loaders": len(kinds),
             "loader_serial": any(not kind.workers for kind in kinds),
             "loader_workers": max((kind.workers for kind in kinds), default=0),
+            "crowded_workers": any(kind.workers > cores for kind in kinds),
             "loader_not_persistent": not_persistent,
             "workers_restarted": rebuilt or not_persistent,
             "map_style": any(kind.map_style for kind in kinds),
