@@ -45,7 +45,7 @@ def test_a_pipe_gets_one_line_for_each_event_and_none_when_silent() -> None:
         "hotlap: A/A test",
         "hotlap: 3 candidates: cached_dataset, tf32, fused_optimizer",
         "hotlap: racing cached_dataset",
-        "hotlap: cached_dataset 1.30x [1.10, 1.50] 1.00x kept: losses equal",
+        "hotlap: cached_dataset 1.30x [1.10, 1.50] memory same kept: losses equal",
         "hotlap: racing fused_optimizer",
     ]
     silent = io.StringIO()
@@ -91,6 +91,6 @@ def test_the_bar_shows_the_interval_and_one() -> None:
     assert shown.index("|") < shown.index("=") < shown.index("o") < shown.rindex("=")
     endless = bar(Estimate(2.0, 0.0, math.inf, 2, 0.95)).split()[1]
     assert "=" not in endless
-    assert "o" in endless
+    assert "o" not in endless
     far = bar(Estimate(60.0, 50.0, 70.0, 6, 0.95)).split()[1]
     assert far.endswith("o")

@@ -1,5 +1,8 @@
 """The rows of a tune, at any width."""
 
+import math
+from dataclasses import replace
+
 import pytest
 
 from hotlap.reporting.tune_table import plain, reason, table
@@ -58,7 +61,15 @@ def test_a_reason_tells_of_companions_and_of_a_later_start() -> None:
     assert words.startswith("with pinned_memory; losses agree")
     assert "adds 4.0 s of start-up; pays off after" in words
     assert "start-up" not in reason(ROWS[0])
-    assert plain(ROWS[3]) == "channels_last 1.00x [0.95, 1.05] 1.00x not faster: the same"
+    assert plain(ROWS[3]) == "channels_last 1.00x [0.95, 1.05] memory same not faster: the same"
+
+
+def test_a_ratio_whose_interval_is_unknown_is_not_printed() -> None:
+    unknown = replace(race(4.71), estimate=Estimate(4.71, 0.0, math.inf, 1, 0.95), memory=0.89)
+    row = Outcome("tf32", Status.INCONCLUSIVE, "no verdict", {}, unknown)
+    assert plain(row) == "tf32 - - memory 12% more inconclusive: no verdict"
+    less = Outcome("tf32", Status.INCONCLUSIVE, "", {}, replace(unknown, memory=1.25))
+    assert "memory 20% less" in plain(less)
 
 
 def test_a_technique_that_changed_nothing_has_no_figure() -> None:

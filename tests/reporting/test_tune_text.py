@@ -165,6 +165,24 @@ def test_an_interval_without_an_end_is_never_printed() -> None:
     assert "[0.00" not in text
 
 
+@pytest.mark.parametrize(
+    ("low", "ratio", "high", "words"),
+    [
+        (0.03, 0.77, 17.49, "not known yet"),
+        (0.0, 1.44, math.inf, "not known yet"),
+        (0.9, 0.96, 1.02, "at most 1.02x"),
+        (0.8, 0.9, 0.95, "at most 1.00x"),
+        (1.3, 1.44, 1.6, "1.44x [1.30, 1.60]"),
+    ],
+)
+def test_an_upper_bound_is_printed_where_it_bounds(
+    low: float, ratio: float, high: float, words: str
+) -> None:
+    found = result()
+    found.upper_bounds = [UpperBound("data_free", "bound", Estimate(ratio, low, high, 6, 0.95))]
+    assert f"bound: {words}\n" in shown(found)
+
+
 def test_json_holds_only_json() -> None:
     found = result()
     found.final = race(float("inf"))

@@ -176,3 +176,45 @@ def test_a_side_hands_its_policy_to_what_it_launches(monkeypatch: pytest.MonkeyP
     side.passive_wait = False
     side.start()
     assert not made[-1].passive_wait
+
+
+@dataclass
+class Live(Training):
+    """One that a side may run on."""
+
+    losses: list[float] = field(default_factory=list)
+    held: dict[str, list[str]] = field(default_factory=dict)
+    inert: dict[str, str] = field(default_factory=dict)
+    outputs: list[dict[str, Any]] = field(default_factory=list)
+    deadline: float = 0.0
+
+    def pause(self) -> None: ...
+
+
+def raced(training: Live) -> Side:
+    side = Side(Setting(("python", "t.py"), Mode.RACE))
+    side.trial, side._settled = training, True  # type: ignore[assignment]
+    side.pace = Pace(training.step, 0, 0.0, 0.0)
+    return side
+
+
+def test_an_epoch_that_was_too_long_to_settle_through_is_seen_when_it_is_wanted() -> None:
+    side = raced(Live(125, 0.058, 0.5, 125))
+    assert side.longest_epoch == pytest.approx(125 * 0.058)
+    side.see_epoch()
+    assert side.pace is not None
+    assert (side.pace.epoch, side.happened["epoch"]) == (125, 2)
+    assert side.pace.epoch_seconds == pytest.approx(125 * 0.058 + 0.5)
+    assert side.longest_epoch == side.pace.epoch_seconds
+    size = block_size(side.pace, side.pace, whole=True)
+    assert (size.unit, size.steps) == ("epoch", 125)
+    assert block_size(side.pace, side.pace).unit == "step"
+
+
+def test_without_an_epoch_in_sight_none_is_waited_for() -> None:
+    side = raced(Live(0, 0.058))
+    side.see_epoch()
+    assert side.at == 1
+    unseen = raced(Live(0, 0.058, batches=100))
+    unseen.see_epoch()
+    assert unseen.at < 300

@@ -1,6 +1,7 @@
 """Races of a tune: what a race decides, whose fault a failure is, and the background load."""
 
 import math
+from collections import Counter
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -33,7 +34,8 @@ OPEN = replace(
 
 def fate(race: RaceResult, parity: Parity = PARITY, name: str = "tf32", **more: Any) -> Outcome:
     held: dict[str, list[str]] = {name: []} if more.pop("held", True) else {}
-    side: Any = SimpleNamespace(held=held, inert={name: "no matmul"})
+    inert = more.pop("inert", {name: "no matmul"})
+    side: Any = SimpleNamespace(held=held, inert=inert, happened=Counter(more.pop("happened", ())))
     row = Outcome(name, Status.INCONCLUSIVE, race=race, parity=parity, **more)
     return judged(row, side)  # type: ignore[arg-type]
 
@@ -49,6 +51,26 @@ def test_what_was_not_applied_or_broke_parity_is_not_kept() -> None:
     found = fate(FASTER, broken)
     assert (found.status, found.reason) == (Status.BROKE_PARITY, "off by 3 %")
     assert fate(FASTER, replace(broken, steps=1)).status is Status.INCONCLUSIVE
+
+
+@pytest.mark.parametrize(
+    ("name", "happened", "open_reason"),
+    [
+        ("no_grad_eval", (), "no evaluation ran while it was raced"),
+        ("no_grad_eval", ("eval",), ""),
+        ("async_checkpoint", ("eval",), "no file was saved while it was raced"),
+        ("loader_reuse", ("epoch",), "no loader began a second time while it was raced"),
+        ("loader_reuse", ("epoch", "epoch"), ""),
+        ("tf32", (), ""),
+    ],
+)
+def test_what_had_no_occasion_to_act_is_open_and_not_inapplicable(
+    name: str, happened: tuple[str, ...], open_reason: str
+) -> None:
+    found = fate(FASTER, name=name, held=False, inert={}, happened=happened)
+    assert found.is_open is bool(open_reason)
+    assert found.reason == open_reason or "nothing to change" in found.reason
+    assert found.race is None or not open_reason, "the ratio of a script and itself"
 
 
 def outputs(*bits: int) -> list[dict[str, object]]:
@@ -103,6 +125,14 @@ def test_a_load_dependent_gain_counts_only_on_a_calm_machine() -> None:
     assert found.status is Status.LOAD_DEPENDENT
     assert "used 1.4 cores" in found.reason
     assert fate(FASTER, name="tf32", load=1.4).status is Status.KEPT
+
+
+def test_a_load_dependent_gain_that_fresh_pairs_do_not_show_is_inconclusive() -> None:
+    unclear = replace(FASTER, fresh=Estimate(2.25, 0.58, 8.68, 6, 0.95))
+    found = fate(unclear, name="cpu_threads", load=1.6)
+    assert (found.status, found.estimate) == (Status.INCONCLUSIVE, unclear.fresh)
+    assert "faster" not in found.reason
+    assert fate(unclear).estimate == FASTER.estimate, "kept, by all pairs"
 
 
 def test_what_won_is_reported_by_pairs_that_had_no_part_in_it() -> None:

@@ -44,6 +44,7 @@ class World:
     launched: int = 0
     start_up: float = START_UP
     peak: int = 1000
+    epoch: float = 1.0
     state: set[str] = field(default_factory=set)
     profiled: Any = None
     launched_at_profile: int = 0
@@ -88,6 +89,10 @@ class FakeSide:
     def losses(self) -> list[float]:
         names = [name for name in self.setting.techniques if name in WORLD.losses]
         return WORLD.losses[names[0]] if names else LOSSES
+
+    @property
+    def longest_epoch(self) -> float:
+        return WORLD.epoch * self.block
 
     @property
     def block(self) -> float:
@@ -239,6 +244,20 @@ def test_with_time_enough_everything_is_raced(world: World) -> None:
     final = world.raced[-1]
     assert final["against"] == []
     assert world.launched > 4, "fresh processes"
+
+
+@pytest.mark.parametrize(("seconds", "whole"), [(1.0, True), (9.0, True), (math.inf, False)])
+def test_what_acts_once_an_epoch_is_raced_by_whole_epochs_where_they_fit(
+    world: World, seconds: float, whole: bool
+) -> None:
+    world.epoch = seconds
+    tuned(300.0, "no_grad_eval")
+    race = next(race for race in world.raced if "no_grad_eval" in race["on"])
+    assert race["rules"].whole_epochs is whole
+    assert race["rules"].seconds >= (6 * 2 * seconds / 1.2 if whole else 0)
+    world.raced.clear()
+    tuned(300.0, "cached_dataset")
+    assert not any(race["rules"].whole_epochs for race in world.raced)
 
 
 def test_the_use_of_the_time_adds_up_and_names_what_was_never_raced(world: World) -> None:

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from hotlap.reporting.tables import Row, columns, table
-from hotlap.reporting.words import duration, interval, ratio, verdict
+from hotlap.reporting.words import duration, more_memory, several, speed, verdict
 from hotlap.trial.command import shown
 from hotlap.trial.load import load_now
 from hotlap.trial.race import RaceResult
@@ -26,7 +26,7 @@ def live(out: Console, seconds: float, *, enabled: bool) -> Iterator[Callable[[E
         return
     with out.status("settling both commands") as status:
         yield lambda e: status.update(
-            f"B over A {ratio(e.ratio)} {interval(e)} {e.pairs} pairs, {load_now()}"
+            f"B over A {speed(e)} {several(e.pairs, 'pair')}, {load_now()}"
         )
 
 
@@ -41,7 +41,8 @@ def show(
     if brief:
         return
     out.print(
-        f"CPU time A over B {race.cpu:.2f}, peak memory A over B {race.memory:.2f}", style="dim"
+        f"CPU time A over B {race.cpu:.2f}, peak memory of B: {more_memory(race.memory)}",
+        style="dim",
     )
     for line in _notes(race):
         out.print(line, style="dim")
@@ -60,8 +61,8 @@ def _show_verdict(out: Console, race: RaceResult) -> None:
     said = verdict(race.verdict)
     out.print(f"[bold]{said if race.too_slow is None else ALLOWED[race.too_slow]}[/]")
     out.print(
-        f"speed B over A {ratio(e.ratio)} {interval(e)} "
-        f"({e.level:.0%} interval, from {e.pairs} pairs of blocks{_launches(race)}, "
+        f"speed B over A {speed(e)} "
+        f"({e.level:.0%} interval, from {several(e.pairs, 'pair')} of blocks{_launches(race)}, "
         f"{UNITS[race.unit]})",
     )
 

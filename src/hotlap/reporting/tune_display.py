@@ -12,7 +12,15 @@ from rich.live import Live
 from rich.text import Text
 
 from hotlap.reporting.tune_table import STYLES, plain
-from hotlap.reporting.words import duration, interval, named, ratio, shortened
+from hotlap.reporting.words import (
+    duration,
+    interval,
+    named,
+    ratio,
+    several,
+    shortened,
+    speed,
+)
 from hotlap.trial.command import shown
 from hotlap.trial.load import OtherPrograms
 from hotlap.trial.stats import Estimate
@@ -24,6 +32,7 @@ LOAD_SECONDS = 5.0
 BAR_COLUMNS = 25
 BAR_RANGE = 4.0  # the bar shows ratios from 1 / 4 to 4
 RESERVED_LINES = 9
+LEGEND = "o speed, = interval, | no change"
 
 
 class TuneDisplay:
@@ -71,7 +80,7 @@ class TuneDisplay:
         """These are waiting to be raced, in this order."""
         self._waiting = list(names)
         if names:
-            self._say(f"{len(names)} candidates: {', '.join(dict.fromkeys(names))}")
+            self._say(f"{several(len(names), 'candidate')}: {', '.join(dict.fromkeys(names))}")
 
     def racing(self, name: str, values: Mapping[str, object]) -> None:
         """A candidate is being started."""
@@ -89,7 +98,7 @@ class TuneDisplay:
         """What became of a technique is known."""
         if outcome.status is Status.NOT_RACED and outcome.technique in self._waiting:
             self._waiting.remove(outcome.technique)
-        if outcome.race is None and outcome.status is not Status.CRASHED:
+        if outcome.race is None and outcome.status not in {Status.CRASHED, Status.INCONCLUSIVE}:
             return
         same = (outcome.technique, outcome.values)
         self._rows = [r for r in self._rows if (r.technique, r.values) != same] + [outcome]
@@ -120,7 +129,7 @@ class TuneDisplay:
         if self._estimate is None:
             return f"starting {self._racing}" if self._racing else self._now
         e = self._estimate
-        return f"{self._now}  {ratio(e.ratio)} {interval(e)}  {e.pairs} pairs"
+        return f"{self._now}  {speed(e)}  {several(e.pairs, 'pair')}"
 
     def _draw(self) -> RenderableType:
         width = self._out.width
@@ -134,7 +143,7 @@ class TuneDisplay:
             Text(f"{which}{self._current()}", "bold cyan"),
         ]
         if self._estimate is not None:
-            lines.append(Text(bar(self._estimate), "cyan"))
+            lines.append(Text(f"{bar(self._estimate)}  {LEGEND}", "cyan"))
         return Text("\n").join(_fitted(line, width) for line in lines)
 
     def _host(self) -> str:
@@ -174,8 +183,8 @@ def _state(row: Outcome) -> str:
     """A row in columns that stay where they are: status, technique, ratio, interval."""
     figures = ""
     if row.estimate is not None:
-        e = row.estimate
-        figures = f"{ratio(e.ratio):>8}  {interval(e)}"
+        known = interval(row.estimate)
+        figures = f"{ratio(row.estimate.ratio):>8}  {known}" if known != "-" else f"{known:>8}"
     return f"{row.status:15}{named(row.technique, row.values):28}{figures}".rstrip()
 
 
@@ -187,10 +196,11 @@ def bar(estimate: Estimate, columns: int = BAR_COLUMNS) -> str:
         return round((math.log(inside, BAR_RANGE) + 1) / 2 * (columns - 1))
 
     cells = ["."] * columns
-    if interval(estimate) != "-":
+    known = interval(estimate) != "-"
+    if known:
         for index in range(column(estimate.low), column(estimate.high) + 1):
             cells[index] = "="
     cells[column(1.0)] = "|"
-    if math.isfinite(estimate.ratio):
+    if known:
         cells[column(estimate.ratio)] = "o"
     return f"  {1 / BAR_RANGE:g}x {''.join(cells)} {BAR_RANGE:g}x"

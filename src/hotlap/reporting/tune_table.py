@@ -6,7 +6,7 @@ from rich.text import Text
 
 from hotlap.reporting.tables import Row, columns
 from hotlap.reporting.tables import table as drawn
-from hotlap.reporting.words import duration, interval, named, ratio, roughly
+from hotlap.reporting.words import duration, interval, more_memory, named, ratio, roughly
 from hotlap.tune.result import Outcome, Status
 
 STYLES = {
@@ -33,7 +33,9 @@ def table(rows: Sequence[Outcome], width: int) -> Text:
 
 def plain(row: Outcome) -> str:
     """One row on one line."""
-    words = " ".join(filter(None, (*_figures(row), str(row.status))))
+    *figures, memory = _figures(row)
+    changed = f"memory {memory}" if memory else ""
+    words = " ".join(filter(None, (*figures, changed, str(row.status))))
     why = reason(row)
     return f"{words}: {why}" if why else words
 
@@ -43,8 +45,9 @@ def _figures(row: Outcome) -> tuple[str, str, str, str]:
     unchanged = row.status is Status.NOT_APPLICABLE  # the ratio of a script and itself is no news
     if row.race is None or row.estimate is None or unchanged:
         return name, "", "", ""
-    e = row.estimate
-    return name, ratio(e.ratio), interval(e), ratio(row.race.memory)
+    known = interval(row.estimate)
+    figure = "-" if known == "-" else ratio(row.estimate.ratio)
+    return name, figure, known, more_memory(row.race.memory)
 
 
 def reason(row: Outcome) -> str:

@@ -11,17 +11,19 @@ from rich.text import Text
 from hotlap.core.recipe import NAME
 from hotlap.reporting import tune_table
 from hotlap.reporting.findings_text import show_steps
-from hotlap.reporting.words import duration, hanging, interval, pasted, ratio
+from hotlap.reporting.words import duration, hanging, more_memory, pasted, ratio, several, speed
 from hotlap.trial.command import shown
 from hotlap.trial.race import RaceResult
 from hotlap.trial.stats import Verdict
-from hotlap.tune.result import Advice, Outcome, Status, TuneResult
+from hotlap.tune.result import Advice, Outcome, Status, TuneResult, UpperBound
 
 NOISY = 1.8
 ENOUGH_PAIRS = 6
 """Pairs from which on a wide interval is due to the machine, not to their number."""
 LABEL_COLUMNS = 12
 BUSY_CORES = 0.5
+SAYS_LITTLE = 2.0
+"""Upper end of an interval from which it bounds nothing, where its lower end is not above 1."""
 
 
 def show(out: Console, result: TuneResult, written: Path | None, *, everything: bool) -> None:
@@ -56,8 +58,8 @@ def _show_headline(out: Console, result: TuneResult) -> None:
     if result.final is not None and result.final_parity is not None:
         figures = (
             f"{duration(result.final.a_step)} a step became {duration(result.final.b_step)} "
-            f"({result.final.estimate.pairs} pairs); peak memory {ratio(1 / result.final.memory)} "
-            f"of the plain script's; {result.final_parity.reason}"
+            f"({several(result.final.estimate.pairs, 'pair')}); peak memory "
+            f"{more_memory(result.final.memory)}; {result.final_parity.reason}"
         )
         out.print(Text(hanging(figures, out.width, "", "  ")))
 
@@ -96,13 +98,13 @@ def _nothing_kept(result: TuneResult) -> str:
 
 
 def _final_words(result: TuneResult, final: RaceResult) -> str:
-    speed = f"{ratio(final.estimate.ratio)} {interval(final.estimate)}"
+    found = speed(final.estimate)
     if result.final_parity is not None and not result.final_parity.kept:
-        return f"{speed}, but the whole recipe broke parity: it is not confirmed"
+        return f"{found}, but the whole recipe broke parity: it is not confirmed"
     if result.confirmed:
-        return f"{speed} faster with the whole recipe"
+        return f"{found} faster with the whole recipe"
     words = "not faster" if final.verdict is Verdict.SAME else str(final.verdict)
-    return f"{speed} {words}: the whole recipe is not confirmed, though each part was faster"
+    return f"{found} {words}: the whole recipe is not confirmed, though each part was faster"
 
 
 def next_steps(result: TuneResult, written: Path | None) -> list[tuple[str, str]]:
@@ -188,19 +190,28 @@ def _show_conditions(out: Console, result: TuneResult) -> None:
         same = "; a run repeats exactly" if result.deterministic else ""
         if result.deterministic is False:
             same = "; a run does not repeat exactly"
-        figure = f"{ratio(e.ratio)} {interval(e)}" if e.pairs >= ENOUGH_PAIRS else "too few pairs"
+        figure = speed(e) if e.pairs >= ENOUGH_PAIRS else "too few pairs"
         lines.append(f"noise floor (A/A test): {figure}{same}")
         if e.high > NOISY * e.low and e.pairs >= ENOUGH_PAIRS:
             lines.append("the machine is very noisy at the moment: small gains cannot be seen")
     lines.append(f"background load: {result.load:.1f} of {os.cpu_count()} cores")
-    for bound in result.upper_bounds:
-        known = bound.estimate
-        words = f"{ratio(known.ratio)} {interval(known)}" if known else f"unknown: {bound.reason}"
-        lines.append(f"{bound.title}: {words}")
+    lines += [f"{bound.title}: {_bounded(bound)}" for bound in result.upper_bounds]
     lines.append(f"time: {duration(result.seconds)} of {duration(result.budget)}")
     for line in lines:
         out.print(Text(hanging(line, out.width, "", "  "), "dim"))
     out.print()
+
+
+def _bounded(bound: UpperBound) -> str:
+    """What an upper-bound race says: that there is something to gain, or how little at most."""
+    known = bound.estimate
+    if known is None:
+        return f"unknown: {bound.reason}"
+    if known.low > 1.0:
+        return speed(known)
+    if known.high > SAYS_LITTLE:
+        return "not known yet"
+    return f"at most {ratio(max(1.0, known.high))}"
 
 
 def document(result: TuneResult, written: Path | None) -> dict[str, object]:

@@ -29,6 +29,23 @@ def interval(estimate: Estimate) -> str:
     return f"[{estimate.low:.2f}, {estimate.high:.2f}]"
 
 
+def speed(estimate: Estimate) -> str:
+    """Ratio and interval, `1.27x [1.21, 1.33]`; no ratio is printed whose interval is unknown."""
+    known = interval(estimate)
+    return "not known yet" if known == "-" else f"{ratio(estimate.ratio)} {known}"
+
+
+def several(number: int, noun: str) -> str:
+    """A number of things, `1 pair` or `3 pairs`."""
+    return f"{number} {noun}{'s' if number != 1 else ''}"
+
+
+def more_memory(other: float) -> str:
+    """What peak memory became where the other's is so many times as much: `12% more`, `same`."""
+    change = round(100 * (1 / other - 1)) if other > 0 else 0
+    return f"{abs(change)}% {'more' if change > 0 else 'less'}" if change else "same"
+
+
 duration = model.duration
 
 

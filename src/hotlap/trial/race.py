@@ -202,7 +202,11 @@ class _Race:
         self._racing = 0.0
         longest = rules.seconds if rules.plain_steps else math.inf
         longest = {"step": 0.0, "epoch": math.inf}.get(self.evidence.unit, longest)
-        self.unit, self.steps, _ = block_size(a.ready_pace(), b.ready_pace(), longest)
+        if rules.whole_epochs and together:
+            for side in (a, b):
+                side.see_epoch()
+        whole = rules.whole_epochs and together
+        self.unit, self.steps, _ = block_size(a.ready_pace(), b.ready_pace(), longest, whole=whole)
         self.evidence.unit = self.unit
 
     def run(self, on_pair: OnPair, begin: float) -> RaceResult:

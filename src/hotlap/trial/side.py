@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -20,6 +21,8 @@ PAIRS_OF_EPOCHS = 6
 LONGEST_BLOCK = 4.0  # seconds up to which a whole epoch is a block
 LOOK = 5.0  # seconds from the first step on, to see an epoch that may be that short
 ACCUMULATED = 4  # batches that may make one step: an epoch has fewer steps than its loader batches
+EPOCHS_TO_SEE, EPOCH_PARTS = 2, 8
+"""Epochs that are run at the most to see the length of one, and pieces that each is run in."""
 STEADY = 0.25
 SETTLE_BLOCKS = 40
 SHORTEST_TRAINING = 0.05
@@ -76,7 +79,9 @@ class Side:
     stood still, `threads` what torch
     computes with, `passive_wait` whether they sleep while they wait for one another, `ends_after`
     the steps that the program was seen to run before it ended (0: it was not). `held` and `inert`
-    say of each technique where it took hold, or why not. A wait that lasts until `deadline` (a
+    say of each technique where it took hold in any launch, or why not; `happened` counts the steps
+    in which a loader began (`epoch`), an evaluation ran (`eval`) or a file was saved (`save`), in
+    the launch that had most of them. A wait that lasts until `deadline` (a
     moment of `time.monotonic`) is given up. `log` holds its launches, `starting` the seconds that
     were spent on starting and settling it.
     """
@@ -97,6 +102,7 @@ class Side:
     peak: int = 0
     held: dict[str, list[str]] = field(default_factory=dict)
     inert: dict[str, str] = field(default_factory=dict)
+    happened: Counter[str] = field(default_factory=Counter)
     deadline: float = math.inf
     log: list[Launch] = field(default_factory=list)
     starting: float = 0.0
@@ -196,6 +202,31 @@ class Side:
             f"the program ends after {steps}{seconds}, too short to time", "let it run longer"
         )
 
+    @property
+    def longest_epoch(self) -> float:
+        """Seconds that an epoch of the live process takes at the most; infinite where unknown."""
+        if self.pace is not None and self.pace.epoch:
+            return self.pace.epoch_seconds
+        reports = self.trial.blocks[-1].reports if self.trial and self.trial.blocks else ()
+        batches = max((report.batches for report in reports), default=0)
+        return batches * self.pace.step if batches and self.pace is not None else math.inf
+
+    def see_epoch(self) -> None:
+        """Run on, untimed, until an epoch of known length has passed, or should have."""
+        pace = self.ready()
+        if pace.epoch or not math.isfinite(self.longest_epoch):
+            return
+        steps = max(1, round(self.longest_epoch / pace.step / EPOCH_PARTS))
+        for _ in range(EPOCHS_TO_SEE * EPOCH_PARTS):
+            self.catch_up(steps)
+            if self.trial is None:
+                self.ready()
+                return
+            if epoch := epoch_length(self.trial.blocks):
+                seconds = _epoch_seconds(self.trial.blocks, pace.step)
+                self.pace = replace(pace, epoch=epoch, epoch_seconds=seconds)
+                return
+
     def ready_pace(self) -> Pace:
         """The pace of its last settling, live or not."""
         return self.pace or self.ready()
@@ -255,7 +286,12 @@ class Side:
         if len(self.trial.losses) > len(self.losses):
             self.losses = list(self.trial.losses)
             self.data = self.trial.data
-        self.held, self.inert = self.trial.held, self.trial.inert
+        self.held = self.held | self.trial.held
+        self.inert = self.inert | self.trial.inert
+        self.happened |= Counter(
+            kind for block in self.trial.blocks for _, kinds, _ in block.special
+            for kind in kinds.split("+")
+        )  # fmt: skip
         if len(self.trial.outputs) > len(self.outputs):
             self.outputs = list(self.trial.outputs)
         self.peak = max(self.peak, *(b.cuda or b.resident for b in self.trial.blocks[-3:]))
@@ -374,14 +410,15 @@ class BlockSize(NamedTuple):
     pair_seconds: float
 
 
-def block_size(a: Pace, b: Pace, longest: float = math.inf) -> BlockSize:
+def block_size(a: Pace, b: Pace, longest: float = math.inf, *, whole: bool = False) -> BlockSize:
     """Blocks of whole epochs where both have the same short ones; else of plain steps.
 
     The geometric mean of what both take for one is at least `BLOCK` seconds: a side that is many
     times faster has shorter blocks, as a difference that large shows in them, and pairs stay cheap.
     `longest`: seconds that `PAIRS_OF_EPOCHS` may take; plain steps where they take longer.
+    `whole`: an epoch may be of any length.
     """
-    if a.epoch == b.epoch and a.whole and b.whole:
+    if a.epoch == b.epoch > 0 and (whole or (a.whole and b.whole)):
         epochs = max(1, math.ceil(BLOCK / math.sqrt(a.epoch_seconds * b.epoch_seconds)))
         seconds = epochs * (a.epoch_seconds + b.epoch_seconds)
         if PAIRS_OF_EPOCHS * seconds <= longest:

@@ -50,6 +50,8 @@ class StoppingRules:
         confirm_pairs: fresh pairs after a verdict of faster or slower, where time allows.
         plain_steps: what is raced acts in every step alike, so that plain steps show it where
             six pairs of whole epochs take more than `seconds`.
+        whole_epochs: what is raced acts on what an epoch has once: blocks are whole epochs, however
+            long one is.
     """
 
     min_effect: float = 0.02
@@ -66,3 +68,4 @@ class StoppingRules:
     same_within: float = 0.05
     confirm_pairs: int = 6
     plain_steps: bool = False
+    whole_epochs: bool = False

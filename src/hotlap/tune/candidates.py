@@ -8,6 +8,7 @@ from typing import Any
 
 from hotlap.core.errors import UsageError
 from hotlap.core.machine import Machine
+from hotlap.core.move import Wrap
 from hotlap.core.protocol import ProfilePayload
 from hotlap.core.registry import technique, techniques
 from hotlap.core.technique import How, Numerics, Technique
@@ -24,6 +25,7 @@ OPTION_CHANCE = 0.3
 benchmarks/techniques.py."""
 IN_EVERY_STEP = frozenset({"forward", "backward", "optimizer", "copy", "faults"})
 """Phases that every step has; loaders start, models are evaluated and files saved once an epoch."""
+EVALUATING = frozenset({"evaluation", "evaluation_data"})
 UNKNOWN_GAIN = 0.3
 """Share of a step that a technique without a symptom is taken to save when the order is chosen."""
 
@@ -131,6 +133,28 @@ class ScriptProfile:
 def phases_of(record: Technique) -> tuple[str, ...]:
     """The phases of a step that a technique can shorten."""
     return record.symptom.phases if record.symptom else ()
+
+
+@dataclass(frozen=True)
+class Occasion:
+    """What has to happen while a technique is raced for it to act: so many steps of a kind."""
+
+    kind: str
+    times: int
+    lacking: str
+
+
+def occasion(record: Technique) -> Occasion | None:
+    """The rare event at which a technique acts; None where it acts in every step, or as made."""
+    phases = frozenset(phases_of(record))
+    wrapped = {move.boundary for move in record.moves if isinstance(move, Wrap)}
+    if phases and phases <= EVALUATING:
+        return Occasion("eval", 1, "no evaluation ran")
+    if "save" in wrapped:
+        return Occasion("save", 1, "no file was saved")
+    if "loader" in wrapped and IN_EVERY_STEP.isdisjoint(phases):
+        return Occasion("epoch", 2, "no loader began a second time")
+    return None
 
 
 def candidates_for(

@@ -18,13 +18,14 @@ from hotlap.trial.race import Evidence, RaceResult, race
 from hotlap.trial.side import Side
 from hotlap.trial.stats import Estimate, Verdict
 from hotlap.trial.stopping import StoppingRules, StopReason
-from hotlap.tune.candidates import Chosen, Values
+from hotlap.tune.candidates import Chosen, Values, occasion
 from hotlap.tune.result import Outcome, ProcessTimes, Status, TimeUse
 
 LOADED_CORES = 0.5
 """Cores used by other programs from which a load-dependent technique is not put into a recipe."""
 
 
+NOT_REPEATED = "a gain at first, which fresh pairs did not repeat"
 PAIRS_IN_ANY_CASE = 3
 """Pairs that are run however long they take. A verdict needs more, a budget must not be overrun."""
 
@@ -230,8 +231,7 @@ def judged(row: Outcome, side: Side) -> Outcome:
     assert row.race is not None
     assert row.parity is not None
     if row.technique not in side.held:
-        reason = side.inert.get(row.technique, "it found nothing to change in this script")
-        return replace(row, status=Status.NOT_APPLICABLE, reason=reason)
+        return _not_applied(row, side)
     if not row.parity.kept:
         few = row.parity.steps < FEWEST_STEPS
         status = Status.INCONCLUSIVE if few else Status.BROKE_PARITY
@@ -239,12 +239,26 @@ def judged(row: Outcome, side: Side) -> Outcome:
     if row.race.verdict is not Verdict.FASTER:
         return _not_kept(row, row.race)
     if technique(row.technique).load_dependent and row.load > LOADED_CORES:
+        if row.unrepeated:
+            return replace(row, status=Status.INCONCLUSIVE, reason=NOT_REPEATED)
         reason = (
             f"faster while other programs used {row.load:.1f} cores, which may not last: not "
             "written; race it again when they are gone"
         )
         return replace(row, status=Status.LOAD_DEPENDENT, reason=reason)
     return replace(row, status=Status.KEPT, reason=row.parity.reason)
+
+
+def _not_applied(row: Outcome, side: Side) -> Outcome:
+    """It changed nothing: there was nothing to change, or what it changes did not happen."""
+    needed = occasion(technique(row.technique))
+    if row.technique in side.inert:
+        return replace(row, status=Status.NOT_APPLICABLE, reason=side.inert[row.technique])
+    if needed is None or side.happened[needed.kind] >= needed.times:
+        reason = "it found nothing to change in this script"
+        return replace(row, status=Status.NOT_APPLICABLE, reason=reason)
+    reason = f"{needed.lacking} while it was raced"
+    return replace(row, status=Status.INCONCLUSIVE, reason=reason, race=None)
 
 
 def _not_kept(row: Outcome, found: RaceResult) -> Outcome:

@@ -55,11 +55,23 @@ class Outcome:
 
     @property
     def estimate(self) -> Estimate | None:
-        """The ratio to report: of what won by fresh pairs, as those that made it win flatter it."""
+        """The ratio to report: of what won by fresh pairs, as those that made it win flatter it.
+
+        Of all pairs where the fresh ones alone are too few to show that it is one.
+        """
         if self.race is None:
             return None
         fresh = self.race.fresh
-        return fresh if fresh and math.isfinite(fresh.high) else self.race.estimate
+        if fresh is None or not math.isfinite(fresh.high):
+            return self.race.estimate
+        won = self.race.verdict is Verdict.FASTER and self.status is not Status.INCONCLUSIVE
+        return self.race.estimate if won and self.unrepeated else fresh
+
+    @property
+    def unrepeated(self) -> bool:
+        """Whether the interval of the fresh pairs alone does not exclude that nothing was won."""
+        fresh = self.race.fresh if self.race else None
+        return fresh is not None and math.isfinite(fresh.high) and fresh.low <= 1.0
 
     @property
     def is_open(self) -> bool:

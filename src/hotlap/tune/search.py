@@ -29,6 +29,7 @@ from hotlap.tune.candidates import (
     candidates_for,
     joined,
     memory_savers,
+    occasion,
     phases_of,
     values_of,
 )
@@ -345,11 +346,17 @@ def raced(state: TuneState, row: Outcome, side: Side, test: Tried, remaining: in
     state.timed_start(side, compiles="compiled" in dict(technique(row.technique).grants))
     plain = Candidate(technique(row.technique), row.values).plain_steps
     seconds = state.plan.race_seconds(remaining, plain_steps=plain)
+    whole = False
+    record = technique(row.technique)
+    if occasion(record) is not None and not record.whole_epochs:  # it would have seen epochs
+        epochs = state.best.longest_epoch + side.longest_epoch
+        whole = state.plan.allows_epochs(epochs)
+        seconds = max(seconds, FEWEST_PAIRS * epochs * state.plan.stretch) if whole else seconds
     found = state.races.race(
         state.best, side, seconds, test.evidence, until_gain=True,
         candidates=math.ceil(1 / test.share),
         seconds_if_promising=state.plan.promising_seconds, confirm_pairs=state.plan.fresh_pairs,
-        plain_steps=plain,
+        plain_steps=plain, whole_epochs=whole,
     )  # fmt: skip
     state.note_pairs(state.best, side, found.unit)
     parity = state.parity_with_plain(side)

@@ -4,6 +4,7 @@ import math
 import os
 import time
 
+from hotlap.trial.side import EPOCHS_TO_SEE
 from hotlap.trial.stopping import PAIRS_OF_LAUNCH
 
 FEWEST_PAIRS = 6
@@ -156,6 +157,11 @@ class TimePlan:
         longest = max(LONGEST_RACE_SECONDS, LONGEST_RACE_SHARE * self.budget)
         share = (self.left - self.reserve) / max(1, candidates) - self.start_up
         return min(longest, max(self.shortest(plain_steps=plain_steps), share), self.latest)
+
+    def allows_epochs(self, seconds: float) -> bool:
+        """Whether a race of whole epochs fits, where one of both sides takes so many seconds."""
+        pairs = EPOCHS_TO_SEE + FEWEST_PAIRS * self.stretch
+        return self.latest - (self.reserve if self.something_kept else 0.0) >= pairs * seconds
 
     @property
     def promising_seconds(self) -> float:
