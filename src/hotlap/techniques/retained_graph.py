@@ -11,7 +11,8 @@ technique = Technique(
     why=(
         "A loss or an output that still has its graph keeps every activation of its step alive."
         " Summed or collected over steps, memory grows with each of them, and the allocator "
-        "slows down before it fails."
+        "slows down before it fails. retain_graph=True keeps them past the backward pass, until "
+        "the loss is bound again: the next forward pass finds less room."
     ),
     changes=("Nothing, as long as no one goes backward from the sum. Values are the same."),
     avoid=(
@@ -33,6 +34,14 @@ technique = Technique(
             remedy="collect x.detach()",
             ignore="the values are gone backward from together later",
             check="hotlap.source.checks.retaining:graph_kept",
+        ),
+        Pattern(
+            id="graph_retained",
+            says="retain_graph=True keeps the graph of the step, but nothing goes through it again",
+            remedy="call backward() without retain_graph",
+            ignore="code that this file does not show goes backward through the same graph again",
+            check="hotlap.source.checks.retain_graph:graph_retained",
+            phases=("backward",),
         ),
     ),
     examples=(
