@@ -117,6 +117,43 @@ def test_gradients_may_be_off_where_a_function_of_another_file_is_called(write, 
     assert ("evaluation.py", "eval_with_grad", False) not in found()
 
 
+ON_DEVICE = """\
+import torch
+from torch.utils.data import {more}Dataset
+
+
+class Rows(Dataset):
+    def __getitem__(self, i):
+        return torch.as_tensor(self.rows[i]){moved}
+
+    def __len__(self):
+        return 9
+"""
+LOADER = "loader = DataLoader(Rows(), batch_size=4)\n"
+
+
+def test_workers_are_advised_after_the_copies_of_the_data_set_are_gone(write, tmp_path):
+    def advice():
+        spots = lint([tmp_path], Config(tmp_path, hints=True), LintCache(tmp_path / ".cache"))
+        return [spot.says for spot in spots if spot.id == "serial_loader"]
+
+    imports = "from torch.utils.data import DataLoader\nfrom rows import Rows\n"
+    for moved, first in (
+        (".cuda()", True),
+        ("", False),
+        (".to('cuda')", True),
+        (".float()", False),
+    ):
+        write(rows=ON_DEVICE.format(more="", moved=moved), train=imports + LOADER)
+        (said,) = advice()
+        assert ("first take the copies to the device out of the data set" in said) is first
+        write(
+            rows=ON_DEVICE.format(more="DataLoader, ", moved=moved) + LOADER, train="import torch\n"
+        )
+        (said,) = advice()
+        assert ("first take the copies to the device out of the data set" in said) is first
+
+
 def test_two_programs_of_one_tree_stay_apart(write, found):
     write(
         one__options=OPTIONS.format(workers=0), one__data="import options\n" + DATA,

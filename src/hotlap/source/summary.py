@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from hotlap.source import steps
+from hotlap.source import sample_copies, steps
 from hotlap.source.grad_mode import GradMode
 from hotlap.source.names import Names
 from hotlap.source.passed import Passed, passed
@@ -64,13 +64,15 @@ class ClassSummary:
     """A class: its bases and the names that its body calls, as dotted names.
 
     `endless`: whether its `__iter__` never ends by itself. `ends_biased`: whether its `forward`
-    returns what a convolution or linear layer with a bias computes.
+    returns what a convolution or linear layer with a bias computes. `on_device`: whether it copies
+    each sample that it is asked for to the device.
     """
 
     bases: tuple[str, ...] = ()
     calls: tuple[str, ...] = ()
     endless: bool = False
     ends_biased: bool = False
+    on_device: bool = False
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,7 @@ class Summary:
     def from_dict(cls, stored: dict[str, Any]) -> "Summary":
         """The summary that `to_dict` wrote."""
         classes = {
-            name: ClassSummary(tuple(c["bases"]), tuple(c["calls"]), c["endless"], c["ends_biased"])
+            name: ClassSummary(**{**c, "bases": tuple(c["bases"]), "calls": tuple(c["calls"])})
             for name, c in stored["classes"].items()
         }
         lists = {name: tuple(stored[name]) for name in ("modules", "stars", "guarded", "traits")}
@@ -253,7 +255,9 @@ def _class(node: ast.ClassDef, names: Names) -> ClassSummary:
         for inner in ast.walk(function)
     )
     bases = tuple(names.of(base) or text(base) for base in node.bases)
-    return ClassSummary(bases, tuple(sorted(calls - {""})), endless, ends_biased(node, names))
+    made = tuple(sorted(calls - {""}))
+    biased, on_device = ends_biased(node, names), sample_copies.of_class(node, names)
+    return ClassSummary(bases, made, endless, biased, on_device)
 
 
 def _guarded(tree: Tree, names: Names) -> Iterator[str]:

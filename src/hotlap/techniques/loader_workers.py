@@ -61,6 +61,14 @@ technique = Technique(
             hint=True,
             phases=("data", "loader", "evaluation_data"),
         ),
+        Pattern(
+            id="copied_in_loader",
+            says="the loader copies to the device itself, where forked workers cannot use CUDA",
+            remedy="return CPU tensors, and copy the whole batch to the device in the step",
+            ignore="the device is the CPU in every run",
+            check="hotlap.source.checks.datasets:copied_in_loader",
+            phases=("data", "loader", "evaluation_data"),
+        ),
     ),
     examples=(
         Example(

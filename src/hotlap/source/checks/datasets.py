@@ -7,10 +7,10 @@ from hotlap.core.technique import Technique
 from hotlap.source.checks.context import meaning
 from hotlap.source.kinds import DATASET
 from hotlap.source.module import Source
+from hotlap.source.sample_copies import SAMPLE, copies
+from hotlap.source.script_model import DATA_LOADER
 from hotlap.source.slow_calls import slow_work
-from hotlap.source.tree import FunctionNode, method
-
-_SAMPLE = ("__getitem__", "__getitems__")
+from hotlap.source.tree import FunctionNode, keyword, method, text
 
 
 def heavy_getitem(source: Source, _: Technique) -> Iterator[tuple[ast.AST, str]]:
@@ -21,12 +21,51 @@ def heavy_getitem(source: Source, _: Technique) -> Iterator[tuple[ast.AST, str]]
                 yield node, why
 
 
+def copied_in_loader(source: Source, _: Technique) -> Iterator[tuple[ast.AST, str]]:
+    """`.cuda()`, `.to(device)` or `device=` in `Dataset.__getitem__` or a collate function."""
+    seen: set[ast.AST] = set()
+    for where, functions in (
+        ("of each sample", per_sample(source)),
+        ("in a collate function", _collating(source)),
+    ):
+        for function in functions:
+            for call in copies(function, source.names):
+                if call not in seen and not _to_the_cpu(source, call):
+                    yield call, where
+                seen.add(call)
+
+
+def _collating(source: Source) -> list[ast.AST]:
+    """The functions that loaders are given as `collate_fn`, and those that are called so."""
+    named: set[str] = set()
+    found: list[ast.AST] = []
+    for call in source.calls(DATA_LOADER):
+        given = (source.arguments(call) or {}).get("collate_fn")
+        found += [given] if isinstance(given, ast.Lambda) else []
+        named |= {text(node) for node in ast.walk(given)} if given is not None else set()
+    for function in source.tree.functions:
+        owner = source.tree.class_of(function)
+        called = owner.name if function.name == "__call__" and owner else function.name
+        if "collate" in called.lower() or named & {function.name, f"self.{function.name}", called}:
+            found.append(function)
+    return found
+
+
+def _to_the_cpu(source: Source, call: ast.Call) -> bool:
+    """Whether the device that a call names is the CPU in any case."""
+    given = keyword(call, "device") or (call.args[0] if call.args else None)
+    origin = source.script.origins.only(given) if given is not None else None
+    if isinstance(origin, ast.Call) and source.names.of(origin.func) == "torch.device":
+        origin = next(iter(origin.args), None)
+    return isinstance(origin, ast.Constant) and origin.value == "cpu"
+
+
 def per_sample(source: Source) -> list[FunctionNode]:
     """`__getitem__` of each dataset, and the functions of the file that it calls."""
     found = [
         function
         for function in source.tree.functions
-        if function.name in _SAMPLE and _is_dataset(source, source.tree.parent(function))
+        if function.name in SAMPLE and _is_dataset(source, source.tree.parent(function))
     ]
     for function in found:
         for node in ast.walk(function):

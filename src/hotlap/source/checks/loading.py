@@ -6,22 +6,38 @@ from collections.abc import Iterator
 
 from hotlap.core.technique import Technique
 from hotlap.source.checks.context import meaning
+from hotlap.source.checks.datasets import copied_in_loader
 from hotlap.source.constants import constant
+from hotlap.source.found import Spread
 from hotlap.source.module import Source
 from hotlap.source.script_model import DATA_LOADER
 from hotlap.source.tree import text
 
 IN_MEMORY = "torch.utils.data.TensorDataset"
+_COPY_FIRST = "first take the copies to the device out of the data set: workers cannot use CUDA"
 _ENDLESS = re.compile(r"infinit|endless|InfSampler|forever", re.IGNORECASE)
 Given = dict[str, ast.expr]
 
 
-def serial_loader(source: Source, _: Technique) -> Iterator[ast.AST]:
-    """`num_workers` missing or 0, unless the dataset holds tensors in memory."""
+def serial_loader(source: Source, _: Technique) -> Iterator[Spread]:
+    """`num_workers` missing or 0, unless the dataset holds tensors in memory.
+
+    Workers that fork cannot use CUDA: what the loader copies to the device is to go first.
+    """
+    copied = {where for _, where in copied_in_loader(source, _)}
     for call, given in loaders(source):
         workers = constant(source, given.get("num_workers"))
         if workers in (None, 0) and not _in_memory(source, given):
-            yield call
+            first = bool(copied) or _on_device(source, given)
+            yield Spread(call, call, _COPY_FIRST if first else "")
+
+
+def _on_device(source: Source, given: Given) -> bool:
+    """Whether a class of another file copies each sample to the device."""
+    dataset = meaning(source, given["dataset"]) if "dataset" in given else None
+    name = source.names.of(dataset.func) if isinstance(dataset, ast.Call) else ""
+    found = source.project.class_of(name) if name else None
+    return found is not None and found[0].on_device
 
 
 def workers_restarted(source: Source, _: Technique) -> Iterator[ast.AST]:
