@@ -2,6 +2,7 @@
 
 from hotlap.core.move import Swap
 from hotlap.core.needs import MODEL, NOT_FUSED
+from hotlap.core.pattern import Pattern
 from hotlap.core.technique import Claim, Example, Group, How, Need, Numerics, Symptom, Technique
 
 technique = Technique(
@@ -40,6 +41,17 @@ technique = Technique(
         place="model",
         gives=0.1,
         sure=False,
+    ),
+    patterns=(
+        Pattern(
+            id="softmax_before_cross_entropy",
+            says="cross-entropy takes the softmax itself: a second one costs a pass "
+            "and flattens the gradients",
+            remedy="pass the logits to the loss, and take the softmax where probabilities are read",
+            ignore="never: the loss of a softmax of a softmax is not meant",
+            check="hotlap.source.checks.losses:softmax_before_cross_entropy",
+            phases=("forward", "backward"),
+        ),
     ),
     examples=(
         Example(
