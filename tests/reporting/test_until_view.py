@@ -11,11 +11,11 @@ from hotlap.cli.common import plain
 from hotlap.reporting import tune_until_text, until_text
 from hotlap.reporting.html import headline, page
 from hotlap.reporting.until_view import HIGH, courses
-from hotlap.trial.targets import Target
 from hotlap.trial.time_ratio import Time, time_ratio
-from hotlap.trial.until import Point, Run, UntilResult
 from hotlap.tune.result import Status
-from hotlap.tune.until import TrainingRow, UntilTune
+from hotlap.until.race import Point, Run, UntilResult
+from hotlap.until.search import TrainingRow, UntilTune
+from hotlap.until.targets import Target
 
 COMMANDS = [["python", "a.py"], ["python", "b.py"]]
 

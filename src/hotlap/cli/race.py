@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from hotlap.cli.isolated import Isolated
     from hotlap.trial.launch import Setting
     from hotlap.trial.side import Side
-    from hotlap.trial.until import UntilResult
+    from hotlap.until.race import UntilResult
 
 UNTIL_SECONDS = 600.0
 """Time for a race to a target where no --budget is given: five seeds of two short trainings."""
@@ -150,8 +150,8 @@ def _to_target(
 ) -> "UntilResult":
     """Race to a target, with what the command line says of it."""
     from hotlap.reporting import until_text
-    from hotlap.trial.targets import Target
-    from hotlap.trial.until import MetricSource, UntilRules, metric_pattern, race_until
+    from hotlap.until.race import MetricSource, UntilRules, metric_pattern, race_until
+    from hotlap.until.targets import Target
 
     for other in ("max_slowdown", "precision", "min_effect", "wait"):
         if _given(ctx, other):

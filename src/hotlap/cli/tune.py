@@ -164,9 +164,9 @@ def _to_target(ctx: click.Context, config: "TuneConfig", recipe: Path) -> int:
     from hotlap.cli.reports import keep, recipe_diff
     from hotlap.core.machine import detect
     from hotlap.reporting import tune_until_text
-    from hotlap.trial.targets import Target
-    from hotlap.trial.until import MetricSource, UntilRules, metric_pattern
-    from hotlap.tune.until import UntilConfig, recipe_of, tune_until
+    from hotlap.until.race import MetricSource, UntilRules, metric_pattern
+    from hotlap.until.search import UntilConfig, recipe_of, tune_until
+    from hotlap.until.targets import Target
 
     options, machine = ctx.params, detect()
     silent = options["quiet"] or options["as_json"]

@@ -10,10 +10,10 @@ from rich.console import Console
 from hotlap.reporting.tables import Row, columns, table
 from hotlap.reporting.until_text import SAME_LOSSES
 from hotlap.reporting.words import duration, named, ratio
-from hotlap.trial.targets import SMOOTHED_STEPS, Target
-from hotlap.trial.until import Run
 from hotlap.tune.result import Status
-from hotlap.tune.until import TrainingRow, UntilTune
+from hotlap.until.race import Run
+from hotlap.until.search import TrainingRow, UntilTune
+from hotlap.until.targets import SMOOTHED_STEPS, Target
 
 
 def show(out: Console, result: UntilTune, written: Path | None) -> None:

@@ -12,8 +12,8 @@ from hotlap.reporting.tables import Row, columns, table
 from hotlap.reporting.words import duration, ratio
 from hotlap.trial.command import shown
 from hotlap.trial.stats import Verdict
-from hotlap.trial.targets import LOSS, SMOOTHED_STEPS
-from hotlap.trial.until import Point, Run, UntilResult, UntilRules
+from hotlap.until.race import Point, Run, UntilResult, UntilRules
+from hotlap.until.targets import LOSS, SMOOTHED_STEPS
 
 WIDTH, HEIGHT = 60, 10
 LOG_FROM = 50.0

@@ -17,14 +17,22 @@ from hotlap.cli.tune import tune
 from hotlap.core.errors import UsageError
 from hotlap.core.machine import detect
 from hotlap.core.recipe import Recipe
-from hotlap.trial import until
 from hotlap.trial.stats import Verdict
-from hotlap.trial.targets import Target
 from hotlap.trial.time_ratio import Time, time_ratio
-from hotlap.trial.until import MetricSource, Run, UntilResult, UntilRules, _hopeless
 from hotlap.tune.candidates import Wanted
 from hotlap.tune.result import Status
-from hotlap.tune.until import ALPHA, TrainingRow, UntilTune, _candidates, _judged, level, recipe_of
+from hotlap.until import race
+from hotlap.until.race import MetricSource, Run, UntilResult, UntilRules, _hopeless
+from hotlap.until.search import (
+    ALPHA,
+    TrainingRow,
+    UntilTune,
+    _candidates,
+    _judged,
+    level,
+    recipe_of,
+)
+from hotlap.until.targets import Target
 
 TARGET = Target.parse("loss<0.35")
 SCRIPT = """
@@ -132,10 +140,10 @@ class Paced:
 def test_a_candidate_ends_at_one_and_a_half_times_the_plain_script(
     monkeypatch, plain, candidate, to_keep, ends
 ):
-    monkeypatch.setattr(until, "_Runner", Paced)
-    monkeypatch.setattr(until, "_with_seed", lambda setting, _: setting)
+    monkeypatch.setattr(race, "_Runner", Paced)
+    monkeypatch.setattr(race, "_with_seed", lambda setting, _: setting)
     rules = UntilRules(3, 100.0, to_keep=to_keep)
-    a, b, _ = until._one_pair(
+    a, b, _ = race._one_pair(
         (plain, candidate), TARGET, MetricSource(), rules, 0, 1.0, lambda *_: None
     )
     assert b.time.seconds == ends

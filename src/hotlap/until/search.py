@@ -2,7 +2,7 @@
 
 The plain script is run to the target first: what it takes says how long a schedule may be and
 whether the time suffices. Each candidate is then raced against the plain script over several
-seeds (`hotlap.trial.until`). The recipe holds the one that gains most; two of them together are
+seeds (`hotlap.until.race`). The recipe holds the one that gains most; two of them together are
 another training, which was not raced.
 
 The chance of any wrong winner is at most `ALPHA`: the first that is raced has half of it, the next
@@ -24,8 +24,9 @@ from hotlap.core.technique import How, Numerics, Technique
 from hotlap.trial.command import shown
 from hotlap.trial.launch import Setting
 from hotlap.trial.stats import Verdict
-from hotlap.trial.targets import LOSS, Target
-from hotlap.trial.until import (
+from hotlap.tune.candidates import Wanted, values_of
+from hotlap.tune.result import OUT_OF_TIME, Status
+from hotlap.until.race import (
     MetricSource,
     OnSlice,
     Run,
@@ -34,9 +35,8 @@ from hotlap.trial.until import (
     later,
     race_until,
 )
-from hotlap.trial.until import run_alone as run_to_target
-from hotlap.tune.candidates import Wanted, values_of
-from hotlap.tune.result import OUT_OF_TIME, Status
+from hotlap.until.race import run_alone as run_to_target
+from hotlap.until.targets import LOSS, Target
 
 ALPHA = 0.05
 REFERENCE_SHARE = 0.25

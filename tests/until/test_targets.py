@@ -6,7 +6,7 @@ import re
 import pytest
 
 from hotlap.core.errors import UsageError
-from hotlap.trial.targets import SMOOTHED_STEPS, FileReader, OutputReader, SmoothedLoss, Target
+from hotlap.until.targets import SMOOTHED_STEPS, FileReader, OutputReader, SmoothedLoss, Target
 
 
 @pytest.mark.parametrize(

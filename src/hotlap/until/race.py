@@ -19,7 +19,9 @@ from typing import Any
 
 from hotlap.core.errors import UsageError
 from hotlap.trial.launch import Setting
-from hotlap.trial.targets import (
+from hotlap.trial.time_ratio import Time, TimeRatio, time_ratio
+from hotlap.trial.trial import PATIENCE, Ended, Trial
+from hotlap.until.targets import (
     LOSS,
     SMOOTHED_STEPS,
     FileReader,
@@ -27,8 +29,6 @@ from hotlap.trial.targets import (
     SmoothedLoss,
     Target,
 )
-from hotlap.trial.time_ratio import Time, TimeRatio, time_ratio
-from hotlap.trial.trial import PATIENCE, Ended, Trial
 
 SLICE_SECONDS = 1.0
 GIVE_UP_RATIO = 4.0
