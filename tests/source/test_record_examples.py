@@ -14,6 +14,7 @@ PAIRS = [(r, e) for r in WITH for e in r.examples if e.after is not None]
 RACED = {
     "channels_last",
     "cudnn_benchmark",
+    "fused_cross_entropy",
     "fused_pointwise",
     "loader_reuse",
     "mixed_precision",
