@@ -1,5 +1,6 @@
 """A payload of the probe, as small as it can be, made into a profile."""
 
+import re
 import time
 from pathlib import Path
 
@@ -7,7 +8,11 @@ import pytest
 
 from hotlap.core.machine import Machine
 from hotlap.core.protocol import ProfilePayload, decode
+from hotlap.core.registry import techniques
+from hotlap.profile.advice import ADVICE, addressed
 from hotlap.profile.collect import Circumstances, profile_from
+from hotlap.profile.model import Finding, Remedy
+from hotlap.profile.torch_warnings import KNOWN
 
 MACHINE = Machine("cpu", 4, 2, 2**33, (), "Linux", "6", "x86_64")
 SCRIPT = """\
@@ -109,3 +114,32 @@ def test_what_cannot_cost_anything_here_is_no_problem(script, seconds, problem):
     found = made(script, {}, warnings=[warning], phases=phases)
     (finding,) = [one for one in found.findings if "workers" in one.what]
     assert finding.problem is problem
+
+
+def test_commands_in_remedies_are_the_programs_own_and_advice_is_by_hand(script):
+    told = [
+        Remedy("loader_workers", "`hotlap tune --only loader_workers CMD` finds how many", (), "",
+               2.0, 0.1),
+        Remedy("fused_attention", "call it", (), "", 2.0, 0.1),
+    ]  # fmt: skip
+    facts = {"loader_serial": True, "map_style": True}
+    found = addressed(Finding("w", "", "", 0.1, 2.0, tuple(told)), facts, "python 'my t.py'")
+    raced, advice = found.remedies
+    assert raced.says == "the command below finds how many"
+    assert raced.lines == ("hotlap tune --only loader_workers python 'my t.py'",)
+    assert (raced.by_hand, advice.by_hand) == (False, True)
+    without = addressed(found, {"map_style": True}, "").remedies[0]
+    assert without.by_hand
+
+
+def test_no_remedy_names_a_command_that_cannot_be_pasted():
+    """`hotlap tune` and `hotlap race` need the program: CMD, which a profile replaces."""
+    told = [e.remedy for e in KNOWN]
+    for record in techniques().values():
+        told += [p.remedy for p in record.patterns]
+        told += [record.symptom.says] if record.symptom else []
+    told += [advice.symptom.says for advice in ADVICE]
+    bare = [
+        words for words in told if re.search(r"`hotlap (tune|race|profile)\b(?![^`]*CMD)", words)
+    ]
+    assert bare == []

@@ -201,3 +201,28 @@ def test_a_call_that_computes_does_not_block():
 )
 def test_only_a_call_inside_the_line_is_named(text, call):
     assert Line("a.py:1", "", "print(a); os.fsync(f)", 1.0, ((text, 0.8),)).call == call
+
+
+NORMS = {**OPTIONS, "calls_norm": True}
+
+
+def remedy_of(name: str, whole: Any) -> Any:
+    (found,) = [r for f in proposed(whole) for r in f.remedies if r.id == name]
+    return found
+
+
+def test_what_acts_on_an_unmeasured_part_of_a_phase_has_no_bound():
+    places = {"model": "train.py:5", "ddp": "train.py:6"}
+    ddp = {"ddp": True, "ddp_searches_unused": True, "ddp_unused": False}
+    whole = seen({"backward": 0.4, "other": 0.2}, places=places, **NORMS, **ddp)
+    assert remedy_of("fused_norm", whole).most == NO_BOUND
+    assert remedy_of("ddp_unused_search", whole).most == NO_BOUND
+    assert remedy_of("fused_pointwise", whole).most == pytest.approx(5.0)
+
+
+def test_the_bound_of_an_operator_is_that_of_its_measured_part():
+    whole = seen({"backward": 0.4, "other": 0.2}, places={"model": "train.py:5"}, **NORMS)
+    found = remedy_of("fused_norm", replace(whole, operators={"fused_norm": 0.1}))
+    assert found.most == pytest.approx(1 / (1 - 0.1 * 0.8))
+    assert found.expected == pytest.approx(0.4 * 0.08)
+    assert "fused_norm" not in ids(proposed(replace(whole, operators={"fused_norm": 0.01})))

@@ -76,7 +76,7 @@ def test_markup_in_source_is_text():
 
 def test_waiting_for_data_is_to_be_raced_with_its_bound():
     remedies = tuple(
-        Remedy(name, "", ("data",), "", 2.0, 0.5)
+        Remedy(name, "", ("data",), "", 2.0, 0.5, by_hand=name == "python_transforms")
         for name in ("loader_workers", "python_transforms")
     )
     data = Finding("waiting for data", "train.py:3", "", 0.5, 2.0, remedies)
@@ -182,3 +182,28 @@ def test_a_busy_machine_is_named_and_no_limit_is_claimed():
     assert "other programs" not in calm
     assert "limited by overhead" not in busy
     assert "other programs used 2.0 of 2 cores meanwhile" in busy
+
+
+def test_what_a_bound_means_and_the_order_are_said_once():
+    option = finding("forward and backward: 86% of a step, 8 ms", "train.py:5", 7.14, problem=False)
+    text = printed(profile(findings=(finding(), option)))
+    assert text.count("at most: the speed-up if all of that time vanished") == 1
+    assert text.count("the largest expected gain first") == 2
+    assert "at most: the" in printed(profile(findings=(option,)))
+    assert "at most" not in printed(profile(findings=(finding(most=1.0),)))
+
+
+def test_what_only_a_person_can_apply_is_marked_and_not_raced():
+    remedy = Remedy("fused_attention", "call it", (), "train.py:7", 1.2, 0.1, by_hand=True)
+    text = printed(profile(findings=(Finding("scores", "train.py:7", "", 0.2, 1.2, (remedy,)),)))
+    assert "- fused_attention (by hand): call it" in text
+    assert "Next" not in text
+
+
+def test_the_shares_stand_whole_in_80_columns():
+    names = ("backward", "forward", "optimizer", "evaluation_data", "other")
+    phases = tuple(Phase(name, 0.0849, 0.0635, 0.0649, 0.625) for name in names)
+    out = io.StringIO()
+    profile_text.show(Console(file=out, width=80, highlight=False), profile(phases=phases))
+    assert out.getvalue().count(" 62.5%") == len(names)
+    assert " share " in out.getvalue()

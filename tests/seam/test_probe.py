@@ -954,6 +954,10 @@ def test_functions_that_techniques_replace_are_proposed_where_they_are_called():
             train(session, layers)
         facts = session.profile["facts"]
         assert {name: facts[name] for name in called} == seen
+        taken = session.profile["operators"]
+        assert {name for name, seconds in taken.items() if 0 < seconds < 1} >= (
+            {"fused_gelu", "fused_norm"} if seen["calls_norm"] else set()
+        ), "what the calls took, by technique"
         assert not facts["calls_cross_entropy"], "its logits are small"
 
 

@@ -44,6 +44,7 @@ def measured_kernel(
             place="model",
             gives=0.1,
             sure=False,
+            whole=False,
         ),
         examples=examples,
     )

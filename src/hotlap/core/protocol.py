@@ -342,7 +342,8 @@ class ProfilePayload:
     `ended` is what ended it: `steps`, `exit` or `left`. `detailed`: how many of the timed steps
     were looked at in detail (None: all). `sampled` holds, by file, line and sampled phase, what a
     line cost with all calls from it. `faults`: the part of a step that page faults take. `held` and
-    `inert`: what each technique has come to.
+    `inert`: what each technique has come to. `operators`: seconds a step, in the forward pass, in
+    the functions that a technique replaces, where they were measured.
     """
 
     step: PhaseTimes
@@ -376,6 +377,7 @@ class ProfilePayload:
     faults: float = 0.0
     held: dict[str, list[str]] = field(default_factory=dict)
     inert: dict[str, str] = field(default_factory=dict)
+    operators: dict[str, float] = field(default_factory=dict)
 
 
 def decode(kind: type[T], raw: Mapping[str, object]) -> T:

@@ -75,7 +75,8 @@ class Symptom:
     take away (1.0: all). `place` names the source place to point at. `says` is the finding's line.
     `by_line`: only what was sampled on that line counts, not the whole phases; each second there is
     worth `line_gives`, more than one where other lines pay for it, too. `sure`: it is a
-    fault that was seen, not an option that may or may not help.
+    fault that was seen, not an option that may or may not help. `whole`: it acts on all of its
+    phases; else on a part of them, so that their bound is not its own.
     """
 
     phases: tuple[str, ...]
@@ -85,6 +86,7 @@ class Symptom:
     by_line: bool = False
     sure: bool = True
     line_gives: float = 0.0
+    whole: bool = True
 
     @property
     def expected(self) -> float:

@@ -3,9 +3,16 @@
 No record of the catalogue describes it. Each has the fields of a technique's symptom, and an id.
 """
 
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
+from hotlap.core.registry import techniques
 from hotlap.core.technique import Need, Symptom
+from hotlap.profile.model import Finding, Remedy
+
+COMMAND = re.compile(r"`(hotlap (?:tune|race) [^`]*\bCMD\b[^`]*)`")
+"""A command in the words of a remedy that is about the program itself, as CMD."""
 
 
 @dataclass(frozen=True)
@@ -80,3 +87,27 @@ ADVICE = (
         0.25,
     ),
 )
+
+
+def addressed(finding: Finding, facts: Mapping[str, object], command: str) -> Finding:
+    """The finding for this program: what only a person can apply marked, commands to paste.
+
+    `command` is the program's, as typed in a shell; empty where it is not known.
+    """
+    remedies = tuple(_addressed(remedy, facts, command) for remedy in finding.remedies)
+    return replace(finding, remedies=remedies)
+
+
+def _addressed(remedy: Remedy, facts: Mapping[str, object], command: str) -> Remedy:
+    record = techniques().get(remedy.id)
+    by_hand = record is None or not record.moves or bool(record.missing(dict(facts)))
+    if not command:
+        return replace(remedy, by_hand=by_hand)
+    commands = [c for text in (remedy.says, *remedy.notes) for c in COMMAND.findall(text)]
+    return replace(
+        remedy,
+        by_hand=by_hand,
+        says=COMMAND.sub("the command below", remedy.says),
+        notes=tuple(COMMAND.sub("the command above", note) for note in remedy.notes),
+        lines=(*remedy.lines, *(re.sub(r"\bCMD\b", lambda _: command, c) for c in commands)),
+    )

@@ -8,6 +8,7 @@ from hotlap.core.machine import Machine
 from hotlap.core.peaks import Peaks
 from hotlap.core.protocol import ProfilePayload
 from hotlap.core.registry import techniques
+from hotlap.profile.advice import addressed
 from hotlap.profile.findings import Seen, advised, free, proposed, seen_in
 from hotlap.profile.join import Costed, Past, joined, split
 from hotlap.profile.merge import merged
@@ -61,7 +62,9 @@ def profile_from(
     notes = (*_changed(bare, run.folder), *_unpacked(payload), *rollout(payload, run.folder))
     bare = replace(bare, notes=(*bare.notes, *notes))
     found = with_packing(_all(own, spots, seen, run.folder), payload, run.folder)
-    return replace(bare, findings=_ranked(with_storage(found, payload), run.folder))
+    ranked = _ranked(with_storage(found, payload), run.folder)
+    own_words = tuple(addressed(one, payload.facts, run.command) for one in ranked)
+    return replace(bare, findings=own_words)
 
 
 def _unpacked(payload: ProfilePayload) -> list[str]:

@@ -7,7 +7,7 @@ make one finding: its headline is what was measured, its bound Amdahl's of that 
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from hotlap.core.protocol import ProfilePayload
 from hotlap.core.registry import techniques
@@ -53,13 +53,17 @@ UNSPECIFIC = ("compute", "forward", "other")
 
 @dataclass(frozen=True)
 class Seen:
-    """What the findings are made from; `lines` by phase."""
+    """What the findings are made from; `lines` by phase.
+
+    `operators`: by technique, the part of the forward pass in the functions that it replaces.
+    """
 
     facts: Mapping[str, object]
     places: Mapping[str, str]
     shares: Mapping[str, float]
     lines: Mapping[str, tuple[Line, ...]]
     step: float
+    operators: Mapping[str, float] = field(default_factory=dict)
 
     def share(self, phases: Iterable[str]) -> float:
         """The phases' part of a step."""
@@ -75,8 +79,10 @@ class Seen:
 
 def seen_in(payload: ProfilePayload, lines: Mapping[str, tuple[Line, ...]]) -> Seen:
     """What a payload of the probe holds to make findings from."""
-    step = payload.step.mean
-    return Seen(payload.facts, payload.places, shares_of(payload), lines, step)
+    step, shares = payload.step.mean, shares_of(payload)
+    forward = shares.get("forward", 0.0) * step
+    parts = {name: min(1.0, s / forward) for name, s in payload.operators.items() if forward}
+    return Seen(payload.facts, payload.places, shares, lines, step, parts)
 
 
 def proposed(seen: Seen) -> list[Finding]:
@@ -179,6 +185,8 @@ def _remedy(name: str, symptom: Symptom, seen: Seen) -> Remedy:
     only_line = symptom.by_line and not symptom.line_gives
     share = _line_share(place, symptom.phases, seen) if only_line else seen.share(symptom.phases)
     most = bound(share) if _bounded(symptom, seen) else NO_BOUND
+    if name in seen.operators:
+        most = bound(_operators_share(name, symptom, seen))
     expected = saved * symptom.expected / symptom.gives
     return Remedy(name, symptom.says, symptom.phases, place, most, expected)
 
@@ -187,10 +195,10 @@ def _bounded(symptom: Symptom, seen: Seen) -> bool:
     """Whether Amdahl's law bounds the gain: not where the work of other phases competes with it.
 
     Loader workers take cores from the step, so that relieving them speeds up every phase. The cost
-    of page faults is an estimate.
+    of page faults is an estimate. What acts on a part of its phases is not bounded by all of them.
     """
     workers = bool(seen.facts.get("loader_workers")) and "data" in symptom.phases
-    return not workers and "faults" not in symptom.phases
+    return symptom.whole and not workers and "faults" not in symptom.phases
 
 
 def _saved(name: str, symptom: Symptom, place: str, seen: Seen) -> float:
@@ -199,8 +207,18 @@ def _saved(name: str, symptom: Symptom, place: str, seen: Seen) -> float:
     share = _line_share(place, symptom.phases, seen) if by_line else seen.share(symptom.phases)
     if seen.step:
         share = max(0.0, share - OVERHEAD.get(name, 0.0) / seen.step)
+    if name in seen.operators:
+        return _operators_share(name, symptom, seen)
     gives = symptom.line_gives if by_line and symptom.line_gives else symptom.gives
     return min(gives * share, seen.share(symptom.phases))
+
+
+def _operators_share(name: str, symptom: Symptom, seen: Seen) -> float:
+    """The part of a step in the functions that a technique replaces.
+
+    Their backward part is taken to be to the backward pass as they are to the forward pass.
+    """
+    return seen.operators[name] * seen.share(symptom.phases)
 
 
 def _line_share(place: str, phases: Iterable[str], seen: Seen) -> float:

@@ -113,7 +113,8 @@ class Remedy:
 
     `most` is Amdahl's bound of what it acts on, `expected` the part of a step it can be expected to
     take away. `also` are further places where it is missing. `lines` are commands and
-    code, to be shown as they are; `notes` what to mind.
+    code, to be shown as they are; `notes` what to mind. `by_hand`: no race of `hotlap tune` can
+    switch it on in this program; a person has to apply it.
     """
 
     id: str
@@ -125,6 +126,7 @@ class Remedy:
     also: tuple[str, ...] = ()
     lines: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    by_hand: bool = False
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ KNOWN = (
         r"This DataLoader will create \d+ worker processes",
         "too_many_workers",
         "more loader workers than the machine has cores",
-        "at most one for each core; `hotlap tune` races fewer",
+        "at most one for each core; `hotlap tune --only fewer_workers CMD` races fewer",
         "fewer_workers",
         ("data",),
     ),

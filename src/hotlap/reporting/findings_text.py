@@ -5,7 +5,6 @@ from collections.abc import Iterable
 from rich.console import Console
 from rich.text import Text
 
-from hotlap.core.registry import techniques
 from hotlap.profile.model import Finding, Profile, Remedy
 from hotlap.reporting.view import PROBLEMS
 from hotlap.reporting.words import hanging, pasted, ratio, shortened
@@ -15,6 +14,8 @@ UNBOUNDED = 100.0
 """A bound above is no news."""
 NAMED = 2
 """Of more techniques the next command names none: `tune` finds by itself what applies."""
+ORDER = "the largest expected gain first"
+AT_MOST = "at most: the speed-up if all of that time vanished"
 
 
 def show(out: Console, profile: Profile, *, brief: bool = False, following: bool = True) -> None:
@@ -22,15 +23,22 @@ def show(out: Console, profile: Profile, *, brief: bool = False, following: bool
 
     `brief`: the problems alone; `following`: with the next command.
     """
+    unexplained = True
     if profile.problems:
-        out.print(f"[bold]Problems[/] ({PROBLEMS})")
+        out.print(f"[bold]Problems[/] ({PROBLEMS}; {ORDER})")
+        if any(_bound(finding.most) for finding in profile.problems):
+            out.print(AT_MOST, style="dim")
+            unexplained = False
         for number, finding in enumerate(profile.problems, 1):
             _show_problem(out, number, finding)
     else:
         out.print("[bold]No problem found[/] that costs 2 % of a step")
         out.print()
     if profile.options and not brief:
-        out.print("[bold]Worth racing[/] (effect unknown until raced)")
+        out.print(f"[bold]Worth racing[/] (effect unknown until raced; {ORDER})")
+        bounded = any(_bound(remedy.most) for one in profile.options for remedy in one.remedies)
+        if unexplained and bounded:
+            out.print(AT_MOST, style="dim")
         for finding in profile.options:
             _show_option(out, finding)
         out.print()
@@ -52,19 +60,18 @@ def _show_problem(out: Console, number: int, finding: Finding) -> None:
 def _show_option(out: Console, finding: Finding) -> None:
     out.print(Text(hanging(finding.what, out.width, "  ", "    ")))
     for remedy in finding.remedies:
-        bound = f" (at most {ratio(remedy.most)})" if 1.0 < remedy.most <= UNBOUNDED else ""
-        out.print(Text(hanging(f"{_remedy(remedy, finding)}{bound}", out.width, "  - ", "    ")))
+        words = f"{_remedy(remedy, finding)}{_bound(remedy.most)}"
+        out.print(Text(hanging(words, out.width, "  - ", "    ")))
         show_steps(out, remedy.lines, remedy.notes)
 
 
 def _show_next(out: Console, profile: Profile) -> None:
     """The command that races what was found and can be switched on, or the one that explains."""
-    known = techniques()
     named = dict.fromkeys(
         remedy.id
         for finding in profile.findings
         for remedy in finding.remedies
-        if remedy.id in known and known[remedy.id].moves
+        if not remedy.by_hand
     )
     if named:
         only = f"--only {','.join(named)} " if len(named) <= NAMED else ""
@@ -85,9 +92,13 @@ def show_steps(out: Console, lines: Iterable[str], notes: Iterable[str]) -> None
 
 
 def _most(finding: Finding) -> str:
-    if finding.most <= 1.0:
-        return "" if finding.share else " (cost not measured)"
-    return "" if finding.most > UNBOUNDED else f" (at most {ratio(finding.most)})"
+    unmeasured = finding.most <= 1.0 and not finding.share
+    return " (cost not measured)" if unmeasured else _bound(finding.most)
+
+
+def _bound(most: float) -> str:
+    """Amdahl's bound in words; empty where there is none, or it is no news."""
+    return f" (at most {ratio(most)})" if 1.0 < most <= UNBOUNDED else ""
 
 
 def _remedy(remedy: Remedy, finding: Finding) -> str:
@@ -95,4 +106,4 @@ def _remedy(remedy: Remedy, finding: Finding) -> str:
     places = [place for place in named if place not in {finding.place, ""}]
     more = f" and {len(places) - PLACES} more" if len(places) > PLACES else ""
     where = f" [{', '.join(places[:PLACES])}{more}]" if places else ""
-    return f"{remedy.id}: {remedy.says}{where}"
+    return f"{remedy.id}{' (by hand)' * remedy.by_hand}: {remedy.says}{where}"

@@ -41,6 +41,7 @@ technique = Technique(
         place="model",
         gives=0.4,
         sure=False,
+        whole=False,
     ),
     patterns=(
         Pattern(

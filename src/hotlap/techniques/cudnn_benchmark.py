@@ -50,6 +50,7 @@ technique = Technique(
         place="model",
         gives=0.4,
         sure=False,
+        whole=False,
     ),
     patterns=(
         Pattern(

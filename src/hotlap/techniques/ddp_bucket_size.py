@@ -46,6 +46,7 @@ technique = Technique(
         place="ddp",
         gives=0.5,
         sure=False,
+        whole=False,
     ),
     examples=(
         Example(

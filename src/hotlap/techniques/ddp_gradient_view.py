@@ -47,6 +47,7 @@ technique = Technique(
         place="ddp",
         gives=0.3,
         sure=False,
+        whole=False,
     ),
     patterns=(
         Pattern(

@@ -44,6 +44,7 @@ technique = Technique(
         place="ddp",
         gives=0.2,
         sure=False,
+        whole=False,
     ),
     examples=(
         Example(

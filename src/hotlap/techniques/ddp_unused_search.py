@@ -50,6 +50,7 @@ technique = Technique(
         says="every step searches for unused parameters, and there are none",
         place="ddp",
         gives=0.3,
+        whole=False,
     ),
     patterns=(
         Pattern(

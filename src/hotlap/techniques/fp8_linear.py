@@ -45,6 +45,7 @@ technique = Technique(
         place="model",
         gives=0.4,
         sure=False,
+        whole=False,
     ),
     examples=(
         Example(

@@ -40,6 +40,7 @@ technique = Technique(
         place="allocator",
         gives=0.1,
         sure=False,
+        whole=False,
     ),
     saves_memory=True,
     patterns=(

@@ -42,6 +42,7 @@ technique = Technique(
         place="model",
         gives=0.5,
         sure=False,
+        whole=False,
     ),
     examples=(
         Example(

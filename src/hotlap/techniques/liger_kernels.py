@@ -36,6 +36,7 @@ technique = Technique(
         place="model",
         gives=0.3,
         sure=False,
+        whole=False,
     ),
     examples=(
         Example(

@@ -55,7 +55,7 @@ technique = Technique(
         Pattern(
             id="serial_loader",
             says="the training process loads each batch itself while the model waits",
-            remedy="pass num_workers; `hotlap tune` finds how many pay",
+            remedy="pass num_workers; `hotlap tune --only loader_workers CMD` finds how many pay",
             ignore="the data set is in memory and a batch is made in well under a millisecond",
             check="hotlap.source.checks.loading:serial_loader",
             hint=True,

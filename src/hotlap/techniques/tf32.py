@@ -39,6 +39,7 @@ technique = Technique(
         place="model",
         gives=0.6,
         sure=False,
+        whole=False,
     ),
     examples=(
         Example(

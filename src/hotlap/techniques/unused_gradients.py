@@ -37,6 +37,7 @@ technique = Technique(
         says="gradients are computed of parameters that no optimizer updates with them",
         place="unused_gradients",
         gives=0.5,
+        whole=False,
     ),
     examples=(
         Example(

@@ -1,5 +1,6 @@
 """Which of torch's functions that a technique replaces are called in a step, and what for."""
 
+import time
 from contextlib import ExitStack
 from functools import partial
 from typing import Any
@@ -25,7 +26,7 @@ class Operators(Diagnosis):
     """Replaces the functions for one step.
 
     `value` is a dictionary: `called` are the facts that hold, `unchanged` says of techniques why
-    they would change nothing.
+    they would change nothing, `seconds` what the calls took, where the CPU's clock can say so.
     """
 
     name = "operators"
@@ -35,6 +36,7 @@ class Operators(Diagnosis):
         self._called: set[str] = set()
         self._changing: set[str] = set()
         self._asked: dict[str, int] = {}
+        self._seconds: dict[str, float] = {}
         self._replaced = ExitStack()
         for technique in techniques().values():
             for move in swaps_of(technique):
@@ -48,6 +50,7 @@ class Operators(Diagnosis):
         self.value = {
             "called": self._called,
             "unchanged": dict.fromkeys(self._asked.keys() - self._changing, UNCHANGED),
+            "seconds": {} if _on_device() else self._seconds,
         }
 
     def _watch(self, technique: Technique, serves: str, original: Any) -> object:
@@ -59,7 +62,12 @@ class Operators(Diagnosis):
             if not called <= self._called:
                 small = "calls_cross_entropy" in called and not large(args, kwargs)
                 self._called.update(() if small else called)
-            return original(*args, **kwargs)
+            begin = time.perf_counter()
+            try:
+                return original(*args, **kwargs)
+            finally:
+                spent = time.perf_counter() - begin
+                self._seconds[technique.id] = self._seconds.get(technique.id, 0.0) + spent
 
         return call
 
@@ -75,6 +83,12 @@ class Operators(Diagnosis):
             served = True
         if served:
             self._changing.add(name)
+
+
+def _on_device() -> bool:
+    """Whether kernels may run after their call has returned."""
+    cuda: Any = torch.cuda
+    return bool(cuda.is_initialized())
 
 
 def large(args: tuple[object, ...], kwargs: dict[str, object]) -> bool:

@@ -72,6 +72,7 @@ def payload(rec: Recorder, ended: str) -> ProfilePayload:
         dataset=dataset,
         calls=rec.calls.result(),
         faults=faults,
+        operators=(learned["operators"] or {}).get("seconds", {}),
         **rec.session.standing(),
     )
 
