@@ -11,6 +11,8 @@ from hotlap.core.protocol import ProfilePayload, decode
 from hotlap.core.registry import techniques
 from hotlap.profile.advice import ADVICE, addressed
 from hotlap.profile.collect import Circumstances, profile_from
+from hotlap.profile.findings import seen_in
+from hotlap.profile.join import Past
 from hotlap.profile.model import Finding, Remedy
 from hotlap.profile.torch_warnings import KNOWN
 
@@ -143,3 +145,21 @@ def test_no_remedy_names_a_command_that_cannot_be_pasted():
         words for words in told if re.search(r"`hotlap (tune|race|profile)\b(?![^`]*CMD)", words)
     ]
     assert bare == []
+
+
+def test_findings_go_by_the_usual_time_and_the_table_by_the_mean(script):
+    phases = {
+        "forward": {"mean": 0.004, "p10": 0.004, "p90": 0.004, "usual": 0.004},
+        "optimizer": {"mean": 0.006, "p10": 0.0005, "p90": 0.0015, "usual": 0.001},
+        "data": {"mean": 0.005, "p10": 0.0, "p90": 0.001, "usual": 0.0005},
+    }
+    lines = {"10": {"optimizer": (0.5, 60, [])}}
+    found = made(script, lines, phases=phases, step={"steps": 100, "mean": 0.015})
+    assert {p.name: round(p.share, 3) for p in found.phases}["optimizer"] == 0.4
+    seen = seen_in(payload(script, lines, phases=phases, step={"mean": 0.015}), {})
+    assert seen.step == pytest.approx(0.010)
+    assert seen.share(["optimizer"]) == pytest.approx(0.1)
+    assert seen.share(["data"]) == pytest.approx(0.5), "a loader's stalls are real"
+    assert found.files[str(script)].lines[10]["optimizer"][0] == pytest.approx(0.0005)
+    past = Past(found.to_json() | {"findings": []})
+    assert past._step == pytest.approx(0.010)

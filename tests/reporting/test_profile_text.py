@@ -161,6 +161,8 @@ def test_few_steps_are_said_with_an_interval():
 def test_a_phase_whose_mean_a_few_steps_make_says_so():
     phase = Phase("forward", 0.05, 0.001, 0.002, 0.7)
     assert "a few far longer" in printed(profile(phases=(phase,)))
+    usual = Phase("forward", 0.05, 0.001, 0.002, 0.7, 0.0015)
+    assert "a few far longer; findings go by 1.5 ms" in printed(profile(phases=(usual,)))
     assert "a few far longer" not in printed(profile())
 
 

@@ -265,3 +265,16 @@ def test_a_training_forward_without_a_backward_is_an_evaluation(summed):
     codes += [BACKWARD]
     assert evaluations.special
     assert evaluations.close() == ([] if summed else [(1, 5)])
+
+
+def test_a_hiccup_is_in_the_mean_and_not_in_the_usual_time():
+    tally = Tally()
+    for index in range(200):
+        every_other = [FORWARD, OPTIMIZER] if index % 2 else [FORWARD]
+        took = 20_000 if index == 41 else 100 + index % 7
+        times = [0, 100, 100 + took] if index % 2 else [0, 100]
+        tally.add((every_other, times, []))
+    phases = tally.phases()
+    assert phases["optimizer"].mean == pytest.approx((99 * 103 + 20_000) / 200 * 1e-9, rel=0.01)
+    assert phases["optimizer"].usual == pytest.approx(103 / 2 * 1e-9, rel=0.02)
+    assert phases["forward"].usual == pytest.approx(phases["forward"].mean)

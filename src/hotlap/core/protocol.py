@@ -137,7 +137,11 @@ SampledFile = dict[int, dict[str, LineShare]]
 
 @dataclass(frozen=True)
 class PhaseTimes:
-    """A phase's seconds a step: mean and quantiles; and in how many steps it was met."""
+    """A phase's seconds a step: mean and quantiles; and in how many steps it was met.
+
+    `usual` is the mean where the steps beyond the 10th and 90th percentile take as long as these:
+    a few outliers do not make it (winsorised; of the steps that had the phase).
+    """
 
     mean: float
     p10: float = 0.0
@@ -145,6 +149,7 @@ class PhaseTimes:
     p90: float = 0.0
     p95: float | None = None
     steps: int = 0
+    usual: float | None = None
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from hotlap.profile.advice import addressed
 from hotlap.profile.findings import Seen, advised, free, proposed, seen_in
 from hotlap.profile.join import Costed, Past, joined, split
 from hotlap.profile.merge import merged
-from hotlap.profile.model import Finding, Headroom, Line, Phase, Profile
+from hotlap.profile.model import Finding, Headroom, Line, Phase, Profile, usual_times
 from hotlap.profile.packing import with_packing
 from hotlap.profile.sights import rollout, sights
 from hotlap.profile.sources import line_of, touched
@@ -186,8 +186,9 @@ def _bare(
 
 def _phases(payload: ProfilePayload) -> tuple[Phase, ...]:
     whole = payload.step.mean or 1.0
+    usual, _ = usual_times(payload)
     return tuple(
-        Phase(name, found.mean, found.p10, found.p90, found.mean / whole)
+        Phase(name, found.mean, found.p10, found.p90, found.mean / whole, usual[name])
         for name, found in payload.phases.items()
         if found.mean > 0
     )

@@ -13,7 +13,17 @@ from hotlap.core.protocol import ProfilePayload
 from hotlap.core.registry import techniques
 from hotlap.core.technique import Need, Symptom
 from hotlap.profile.advice import ADVICE
-from hotlap.profile.model import DATA, NO_BOUND, Finding, Line, Remedy, bound, headline, shares_of
+from hotlap.profile.model import (
+    DATA,
+    NO_BOUND,
+    Finding,
+    Line,
+    Remedy,
+    bound,
+    headline,
+    shares_of,
+    usual_times,
+)
 
 WORTH = 0.02
 """Share of a step that a fix must be able to save."""
@@ -79,7 +89,7 @@ class Seen:
 
 def seen_in(payload: ProfilePayload, lines: Mapping[str, tuple[Line, ...]]) -> Seen:
     """What a payload of the probe holds to make findings from."""
-    step, shares = payload.step.mean, shares_of(payload)
+    (_, step), shares = usual_times(payload), shares_of(payload)
     forward = shares.get("forward", 0.0) * step
     parts = {name: min(1.0, s / forward) for name, s in payload.operators.items() if forward}
     return Seen(payload.facts, payload.places, shares, lines, step, parts)

@@ -84,8 +84,11 @@ class Past:
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         try:
-            self._step = float(document["step"])
-            self._phases = {p["name"]: float(p["mean"]) for p in document["phases"]}
+            means = {p["name"]: float(p["mean"]) for p in document["phases"]}
+            usual = {p["name"]: p.get("usual") for p in document["phases"]}
+            self._phases = {n: m if usual[n] is None else usual[n] for n, m in means.items()}
+            outliers = sum(means.values()) - sum(self._phases.values())
+            self._step = float(document["step"]) - outliers
             self._files: Mapping[str, Any] = document["files"]
             self._places = _places(document["findings"], Path(document["folder"]))
         except (KeyError, TypeError, ValueError):

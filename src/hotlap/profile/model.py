@@ -23,13 +23,17 @@ TITLES = {
 
 @dataclass(frozen=True)
 class Phase:
-    """One phase of a step: seconds a step (mean over all, 10th to 90th percentile of steps)."""
+    """One phase of a step: seconds a step (mean over all, 10th to 90th percentile of steps).
+
+    `share` is that of the mean. `usual`: what findings go by; see `usual_times`.
+    """
 
     name: str
     mean: float
     p10: float
     p90: float
     share: float
+    usual: float | None = None
 
     @property
     def title(self) -> str:
@@ -213,13 +217,31 @@ class Profile:
         return asdict(self)
 
 
+STEADY = ("forward", "backward", "optimizer")
+"""Phases that do the same in each step: a few outliers among them are hiccups of the machine."""
+
+
+def usual_times(payload: ProfilePayload) -> tuple[dict[str, float], float]:
+    """Seconds a step by phase, and of a step, without what a few outliers add to `STEADY` phases.
+
+    All other phases keep their mean: a loader that stalls now and then costs its stalls.
+    """
+    means = {name: phase.mean for name, phase in payload.phases.items()}
+    seconds = {
+        name: mean if name not in STEADY or usual is None else min(mean, usual)
+        for name, mean in means.items()
+        for usual in (payload.phases[name].usual,)
+    }
+    return seconds, payload.step.mean - sum(means.values()) + sum(seconds.values())
+
+
 def shares_of(payload: ProfilePayload) -> dict[str, float]:
-    """The phases' shares of a step; what concerns feeding is added up under `data`.
+    """The phases' shares of a usual step; what concerns feeding is added up under `data`.
 
     `faults` is no phase of its own: page faults come in any of them.
     """
-    whole = payload.step.mean or 1.0
-    shares = {name: phase.mean / whole for name, phase in payload.phases.items()}
+    seconds, step = usual_times(payload)
+    shares = {name: spent / (step or 1.0) for name, spent in seconds.items()}
     shares["data"] = sum(shares.pop(name, 0.0) for name in DATA)
     return shares | {"faults": payload.faults}
 

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from hotlap.core.protocol import LineShare, ProfilePayload
-from hotlap.profile.model import Lines, Touched
+from hotlap.profile.model import Lines, Touched, usual_times
 
 
 def touched(payload: ProfilePayload, began: float) -> dict[str, Touched]:
     """The files by absolute path. `began`: the time (seconds since the epoch) the run started."""
-    seconds = {name: phase.mean for name, phase in payload.phases.items()}
+    seconds, _ = usual_times(payload)
     return {
         path: Touched(_digest_since(Path(path), began), _costs(lines, seconds))
         for path, lines in payload.sampled.items()

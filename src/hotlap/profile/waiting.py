@@ -4,14 +4,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from hotlap.core.protocol import ProfilePayload
-from hotlap.profile.model import DATA, Finding, Remedy, headline
+from hotlap.profile.model import DATA, Finding, Remedy, headline, usual_times
 
 
 def waiting(payload: ProfilePayload) -> float:
     """The part of a step that waits for data."""
-    phases = payload.phases
-    spent = sum(phases[name].mean for name in DATA[:2] if name in phases)
-    return min(1.0, spent / (payload.step.mean or 1.0))
+    seconds, step = usual_times(payload)
+    return min(1.0, sum(seconds.get(name, 0.0) for name in DATA[:2]) / (step or 1.0))
 
 
 def with_remedies(
@@ -25,7 +24,7 @@ def with_remedies(
             every = sorted((*finding.remedies, *remedies), key=lambda one: -one.expected)
             joined = replace(finding, remedies=tuple(every))
             return [*found[:index], joined, *found[index + 1 :]]
-    share = waiting(payload)
-    what = headline("waiting for data", share, payload.step.mean)
+    share, (_, step) = waiting(payload), usual_times(payload)
+    what = headline("waiting for data", share, step)
     most = max(remedy.most for remedy in remedies)
     return [*found, Finding(what, remedies[0].place, "", share, most, tuple(remedies))]

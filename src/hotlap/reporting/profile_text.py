@@ -6,7 +6,7 @@ from dataclasses import replace
 from rich.console import Console
 from rich.text import Text
 
-from hotlap.profile.model import TITLES, Headroom, Profile
+from hotlap.profile.model import TITLES, Headroom, Phase, Profile
 from hotlap.reporting import findings_text, layers_text
 from hotlap.reporting.tables import Column, Row, table
 from hotlap.reporting.words import count, duration, hanging, shortened, size
@@ -125,11 +125,22 @@ def _phases(profile: Profile, width: int) -> Text:
         if phase.share < 0.0005:
             continue
         bar = Text("█" * round(phase.share * BAR) or "▏", style="cyan")
-        spread = f"{duration(phase.p10)} to {duration(phase.p90)}"
-        apart = phase.p90 and not phase.p10 <= phase.mean <= phase.p90
-        rare = f"{spread}, a few far longer" if apart else spread if phase.p90 else "occasional"
-        rows.append(Row((phase.title, duration(phase.mean), f"{phase.share:.1%}", bar, rare)))
+        rows.append(
+            Row((phase.title, duration(phase.mean), f"{phase.share:.1%}", bar, _band(phase)))
+        )
     return table(COLUMNS, rows, width)
+
+
+def _band(phase: Phase) -> str:
+    """Where 80 % of the steps lie; with what findings go by where a few others make the mean."""
+    if not phase.p90:
+        return "occasional"
+    spread = f"{duration(phase.p10)} to {duration(phase.p90)}"
+    if phase.p10 <= phase.mean <= phase.p90:
+        return spread
+    usual = phase.usual if phase.usual is not None else phase.mean
+    counted = f"; findings go by {duration(usual)}" if usual < phase.mean else ""
+    return f"{spread}, a few far longer{counted}"
 
 
 def _show_other(out: Console, profile: Profile) -> None:
