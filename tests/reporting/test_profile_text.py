@@ -183,7 +183,20 @@ def test_a_busy_machine_is_named_and_no_limit_is_claimed():
     assert "limited by overhead" in calm
     assert "other programs" not in calm
     assert "limited by overhead" not in busy
-    assert "other programs used 2.0 of 2 cores meanwhile" in busy
+    assert busy.count("other programs used 2.0 of 2 cores meanwhile") == 1
+    assert "--wait 5m" in busy
+
+
+def test_the_rate_of_one_rank_is_not_taken_for_that_of_all():
+    text = " ".join(printed(profile(world=2)).split())
+    assert "100 samples/s (rank 0 of 2; all ranks about 200 samples/s" in text
+    assert "rank" not in printed(profile())
+
+
+def test_a_rate_that_is_of_two_phases_says_so():
+    assert "1 MFLOP a step, 50 GFLOP/s in forward and backward" in limit(
+        Headroom(1e6, 5e10, "float32", None)
+    )
 
 
 def test_what_a_bound_means_and_the_order_are_said_once():

@@ -146,4 +146,7 @@ def _show(found: "Profile", *, quiet: bool) -> None:
     from hotlap.notebook.script import in_cells
     from hotlap.reporting import profile_text
 
-    profile_text.show(console(err=True), in_cells(found), brief=quiet)
+    out = console(err=True)
+    if not quiet:
+        out.print()  # a progress bar of the program's may have left its line open
+    profile_text.show(out, in_cells(found), brief=quiet)

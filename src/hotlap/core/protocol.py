@@ -348,7 +348,8 @@ class ProfilePayload:
     were looked at in detail (None: all). `sampled` holds, by file, line and sampled phase, what a
     line cost with all calls from it. `faults`: the part of a step that page faults take. `held` and
     `inert`: what each technique has come to. `operators`: seconds a step, in the forward pass, in
-    the functions that a technique replaces, where they were measured.
+    the functions that a technique replaces, where they were measured. `world`: how many ranks
+    train together.
     """
 
     step: PhaseTimes
@@ -383,6 +384,7 @@ class ProfilePayload:
     held: dict[str, list[str]] = field(default_factory=dict)
     inert: dict[str, str] = field(default_factory=dict)
     operators: dict[str, float] = field(default_factory=dict)
+    world: int = 1
 
 
 def decode(kind: type[T], raw: Mapping[str, object]) -> T:

@@ -177,6 +177,7 @@ def _bare(
         partial=run.partial,
         latency={name: seconds for name, seconds in latency.items() if seconds is not None},
         calls=payload.calls,
+        world=payload.world,
         folder=str(run.folder),
         command=run.command,
         files=touched(payload, run.began),

@@ -167,7 +167,8 @@ class Profile:
     `latency` holds the median and the 95th percentile of a step. `calls`: of a program that
     generates text, the same of its `prefill` and `decode` calls, and how many there were.
     `partial` says why it holds fewer steps than were asked for. `files` are the source files met,
-    by absolute path. `command` is what ran, as typed in a shell.
+    by absolute path. `command` is what ran, as typed in a shell. `world`: processes that train
+    together; the profile is that of rank 0.
     """
 
     steps: int
@@ -196,6 +197,7 @@ class Profile:
     layers: Mapping[str, object] = field(default_factory=dict)
     latency: Mapping[str, float] = field(default_factory=dict)
     calls: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    world: int = 1
 
     @property
     def inference(self) -> bool:
@@ -224,7 +226,7 @@ STEADY = ("forward", "backward", "optimizer")
 def usual_times(payload: ProfilePayload) -> tuple[dict[str, float], float]:
     """Seconds a step by phase, and of a step, without what a few outliers add to `STEADY` phases.
 
-    All other phases keep their mean: a loader that stalls now and then costs its stalls.
+    All other phases keep their mean: a loader that stalls sometimes costs its stalls.
     """
     means = {name: phase.mean for name, phase in payload.phases.items()}
     seconds = {

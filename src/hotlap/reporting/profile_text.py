@@ -59,7 +59,10 @@ def under_load(profile: Profile, other_cores: float, cores: int) -> Profile:
     if other_cores < BUSY_SHARE * cores:
         return profile
     used = f"other programs used {min(other_cores, cores):.1f} of {cores} cores meanwhile"
-    note = f"{used}: times are longer than on a calm machine, and shares differ"
+    note = (
+        f"{used}: times are longer than on a calm machine, and shares differ; profile again when "
+        "it is idle (`--wait 5m` lets tune and race wait for that)"
+    )
     headroom = profile.headroom
     if headroom is not None and profile.device == "cpu":
         headroom = replace(headroom, caution="the cores were shared")
@@ -91,8 +94,18 @@ def _show_step(out: Console, profile: Profile) -> None:
     if profile.tokens_per_second:
         rates.append(f"{profile.tokens_per_second:,.0f} tokens/s")
     if rates:
-        out.print(", ".join(rates))
+        out.print(Text(hanging(", ".join(rates) + _of_ranks(profile), out.width)))
     out.print()
+
+
+def _of_ranks(profile: Profile) -> str:
+    """Whose rates these are where several processes train."""
+    if profile.world < 2:
+        return ""
+    together = profile.world * (profile.samples_per_second or profile.tokens_per_second)
+    unit = "samples" if profile.samples_per_second else "tokens"
+    which = f"rank 0 of {profile.world}"
+    return f" ({which}; all ranks about {together:,.0f} {unit}/s if each has batches of its own)"
 
 
 def _inference(profile: Profile) -> Iterator[str]:
@@ -174,7 +187,8 @@ def _entry(out: Console, name: str, words: str) -> None:
 
 def limit(headroom: Headroom) -> str:
     """How far the step is from the machine's measured limit, in words."""
-    words = f"{count(headroom.flops, 'FLOP')} a step, {count(headroom.rate, 'FLOP')}/s"
+    rate = f"{count(headroom.rate, 'FLOP')}/s in forward and backward"
+    words = f"{count(headroom.flops, 'FLOP')} a step, {rate}"
     if headroom.share is None or headroom.peak is None:
         return words
     peak = f"the measured {headroom.dtype} peak of {count(headroom.peak, 'FLOP')}/s"

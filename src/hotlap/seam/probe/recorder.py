@@ -24,11 +24,11 @@ from hotlap.seam.probe.phases import LOSS as AFTER
 from hotlap.seam.probe.phases import RESTING, Marks, name_of
 from hotlap.seam.probe.resources import Resources
 from hotlap.seam.probe.rest import Rest
-from hotlap.seam.probe.sampler import LOSS, Sampler
+from hotlap.seam.probe.sampler import LOSS, Sampler, resident_memory
 from hotlap.seam.probe.spread import Spread
 from hotlap.seam.probe.tally import Tally
 from hotlap.seam.probe.timeline import Timeline
-from hotlap.seam.process import serves_its_parent
+from hotlap.seam.process import rank_and_world, serves_its_parent
 from hotlap.seam.steps import Cycle
 
 NOBODY = -1
@@ -73,6 +73,7 @@ class Recorder:
         self.warm_samples = (0, 0)
         self.counting = True
         self.begun = False
+        self.world, self.resident = 1, 0
         self.sync_calls: Counter[str] = Counter()
         self.latest: object = None
         self.while_awake: list[Callable[[bool], None]] = []
@@ -136,8 +137,13 @@ class Recorder:
             yield
 
     def begin(self) -> None:
-        """The first optimizer step begins: its thread is the one to follow."""
+        """The first optimizer step begins: its thread is the one to follow.
+
+        `world` is known now, and `resident`: the bytes that the process holds by now.
+        """
         self.begun = True
+        _, self.world = rank_and_world()
+        self.resident = resident_memory()
         self.thread = threading.get_ident()
         self._sampling.enter_context(self.sampler.sampling())
         for also in self.at_first_step:

@@ -24,6 +24,10 @@ from hotlap.seam.probe.resources import MIN_FAULT_SHARE, share_of_step
 from hotlap.seam.probe.sampler import by_file, hottest, phase_of
 from hotlap.seam.probe.spread import ddp_facts
 
+AT_FIRST_STEP = "Python, torch and data at the first step"
+"""The owner of what a process on the CPU held before it trained, models and gradients apart."""
+HELD_BY_THEN = ("parameters", "buffers", "gradients")
+
 
 def payload(rec: Recorder, ended: str) -> ProfilePayload:
     """Everything that was learned; `ended` is what ended it: `steps` or `exit`."""
@@ -72,6 +76,7 @@ def payload(rec: Recorder, ended: str) -> ProfilePayload:
         dataset=dataset,
         calls=rec.calls.result(),
         faults=faults,
+        world=rec.world,
         operators=(learned["operators"] or {}).get("seconds", {}),
         **rec.session.standing(),
     )
@@ -145,6 +150,9 @@ def _places(rec: Recorder, lines: dict[str, list[SampledLine]]) -> dict[str, str
 
 def _memory(rec: Recorder, device: DeviceReport | None, owners: dict[str, int]) -> MemoryReport:
     by_phase = device.memory if device else {}
+    if owners and not device and rec.resident:
+        counted = sum(owners[name] for name in HELD_BY_THEN)
+        owners = {AT_FIRST_STEP: max(0, rec.resident - counted), **owners}
     return MemoryReport(by_phase or _resident(rec), owners, peak_memory())
 
 

@@ -114,8 +114,7 @@ class Sampler:
             self.stacks[(phase, stack)] += 1
             self._taken += 1
         if statm >= 0:
-            pages = int(os.pread(statm, 128, 0).split()[1])
-            self.resident[phase] = max(self.resident.get(phase, 0), pages * PAGE)
+            self.resident[phase] = max(self.resident.get(phase, 0), _resident(statm))
 
 
 @contextmanager
@@ -127,6 +126,16 @@ def _open_statm() -> Iterator[int]:
     finally:
         if handle >= 0:
             os.close(handle)
+
+
+def _resident(statm: int) -> int:
+    return int(os.pread(statm, 128, 0).split()[1]) * PAGE
+
+
+def resident_memory() -> int:
+    """Bytes of this process that lie in memory now; 0 where the system does not say."""
+    with _open_statm() as statm:
+        return _resident(statm) if statm >= 0 else 0
 
 
 LEAST = 0.005
