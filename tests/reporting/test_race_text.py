@@ -49,6 +49,12 @@ def test_the_load_and_what_was_done_about_it_are_reported() -> None:
     assert race_text.document(replace(FOUND, load=load), COMMANDS)["load"]["pressure"] == 0.4
 
 
+def test_that_times_are_corrected_is_said_where_they_are() -> None:
+    words = "times and speed are corrected for background load"
+    assert words in shown(replace(FOUND, corrected=True))
+    assert words not in shown(FOUND)
+
+
 def test_programs_that_end_soon_are_told_to_train_longer() -> None:
     assert "started again 30 times" in shown(replace(FOUND, restarts=30))
     assert "started again" not in shown(replace(FOUND, restarts=2))

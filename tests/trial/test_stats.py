@@ -401,3 +401,20 @@ def test_the_smaller_a_gain_the_more_launches_it_takes() -> None:
     assert needed[0] == 1
     assert needed[2] > 1
     assert needed[-1] == 6, "no more than a race makes"
+
+
+def test_the_times_of_a_race_are_those_of_its_ratio() -> None:
+    """One side was hit by load: its raw median says the opposite of the corrected ratio."""
+    test = PairedTest()
+    for index in range(12):
+        stretch = 1.6 + 0.01 * index
+        test.add(0.0333, 0.028 * stretch, 1.0, stretch)
+    a, b = test.times()
+    assert a / b == pytest.approx(test.estimate().ratio)
+    assert a / b == pytest.approx(0.0333 / 0.028, rel=0.02)
+    assert b == pytest.approx(0.028, rel=0.05)
+    assert test.waited() > 0.2
+    calm = PairedTest()
+    calm.add(0.04, 0.02)
+    assert calm.times() == pytest.approx((0.04, 0.02))
+    assert calm.waited() == 0

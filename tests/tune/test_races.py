@@ -119,6 +119,16 @@ def test_not_faster_is_said_only_of_what_the_interval_excludes(
     assert found.seconds_needed == (42.0 if found.is_open else 0.0)
 
 
+def test_what_was_dropped_early_names_no_others() -> None:
+    assert "others" not in fate(replace(OPEN, stopped=StopReason.FUTILE)).reason
+
+
+def test_a_race_told_by_other_pairs_has_times_of_their_ratio() -> None:
+    told = replace(FASTER, a_step=0.04, b_step=0.01).told_by(Estimate(2.0, 1.5, 2.5, 6, 0.95))
+    assert told.a_step / told.b_step == pytest.approx(told.estimate.ratio)
+    assert math.sqrt(told.a_step * told.b_step) == pytest.approx(0.02)
+
+
 def test_a_load_dependent_gain_counts_only_on_a_calm_machine() -> None:
     assert fate(FASTER, name="cpu_threads", load=0.2).status is Status.KEPT
     found = fate(FASTER, name="cpu_threads", load=1.4)

@@ -21,7 +21,7 @@ from hotlap.trial.stats import Estimate, Verdict
 from hotlap.trial.trial import TimeOverError
 from hotlap.tune import races, search, state, time_plan
 from hotlap.tune.candidates import Wanted
-from hotlap.tune.result import OUT_OF_TIME, Outcome, Status, TuneResult
+from hotlap.tune.result import OUT_OF_TIME, Outcome, Status, TuneResult, recipe_of
 from hotlap.tune.state import Levels, TuneConfig, expected_gain
 
 START_UP, BLOCK = 4.0, 1.0
@@ -316,14 +316,29 @@ def test_the_levels_of_all_tests_add_up_to_no_more_than_one(world: World) -> Non
     assert world.raced[-1]["rules"].candidates == 1, "the whole recipe has a level of its own"
 
 
-def test_the_only_winner_is_reported_by_the_final_race_where_there_were_no_fresh_pairs(
-    world: World,
-) -> None:
-    result = tuned(45.0, "cached_dataset")
+@pytest.mark.parametrize("seconds", [45.0, 300.0])
+def test_the_only_winner_has_one_ratio_that_of_the_final_race(world: World, seconds: float) -> None:
+    result = tuned(seconds, "cached_dataset")
     found = row(result, "cached_dataset")
-    assert found.race.fresh is not None
     assert result.final is not None
-    assert found.race.fresh is result.final.estimate
+    assert found.estimate == result.final.estimate
+    recipe = recipe_of(result, detect())
+    assert recipe.measured is not None
+    assert recipe.techniques["cached_dataset"].ratio == recipe.measured.ratio
+    assert found.parity == result.final_parity
+    assert found.reason == result.final_parity.reason if result.final_parity else False
+
+
+def test_the_last_open_candidate_has_all_the_time_that_is_left(world: World) -> None:
+    world.open = {"cached_dataset", "no_grad_eval"}
+    tuned(300.0)
+    early = next(race for race in world.raced if race["on"] == ["cached_dataset"])
+    assert early["rules"].give_up
+    world.raced.clear()
+    tuned(300.0, "cached_dataset")
+    alone = [race for race in world.raced if race["on"] == ["cached_dataset"]]
+    assert not any(race["rules"].give_up for race in alone)
+    assert alone[0]["rules"].seconds > 200
 
 
 def test_processes_that_will_be_needed_start_while_others_do(world: World) -> None:

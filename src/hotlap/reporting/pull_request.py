@@ -33,7 +33,7 @@ def comment(race: dict[str, Any]) -> str:
         MARK,
         f"### {HEADLINES[race['verdict']]}",
         "",
-        "| | step (median) | command |",
+        "| | a step | command |",
         "|---|---:|---|",
         f"| base {base[0]} | {duration(race['a_step'])} | `{base[1]}` |",
         f"| change | {duration(race['b_step'])} | `{change[1]}` |",

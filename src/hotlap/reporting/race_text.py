@@ -53,7 +53,7 @@ def _steps(race: RaceResult, commands: Sequence[Sequence[str]], width: int) -> T
         Row((letter, duration(step)), shown(command))
         for letter, step, command in zip("AB", (race.a_step, race.b_step), commands, strict=True)
     ]
-    return table(columns("", "median step"), rows, width)
+    return table(columns("", "a step"), rows, width)
 
 
 def _show_verdict(out: Console, race: RaceResult) -> None:
@@ -71,6 +71,8 @@ def _notes(race: RaceResult) -> Iterator[str]:
     """What else a reader needs to judge the result."""
     if str(race.load):
         yield f"background load: {race.load}"
+    if race.corrected:
+        yield f"times and speed are {CORRECTED}"
     if race.passive_wait:
         yield (
             "both ran with OpenMP threads that sleep while they wait (OMP_WAIT_POLICY=passive, "
@@ -97,6 +99,7 @@ def _launches(race: RaceResult) -> str:
     return f" in {race.launches} launches" if race.launches > 1 else " in 1 launch"
 
 
+CORRECTED = "corrected for background load"
 ALLOWED = {True: "B is slower than allowed", False: "B is not slower than allowed"}
 UNITS = {
     "epoch": "whole epochs timed",

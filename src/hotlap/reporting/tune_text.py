@@ -11,6 +11,7 @@ from rich.text import Text
 from hotlap.core.recipe import NAME
 from hotlap.reporting import tune_table
 from hotlap.reporting.findings_text import show_steps
+from hotlap.reporting.race_text import CORRECTED
 from hotlap.reporting.words import duration, hanging, more_memory, pasted, ratio, several, speed
 from hotlap.trial.command import shown
 from hotlap.trial.race import RaceResult
@@ -58,7 +59,8 @@ def _show_headline(out: Console, result: TuneResult) -> None:
     if result.final is not None and result.final_parity is not None:
         figures = (
             f"{duration(result.final.a_step)} a step became {duration(result.final.b_step)} "
-            f"({several(result.final.estimate.pairs, 'pair')}); peak memory "
+            f"({several(result.final.estimate.pairs, 'pair')}"
+            f"{f', {CORRECTED}' if result.final.corrected else ''}); peak memory "
             f"{more_memory(result.final.memory)}; {result.final_parity.reason}"
         )
         out.print(Text(hanging(figures, out.width, "", "  ")))
@@ -104,7 +106,8 @@ def _final_words(result: TuneResult, final: RaceResult) -> str:
     if result.confirmed:
         return f"{found} faster with the whole recipe"
     words = "not faster" if final.verdict is Verdict.SAME else str(final.verdict)
-    return f"{found} {words}: the whole recipe is not confirmed, though each part was faster"
+    parts = ", though each part was faster" if len(result.kept) > 1 else ""
+    return f"{found} {words}: the whole recipe is not confirmed{parts}"
 
 
 def next_steps(result: TuneResult, written: Path | None) -> list[tuple[str, str]]:

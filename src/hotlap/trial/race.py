@@ -8,7 +8,7 @@ alternates; a sequential test says when to stop.
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hotlap.core.errors import TrialFailedError
 from hotlap.core.machine import available_memory
@@ -18,6 +18,7 @@ from hotlap.trial.stats import LAUNCH_SD, Estimate, PairedTest, Verdict
 from hotlap.trial.stopping import PAIRS_OF_LAUNCH, StoppingRules, StopReason
 from hotlap.trial.trial import Block, TimeOverError
 
+NOTED_WAIT = 0.01  # part of a block's time from which waits for a core are told of
 CATCH_UP_SECONDS = 3.0  # what it may take the side behind to get to the step of the other
 
 
@@ -26,11 +27,13 @@ class RaceResult:
     """The outcome. Ratios are A over B: above 1, B is faster, or smaller.
 
     `unit` says what was timed: `epoch` (whole epochs with all that is in them) or `step` (plain
-    steps; epoch starts, evaluations and checkpoints left out). `lockstep` is False where memory
-    did not allow two live processes. `cpu` compares CPU time a step. `launches`: how often both
-    were launched to see whether they differ again. `restarts`: how often one was started again
-    since its program had come to its end. `too_slow`: whether B is slower than the rules' threshold
-    allows; None where that is not shown, or there is none. `stopped`: why the race ended.
+    steps; epoch starts, evaluations and checkpoints left out). `lockstep` is False where memory did
+    not allow two live processes. `a_step` and `b_step` are seconds a step, of the same pairs and
+    corrected in the same way as the ratio, which is their quotient; `corrected`: whether waits for
+    a core lengthened the blocks by more than 1 %. `cpu` compares CPU time a step. `launches`: how
+    often both were launched to see whether they differ again. `restarts`: how often one was started
+    again since its program had come to its end. `too_slow`: whether B is slower than the rules'
+    threshold allows; None where that is not shown, or there is none. `stopped`: why the race ended.
     `not_faster`: whether the interval excludes the smallest gain worth having. `seconds_needed`:
     about how much more racing would give a verdict; 0 when there is one, infinite where no end is
     in sight. `fresh`: the ratio of the pairs that were run after the verdict, which it did not
@@ -60,6 +63,12 @@ class RaceResult:
     load: LoadSummary = field(default_factory=LoadSummary)
     passive_wait: bool = False
     same_steps: bool = True
+    corrected: bool = False
+
+    def told_by(self, estimate: Estimate) -> "RaceResult":
+        """The same race reported by other pairs of it: the quotient of its times is their ratio."""
+        level, half = math.sqrt(self.a_step * self.b_step), math.sqrt(estimate.ratio)
+        return replace(self, estimate=estimate, a_step=level * half, b_step=level / half)
 
     @property
     def break_even(self) -> float:
@@ -237,7 +246,7 @@ class _Race:
         if self._spent() > self._allowed():
             return StopReason.TIME
         growth = (self._before + self._allowed()) / max(self._before + self._spent(), 1e-9)
-        if rules.until_gain and test.gain_unlikely(growth):
+        if rules.until_gain and rules.give_up and test.gain_unlikely(growth):
             return StopReason.FUTILE
         return StopReason.PAIRS if len(self.pairs) >= rules.max_pairs else None
 
@@ -352,6 +361,7 @@ class _Race:
         test, rules = self.test, self.rules
         self.evidence.seconds += self._spent()
         a_blocks, b_blocks = zip(*self.pairs, strict=True)
+        a_step, b_step = test.times()
         a_pace, b_pace = self.a.ready_pace(), self.b.ready_pace()
         fresh = self.fresh.estimate()
         return RaceResult(
@@ -359,8 +369,9 @@ class _Race:
             verdict=test.verdict(),
             unit=self.unit,
             lockstep=self.together,
-            a_step=_median([self._time(block) for block in a_blocks]),
-            b_step=_median([self._time(block) for block in b_blocks]),
+            a_step=a_step,
+            b_step=b_step,
+            corrected=test.waited() > NOTED_WAIT,
             cpu=_cpu(a_blocks) / max(_cpu(b_blocks), 1e-9),
             memory=self.a.peak / self.b.peak if self.b.peak else 1.0,
             a_warmup=a_pace.warmup,
@@ -382,8 +393,3 @@ class _Race:
 def _cpu(blocks: Sequence[Block]) -> float:
     """Seconds of CPU time a step."""
     return sum(block.cpu for block in blocks) / sum(block.steps for block in blocks)
-
-
-def _median(values: Sequence[float]) -> float:
-    ranked = sorted(values)
-    return ranked[len(ranked) // 2]

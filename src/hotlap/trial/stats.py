@@ -54,10 +54,15 @@ NOISE_ROOM = 1.3
 
 @dataclass(frozen=True)
 class Pair:
-    """One pair of blocks: log ratio of their times, and log ratio of the waits' stretch."""
+    """One pair of blocks: log ratio of their times, and log ratio of the waits' stretch.
+
+    `level` and `wait` are the logs of the geometric means of the two times, and of the stretches.
+    """
 
     unit: float
     excess: float = 0.0
+    level: float = 0.0
+    wait: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -304,8 +309,10 @@ class PairedTest:
         for side, seconds in (("A", a_seconds), ("B", b_seconds)):
             if not 0 < seconds < math.inf:
                 raise ValueError(f"block time of {side} is {seconds} s: must be positive, finite")
-        excess = math.log(a_stretch) - math.log(b_stretch)
-        self._launches[-1].append(Pair(math.log(a_seconds) - math.log(b_seconds), excess))
+        a, b = math.log(a_seconds), math.log(b_seconds)
+        waits = math.log(a_stretch), math.log(b_stretch)
+        pair = Pair(a - b, waits[0] - waits[1], (a + b) / 2, (waits[0] + waits[1]) / 2)
+        self._launches[-1].append(pair)
 
     def interval(self) -> Interval:
         """The interval of log(A / B) so far."""
@@ -322,6 +329,17 @@ class PairedTest:
             pairs=sum(map(len, self._launches)),
             level=1 - self._alpha,
         )
+
+    def times(self) -> tuple[float, float]:
+        """Seconds of A and of B, of the same pairs and corrected as the ratio is: its two terms."""
+        slope, _ = _slope([launch for launch in self._launches if launch])
+        level = median(p.level - slope * p.wait for launch in self._launches for p in launch)
+        half = self.interval().centre / 2
+        return _exp(level + half), _exp(level - half)
+
+    def waited(self) -> float:
+        """By how much waits for a core lengthened a block, in the mean (0.1: by 10 %)."""
+        return _exp(fmean(pair.wait for launch in self._launches for pair in launch)) - 1
 
     def verdict(self) -> Verdict:
         """FASTER or SLOWER by at least min_effect, SAME within same_within, or INCONCLUSIVE.

@@ -6,7 +6,7 @@
 | with `threshold`: the interval excludes it | `DECIDED` |
 | with `until_gain`: the interval excludes a gain of `min_effect` | `DECIDED` |
 | `seconds` are over, or `seconds_if_promising` for what looks like a gain | `TIME` |
-| with `until_gain`: the remaining time is unlikely (10 %) to show such a gain | `FUTILE` |
+| `until_gain` and `give_up`: the remaining time is unlikely (10 %) to show it | `FUTILE` |
 | the deadline of a side comes, also within a block, which then does not count | `TIME` |
 | `max_pairs` have been run | `PAIRS` |
 
@@ -50,6 +50,7 @@ class StoppingRules:
         confirm_pairs: fresh pairs after a verdict of faster or slower, where time allows.
         plain_steps: what is raced acts in every step alike, so that plain steps show it where
             six pairs of whole epochs take more than `seconds`.
+        give_up: whether a race that is unlikely to show a gain ends, for the sake of other races.
         whole_epochs: what is raced acts on what an epoch has once: blocks are whole epochs, however
             long one is.
     """
@@ -69,3 +70,4 @@ class StoppingRules:
     confirm_pairs: int = 6
     plain_steps: bool = False
     whole_epochs: bool = False
+    give_up: bool = True

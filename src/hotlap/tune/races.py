@@ -270,7 +270,7 @@ def _not_kept(row: Outcome, found: RaceResult) -> Outcome:
         reason = f"within {StoppingRules.same_within:.0%} of one another"
         return replace(row, status=Status.SAME, reason=reason)
     if found.stopped is StopReason.FUTILE:
-        reason = "dropped early: its time was unlikely to show a gain, and went to others"
+        reason = "dropped early: a gain looked unlikely in the time that it had"
     else:
         reason = "no verdict within its time"
     return replace(

@@ -21,7 +21,7 @@ from hotlap.core.registry import ceilings, technique
 from hotlap.profile.look import Bounds, Meanwhile, look
 from hotlap.trial.race import RaceResult, out_of_memory
 from hotlap.trial.side import Side, block_size
-from hotlap.trial.stats import Estimate, Verdict, launches_needed
+from hotlap.trial.stats import Verdict, launches_needed
 from hotlap.trial.trial import TimeOverError
 from hotlap.tune.candidates import (
     Candidate,
@@ -50,6 +50,7 @@ UPPER_BOUND_SECONDS = 5.0
 REPORTED_PRECISION = 0.05
 MOST_BUDGETS = 4
 """Budgets that may be asked for: what takes longer is a matter of a calmer machine."""
+NOT_CONFIRMED = "faster when it was raced, which the final race did not confirm"
 COMPILES_LONG = "it took longer to compile than its share of the time"
 UNKNOWN_NOISE = "the losses differ, and there was no time for an A/A test to compare them with"
 
@@ -352,8 +353,11 @@ def raced(state: TuneState, row: Outcome, side: Side, test: Tried, remaining: in
         epochs = state.best.longest_epoch + side.longest_epoch
         whole = state.plan.allows_epochs(epochs)
         seconds = max(seconds, FEWEST_PAIRS * epochs * state.plan.stretch) if whole else seconds
+    last = remaining == 1 and not other_open_rows(state, row)
+    if last:
+        seconds = max(seconds, state.plan.left - state.plan.reserve)
     found = state.races.race(
-        state.best, side, seconds, test.evidence, until_gain=True,
+        state.best, side, seconds, test.evidence, until_gain=True, give_up=not last,
         candidates=math.ceil(1 / test.share),
         seconds_if_promising=state.plan.promising_seconds, confirm_pairs=state.plan.fresh_pairs,
         plain_steps=plain, whole_epochs=whole,
@@ -361,6 +365,12 @@ def raced(state: TuneState, row: Outcome, side: Side, test: Tried, remaining: in
     state.note_pairs(state.best, side, found.unit)
     parity = state.parity_with_plain(side)
     return replace(row, race=found, parity=parity, load=found.load.other_cores)
+
+
+def other_open_rows(state: TuneState, row: Outcome) -> bool:
+    """Whether time that is left could go to another row."""
+    mine = (row.technique, row.values)
+    return any((other.technique, other.values) != mine for other in state.result.open)
 
 
 def adopt(state: TuneState, row: Outcome, side: Side) -> None:
@@ -428,11 +438,12 @@ def final_race(state: TuneState) -> None:
     if found is None or (alone and too_few_pairs(found)):
         race_stands_for_final(result)
         return
-    if alone:
-        row = result.kept[0]
-        result.record(replace(row, race=with_fresh(row.race, found.estimate)))
     result.final = found
-    result.final_parity = state.parity_with_plain(state.best)
+    result.final_parity = parity = state.parity_with_plain(state.best)
+    if alone:  # the final race repeats the row's, and is the one that is told
+        reason = parity.reason if found.verdict is Verdict.FASTER else NOT_CONFIRMED
+        row = result.kept[0]
+        result.record(replace(row, race=found, parity=parity, reason=reason))
 
 
 def race_recipe(state: TuneState) -> RaceResult:
@@ -462,14 +473,9 @@ def race_stands_for_final(result: TuneResult) -> None:
     row = result.kept[0]
     assert row.race is not None
     assert row.estimate is not None
-    result.final = replace(row.race, estimate=row.estimate)
+    result.final = row.race.told_by(row.estimate)
     result.final_parity = row.parity
     result.notes.append("no time for a final race: the race of the one technique stands for it")
-
-
-def with_fresh(race: RaceResult | None, final: Estimate) -> RaceResult | None:
-    """The race of the only technique that was kept: the final race repeats it with fresh pairs."""
-    return race if race is None or race.fresh else replace(race, fresh=final)
 
 
 def budget_needed(state: TuneState) -> float:
