@@ -96,6 +96,7 @@ class Simulated:
     passive_wait: bool = False
     peak: int = 0
     ends_after: int = 0
+    longest_epoch: float = math.inf
     _own: float = field(default=1.0)
 
     def start(self) -> None:

@@ -94,3 +94,21 @@ def test_the_bar_shows_the_interval_and_one() -> None:
     assert "o" not in endless
     far = bar(Estimate(60.0, 50.0, 70.0, 6, 0.95)).split()[1]
     assert far.endswith("o")
+
+
+def test_a_long_start_says_what_it_is_for_and_how_long_it_takes() -> None:
+    out = Console(file=io.StringIO(), width=120, height=30, force_terminal=True)
+    display = TuneDisplay(out, CONFIG, verbose=True)
+    display.note("the machine is noisy")
+    display.racing("cached_dataset", {})
+    display._since -= 34
+    assert display._current() == (
+        "starting cached_dataset, which runs through an epoch first, 34 s"
+    )
+    display.racing("fused_pointwise", {"mode": "default"})
+    assert "which compiles" in display._current()
+    display.racing("no_grad_eval", {})
+    assert display._current().startswith("starting no_grad_eval, 0 s")
+    with out.capture() as capture:
+        out.print(display._draw())
+    assert "the machine is noisy" in capture.get()

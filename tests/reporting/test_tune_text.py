@@ -4,11 +4,14 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from rich.console import Console
 
 from hotlap.cli.common import plain
+from hotlap.profile.model import Finding, Remedy
 from hotlap.reporting import html, tune_text
 from hotlap.trial.parity import Parity
 from hotlap.trial.race import RaceResult
@@ -115,7 +118,7 @@ def test_the_next_commands_are_printed_in_full() -> None:
     found = result()
     found.final = None
     found.outcomes = [open_row("tf32"), Outcome("channels_last", Status.NOT_RACED, OUT_OF_TIME)]
-    found.needed = 240.0
+    found.needed, found.settles = 240.0, ["tf32", "channels_last"]
     text = shown(found, width=60, written="")
     assert "no recipe, as nothing was kept" in text
     pasted = " ".join(text.replace("\\\n", "").split())
@@ -123,6 +126,22 @@ def test_the_next_commands_are_printed_in_full() -> None:
     assert "about 30 s more would settle it" in shown(found, width=200, written="")
     beside = shown(result(), written="hotlap.unconfirmed.toml")
     assert "hotlap run --recipe hotlap.unconfirmed.toml python train.py" in beside
+
+
+def test_the_next_command_settles_what_can_be_or_waits_for_a_calm_machine() -> None:
+    found = result()
+    found.final = None
+    far = open_row("cpu_threads", 1459.0)
+    found.outcomes = [open_row("tf32", 40.0), far, open_row("channels_last", math.inf)]
+    found.needed, found.settles = 120.0, ["tf32"]
+    text = shown(found, width=200, written="")
+    assert "hotlap tune --budget 120s --only tf32 python train.py" in text
+    assert text.count("more than 15 min at this noise: race it on a calmer machine") == 2
+    assert "24 min" not in text
+    found.outcomes, found.needed, found.settles = [far], 0.0, []
+    text = shown(found, width=200, written="")
+    assert "hotlap tune --wait 10m --only cpu_threads python train.py" in text
+    assert "--budget" not in text
 
 
 def test_a_load_dependent_row_says_what_to_run_when_it_is_calm() -> None:
@@ -134,7 +153,7 @@ def test_a_load_dependent_row_says_what_to_run_when_it_is_calm() -> None:
 def test_what_was_not_raced_for_want_of_time_is_named() -> None:
     found = TuneResult(("python", "train.py"))
     found.outcomes = [Outcome("tf32", Status.NOT_RACED, OUT_OF_TIME)]
-    found.needed = 95.0
+    found.needed, found.settles = 95.0, ["tf32"]
     text = shown(found, written="")
     assert "nothing was raced" in text
     assert "no time left for tf32" in text
@@ -146,7 +165,7 @@ def test_nothing_but_commands_is_wider_than_the_terminal(width: int) -> None:
     found = result()
     found.outcomes += [open_row("persistent_workers"), open_row("channels_last")]
     found.notes = ["no time for fresh processes: the final race went on in live ones " * 2]
-    found.needed = 600.0
+    found.needed, found.settles = 600.0, ["channels_last"]
     for line in shown(found, width).splitlines():
         assert len(line) <= width or "hotlap " in line
 
@@ -216,9 +235,9 @@ def test_nothing_settled_is_not_called_nothing_gained() -> None:
 def test_advice_among_the_next_steps_hangs_below_its_column(width: int) -> None:
     found = result()
     found.outcomes.append(open_row("cpu_threads"))
-    found.load = 1.8
+    found.load, found.settles = 1.8, ["cpu_threads"]
     lines = shown(found, width).splitlines()
-    at = next(i for i, line in enumerate(lines) if "or the same when" in line)
+    at = next(i for i, line in enumerate(lines) if "or the same with" in line)
     assert all(line.startswith(" " * 12) for line in lines[at : at + 2] if line.strip())
     assert max(map(len, lines[at:])) <= width
 
@@ -231,3 +250,36 @@ def test_the_outcome_alone_is_short() -> None:
     for part in ("1.50x", "kept: no_grad_eval", "written:    hotlap.toml (confirmed)"):
         assert part in text
     assert len(text.splitlines()) <= 5
+
+
+def problem(name: str, place: str) -> Finding:
+    remedy = Remedy(name, f"{name} is missing", ("evaluation",), place, 1.3, 0.2)
+    return Finding(f"seen: {name}", place, "x = 1", 0.3, 1.3, (remedy,))
+
+
+def unproved_text(found: TuneResult, *findings: Finding) -> str:
+    profile: Any = SimpleNamespace(findings=findings)
+    out = Console(width=100, force_terminal=False, highlight=False)
+    with out.capture() as capture, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tune_text, "replace", lambda _, findings: view(findings))
+        tune_text.show_unproved(out, profile, found)
+    return capture.get()
+
+
+def view(findings: tuple[Finding, ...]) -> Any:
+    return SimpleNamespace(findings=findings, problems=findings, options=())
+
+
+def test_what_no_race_settled_is_shown_with_its_place_where_nothing_was_kept() -> None:
+    found = result()
+    settled = Outcome("no_grad_eval", Status.NOT_FASTER, "", {}, race(1.0))
+    found.outcomes = [settled, open_row("grads_to_none")]
+    seen = problem("no_grad_eval", "t.py:9"), problem("grads_to_none", "t.py:4")
+    text = unproved_text(found, *seen)
+    assert "at t.py:4" in text
+    assert "t.py:9" not in text
+    assert "hotlap lint --fix t.py" in text
+    assert unproved_text(found, seen[0]) == ""
+    other = unproved_text(found, problem("mixed_precision", "t.py:5"))
+    assert "at t.py:5" in other
+    assert "lint --fix" not in other, "it would change results"

@@ -45,6 +45,7 @@ class World:
     start_up: float = START_UP
     peak: int = 1000
     epoch: float = 1.0
+    unsettled: float = 20.0
     state: set[str] = field(default_factory=set)
     profiled: Any = None
     launched_at_profile: int = 0
@@ -149,6 +150,7 @@ def fake_race(
     if evidence is not None:
         evidence.begin(a)
         evidence.launches.add(a.launches)
+        evidence.seconds += 12.0
     race = {
         "on": sorted(b.setting.techniques), "against": sorted(a.setting.techniques),
         "rules": rules, "evidence": evidence, "live": (a.live, b.live),
@@ -172,7 +174,7 @@ def fake_race(
         estimate = Estimate(ratio, 0.98 * ratio, 1.02 * ratio, rules.fewest_pairs, 0.95)
         verdict = Verdict.FASTER if ratio > 1.02 else Verdict.SAME
     return RaceResult(estimate, verdict, "epoch", True, a.block, b.block, 1.0, 1.0, 0.0, 0.0,
-                      seconds, seconds_needed=20.0 if unclear else 0.0)  # fmt: skip
+                      seconds, seconds_needed=WORLD.unsettled if unclear else 0.0)  # fmt: skip
 
 
 @pytest.fixture
@@ -207,6 +209,9 @@ class Silent:
         self.stages: list[str] = []
 
     def stage(self, text: str) -> None:
+        self.stages.append(text)
+
+    def note(self, text: str) -> None:
         self.stages.append(text)
 
     def candidates(self, *_: Any) -> None: ...
@@ -581,3 +586,46 @@ def test_a_compilation_that_takes_too_long_leaves_time_to_others_and_is_not_trie
     assert "longer to compile" in row(result, "fused_pointwise").reason
     tries = [race for race in world.raced if race["on"] == ["no_grad_eval"]]
     assert len(tries) > 2
+
+
+def test_the_next_budget_is_what_its_rows_need(world: World) -> None:
+    world.open = {"cached_dataset", "no_grad_eval"}
+    short, long = tuned(100.0), tuned(400.0)
+    assert set(short.settles) == set(long.settles) == {"cached_dataset", "no_grad_eval"}
+    assert short.needed < long.needed, "what was raced in vain is raced again"
+    world.open = {"no_grad_eval"}
+    alone = tuned(100.0, "no_grad_eval")
+    assert alone.settles == ["no_grad_eval"]
+
+
+def test_what_only_a_calm_machine_settles_is_in_no_budget(world: World) -> None:
+    world.open, world.unsettled = {"no_grad_eval"}, 1459.0
+    result = tuned(100.0, "no_grad_eval")
+    assert row(result, "no_grad_eval").out_of_reach
+    assert (result.needed, result.settles) == (0.0, [])
+
+
+def test_what_starts_cheaply_is_raced_before_what_fills_a_cache_for_long(world: World) -> None:
+    world.epoch = 150.0
+    tuned(400.0)
+    raced = [race["on"] for race in world.raced if race["on"] != race["against"]]
+    assert ["no_grad_eval"] in raced
+    assert "cached_dataset" not in next(on for on in raced if "data_free" not in on)
+
+
+def test_where_starts_are_slow_no_time_goes_to_upper_bounds(world: World) -> None:
+    world.start_up = 45.0
+    result = tuned(200.0)
+    assert not result.upper_bounds
+    assert row(result, "cached_dataset").race is not None
+
+
+def test_a_noisy_machine_is_told_at_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TuneResult, "noisy", property(lambda found: found.noise_floor is not None))
+    watcher = Silent()
+    config = TuneConfig(
+        Setting(("python", "train.py"), Mode.RACE), Wanted(set(Numerics), ("no_grad_eval",)), 200.0
+    )
+    search.tune(config, detect(), watcher)
+    at = next(i for i, text in enumerate(watcher.stages) if "--wait" in text)
+    assert watcher.stages[at - 1].startswith("A/A test")

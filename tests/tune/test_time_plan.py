@@ -1,6 +1,5 @@
 """The plan promises no time that it does not have, and frees what is not needed."""
 
-import math
 from types import SimpleNamespace
 
 import pytest
@@ -93,11 +92,19 @@ def test_the_final_race_is_of_fresh_processes_where_they_fit(clock: Clock) -> No
     assert not found.final_fits_fresh
 
 
+def test_a_budget_to_advise_is_rounded_up() -> None:
+    assert [TimePlan.rounded(seconds) for seconds in (14.0, 15.0, 16.0)] == [15.0, 15.0, 30.0]
+
+
 @pytest.mark.usefixtures("clock")
-def test_the_budget_that_would_do_is_never_less_than_the_one_given() -> None:
-    found = plan(100.0, 10.0, 0.5)
-    assert found.budget_with(40.0) == 150.0
-    assert found.budget_with(math.inf) == 210.0
+def test_an_epoch_that_fills_a_cache_is_planned_and_slow_starts_leave_out_orienting() -> None:
+    found = plan(240.0, 30.0, 0.3)
+    found.epoch_fill = 100.0
+    assert found.race_cost(fills=True) == found.race_cost() + 100.0
+    assert found.allows_race()
+    assert found.allows_upper_bound(3)
+    found.begin -= 60.0
+    assert not found.allows_upper_bound(3)
 
 
 @pytest.mark.usefixtures("clock")

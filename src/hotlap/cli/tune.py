@@ -115,7 +115,7 @@ def tune(ctx: click.Context, /, as_json: bool, quiet: bool, verbose: bool, recip
     from hotlap.core.machine import detect
     from hotlap.notebook.script import in_cells
     from hotlap.profile.collect import Circumstances, profile_from
-    from hotlap.reporting import findings_text, tune_text
+    from hotlap.reporting import tune_text
     from hotlap.reporting.tune_display import TuneDisplay
     from hotlap.trial.command import shown
     from hotlap.tune.result import advice, recipe_of, write_recipe
@@ -147,10 +147,10 @@ def tune(ctx: click.Context, /, as_json: bool, quiet: bool, verbose: bool, recip
     if as_json:
         print_json(document)
     else:
-        if not result.timed and result.profile and not quiet:
+        if not result.kept and result.profile and not quiet:
             run = Circumstances(began, Path.cwd(), "", shown(result.command))
             found = in_cells(profile_from(result.profile, machine, None, run))
-            findings_text.show(out, found, following=False)
+            tune_text.show_unproved(out, found, result)
         if quiet:
             tune_text.show_outcome(out, result, written)
         else:

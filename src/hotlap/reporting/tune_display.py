@@ -11,6 +11,7 @@ from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.text import Text
 
+from hotlap.core.registry import technique
 from hotlap.reporting.tune_table import STYLES, plain
 from hotlap.reporting.words import (
     duration,
@@ -31,7 +32,7 @@ SILENCE_SECONDS = 15.0
 LOAD_SECONDS = 5.0
 BAR_COLUMNS = 25
 BAR_RANGE = 4.0  # the bar shows ratios from 1 / 4 to 4
-RESERVED_LINES = 9
+RESERVED_LINES = 10
 LEGEND = "o speed, = interval, | no change"
 
 
@@ -48,7 +49,8 @@ class TuneDisplay:
         self._waiting: list[str] = []
         self._rows: list[Outcome] = []
         self._now = "starting"
-        self._racing = ""
+        self._racing = self._note = self._long_start = ""
+        self._since = self._begin
         self._estimate: Estimate | None = None
         self._live: Live | None = None
         self._over = threading.Event()
@@ -76,6 +78,11 @@ class TuneDisplay:
         self._now, self._racing, self._estimate = text, "", None
         self._say(text)
 
+    def note(self, text: str) -> None:
+        """Something to know from now on: it stays on the screen."""
+        self._note = text
+        self._say(text)
+
     def candidates(self, names: Sequence[str]) -> None:
         """These are waiting to be raced, in this order."""
         self._waiting = list(names)
@@ -85,6 +92,7 @@ class TuneDisplay:
     def racing(self, name: str, values: Mapping[str, object]) -> None:
         """A candidate is being started."""
         self._racing = self._now = named(name, values)
+        self._since, self._long_start = time.monotonic(), _long_start(name)
         self._estimate = None
         if name in self._waiting:
             self._waiting.remove(name)
@@ -127,7 +135,10 @@ class TuneDisplay:
     def _current(self) -> str:
         """What is going on, with the ratio so far."""
         if self._estimate is None:
-            return f"starting {self._racing}" if self._racing else self._now
+            if not self._racing:
+                return self._now
+            seconds = time.monotonic() - self._since
+            return f"starting {self._racing}{self._long_start}, {seconds:.0f} s"
         e = self._estimate
         return f"{self._now}  {speed(e)}  {several(e.pairs, 'pair')}"
 
@@ -139,6 +150,7 @@ class TuneDisplay:
         lines = [
             Text(f"hotlap tune {self._command}", "bold"),
             Text(f"{self._elapsed()}   {self._host()}   best so far {self._best()}"),
+            *([Text(self._note, "yellow")] if self._note else []),
             *self._states(self._out.height - RESERVED_LINES),
             Text(f"{which}{self._current()}", "bold cyan"),
         ]
@@ -168,6 +180,14 @@ class TuneDisplay:
             rows.append(shortened(waiting, self._out.width))
             rows[-1].stylize("dim")
         return rows
+
+
+def _long_start(name: str) -> str:
+    """What a start takes its time for."""
+    record = technique(name)
+    if dict(record.grants).get("compiled"):
+        return ", which compiles"
+    return ", which runs through an epoch first" if record.whole_epochs else ""
 
 
 def _fitted(line: Text, width: int) -> Text:

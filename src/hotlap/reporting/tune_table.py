@@ -1,5 +1,6 @@
 """The rows of a tune as a table whose reasons stay readable however narrow the terminal."""
 
+import math
 from collections.abc import Sequence
 
 from rich.text import Text
@@ -7,7 +8,7 @@ from rich.text import Text
 from hotlap.reporting.tables import Row, columns
 from hotlap.reporting.tables import table as drawn
 from hotlap.reporting.words import duration, interval, more_memory, named, ratio, roughly
-from hotlap.tune.result import Outcome, Status
+from hotlap.tune.result import SENSIBLE_SECONDS, Outcome, Status
 
 STYLES = {
     Status.KEPT: "bold green",
@@ -19,7 +20,6 @@ STYLES = {
     Status.LOAD_DEPENDENT: "yellow",
 }
 HEADER = ("technique", "speed", "interval", "memory", "")
-LONGEST_HINT_SECONDS = 3600.0
 
 
 def table(rows: Sequence[Outcome], width: int) -> Text:
@@ -59,6 +59,9 @@ def reason(row: Outcome) -> str:
         if extra > 2:
             steps = f"{row.race.break_even:.0f}"
             parts.append(f"adds {duration(extra)} of start-up; pays off after {steps} steps")
-    if row.status is Status.INCONCLUSIVE and 0 < row.seconds_needed < LONGEST_HINT_SECONDS:
+    if row.out_of_reach:
+        limit = SENSIBLE_SECONDS / 60
+        parts.append(f"more than {limit:.0f} min at this noise: race it on a calmer machine")
+    elif row.status is Status.INCONCLUSIVE and 0 < row.seconds_needed < math.inf:
         parts.append(f"{roughly(row.seconds_needed)} more would settle it")
     return "; ".join(parts)

@@ -9,20 +9,28 @@ from rich.console import Console
 from rich.text import Text
 
 from hotlap.core.recipe import NAME
-from hotlap.reporting import tune_table
+from hotlap.profile.model import Profile
+from hotlap.reporting import findings_text, tune_table
 from hotlap.reporting.findings_text import show_steps
 from hotlap.reporting.race_text import CORRECTED
 from hotlap.reporting.words import duration, hanging, more_memory, pasted, ratio, several, speed
 from hotlap.trial.command import shown
 from hotlap.trial.race import RaceResult
 from hotlap.trial.stats import Verdict
-from hotlap.tune.result import Advice, Outcome, Status, TuneResult, UpperBound
+from hotlap.tune.result import (
+    ENOUGH_PAIRS,
+    Advice,
+    Outcome,
+    Status,
+    TuneResult,
+    UpperBound,
+    rewritable,
+    unproved,
+)
 
-NOISY = 1.8
-ENOUGH_PAIRS = 6
-"""Pairs from which on a wide interval is due to the machine, not to their number."""
 LABEL_COLUMNS = 12
 BUSY_CORES = 0.5
+CALM_WAIT = "10m"
 SAYS_LITTLE = 2.0
 """Upper end of an interval from which it bounds nothing, where its lower end is not above 1."""
 
@@ -40,6 +48,18 @@ def show(out: Console, result: TuneResult, written: Path | None, *, everything: 
         out.print(Text(hanging(words, out.width, "", "  "), "dim"))
     out.print()
     _show_next(out, next_steps(result, written))
+
+
+def show_unproved(out: Console, profile: Profile, result: TuneResult) -> None:
+    """What was seen in the source or the run and no race has settled; nothing where all is."""
+    left = unproved(profile.findings, result)
+    if result.timed and not any(finding.problem for finding in left):
+        return
+    findings_text.show(out, replace(profile, findings=left), brief=result.timed, following=False)
+    if files := rewritable(left):
+        out.print("what changes no result is rewritten by")
+        out.print(Text(f"  hotlap lint --fix {' '.join(files)}", "green"), soft_wrap=True)
+        out.print()
 
 
 def show_outcome(out: Console, result: TuneResult, written: Path | None) -> None:
@@ -121,19 +141,26 @@ def next_steps(result: TuneResult, written: Path | None) -> list[tuple[str, str]
         state = "confirmed" if result.confirmed else "not confirmed"
         found.append(("written:", f"{written} ({state})"))
         found.append(("use it:", f"hotlap run {option}{command}"))
-    open_rows = [row for row in result.outcomes if row.is_open]
-    if open_rows:
-        names = dict.fromkeys(row.technique for row in open_rows)
-        some = [name for name in names if not result.kept]
-        only = f"--only {','.join(some)} " if some and len(some) <= 3 else ""
-        found.append(("settle it:", f"hotlap tune --budget {span(result.needed)} {only}{command}"))
-        if result.load > BUSY_CORES:
-            cores = os.cpu_count() or 1
-            busy = f"other programs used {min(result.load, cores):.1f} of {cores} cores"
-            found.append(("", f"or the same when the machine is calmer: {busy}"))
+    if result.open:
+        found += _settling(result)
     dependent = [row.technique for row in result.outcomes if row.status is Status.LOAD_DEPENDENT]
     if dependent:
         found.append(("when calm:", f"hotlap tune --only {','.join(dependent)} {command}"))
+    return found
+
+
+def _settling(result: TuneResult) -> list[tuple[str, str]]:
+    """The command that settles open rows: by time, or else by waiting for a calmer machine."""
+    rows = dict.fromkeys(row.technique for row in result.open)
+    names = dict.fromkeys([*(row.technique for row in result.kept), *(result.settles or rows)])
+    command = f"--only {','.join(names)} {shown(result.command)}"
+    if not result.settles:
+        return [("when calm:", f"hotlap tune --wait {CALM_WAIT} {command}")]
+    found = [("settle it:", f"hotlap tune --budget {span(result.needed)} {command}")]
+    if result.load > BUSY_CORES:
+        cores = os.cpu_count() or 1
+        busy = f"other programs used {min(result.load, cores):.1f} of {cores} cores"
+        found.append(("", f"or the same with --wait {CALM_WAIT}, on a calmer machine: {busy}"))
     return found
 
 
@@ -195,7 +222,7 @@ def _show_conditions(out: Console, result: TuneResult) -> None:
             same = "; a run does not repeat exactly"
         figure = speed(e) if e.pairs >= ENOUGH_PAIRS else "too few pairs"
         lines.append(f"noise floor (A/A test): {figure}{same}")
-        if e.high > NOISY * e.low and e.pairs >= ENOUGH_PAIRS:
+        if result.noisy:
             lines.append("the machine is very noisy at the moment: small gains cannot be seen")
     lines.append(f"background load: {result.load:.1f} of {os.cpu_count()} cores")
     lines += [f"{bound.title}: {_bounded(bound)}" for bound in result.upper_bounds]

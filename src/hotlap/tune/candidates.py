@@ -67,6 +67,11 @@ class Candidate:
         return dict(self.record.grants).get("compiled") is True
 
     @property
+    def fills(self) -> bool:
+        """Whether an epoch has to pass before it acts in full."""
+        return self.record.whole_epochs
+
+    @property
     def plain_steps(self) -> bool:
         """Whether it acts in every step, rather than on what an epoch has once."""
         return not IN_EVERY_STEP.isdisjoint(phases_of(self.record))

@@ -36,6 +36,9 @@ class Watcher(Protocol):
     def stage(self, text: str) -> None:
         """A new stage began."""
 
+    def note(self, text: str) -> None:
+        """Something to know from now on."""
+
     def candidates(self, names: Sequence[str]) -> None:
         """These are waiting to be raced, in this order."""
 

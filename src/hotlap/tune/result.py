@@ -2,6 +2,7 @@
 
 import datetime
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
@@ -10,12 +11,21 @@ from typing import Any
 from hotlap.core.machine import Machine
 from hotlap.core.protocol import ProfilePayload
 from hotlap.core.recipe import Kept, Measured, Recipe, script_of, torch_version
+from hotlap.core.registry import techniques
+from hotlap.core.technique import Numerics, Technique
+from hotlap.profile.model import Finding
 from hotlap.profile.packing import WORTH, proposal
 from hotlap.trial.command import shown
 from hotlap.trial.parity import Parity
 from hotlap.trial.race import RaceResult
 from hotlap.trial.stats import Estimate, Verdict
 
+SENSIBLE_SECONDS = 900.0
+"""More racing of one row than this is not advised: on a calmer machine it takes far less."""
+ENOUGH_PAIRS = 6
+"""Pairs from which on a wide interval is due to the machine, not to their number."""
+NOISY = 1.8
+"""Upper over lower end of an A/A test's interval from which small gains cannot be seen."""
 OUT_OF_TIME = "no time was left for it"
 
 
@@ -78,6 +88,12 @@ class Outcome:
         """Whether more time could settle it."""
         late = self.status is Status.NOT_RACED and self.reason == OUT_OF_TIME
         return late or self.status is Status.INCONCLUSIVE
+
+    @property
+    def out_of_reach(self) -> bool:
+        """Whether it takes a calmer machine to settle it, rather than more time."""
+        raced = self.race is not None and self.race.estimate.pairs >= ENOUGH_PAIRS
+        return self.is_open and raced and self.seconds_needed > SENSIBLE_SECONDS
 
     def kept(self) -> Kept:
         """The row as the recipe stores it."""
@@ -147,11 +163,11 @@ class TimeUse:
 class TuneResult:
     """Everything a tune learned; partial when it was interrupted.
 
-    `profile` is the probe's payload. `needed`: the budget (seconds) that would settle every open
-    row, 0 where there is none. `failed`: what ended the final race, if something did.
-    `losses`: of each step of the final race, by side.
-    `time_use`: what its seconds went to. `load`: CPU cores that other programs used on average.
-    `isolation`: the trials' tier.
+    `profile` is the probe's payload. `needed`: the budget (seconds) of another tune, of the open
+    rows `settles` alone, 0 where none can be settled in a sensible time. `failed`: what ended the
+    final race, if something did. `losses`: of each step of the final race, by side. `time_use`:
+    what its seconds went to. `load`: CPU cores that other programs used on average. `isolation`:
+    the trials' tier.
     """
 
     command: tuple[str, ...]
@@ -168,6 +184,7 @@ class TuneResult:
     seconds: float = 0.0
     time_use: TimeUse = field(default_factory=TimeUse)
     needed: float = 0.0
+    settles: list[str] = field(default_factory=list)
     load: float = 0.0
     isolation: str = ""
     notes: list[str] = field(default_factory=list)
@@ -209,6 +226,12 @@ class TuneResult:
         ]  # fmt: skip
 
     @property
+    def noisy(self) -> bool:
+        """Whether the A/A test shows that small gains cannot be seen on this machine now."""
+        found = self.noise_floor.estimate if self.noise_floor else None
+        return found is not None and found.pairs >= ENOUGH_PAIRS and found.high > NOISY * found.low
+
+    @property
     def timed(self) -> bool:
         """Whether any race came to a figure."""
         return any(row.race for row in self.outcomes)
@@ -219,6 +242,29 @@ class TuneResult:
         if self.final is None or self.final_parity is None:
             return False
         return self.final_parity.kept and self.final.verdict is Verdict.FASTER
+
+
+def unproved(findings: Iterable[Finding], result: TuneResult) -> tuple[Finding, ...]:
+    """The findings of a profile that have a remedy which no race has settled."""
+    settled = {row.technique for row in result.outcomes if row.race and not row.is_open}
+    return tuple(f for f in findings if any(remedy.id not in settled for remedy in f.remedies))
+
+
+def rewritable(findings: Iterable[Finding]) -> list[str]:
+    """The Python files in which `hotlap lint --fix` may write a remedy: no result changes."""
+    files = [
+        finding.place.rpartition(":")[0]
+        for finding in findings
+        for remedy in finding.remedies
+        if finding.problem and remedy.id in techniques() and _rewritten(techniques()[remedy.id])
+    ]
+    return [name for name in dict.fromkeys(files) if name.endswith(".py")]
+
+
+def _rewritten(record: Technique) -> bool:
+    return bool(record.patterns and record.moves and not record.choices) and (
+        record.numerics is Numerics.EXACT
+    )
 
 
 CEILING = "data_free"

@@ -48,8 +48,8 @@ LEAST_FREE_MEMORY = 0.25
 """Part of the machine's memory that stays free while two processes start that nobody knows yet."""
 UPPER_BOUND_SECONDS = 5.0
 REPORTED_PRECISION = 0.05
-MOST_BUDGETS = 4
-"""Budgets that may be asked for: what takes longer is a matter of a calmer machine."""
+LONGEST_ADVISED_SECONDS = 1800.0
+"""Longest tune that is advised to settle open rows."""
 NOT_CONFIRMED = "faster when it was raced, which the final race did not confirm"
 COMPILES_LONG = "it took longer to compile than its share of the time"
 UNKNOWN_NOISE = "the losses differ, and there was no time for an A/A test to compare them with"
@@ -87,7 +87,7 @@ def tune(config: TuneConfig, machine: Machine, watcher: Watcher) -> TuneResult:
         result.load = races.other_load()
         result.seconds = state.plan.spent
         result.time_use = races.time_use(state.plan.begin, state.profile_seconds)
-    result.needed = budget_needed(state)
+    result.needed, result.settles = next_tune(state)
     return result
 
 
@@ -164,6 +164,8 @@ def start_plain(state: TuneState, waiting: Sequence[Candidate]) -> bool:
     settling = seconds - launched if state.races.launched_ahead else 0.0
     state.plan.measured(max(seconds, earlier + seconds - launched), pace.block_seconds, settling)
     state.plan.step_block = pace.steps_seconds
+    epoch = plain.longest_epoch
+    state.plan.epoch_fill = epoch if math.isfinite(epoch) else 0.0
     return True
 
 
@@ -198,7 +200,9 @@ def time_for_a_race(state: TuneState, waiting: Sequence[Candidate]) -> bool:
 
 def allows(state: TuneState, candidate: Candidate) -> bool:
     """Whether the time suffices for a race of a candidate."""
-    return state.plan.allows_race(compiles=candidate.compiles, plain_steps=candidate.plain_steps)
+    return state.plan.allows_race(
+        compiles=candidate.compiles, plain_steps=candidate.plain_steps, fills=candidate.fills
+    )
 
 
 def leave_out(state: TuneState, waiting: Sequence[Candidate]) -> None:
@@ -228,6 +232,12 @@ def measure_noise_floor(state: TuneState) -> None:
     state.note_pairs(state.plain, again, found.unit)
     state.noise = noise_of(state.plain, again)
     state.result.noise_floor = found
+    if state.result.noisy:
+        wide = math.sqrt(found.estimate.high / found.estimate.low) - 1
+        state.watcher.note(
+            f"the plain script differs from itself by up to {wide:.0%} now: smaller gains cannot "
+            "be seen; `--wait 10m` waits for a calmer machine"
+        )
     state.result.deterministic = state.noise.deterministic if state.noise else None
 
 
@@ -478,11 +488,31 @@ def race_stands_for_final(result: TuneResult) -> None:
     result.notes.append("no time for a final race: the race of the one technique stands for it")
 
 
-def budget_needed(state: TuneState) -> float:
-    """The budget that would settle every open row, within reason; 0 when there is none."""
-    rows = state.result.open
-    if not rows:
-        return 0.0
-    final = 0.0 if state.result.final else state.plan.final_cost
-    more = sum(max(state.plan.race_cost(), row.seconds_needed) for row in rows)
-    return state.plan.budget_with(min(final + more, MOST_BUDGETS * state.plan.budget))
+def next_tune(state: TuneState) -> tuple[float, list[str]]:
+    """Seconds and techniques of a tune that settles open rows; what takes a calm machine left out.
+
+    The rows that need least come first, for as long as the tune stays short enough to be advised.
+    """
+    plan = state.plan
+    total = state.profile_seconds + 2 * plan.launching + plan.noise_floor_seconds + plan.final_cost
+    needs = sorted(
+        (seconds_to_settle(state, row), row.technique)
+        for row in state.result.open if not row.out_of_reach
+    )  # fmt: skip
+    names: list[str] = []
+    for seconds, name in needs:
+        if names and total + seconds > LONGEST_ADVISED_SECONDS:
+            break
+        total += seconds
+        names.append(name)
+    return (plan.rounded(total), list(dict.fromkeys(names))) if names else (0.0, [])
+
+
+def seconds_to_settle(state: TuneState, row: Outcome) -> float:
+    """What a row takes in a tune that begins anew: its start, what it was raced, and the rest."""
+    candidate = Candidate(technique(row.technique), row.values)
+    plan, test = state.plan, state.tests.get(candidate.key)
+    raced = max(row.race.seconds if row.race else 0.0, test.evidence.seconds if test else 0.0)
+    rest = row.seconds_needed if math.isfinite(row.seconds_needed) else raced
+    starting = plan.race_cost(compiles=candidate.compiles, fills=candidate.fills)
+    return plan.launching + max(starting, raced + rest)

@@ -123,12 +123,16 @@ class TuneState:
 
     def worth(self, row: Outcome, candidate: Candidate) -> float:
         """The gain that can be expected of a second of racing an open row again."""
-        seconds = self.plan.race_cost(
-            compiles=candidate.compiles, plain_steps=candidate.plain_steps
-        )
+        seconds = self.cost(candidate)
         if candidate.key not in self.tests or row.race is None:
             return self.script.expected(candidate) / seconds
         return expected_gain(row.race.estimate) / seconds
+
+    def cost(self, candidate: Candidate) -> float:
+        """Seconds that a race of it takes at the least."""
+        return self.plan.race_cost(
+            compiles=candidate.compiles, plain_steps=candidate.plain_steps, fills=candidate.fills
+        )
 
     def timed_start(self, side: Side, *, compiles: bool = False) -> None:
         """Bring a side to a steady pace; what that took goes into the plan.
@@ -170,10 +174,7 @@ class TuneState:
         """Sort by the gain that can be expected of a second of racing."""
         return sorted(
             waiting,
-            key=lambda c: (
-                self.script.expected(c)
-                / self.plan.race_cost(compiles=c.compiles, plain_steps=c.plain_steps)
-            ),
+            key=lambda c: self.script.expected(c) / self.cost(c),
             reverse=True,
         )
 

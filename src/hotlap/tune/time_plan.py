@@ -14,6 +14,7 @@ LONGEST_RACE_SHARE = 0.1
 FEWEST_NOISE_PAIRS = 2
 NOISE_FLOOR_SECONDS = 8.0
 NOISE_FLOOR_SHARE = 0.06
+ORIENTING_SHARE = 0.35  # of the budget: profile, A/A test and upper bounds together
 COMPILE_SECONDS = 30.0  # expected of torch.compile until a candidate has been compiled
 BOTH_LAUNCHES = 1.5  # two processes launched together, in launches of one
 PROMISING_RACES = 2.0  # shortest races that what looks like a gain is given at the least
@@ -29,7 +30,8 @@ class TimePlan:
     of the plain script and of the best so far takes on an idle machine, `final_pair` a pair of both
     (the faster the best is, the more steps are in its block), `stretch` the factor by which pairs
     took longer: the load a core until some were run. `step_block` is what a block of plain steps
-    takes, where a candidate can be raced by them. `begin`: when the tune began.
+    takes, where a candidate can be raced by them. `epoch_fill`: what an epoch takes that fills a
+    cache (0: unknown). `begin`: when the tune began.
     """
 
     def __init__(self, budget: float) -> None:
@@ -39,6 +41,7 @@ class TimePlan:
         self.stretch = min(max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)), MOST_STRETCH)
         self.plain_block = self.best_block = self.step_block = 0.3
         self.final_pair = 0.6
+        self.epoch_fill = 0.0
         self.compile_seconds = COMPILE_SECONDS
         self.something_kept = False
         self.final_launches = 1
@@ -113,19 +116,23 @@ class TimePlan:
         block = min(self.step_block, self.best_block) if plain_steps else self.best_block
         return 2 * FEWEST_PAIRS * block * self.stretch
 
-    def race_cost(self, *, compiles: bool = False, plain_steps: bool = False) -> float:
-        """Seconds that one more candidate takes at the least."""
+    def race_cost(
+        self, *, compiles: bool = False, plain_steps: bool = False, fills: bool = False
+    ) -> float:
+        """Seconds that one more candidate takes at the least; `fills`: an epoch before its race."""
         racing = self.shortest(plain_steps=plain_steps)
         compiling = self.compile_seconds if compiles or self.best_compiles else 0.0
-        return self.start_up + racing + compiling
+        return self.start_up + racing + compiling + (self.epoch_fill if fills else 0.0)
 
-    def allows_race(self, *, compiles: bool = False, plain_steps: bool = False) -> bool:
+    def allows_race(
+        self, *, compiles: bool = False, plain_steps: bool = False, fills: bool = False
+    ) -> bool:
         """Whether one more candidate fits; while nothing is kept, half of the shortest race does.
 
         On an idle machine, that is: a large gain shows in it, and a tune that races nothing, or
         leaves time over, tells nothing.
         """
-        cost = self.race_cost(compiles=compiles, plain_steps=plain_steps)
+        cost = self.race_cost(compiles=compiles, plain_steps=plain_steps, fills=fills)
         if self.something_kept:
             return self.left >= cost + self.reserve
         racing = self.shortest(plain_steps=plain_steps)
@@ -149,7 +156,12 @@ class TimePlan:
         return seconds, FEWEST_PAIRS if roomy else FEWEST_NOISE_PAIRS
 
     def allows_upper_bound(self, candidates: int) -> bool:
-        """Whether a race that only orients leaves time for every one of so many candidates."""
+        """Whether a race that only orients leaves time for every one of so many candidates.
+
+        And whether all that came before the first race of a candidate stays below its share.
+        """
+        if self.spent + self.race_cost() > ORIENTING_SHARE * self.budget:
+            return False
         return self.left >= (candidates + 1) * self.race_cost() + self.reserve
 
     def race_seconds(self, candidates: int, *, plain_steps: bool = False) -> float:
@@ -208,9 +220,12 @@ class TimePlan:
         needed = self.race_cost() + self.shortest_race + self.final_cost
         return FEWEST_PAIRS if self.left >= needed else 0
 
-    def budget_with(self, seconds: float) -> float:
-        """The whole budget that would leave room for so many seconds more, rounded up."""
-        if not math.isfinite(seconds):
-            seconds = self.budget
-        whole = max(self.budget, self.spent) + seconds
-        return math.ceil(whole / ROUNDED_TO_SECONDS) * ROUNDED_TO_SECONDS
+    @property
+    def noise_floor_seconds(self) -> float:
+        """What the A/A test takes where there is time for it, its start included."""
+        return self.launching + max(NOISE_FLOOR_SECONDS, 2 * FEWEST_PAIRS * self.plain_block)
+
+    @staticmethod
+    def rounded(seconds: float) -> float:
+        """A budget, rounded up."""
+        return math.ceil(seconds / ROUNDED_TO_SECONDS) * ROUNDED_TO_SECONDS
