@@ -92,12 +92,14 @@ def batch(ctx: click.Context, /, most: int | None, argument: str, memory: int, h
     from hotlap.batch.batch_search import BatchSearchConfig, Search
     from hotlap.batch.limits import Limits
     from hotlap.reporting import batch_text
+    from hotlap.trial.command import shown
 
     only_one(ctx)
     sized = _sized_command(command, seed, argument, patience, Limits.here(memory, headroom))
     kept = isolated(ctx, quiet=quiet or as_json)
     out = console(err=as_json)
-    follow = batch_text.Follow(out, enabled=not (quiet or as_json))
+    typed = shown(sized.setting.command)
+    follow = batch_text.Follow(out, typed, budget, enabled=not (quiet or as_json))
     with follow.showing():
         found = Search(BatchSearchConfig(sized, most or 0, budget, steps), follow).run()
     document = headed(found.to_json() | kept.document())

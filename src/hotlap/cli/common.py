@@ -232,12 +232,17 @@ def wait_for_calm(out: "Console", seconds: float | None, *, quiet: bool) -> None
 
 @contextmanager
 def status(out: "Console", text: str, *, quiet: bool = False) -> Iterator[Callable[[str], None]]:
-    """A line that says what is being done, and what changes it; none when quiet or piped."""
-    if quiet or not out.is_terminal:
-        yield lambda _: None
-        return
-    with out.status(text) as shown:
-        yield shown.update
+    """Say what is being done, and for how long by now; what changes it. Nothing when quiet.
+
+    In a pipe a line comes where it would be silent for long.
+    """
+    from hotlap.reporting.live_screen import LiveScreen
+
+    name = click.get_current_context().command_path
+    screen = LiveScreen(out, name, verbose=not quiet)
+    screen.now(text)
+    with screen.showing():
+        yield screen.now
 
 
 class Number(click.FloatRange):

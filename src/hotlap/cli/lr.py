@@ -89,7 +89,7 @@ def _looked(setting: "Setting", ask: "Ask", *, quiet: bool) -> "RangeTestRun":
     with status(console(err=True), doing, quiet=quiet) as update:
 
         def follow(step: int, rate: float, loss: float) -> None:
-            update(f"step {step}, learning rate {rate:.2e}, loss {loss:.4g}")
+            update(f"step {step} of {ask.steps}, learning rate {rate:.2e}, loss {loss:.4g}")
 
         return look(setting, ask, follow)
 

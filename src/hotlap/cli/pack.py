@@ -266,13 +266,20 @@ def _progress(quiet: bool) -> Iterator[Callable[[Any], None] | None]:
     if quiet:
         yield None
         return
+    if not (out := console(err=True)).is_terminal:
+        from hotlap.reporting.live_screen import LiveScreen
+
+        screen = LiveScreen(out, "hotlap pack")
+        with screen.showing():
+            yield lambda state: screen.now(f"{state.done:,} of {state.total:,} samples packed")
+        return
     from rich import progress as parts
 
     columns = (
         parts.BarColumn(), parts.MofNCompleteColumn(), parts.TextColumn("{task.fields[rate]}"),
         parts.TimeRemainingColumn(), parts.TextColumn("{task.fields[bad]}"),
     )  # fmt: skip
-    with parts.Progress(*columns, console=console(err=True)) as bar:
+    with parts.Progress(*columns, console=out) as bar:
         task = bar.add_task("", total=None, rate="", bad="", visible=False)
 
         def told(state: Any) -> None:

@@ -182,17 +182,18 @@ def _cluster(
 def _verified(
     shape: "Shape", cluster: "Cluster", plans: "Plans", batch: int, tries: int, *, quiet: bool
 ) -> list["Verified"]:
-    """Dry runs of the best plans, shown as they end."""
+    """Dry runs of the best plans, and what they came to."""
     from hotlap.plan.verify import until_one_fits
     from hotlap.reporting.plan_ranks import ranks
 
     runs = []
     doing = "dry run of one rank of each distinct stage"
-    with status(console(err=True), doing, quiet=quiet):
+    with status(console(err=True), f"{doing}: 1 of at most {tries}", quiet=quiet) as update:
         for run in until_one_fits(shape, cluster, plans.fitting, batch, tries):
             runs.append(run)
-            if not quiet:
-                ranks(console(), run, cluster)
+            update(f"{doing}: {len(runs) + 1} of at most {tries}")
+    for run in runs if not quiet else ():
+        ranks(console(), run, cluster)
     return runs
 
 

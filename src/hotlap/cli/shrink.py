@@ -23,7 +23,6 @@ from hotlap.cli.common import (
     json_option,
     print_json,
     quiet_option,
-    status,
 )
 from hotlap.cli.reports import keep
 from hotlap.core.errors import HotlapError, TrialFailedError, UsageError
@@ -96,19 +95,25 @@ def shrink(ctx: click.Context, /, as_json: bool, quiet: bool, max_drop: tuple[fl
     targets is fine-tuned with every seed and written to --output.
     """
     from hotlap.reporting import shrink_text
+    from hotlap.reporting.live_screen import LiveScreen
 
     job = {**options, "max_drop": max_drop[0], "relative": max_drop[1],
            "precisions": [name for name in precisions if name != "none"]}  # fmt: skip
     found = shrink_text.Found(job)
     out = console(err=as_json)
-    doing = status(out, "evaluating the original model", quiet=quiet or as_json)
-    with suppress(KeyboardInterrupt), doing as update:
+    screen = LiveScreen(out, f"hotlap shrink {options['model']}", verbose=not (quiet or as_json))
+    screen.now("evaluating the original model")
+    with suppress(KeyboardInterrupt), screen.showing():
         found.interrupted = True
         for event in _events(job):
             if event["event"] == "error":
                 raise _error(event)
             found.take(event)
-            update(found.doing)
+            if event["event"] == "status":
+                screen.stage(found.doing)
+            elif event["event"] == "candidate":
+                said = shrink_text.candidate(event)
+                screen.row(said, said if event["meets"] else "")
         found.interrupted = False
     document = headed(found.document())
     keep(document)

@@ -1,14 +1,11 @@
 """Prints a search for the batch size in the terminal."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from rich.console import Console
-from rich.status import Status
 from rich.text import Text
 
 from hotlap.batch.batch_result import BatchResult, SizeResult
 from hotlap.batch.limits import gib
+from hotlap.reporting.live_screen import LiveScreen
 from hotlap.reporting.tables import Row, columns, table
 from hotlap.reporting.words import duration
 
@@ -16,31 +13,23 @@ COLUMNS = columns("batch", "samples/s", "ratio (interval)", "time per step", "me
 
 
 class Follow:
-    """Follows the search: one line at a terminal, nothing elsewhere."""
+    """Follows the search on a live screen, or in a pipe line by line."""
 
-    def __init__(self, out: Console, *, enabled: bool) -> None:
-        self._out = out
-        self._enabled = enabled and out.is_terminal
-        self._status: Status | None = None
-
-    @contextmanager
-    def showing(self) -> Iterator[None]:
-        """Keep the line for as long as the context is open."""
-        if not self._enabled:
-            yield
-            return
-        with self._out.status("") as self._status:
-            yield
+    def __init__(self, out: Console, command: str, budget: float, *, enabled: bool) -> None:
+        self._screen = LiveScreen(out, f"hotlap batch {command}", budget=budget, verbose=enabled)
+        self._fastest = 0.0
+        self.showing = self._screen.showing
 
     def stage(self, text: str) -> None:
         """Show what is being done."""
-        if self._status is not None:
-            self._status.update(text)
+        self._screen.stage(text)
 
     def row(self, row: SizeResult) -> None:
-        """Print the result of a size."""
-        if self._enabled:
-            self._out.print(f"batch {row.size}: {_outcome(row)}", style="dim")
+        """Show the result of a size."""
+        best = row.fits and row.rate > self._fastest
+        self._fastest = max(self._fastest, row.rate if row.fits else 0.0)
+        said = f"batch {row.size}: {_outcome(row)}"
+        self._screen.row(said, said if best else "")
 
 
 def _outcome(row: SizeResult) -> str:

@@ -83,6 +83,14 @@ def tested_text(found: Mapping[str, Any]) -> str:
     return text if found["holds"] else f"{text}; more than --max-drop is lost on these data"
 
 
+def candidate(row: Mapping[str, Any]) -> str:
+    """A candidate in a line: `int8: 1.42x [1.31, 1.55], quality 0.981, misses size`."""
+    gain, low, high = row["latency"]
+    misses = f", misses {', '.join(row['fails'])}" if row["fails"] else ""
+    measured = f"{gain:.2f}x [{low:.2f}, {high:.2f}], quality {quality(row['qualities'])}"
+    return f"{row['name']}: {measured}{misses}"
+
+
 def _dominates(one: dict[str, Any], other: dict[str, Any], better: int) -> bool:
     mine = (one["latency"][0], -one["bytes"], better * one["quality"][0])
     theirs = (other["latency"][0], -other["bytes"], better * other["quality"][0])
