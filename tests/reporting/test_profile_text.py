@@ -163,6 +163,8 @@ def test_a_phase_whose_mean_a_few_steps_make_says_so():
     assert "a few far longer" in printed(profile(phases=(phase,)))
     usual = Phase("forward", 0.05, 0.001, 0.002, 0.7, 0.0015)
     assert "a few far longer; findings go by 1.5 ms" in printed(profile(phases=(usual,)))
+    busy = Phase("forward", 0.05, 0.001, 0.06, 0.7, 0.02)
+    assert "60.0 ms, a few far longer; findings go by 20.0 ms" in printed(profile(phases=(busy,)))
     assert "a few far longer" not in printed(profile())
 
 

@@ -22,6 +22,8 @@ BAR = 24
 LINES = 3
 SMALL = 0.01
 UNSTEADY = 6
+OUTLIERS = 0.9
+"""The usual time over the mean below which a few steps are said to make the mean."""
 BUSY_SHARE = 0.25
 """Share of the cores that other programs use from which a profile says so."""
 FEW = 20
@@ -149,9 +151,9 @@ def _band(phase: Phase) -> str:
     if not phase.p90:
         return "occasional"
     spread = f"{duration(phase.p10)} to {duration(phase.p90)}"
-    if phase.p10 <= phase.mean <= phase.p90:
+    usual = phase.mean if phase.usual is None else phase.usual
+    if phase.p10 <= phase.mean <= phase.p90 and usual > OUTLIERS * phase.mean:
         return spread
-    usual = phase.usual if phase.usual is not None else phase.mean
     counted = f"; findings go by {duration(usual)}" if usual < phase.mean else ""
     return f"{spread}, a few far longer{counted}"
 
