@@ -13,6 +13,7 @@ import random
 import sys
 from dataclasses import dataclass, field
 from statistics import fmean
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -91,6 +92,7 @@ class Simulated:
     launches: int = 0
     at: int = 0
     trial: Any = None
+    setting: Any = field(default_factory=lambda: SimpleNamespace(techniques={}))
     start_up: float = 0.0
     threads: int = 1
     passive_wait: bool = False

@@ -1,6 +1,7 @@
 """Races of real processes: the mechanics. How honest they are is tests/bars/."""
 
 import contextlib
+import math
 import sys
 import time
 from collections.abc import Iterator
@@ -11,14 +12,15 @@ import psutil
 import pytest
 
 from hotlap.core.errors import NotReachedError, TrialFailedError
+from hotlap.core.protocol import BlockReport
 from hotlap.core.spec import Mode
 from hotlap.trial.launch import Setting
 from hotlap.trial.load import LoadMeter
-from hotlap.trial.race import _Race, race
+from hotlap.trial.race import _Race, faults_of_launch, race
 from hotlap.trial.side import Pace, Side
-from hotlap.trial.stats import Verdict
+from hotlap.trial.stats import LAUNCH_SD, PairedTest, Verdict
 from hotlap.trial.stopping import StoppingRules, StopReason
-from hotlap.trial.trial import TimeOverError
+from hotlap.trial.trial import Block, TimeOverError
 
 MLP = Path(__file__).parent.parent / "scripts" / "mlp.py"
 
@@ -189,7 +191,45 @@ def test_pairs_before_the_deadline_count(tmp_path: Path) -> None:
 )
 def test_whole_epochs_are_raced_unless_the_time_is_short_and_steps_tell(seconds, plain_steps, unit):
     pace = Pace(step=0.01, epoch=100, epoch_seconds=3.0, warmup=0.0)
-    side = SimpleNamespace(ready_pace=lambda: pace, launches=1, start_up=1.0)
+    plain = SimpleNamespace(techniques={})
+    side = SimpleNamespace(ready_pace=lambda: pace, launches=1, start_up=1.0, setting=plain)
     rules = StoppingRules(seconds=seconds, plain_steps=plain_steps)
     found = _Race(side, side, rules, True, LoadMeter())
     assert (found.unit, found.steps) == (unit, 100 if unit == "epoch" else 30)
+
+
+def faulting(faults_a_step: int, system: float, cpu: float = 0.1) -> Block:
+    report = BlockReport(0, 1, 0.2, steps=10, cpu=cpu, system=system, faults=10 * faults_a_step)
+    return Block(10, 10, 0.2, cpu, (), 0, 0, (report,))
+
+
+@pytest.mark.parametrize(
+    ("few", "many", "explained"),
+    [
+        (faulting(45, 0.006), faulting(2100, 0.052, 0.15), 1.46),
+        (faulting(45, 0.006), faulting(60, 0.052), 1.0),  # next to none on both sides
+        (faulting(900, 0.02), faulting(2100, 0.05), 1.0),  # many on both: one does less
+    ],
+)
+def test_page_faults_of_a_launch_explain_so_much(few: Block, many: Block, explained: float) -> None:
+    for pair in ((few, many), (many, few)):
+        assert math.exp(faults_of_launch(*pair)) == pytest.approx(explained, rel=1e-6)
+
+
+def test_what_a_launch_explains_is_not_called_before_there_are_more_launches() -> None:
+    test = PairedTest(launch_sd=LAUNCH_SD)
+    for number in range(12):
+        test.add(1.3 + 0.01 * (number % 3), 1.0)
+    assert test.verdict() is Verdict.FASTER
+    test.launches_differ_by(math.log(1.4))
+    assert test.verdict() is Verdict.INCONCLUSIVE
+    for _ in range(5):
+        test.relaunched()
+        for number in range(4):
+            test.add(1.6 + 0.01 * (number % 3), 1.0)
+    assert test.verdict() is Verdict.FASTER
+    one_process = PairedTest()
+    one_process.launches_differ_by(1.0)
+    for number in range(12):
+        one_process.add(1.3 + 0.01 * (number % 3), 1.0)
+    assert one_process.verdict() is Verdict.FASTER

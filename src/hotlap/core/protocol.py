@@ -102,8 +102,9 @@ class BlockReport:
     """A block of steps of one process: seconds, bytes of peak memory, and a loss a step.
 
     `at` is the number of steps so far. `special` lists (step, kinds, seconds) of the steps that are
-    timed apart. `batches` of an epoch (0: unknown). `ran` and `waited` are the seconds that its
-    `threads` ran, and waited for a core.
+    timed apart. `batches` of an epoch (0: unknown). `cpu` and `system` are the seconds of CPU time
+    that the process took, all of it and in the kernel, `faults` its minor page faults. `ran` and
+    `waited` are the seconds that its `threads` ran, and waited for a core.
     """
 
     rank: int
@@ -113,6 +114,8 @@ class BlockReport:
     steps: int = 0
     at: int = 0
     cpu: float = 0.0
+    system: float = 0.0
+    faults: int = 0
     special: list[tuple[int, str, float]] = field(default_factory=list)
     batches: int = 0
     threads: int = 1

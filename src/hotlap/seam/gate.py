@@ -39,6 +39,7 @@ class Gate:
         self._threads = thread_times()
         self._begin = self._last = time.perf_counter()
         self._cpu = time.process_time()
+        self._usage = resource.getrusage(resource.RUSAGE_SELF)
 
     def elapsed(self) -> float:
         """Seconds since the block began."""
@@ -78,6 +79,7 @@ class Gate:
 
     def _report(self, wall: float) -> None:
         ran, waited = (max(0.0, n - t) for n, t in zip(thread_times(), self._threads, strict=True))
+        now = resource.getrusage(resource.RUSAGE_SELF)
         (rank, world), peak = rank_and_world(), peak_memory()
         self._pid = os.getpid()
         report = BlockReport(
@@ -88,6 +90,8 @@ class Gate:
             steps=self._steps,
             at=self._count,
             cpu=time.process_time() - self._cpu,
+            system=now.ru_stime - self._usage.ru_stime,
+            faults=now.ru_minflt - self._usage.ru_minflt,
             special=self._special,
             batches=self._batches,
             threads=torch.get_num_threads(),
@@ -102,6 +106,7 @@ class Gate:
         order = self._wire.receive()
         self._steps = self._left = order["go"] if order else 1 << 60
         self._cpu = time.process_time()
+        self._usage = resource.getrusage(resource.RUSAGE_SELF)
         self._threads = thread_times()
         self._begin = self._last = time.perf_counter()
 

@@ -9,9 +9,11 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from hotlap.core.errors import TrialFailedError
 from hotlap.core.machine import available_memory
+from hotlap.core.registry import technique
 from hotlap.trial.load import LoadMeter, LoadSummary, busy_now
 from hotlap.trial.side import Side, block_size
 from hotlap.trial.stats import LAUNCH_SD, Estimate, PairedTest, Verdict
@@ -20,6 +22,8 @@ from hotlap.trial.trial import Block, TimeOverError
 
 NOTED_WAIT = 0.01  # part of a block's time from which waits for a core are told of
 CATCH_UP_SECONDS = 3.0  # what it may take the side behind to get to the step of the other
+FAULTS_A_STEP, FAULTS_TIMES = 100, 4
+"""Page faults a step, and in multiples of the other side's, from which a launch is to blame."""
 
 
 @dataclass(frozen=True)
@@ -156,6 +160,32 @@ def wait_alike(a: Side, b: Side, *, busy: bool) -> None:
         side.passive_wait = True
 
 
+def faults_of_launch(a: Block, b: Block) -> float:
+    """The log ratio that page faults explain, where one side has many and the other next to none.
+
+    Whether malloc gives a step's buffers back to the kernel and faults them in again depends on
+    what lies on top of the heap: an accident of the launch (`benchmarks.launches`).
+    """
+    few, many = sorted((_faults(a), _faults(b)))
+    if many.each_step < FAULTS_A_STEP or many.each_step < FAULTS_TIMES * few.each_step:
+        return 0.0
+    return math.log1p(max(0.0, many.system - few.system) / max(few.cpu, 1e-9))
+
+
+class _Faults(NamedTuple):
+    """Of a block: minor page faults, seconds in the kernel and of CPU time, a step."""
+
+    each_step: float
+    system: float
+    cpu: float
+
+
+def _faults(block: Block) -> _Faults:
+    steps = max(1, block.steps) * max(1, len(block.reports))
+    total = [sum(getattr(r, name) for r in block.reports) for name in ("faults", "system", "cpu")]
+    return _Faults(*(found / steps for found in total))
+
+
 def _settle_both(a: Side, b: Side) -> bool:
     """Make both live; False when memory only allows one at a time."""
     a.ready()
@@ -209,6 +239,8 @@ class _Race:
         self._launched = a.launches + b.launches
         self._launch_seconds = 1.25 * max(a.start_up, b.start_up)  # both start at the same time
         self._racing = 0.0
+        changed = set(a.setting.techniques) ^ set(b.setting.techniques)
+        self._acts_on_faults = any("faults" in technique(name).phases for name in changed)
         longest = rules.seconds if rules.plain_steps else math.inf
         longest = {"step": 0.0, "epoch": math.inf}.get(self.evidence.unit, longest)
         if rules.whole_epochs and together:
@@ -327,6 +359,8 @@ class _Race:
         self._racing += time.monotonic() - begin
         for test in tests:
             test.add(self._time(a), self._time(b), a.stretch, b.stretch)
+            if not self._acts_on_faults:
+                test.launches_differ_by(faults_of_launch(a, b))
 
     def _same_step(self) -> bool:
         """Let the side that is behind catch up, untimed, where that takes little time."""

@@ -314,6 +314,11 @@ class PairedTest:
         pair = Pair(a - b, waits[0] - waits[1], (a + b) / 2, (waits[0] + waits[1]) / 2)
         self._launches[-1].append(pair)
 
+    def launches_differ_by(self, sd: float) -> None:
+        """Launches are expected to differ by so much (1 sd of the log ratio), if by anything."""
+        if self._launch_sd:
+            self._launch_sd = max(self._launch_sd, sd)
+
     def interval(self) -> Interval:
         """The interval of log(A / B) so far."""
         return log_interval(self._launches, self._alpha, self._launch_sd)
