@@ -182,3 +182,21 @@ def test_what_needs_a_technique_that_a_kept_one_excludes_is_not_raced() -> None:
 )  # fmt: skip
 def test_plain_steps_do_not_tell_of_what_an_epoch_has_once(name: str, found: bool) -> None:
     assert Candidate(technique(name), {}).plain_steps is found
+
+
+def test_what_the_profile_could_not_see_is_not_called_inapplicable() -> None:
+    script = ScriptProfile({}, {"forward": 1.0})
+    _, rows = candidates_for(script, Wanted(set(Numerics)), detect())
+    row = next(row for row in rows if row.technique == "no_grad_eval")
+    assert row.status is Status.NOT_RACED
+    assert row.reason.startswith("no evaluation ran while it was profiled")
+    found, _ = candidates_for(script, Wanted(set(Numerics), ("no_grad_eval",)), detect())
+    assert [candidate.name for candidate in found] == ["no_grad_eval"]
+    seen = ScriptProfile({}, {"forward": 0.8, "evaluation": 0.2})
+    _, rows = candidates_for(seen, Wanted(set(Numerics)), detect())
+    row = next(row for row in rows if row.technique == "no_grad_eval")
+    assert row.status is Status.NOT_APPLICABLE
+    trained = ScriptProfile({"eval_trained": True}, {"forward": 1.0})
+    _, rows = candidates_for(trained, Wanted(set(Numerics)), detect())
+    row = next(row for row in rows if row.technique == "no_grad_eval")
+    assert row.status is Status.NOT_APPLICABLE

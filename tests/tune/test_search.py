@@ -346,6 +346,14 @@ def test_the_last_open_candidate_has_all_the_time_that_is_left(world: World) -> 
     assert alone[0]["rules"].seconds > 200
 
 
+def test_a_row_that_no_time_suffices_for_does_not_end_the_race_of_another(world: World) -> None:
+    world.epoch, world.open = 1e6, {"no_grad_eval"}
+    result = tuned(200.0)
+    assert row(result, "cached_dataset").reason == OUT_OF_TIME, "its epoch never ends"
+    alone = [race for race in world.raced if race["on"] == ["no_grad_eval"]]
+    assert not alone[-1]["rules"].give_up
+
+
 def test_processes_that_will_be_needed_start_while_others_do(world: World) -> None:
     tuned(300.0)
     together = world.now

@@ -194,7 +194,29 @@ def _refusal(record: Technique, script: ScriptProfile, wanted: Wanted) -> Outcom
         return Outcome(name, Status.NOT_ALLOWED, reason)
     if record.on_request and not wanted.asks_for(name):
         return Outcome(name, Status.SKIPPED, "on request: --fit-memory or --only")
-    return Outcome(name, Status.NOT_APPLICABLE, missing) if missing else None
+    return _inapplicable(record, script, wanted, missing) if missing else None
+
+
+def _inapplicable(
+    record: Technique, script: ScriptProfile, wanted: Wanted, missing: str
+) -> Outcome | None:
+    """The row of a technique whose facts were not seen; None where it is raced all the same."""
+    lacking = _unseen(record, script)
+    if not lacking:
+        return Outcome(record.id, Status.NOT_APPLICABLE, missing)
+    if wanted.asks_for(record.id):
+        return None
+    reason = f"{lacking} while it was profiled; --only {record.id} races it"
+    return Outcome(record.id, Status.NOT_RACED, reason)
+
+
+def _unseen(record: Technique, script: ScriptProfile) -> str:
+    """What did not happen in the profile, so that it cannot tell whether the technique applies."""
+    needed = occasion(record)
+    if needed is None or needed.kind == "epoch" or script.share(record):
+        return ""
+    seen = {need.fact: True for need in record.needs if not need.fact.startswith("!")}
+    return "" if record.missing({**script.facts, **seen}) else needed.lacking
 
 
 def pointless(

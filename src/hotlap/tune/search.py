@@ -379,8 +379,12 @@ def raced(state: TuneState, row: Outcome, side: Side, test: Tried, remaining: in
 
 def other_open_rows(state: TuneState, row: Outcome) -> bool:
     """Whether time that is left could go to another row."""
-    mine = (row.technique, row.values)
-    return any((other.technique, other.values) != mine for other in state.result.open)
+    others = [
+        Candidate(technique(other.technique), other.values)
+        for other in state.result.open
+        if (other.technique, other.values) != (row.technique, row.values)
+    ]
+    return any(allows(state, c) and not state.why_pointless(c) for c in others)
 
 
 def adopt(state: TuneState, row: Outcome, side: Side) -> None:
