@@ -73,6 +73,12 @@ def test_what_had_no_occasion_to_act_is_open_and_not_inapplicable(
     assert found.race is None or not open_reason, "the ratio of a script and itself"
 
 
+def test_plain_steps_say_nothing_of_what_acts_once_an_epoch() -> None:
+    found = fate(FASTER, name="no_grad_eval")
+    assert (found.status, found.race) == (Status.INCONCLUSIVE, None)
+    assert fate(replace(FASTER, unit="epoch"), name="no_grad_eval").status is Status.KEPT
+
+
 def outputs(*bits: int) -> list[dict[str, object]]:
     return [
         {"step": i, "given": 0, "shape": [2], "values": [1.0, 1.0 + 1e-7 * b], "bits": b}

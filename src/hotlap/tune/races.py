@@ -26,6 +26,7 @@ LOADED_CORES = 0.5
 
 
 NOT_REPEATED = "a gain at first, which fresh pairs did not repeat"
+NO_WHOLE_EPOCHS = "the time did not hold races of whole epochs, and plain steps do not show it"
 PAIRS_IN_ANY_CASE = 3
 """Pairs that are run however long they take. A verdict needs more, a budget must not be overrun."""
 
@@ -233,7 +234,7 @@ def judged(row: Outcome, side: Side) -> Outcome:
     """A raced row with its status: it must have been applied, have kept parity, and be faster."""
     assert row.race is not None
     assert row.parity is not None
-    if row.technique not in side.held:
+    if row.technique not in side.held or _left_out(row.technique, row.race):
         return _not_applied(row, side)
     if not row.parity.kept:
         few = row.parity.steps < FEWEST_STEPS
@@ -252,9 +253,17 @@ def judged(row: Outcome, side: Side) -> Outcome:
     return replace(row, status=Status.KEPT, reason=row.parity.reason)
 
 
+def _left_out(name: str, found: RaceResult) -> bool:
+    """Whether plain steps were raced of what acts only in the steps that they leave out."""
+    needed = occasion(technique(name))
+    return needed is not None and needed.kind != "epoch" and found.unit == "step"
+
+
 def _not_applied(row: Outcome, side: Side) -> Outcome:
     """It changed nothing: there was nothing to change, or what it changes did not happen."""
     needed = occasion(technique(row.technique))
+    if row.technique in side.held:
+        return replace(row, status=Status.INCONCLUSIVE, reason=NO_WHOLE_EPOCHS, race=None)
     if row.technique in side.inert:
         return replace(row, status=Status.NOT_APPLICABLE, reason=side.inert[row.technique])
     if needed is None or side.happened[needed.kind] >= needed.times:
