@@ -153,6 +153,7 @@ def test_the_command_line_is_torchruns(
 
     monkeypatch.setattr("hotlap.launch.supervised_torchrun.launch", instead)
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.py").touch()
     assert CliRunner().invoke(launch, typed).exit_code == 5
     assert seen[0][-3:] == ("t.py", "--nnodes", "3")
     assert "--nproc-per-node=2" in seen[0]

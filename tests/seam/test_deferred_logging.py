@@ -1,6 +1,8 @@
 """`deferred_logging`: the same text in the same order, and no number put off that is used."""
 
+import fcntl
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -186,21 +188,32 @@ SOURCES = LATER | {name: f"\nfor i, loss in steps(3):\n    {body}\n" for name, b
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory):
     """Each script's output as it is and with the technique, and the lines that were put off."""
-    root, jobs = tmp_path_factory.mktemp("scripts"), []
-    for at, source in enumerate(SOURCES.values()):
-        script = root / f"{at}.py"
-        script.write_text(TRAINING + source)
-        for name, held in (("is", None), ("later", str(root / f"{at}.held"))):
-            (root / f"{at}-{name}").mkdir()
-            jobs.append((str(script), str(root / f"{at}-{name}"), held))
-    (root / "jobs").write_text(json.dumps(jobs))
-    subprocess.run([sys.executable, str(HERE / "deferring.py"), str(root / "jobs")], check=True)
+    base = tmp_path_factory.getbasetemp()
+    root = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "deferred"
+    with Path(f"{root}.lock").open("w") as lock:  # one of pytest's workers runs them for all
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (root / "jobs").exists():
+            run_scripts(root)
     found = {}
     for at, name in enumerate(SOURCES):
         outputs = [(root / f"{at}-{way}" / "output").read_text() for way in ("is", "later")]
         notes = json.loads((root / f"{at}.held").read_text())
         found[name] = *outputs, {int(place.rpartition(":")[2]) for place in notes}
     return found
+
+
+def run_scripts(root):
+    root.mkdir(exist_ok=True)
+    jobs = []
+    for at, source in enumerate(SOURCES.values()):
+        script = root / f"{at}.py"
+        script.write_text(TRAINING + source)
+        for name, held in (("is", None), ("later", str(root / f"{at}.held"))):
+            (root / f"{at}-{name}").mkdir(exist_ok=True)
+            jobs.append((str(script), str(root / f"{at}-{name}"), held))
+    (root / "to-run").write_text(json.dumps(jobs))
+    subprocess.run([sys.executable, str(HERE / "deferring.py"), str(root / "to-run")], check=True)
+    (root / "to-run").rename(root / "jobs")
 
 
 @pytest.mark.parametrize("name", LATER)

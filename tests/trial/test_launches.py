@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from itertools import chain, cycle
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -37,6 +38,7 @@ class Pretended:
     ends_after: int = 0
     launches: int = 0
     live: bool = False
+    setting: Any = field(default_factory=lambda: SimpleNamespace(techniques={}))
     wobble: Any = field(default_factory=lambda: cycle([1.0, 1.01, 0.99, 1.0]))
 
     @property
