@@ -17,7 +17,7 @@ LIKE_OTHERS = {
     *("schedule_ema", "iterable_workers", "plain_loader", "hf_output"),
     *("tuple_output", "worker_forkserver", "cpu_autocast", "data_parallel"),
     *("own_scaler", "loss_in_model", "lbfgs", "lightning_trainer", "accelerate_loop"),
-    *("ddp_torchrun", "user_compiled", "gan"),
+    *("ddp_torchrun", "user_compiled", "gan", "hf_trainer"),
 }
 CASES = [
     pytest.param(

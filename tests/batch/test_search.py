@@ -114,6 +114,7 @@ def test_at_the_deadline_the_trial_is_ended(tmp_path: Path) -> None:
     assert "--budget" in caught.value.hint
 
 
+@pytest.mark.slow
 def test_a_whole_search(tmp_path: Path) -> None:
     found = Search(
         BatchSearchConfig(sized_command(tmp_path, LOOP), most=8, seconds=200, confirm=3), Silent()

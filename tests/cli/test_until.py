@@ -74,6 +74,7 @@ def test_the_sooner_command_is_named_wherever_the_metric_stands(tmp_path, words)
     assert (tmp_path / "metrics.jsonl").exists() is False
 
 
+@pytest.mark.slow
 def test_a_program_that_ends_before_the_target_is_reported_so(tmp_path):
     done = raced(tmp_path, "--until", "val_mse<0", "--budget", "60s", *commands("300"))
     found = json.loads(done.stdout)

@@ -39,6 +39,7 @@ def agree(names):
                 assert own["peak"] == pytest.approx(rank["allocated"], rel=0.01)
 
 
+@pytest.mark.slow
 def test_real_ranks_agree():
     agree(QUICK)
 

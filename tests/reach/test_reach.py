@@ -16,7 +16,6 @@ from hotlap.trial.launch import Setting
 from hotlap.trial.trial import Ended, Trial
 
 QUICK = (
-    "behind another import hook",
     "distributed optimizers, which are scripted",
     "updates by p.data.add_",
     "fork",
