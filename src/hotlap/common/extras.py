@@ -3,7 +3,21 @@
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Array = NDArray[Any]
+    BoolArray = NDArray[np.bool]
+    ByteArray = NDArray[np.uint8]
+    FloatArray = NDArray[np.float64]
+    IntArray = NDArray[np.int64]
+    UIntArray = NDArray[np.uint64]
+else:  # for annotations: NumPy need not be installed
+    Array = BoolArray = ByteArray = FloatArray = IntArray = UIntArray = object
 
 _EXTRA = {
     "numpy": ("numpy", "data"),
@@ -26,7 +40,7 @@ class MissingPackageError(ImportError):
 
 
 @cache
-def need(module: str) -> Any:
+def need(module: str) -> ModuleType:
     """Import an optional module.
 
     Raises:

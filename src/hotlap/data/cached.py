@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeVar
 
 import psutil
 from torch.utils.data import Dataset, IterableDataset
@@ -17,6 +17,9 @@ SHARE = 0.001
 
 Told = Callable[[str], None]
 Began = Callable[[], None]
+Key = int | str | bytes
+Together = Callable[[Sequence[object]], list[object]]
+T = TypeVar("T")
 
 
 class CachedDataset(Dataset[Any]):
@@ -67,7 +70,7 @@ class CachedDataset(Dataset[Any]):
         self.bytes = 0
         self._told = told
         self._began = began
-        self._samples: dict[Any, Any] = {}
+        self._samples: dict[Key | None, object] = {}
         self._reads = 0
         self._streams = Streams(dataset)
         self._shape = _shape(dataset)
@@ -86,11 +89,11 @@ class CachedDataset(Dataset[Any]):
             raise AttributeError(name)
         return getattr(self.dataset, name)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """Leave the samples behind: a worker process fills its own cache."""
         return {**vars(self), "_samples": {}, "bytes": 0, "_told": None, "_began": None}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: dict[str, object]) -> None:
         vars(self).update(state)
         self._streams = Streams(self.dataset)
 
@@ -99,7 +102,7 @@ class CachedDataset(Dataset[Any]):
         """How many samples are in RAM."""
         return len(self._samples)
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: object) -> Any:
         key = _key(index)
         if self.refused or key is None:
             return self.dataset[index]
@@ -107,7 +110,7 @@ class CachedDataset(Dataset[Any]):
             return self._hit(key, index)
         return self._read(key, lambda: self.dataset[index])
 
-    def __getitems__(self, indices: Sequence[Any]) -> Any:
+    def __getitems__(self, indices: Sequence[object]) -> list[object]:
         """Read a batch: what is missing goes through the dataset's own `__getitems__`."""
         together = getattr(self.dataset, "__getitems__", None)
         if not together:
@@ -144,7 +147,7 @@ class CachedDataset(Dataset[Any]):
         if self._changes > 1:
             self._refuse("the dataset changes between epochs")
 
-    def _hit(self, key: Any, index: Any) -> Any:
+    def _hit(self, key: Key, index: object) -> object:
         sample = twin(self._samples[key])
         if self._look_again:
             self._look_again -= 1
@@ -159,7 +162,7 @@ class CachedDataset(Dataset[Any]):
                 return again
         return sample
 
-    def _read(self, key: Any, read: Callable[[], Any]) -> Any:
+    def _read(self, key: Key, read: Callable[[], object]) -> object:
         sample, why = self._checked(read)
         if why:
             self._refuse(why)
@@ -167,7 +170,7 @@ class CachedDataset(Dataset[Any]):
             self._keep(key, sample)
         return sample
 
-    def _batch(self, indices: Sequence[Any], together: Any) -> Any:
+    def _batch(self, indices: Sequence[object], together: Together) -> list[object]:
         batch, why = self._checked(lambda: together(indices))
         if not why and not (isinstance(batch, list) and len(batch) == len(indices)):
             why = "its __getitems__ does not return a list of samples"
@@ -180,7 +183,7 @@ class CachedDataset(Dataset[Any]):
                 self._keep(key, sample)
         return batch
 
-    def _checked(self, read: Callable[[], Any]) -> tuple[Any, str]:
+    def _checked(self, read: Callable[[], T]) -> tuple[T, str]:
         """Read, and say why this must not be kept; empty if nothing speaks against it."""
         if self.refused:
             return read(), ""
@@ -196,7 +199,7 @@ class CachedDataset(Dataset[Any]):
         self._streams.restore(after)
         return sample, "" if equal(sample, again) else "two reads of the same sample differ"
 
-    def _keep(self, key: Any, sample: Any) -> None:
+    def _keep(self, key: Key, sample: object) -> None:
         if self.refused or key in self._samples:
             return
         more = size(sample)
@@ -225,7 +228,7 @@ class CachedDataset(Dataset[Any]):
         self.bytes = 0
 
 
-def _key(index: Any) -> Any:
+def _key(index: object) -> Key | None:
     """Return an index that means the same whenever it is equal; None where that is not known."""
     if hasattr(index, "__index__"):
         try:
@@ -235,17 +238,17 @@ def _key(index: Any) -> Any:
     return index if isinstance(index, (str, bytes)) else None
 
 
-def _shape(dataset: Any) -> dict[str, Any]:
+def _shape(dataset: object) -> dict[str, object]:
     """Collect what samples depend on: plain settings, and which objects are used."""
     return dict(attributes(dataset))
 
 
-def _changed(before: dict[str, Any], now: dict[str, Any]) -> bool:
+def _changed(before: dict[str, object], now: dict[str, object]) -> bool:
     """Whether a setting or an object was replaced; a file opened at the first read is neither."""
     return any(_differ(value, now.get(path)) for path, value in before.items())
 
 
-def _differ(before: Any, now: Any) -> bool:
+def _differ(before: object, now: object) -> bool:
     plain = isinstance(now, (int, float, str, bytes, type(None)))
     if before is None:
         return plain and now is not None

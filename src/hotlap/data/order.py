@@ -5,9 +5,7 @@ Everything rests on the finaliser of SplitMix64 (Steele, Lea and Flood, 2014), a
 or in which order the samples are asked for.
 """
 
-from typing import Any
-
-from hotlap.common.extras import need
+from hotlap.common.extras import Array, FloatArray, IntArray, need
 
 _GOLDEN = 0x9E3779B97F4A7C15
 _MASK = (1 << 64) - 1
@@ -21,13 +19,14 @@ def key(*parts: int) -> int:
     return state
 
 
-def mixed(numbers: object) -> Any:
+def mixed(numbers: object) -> Array:
     """Scramble an array of uint64, one to one."""
     numpy = need("numpy")
-    value = numpy.asarray(numbers, "u8")
+    value: Array = numpy.asarray(numbers, "u8")
     value = (value ^ (value >> 30)) * numpy.uint64(0xBF58476D1CE4E5B9)
     value = (value ^ (value >> 27)) * numpy.uint64(0x94D049BB133111EB)
-    return value ^ (value >> 31)
+    value ^= value >> 31
+    return value
 
 
 def _mix_int(value: int) -> int:
@@ -36,7 +35,7 @@ def _mix_int(value: int) -> int:
     return value ^ (value >> 31)
 
 
-def permutation(count: int, seed: int, epoch: int) -> Any:
+def permutation(count: int, seed: int, epoch: int) -> IntArray:
     """Return a random order of `range(count)`, int64.
 
     Samples are sorted by their scrambled numbers; as scrambling is one to one there are no ties,
@@ -60,9 +59,9 @@ class Draws:
         self.seed = seed
         self.epoch = epoch
         self.ids = need("numpy").asarray(ids, "u8")
-        self._drawn: dict[tuple[str, int], object] = {}
+        self._drawn: dict[tuple[str, int], FloatArray] = {}
 
-    def uniform(self, stream: str, count: int = 1) -> Any:
+    def uniform(self, stream: str, count: int = 1) -> FloatArray:
         """Return float64 in [0, 1), shape (samples, count).
 
         Args:
@@ -73,12 +72,13 @@ class Draws:
             self._drawn[stream, count] = self._fresh(stream, count)
         return self._drawn[stream, count]
 
-    def _fresh(self, stream: str, count: int) -> object:
+    def _fresh(self, stream: str, count: int) -> FloatArray:
         numpy = need("numpy")
         base = key(self.seed, self.epoch, int.from_bytes(stream.encode(), "little"))
         per_sample = mixed(self.ids * numpy.uint64(_GOLDEN) + numpy.uint64(base))
         places = numpy.arange(1, count + 1, dtype="u8") * numpy.uint64(_GOLDEN)
-        return (mixed(per_sample[:, None] + places) >> numpy.uint64(11)) * 2.0**-53
+        drawn: FloatArray = (mixed(per_sample[:, None] + places) >> numpy.uint64(11)) * 2.0**-53
+        return drawn
 
     def one(self, index: int) -> "Draws":
         """Return the draws of one sample of the batch."""
@@ -93,6 +93,6 @@ class _One(Draws):
         self._whole = whole
         self._index = index
 
-    def uniform(self, stream: str, count: int = 1) -> object:
+    def uniform(self, stream: str, count: int = 1) -> FloatArray:
         """Return float64 in [0, 1), shape (1, count)."""
         return self._whole.uniform(stream, count)[self._index : self._index + 1]

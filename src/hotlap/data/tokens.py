@@ -1,11 +1,10 @@
 """Windows of a token stream, as language models are trained on."""
 
 from pathlib import Path
-from typing import Any
 
 import torch
 
-from hotlap.common.extras import need
+from hotlap.common.extras import Array, IntArray, need
 from hotlap.data.errors import StoreError
 from hotlap.data.loader.memory import Space
 from hotlap.data.loader.plan import Step
@@ -53,7 +52,9 @@ class TokenWindows:
         self.random = random
         self._block: int = about["block"]
         self._dtype = need("numpy").dtype(about["dtype"])
-        self._documents: Any = self._starts() if documents else None
+        self.heeds_documents = documents
+        """Whether batches tell documents apart."""
+        self._documents = self._starts() if documents else need("numpy").empty(0, "i8")
         if length < 1 or len(self) < 1:
             raise StoreError(
                 f"{self.store.path} has {self.tokens} tokens: a window of {length} needs "
@@ -67,15 +68,16 @@ class TokenWindows:
         """Return what a `Loader` reads by."""
         return WindowReader(self, seed)
 
-    def starts(self, step: Step, seed: int) -> Any:
+    def starts(self, step: Step, seed: int) -> IntArray:
         """Return where the windows of a step begin, int64."""
         if not self.random:
             return step.ids * self.length
         places = self.tokens - self.length
         drawn = Draws(seed, step.epoch, step.ids).uniform("window")[:, 0]
-        return (drawn * places).astype("i8")
+        starts: IntArray = (drawn * places).astype("i8")
+        return starts
 
-    def read(self, start: int, out: Any) -> None:
+    def read(self, start: int, out: Array) -> None:
         """Read `len(out)` tokens from `start` into `out`."""
         done = 0
         while done < len(out):
@@ -86,19 +88,14 @@ class TokenWindows:
             out[done : done + count] = need("numpy").frombuffer(data, self._dtype)
             done += count
 
-    def documents_in(self, start: int) -> tuple[Any, Any]:
+    def documents_in(self, start: int) -> tuple[IntArray, IntArray]:
         """Return (positions, document numbers) of the `length + 1` tokens from `start`."""
         numpy = need("numpy")
         places = numpy.arange(start, start + self.length + 1)
         number = numpy.searchsorted(self._documents, places, "right") - 1
         return places - self._documents[number], number - number[0]
 
-    @property
-    def heeds_documents(self) -> bool:
-        """Whether batches tell documents apart."""
-        return self._documents is not None
-
-    def _starts(self) -> object:
+    def _starts(self) -> IntArray:
         if "documents" not in self.store.manifest.tables:
             raise StoreError(
                 f"{self.store.path} does not know where documents end: pack it with --end TOKEN"
@@ -124,9 +121,8 @@ class WindowReader:
         cut = "random" if self._windows.random else "in turn"
         return f"{self._windows.store.digest} {self._windows.length} {cut}"
 
-    def state(self) -> Any:
+    def state(self) -> None:
         """Return nothing: a store does not change."""
-        return None
 
     def ahead(self, step: Step) -> None:
         """Do nothing: windows are small, and the kernel reads around them."""
@@ -143,7 +139,7 @@ class WindowReader:
             value += tuple(map(space.put, self._about(starts, tokens[:, 1:])))
         return Fetched(value)
 
-    def _about(self, starts: list[int], targets: object) -> tuple[object, object, object]:
+    def _about(self, starts: list[int], targets: Array) -> tuple[Array, Array, Array]:
         """Return (positions, document numbers, targets within a document) of windows."""
         windows = map(self._windows.documents_in, starts)
         positions, document = map(need("numpy").stack, zip(*windows, strict=True))
@@ -151,7 +147,7 @@ class WindowReader:
         within = need("numpy").where(across, IGNORED, targets)
         return positions[:, :-1], document[:, :-1], within
 
-    def present(self, value: Any) -> Any:
+    def present(self, value: tuple[torch.Tensor, ...]) -> object:
         """Name what was read, or part inputs and targets."""
         tokens, *about = value
         inputs = tokens[:, :-1]

@@ -3,9 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
-from hotlap.common.extras import has
+from hotlap.common.extras import ByteArray, has
 from hotlap.data.decode import jpeg, pil
 from hotlap.data.decode.scratch import Scratch
 from hotlap.data.errors import MissingPackageError, SampleError
@@ -63,7 +62,9 @@ class Decoder:
             )
         return found
 
-    def __call__(self, data: bytes, name: str = "image", scratch: Scratch | None = None) -> Any:
+    def __call__(
+        self, data: bytes, name: str = "image", scratch: Scratch | None = None
+    ) -> ByteArray:
         """Decode.
 
         Args:
@@ -86,7 +87,9 @@ class Decoder:
         """Whether `exif` turns this image."""
         return self.exif and pil.orientation(data) != 1
 
-    def _function(self, data: bytes, scratch: Scratch | None) -> "Callable[[bytes, Decoder], Any]":
+    def _function(
+        self, data: bytes, scratch: Scratch | None
+    ) -> "Callable[[bytes, Decoder], ByteArray]":
         if not data.startswith(_JPEG) or self.chosen() == "pil":
             return pil.decode
         if self.chosen() == "opencv":

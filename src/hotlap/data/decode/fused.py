@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from hotlap.common import compiled
+from hotlap.common.extras import Array
 from hotlap.data.errors import SampleError
 from hotlap.data.transforms.region import Region
 
@@ -120,7 +121,7 @@ class FusedDecoder(threading.local):
         width, height, plain = self._found
         return Header(width, height, bool(plain))
 
-    def region(self, region: Region, flip: bool, table: Any, out: Any, how: "Decoder") -> None:
+    def region(self, region: Region, flip: bool, table: Array, out: Array, how: "Decoder") -> None:
         """Decode a region of the image whose header was read last; its bytes must still be there.
 
         Without a reducing gap the pixels are within 1 of those of PIL's crop and bilinear resize of

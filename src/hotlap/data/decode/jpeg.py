@@ -1,8 +1,6 @@
 """JPEG by simplejpeg and by OpenCV."""
 
-from typing import Any
-
-from hotlap.common.extras import need
+from hotlap.common.extras import ByteArray, need
 from hotlap.data.decode import pil
 from hotlap.data.decode.limits import DecodeOptions, check_pixels
 from hotlap.data.decode.scratch import Scratch
@@ -12,7 +10,7 @@ _END = b"\xff\xd9"
 _INKS = {"CMYK", "YCCK"}
 
 
-def with_simplejpeg(data: bytes, how: DecodeOptions, scratch: Scratch | None = None) -> Any:
+def with_simplejpeg(data: bytes, how: DecodeOptions, scratch: Scratch | None = None) -> ByteArray:
     """Decode by libjpeg-turbo; in strict mode its warnings about damaged data are errors."""
     turbo = need("simplejpeg")
     try:
@@ -27,7 +25,7 @@ def with_simplejpeg(data: bytes, how: DecodeOptions, scratch: Scratch | None = N
     return pil.turned(pixels, data) if how.exif else pixels
 
 
-def with_opencv(data: bytes, how: DecodeOptions) -> Any:
+def with_opencv(data: bytes, how: DecodeOptions) -> ByteArray:
     """Decode by OpenCV; a missing end is an error, damage inside goes unnoticed."""
     cv2, numpy = need("cv2"), need("numpy")
     width, height = pil.header(data, how)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import Any
+from types import ModuleType
 
 import torch
 
@@ -34,7 +34,7 @@ def nvjpeg(
     return _Decode(_torchvision())
 
 
-def _torchvision() -> object:
+def _torchvision() -> ModuleType:
     try:
         return import_module("torchvision.io")
     except (ImportError, OSError, RuntimeError) as error:  # RuntimeError: built for another torch
@@ -45,7 +45,7 @@ def _torchvision() -> object:
 
 
 class _Decode:
-    def __init__(self, torchvision_io: Any) -> None:
+    def __init__(self, torchvision_io: ModuleType) -> None:
         self._decode = torchvision_io.decode_jpeg
         self._rgb = torchvision_io.ImageReadMode.RGB
 

@@ -4,23 +4,26 @@ import io
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING
 
-from hotlap.common.extras import need
+from hotlap.common.extras import Array, ByteArray, need
 from hotlap.data.decode.limits import DecodeOptions, check_pixels
 from hotlap.data.errors import MissingPackageError, SampleError
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 _SIXTEEN = {"I;16", "I;16B", "I;16L", "I;16N"}
 _STILL = {"JPEG", "MPO"}  # a camera's MPO is a JPEG with a preview behind it
 _ORIENTATION = 0x0112
 
 
-def decode(data: bytes, how: DecodeOptions) -> Any:
+def decode(data: bytes, how: DecodeOptions) -> ByteArray:
     """Decode any format that PIL reads."""
     with _opened(data) as image:
         check_pixels(image.width, image.height, how.max_pixels)
-        if image.format not in _STILL and getattr(image, "n_frames", 1) > 1:
-            raise SampleError(f"is animated ({image.n_frames} frames): only still images are read")
+        if image.format not in _STILL and (frames := getattr(image, "n_frames", 1)) > 1:
+            raise SampleError(f"is animated ({frames} frames): only still images are read")
         image.load()
         return _rgb(need("PIL.ImageOps").exif_transpose(image) if how.exif else image)
 
@@ -45,7 +48,7 @@ def orientation(data: bytes) -> int:
         return found
 
 
-def turned(pixels: Any, data: bytes) -> Any:
+def turned(pixels: ByteArray, data: bytes) -> ByteArray:
     """Turn decoded pixels as the EXIF orientation says."""
     which = orientation(data)
     if which == 1:
@@ -56,7 +59,8 @@ def turned(pixels: Any, data: bytes) -> Any:
     vertical, horizontal = FLIPS.get(which, (False, False))
     pixels = pixels[::-1] if vertical else pixels
     pixels = pixels[:, ::-1] if horizontal else pixels
-    return numpy.ascontiguousarray(pixels)
+    turned: ByteArray = numpy.ascontiguousarray(pixels)
+    return turned
 
 
 # EXIF orientation -> (flip vertically, flip horizontally), after the transposition of 5 to 8.
@@ -71,7 +75,7 @@ FLIPS = {
 
 
 @contextmanager
-def _opened(data: bytes) -> Iterator[Any]:
+def _opened(data: bytes) -> Iterator["Image"]:
     """Open by PIL; whatever PIL raises on bad data becomes a SampleError."""
     pil = need("PIL.Image")
     try:
@@ -89,20 +93,20 @@ def _opened(data: bytes) -> Iterator[Any]:
         raise SampleError(f"is damaged: {error or type(error).__name__}") from None
 
 
-def _rgb(image: Any) -> object:
+def _rgb(image: "Image") -> ByteArray:
     numpy = need("numpy")
     if image.mode in _SIXTEEN or image.mode == "I":
         return _eight(numpy.asarray(image))
     if image.mode == "F":
         raise SampleError("has float pixels, whose range is not known: pack it as a tensor")
-    return numpy.array(image if image.mode == "RGB" else image.convert("RGB"))
+    pixels: ByteArray = numpy.array(image if image.mode == "RGB" else image.convert("RGB"))
+    return pixels
 
 
-def _eight(deep: Any) -> object:
+def _eight(deep: Array) -> ByteArray:
     """Scale 16-bit grey to 8 bits, rounding to nearest, on three channels."""
-    numpy = need("numpy")
     wide = deep.astype("i8")
     if wide.size and not 0 <= wide.min() <= wide.max() <= 65535:
         raise SampleError("has 32-bit pixels, whose range is not known: pack it as a tensor")
     grey = ((wide * 255 + 32767) // 65535).astype("u1")
-    return numpy.repeat(grey[:, :, None], 3, axis=2)
+    return grey[:, :, None].repeat(3, axis=2)

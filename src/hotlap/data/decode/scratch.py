@@ -1,9 +1,8 @@
 """Memory for one decoded image after the other."""
 
 import threading
-from typing import Any
 
-from hotlap.common.extras import need
+from hotlap.common.extras import ByteArray, need
 
 MOST = 64 << 20
 
@@ -16,12 +15,13 @@ class Scratch(threading.local):
     """
 
     def __init__(self) -> None:
-        self._memory: Any = None
+        self._memory: ByteArray = need("numpy").empty(0, "u1")
 
-    def take(self, size: int) -> Any:
+    def take(self, size: int) -> ByteArray:
         """Return a uint8 array of `size`; a fresh one when that is too much to keep."""
         if size > MOST:
-            return need("numpy").empty(size, "u1")
-        if self._memory is None or len(self._memory) < size:
+            memory: ByteArray = need("numpy").empty(size, "u1")
+            return memory
+        if len(self._memory) < size:
             self._memory = need("numpy").empty(size, "u1")
         return self._memory[:size]

@@ -2,15 +2,18 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from hotlap.common.extras import need
 from hotlap.data.formats.base import Format, Read, in_order
 
+if TYPE_CHECKING:
+    import pyarrow
+
 ROW_GROUP = 100
 
 
-def _table(payloads: Sequence[bytes]) -> Any:
+def _table(payloads: Sequence[bytes]) -> "pyarrow.Table":
     pyarrow = need("pyarrow")
     return pyarrow.table({"x": pyarrow.array(payloads, pyarrow.large_binary())})
 

@@ -9,17 +9,17 @@ from torch.utils.data import IterableDataset
 from hotlap.data.decode import Decoder
 from hotlap.data.decode.device import DeviceDecoder
 from hotlap.data.decode.together import Together
-from hotlap.data.loader.datasets import Collate, DatasetReader
+from hotlap.data.loader.datasets import DatasetReader
 from hotlap.data.loader.device_decode import DeviceDecode
 from hotlap.data.loader.encoded import EncodedReader
 from hotlap.data.loader.images import ImageReader, Images, PerImage, per_image
 from hotlap.data.loader.reading import Reader
 from hotlap.data.loader.stage import ToDevice
-from hotlap.data.loader.stores import RecordReader, RowReader
+from hotlap.data.loader.stores import Collate, RecordReader, RowReader
 from hotlap.data.store import Store
 from hotlap.data.transforms.base import Batched
 
-Transform = Batched | Sequence[Batched] | Callable[[Any], Any] | None
+Transform = Batched | Sequence[Batched] | Callable[[Any], object] | None
 
 
 def reader_of(
@@ -95,7 +95,7 @@ def split(
     data: object,
     decoder: Decoder | DeviceDecoder,
     device: torch.device | None,
-) -> tuple[PerImage, Any]:
+) -> tuple[PerImage, tuple[Batched, ...] | Callable[[Any], object]]:
     """Part what is done while decoding from what is done to batches, on the device."""
     if transform is None:
         return PerImage(), ()

@@ -2,7 +2,6 @@
 
 import pickle
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
@@ -27,10 +26,10 @@ class Leaf:
 class BatchLayout:
     """The structure with empty tensors in it, and a leaf for each of them."""
 
-    skeleton: Any
+    skeleton: object
     leaves: tuple[Leaf, ...]
 
-    def opened(self, base: torch.Tensor) -> Any:
+    def opened(self, base: torch.Tensor) -> object:
         """Return the batch as views of `base`, the buffer as a uint8 tensor."""
         leaves = iter([_opened(leaf, base) for leaf in self.leaves])
         return mapped(self.skeleton, lambda _: next(leaves))

@@ -2,7 +2,7 @@
 
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,13 +15,11 @@ from hotlap.data.errors import DATA_ERRORS, SampleError
 from hotlap.data.loader.memory import Space
 from hotlap.data.loader.plan import Step
 from hotlap.data.loader.reading import Fetched
-from hotlap.data.loader.stores import instead
+from hotlap.data.loader.stores import Collate, instead
 from hotlap.data.order import key
 
 HASHED_BYTES = 1 << 16
 """Arrays up to this size are compared by content between epochs, larger ones by identity."""
-
-Collate = Callable[[list[Any]], Any]
 
 
 class DatasetReader:
@@ -57,7 +55,7 @@ class DatasetReader:
         """Return the dataset's type."""
         return f"{type(self.dataset).__module__}.{type(self.dataset).__qualname__}"
 
-    def state(self) -> Any:
+    def state(self) -> object:
         """Return what changes when the user changes the dataset, as far as its attributes show it.
 
         What generators draw is no change. Of long lists and large arrays only a replacement shows.
@@ -75,19 +73,20 @@ class DatasetReader:
             with _private_memory():
                 return Fetched(self._collate(samples), tuple(replaced))
 
-    def present(self, value: Any) -> Any:
+    def present(self, value: object) -> object:
         """Leave it as it is."""
         return value
 
-    def _samples(self, step: Step) -> tuple[list[Any], list[tuple[int, str]]]:
+    def _samples(self, step: Step) -> tuple[list[object], list[tuple[int, str]]]:
         ids, draws = step.ids.tolist(), step.draw_ids.tolist()
         if self._together is not None:
             self._streams.seed(key(self._seed, step.epoch, draws[0]))
             return self._together(ids), []
-        samples, replaced = [], []
+        samples: list[object] = []
+        replaced: list[tuple[int, str]] = []
         for index, draw in zip(ids, draws, strict=True):
 
-            def read(other: int, by: int = draw - index) -> Any:
+            def read(other: int, by: int = draw - index) -> object:
                 return self._one(other, key(self._seed, step.epoch, other + by))
 
             sample, _, why = instead(index, self._seed, len(self), self._replace, read)
@@ -95,7 +94,7 @@ class DatasetReader:
             replaced += [(index, why)] if why else []
         return samples, replaced
 
-    def _one(self, index: int, seed: int) -> Any:
+    def _one(self, index: int, seed: int) -> object:
         self._streams.seed(seed)
         try:
             return self.dataset[index]
@@ -132,7 +131,7 @@ def _where(error: Exception) -> str:
     return "".join(traceback.format_list(frames)).rstrip()
 
 
-def _shown(value: Any) -> Any:
+def _shown(value: object) -> object:
     """Return something small to compare a value by."""
     if isinstance(value, (int, float, str, bytes, bool, type(None))):
         return value

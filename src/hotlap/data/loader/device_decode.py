@@ -13,7 +13,7 @@ from hotlap.data.loader.images import Images, fitting
 from hotlap.data.loader.memory import Space
 from hotlap.data.loader.plan import Step
 from hotlap.data.loader.reading import Fetched
-from hotlap.data.loader.stores import shown
+from hotlap.data.loader.stores import Field, shown
 from hotlap.data.order import Draws
 
 
@@ -64,7 +64,7 @@ class DeviceDecode:
         images: list[torch.Tensor | None],
         step: Step,
         draws: Draws,
-        fields: tuple[torch.Tensor, ...],
+        fields: tuple[Field, ...],
     ) -> list[tuple[int, str]]:
         """Decode on the CPU what was refused; return what was replaced, and why."""
         replaced = []

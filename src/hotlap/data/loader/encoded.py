@@ -1,7 +1,6 @@
 """Read batches whose JPEGs stay encoded: the device decodes them."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
@@ -11,9 +10,11 @@ from hotlap.data.loader.images import ImageReader, Images
 from hotlap.data.loader.memory import Space
 from hotlap.data.loader.plan import Step
 from hotlap.data.loader.reading import Fetched
+from hotlap.data.loader.stores import Field
 from hotlap.data.order import Draws
 
 SPREAD = 4.0
+Piece = tuple[bytes, int, torch.Tensor | None]
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Encoded:
     lengths: torch.Tensor
     turns: torch.Tensor
     pixels: tuple[torch.Tensor, ...]
-    fields: tuple[Any, ...]
+    fields: tuple[Field, ...]
 
 
 class EncodedReader(ImageReader):
@@ -48,27 +49,27 @@ class EncodedReader(ImageReader):
         """Gather a batch."""
         draws = Draws(self.images.seed, step.epoch, step.draw_ids)
         ids, replaced = list(step.ids.tolist()), []
-        jpegs, turns, pixels = [], [], []
+        jpegs, turns, pixels = [], [], list[torch.Tensor]()
         for place, index in enumerate(ids):
             (jpeg, turn, image), ids[place], why = self._piece(index, draws.one(place), space)
             replaced += [(index, why)] if why else []
             jpegs.append(jpeg)
             turns.append(turn)
-            pixels += [] if turn else [image]
+            pixels += [] if image is None else [image]
         data = self._joined(jpegs, space)
         lengths = torch.tensor([len(jpeg) for jpeg in jpegs])
         fields = tuple(self.images.fields_of(step, ids, space))
         value = Encoded(data, lengths, torch.tensor(turns), tuple(pixels), fields)
         return Fetched(value, tuple(replaced))
 
-    def present(self, value: object) -> Any:
+    def present(self, value: object) -> object:
         """Leave it as it is: `DeviceDecode` does the rest."""
         return value
 
-    def _piece(self, index: int, draws: Draws, space: Space) -> tuple[Any, int, str]:
+    def _piece(self, index: int, draws: Draws, space: Space) -> tuple[Piece, int, str]:
         """Return (bytes, how to turn them, pixels), the sample, and why it stands for another."""
 
-        def read(other: int) -> tuple[bytes, int, torch.Tensor | None]:
+        def read(other: int) -> Piece:
             data = self.images.store.payload(other)
             if turn := self._decoder.claims(data):
                 return data, turn, None

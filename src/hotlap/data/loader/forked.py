@@ -12,7 +12,6 @@ from multiprocessing.process import BaseProcess
 from hotlap.common.nested import mapped
 from hotlap.data.errors import LoaderError
 from hotlap.data.exit_reason import cause, kills_so_far
-from hotlap.data.loader.batch_layout import BatchLayout
 from hotlap.data.loader.memory import Ring
 from hotlap.data.loader.plan import Step
 from hotlap.data.loader.reading import Fetched, Reader, Wish
@@ -160,10 +159,10 @@ class Forked:
         raise LoaderError(f"a loader process (pid {worker.process.pid}) {why}")
 
     def _opened(self, answer: Answer) -> Fetched:
-        if answer.error is not None:
+        layout = answer.batch
+        if isinstance(layout, Exception):
             self._ring.give_back(answer.slot)
-            raise answer.error
-        layout: BatchLayout = answer.layout
+            raise layout
         if self._ring.free():
             value = layout.opened(self._ring.lent(answer.slot))
         else:  # the user keeps batches: hand out a copy rather than run out of slots

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import TypeVar
 
 import torch
 
-from hotlap.common.extras import need
+from hotlap.common.extras import Array, BoolArray, ByteArray, need
 from hotlap.data.decode import Decoder
 from hotlap.data.decode.fused import FusedDecoder, library
 from hotlap.data.decode.limits import check_pixels
@@ -16,7 +16,7 @@ from hotlap.data.errors import SampleError
 from hotlap.data.loader.memory import Space
 from hotlap.data.loader.plan import Step
 from hotlap.data.loader.reading import Fetched
-from hotlap.data.loader.stores import Read, fields_of, instead, shown
+from hotlap.data.loader.stores import Field, Shown, fields_of, instead, shown
 from hotlap.data.order import Draws
 from hotlap.data.store import Store
 from hotlap.data.transforms import Normalize, RandomHorizontalFlip
@@ -24,7 +24,8 @@ from hotlap.data.transforms.base import Batched, Geometry
 from hotlap.data.transforms.region import Region, Regional
 
 _JPEG = b"\xff\xd8\xff"
-_CARRIED = {1: "u1", 2: "i2", 4: "f4"}
+T = TypeVar("T")
+Pixels = TypeVar("Pixels", torch.Tensor, Array)
 
 
 @dataclass(frozen=True)
@@ -44,18 +45,19 @@ class PerImage:
         return self.normalize.dtype if self.normalize else torch.uint8
 
     @cached_property
-    def table(self) -> Any:
+    def table(self) -> Array:
         """What each value of a channel becomes: an array (3, 256), its dtype of the same size."""
         if self.normalize is None:
-            return need("numpy").tile(need("numpy").arange(256, dtype="u1"), (3, 1))
-        table = self.normalize.table()
-        carrier = torch.float32 if table.itemsize == 4 else torch.int16
-        return table.view(carrier).numpy()
+            table: Array = need("numpy").tile(need("numpy").arange(256, dtype="u1"), (3, 1))
+            return table
+        values = self.normalize.table()
+        return values.view(torch.float32 if values.itemsize == 4 else torch.int16).numpy()
 
-    def flips(self, draws: Draws) -> Any:
+    def flips(self, draws: Draws) -> BoolArray:
         """Return which samples are mirrored, bool (samples,)."""
         if self.flip is None:
-            return need("numpy").zeros(len(draws.ids), bool)
+            flips: BoolArray = need("numpy").zeros(len(draws.ids), bool)
+            return flips
         return self.flip.chosen(draws)
 
 
@@ -71,27 +73,28 @@ def per_image(
             normalises.
     """
     rest = list(transform)
-    geometry: list[Any] = []
-    while rest and isinstance(rest[0], Geometry):
-        geometry.append(rest.pop(0))
-    flip = normalize = None
-    if on_cpu and fuses(decoder, geometry):
-        for _ in range(2):
-            if rest and flip is None and isinstance(rest[0], RandomHorizontalFlip):
-                flip = rest.pop(0)
-            elif rest and normalize is None and _by_table(rest[0]):
-                normalize = rest.pop(0)
-    return PerImage(tuple(geometry), flip, normalize), tuple(rest)  # type: ignore[arg-type]
+    geometry: list[Geometry] = []
+    while rest and isinstance(leading := rest[0], Geometry):
+        geometry.append(leading)
+        del rest[0]
+    flip: RandomHorizontalFlip | None = None
+    normalize: Normalize | None = None
+    while on_cpu and rest and fuses(decoder, geometry):
+        first = rest[0]
+        if flip is None and isinstance(first, RandomHorizontalFlip):
+            flip = first
+        elif normalize is None and isinstance(first, Normalize) and first.dtype.itemsize in {2, 4}:
+            normalize = first
+        else:
+            break
+        del rest[0]
+    return PerImage(tuple(geometry), flip, normalize), tuple(rest)
 
 
 def fuses(decoder: Decoder, geometry: Sequence[Geometry]) -> bool:
     """Whether JPEGs can be decoded, cropped and resized in one pass."""
     regional = all(isinstance(each, Regional) for each in geometry)
     return regional and decoder.backend == "auto" and library() is not None
-
-
-def _by_table(transform: Batched) -> bool:
-    return isinstance(transform, Normalize) and transform.dtype.itemsize in {2, 4}
 
 
 class Batch:
@@ -107,9 +110,9 @@ class Batch:
         self._space = space
         self._count = count
         self._dtype = dtype
-        self.array: Any = None
+        self.array: Array | None = None
 
-    def room(self, place: int, shape: tuple[int, int], name: Callable[[], str]) -> Any:
+    def room(self, place: int, shape: tuple[int, int], name: Callable[[], str]) -> Array:
         """Return where the image of a sample goes: (height, width, 3).
 
         Raises:
@@ -117,10 +120,11 @@ class Batch:
         """
         if self.array is None:
             self.array = self._space.take((self._count, *shape, 3), self._dtype)
-        return fitting(self.array, shape, name)[place]
+        room: Array = fitting(self.array, shape, name)[place]
+        return room
 
 
-def fitting(batch: Any, shape: tuple[int, ...], name: Callable[[], str]) -> Any:
+def fitting(batch: Pixels, shape: tuple[int, ...], name: Callable[[], str]) -> Pixels:
     """Return a batch (samples, height, width, 3) whose images have that height and width.
 
     Raises:
@@ -147,20 +151,21 @@ class Images:
     replace_bad: bool
     scratch: Scratch = field(default_factory=Scratch)
 
-    def pick(self, index: int, read: Read) -> tuple[Any, int, str]:
+    def pick(self, index: int, read: Callable[[int], T]) -> tuple[T, int, str]:
         """Return (what was read, the sample it is of, why another was replaced by it)."""
         return instead(index, self.seed, len(self.store), self.replace_bad, read)
 
-    def image(self, index: int, draws: Draws) -> tuple[Any, int, str]:
+    def image(self, index: int, draws: Draws) -> tuple[ByteArray, int, str]:
         """Decode one sample: (image, the sample it is of, why another was replaced by it)."""
         return self.pick(index, lambda other: self.decoded(other, self.store.payload(other), draws))
 
-    def decoded(self, index: int, data: bytes, draws: Draws) -> Any:
+    def decoded(self, index: int, data: bytes, draws: Draws) -> ByteArray:
         """Return uint8 (height, width, 3), until the thread's next image; `draws` are of one."""
         pixels = self.named(index, lambda: self.decoder(data, "it", self.scratch))
-        return self.sized(torch.from_numpy(pixels).permute(2, 0, 1), draws).numpy()
+        sized: ByteArray = self.sized(torch.from_numpy(pixels).permute(2, 0, 1), draws).numpy()
+        return sized
 
-    def named(self, index: int, work: Callable[[], object]) -> Any:
+    def named(self, index: int, work: Callable[[], T]) -> T:
         """Do work on a sample, which its errors name."""
         try:
             return work()
@@ -186,7 +191,7 @@ class Images:
                 region = step.region(region, draws)  # type: ignore[attr-defined]
         return region
 
-    def fields_of(self, step: Step, ids: list[int], space: Space) -> list[Any]:
+    def fields_of(self, step: Step, ids: list[int], space: Space) -> list[Field]:
         """Return the fields of the samples that a step was given in the end."""
         given = replace(step, ids=need("numpy").array(ids))
         return fields_of(self.store, self.fields, given, space)
@@ -214,9 +219,8 @@ class ImageReader:
         """Return the store's digest."""
         return self.images.store.digest
 
-    def state(self) -> Any:
+    def state(self) -> None:
         """Return nothing: a store does not change."""
-        return None
 
     def ahead(self, step: Step) -> None:
         """Let the kernel read ahead."""
@@ -239,7 +243,7 @@ class ImageReader:
         pixels = torch.from_numpy(batch.array).view(how.dtype)
         return Fetched((pixels, *fields), tuple(replaced))
 
-    def present(self, value: object) -> Any:
+    def present(self, value: Shown) -> object:
         """Images as (samples, channels, height, width), channels last in memory."""
         return shown(value)
 

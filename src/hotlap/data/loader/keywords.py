@@ -4,8 +4,10 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+import torch
+
 _RENAMED = {"bad": "on_error", "bad_limit": "max_error_rate"}
-_REFUSED: dict[str, tuple[Callable[[Any], bool], str]] = {
+_REFUSED: dict[str, tuple[Callable[[object], bool], str]] = {
     "timeout": (lambda value: not value, "a worker that dies is reported at once; leave it out"),
     "multiprocessing_context": (
         lambda value: value in {None, "fork"} or getattr(value, "_name", "") == "fork",
@@ -16,7 +18,7 @@ _REFUSED: dict[str, tuple[Callable[[Any], bool], str]] = {
 }
 
 
-def rest(given: dict[str, Any]) -> dict[str, Any]:
+def rest(given: dict[str, object]) -> dict[str, Any]:
     """Return the deprecated keywords under their present names.
 
     Raises:
@@ -42,7 +44,7 @@ def workers_of(workers: int | None, num_workers: int | None) -> int | None:
     return workers if num_workers is None else num_workers
 
 
-def seed_of(seed: int | None, generator: Any) -> int:
+def seed_of(seed: int | None, generator: torch.Generator | None) -> int:
     """Return the seed: as given, or the one that the generator began with."""
     if generator is None:
         return seed or 0

@@ -25,6 +25,7 @@ from hotlap.data.loader.ranks import here
 from hotlap.data.loader.reading import Fetched, Wish
 from hotlap.data.loader.sampling import SamplerOrder
 from hotlap.data.loader.stage import Stage
+from hotlap.data.loader.stores import Collate
 from hotlap.data.store import Store
 
 
@@ -100,7 +101,7 @@ class Loader:
         device: torch.device | str | int | None = None,
         workers: int | None = None,
         threads: int | None = None,
-        collate_fn: Callable[[list[object]], object] | None = None,
+        collate_fn: Collate | None = None,
         fields: Sequence[str] | None = None,
         decoder: Decoder | DeviceDecoder | None = None,
         on_error: str = "raise",
@@ -174,7 +175,7 @@ class Loader:
             if self._turn == mine:
                 self._running = False
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> dict[str, object]:
         """Return where the loader is: what was handed out counts, what was read ahead does not."""
         state = self._position.state(self._about())
         if self._order is not None:

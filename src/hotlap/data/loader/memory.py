@@ -10,11 +10,10 @@ import os
 import weakref
 from collections import deque
 from pathlib import Path
-from typing import Any
 
 import torch
 
-from hotlap.common.extras import need
+from hotlap.common.extras import Array, ByteArray, need
 from hotlap.data.errors import LoaderError
 
 ALIGNED = 64
@@ -23,25 +22,27 @@ ALIGNED = 64
 class Space:
     """A buffer being filled with arrays one after the other; without one, each is fresh."""
 
-    def __init__(self, memory: Any = b"", *, pinned: bool = False) -> None:
-        self.memory = memory
+    def __init__(self, memory: ByteArray | None = None, *, pinned: bool = False) -> None:
+        self.memory: ByteArray = need("numpy").empty(0, "u1") if memory is None else memory
         self._pinned = pinned
         self._used = 0
 
-    def take(self, shape: tuple[int, ...], dtype: Any) -> Any:
+    def take(self, shape: tuple[int, ...], dtype: object) -> Array:
         """Return an array of the buffer, or a fresh one when the buffer is full."""
         numpy = need("numpy")
-        dtype = numpy.dtype(dtype)
-        size = dtype.itemsize
+        kind = numpy.dtype(dtype)
+        size: int = kind.itemsize
         for side in shape:
             size *= side
         start = -(-self._used // ALIGNED) * ALIGNED
         if not size or start + size > len(self.memory):
-            return numpy.empty(shape, dtype)
-        self._used = start + size
-        return self.memory[start : start + size].view(dtype).reshape(shape)
+            taken: Array = numpy.empty(shape, kind)
+        else:
+            self._used = start + size
+            taken = self.memory[start : start + size].view(kind).reshape(shape)
+        return taken
 
-    def put(self, array: Any) -> torch.Tensor:
+    def put(self, array: Array) -> torch.Tensor:
         """Copy a small array into a pinned buffer; elsewhere it shall not keep the buffer lent."""
         if not self._pinned:
             return torch.from_numpy(array)
@@ -56,23 +57,25 @@ class Pool:
     KEPT = 8
 
     def __init__(self, pin: bool = False) -> None:
-        self._free: deque[Any] = deque(maxlen=self.KEPT)
+        self._free: deque[ByteArray] = deque(maxlen=self.KEPT)
         self._pin = pin
         self.size = 0
 
-    def lent(self) -> Any:
+    def lent(self) -> ByteArray:
         """Return `size` bytes or more, free again when the last view of this array is gone."""
         memory = self._taken()
-        view = need("numpy").frombuffer(memoryview(memory), "u1")  # what views of it hold on to
+        # what views of it hold on to
+        view: ByteArray = need("numpy").frombuffer(memory.data, "u1")
         weakref.finalize(view, self._free.append, memory).atexit = False
         return view
 
-    def _taken(self) -> Any:
+    def _taken(self) -> ByteArray:
         while self._free:
             memory = self._free.pop()
             if len(memory) >= self.size:
                 return memory
-        return torch.empty(self.size, dtype=torch.uint8, pin_memory=self._pin).numpy()
+        fresh: ByteArray = torch.empty(self.size, dtype=torch.uint8, pin_memory=self._pin).numpy()
+        return fresh
 
 
 class Ring:
@@ -89,7 +92,7 @@ class Ring:
         size = -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
         self.size = size
         shared = _shared(slots, size)
-        self._all = need("numpy").frombuffer(shared, "u1")
+        self._all: ByteArray = need("numpy").frombuffer(shared, "u1")
         self._free = deque(range(slots))
 
     def free(self) -> int:
@@ -104,7 +107,7 @@ class Ring:
         """Free a slot."""
         self._free.append(slot)
 
-    def memory(self, slot: int) -> Any:
+    def memory(self, slot: int) -> ByteArray:
         """Return a slot's bytes."""
         return self._all[slot * self.size : (slot + 1) * self.size]
 
@@ -117,7 +120,7 @@ class Ring:
     def pin(self) -> None:
         """Register the memory with CUDA, so that copies from it run beside kernels."""
         whole = torch.from_numpy(self._all)
-        cuda: Any = torch.cuda.cudart()  # type: ignore[no-untyped-call]
+        cuda = torch.cuda.cudart()  # type: ignore[no-untyped-call]
         done = cuda.cudaHostRegister(whole.data_ptr(), whole.numel(), 0)
         if int(done) != 0:
             raise LoaderError(f"CUDA cannot pin {whole.numel() >> 20} MiB of memory: {done}")
@@ -158,5 +161,5 @@ def available() -> int:
 
 
 def _unpin(whole: torch.Tensor) -> None:
-    cuda: Any = torch.cuda.cudart()  # type: ignore[no-untyped-call]
+    cuda = torch.cuda.cudart()  # type: ignore[no-untyped-call]
     cuda.cudaHostUnregister(whole.data_ptr())

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
-from hotlap.common.extras import need
+from hotlap.common.extras import IntArray, need
 from hotlap.data.order import permutation
 
 
@@ -15,13 +15,13 @@ class Step:
     `draws`: what random numbers are drawn by, where that is not `ids` (see `occurrences`).
     """
 
-    ids: Any
+    ids: IntArray
     epoch: int
     delivered: int
-    draws: Any = None
+    draws: IntArray | None = None
 
     @property
-    def draw_ids(self) -> Any:
+    def draw_ids(self) -> IntArray:
         """Return the numbers by which the samples' random numbers are drawn."""
         return self.ids if self.draws is None else self.draws
 
@@ -31,7 +31,7 @@ class Order(Protocol):
 
     def __len__(self) -> int: ...
 
-    def ids(self, epoch: int) -> Any:
+    def ids(self, epoch: int) -> IntArray:
         """Return sample numbers, int64 (count,)."""
 
 
@@ -58,13 +58,14 @@ class Plan:
         whole, rest = divmod(self.count, self.batch_size * self.world)
         return whole + (rest > 0 and not self.drop_last)
 
-    def order(self, epoch: int) -> Any:
+    def order(self, epoch: int) -> IntArray:
         """Return the epoch's order of samples, int64."""
         if self.sampler is not None:
             return self.sampler.ids(epoch)
         if self.shuffle:
             return permutation(self.count, self.seed, epoch)
-        return need("numpy").arange(self.count)
+        order: IntArray = need("numpy").arange(self.count)
+        return order
 
     def steps(self, epoch: int, delivered: int = 0) -> Iterator[Step]:
         """Yield this rank's batches of an epoch, of which some samples were delivered already."""
@@ -125,11 +126,11 @@ class BatchOrder(Protocol):
 
     def __len__(self) -> int: ...
 
-    def batches(self, epoch: int) -> list[Any]:
+    def batches(self, epoch: int) -> list[IntArray]:
         """Return the sample numbers of each batch, int64."""
 
 
-def occurrences(ids: Any) -> Any:
+def occurrences(ids: IntArray) -> IntArray:
     """Return what random numbers are drawn by where a sampler may repeat samples.
 
     That is the sample's number for its first occurrence in the epoch; later ones differ in
@@ -142,6 +143,6 @@ def occurrences(ids: Any) -> Any:
     ordered = ids[by_id]
     first = numpy.flatnonzero(numpy.r_[True, ordered[1:] != ordered[:-1]])
     lengths = numpy.diff(numpy.r_[first, len(ids)])
-    number = numpy.empty(len(ids), "i8")
+    number: IntArray = numpy.empty(len(ids), "i8")
     number[by_id] = numpy.arange(len(ids)) - numpy.repeat(first, lengths)
     return ids + (number << 40)

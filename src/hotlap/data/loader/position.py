@@ -36,7 +36,7 @@ class Position:
         """Note that a batch was handed out."""
         self.at = epoch, delivered
 
-    def state(self, about: dict[str, Any]) -> dict[str, Any]:
+    def state(self, about: dict[str, object]) -> dict[str, object]:
         """Return it to be saved, with what says of which data and order it is."""
         epoch, delivered = self.at
         return {"version": 1, **about, "epoch": epoch, "delivered": delivered}

@@ -28,7 +28,7 @@ class Wish:
     threads: int | None
     pin: bool
     ahead: int | None = None
-    worker_init: Callable[[int], Any] | None = None
+    worker_init: Callable[[int], object] | None = None
 
 
 class Reader(Protocol):
@@ -49,7 +49,7 @@ class Reader(Protocol):
     def identity(self) -> str:
         """Return what a saved state is checked against."""
 
-    def state(self) -> Any:
+    def state(self) -> object:
         """Return what differs when processes must be forked anew to see a change of the data."""
 
     def ahead(self, step: Step) -> None:
@@ -58,5 +58,5 @@ class Reader(Protocol):
     def fetch(self, step: Step, space: Space) -> Fetched:
         """Read a batch."""
 
-    def present(self, value: object) -> Any:
+    def present(self, value: Any) -> object:
         """Give a fetched batch the shape that the user sees."""

@@ -1,9 +1,8 @@
 """Samplers of torch's making, as an order that is a pure function of (seed, epoch)."""
 
-from collections.abc import Iterator
 from typing import Any
 
-from hotlap.common.extras import need
+from hotlap.common.extras import Array, IntArray, need
 from hotlap.common.randomness import Streams
 from hotlap.data.order import key
 
@@ -40,25 +39,25 @@ class SamplerOrder:
         self._seed = key(seed, own.initial_seed()) if hasattr(own, "initial_seed") else seed
         self.shared = not (hasattr(sampler, "num_replicas") or hasattr(sampler, "rank"))
         """Whether it gives the order of all ranks; else it has chosen this rank's samples."""
-        self._before: tuple[int, Any] = (-1, None)
+        self._before: tuple[int, object] = (-1, None)
 
     def __len__(self) -> int:
         return self._length
 
-    def ids(self, epoch: int) -> Any:
+    def ids(self, epoch: int) -> IntArray:
         """Return the sample numbers of an epoch, int64 (count,).
 
         Raises:
             TypeError: the sampler yields something else than numbers.
             IndexError: a number is not one of the dataset's.
         """
-        return self._checked(list(self._drawn(epoch)))
+        return self._checked(self._drawn(epoch))
 
-    def batches(self, epoch: int) -> list[Any]:
+    def batches(self, epoch: int) -> list[IntArray]:
         """Return the sample numbers of each batch of an epoch."""
         return [self._checked(list(batch)) for batch in self._drawn(epoch)]
 
-    def state(self, epoch: int) -> Any:
+    def state(self, epoch: int) -> object:
         """Return the sampler's own state as it was when this epoch was drawn; None without one."""
         if self._before[0] == epoch:
             return self._before[1]
@@ -69,19 +68,18 @@ class SamplerOrder:
         if state is not None and hasattr(self.sampler, "load_state_dict"):
             self.sampler.load_state_dict(state)
 
-    def _drawn(self, epoch: int) -> Iterator[Any]:
+    def _drawn(self, epoch: int) -> list[Any]:
         if hasattr(self.sampler, "state_dict"):
             self._before = epoch, self.sampler.state_dict()
         if hasattr(self.sampler, "set_epoch"):
             self.sampler.set_epoch(epoch)
         with self._streams.kept():
             self._streams.seed(key(self._seed, epoch))
-            drawn = list(self.sampler)
-        yield from drawn
+            return list(self.sampler)
 
-    def _checked(self, drawn: list[object]) -> Any:
+    def _checked(self, drawn: list[object]) -> IntArray:
         numpy = need("numpy")
-        found = numpy.asarray(drawn)
+        found: Array = numpy.asarray(drawn)
         if len(drawn) and (found.ndim != 1 or found.dtype.kind not in "iu"):
             raise TypeError(
                 f"{type(self.sampler).__name__} yields {drawn[0]!r}, which is no sample number: a "

@@ -2,7 +2,6 @@
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import torch
 
@@ -38,7 +37,7 @@ class Stage:
         self._to_device = to_device or self._copied
         self._transform = transform
         self._seed = seed
-        self._copying: deque[tuple[Any, Any]] = deque()
+        self._copying: deque[tuple[torch.cuda.Event, object]] = deque()
 
     def run(self, rows: Rows) -> Iterator[tuple[Step, Fetched]]:
         """Yield each step with its batch, ready for the model."""
@@ -66,7 +65,7 @@ class Stage:
         copied: torch.cuda.Event = torch.cuda.Event()  # type: ignore[no-untyped-call]
         copied.record()
         self._copying.append((copied, fetched.value))
-        while self._copying and self._copying[0][0].query():
+        while self._copying and self._copying[0][0].query():  # type: ignore[no-untyped-call]
             self._copying.popleft()
         ready = self._ready(step, on_device)
         return ready.value, step, ready.replaced
@@ -83,7 +82,7 @@ class Stage:
         return Fetched(value, fetched.replaced)
 
 
-def _parts(value: object) -> tuple[torch.Tensor, torch.Tensor | None, tuple[Any, ...]]:
+def _parts(value: object) -> tuple[torch.Tensor, torch.Tensor | None, tuple[object, ...]]:
     if isinstance(value, torch.Tensor):
         return value, None, ()
     if isinstance(value, tuple | list) and value and isinstance(value[0], torch.Tensor):

@@ -1,7 +1,7 @@
 """Read batches from a store."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -14,8 +14,12 @@ from hotlap.data.order import key
 from hotlap.data.store import Store
 
 ATTEMPTS = 16
-Read = Callable[[int], object]
+T = TypeVar("T")
 Collate = Callable[[list[Any]], object]
+Field = torch.Tensor | list[Any]
+"""Of a batch: a tensor where all samples have one shape, else a list with a value for each."""
+Shown = tuple[torch.Tensor, *tuple[Field, ...]]
+"""Images, and fields of them."""
 
 
 class _StoreReader:
@@ -60,12 +64,14 @@ class RowReader(_StoreReader):
         fields = fields_of(self._store, self._fields, step, space)
         return Fetched((torch.from_numpy(rows), *fields))
 
-    def present(self, value: object) -> Any:
+    def present(self, value: Shown) -> object:
         """Images as (samples, channels, height, width), channels last in memory."""
         return shown(value) if self._image else _one_or_all(value)
 
 
-def instead(index: int, seed: int, count: int, allowed: bool, read: Read) -> tuple[Any, int, str]:
+def instead(
+    index: int, seed: int, count: int, allowed: bool, read: Callable[[int], T]
+) -> tuple[T, int, str]:
     """Read a sample, or the one that the seed picks when it is bad.
 
     Returns:
@@ -107,7 +113,7 @@ class RecordReader(_StoreReader):
             samples = [{k: v for k, v in each.items() if k in self._fields} for each in samples]
         return Fetched(self._collate(samples))
 
-    def present(self, value: object) -> Any:
+    def present(self, value: object) -> object:
         """Leave it as it is."""
         return value
 
@@ -118,7 +124,7 @@ class RecordReader(_StoreReader):
         }
 
 
-def joined(values: list[object], uniform: bool) -> Any:
+def joined(values: list[object], uniform: bool) -> Field:
     """Join the values of a field: to a tensor where all samples are of one size, else to a list."""
     numpy = need("numpy")
     if uniform and len({numpy.shape(value) for value in values}) == 1:
@@ -129,7 +135,7 @@ def joined(values: list[object], uniform: bool) -> Any:
     ]
 
 
-def fields_of(store: Store, names: tuple[str, ...], step: Step, space: Space) -> list[Any]:
+def fields_of(store: Store, names: tuple[str, ...], step: Step, space: Space) -> list[Field]:
     """Return fields of a step's samples, each with the samples as its first axis.
 
     Those of a fixed shape are tensors in `space`; those of variable length are lists.
@@ -144,11 +150,11 @@ def fields_of(store: Store, names: tuple[str, ...], step: Step, space: Space) ->
     ]
 
 
-def shown(value: Any) -> Any:
+def shown(value: Shown) -> object:
     """Images first, as (samples, channels, height, width), channels last in memory."""
     images, *rest = value
     return _one_or_all((images.permute(0, 3, 1, 2), *rest))
 
 
-def _one_or_all(value: Any) -> object:
+def _one_or_all(value: Shown) -> object:
     return value if len(value) > 1 else value[0]

@@ -8,13 +8,13 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any, NoReturn
 
 from hotlap.common.heap import heap_kept, keep_heap
 from hotlap.data.errors import DATA_ERRORS, LoaderError
-from hotlap.data.loader.batch_layout import packed
+from hotlap.data.loader.batch_layout import BatchLayout, packed
 from hotlap.data.loader.memory import Ring, Space
 from hotlap.data.loader.plan import Step
 from hotlap.data.loader.reading import Reader
@@ -27,12 +27,11 @@ each time, 0.3 to 0.5 ms of 2.9 an image (`benchmarks.data.epochs`)."""
 
 @dataclass(frozen=True)
 class Answer:
-    """What became of one step."""
+    """What became of one step: where its batch lies, or why it could not be read."""
 
     number: int
     slot: int
-    layout: Any = None
-    error: Exception | None = None
+    batch: BatchLayout | Exception
     replaced: tuple[tuple[int, str], ...] = ()
 
 
@@ -44,7 +43,7 @@ class About:
     count: int
     threads: int
     parent: int
-    init: Callable[[int], Any] | None
+    init: Callable[[int], object] | None
 
 
 def work(
@@ -117,20 +116,20 @@ class _Answering:
 
     def __call__(self, number: int, slot: int, step: Step) -> None:
         """Read one step and send the answer."""
-        data = self._pickled(Answer(number, slot), step)
+        data = self._pickled(number, slot, step)
         with self._lock:
             self._pipe.send_bytes(data)
 
-    def _pickled(self, answer: Answer, step: Step) -> bytes:
+    def _pickled(self, number: int, slot: int, step: Step) -> bytes:
         if self._error is not None:
-            return pickle.dumps(replace(answer, error=self._error))
-        space = Space(self._ring.memory(answer.slot))
+            return pickle.dumps(Answer(number, slot, self._error))
+        space = Space(self._ring.memory(slot))
         try:
             fetched = self._reader.fetch(step, space)
             layout = packed(fetched.value, space)
-            return pickle.dumps(replace(answer, layout=layout, replaced=fetched.replaced))
+            return pickle.dumps(Answer(number, slot, layout, fetched.replaced))
         except DATA_ERRORS as error:
-            return pickle.dumps(replace(answer, error=error))
+            return pickle.dumps(Answer(number, slot, error))
         except Exception as error:
             words = LoaderError(f"reading a batch failed: {type(error).__name__}: {error}")
-            return pickle.dumps(replace(answer, error=words))
+            return pickle.dumps(Answer(number, slot, words))

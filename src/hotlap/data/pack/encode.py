@@ -1,11 +1,10 @@
 """From a source's sample to the payload that a profile keeps."""
 
 import io
-from typing import Any
 
 import torch
 
-from hotlap.common.extras import has, need
+from hotlap.common.extras import Array, ByteArray, has, need
 from hotlap.data.decode import Decoder
 from hotlap.data.errors import SampleError
 from hotlap.data.pack.settings import Settings
@@ -22,7 +21,7 @@ class Encoder:
         self._settings = settings
         self._decode = Decoder(settings.decoder, settings.exif, strict=settings.strict)
 
-    def __call__(self, sample: Sample) -> Any:
+    def __call__(self, sample: Sample) -> bytes | Array:
         """Return the payload.
 
         Raises:
@@ -32,12 +31,14 @@ class Encoder:
         if profile == "records":
             return b""
         if profile == "tokens":
-            return sample.data
+            tokens: bytes = sample.data
+            return tokens
         return self._row(sample) if profile == "raw" else self._jpeg(sample)
 
-    def _row(self, sample: Sample) -> Any:
+    def _row(self, sample: Sample) -> Array:
         if not isinstance(sample.data, bytes):
-            return sample.data
+            row: Array = sample.data
+            return row
         pixels, size = self._decode(sample.data, sample.name), self._settings.resize
         if size is None:
             return pixels
@@ -58,7 +59,7 @@ class Encoder:
             return sample.data if is_jpeg or size is None else self._encoded(pixels)
         return self._encoded(_sized(pixels, height, width))
 
-    def _target(self, pixels: Any, size: int | tuple[int, int] | None) -> tuple[int, int]:
+    def _target(self, pixels: ByteArray, size: int | tuple[int, int] | None) -> tuple[int, int]:
         height, width = pixels.shape[:2]
         if isinstance(size, tuple):
             return size
@@ -66,7 +67,7 @@ class Encoder:
             (height, width) if size is None or min(height, width) <= size else _short(pixels, size)
         )
 
-    def _encoded(self, pixels: object) -> bytes:
+    def _encoded(self, pixels: ByteArray) -> bytes:
         quality = self._settings.quality
         if has("simplejpeg"):
             turbo = need("simplejpeg")
@@ -77,17 +78,18 @@ class Encoder:
         return buffer.getvalue()
 
 
-def _image(sample: Sample) -> object:
-    array = sample.data
+def _image(sample: Sample) -> ByteArray:
+    array: Array = sample.data
     if array.dtype.name != "uint8" or array.ndim != 3 or array.shape[-1] != 3:
         raise SampleError(
             f"{sample.name} is {array.dtype} {array.shape}, no uint8 RGB image (height, width, 3): "
             "pack it with --profile raw"
         )
-    return need("numpy").ascontiguousarray(array)
+    image: ByteArray = need("numpy").ascontiguousarray(array)
+    return image
 
 
-def _short(pixels: Any, side: int) -> tuple[int, int]:
+def _short(pixels: ByteArray, side: int) -> tuple[int, int]:
     """Return the size with that short side; torchvision's Resize truncates the long one."""
     height, width = pixels.shape[:2]
     if height <= width:
@@ -95,12 +97,13 @@ def _short(pixels: Any, side: int) -> tuple[int, int]:
     return int(side * height / width), side
 
 
-def _sized(pixels: object, height: int, width: int) -> object:
+def _sized(pixels: ByteArray, height: int, width: int) -> ByteArray:
     image = torch.from_numpy(pixels).permute(2, 0, 1)[None]
-    return resized(image, height, width)[0].permute(1, 2, 0).contiguous().numpy()
+    sized: ByteArray = resized(image, height, width)[0].permute(1, 2, 0).contiguous().numpy()
+    return sized
 
 
-def _middle(pixels: Any, side: int) -> object:
+def _middle(pixels: ByteArray, side: int) -> ByteArray:
     top = round((pixels.shape[0] - side) / 2.0)
     left = round((pixels.shape[1] - side) / 2.0)
     return pixels[top : top + side, left : left + side]

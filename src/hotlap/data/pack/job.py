@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from hotlap.common.extras import Array, IntArray
 from hotlap.data.errors import PackError, SampleError
 from hotlap.data.order import key
 from hotlap.data.pack.encode import Encoder
@@ -24,7 +24,7 @@ class Job:
     folder: Path
     source: Source
     settings: Settings
-    order: Any
+    order: IntArray
     cuts: list[int]
 
     def run(self, shards: Iterable[int], told: Told) -> None:
@@ -58,11 +58,11 @@ class Job:
             writer.add(payload, sample.name, sample.fields)
         return int(getattr(payload, "nbytes", 0) or len(payload))
 
-    def _read(self, encode: Encoder, index: int) -> tuple[Sample, Any]:
+    def _read(self, encode: Encoder, index: int) -> tuple[Sample, bytes | Array]:
         sample = self.source.read(index)
         return sample, encode(sample)
 
-    def _instead(self, encode: Encoder, index: int) -> tuple[Sample, Any]:
+    def _instead(self, encode: Encoder, index: int) -> tuple[Sample, bytes | Array]:
         """Read the sample that the seed picks for a bad one."""
         for attempt in range(ATTEMPTS):
             other = key(self.settings.seed, index, attempt) % len(self.source)

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from hotlap.data.errors import PackError
 from hotlap.data.pack.settings import MOST_SHARDS, Settings
@@ -22,6 +22,17 @@ _WORDS = {
     "strict": "strictness",
     "shards": "number of shards",
 }
+
+
+class Plan(TypedDict):
+    """What shards are packed with: digests of the settings and the source, and what may change."""
+
+    settings: str
+    source: str
+    samples: int
+    shards: int
+    on_error: str
+    strict: bool
 
 
 def shards_of(source: Source, settings: Settings, folder: Path) -> int:
@@ -44,7 +55,7 @@ def shards_of(source: Source, settings: Settings, folder: Path) -> int:
         for left in (folder / SPOOL, *folder.glob("shard-*")):
             left.unlink(missing_ok=True)
     write_whole(folder / NAME, json.dumps(plan).encode())
-    return int(plan["shards"])
+    return plan["shards"]
 
 
 def clear(folder: Path) -> None:
@@ -53,7 +64,7 @@ def clear(folder: Path) -> None:
         (folder / name).unlink(missing_ok=True)
 
 
-def _plan(source: Source, settings: Settings) -> dict[str, Any]:
+def _plan(source: Source, settings: Settings) -> Plan:
     usual = min(-(-len(source) // PER_SHARD), MOST_SHARDS)
     kept = {key: value for key, value in settings.document().items() if key not in _FREE}
     return {
@@ -66,15 +77,15 @@ def _plan(source: Source, settings: Settings) -> dict[str, Any]:
     }
 
 
-def _before(folder: Path) -> dict[str, Any] | None:
+def _before(folder: Path) -> Plan | None:
     try:
-        found: dict[str, object] = json.loads((folder / NAME).read_bytes())
+        found: Plan = json.loads((folder / NAME).read_bytes())
     except FileNotFoundError:
         return None
     return found
 
 
-def _changed(before: dict[str, object], plan: dict[str, object]) -> list[str]:
+def _changed(before: Plan, plan: Plan) -> list[str]:
     return [
         _WORDS.get(key, key)
         for key, value in plan.items()

@@ -72,7 +72,7 @@ class Settings:
         if self.resize is not None and min(_sides(self.resize)) < 1:
             raise PackError(f"resize is {self.resize}, should be at least 1")
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         """Return it as it is written into the manifest."""
         return asdict(self)
 

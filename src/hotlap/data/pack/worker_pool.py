@@ -6,7 +6,7 @@ import signal
 import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection, wait
-from typing import Any
+from multiprocessing.context import ForkProcess
 
 from hotlap.data.errors import PackError
 from hotlap.data.exit_reason import cause, kills_so_far
@@ -22,7 +22,7 @@ class WorkerPool:
         self._context = multiprocessing.get_context("fork")
         self._shares = [shards[index::workers] for index in range(workers)]
         self._job = job
-        self._processes: dict[Connection, Any] = {}
+        self._processes: dict[Connection, ForkProcess] = {}
 
     def run(self, told: Told) -> None:
         """Pack all.
@@ -97,7 +97,7 @@ class _Report:
     """Gathers small progress into few messages."""
 
     def __init__(self, pipe: Connection, parent: int) -> None:
-        self._send: Callable[[Any], None] = pipe.send
+        self._send: Callable[[tuple[int, ...]], None] = pipe.send
         self._parent = parent
         self._sum = [0, 0, 0]
         self._sent = time.monotonic()

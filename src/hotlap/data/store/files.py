@@ -5,7 +5,6 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from hotlap.data.errors import PackError
 
@@ -26,7 +25,7 @@ def room(path: Path) -> Iterator[None]:
         raise
 
 
-def write_whole(path: Path, payload: Any) -> None:
+def write_whole(path: Path, payload: bytes) -> None:
     """Write a file under a passing name, bring it to the disk, then give it its name."""
     passing = path.with_name(path.name + ".tmp")
     with room(path):

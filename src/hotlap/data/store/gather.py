@@ -6,10 +6,9 @@ import weakref
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from hotlap.common import compiled
-from hotlap.common.extras import need
+from hotlap.common.extras import Array, ByteArray, UIntArray, need
 
 SOURCE = Path(__file__).with_name("gather.c")
 LARGE = 4 << 20
@@ -61,7 +60,7 @@ class Maps:
         for start, size in zip(self.starts.tolist(), self.sizes.tolist(), strict=True):
             self._library.forget(start, size)
 
-    def gather(self, addresses: Any, numbers: Any, out: Any) -> bool:
+    def gather(self, addresses: UIntArray, numbers: Array, out: ByteArray) -> bool:
         """Copy rows.
 
         Args:

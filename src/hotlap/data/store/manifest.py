@@ -69,7 +69,7 @@ class Manifest:
     columns: dict[str, str] = field(default_factory=dict)
     extra: tuple[Shard, ...] = ()
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         """Return it as JSON, the digest included."""
         body = {"format": FORMAT, "version": VERSION, **asdict(self)}
         return {**body, "digest": _digest(body)}
@@ -133,7 +133,10 @@ def _manifest(document: dict[str, Any]) -> Manifest:
         profile=document["profile"],
         count=document["count"],
         shards=tuple(Shard(**shard) for shard in document["shards"]),
-        tables={name: _table(table) for name, table in document["tables"].items()},
+        tables={
+            name: Table(**{**table, "shape": tuple(table["shape"])})
+            for name, table in document["tables"].items()
+        },
         row=Row(row["dtype"], tuple(row["shape"])) if row else None,
         classes=tuple(document["classes"]),
         settings=document["settings"],
@@ -141,7 +144,3 @@ def _manifest(document: dict[str, Any]) -> Manifest:
         columns=document.get("columns", {}),
         extra=tuple(Shard(**shard) for shard in document.get("extra", ())),
     )
-
-
-def _table(document: dict[str, Any]) -> Table:
-    return Table(**{**document, "shape": tuple(document["shape"])})

@@ -2,12 +2,11 @@
 
 import os
 from pathlib import Path
-from typing import Any
 
-from hotlap.common.extras import need
+from hotlap.common.extras import ByteArray, UIntArray, need
 from hotlap.data.errors import StoreError
 from hotlap.data.store.gather import Maps, library
-from hotlap.data.store.record_index import RecordIndex
+from hotlap.data.store.record_index import Indices, RecordIndex
 
 MOST = 2 << 30
 """Bytes of a store that stay mapped, about: they count as the process's memory."""
@@ -24,12 +23,12 @@ class Mapped:
 
     def __init__(self, records: RecordIndex) -> None:
         self._index = records
-        self._rows: tuple[Maps, Any] | None = None
+        self._rows: tuple[Maps, UIntArray] | None = None
         self._size = 0
         self._able = True
         self._before = self._since = 0
 
-    def copy(self, indices: Any, out: Any) -> bool:
+    def copy(self, indices: Indices, out: ByteArray) -> bool:
         """Copy the rows of samples into `out`.
 
         Args:
@@ -49,7 +48,7 @@ class Mapped:
         self._limit(maps, len(asked))
         return maps.gather(addresses[asked], self._index.shard[asked], out)
 
-    def _mapped(self) -> tuple[Maps, Any] | None:
+    def _mapped(self) -> tuple[Maps, UIntArray] | None:
         """Map the shards and say where the rows lie.
 
         None where that is not wanted, or the process may not map so much, or payloads differ.
@@ -79,7 +78,7 @@ class Mapped:
             maps.forget()
 
 
-def _plain(out: Any) -> bool:
+def _plain(out: ByteArray) -> bool:
     return bool(out.ndim == 2 and out.dtype == "u1" and out.flags.carray)
 
 

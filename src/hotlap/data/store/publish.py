@@ -3,11 +3,10 @@
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 from hotlap.common.disk import sync_folder
-from hotlap.common.extras import need
+from hotlap.common.extras import Array, need
 from hotlap.data.errors import PackError
 from hotlap.data.store import check, manifest, shard
 from hotlap.data.store.files import room, write_whole
@@ -28,7 +27,7 @@ def publish(
     *,
     classes: Sequence[str] = (),
     settings: dict[str, object] | None = None,
-    extra: dict[str, object] | None = None,
+    extra: dict[str, Array] | None = None,
     columns: Mapping[str, str] | None = None,
 ) -> Manifest:
     """Write tables and manifest into the partial folder and rename it to `target`.
@@ -77,7 +76,7 @@ def _finished(folder: Path, index: int) -> shard.Written:
     return part
 
 
-def _joined(parts: list[shard.Written]) -> dict[str, object]:
+def _joined(parts: list[shard.Written]) -> dict[str, Array]:
     numpy = need("numpy")
     full = [part for part in parts if part.samples] or parts[:1]
     if any(part.tables.keys() != full[0].tables.keys() for part in full):
@@ -99,7 +98,7 @@ def _row(parts: list[shard.Written]) -> Row | None:
     return Row(*rows.pop()) if rows else None
 
 
-def _write(folder: Path, name: str, array: Any) -> Table:
+def _write(folder: Path, name: str, array: Array) -> Table:
     data = array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
     file = f"{quote(name, safe=' ')}.tab"  # a column's name may hold a slash
     write_whole(folder / file, data)

@@ -3,14 +3,13 @@
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-from hotlap.common.extras import need
+from hotlap.common.extras import Array, ByteArray, IntArray, need
 from hotlap.data.errors import StoreError
 from hotlap.data.store import check, manifest, values
 from hotlap.data.store.manifest import Table
 from hotlap.data.store.mapped import Mapped
-from hotlap.data.store.record_index import RecordIndex
+from hotlap.data.store.record_index import Indices, RecordIndex
 
 Progress = Callable[[int], None]
 
@@ -52,7 +51,7 @@ class Store:
         self._table("name_end")
         self._trusted = self._np.zeros(len(self), bool)
         self._unread = True
-        self._name_end: Any = None
+        self._name_end: IntArray | None = None
 
     def __len__(self) -> int:
         return self.manifest.count
@@ -60,7 +59,7 @@ class Store:
     def __repr__(self) -> str:
         return f"Store({str(self.path)!r}: {len(self)} samples, {self.profile})"
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[type["Store"], tuple[Path]]:
         return Store, (self.path,)
 
     @property
@@ -91,7 +90,7 @@ class Store:
         self._compare(index, data)
         return data
 
-    def value(self, index: int, name: str) -> Any:
+    def value(self, index: int, name: str) -> object:
         """Return one field of one sample, checked.
 
         Returns:
@@ -107,9 +106,9 @@ class Store:
             raise KeyError(f"{self.path} has no field {name!r}, only {self.field_names}")
         return self.fields[name][index]
 
-    def sample(self, index: int) -> dict[str, Any]:
+    def sample(self, index: int) -> dict[str, object]:
         """Return all fields of one sample by name; with `data`, its payload, where it has one."""
-        found: dict[str, Any] = {}
+        found: dict[str, object] = {}
         if self.profile != "records":
             data = self.payload(index)
             row = self.manifest.row
@@ -142,7 +141,7 @@ class Store:
         self._extra = RecordIndex(self.path, self.manifest.extra, lengths)
         self._extra_checks = self._table("extra_check")
 
-    def _values(self, index: int) -> dict[str, Any]:
+    def _values(self, index: int) -> dict[str, object]:
         """Return the values of variable length of one sample."""
         handle, at, length = self._extra.one(index)
         data = os.pread(handle, length, at)
@@ -150,7 +149,7 @@ class Store:
             raise StoreError(self._cut(index))
         if check.of(data) != int(self._extra_checks[index]):
             raise StoreError(self._altered(index))
-        found: dict[str, Any] = {}
+        found: dict[str, object] = {}
         start = 0
         for (name, kind), size in zip(
             self.columns.items(), self._parts[index].tolist(), strict=True
@@ -161,7 +160,7 @@ class Store:
                 start += size
         return found
 
-    def rows_into(self, indices: Any, out: Any) -> None:
+    def rows_into(self, indices: Indices, out: ByteArray) -> None:
         """Read the rows of some indices, a sequence or an array, into `out`.
 
         Args:
@@ -177,7 +176,7 @@ class Store:
             self._trusted[indices] = True
             self._unread = not self._trusted.all()
 
-    def _pread(self, indices: Any, out: Any) -> None:
+    def _pread(self, indices: Indices, out: ByteArray) -> None:
         places = self._index.many(indices)
         for target, (handle, at, length), index in zip(out, places, indices, strict=True):
             if os.preadv(handle, [target], at) != length:
@@ -194,7 +193,7 @@ class Store:
             raise StoreError(self._cut(index))
         return data
 
-    def advise(self, indices: object) -> None:
+    def advise(self, indices: Indices) -> None:
         """Tell the kernel what is read soon: random reads then come at the sequential rate.
 
         Nothing is requested for samples that are in memory, as a few of them show.
@@ -207,14 +206,15 @@ class Store:
 
     def name(self, index: int) -> str:
         """Return where a sample came from: its path in the source."""
-        if self._name_end is None:
-            self._name_end = self._table("name_end")
-        start = int(self._name_end[index - 1]) if index else 0
+        ends = self._name_end = (
+            self._table("name_end") if self._name_end is None else self._name_end
+        )
+        start = int(ends[index - 1]) if index else 0
         with (self.path / self.manifest.tables["names"].file).open("rb") as file:
             file.seek(start)
-            return file.read(int(self._name_end[index]) - start).decode("utf-8", "replace")
+            return file.read(int(ends[index]) - start).decode("utf-8", "replace")
 
-    def table(self, name: str) -> Any:
+    def table(self, name: str) -> Array:
         """Return one table as an array, checked."""
         return self._table(name)
 
@@ -237,7 +237,7 @@ class Store:
                 progress(self.length(index))
         return wrong
 
-    def _compare(self, index: int, data: Any) -> None:
+    def _compare(self, index: int, data: bytes | ByteArray) -> None:
         if len(data) != self.length(index):
             raise StoreError(self._cut(index))
         if check.of(data) != int(self._checks[index]):
@@ -258,7 +258,7 @@ class Store:
         except StoreError:
             return "its name is lost too"
 
-    def _table(self, name: str) -> Any:
+    def _table(self, name: str) -> Array:
         about = self.manifest.tables.get(name)
         if about is None:
             raise StoreError(f"{self.path} has no table {name!r}")
@@ -270,7 +270,8 @@ class Store:
                 f"{self.path / about.file} was altered after packing: its checksum differs; "
                 "pack again"
             )
-        return self._np.frombuffer(data, dtype).reshape(about.shape)
+        table: Array = self._np.frombuffer(data, dtype).reshape(about.shape)
+        return table
 
     def _must_have(self, file: str, size: int) -> None:
         path = self.path / file

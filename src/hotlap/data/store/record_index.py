@@ -4,14 +4,14 @@ import os
 import weakref
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from hotlap.common.extras import need
+from hotlap.common.extras import IntArray, need
 from hotlap.data.errors import StoreError
 from hotlap.data.store.manifest import Shard
 
 PROBES = 4
 Span = tuple[int, int, int]
+Indices = Sequence[int] | IntArray
 
 
 class RecordIndex:
@@ -29,7 +29,7 @@ class RecordIndex:
         StoreError: the lengths are not those of the shards, or a shard cannot be opened.
     """
 
-    def __init__(self, folder: Path, shards: Sequence[Shard], lengths: Any) -> None:
+    def __init__(self, folder: Path, shards: Sequence[Shard], lengths: IntArray) -> None:
         self._np = need("numpy")
         self._folder = folder
         self._files = [shard.file for shard in shards]
@@ -60,7 +60,7 @@ class RecordIndex:
             raise self._outside()
         return self.handle(int(self.shard[index])), int(self.at[index]), self.length(index)
 
-    def many(self, indices: Any) -> list[Span]:
+    def many(self, indices: Indices) -> list[Span]:
         """Return the places of samples, a sequence or an array of integers."""
         asked = self._np.asarray(indices, "i8")
         if len(asked) and not 0 <= asked.min() <= asked.max() < len(self):
@@ -70,7 +70,7 @@ class RecordIndex:
         found = map(handles.__getitem__, shards)
         return list(zip(found, self.at[asked].tolist(), self.lengths[asked].tolist(), strict=True))
 
-    def advise(self, indices: Any) -> None:
+    def advise(self, indices: Indices) -> None:
         """Tell the kernel what is read soon, unless a few of the samples show that it is there."""
         if all(map(self._in_memory, indices[:: len(indices) // PROBES + 1])):
             return
@@ -106,7 +106,7 @@ class RecordIndex:
     def _outside(self) -> IndexError:
         return IndexError(f"{self._folder} has samples 0 to {len(self) - 1}")
 
-    def _agree(self, shards: Sequence[Shard], lengths: Any, ends: list[int]) -> None:
+    def _agree(self, shards: Sequence[Shard], lengths: IntArray, ends: list[int]) -> None:
         sums = [int(lengths[a:b].sum()) for a, b in zip([0, *ends], ends, strict=False)]
         if len(lengths) != sum(shard.samples for shard in shards) or sums != self.sizes:
             raise StoreError(

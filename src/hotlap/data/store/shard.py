@@ -8,9 +8,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import BinaryIO
 
-from hotlap.common.extras import need
+from hotlap.common.extras import Array, need
 from hotlap.data.errors import PackError
 from hotlap.data.store import check, values
 from hotlap.data.store.files import room, write_whole
@@ -32,7 +32,7 @@ def extra_name(index: int) -> str:
 class Written:
     """What a shard holds: arrays by table name, without the payload."""
 
-    tables: dict[str, Any]
+    tables: dict[str, Array]
     row: tuple[str, tuple[int, ...]] | None = None
     skipped: list[tuple[str, str]] = field(default_factory=list)
 
@@ -69,7 +69,7 @@ class ShardWriter:
         self._lengths: list[int] = []
         self._checks: list[int] = []
         self._names: list[bytes] = []
-        self._fields: dict[str, list[Any]] = {}
+        self._fields: dict[str, list[object]] = {}
         self._row: tuple[str, tuple[int, ...]] | None = None
         self.skipped: list[tuple[str, str]] = []
 
@@ -80,28 +80,27 @@ class ShardWriter:
                 self._extra = self._extra_path.open("wb", buffering=BUFFER)
         return self
 
-    def add(self, payload: Any, name: str, fields: Mapping[str, object]) -> None:
+    def add(self, payload: bytes | Array, name: str, fields: Mapping[str, object]) -> None:
         """Append one sample: bytes, or an array (all of one shape and dtype); and its fields.
 
         Raises:
             SampleError: a field is not of the kind that its column has.
         """
         extra, lengths = values.joined(self._columns, fields)
-        if hasattr(payload, "dtype"):
-            payload = self._flat(payload, name)
+        data = payload if isinstance(payload, bytes) else self._flat(payload, name)
         with room(self._path):
-            self._file.write(payload)
+            self._file.write(data)
             if self._columns:
                 self._extra.write(extra)
-        self._lengths.append(len(payload))
-        self._checks.append(check.of(payload))
+        self._lengths.append(len(data))
+        self._checks.append(check.of(data))
         self._names.append(name.encode("utf-8", "surrogateescape"))
         if self._columns:
             self._parts.append(lengths)
             self._extra_checks.append(check.of(extra))
         self._add_fields({k: v for k, v in fields.items() if k not in self._columns}, name)
 
-    def _flat(self, array: Any, name: str) -> object:
+    def _flat(self, array: Array, name: str) -> memoryview:
         row = (array.dtype.newbyteorder("<").str, tuple(array.shape))
         if self._row is None:
             self._row = row
@@ -124,7 +123,7 @@ class ShardWriter:
         for key, value in fields.items():
             self._fields[key].append(value)
 
-    def _files(self) -> list[Any]:
+    def _files(self) -> list[BinaryIO]:
         return [self._file, self._extra] if self._columns else [self._file]
 
     def __exit__(
@@ -147,7 +146,7 @@ class ShardWriter:
     def _written(self) -> Written:
         numpy = need("numpy")
         names = b"".join(self._names)
-        tables = {
+        tables: dict[str, Array] = {
             "length": numpy.array(self._lengths, "<i8"),
             "check": numpy.array(self._checks, "<u8"),
             "names": numpy.frombuffer(names, "|u1"),
@@ -162,7 +161,7 @@ class ShardWriter:
         return Written(tables, self._row, self.skipped)
 
 
-def _column(key: str, entries: list[object]) -> object:
+def _column(key: str, entries: list[object]) -> Array:
     try:
         column = need("numpy").asarray(entries)
     except ValueError:  # arrays of several shapes
@@ -171,7 +170,8 @@ def _column(key: str, entries: list[object]) -> object:
         raise PackError(f"the field {key} is {column.dtype}: fields are numbers of a fixed shape")
     if column.dtype.kind == "f" and any(_rounded(entry) for entry in entries):
         raise PackError(f"the field {key} mixes floats and integers above 2**53: some would change")
-    return column.astype(column.dtype.newbyteorder("<"), copy=False)
+    little: Array = column.astype(column.dtype.newbyteorder("<"), copy=False)
+    return little
 
 
 def _rounded(entry: object) -> bool:

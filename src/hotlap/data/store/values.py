@@ -37,7 +37,7 @@ def encode(kind: str, value: Any) -> bytes | None:
         raise SampleError(f"a {type(value).__name__} is no {kind} ({error})") from None
 
 
-def decode(kind: str, data: bytes) -> Any:
+def decode(kind: str, data: bytes) -> object:
     """Return the value that `encode` was given."""
     if kind == "text":
         return data.decode()

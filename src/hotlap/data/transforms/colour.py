@@ -1,10 +1,10 @@
 """Transforms that keep an image's size."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
+from hotlap.common.extras import BoolArray
 from hotlap.data.order import Draws
 from hotlap.data.transforms.base import Batch, Labels
 
@@ -20,7 +20,7 @@ class RandomHorizontalFlip:
         chosen = torch.from_numpy(self.chosen(draws)).to(images.device)
         return torch.where(chosen[:, None, None, None], images.flip(-1), images), labels
 
-    def chosen(self, draws: Draws) -> Any:
+    def chosen(self, draws: Draws) -> BoolArray:
         """Return which samples are mirrored, bool (samples,)."""
         return draws.uniform("flip")[:, 0] < self.p
 

@@ -1,12 +1,11 @@
 """Transforms that mix samples of a batch."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch.nn import functional
 
-from hotlap.common.extras import need
+from hotlap.common.extras import FloatArray, need
 from hotlap.data.order import Draws
 from hotlap.data.transforms.base import Batch, Labels
 
@@ -46,10 +45,10 @@ class MixUp:
         )
 
 
-def beta(alpha: float, draws: Draws) -> Any:
+def beta(alpha: float, draws: Draws) -> FloatArray:
     """Draw Beta(alpha, alpha), one for each sample, by Joehnk's rejection (1964)."""
     numpy = need("numpy")
-    share = numpy.full(len(draws.ids), 0.5)
+    share: FloatArray = numpy.full(len(draws.ids), 0.5)
     missing = numpy.ones(len(draws.ids), bool)
     pairs = numpy.log1p(-draws.uniform("mixup", 2 * ATTEMPTS)) / alpha  # log of U^(1/alpha)
     for attempt in range(ATTEMPTS):

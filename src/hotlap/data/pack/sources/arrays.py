@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from hotlap.common.extras import need
+from hotlap.common.extras import Array, need
 from hotlap.data.errors import PackError
 from hotlap.data.pack.settings import Settings
 from hotlap.data.pack.sources.base import digest
@@ -58,11 +57,11 @@ class Arrays(Records):
     def __len__(self) -> int:
         return self._length
 
-    def record(self, index: int) -> dict[str, Any]:
+    def record(self, index: int) -> dict[str, object]:
         """Return one row of each array."""
         return {key: _value(array[index]) for key, array in self._arrays.items()}
 
-    def distinct(self, name: str) -> set[Any]:
+    def distinct(self, name: str) -> set[object]:
         """Return the values of an array of text."""
         return set(self._arrays[name].tolist())
 
@@ -75,12 +74,12 @@ class Arrays(Records):
         return digest([self._stamp, *rows])
 
 
-def _value(value: object) -> Any:
+def _value(value: object) -> object:
     numpy = need("numpy")
     return value.item() if isinstance(value, numpy.str_ | numpy.bytes_) else numpy.asarray(value)
 
 
-def _kind(name: str, array: Any) -> Kind:
+def _kind(name: str, array: Array) -> Kind:
     if array.dtype.kind == "U":
         return Kind("text")
     if array.dtype.kind == "S":
@@ -92,14 +91,15 @@ def _kind(name: str, array: Any) -> Kind:
     return Kind("row", array.nbytes // max(len(array), 1))
 
 
-def _mapped(path: Path) -> Any:
+def _mapped(path: Path) -> Array:
     try:
-        return need("numpy").load(path, mmap_mode="r", allow_pickle=False)
+        array: Array = need("numpy").load(path, mmap_mode="r", allow_pickle=False)
     except ValueError as error:
         raise PackError(f"{path} is not an array: {error}") from None
+    return array
 
 
-def _saved_by_numpy(path: Path) -> dict[str, Any]:
+def _saved_by_numpy(path: Path) -> dict[str, object]:
     try:
         with need("numpy").load(path, allow_pickle=False) as saved:
             return {name: saved[name] for name in saved.files}
@@ -107,7 +107,7 @@ def _saved_by_numpy(path: Path) -> dict[str, Any]:
         raise PackError(f"{path} cannot be read: {error}") from None
 
 
-def _saved(path: Path) -> dict[str, Any]:
+def _saved(path: Path) -> dict[str, object]:
     import torch
 
     try:
@@ -123,7 +123,8 @@ def _saved(path: Path) -> dict[str, Any]:
     raise PackError(f"{path} holds a {type(held).__name__}: expected a tensor, (x, y) or a dict")
 
 
-def _numpy(value: object) -> Any:
+def _numpy(value: object) -> Array:
     if hasattr(value, "detach"):
         value = value.detach().cpu()
-    return need("numpy").asanyarray(value)
+    array: Array = need("numpy").asanyarray(value)
+    return array

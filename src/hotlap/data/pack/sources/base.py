@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
+from hotlap.common.extras import Array
+
 IMAGES = frozenset(
     ".jpg .jpeg .jpe .png .bmp .webp .gif .tif .tiff .ppm .pgm .jp2 .avif".split()  # noqa: SIM905
 )
@@ -24,7 +26,7 @@ class Sample:
 
     data: Any
     name: str
-    fields: Mapping[str, Any] = field(default_factory=dict)
+    fields: Mapping[str, object] = field(default_factory=dict)
 
 
 class Source(Protocol):
@@ -54,10 +56,10 @@ class Source(Protocol):
     def prepare(self, folder: Path) -> None:
         """Get ready for random access; may leave files in `folder` while packing."""
 
-    def about(self) -> dict[str, Any]:
+    def about(self) -> dict[str, object]:
         """Return what the manifest's settings should hold on this source."""
 
-    def tables(self) -> dict[str, Any]:
+    def tables(self) -> dict[str, Array]:
         """Return further tables for the store."""
 
 
@@ -72,11 +74,11 @@ class Plain:
     def prepare(self, folder: Path) -> None:
         """Do nothing."""
 
-    def about(self) -> dict[str, Any]:
+    def about(self) -> dict[str, object]:
         """Return nothing."""
         return {}
 
-    def tables(self) -> dict[str, Any]:
+    def tables(self) -> dict[str, Array]:
         """Return none."""
         return {}
 

@@ -82,7 +82,7 @@ class Chunks(Records):
     def __len__(self) -> int:
         return len(self._of)
 
-    def record(self, index: int) -> dict[str, Any]:
+    def record(self, index: int) -> dict[str, object]:
         """Read one sample."""
         file_name, number = self._of[index]
         with (self._root / file_name).open("rb") as file:

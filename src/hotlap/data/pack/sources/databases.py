@@ -1,14 +1,18 @@
 """HDF5 files and LMDB environments."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-from hotlap.common.extras import need
+from hotlap.common.extras import Array, need
 from hotlap.data.errors import PackError
 from hotlap.data.pack.settings import Settings
 from hotlap.data.pack.sources.base import PerProcess, looks_like_image, stamps
 from hotlap.data.pack.sources.protobuf import datum
 from hotlap.data.pack.sources.records import LABELS, Kind, Records, scanned
+
+if TYPE_CHECKING:
+    import h5py
+    import lmdb
 
 
 class Hdf5File(Records):
@@ -28,8 +32,8 @@ class Hdf5File(Records):
         self._path = path
         self._file = PerProcess(self._opened)
         file = self._file()
-        names = _datasets(file, need("h5py"))
-        self._groups = _groups(file, need("h5py"))
+        names = _datasets(file)
+        self._groups = _groups(file)
         if self._groups:
             self._length = len(self._groups)
             self.settle(scanned(self.record(index) for index in range(self._length)))
@@ -48,7 +52,7 @@ class Hdf5File(Records):
     def __len__(self) -> int:
         return self._length
 
-    def record(self, index: int) -> dict[str, Any]:
+    def record(self, index: int) -> dict[str, object]:
         """Read one row of each dataset, or the datasets of one group."""
         file = self._file()
         if self._groups:
@@ -60,16 +64,16 @@ class Hdf5File(Records):
         """Return a digest of name, size and time."""
         return stamps([self._path])
 
-    def _opened(self) -> Any:
+    def _opened(self) -> "h5py.File":
         try:
             return need("h5py").File(self._path, "r")
         except OSError as error:
             raise PackError(f"{self._path} cannot be read as HDF5: {error}") from None
 
-    def _value(self, name: str, value: Any) -> Any:
+    def _value(self, name: str, value: Array) -> object:
         return value.tobytes() if name in self._images else _plain(value)
 
-    def _kind(self, name: str, data: Any) -> Kind:
+    def _kind(self, name: str, data: "h5py.Dataset") -> Kind:
         if name in self.how.drop:
             return Kind("bytes")
         if name in self._images:
@@ -85,30 +89,29 @@ class Hdf5File(Records):
         return Kind("row", data.dtype.itemsize * int(need("numpy").prod(data.shape[1:])))
 
 
-def _datasets(file: Any, h5py: Any) -> list[str]:
+def _datasets(file: "h5py.File") -> list[str]:
     names: list[str] = []
-    file.visititems(
-        lambda name, each: names.append(name) if isinstance(each, h5py.Dataset) else None
-    )
+    kind = need("h5py").Dataset
+    file.visititems(lambda name, each: names.append(name) if isinstance(each, kind) else None)
     return names
 
 
-def _groups(file: Any, h5py: Any) -> list[str]:
+def _groups(file: "h5py.File") -> list[str]:
     """Return the groups where each holds one sample: all with the same names in them."""
-    groups = [name for name in file if isinstance(file[name], h5py.Group)]
+    groups = [name for name in file if isinstance(file[name], need("h5py").Group)]
     shapes = {tuple(sorted(file[name])) for name in groups}
     alike = len(groups) == len(file) and len(groups) > 1 and len(shapes) == 1
     return groups if alike and next(iter(shapes)) else []
 
 
-def _holds_images(data: Any) -> bool:
+def _holds_images(data: "h5py.Dataset") -> bool:
     if data.dtype.kind != "O" or data.ndim != 1 or need("h5py").check_string_dtype(data.dtype):
         return False
     first = data[0]
     return first.dtype.name == "uint8" and looks_like_image(first.tobytes()[:32])
 
 
-def _plain(value: object) -> Any:
+def _plain(value: object) -> object:
     numpy = need("numpy")
     if isinstance(value, bytes):
         return value.decode()
@@ -154,15 +157,15 @@ class LmdbFolder(Records):
             return len(next(iter(self._fields.values())))
         return len(self._keys)
 
-    def record(self, index: int) -> dict[str, Any]:
+    def record(self, index: int) -> dict[str, object]:
         """Read one value, or the values of one number."""
         with self._base().begin() as look:
             if self._fields:
                 return {
-                    name: _text_or_bytes(look.get(keys[index]))
+                    name: _text_or_bytes(look.get(keys[index], b""))
                     for name, keys in self._fields.items()
                 }
-            value = bytes(look.get(self._keys[index]))
+            value = bytes(look.get(self._keys[index], b""))
         found = self._interpreted(value)
         return found | {"key": self._keys[index].decode("utf-8", "backslashreplace")}
 
@@ -176,15 +179,16 @@ class LmdbFolder(Records):
         """Return a digest of name, size and time of the data file."""
         return stamps([self._path / "data.mdb" if self._path.is_dir() else self._path])
 
-    def _opened(self) -> Any:
-        lmdb = need("lmdb")
+    def _opened(self) -> "lmdb.Environment":
+        package = need("lmdb")
         how = {"readonly": True, "lock": False, "readahead": False, "subdir": self._path.is_dir()}
         try:
-            return lmdb.open(str(self._path), **how)
-        except lmdb.Error as error:
+            opened: lmdb.Environment = package.open(str(self._path), **how)
+        except package.Error as error:
             raise PackError(f"{self._path} cannot be read as LMDB: {error}") from None
+        return opened
 
-    def _interpreted(self, value: bytes) -> dict[str, Any]:
+    def _interpreted(self, value: bytes) -> dict[str, object]:
         if looks_like_image(value):
             return {"image": value}
         found = datum(value)
@@ -210,7 +214,7 @@ def _numbered(keys: list[bytes]) -> dict[str, list[bytes]]:
     return found if len(numbers) == 1 and len(found) > 1 else {}
 
 
-def _text_or_bytes(value: Any) -> Any:
+def _text_or_bytes(value: bytes) -> str | bytes:
     data = bytes(value)
     if looks_like_image(data):
         return data

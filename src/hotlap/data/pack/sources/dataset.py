@@ -1,9 +1,8 @@
-"""Any map-style dataset, read through its own `__getitem__`."""
+"""A map-style dataset, read through its own `__getitem__`."""
 
 import io
 from collections.abc import Mapping
 from dataclasses import asdict, is_dataclass
-from typing import Any
 
 from hotlap.common.extras import need
 from hotlap.data.errors import PackError
@@ -38,7 +37,7 @@ class MapDataset(Records):
     def __len__(self) -> int:
         return len(self._dataset)
 
-    def record(self, index: int) -> dict[str, Any]:
+    def record(self, index: int) -> dict[str, object]:
         """Read one sample."""
         sample = self._dataset[index]
         if is_dataclass(sample) and not isinstance(sample, type):
@@ -58,10 +57,10 @@ class MapDataset(Records):
         return digest([self.where, len(self), *some])
 
 
-def _plain(value: Any) -> object:
+def _plain(value: object) -> object:
     if hasattr(value, "detach"):
         return need("numpy").asarray(value.detach().cpu())
-    if hasattr(value, "getbands"):
+    if hasattr(value, "getbands") and hasattr(value, "save"):
         buffer = io.BytesIO()
         value.save(buffer, "PNG")
         return buffer.getvalue()

@@ -5,7 +5,6 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from hotlap.data.errors import PackError
 from hotlap.data.pack.settings import Settings
@@ -67,7 +66,7 @@ class ImageFolder(Records):
     def __len__(self) -> int:
         return len(self._paths)
 
-    def record(self, index: int) -> dict[str, Any]:
+    def record(self, index: int) -> dict[str, object]:
         """Read a file's bytes, and the files beside it."""
         path = self._paths[index]
         found: dict[str, object] = {"image": read_file(path)}

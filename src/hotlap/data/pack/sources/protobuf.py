@@ -8,7 +8,9 @@ import struct
 from collections.abc import Iterator
 from typing import Any
 
-from hotlap.common.extras import need
+from hotlap.common.extras import Array, need
+
+Feature = list[bytes] | Array
 
 
 def fields(data: memoryview) -> Iterator[tuple[int, Any]]:
@@ -35,9 +37,9 @@ def fields(data: memoryview) -> Iterator[tuple[int, Any]]:
         at += size
 
 
-def example(data: bytes) -> dict[str, Any]:
+def example(data: bytes) -> dict[str, Feature]:
     """Return the features of a `tf.train.Example`: lists of bytes, or arrays of numbers."""
-    found: dict[str, object] = {}
+    found: dict[str, Feature] = {}
     for number, features in fields(memoryview(data)):
         if number == 1:
             for _, entry in fields(features):
@@ -46,7 +48,7 @@ def example(data: bytes) -> dict[str, Any]:
     return found
 
 
-def datum(data: bytes) -> dict[str, Any] | None:
+def datum(data: bytes) -> dict[str, object] | None:
     """Return image and label of Caffe's `Datum`; None of anything else."""
     numpy = need("numpy")
     try:
@@ -61,18 +63,20 @@ def datum(data: bytes) -> dict[str, Any] | None:
     return {"image": numpy.ascontiguousarray(pixels.transpose(1, 2, 0)), "label": label}
 
 
-def _feature(data: memoryview) -> object:
+def _feature(data: memoryview) -> Feature:
     numpy = need("numpy")
     for number, values in fields(data):
         if number == 1:
             return [bytes(value) for _, value in fields(values)]
         if number == 2:
             floats = b"".join(bytes(value) for _, value in fields(values))
-            return numpy.frombuffer(floats, "<f4")
+            array: Array = numpy.frombuffer(floats, "<f4")
+            return array
         integers: list[int] = []
         for _, value in fields(values):
             integers += [value] if isinstance(value, int) else _packed(value)
-        return numpy.array([_signed(value) for value in integers], "i8")
+        numbers: Array = numpy.array([_signed(value) for value in integers], "i8")
+        return numbers
     return []
 
 

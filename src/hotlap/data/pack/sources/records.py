@@ -50,7 +50,7 @@ class Records(Plain):
         """Return the values of one sample by name."""
         raise NotImplementedError
 
-    def distinct(self, name: str) -> set[Any]:
+    def distinct(self, name: str) -> set[object]:
         """Return the values that a field takes."""
         return {self.record(index).get(name) for index in range(len(self))}
 
@@ -98,7 +98,7 @@ class Records(Plain):
         """Return where a sample lies."""
         return f"{self.where}[{index}]"
 
-    def about(self) -> dict[str, Any]:
+    def about(self) -> dict[str, object]:
         """Return which field became the data, which the label, and the classes of others."""
         classes = {name: names for name, names in self._names_of.items() if name != self.label}
         return {"data_field": self.main, "label_field": self.label, "class_names": classes}
@@ -139,7 +139,7 @@ class Records(Plain):
                 f"{self.where}: some samples have no {self.label}: fill them in, or give "
                 "--label-column none to keep the field as text"
             )
-        self.classes = tuple(sorted(values))
+        self.classes = tuple(sorted(map(str, values)))
         self._number_of = {name: number for number, name in enumerate(self.classes)}
 
     def _label(self, value: object, index: int) -> object:

@@ -5,7 +5,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from hotlap.common.extras import need
 from hotlap.data.errors import PackError
@@ -13,6 +13,10 @@ from hotlap.data.pack.settings import Settings
 from hotlap.data.pack.sources.base import PerProcess, looks_like_image, read_file, stamps
 from hotlap.data.pack.sources.records import Kind, Records
 from hotlap.data.store.files import room
+
+if TYPE_CHECKING:
+    import pyarrow
+    import pyarrow.parquet
 
 _SPOOL = "table.arrow"
 _SPLIT = re.compile(r"(.+?)-\d+-of-\d+")
@@ -76,7 +80,7 @@ class TableFiles(Records):
             if not self._spool.exists():
                 _rewrite(self._paths, self._spool)
 
-    def record(self, index: int) -> dict[str, Any]:
+    def record(self, index: int) -> dict[str, object]:
         """Read one row."""
         table = self._table()
         return {
@@ -85,9 +89,9 @@ class TableFiles(Records):
             for name, value in self._values(column, table.column(column.name)[index])
         }
 
-    def distinct(self, name: str) -> set[Any]:
+    def distinct(self, name: str) -> set[object]:
         """Return the values of a column."""
-        found: set[Any] = set()
+        found: set[object] = set()
         for batch in self._batches([name]):
             found.update(batch.column(0).unique().to_pylist())
         return found
@@ -100,11 +104,11 @@ class TableFiles(Records):
         """Return a digest of names, sizes and times."""
         return stamps(self._paths)
 
-    def _opened(self) -> Any:
+    def _opened(self) -> "pyarrow.Table":
         paths = [self._spool] if self._spool else self._paths
         return need("pyarrow").concat_tables([_arrow(path).read_all() for path in paths])
 
-    def _batches(self, columns: list[str]) -> Iterator[Any]:
+    def _batches(self, columns: list[str]) -> Iterator["pyarrow.RecordBatch"]:
         for path in self._paths:
             if path.suffix == ".parquet":
                 yield from _parquet(path).iter_batches(1024, columns=columns)
@@ -125,7 +129,7 @@ class TableFiles(Records):
                 kinds[f"{column.name}.path"] = Kind("text")
         return kinds
 
-    def _kind(self, column: Any) -> Kind:
+    def _kind(self, column: "pyarrow.Field") -> Kind:
         types, kind = need("pyarrow").types, column.type
         if types.is_dictionary(kind):
             kind = kind.value_type
@@ -145,7 +149,7 @@ class TableFiles(Records):
             f"keep: --drop {column.name}"
         )
 
-    def _kind_of_lists(self, column: Any) -> Kind:
+    def _kind_of_lists(self, column: "pyarrow.Field") -> Kind:
         """Return row where all lists are of one shape, array where each has one, else json."""
         shapes = set()
         for batch in self._batches([column.name]):
@@ -161,15 +165,19 @@ class TableFiles(Records):
         """Whether the first value there is an image, or lies in a file that the row names."""
         for batch in self._batches([name]):
             for entry in batch.column(0):
-                value: Any = entry.as_py()
+                value = entry.as_py()
                 if isinstance(value, dict):  # without bytes, the path is of an image's file
                     value = value["bytes"] or (value.get("path") and b"\xff\xd8\xff")
                 if value is not None:
                     return looks_like_image(value)
         return False
 
-    def _values(self, column: Any, entry: Any) -> Iterator[tuple[str, Any]]:
-        value: Any = entry.as_py() if not _is_time(column.type) else _text(entry)
+    def _values(
+        self, column: "pyarrow.Field", entry: "pyarrow.Scalar"
+    ) -> Iterator[tuple[str, object]]:
+        if _is_time(column.type):
+            entry = entry.cast(need("pyarrow").string())
+        value = entry.as_py()
         if _is_file(column.type):
             path = value.get("path") if value else None
             yield f"{column.name}.path", path
@@ -210,7 +218,7 @@ def _files(path: Path, split: str | None) -> list[Path]:
     return files
 
 
-def _arrow(path: Path) -> Any:
+def _arrow(path: Path) -> "pyarrow.RecordBatchFileReader | pyarrow.RecordBatchStreamReader":
     pyarrow = need("pyarrow")
     ipc = need("pyarrow.ipc")
     try:
@@ -223,14 +231,14 @@ def _arrow(path: Path) -> Any:
         raise PackError(f"{path} is not an Arrow file: {error}") from None
 
 
-def _parquet(path: Path) -> Any:
+def _parquet(path: Path) -> "pyarrow.parquet.ParquetFile":
     try:
         return need("pyarrow.parquet").ParquetFile(path)
     except need("pyarrow").ArrowInvalid as error:
         raise PackError(f"{path} is not a Parquet file: {error}") from None
 
 
-def _schema(path: Path) -> Any:
+def _schema(path: Path) -> "pyarrow.Schema":
     return _parquet(path).schema_arrow if path.suffix == ".parquet" else _arrow(path).schema
 
 
@@ -251,36 +259,36 @@ def _rewrite(paths: Sequence[Path], spool: Path) -> None:
         passing.rename(spool)
 
 
-def _is_file(kind: Any) -> bool:
+def _is_file(kind: "pyarrow.DataType") -> bool:
     """Whether it is Hugging Face's struct of bytes and path."""
     return bool(need("pyarrow").types.is_struct(kind) and kind.get_field_index("bytes") >= 0)
 
 
-def _is_bytes(kind: object) -> bool:
+def _is_bytes(kind: "pyarrow.DataType") -> bool:
     types = need("pyarrow").types
     tests = (types.is_binary, types.is_large_binary, types.is_fixed_size_binary)
     return any(test(kind) for test in tests)
 
 
-def _is_number(kind: object) -> bool:
+def _is_number(kind: "pyarrow.DataType") -> bool:
     types = need("pyarrow").types
     return any(test(kind) for test in (types.is_integer, types.is_floating, types.is_boolean))
 
 
-def _is_time(kind: object) -> bool:
+def _is_time(kind: "pyarrow.DataType") -> bool:
     types = need("pyarrow").types
     tests = (types.is_timestamp, types.is_date, types.is_time, types.is_decimal)
     return any(test(kind) for test in tests)
 
 
-def _is_list(kind: object) -> bool:
+def _is_list(kind: "pyarrow.DataType") -> bool:
     types = need("pyarrow").types
     return any(
         test(kind) for test in (types.is_list, types.is_large_list, types.is_fixed_size_list)
     )
 
 
-def _leaf(kind: Any) -> Any:
+def _leaf(kind: "pyarrow.DataType") -> type | None:
     """Return the NumPy dtype of the numbers in a list, or in lists of lists; None of all else."""
     kind = getattr(kind, "storage_type", kind)
     if not _is_list(kind):
@@ -290,7 +298,7 @@ def _leaf(kind: Any) -> Any:
     return kind.to_pandas_dtype() if _is_number(kind) else None
 
 
-def _fits_json(kind: Any) -> bool:
+def _fits_json(kind: "pyarrow.DataType") -> bool:
     types = need("pyarrow").types
     if types.is_struct(kind):
         return all(_fits_json(kind.field(at).type) for at in range(kind.num_fields))
@@ -300,7 +308,7 @@ def _fits_json(kind: Any) -> bool:
     return bool(text or _is_number(kind) or types.is_null(kind))
 
 
-def _shapes(column: Any) -> set[tuple[int, ...] | None]:
+def _shapes(column: "pyarrow.ChunkedArray") -> set[tuple[int, ...] | None]:
     """Return the shapes of a column's lists; None for one that is ragged, or has gaps."""
     numpy = need("numpy")
     found: set[tuple[int, ...] | None] = set()
@@ -313,19 +321,14 @@ def _shapes(column: Any) -> set[tuple[int, ...] | None]:
     return found
 
 
-def _as_array(value: list[object], dtype: object) -> Any:
+def _as_array(value: list[object], dtype: object) -> object:
     try:
         return need("numpy").asarray(value, dtype)
     except (TypeError, ValueError):  # ragged, or with gaps: kept as JSON
         return value
 
 
-def _text(entry: Any) -> str | None:
-    value: str | None = entry.cast(need("pyarrow").string()).as_py()
-    return value
-
-
-def _paths_of(batch: Any) -> list[Any]:
+def _paths_of(batch: "pyarrow.RecordBatch") -> list[str | None]:
     return [(entry or {}).get("path") for entry in batch.column(0).to_pylist()]
 
 

@@ -5,7 +5,7 @@ import json
 import tarfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import BinaryIO
 
 from hotlap.common.extras import need
 from hotlap.data.errors import PackError
@@ -42,7 +42,7 @@ class TarShards(Records):
     def __len__(self) -> int:
         return len(self._samples)
 
-    def record(self, index: int) -> dict[str, Any]:
+    def record(self, index: int) -> dict[str, object]:
         """Read the members of one sample."""
         number, _, parts = self._samples[index]
         with self._paths[number].open("rb") as file:
@@ -115,9 +115,9 @@ def _index(path: Path) -> dict[str, _Parts]:
     return found
 
 
-def _member(file: Any, at: int, size: int) -> bytes:
+def _member(file: BinaryIO, at: int, size: int) -> bytes:
     file.seek(at)
-    data: bytes = file.read(size)
+    data = file.read(size)
     if len(data) != size:
         raise ValueError("the tar ends inside this sample")
     return data
@@ -130,7 +130,7 @@ def _kind(member: str) -> Kind:
     return Kind("text" if last in _TEXT else "bytes")
 
 
-def _decoded(member: str, data: bytes) -> Any:
+def _decoded(member: str, data: bytes) -> object:
     last = member.rpartition(".")[2]
     if last == "npy":
         return need("numpy").load(io.BytesIO(data), allow_pickle=False)

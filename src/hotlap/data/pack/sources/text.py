@@ -10,7 +10,6 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from hotlap.data.errors import PackError
 from hotlap.data.pack.settings import Settings
@@ -42,7 +41,7 @@ class TextRows(Records):
     def __len__(self) -> int:
         return len(self._rows)
 
-    def record(self, index: int) -> dict[str, Any]:
+    def record(self, index: int) -> dict[str, object]:
         """Return one row."""
         return self._rows[index]
 
@@ -90,14 +89,14 @@ class LabelledImages(Records):
     def __len__(self) -> int:
         return len(self._rows)
 
-    def record(self, index: int) -> dict[str, Any]:
+    def record(self, index: int) -> dict[str, object]:
         """Read the image of a row, and the row."""
         row = dict(self._rows[index])
         if self._image in row:
             row[f"{self._image}.path"] = row.pop(self._image)
         return {self._image: read_file(self._paths[index])} | row
 
-    def distinct(self, name: str) -> set[Any]:
+    def distinct(self, name: str) -> set[object]:
         """Return the values of a column."""
         return {row.get(name) for row in self._rows}
 
@@ -135,7 +134,7 @@ def table_in(root: Path) -> Path | None:
     return found[0] if found else None
 
 
-def rows_of(path: Path) -> list[dict[str, Any]]:
+def rows_of(path: Path) -> list[dict[str, object]]:
     """Return the rows of a table.
 
     Raises:
@@ -152,7 +151,7 @@ def rows_of(path: Path) -> list[dict[str, Any]]:
     if ending == ".txt":
         return [{"text": line} for line in text.splitlines()]
     if ending == ".json":
-        rows = load_json(data, str(path))
+        rows: object = load_json(data, str(path))
     else:
         lines = text.split("\n")
         rows = [
@@ -163,7 +162,7 @@ def rows_of(path: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def load_json(data: bytes | str, where: str) -> Any:
+def load_json(data: bytes | str, where: str) -> object:
     """Parse JSON.
 
     Raises:

@@ -3,13 +3,12 @@
 import struct
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from hotlap.common.extras import has, need
 from hotlap.data.errors import PackError
 from hotlap.data.pack.settings import Settings
 from hotlap.data.pack.sources.base import looks_like_image, stamps
-from hotlap.data.pack.sources.protobuf import example
+from hotlap.data.pack.sources.protobuf import Feature, example
 from hotlap.data.pack.sources.records import Records, scanned
 
 _MASK_DELTA = 0xA282EAD8
@@ -38,7 +37,7 @@ class TfRecords(Records):
     def __len__(self) -> int:
         return len(self._spans)
 
-    def record(self, index: int) -> dict[str, Any]:
+    def record(self, index: int) -> dict[str, object]:
         """Read one example."""
         return self._valued(self._features(index))
 
@@ -51,7 +50,7 @@ class TfRecords(Records):
         """Return a digest of names, sizes and times."""
         return stamps(self._paths)
 
-    def _features(self, index: int) -> dict[str, Any]:
+    def _features(self, index: int) -> dict[str, Feature]:
         number, at, size = self._spans[index]
         with self._paths[number].open("rb") as file:
             file.seek(at)
@@ -82,11 +81,12 @@ class TfRecords(Records):
         self._single -= several
         self._text -= no_text
 
-    def _valued(self, features: dict[str, Any]) -> dict[str, object]:
-        found = {}
+    def _valued(self, features: dict[str, Feature]) -> dict[str, object]:
+        found: dict[str, object] = {}
         for name, values in features.items():
-            value = values[0] if name in self._single else values
-            found[name] = _as_text(value) if name in self._text else value
+            is_text = name in self._text and isinstance(values, list)
+            kept = [each.decode() for each in values] if is_text else values
+            found[name] = kept[0] if name in self._single else kept
         return found
 
 
@@ -121,7 +121,3 @@ def _is_text(value: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return not looks_like_image(value)
-
-
-def _as_text(value: Any) -> object:
-    return [each.decode() for each in value] if isinstance(value, list) else value.decode()

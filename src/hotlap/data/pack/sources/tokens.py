@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from hotlap.common.extras import need
+from hotlap.common.extras import Array, need
 from hotlap.data.errors import PackError
 from hotlap.data.pack.sources.base import Plain, Sample, stamps
 
@@ -46,7 +45,7 @@ class TokenStream(Plain):
         """Return one block, as bytes."""
         return Sample(self.span(index * BLOCK, (index + 1) * BLOCK).tobytes(), self.name(index))
 
-    def span(self, start: int, end: int) -> Any:
+    def span(self, start: int, end: int) -> Array:
         """Return the tokens from `start` to `end` (or the stream's end)."""
         numpy = need("numpy")
         pieces = []
@@ -54,7 +53,8 @@ class TokenStream(Plain):
             before = after - len(part)
             if start < after and end > before:
                 pieces.append(part[max(start - before, 0) : end - before])
-        return numpy.concatenate(pieces)
+        span: Array = numpy.concatenate(pieces)
+        return span
 
     def name(self, index: int) -> str:
         """Return the block's place in the stream."""
@@ -64,12 +64,12 @@ class TokenStream(Plain):
         """Return a digest of names, sizes and times."""
         return stamps(self._paths)
 
-    def about(self) -> dict[str, Any]:
+    def about(self) -> dict[str, object]:
         """Return dtype, count, block and the token that ends documents."""
         tokens = int(self._ends[-1])
         return {"dtype": self._dtype.str, "tokens": tokens, "block": BLOCK, "end": self._end}
 
-    def tables(self) -> dict[str, Any]:
+    def tables(self) -> dict[str, Array]:
         """Return where documents begin."""
         if self._end is None:
             return {}
@@ -82,10 +82,10 @@ class TokenStream(Plain):
         return {"documents": found[found < self._ends[-1]]}
 
 
-def _opened(path: Path, dtype: str) -> Any:
+def _opened(path: Path, dtype: str) -> Array:
     numpy = need("numpy")
     if path.suffix == ".npy":
-        array = numpy.load(path, mmap_mode="r", allow_pickle=False)
+        array: Array = numpy.load(path, mmap_mode="r", allow_pickle=False)
         if array.ndim != 1 or array.dtype.name not in _DTYPES:
             raise PackError(f"{path} is {array.dtype} {array.shape}: tokens are 1-D uint16/uint32")
         return array
@@ -94,9 +94,8 @@ def _opened(path: Path, dtype: str) -> Any:
     kind = numpy.dtype(dtype).newbyteorder("<")
     if size % kind.itemsize:
         raise PackError(f"{path} has {size} bytes, no whole number of {dtype}: is it cut short?")
-    if not size:
-        return numpy.zeros(0, kind)
-    return numpy.memmap(path, kind, "r", offset=skip)
+    plain: Array = numpy.memmap(path, kind, "r", offset=skip) if size else numpy.zeros(0, kind)
+    return plain
 
 
 def _header(path: Path) -> int:
