@@ -347,9 +347,11 @@ def test_an_implementation_must_be_faster_by_a_margin_and_most_of_the_time(
 ):
     times = {"torch": [1.0] * 9, "ours": ours}
     monkeypatch.setattr(no_choices, "measure", lambda calls, on_gpu: times)
-    with caplog.at_level("INFO", "hotlap.kernels"):
+    with caplog.at_level("DEBUG", "hotlap.kernels"):
         assert no_choices.choose("made up", {"torch": None, "ours": None}, torch.ones(1)) == chosen
     assert f"{chosen} is used" in caplog.text
+    levels = {record.levelname for record in caplog.records}
+    assert levels == {"DEBUG"}  # nothing in the log of a script that logs at INFO
     assert no_choices.remembered("made up", ("torch", "ours")) == chosen
 
 

@@ -147,6 +147,14 @@ def test_a_pack_of_crops_says_which_side_and_which_transforms(photos, tmp_path):
     assert any("vary" in note for note in found.notes)
 
 
+def test_a_copy_read_without_the_random_transforms_promises_no_least_gain(photos, tmp_path):
+    whole = proposal(payload(photos), tmp_path)
+    assert "at least" in whole.says
+    part = proposal(payload(photos, about={"draws": True}, simpler=True), tmp_path)
+    assert "at most about" in part.says
+    assert "at least" not in part.says
+
+
 def test_torchvisions_folder_is_pointed_at_where_it_is_made(photos, tmp_path):
     script = tmp_path / "train.py"
     script.write_text("import torchvision as tv\n\ndata = tv.datasets.ImageFolder('photos')\n")

@@ -93,6 +93,25 @@ def test_further_places_are_named_once_and_few():
     assert "[train.py:2, train.py:3, train.py:4 and 2 more]" in text
 
 
+def test_an_option_that_a_pattern_found_names_each_of_its_places():
+    places = ("train.py:44", "train.py:46")
+    remedy = Remedy("bias_before_norm", "pass bias=False", ("forward",), places[0], 1.0, 0.0,
+                    places[1:], by_hand=True)  # fmt: skip
+    found = Finding("its bias goes", places[0], "", 0.0, 1.0, (remedy,), pattern="x", problem=False)
+    text = printed(profile(findings=(found,)))
+    assert "pass bias=False [train.py:44, train.py:46]" in text
+
+
+def test_what_the_head_says_is_not_said_again_below_it():
+    says = "every step searches for unused parameters, and there are none"
+    remedy = Remedy("ddp_unused_search", says, ("forward",), "train.py:9", 1000.0, 0.1)
+    head = f"forward and backward: 89% of a step, 218.8 ms; {says}"
+    found = Finding(head, "train.py:9", "", 0.89, 1000.0, (remedy,))
+    text = " ".join(printed(profile(findings=(found,))).split())
+    assert text.count(says) == 1
+    assert "ddp_unused_search: do not search for unused parameters where all are used" in text
+
+
 def test_lines_fit_the_terminal():
     long = finding("word " * 60)
     assert max(map(len, printed(profile(findings=(long,))).splitlines())) <= 100

@@ -1,5 +1,7 @@
 """Tables at any width: nothing is cut off, no cell is broken."""
 
+import subprocess
+
 import pytest
 from rich.text import Text
 
@@ -86,3 +88,18 @@ def test_a_command_is_broken_as_a_shell_takes_it() -> None:
     assert max(map(len, found)) <= 40
     assert all(line.endswith(" \\") for line in found[:-1])
     assert "".join(line.removesuffix("\\").lstrip() for line in found) == command
+
+
+def test_a_list_of_names_is_broken_behind_commas_and_is_one_word_to_a_shell() -> None:
+    names = ",".join(f"technique_{i}" for i in range(9))
+    command = f"echo --only {names} python train.py"
+    found = pasted(command, 60, "    ")
+    assert max(map(len, found.split("\n"))) <= 60
+    assert shell(found) == shell(command)
+    assert shell(found).split()[1] == names
+    quoted = "echo 'one name, " + "a,b," * 20 + "'"
+    assert shell(pasted(quoted, 60, "")) == shell(quoted)
+
+
+def shell(command: str) -> str:
+    return subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True).stdout

@@ -80,6 +80,7 @@ def test_files_are_named_and_read_by_turns_from_a_packed_copy(paths, tmp_path):
     assert taken["labels"] == [index // 16 for index in taken["ids"]]
     packed = found["packed"]
     assert (packed["profile"], packed["resize"]) == ("raw", [SIDE, SIDE])
+    assert not packed["simpler"]
     assert packed["samples"] == len(taken["ids"]) >= looked.FEWEST
     assert packed["bytes"] == 3 * SIDE * SIDE
     assert all(own > 0 and copy > 0 for own, copy in packed["pairs"])
@@ -93,6 +94,7 @@ def test_samples_that_vary_are_packed_larger_than_they_are_cut(paths, tmp_path):
     assert (found["packed"]["profile"], found["packed"]["resize"]) == ("jpeg256", 27)
     steps = [name for name, _ in found["packed"]["transforms"]]
     assert steps == ["RandomResizedCrop", "RandomHorizontalFlip", "Normalize"]
+    assert found["packed"]["simpler"]  # what its own code draws is not known
 
 
 def test_a_part_of_a_dataset_is_seen_as_one(paths, tmp_path):

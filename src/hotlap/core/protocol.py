@@ -297,13 +297,14 @@ class PackPlan:
     """How files would be packed and read: `resize` is one side, or [height, width].
 
     `transforms`: names of `hotlap.data.transforms` with their arguments. `sure`: the dataset's own
-    resize is known.
+    resize is known. `simpler`: the dataset has random transforms that are not among `transforms`.
     """
 
     profile: str = ""
     resize: int | list[int] = 0
     transforms: list[tuple[str, list[object]]] = field(default_factory=list)
     sure: bool = False
+    simpler: bool = False
 
 
 @dataclass(frozen=True)

@@ -99,7 +99,7 @@ def choose(key: str, calls: Mapping[str, Callable[[], object]], tensor: Tensor) 
     best = max(steady, key=speedups.__getitem__, default=base)
     chosen = best if speedups.get(best, 0.0) >= MARGIN else base
     shown = ", ".join(f"{name} {speedup:.2f}x" for name, speedup in speedups.items())
-    log.info("%s: %s is used (against %s: %s)", key, chosen, base, shown)
+    log.debug("%s: %s is used (against %s: %s)", key, chosen, base, shown)
     _write(key, chosen)
     return chosen
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from rich.console import Console
 from rich.text import Text
 
+from hotlap.core.registry import techniques
 from hotlap.profile.model import Finding, Profile, Remedy
 from hotlap.reporting.view import PROBLEMS
 from hotlap.reporting.words import hanging, pasted, ratio, shortened
@@ -60,7 +61,7 @@ def _show_problem(out: Console, number: int, finding: Finding) -> None:
 def _show_option(out: Console, finding: Finding) -> None:
     out.print(Text(hanging(finding.what, out.width, "  ", "    ")))
     for remedy in finding.remedies:
-        words = f"{_remedy(remedy, finding)}{_bound(remedy.most)}"
+        words = f"{_remedy(remedy, finding, option=True)}{_bound(remedy.most)}"
         out.print(Text(hanging(words, out.width, "  - ", "    ")))
         show_steps(out, remedy.lines, remedy.notes)
 
@@ -101,9 +102,22 @@ def _bound(most: float) -> str:
     return f" (at most {ratio(most)})" if 1.0 < most <= UNBOUNDED else ""
 
 
-def _remedy(remedy: Remedy, finding: Finding) -> str:
+def _remedy(remedy: Remedy, finding: Finding, *, option: bool = False) -> str:
+    """A technique, what it would do, and the places that are not shown yet.
+
+    An option has no line of source above it: where a pattern found it, its place stands here.
+    """
+    shown = "" if option and finding.pattern else finding.place
     named = dict.fromkeys((remedy.place, *remedy.also))
-    places = [place for place in named if place not in {finding.place, ""}]
+    places = [place for place in named if place not in {shown, ""}]
     more = f" and {len(places) - PLACES} more" if len(places) > PLACES else ""
     where = f" [{', '.join(places[:PLACES])}{more}]" if places else ""
-    return f"{remedy.id}{' (by hand)' * remedy.by_hand}: {remedy.says}{where}"
+    return f"{remedy.id}{' (by hand)' * remedy.by_hand}: {_says(remedy, finding)}{where}"
+
+
+def _says(remedy: Remedy, finding: Finding) -> str:
+    """What a remedy says; the technique's title where the finding's head has said it already."""
+    record = techniques().get(remedy.id)
+    if record is None or not remedy.says or not finding.what.endswith(remedy.says):
+        return remedy.says
+    return f"{record.title[0].lower()}{record.title[1:]}"

@@ -19,6 +19,8 @@ from hotlap.seam.probe.dataset import Seen
 from hotlap.seam.probe.fitting import CROP_FROM
 
 ROUNDS = 6
+COPIED = {"RandomResizedCrop", "RandomCrop", "RandomHorizontalFlip"}
+"""Random transforms whose work the packed copy is read with."""
 
 
 def plan(seen: Seen) -> PackPlan:
@@ -46,7 +48,8 @@ def plan(seen: Seen) -> PackPlan:
         steps.append(("Normalize", [*_scale(seen)]))
     larger = round(CROP_FROM * max(height, width))
     side = ([height, width] if how == "both" else height) if raw else larger
-    return PackPlan("raw" if raw else "jpeg256", side, steps, seen.fit is not None)
+    simpler = seen.draws and (not varied or not varied <= COPIED)
+    return PackPlan("raw" if raw else "jpeg256", side, steps, seen.fit is not None, simpler)
 
 
 def _cut(how: str, height: int, width: int) -> list[tuple[str, list[object]]]:
