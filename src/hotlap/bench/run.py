@@ -67,7 +67,7 @@ class Measured:
     pairs: int = 0
     note: str = ""
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         """As `--json` prints it."""
         return asdict(self)
 

@@ -2,7 +2,7 @@
 
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -25,7 +25,7 @@ class Isolated:
     changed: tuple[str, ...] = field(default=(), init=False)
     looked: bool = field(default=False, init=False)
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         """What a `--json` document says of how and where its trials ran."""
         from hotlap.core.machine import detect
 

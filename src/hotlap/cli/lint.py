@@ -258,7 +258,7 @@ def _rdjsonl(spots: "list[Spot]") -> None:
     click.echo(rdjsonl(spots), nl=False)
 
 
-_WRITERS: dict[str, Callable[..., Any]] = {
+_WRITERS: dict[str, Callable[..., object]] = {
     "json": _json,
     "sarif": _sarif,
     "github": _github,

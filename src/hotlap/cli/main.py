@@ -66,7 +66,7 @@ class Verbs(click.Group):
             ctx.fail(f"there is no verb {args[0]!r}; {hint}")
         return super().resolve_command(ctx, args)
 
-    def invoke(self, ctx: click.Context) -> Any:
+    def invoke(self, ctx: click.Context) -> object:
         """Run the verb; a failure that a misplaced option may have caused says so."""
         from hotlap.cli.common import late_option
 

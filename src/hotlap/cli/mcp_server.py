@@ -23,7 +23,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from hotlap import __version__
 from hotlap.cli.common import NEGATIVE, OK, time_span
 
-Document = dict[str, Any]
+Document = dict[str, object]
 
 PROGRESS_SECONDS = 2.0
 INTERRUPT_SECONDS = 20.0
@@ -37,9 +37,9 @@ source without running it, `explain` describes a technique. A verdict of `inconc
 nothing is known yet; give it a larger budget. Never report a ratio without its interval."""
 
 
-def server() -> MCPServer[Any]:
+def server() -> MCPServer[object]:
     """The server with its five tools."""
-    made: MCPServer[Any] = MCPServer("hotlap", instructions=INSTRUCTIONS, version=__version__)
+    made: MCPServer[object] = MCPServer("hotlap", instructions=INSTRUCTIONS, version=__version__)
     for tool in (profile, lint, race, tune, explain):
         made.tool(structured_output=True)(tool)
     return made

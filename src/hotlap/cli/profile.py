@@ -5,7 +5,7 @@ import os
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -137,7 +137,7 @@ def _profile(seen: "Look", setting: "Setting", began: float, said: "Progress") -
     return profile_from(seen.payload, machine, measured, run)
 
 
-def _keep(document: dict[str, Any]) -> None:
+def _keep(document: dict[str, object]) -> None:
     """Write the document where `hotlap lint --profile` looks for it."""
     (folder() / DOCUMENT).write_text(json.dumps(document, indent=2))
 

@@ -126,7 +126,7 @@ def shrink(ctx: click.Context, /, as_json: bool, quiet: bool, max_drop: tuple[fl
     ctx.exit(0 if found.written and found.tested.get("holds", True) else NEGATIVE)
 
 
-def _events(job: dict[str, Any]) -> Iterator[dict[str, object]]:
+def _events(job: dict[str, object]) -> Iterator[dict[str, object]]:
     """What the process that holds the model reports, until it ends; it does not outlive us."""
     log = folder() / "shrink.log"
     with log.open("w") as errors:

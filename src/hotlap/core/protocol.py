@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, is_dataclass
 from functools import cache
 from types import UnionType
-from typing import TypeVar, get_args, get_origin, get_type_hints
+from typing import TypedDict, TypeVar, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
 
@@ -128,6 +128,26 @@ class BlockReport:
     batch: BatchReport | None = None
     held: dict[str, list[str]] = field(default_factory=dict)
     inert: dict[str, str] = field(default_factory=dict)
+
+
+class Standing(TypedDict):
+    """Where each technique took hold, and why others did not."""
+
+    held: dict[str, list[str]]
+    inert: dict[str, str]
+
+
+class RaceDetails(Standing):
+    """What `Mode.RACE` adds to a `BlockReport`."""
+
+    losses: list[float]
+    outputs: list[dict[str, object]]
+
+
+class BatchDetails(Standing):
+    """What `Mode.BATCH` adds to a `BlockReport`."""
+
+    batch: BatchReport
 
 
 LineShare = tuple[float, int, list[tuple[int, int, float]]]

@@ -3,14 +3,14 @@
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from hotlap.common import ranks
 
-Weigh = Callable[[Any], float]
+Weigh = Callable[[object], float]
 
 
 class Share(NamedTuple):
@@ -33,7 +33,7 @@ def grouped(
     size: int,
     weigh: Weigh | None = None,
     device: torch.device | None = None,
-) -> Iterator[tuple[Any, Share]]:
+) -> Iterator[tuple[object, Share]]:
     """Yield (batch, share), `size` micro-batches to a step; the last group may be smaller.
 
     A group is read before its first batch is handed out, so that losses are scaled by the number of

@@ -5,7 +5,6 @@ import signal
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 
 from hotlap.core.protocol import ProfileOptions, ProfilePayload, decode
 from hotlap.core.spec import Mode
@@ -37,7 +36,7 @@ class Bounds:
     until: float = math.inf
     deadline: float = math.inf
 
-    def options(self) -> dict[str, Any]:
+    def options(self) -> dict[str, object]:
         """The bounds as the probe in the process takes them."""
         options = ProfileOptions(
             steps=self.steps, seconds=self.seconds, least=self.least, layers=self.layers,

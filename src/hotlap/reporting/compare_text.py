@@ -43,7 +43,7 @@ class Comparison:
     rows: tuple[Row, ...]
     notes: tuple[str, ...]
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         """The comparison as plain data."""
         rows = [asdict(row) | {"ratio": row.ratio} for row in self.rows]
         return {"of": self.verb, "rows": rows, "notes": list(self.notes)}

@@ -157,7 +157,7 @@ def _drawn(a: Sequence[Point], b: Sequence[Point], target: float, key: str) -> l
     return [*lines, f"{'':>10} 0{end:>{WIDTH}}"]
 
 
-def document(result: UntilResult, commands: Sequence[Sequence[str]]) -> dict[str, Any]:
+def document(result: UntilResult, commands: Sequence[Sequence[str]]) -> dict[str, object]:
     """The outcome as plain data."""
     return {
         "commands": [list(command) for command in commands],

@@ -25,7 +25,7 @@ import torch
 import torch.utils.data
 
 from hotlap.core.machine import available_memory
-from hotlap.seam.checkpoint_copies import SAVES, Buffers, Recorder
+from hotlap.seam.checkpoint_copies import SAVES, Buffers, Record, Recorder
 from hotlap.seam.file_barrier import Watched, watching
 from hotlap.seam.moves import Context
 from hotlap.seam.patch import replaced
@@ -48,9 +48,9 @@ def async_checkpoint(context: Context) -> Iterator[None]:
     """Write what `torch.save` saves to a path in the background."""
     writer = _Writer(context)
 
-    def make(original: Any) -> Any:
+    def make(original: Callable[..., object]) -> object:
         @wraps(original)
-        def save(obj: Any, f: Any, *args: Any, **kwargs: Any) -> Any:
+        def save(obj: object, f: object, *args: object, **kwargs: object) -> None:
             begun = False
             with context.isolated():
                 begun = writer.begin(obj, f, args, kwargs)
@@ -78,7 +78,7 @@ class _Save:
 
     path: str
     folder: str
-    records: list[tuple[str, Any, int]]
+    records: list[Record]
     archive: Any
     size: int
     mode: int | None

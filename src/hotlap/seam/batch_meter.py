@@ -10,11 +10,10 @@ DataLoader the elements of the model's first input are counted.
 import inspect
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sized
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial, wraps
-from typing import Any
 
 import torch
 from torch.optim.optimizer import Optimizer
@@ -27,7 +26,7 @@ from hotlap.seam.gate import Gate, _on_cuda, _synchronise
 from hotlap.seam.participant import Participant
 from hotlap.seam.patch import replaced
 from hotlap.seam.roots import has_parameters
-from hotlap.seam.steps import Cycle, step_hooks
+from hotlap.seam.steps import Cycle, ManualUpdate, step_hooks
 from hotlap.seam.where import place
 
 OUTERMOST = 0
@@ -45,7 +44,7 @@ def driving(session: Participant) -> Iterator[None]:
     cycle, meter = Cycle(), Meter(options)
     gate = Gate(session.wire, options.first, lambda: {"batch": meter.take(), **session.standing()})
 
-    def after(optimizer: Optimizer, *_: object) -> None:
+    def after(optimizer: Optimizer | ManualUpdate) -> None:
         if cycle.turn(optimizer):
             meter.step(optimizer)
             session.roots.step()
@@ -92,7 +91,7 @@ class Meter:
         self._pause: float | None = None
         self._optimizer: tuple[str, float] | None = None
 
-    def step(self, optimizer: Optimizer) -> None:
+    def step(self, optimizer: Optimizer | ManualUpdate) -> None:
         """One optimizer step is over."""
         self._pause = None  # a model that trains in evaluation mode was no evaluation
         if self._current >= 0:
@@ -122,7 +121,7 @@ class Meter:
         self._samples, self._elements, self._paused = 0, 0, 0.0
         return found
 
-    def root(self, root: torch.nn.Module, inner: Callable[..., object]) -> Any:
+    def root(self, root: torch.nn.Module, inner: Callable[..., object]) -> Callable[..., object]:
         """Count the input of a model's calls; in evaluation mode the clock is stopped."""
         is_model = has_parameters(root)
 
@@ -138,7 +137,7 @@ class Meter:
         return call
 
     @contextmanager
-    def watching(self, epoch: object) -> Iterator[None]:
+    def watching(self, epoch: Callable[[], None]) -> Iterator[None]:
         """Watch loaders and saves."""
         with ExitStack() as stack:
             stack.enter_context(replaced(DataLoader, "__init__", self._making))
@@ -180,7 +179,7 @@ class Meter:
             if any(a is b for a in mine for b in theirs if a is not None)
         ]  # fmt: skip
 
-    def _iterating(self, original: Callable[..., object], epoch: Any) -> object:
+    def _iterating(self, original: Callable[..., object], epoch: Callable[[], None]) -> object:
         def __iter__(loader: object) -> object:  # noqa: N807
             epoch()
             index = getattr(loader, _LOADER, -1)
@@ -245,10 +244,11 @@ def _inside(sampler: object) -> list[object]:
     return [each for each in (sampler, getattr(sampler, "batch_sampler", None)) if each is not None]
 
 
-def _length(loader: Any) -> int:
+def _length(loader: DataLoader[object]) -> int:
     """Samples that one pass of this process draws; 0: not known."""
     try:
-        return len(loader.sampler)
+        sampler = loader.sampler
+        return len(sampler) if isinstance(sampler, Sized) else 0
     except (TypeError, AttributeError, NotImplementedError):
         return 0
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch.utils.data import DataLoader
@@ -19,8 +19,8 @@ REPLAYED = 8
 def data_free(context: "Context") -> Iterator[None]:
     """Every loader yields its first few batches again and again, an epoch of its usual length."""
 
-    def make(original: Callable[..., Any]) -> object:
-        def __iter__(loader: DataLoader[Any]) -> Iterator[object]:  # noqa: N807
+    def make(original: Callable[..., Iterator[object]]) -> object:
+        def __iter__(loader: DataLoader[object]) -> Iterator[object]:  # noqa: N807
             kept = loader.__dict__.setdefault("_hotlap_replay", [])
             length = _length(loader)
             if len(kept) < min(REPLAYED, length):
@@ -52,15 +52,15 @@ def copies_free(context: "Context") -> Iterator[None]:
     """A host-to-device copy returns what the last copy of that shape and type brought."""
     brought: dict[object, torch.Tensor] = {}
 
-    def make(original: Callable[..., Any]) -> object:
-        def copy(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+    def make(original: Callable[..., torch.Tensor]) -> object:
+        def copy(tensor: torch.Tensor, *args: object, **kwargs: object) -> torch.Tensor:
             if not tensor.is_cpu or tensor.requires_grad:
-                return original(tensor, *args, **kwargs)  # type: ignore[no-any-return]
+                return original(tensor, *args, **kwargs)
             key = (tensor.shape, tensor.dtype, args, tuple(kwargs.items()))
             if key not in brought:
                 result = original(tensor, *args, **kwargs)
                 if not result.is_cuda:
-                    return result  # type: ignore[no-any-return]
+                    return result
                 brought[key] = result
                 context.held()
             return brought[key]

@@ -1,9 +1,9 @@
 """Copies of what a checkpoint holds, in memory that the next checkpoint uses again."""
 
-from typing import Any
-
 import torch
 
+Record = tuple[str, object, int]
+"""Name, bytes or storage, and size in bytes, as torch's archive writer takes them."""
 SAVES = 4
 """Saves in a row (a model's, an optimizer's, a best and a last file) whose memory is kept."""
 
@@ -16,10 +16,10 @@ class Buffers:
     """
 
     def __init__(self) -> None:
-        self._free: dict[int, list[tuple[int, Any]]] = {}
+        self._free: dict[int, list[tuple[int, torch.UntypedStorage]]] = {}
         self._saves = 0
 
-    def copy(self, storage: Any) -> Any:
+    def copy(self, storage: torch.UntypedStorage) -> torch.UntypedStorage:
         """A copy of the storage on the CPU, in a buffer of its size."""
         size = storage.nbytes()
         try:
@@ -28,11 +28,11 @@ class Buffers:
             buffer = torch.UntypedStorage(size, device="cpu")  # type: ignore[no-untyped-call]
         return buffer.copy_(storage)
 
-    def give_back(self, records: list[tuple[str, Any, int]]) -> None:
+    def give_back(self, records: list[Record]) -> None:
         """A save is written."""
         self._saves += 1
         for _, data, _ in records:
-            if torch.is_storage(data):
+            if isinstance(data, torch.UntypedStorage):
                 self._free.setdefault(data.nbytes(), []).append((self._saves, data))
         oldest = self._saves - SAVES
         for free in self._free.values():
@@ -49,11 +49,12 @@ class Recorder:
 
     def __init__(self, buffers: Buffers) -> None:
         self._buffers = buffers
-        self.records: list[tuple[str, Any, int]] = []
+        self.records: list[Record] = []
         self.size = 0
 
     def write_record(self, name: str, data: object, size: int) -> None:
         """Keep a record until the thread writes it."""
-        storage = torch.is_storage(data)
-        self.records.append((name, self._buffers.copy(data) if storage else data, size))
+        if isinstance(data, torch.UntypedStorage):
+            data = self._buffers.copy(data)
+        self.records.append((name, data, size))
         self.size += size

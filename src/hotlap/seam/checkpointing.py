@@ -56,7 +56,7 @@ def blocks(root: Module) -> list[Module]:
     return [part for part in parts if has_parameters(part)] if len(parts) >= FEWEST_PARTS else []
 
 
-def _recomputed(block: Module) -> Callable[..., Any]:
+def _recomputed(block: Module) -> Callable[..., object]:
     inner, contexts = block._call_impl, recompute_contexts(block)
 
     def call(*args: Any, **kwargs: Any) -> object:

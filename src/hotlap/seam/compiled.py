@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any
 
 import torch
 from torch.nn import Module
@@ -32,7 +31,7 @@ def graphed(context: Context) -> Iterator[None]:
 
 
 @contextmanager
-def _compiling(context: Context, mode: str, after: Any = None) -> Iterator[None]:
+def _compiling(context: Context, mode: str, after: CallModule | None = None) -> Iterator[None]:
     with ExitStack() as undo:
 
         def maker(root: Module, inner: CallModule) -> CallModule | None:
@@ -56,17 +55,17 @@ def _traceable(root: Module, inner: CallModule) -> CallModule:
     if not type(root).forward.__module__.startswith("torch.nn."):
         return inner
 
-    def whole(*args: Any, **kwargs: Any) -> object:
+    def whole(*args: object, **kwargs: object) -> object:
         return inner(*args, **kwargs)
 
     return whole
 
 
-def _told(fast: CallModule, context: Context, root: Module, after: Any) -> CallModule:
+def _told(fast: CallModule, context: Context, root: Module, after: CallModule | None) -> CallModule:
     """Say whether it held, once a call has come back."""
     from torch._dynamo.utils import counters
 
-    def call(*args: Any, **kwargs: Any) -> object:
+    def call(*args: object, **kwargs: object) -> object:
         outputs = fast(*args, **kwargs)
         if counters["stats"]["unique_graphs"]:
             context.held(type(root).__name__)

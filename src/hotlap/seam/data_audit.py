@@ -67,7 +67,7 @@ class DataAudit:
             self._batches = []
 
     def _fetch(self, original: Callable[..., object]) -> object:
-        def fetch(fetcher: Any, index: object) -> object:
+        def fetch(fetcher: fetchers._BaseDatasetFetcher, index: object) -> object:
             number = _count(fetcher)
             if number >= CLOSELY and number % EVERY:
                 return original(fetcher, index)
@@ -154,7 +154,7 @@ def _count(owner: object) -> int:
     return number
 
 
-def _not_yet_delivered(iterator: object) -> "deque[Any]":
+def _not_yet_delivered(iterator: object) -> "deque[object]":
     """Of the indices given out so far, those of the epoch that begins: the latest ones."""
     given = iterator.__dict__.get("_hotlap_indices", deque())
     left = getattr(iterator, "_send_idx", 0) - getattr(iterator, "_rcvd_idx", 0)
@@ -177,7 +177,7 @@ def _drawn(before: dict[str, object]) -> list[str]:
 
 def _state(dataset: object) -> dict[str, object]:
     """Checksums of the numbers, words, generators and small arrays that a dataset is made of."""
-    found: dict[str, Any] = {}
+    found: dict[str, object] = {}
     for path, value in attributes(dataset):
         if len(found) >= MOST_ATTRIBUTES:
             break

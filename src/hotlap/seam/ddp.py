@@ -1,8 +1,7 @@
 """DistributedDataParallel: gradients reduced over the ranks in 16 bits."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import torch
 from torch.nn import Module
@@ -12,8 +11,11 @@ from hotlap.seam.moves import Context
 from hotlap.seam.patch import load
 from hotlap.seam.roots import CallModule, Order
 
+Hook = Callable[..., torch.futures.Future[torch.Tensor]]
+"""Called with a state or process group, and a bucket of gradients."""
 
-def one_cap(arguments: dict[str, Any]) -> bool:
+
+def one_cap(arguments: dict[str, object]) -> bool:
     """Whether no list of bucket sizes is given, which stands in for the one size."""
     return arguments.get("bucket_cap_mb_list") is None
 
@@ -62,13 +64,13 @@ def _unfit(model: DistributedDataParallel) -> str:
     return ""
 
 
-def _while(on: list[bool], hook: Any) -> Any:
+def _while(on: list[bool], hook: Hook) -> Hook:
     """The hook while `on` is not empty; afterwards torch's plain all-reduce."""
-    from torch.distributed import GradBucket  # type: ignore[attr-defined]
+    from torch.distributed import GradBucket, ProcessGroup  # type: ignore[attr-defined]
     from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 
-    def either(group: Any, bucket: GradBucket) -> torch.futures.Future[torch.Tensor]:
-        found: torch.futures.Future[torch.Tensor] = (hook if on else allreduce_hook)(group, bucket)
-        return found
+    # torch reads these annotations: names in quotes would not do
+    def either(group: ProcessGroup, bucket: GradBucket) -> torch.futures.Future[torch.Tensor]:
+        return (hook if on else allreduce_hook)(group, bucket)
 
     return either

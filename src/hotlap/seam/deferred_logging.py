@@ -24,7 +24,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import wraps
 from io import TextIOWrapper
-from types import CodeType, FrameType
+from types import CodeType, FrameType, ModuleType
 from typing import Any
 
 import torch
@@ -116,36 +116,36 @@ class Later:
     def __str__(self) -> str:
         return str(self.number())
 
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: object) -> object:
         return _combined(operator.add, self, other)
 
-    def __radd__(self, other: Any) -> Any:
+    def __radd__(self, other: object) -> object:
         return _combined(operator.add, other, self)
 
-    def __sub__(self, other: Any) -> Any:
+    def __sub__(self, other: object) -> object:
         return _combined(operator.sub, self, other)
 
-    def __rsub__(self, other: Any) -> Any:
+    def __rsub__(self, other: object) -> object:
         return _combined(operator.sub, other, self)
 
-    def __mul__(self, other: Any) -> Any:
+    def __mul__(self, other: object) -> object:
         return _combined(operator.mul, self, other)
 
-    def __rmul__(self, other: Any) -> Any:
+    def __rmul__(self, other: object) -> object:
         return _combined(operator.mul, other, self)
 
-    def __truediv__(self, other: Any) -> Any:
+    def __truediv__(self, other: object) -> object:
         return _combined(operator.truediv, self, other)
 
-    def __rtruediv__(self, other: Any) -> Any:
+    def __rtruediv__(self, other: object) -> object:
         return operator.truediv(other, self.number())  # which may be a division by zero
 
 
-def _now(value: Any) -> Any:
+def _now(value: object) -> object:
     return value.number() if type(value) is Later else value
 
 
-def _combined(act: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
+def _combined(act: Callable[[Any, Any], Any], a: Any, b: Any) -> object:
     """`act(a, b)`, of which one is a `Later`: later as well, if nothing can go wrong by then."""
     laters = [x for x in (a, b) if type(x) is Later]
     plain = [x for x in (a, b) if type(x) is not Later]
@@ -227,11 +227,11 @@ class _Output:
         if due is not None:
             self.write(due)
 
-    def before(self, original: Callable[..., Any]) -> object:
+    def before(self, original: Callable[..., object]) -> object:
         """Write all that waits before this function does anything."""
 
         @wraps(original)
-        def call(*args: Any, **kwargs: Any) -> object:
+        def call(*args: object, **kwargs: object) -> object:
             if self._jobs or self._writing:
                 self.write()
             return original(*args, **kwargs)
@@ -268,7 +268,7 @@ class _Output:
                 found += [self._marks[mark][0] for mark in self._mark.findall(value)]
         return found
 
-    def resolved(self, value: Any) -> Any:
+    def resolved(self, value: object) -> object:
         """The value with its numbers; waits for the device where it must."""
         if type(value) is str and self._marks:
             return self._mark.sub(self._formatted, value)
@@ -278,11 +278,11 @@ class _Output:
         later, spec = self._marks.pop(mark[0])
         return format(later.number(), spec)
 
-    def printing(self, original: Callable[..., Any]) -> object:
+    def printing(self, original: Callable[..., object]) -> object:
         """`print` that waits for numbers on their way."""
 
         @wraps(original)
-        def print(*args: Any, **kwargs: Any) -> object:  # noqa: A001
+        def print(*args: object, **kwargs: object) -> object:  # noqa: A001
             if not self._guarded:
                 return original(*args, **kwargs)
             stream = kwargs.get("file") or sys.stdout
@@ -300,7 +300,7 @@ class _Output:
 
         return print
 
-    def logging(self, original: Callable[..., Any]) -> object:
+    def logging(self, original: Callable[..., object]) -> object:
         """`Logger.handle` that waits for numbers on their way."""
 
         def handled(logger: logging.Logger, record: logging.LogRecord) -> object:
@@ -336,14 +336,14 @@ def _before_fork() -> None:
 os.register_at_fork(before=_before_fork)
 
 
-def _defer_scalars(module: Any, output: _Output, stack: ExitStack) -> None:
+def _defer_scalars(module: ModuleType, output: _Output, stack: ExitStack) -> None:
     """Have `SummaryWriter.add_scalar` wait as well, and the writer's other calls write first."""
 
-    def make(original: Callable[..., Any]) -> object:
+    def make(original: Callable[..., object]) -> object:
         @wraps(original)
         def add_scalar(
-            writer: Any, tag: Any, value: Any, step: Any = None, wall: Any = None, *more: Any,
-            **kwargs: Any,
+            writer: object, tag: object, value: object, step: object = None, wall: object = None,
+            *more: object, **kwargs: object,
         ) -> object:  # fmt: skip
             at = time.time() if wall is None and type(value) is Later else wall
 
@@ -359,7 +359,9 @@ def _defer_scalars(module: Any, output: _Output, stack: ExitStack) -> None:
         return add_scalar
 
     first = ("_get_file_writer", "flush", "close")
-    names: dict[str, Callable[[Any], object]] = dict.fromkeys(first, output.before)
+    names: dict[str, Callable[[Callable[..., object]], object]] = dict.fromkeys(
+        first, output.before
+    )
     names["add_scalar"] = make
     for name, change in names.items():
         stack.enter_context(replaced(module.SummaryWriter, name, change))
@@ -373,7 +375,7 @@ class _Reads:
         self._output = output
         self._sinks: dict[tuple[CodeType, int], Sinks | None] = {}
 
-    def item(self, original: Callable[..., Any]) -> object:
+    def item(self, original: Callable[..., object]) -> object:
         """`Tensor.item` that need not wait."""
 
         @wraps(original)
@@ -385,11 +387,11 @@ class _Reads:
 
         return item
 
-    def formatted(self, original: Callable[..., Any]) -> object:
+    def formatted(self, original: Callable[..., object]) -> object:
         """`Tensor.__format__` of a tensor without dimensions, which formats its number."""
 
         @wraps(original)
-        def __format__(tensor: torch.Tensor, spec: str) -> Any:  # noqa: N807
+        def __format__(tensor: torch.Tensor, spec: str) -> object:  # noqa: N807
             later = None
             with self._context.isolated():
                 if tensor.dim() == 0 and type(tensor) is torch.Tensor:
@@ -459,7 +461,7 @@ def _ours(name: str, frame: FrameType) -> bool:
     """Whether this name means what it says: the built-in `print`, a logger, a summary writer."""
     first, *rest = name.split(".")
     variables = (frame.f_locals, frame.f_globals, vars(builtins))
-    value: Any = next((space[first] for space in variables if first in space), None)
+    value: object = next((space[first] for space in variables if first in space), None)
     for attribute in rest[:-1]:
         value = vars(value).get(attribute) if hasattr(value, "__dict__") else None
     if not rest:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import torch
 from torch.nn import Module
@@ -20,7 +19,7 @@ def no_grad_eval(context: Context) -> Iterator[None]:
         if not has_parameters(root):
             return None
 
-        def call(*args: Any, **kwargs: Any) -> object:
+        def call(*args: object, **kwargs: object) -> object:
             if root.training or not torch.is_grad_enabled():
                 return inner(*args, **kwargs)
             if _asked_for((*args, *kwargs.values()), tensors):
@@ -35,7 +34,9 @@ def no_grad_eval(context: Context) -> Iterator[None]:
     yield
 
 
-def _asked_for(inputs: tuple[Any, ...], tensors: Callable[[Any], Iterator[torch.Tensor]]) -> bool:
+def _asked_for(
+    inputs: tuple[object, ...], tensors: Callable[[object], Iterator[torch.Tensor]]
+) -> bool:
     """Whether an input asks for its own gradient. Nearly all inputs are plain tensors."""
     for value in inputs:
         if isinstance(value, torch.Tensor):
@@ -57,7 +58,7 @@ def inference_mode(context: Context) -> Iterator[None]:
         if not has_parameters(root):
             return None
 
-        def call(*args: Any, **kwargs: Any) -> object:
+        def call(*args: object, **kwargs: object) -> object:
             if torch.is_inference_mode_enabled():
                 context.inert("inference mode is already on")
                 return inner(*args, **kwargs)

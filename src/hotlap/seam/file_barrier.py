@@ -113,18 +113,20 @@ def _audit(event: str, args: tuple[object, ...]) -> None:
             watched.before_start()
 
 
-def _before_look(original: Callable[..., Any], watched: Watched) -> object:
+def _before_look(original: Callable[..., object], watched: Watched) -> object:
     @wraps(original)
-    def look(*args: Any, **kwargs: Any) -> object:
+    def look(*args: object, **kwargs: object) -> object:
         watched.before("open", args[0] if args else kwargs.get("path"))
         return original(*args, **kwargs)
 
     return look
 
 
-def _before_start(original: Callable[..., Any], watched: Watched, *, ends: bool = False) -> object:
+def _before_start(
+    original: Callable[..., object], watched: Watched, *, ends: bool = False
+) -> object:
     @wraps(original)
-    def start(*args: Any, **kwargs: Any) -> Any:
+    def start(*args: object, **kwargs: object) -> object:
         watched.before_start(ends=ends)
         return original(*args, **kwargs)
 

@@ -19,6 +19,7 @@ import sysconfig
 import types
 import zlib
 from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 import torch
@@ -87,15 +88,15 @@ class _Walk:
         self._seen[id(value)] = value
         if len(self._seen) > MOST_OBJECTS:
             raise UnreadableError(f"it holds more than {MOST_OBJECTS} objects")
-        if type(value) in SEQUENCES:
+        if type(value) in SEQUENCES and isinstance(value, SEQUENCES):
             self._sequence(path, value)
-        elif type(value) in MAPPINGS:
+        elif type(value) in MAPPINGS and isinstance(value, MAPPINGS):
             self._mapping(path, value)
         else:
             visits = (visit for kinds, visit in _VISITS if isinstance(value, kinds))
             next(visits, _Walk._object)(self, path, value)
 
-    def _sequence(self, path: str, value: Any) -> None:
+    def _sequence(self, path: str, value: Collection[object]) -> None:
         if _plain(value):
             self.table[path] = self._digest(_dump(value))
             return
@@ -103,7 +104,7 @@ class _Walk:
         for index, item in enumerate(value):
             self.visit(f"{path}.{index}", item)
 
-    def _mapping(self, path: str, value: Any) -> None:
+    def _mapping(self, path: str, value: Mapping[object, object]) -> None:
         self._sequence(f"{path}.keys", list(value.keys()))
         self.table[path] = type(value).__name__
         if _plain(value.values()):
@@ -135,7 +136,7 @@ class _Walk:
             self.spend(value.nbytes, path)
             self.table[path] = (*about, zlib.crc32(value.tobytes()))
 
-    def _function(self, path: str, value: Any) -> None:
+    def _function(self, path: str, value: types.FunctionType) -> None:
         self.table[path] = f"{value.__module__}.{value.__qualname__}"
         if not _users(value.__module__):
             return
@@ -148,11 +149,11 @@ class _Walk:
             if name in value.__globals__:
                 self.visit(f"{path}.global {name}", value.__globals__[name])
 
-    def _method(self, path: str, value: Any) -> None:
+    def _method(self, path: str, value: types.MethodType) -> None:
         self.visit(f"{path}.self", value.__self__)
         self.visit(f"{path}.function", value.__func__)
 
-    def _partial(self, path: str, value: Any) -> None:
+    def _partial(self, path: str, value: functools.partial[object]) -> None:
         self.visit(path, (value.func, value.args, value.keywords))
 
     def _class(self, path: str, value: type) -> None:
@@ -170,9 +171,9 @@ class _Walk:
     def _named(self, path: str, value: object) -> None:
         self.table[path] = getattr(value, "__name__", type(value).__name__)
 
-    def _random(self, path: str, value: Any) -> None:
-        state = getattr(value, "getstate", None) or value.get_state
-        self.visit(path, state())
+    def _random(self, path: str, value: random.Random | torch.Generator) -> None:
+        state = value.getstate() if isinstance(value, random.Random) else value.get_state()
+        self.visit(path, state)
 
     def _object(self, path: str, value: object) -> None:
         kind = type(value)
@@ -251,7 +252,7 @@ class _Sink(io.RawIOBase):
         return len(content)
 
 
-_VISITS: tuple[tuple[Any, Any], ...] = (
+_VISITS: tuple[tuple[type | tuple[type, ...], Callable[[_Walk, str, Any], None]], ...] = (
     (torch.Tensor, _Walk._tensor),
     (types.FunctionType, _Walk._function),
     (types.MethodType, _Walk._method),
@@ -267,7 +268,7 @@ def _dump(value: Any) -> bytes:
     return marshal.dumps(kept, 2)  # version 2: the same bytes whatever else refers to the parts
 
 
-def _plain(values: Any) -> bool:
+def _plain(values: Iterable[Any]) -> bool:
     """Whether these are scalars, or tuples of scalars such as (path, class)."""
     kinds = set(map(type, values))
     if kinds <= SCALARS:
@@ -275,7 +276,7 @@ def _plain(values: Any) -> bool:
     return kinds == {tuple} and set(map(type, itertools.chain.from_iterable(values))) <= SCALARS
 
 
-def _content(cell: Any) -> object:
+def _content(cell: types.CellType) -> object:
     try:
         return cell.cell_contents
     except ValueError:  # not assigned yet
@@ -287,7 +288,7 @@ def _names(code: types.CodeType) -> list[str]:
     return [*code.co_names, *(name for part in inner for name in _names(part))]
 
 
-def _listed(slots: Any) -> list[str]:
+def _listed(slots: str | Iterable[str]) -> list[str]:
     return [slots] if isinstance(slots, str) else list(slots)
 
 

@@ -57,12 +57,12 @@ def _refusal(optimizer: Optimizer) -> str:
     return ""
 
 
-def _unfuse(optimizer: Any) -> None:
+def _unfuse(optimizer: Optimizer) -> None:
     """Make it what it would be without `fused`, before it has stepped."""
     for group in optimizer.param_groups:
         group["fused"] = None
     optimizer.defaults["fused"] = None
-    optimizer._step_supports_amp_scaling = False
+    vars(optimizer)["_step_supports_amp_scaling"] = False
     for state in optimizer.state.values():  # Adagrad's is there from the start
         if "step" in state:
             state["step"] = torch.tensor(float(state["step"]), dtype=_get_scalar_dtype())  # type: ignore[no-untyped-call]

@@ -14,11 +14,10 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
-from typing import Any
 
 import torch
 
-from hotlap.core.protocol import BlockReport, PeakMemory
+from hotlap.core.protocol import BatchDetails, BlockReport, PeakMemory, RaceDetails
 from hotlap.seam.process import rank_and_world
 from hotlap.seam.wire import Wire
 
@@ -26,7 +25,9 @@ from hotlap.seam.wire import Wire
 class Gate:
     """Stops the training process at the end of each block."""
 
-    def __init__(self, wire: Wire, first: int, details: Callable[[], dict[str, Any]]) -> None:
+    def __init__(
+        self, wire: Wire, first: int, details: Callable[[], RaceDetails | BatchDetails]
+    ) -> None:
         self._wire = wire
         self._details = details
         self._left = first

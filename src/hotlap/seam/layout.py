@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 from weakref import WeakSet
 
 import torch
@@ -21,11 +20,11 @@ def channels_last(context: Context) -> Iterator[None]:
     def maker(root: Module, inner: CallModule) -> CallModule | None:
         if not any(parameter.dim() == 4 for parameter in root.parameters()):
             return None
-        _convert(root, torch.channels_last)
+        root.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         converted.add(root)
         context.held(type(root).__name__)
 
-        def call(*args: Any, **kwargs: Any) -> Any:
+        def call(*args: object, **kwargs: object) -> object:
             args = mapped(args, _last)
             kwargs = mapped(kwargs, _last) if kwargs else kwargs
             return mapped(inner(*args, **kwargs), _first)
@@ -37,11 +36,7 @@ def channels_last(context: Context) -> Iterator[None]:
         yield
     finally:
         for root in converted:
-            _convert(root, torch.contiguous_format)
-
-
-def _convert(root: Any, memory_format: torch.memory_format) -> None:
-    root.to(memory_format=memory_format)
+            root.to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
 
 
 def _last(tensor: torch.Tensor) -> torch.Tensor:

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
-from typing import Any
+from types import ModuleType
 
 import torch
 from torch.nn import Module
@@ -14,7 +14,7 @@ from hotlap.seam.moves import Context
 from hotlap.seam.roots import CallModule, Order, has_parameters
 
 INSTALL = "liger_kernel is not installed: pip install liger-kernel"
-Attributes = list[tuple[Any, dict[str, Any]]]
+Attributes = list[tuple[object, dict[str, object]]]
 
 
 @contextmanager
@@ -82,5 +82,5 @@ def apply(root: Module) -> Callable[[], None]:
     return restore
 
 
-def _patches() -> Any:
+def _patches() -> ModuleType:
     return importlib.import_module("liger_kernel.transformers.monkey_patch")

@@ -42,7 +42,7 @@ def loader_reuse(context: Context) -> Iterator[None]:
     """Let each DataLoader with workers take over those of the last one that was equal."""
     idle = _IdleWorkers(context)
 
-    def make(original: Callable[..., Any]) -> object:
+    def make(original: Callable[..., object]) -> object:
         def _get_iterator(loader: Any) -> object:
             table = None
             with context.isolated():

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import torch
 
@@ -58,7 +57,7 @@ def _unscaled() -> Iterator[None]:
     """Remember the loss itself where the script's GradScaler multiplies it."""
 
     def make(original: Callable[..., object]) -> object:
-        def scale(self: object, outputs: Any) -> object:
+        def scale(self: object, outputs: torch.Tensor) -> object:
             scaled = original(self, outputs)
             if isinstance(scaled, torch.Tensor) and scaled is not outputs:
                 setattr(scaled, TAG, outputs.detach())

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import Linear
 
 Function = Callable[..., object]
 MULTIPLE = 16
@@ -16,7 +17,7 @@ BLOCK = 256
 """Elements that share one scale, as in torchao and bitsandbytes."""
 
 
-def serves_fp8(layer: Any, input: Any) -> bool:  # noqa: A002  # torch's name
+def serves_fp8(layer: Linear, input: Tensor) -> bool:  # noqa: A002  # torch's name
     """Whether the layer's products have float8 units of their own."""
     return _fits(layer, input) and has_fp8(input.device)
 
@@ -24,13 +25,13 @@ def serves_fp8(layer: Any, input: Any) -> bool:  # noqa: A002  # torch's name
 def fp8_linear(_: Function) -> Function:
     """For `torch.nn.Linear.forward`: float8 in the forward and backward products."""
 
-    def substitute(layer: Any, input: torch.Tensor) -> object:  # noqa: A002
+    def substitute(layer: Linear, input: Tensor) -> object:  # noqa: A002
         return fp8_product(layer, input)
 
     return substitute
 
 
-def serves_int8(layer: Any, input: Any) -> bool:  # noqa: A002
+def serves_int8(layer: Linear, input: Tensor) -> bool:  # noqa: A002
     """Whether the layer's products have int8 units of their own."""
     return _fits(layer, input) and has_int8(input.device)
 
@@ -38,7 +39,7 @@ def serves_int8(layer: Any, input: Any) -> bool:  # noqa: A002
 def int8_linear(_: Function) -> Function:
     """For `torch.nn.Linear.forward`: int8 in the forward and backward products."""
 
-    def substitute(layer: Any, input: Any) -> object:  # noqa: A002
+    def substitute(layer: Linear, input: Tensor) -> object:  # noqa: A002
         return int8_product(layer, input)
 
     return substitute
@@ -54,12 +55,12 @@ def has_int8(device: torch.device) -> bool:
     return device.type == "cuda" and torch.cuda.get_device_capability(device) >= (8, 0)
 
 
-def _fits(layer: Any, x: Any) -> bool:
+def _fits(layer: Linear, x: Tensor) -> bool:
     """A plain linear layer that trains, whose products have sides that are multiples of 16."""
     weight = layer.weight
     sides = (*weight.shape, x.numel() // max(x.shape[-1], 1) if x.ndim else 0)
     return (
-        type(layer) is torch.nn.Linear
+        type(layer) is Linear
         and type(weight) is torch.nn.Parameter
         and type(x) is Tensor
         and weight.requires_grad
@@ -78,7 +79,7 @@ def _autocast(*tensors: Tensor) -> list[Tensor]:
     return [tensor.to(torch.get_autocast_dtype(kind)) for tensor in tensors]
 
 
-def fp8_product(layer: torch.nn.Linear, x: Tensor, *, emulate: bool = False) -> Tensor:
+def fp8_product(layer: Linear, x: Tensor, *, emulate: bool = False) -> Tensor:
     """The layer's output, with one scale for each tensor; `emulate` computes it on any device."""
     from torchao.float8.float8_linear import matmul_with_hp_or_float8_args
 
@@ -96,7 +97,7 @@ def _fp8_settings(emulate: bool) -> tuple[object, object]:
     return Float8Linear(16, 16, config=config).linear_mm_config, config
 
 
-def int8_product(layer: torch.nn.Linear, x: Tensor) -> Tensor:
+def int8_product(layer: Linear, x: Tensor) -> Tensor:
     """The layer's output, with a scale for each row and column."""
     from torchao.prototype.quantized_training import int8_mixed_precision as training
 
@@ -114,7 +115,7 @@ def int8_product(layer: torch.nn.Linear, x: Tensor) -> Tensor:
 def eight_bit_state(_: Function) -> Function:
     """For `torch.optim.Adam._init_group`: makes the state of large parameters in 8 bits."""
 
-    def substitute(optimizer: torch.optim.Optimizer, group: Any, *_: object) -> object:
+    def substitute(optimizer: torch.optim.Optimizer, group: dict[str, Any], *_: object) -> object:
         if not (group["amsgrad"] or group["capturable"] or group["differentiable"]):
             for parameter in group["params"]:
                 if _large(parameter) and not optimizer.state[parameter]:

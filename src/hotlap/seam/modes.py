@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial, wraps
-from typing import Any
 
 import torch
 from torch.optim.optimizer import Optimizer
@@ -21,11 +20,12 @@ from hotlap.seam.participant import Participant
 from hotlap.seam.patch import replaced
 from hotlap.seam.perturb import perturbing
 from hotlap.seam.roots import Maker, has_parameters
-from hotlap.seam.steps import Cycle, bare_step_hooks, manual_steps, step_hooks
+from hotlap.seam.steps import Cycle, ManualUpdate, bare_step_hooks, manual_steps, step_hooks
 from hotlap.seam.wire import Wire
 
 OUTERMOST = 0
 Told = Callable[[], object]
+Loader = DataLoader[object]
 
 
 def part(session: Participant) -> AbstractContextManager[None]:
@@ -86,7 +86,7 @@ def _race(session: Participant) -> Iterator[None]:
         lambda: {"losses": losses.take(), "outputs": outputs.take(), **session.standing()},
     )
 
-    def after(optimizer: Optimizer) -> None:
+    def after(optimizer: Optimizer | ManualUpdate) -> None:
         if cycle.turn(optimizer):
             losses.step()
             perturb(optimizer)
@@ -94,14 +94,16 @@ def _race(session: Participant) -> Iterator[None]:
             audit.flush()
             gate.step()
 
-    def answered(root: torch.nn.Module, args: Any, kwargs: Any, result: object) -> None:
+    def answered(
+        root: torch.nn.Module, args: tuple[object, ...], kwargs: Keywords, result: object
+    ) -> None:
         if cycle.turn(root):
             outputs.record(args, kwargs, result)
             session.roots.step()
             audit.flush()
             gate.step()
 
-    def epoch(loader: torch.utils.data.DataLoader[object]) -> None:
+    def epoch(loader: Loader) -> None:
         session.roots.look()
         gate.epoch(_batches(loader))
 
@@ -125,13 +127,14 @@ def _send_metric(wire: Wire, gate: Gate, name: str, value: float) -> None:
     wire.send("metric", name=name, value=value, seconds=gate.elapsed())
 
 
-Answered = Callable[[torch.nn.Module, Any, Any, Any], None]
+Keywords = dict[str, object]
+Answered = Callable[[torch.nn.Module, tuple[object, ...], Keywords, object], None]
 
 
 def _root_calls(inference: InferenceSteps, answered: Answered, evaluates: Told) -> Maker:
     """A root's calls: steps where the program does not train, or else evaluations, or neither."""
 
-    def maker(root: torch.nn.Module, inner: Callable[..., object]) -> Any:
+    def maker(root: torch.nn.Module, inner: Callable[..., object]) -> Callable[..., object]:
         model = has_parameters(root)
 
         def call(*args: object, **kwargs: object) -> object:
@@ -148,16 +151,16 @@ def _root_calls(inference: InferenceSteps, answered: Answered, evaluates: Told) 
     return maker
 
 
-def _epochs(original: Callable[..., object], begins: Callable[[Any], None]) -> object:
+def _epochs(original: Callable[..., object], begins: Callable[[Loader], None]) -> object:
     @wraps(original)
-    def begin(loader: object) -> object:
+    def begin(loader: Loader) -> object:
         begins(loader)
         return original(loader)
 
     return begin
 
 
-def _batches(loader: torch.utils.data.DataLoader[object]) -> int:
+def _batches(loader: Loader) -> int:
     """The batches of an epoch; 0 where the loader does not know."""
     try:
         return len(loader)
@@ -169,10 +172,12 @@ def _nothing(*_: object) -> None:
     """Do nothing."""
 
 
-def _telling(owner: object, name: str, *, before: Told = _nothing, after: Told = _nothing) -> Any:
+def _telling(
+    owner: object, name: str, *, before: Told = _nothing, after: Told = _nothing
+) -> AbstractContextManager[object]:
     """Call `before()` and `after()` around each call of `owner.name`."""
 
-    def make(original: Callable[..., object]) -> Any:
+    def make(original: Callable[..., object]) -> object:
         @wraps(original)
         def call(*args: object, **kwargs: object) -> object:
             before()

@@ -14,6 +14,9 @@ from hotlap.seam.patch import assigned, load, replaced, resolve
 from hotlap.seam.where import place, users_frame
 
 Held = Callable[[str], None]
+Args = tuple[object, ...]
+Kwargs = dict[str, object]
+Function = Callable[..., object]
 
 
 class _Isolated:
@@ -25,7 +28,7 @@ class _Isolated:
     def __enter__(self) -> None:
         pass
 
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
         if not isinstance(error, Exception):
             return False
         self._failed(error)
@@ -42,7 +45,7 @@ class Context:
         self._told: set[object] = set()
         self._isolated = _Isolated(self.failed)
 
-    def value(self, raw: Any) -> object:
+    def value(self, raw: object) -> object:
         """The value of a move: as declared, or as chosen by the race."""
         return self.values[raw.name] if isinstance(raw, Choice) else raw
 
@@ -91,18 +94,18 @@ def _keyword(move: Keyword, context: Context) -> Iterator[None]:
         yield
 
 
-def _with_keyword(function: Callable[..., Any], move: Keyword, context: Context) -> object:
+def _with_keyword(function: Callable[..., object], move: Keyword, context: Context) -> object:
     signature = inspect.signature(function)
     position = list(signature.parameters).index(move.name)
     value = context.value(move.value)
 
-    def current(args: tuple[Any, ...], kwargs: dict[str, Any], name: str, at: int) -> object:
+    def current(args: Args, kwargs: Kwargs, name: str, at: int) -> object:
         if name in kwargs:
             return kwargs[name]
         return args[at] if len(args) > at else _ABSENT
 
     @wraps(function)
-    def call(*args: Any, **kwargs: Any) -> object:
+    def call(*args: object, **kwargs: object) -> object:
         free = False
         with context.isolated():
             now = current(args, kwargs, move.name, position)
@@ -110,7 +113,7 @@ def _with_keyword(function: Callable[..., Any], move: Keyword, context: Context)
             free = wanted and _free(signature, move, args, kwargs)
         return changed(args, kwargs) if free else function(*args, **kwargs)
 
-    def changed(args: tuple[Any, ...], kwargs: dict[str, Any]) -> object:
+    def changed(args: Args, kwargs: Kwargs) -> object:
         """Call it with the keyword; where that fails and the plain call does not, leave it out."""
         more_args, more_kwargs = _put(args, kwargs, move.name, position, value)
         try:
@@ -130,9 +133,7 @@ def _with_keyword(function: Callable[..., Any], move: Keyword, context: Context)
 _ABSENT = object()
 
 
-def _free(
-    signature: inspect.Signature, move: Keyword, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> bool:
+def _free(signature: inspect.Signature, move: Keyword, args: Args, kwargs: Kwargs) -> bool:
     """Whether nothing in this call forbids the keyword."""
     if not move.unless and not move.when:
         return True
@@ -144,7 +145,7 @@ def _free(
     return permits(move, bound.arguments)
 
 
-def permits(move: Keyword, arguments: Mapping[str, Any]) -> bool:
+def permits(move: Keyword, arguments: Mapping[str, object]) -> bool:
     """Whether a call with these arguments may be given the keyword: `unless` and `when`."""
     if any(arguments.get(name) == value for name, value in move.unless):
         return False
@@ -152,8 +153,8 @@ def permits(move: Keyword, arguments: Mapping[str, Any]) -> bool:
 
 
 def _put(
-    args: tuple[Any, ...], kwargs: dict[str, Any], name: str, position: int, value: Any
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    args: Args, kwargs: Kwargs, name: str, position: int, value: object
+) -> tuple[Args, Kwargs]:
     if len(args) > position:
         return (*args[:position], value, *args[position + 1 :]), kwargs
     return args, {**kwargs, name: value}
@@ -222,7 +223,9 @@ def _any_call(*_: object, **__: object) -> bool:
     return True
 
 
-def _handing_on(original: Any, substitute: Any, serves: Any, context: Context) -> object:
+def _handing_on(
+    original: Function, substitute: Function, serves: Function, context: Context
+) -> object:
     """Call the substitute, and the original where the substitute does not serve the arguments."""
     import torch
 
@@ -232,7 +235,7 @@ def _handing_on(original: Any, substitute: Any, serves: Any, context: Context) -
         return True
 
     @wraps(original)
-    def call(*args: Any, **kwargs: Any) -> object:
+    def call(*args: object, **kwargs: object) -> object:
         result = substitute(*args, **kwargs) if serves(*args, **kwargs) else NotImplemented
         if result is NotImplemented:
             return original(*args, **kwargs)
@@ -256,7 +259,7 @@ _APPLY: dict[type, Callable[[Any, Context], AbstractContextManager[None]]] = {
 }
 
 
-def environment(moves: tuple[Move, ...], values: dict[str, Any]) -> dict[str, str]:
+def environment(moves: tuple[Move, ...], values: Mapping[str, object]) -> dict[str, str]:
     """The variables that the launcher must set before the process begins."""
     found = {}
     for move in moves:

@@ -1,7 +1,5 @@
 """What a program that does not train computes: a sample of each root call's first output."""
 
-from typing import Any
-
 import torch
 
 from hotlap.seam.probe.models import first_tensor
@@ -24,8 +22,8 @@ class Outputs:
     """
 
     def __init__(self) -> None:
-        self._kept: list[dict[str, Any]] = []
-        self._history: Any = 0
+        self._kept: list[dict[str, object]] = []
+        self._history: torch.Tensor | int = 0
         self._steps = self._taken = 0
 
     def record(self, args: tuple[object, ...], kwargs: dict[str, object], result: object) -> None:
@@ -49,13 +47,13 @@ class Outputs:
         continues = decodes and given.dim() > 1 and given.shape[1] == 1
         self._history = self._history * 31 + checksum if continues else checksum
 
-    def take(self) -> list[dict[str, Any]]:
+    def take(self) -> list[dict[str, object]]:
         """The steps recorded since last asked, as plain data."""
         kept, self._kept = self._kept, []
         return [{name: _plain(value) for name, value in each.items()} for each in kept]
 
 
-def _parts(output: torch.Tensor) -> dict[str, Any]:
+def _parts(output: torch.Tensor) -> dict[str, object]:
     """Shape, checksum of the bits, evenly spaced values, and the two best of some rows."""
     output = output.detach()
     flat = output.reshape(-1)

@@ -1,8 +1,9 @@
 """What a mode's part, and what it is made of, sees of the session that it runs in."""
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
+from hotlap.core.protocol import Standing
 from hotlap.core.spec import Spec
 from hotlap.seam.roots import Roots
 from hotlap.seam.wire import Wire
@@ -19,5 +20,5 @@ class Participant(Protocol):
     def stepped(self) -> None:
         """Note that the first step is over."""
 
-    def standing(self) -> dict[str, Any]:
+    def standing(self) -> Standing:
         """Return what each technique has come to."""

@@ -7,8 +7,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import update_wrapper
 from types import BuiltinFunctionType, FunctionType, ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
+Original = TypeVar("Original", bound=Callable[..., object])
+Maker = Callable[[Callable[..., object]], object]
+"""Makes the replacement of a function."""
 _MISSING = object()
 
 
@@ -22,7 +25,7 @@ class Patch:
     owner: object
     name: str
     ours: object
-    before: Any
+    before: object
 
     @property
     def active(self) -> bool:
@@ -52,7 +55,7 @@ patches: list[Patch] = []
 
 
 @contextmanager
-def replaced(owner: object, name: str, make: Callable[[Any], object]) -> Iterator[Patch]:
+def replaced(owner: object, name: str, make: Callable[[Original], object]) -> Iterator[Patch]:
     """Set `owner.name = make(original)`; on exit put back exactly what was there.
 
     The replacement keeps the original's name, documentation, signature and source, can be pickled

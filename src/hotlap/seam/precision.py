@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import torch
 from torch.nn import Module
@@ -29,7 +28,7 @@ def autocast(context: Context) -> Iterator[None]:
             return None
         device = next(root.parameters()).device.type
 
-        def call(*args: Any, **kwargs: Any) -> object:
+        def call(*args: object, **kwargs: object) -> object:
             if torch.is_autocast_enabled(device):
                 context.inert("autocast is already on")
                 return inner(*args, **kwargs)

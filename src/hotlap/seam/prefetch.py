@@ -8,22 +8,25 @@ from weakref import WeakKeyDictionary
 
 import torch
 from torch.utils.data import DataLoader
+from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from hotlap.common.nested import mapped, tensors
 from hotlap.seam.moves import Context
 from hotlap.seam.patch import load, replaced
 from hotlap.seam.tensor import to_cuda
 
+Loader = DataLoader[object]
 Plan = dict[int, torch.device]
+Plans = WeakKeyDictionary[Loader, Plan]
 
 
 @contextmanager
 def device_prefetch(context: Context) -> Iterator[None]:
     """Prefetch the batches of every loader whose tensors the script moves to a CUDA device."""
-    plans: WeakKeyDictionary[Any, Plan] = WeakKeyDictionary()
+    plans: Plans = WeakKeyDictionary()
 
-    def make(original: Any) -> object:
-        def __iter__(loader: Any) -> Any:  # noqa: N807
+    def make(original: Callable[..., Any]) -> object:
+        def __iter__(loader: Loader) -> Iterator[object]:  # noqa: N807
             return _Batches(original(loader), loader, plans, context)
 
         return __iter__
@@ -36,7 +39,7 @@ class _Batches:
     """A loader's iterator: the first batch shows what the script moves, the others come moved."""
 
     def __init__(
-        self, inner: Any, loader: Any, plans: "WeakKeyDictionary[Any, Plan]", context: Context
+        self, inner: _BaseDataLoaderIter, loader: Loader, plans: Plans, context: Context
     ) -> None:
         self._inner = inner
         self._loader = loader
@@ -86,8 +89,7 @@ class _Batches:
 
 
 def _mover(plan: Plan) -> Callable[[object], object]:
-
-    def move(batch: Any) -> object:
+    def move(batch: object) -> object:
         positions = iter(range(1 << 30))
 
         def one(tensor: torch.Tensor) -> torch.Tensor:
@@ -102,7 +104,7 @@ def _mover(plan: Plan) -> Callable[[object], object]:
 class _Watch:
     """Sees which tensors of one batch go to a CUDA device, until it is closed."""
 
-    def __init__(self, batch: Any) -> None:
+    def __init__(self, batch: object) -> None:
         self._tensors = list(tensors(batch))
         self._places = {id(tensor): index for index, tensor in enumerate(self._tensors)}
         self._plan: Plan = {}
@@ -114,9 +116,9 @@ class _Watch:
         self._undo.close()
         return self._plan
 
-    def _watched(self, original: Any) -> object:
+    def _watched(self, original: Callable[..., torch.Tensor]) -> object:
         @wraps(original)
-        def copy(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        def copy(tensor: torch.Tensor, *args: object, **kwargs: object) -> torch.Tensor:
             moved = original(tensor, *args, **kwargs)
             index = self._places.get(id(tensor))
             if index is not None and to_cuda(original, args, kwargs):

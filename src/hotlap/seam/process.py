@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing import current_process, parent_process, util
-from typing import Any
+from types import ModuleType
 
 BEFORE_OTHER_FINALIZERS = 100
 """The highest priority that multiprocessing itself gives to a finalizer is 15."""
@@ -29,9 +29,9 @@ def rank_and_world() -> tuple[int, int]:
     return int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
 
 
-def _distributed() -> Any:
+def _distributed() -> ModuleType | None:
     """torch.distributed once there is a process group; else None."""
-    module: Any = sys.modules.get("torch.distributed")
+    module = sys.modules.get("torch.distributed")
     ready = module is not None and module.is_available() and module.is_initialized()
     return module if ready else None
 

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import update_wrapper
 from types import MethodType
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -31,7 +30,7 @@ def int8_linear(context: Context) -> Iterator[None]:
     def maker(root: Module, inner: CallModule) -> CallModule | None:
         waits = True
 
-        def call(*args: Any, **kwargs: Any) -> object:
+        def call(*args: object, **kwargs: object) -> object:
             nonlocal waits
             if waits and not torch.is_grad_enabled():
                 waits = False
@@ -82,7 +81,7 @@ class Int8:
 
     def __init__(self, layer: Linear) -> None:
         self._layer = layer
-        self._packed: Any = None
+        self._packed: object = None
         self._stamp: tuple[int, ...] = ()
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -98,7 +97,7 @@ class Int8:
         answer: Tensor = torch.ops.quantized.linear_dynamic(batch, self._packed, reduce_range=True)
         return answer.squeeze(0) if x.dim() == 1 else answer
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return _itself, (self._layer,)
 
 
@@ -120,7 +119,7 @@ It is bound to the `Int8` of a layer; in a copy of the layer, to the copy itself
 """
 
 
-def packed(layer: Linear) -> Any:
+def packed(layer: Linear) -> object:
     """Weights (out_features, in_features) as int8 with a scale for each row, and the bias."""
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that quantized tensors are deprecated

@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import wraps
-from typing import Any
+from types import ModuleType
 
 from hotlap.seam.hook import when_imported
 from hotlap.seam.patch import replaced
@@ -42,7 +42,7 @@ def reseeding(run: int) -> Iterator[None]:
         ):
             stack.enter_context(replaced(owner, name, moved))
 
-        def numpy_too(numpy: Any) -> None:
+        def numpy_too(numpy: ModuleType) -> None:
             stack.enter_context(replaced(numpy.random, "seed", moved))
 
         when_imported("numpy", numpy_too)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import IntEnum
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from weakref import WeakSet
 
 import torch
@@ -317,7 +317,7 @@ class _Inner:
 
 class _Last(threading.local):
     failed = False
-    result: tuple[Any, ...] = ()
+    result: tuple[object, ...] = ()
 
 
 def called_copy(module: Module) -> Module | None:

@@ -5,10 +5,9 @@ Where the script's own GradScaler would be called by the script, this one is cal
 `clip_grad_value_`, and `step` of every optimizer class in use.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial, wraps
-from typing import Any
 from weakref import WeakSet
 
 import torch
@@ -17,10 +16,11 @@ from torch.optim import LBFGS
 from torch.optim.optimizer import Optimizer
 
 from hotlap.seam.moves import Context
-from hotlap.seam.patch import replaced
+from hotlap.seam.patch import Maker, replaced
 
 CLIPS = ("clip_grad_norm_", "clip_grad_value_", "get_total_norm")
 MARK = "hotlap_scaled"
+Closure = Callable[[], object] | None
 
 
 @contextmanager
@@ -67,7 +67,9 @@ class _Seams:
 
     def backward(self, original: Callable[..., object]) -> object:
         @wraps(original)
-        def backward(tensors: Any, *args: object, **kwargs: object) -> object:
+        def backward(
+            tensors: torch.Tensor | Iterable[torch.Tensor], *args: object, **kwargs: object
+        ) -> object:
             if not self.on or self._below:  # a reentrant checkpoint's backward inside the outer
                 return original(tensors, *args, **kwargs)
             scaled = self._scaled(tensors)
@@ -79,7 +81,7 @@ class _Seams:
 
         return backward
 
-    def _scaled(self, tensors: Any) -> object:
+    def _scaled(self, tensors: torch.Tensor | Iterable[torch.Tensor]) -> object:
         """Scale losses; the scale moves only here, between a step and the next backward."""
         if self._stepped:
             self._scaler.update()
@@ -91,9 +93,9 @@ class _Seams:
         self._context.held()
         return [self._scaler.scale(loss) for loss in losses]
 
-    def grad(self, original: Callable[..., object]) -> Any:
+    def grad(self, original: Callable[..., object]) -> object:
         @wraps(original)
-        def grad(*args: object, **kwargs: object) -> Any:
+        def grad(*args: object, **kwargs: object) -> object:
             if self.on:
                 self._context.inert("torch.autograd.grad is called: its gradients are not scaled")
             return original(*args, **kwargs)
@@ -134,7 +136,7 @@ class _Seams:
 
     # step
 
-    def construction(self, undo: ExitStack) -> Any:
+    def construction(self, undo: ExitStack) -> Maker:
         """Optimizers are met as they are built: torch hooks each class's `step` at that time."""
 
         def make(original: Callable[..., object]) -> object:
@@ -153,9 +155,9 @@ class _Seams:
 
         return make
 
-    def step(self, original: Callable[..., object]) -> Any:
+    def step(self, original: Callable[..., object]) -> object:
         @wraps(original)
-        def step(optimizer: Optimizer, closure: object = None, **kwargs: object) -> Any:
+        def step(optimizer: Optimizer, closure: Closure = None, **kwargs: object) -> object:
             if not self.on or self._inside:
                 given = (closure,) if closure is not None else ()
                 return original(optimizer, *given, **kwargs)
@@ -180,7 +182,7 @@ class _Seams:
         self._stepped = True
 
 
-def _evaluated(closure: Any) -> object:
+def _evaluated(closure: Closure) -> object:
     """Run the closure before the step, as the optimizers that call it once would."""
     if closure is None:
         return None
@@ -189,5 +191,4 @@ def _evaluated(closure: Any) -> object:
 
 
 def _has_gradients(optimizer: Optimizer) -> bool:
-    groups: Sequence[dict[str, Any]] = optimizer.param_groups
-    return any(p.grad is not None for group in groups for p in group["params"])
+    return any(p.grad is not None for group in optimizer.param_groups for p in group["params"])

@@ -10,8 +10,8 @@ import random
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack, suppress
-from typing import Any
 
+from hotlap.core.protocol import Standing
 from hotlap.core.spec import REACHED, Mode, Spec, Tier
 from hotlap.seam.hook import when_imported
 from hotlap.seam.reseed import reseeding
@@ -121,7 +121,7 @@ class Session:
         """A technique found that it cannot work here."""
         self.inerts.setdefault(name, reason)
 
-    def standing(self) -> dict[str, Any]:
+    def standing(self) -> Standing:
         """What each technique has come to, here and in forked processes, for the parent."""
         for index, name in enumerate(self.spec.techniques):
             if self._in_forks[index]:

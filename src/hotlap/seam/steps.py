@@ -12,7 +12,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from types import CodeType
-from typing import Any
 
 import torch
 from torch.optim.optimizer import (
@@ -71,10 +70,10 @@ def _period(history: list[int]) -> int:
 class ManualUpdate:
     """Stands for the optimizer where parameters are updated without one: one for each call."""
 
-    param_groups: tuple[dict[str, object], ...] = ()
+    param_groups: tuple[dict[str, float], ...] = ()
 
 
-Listener = Callable[[Any], None]
+Listener = Callable[[Optimizer | ManualUpdate], None]
 """Called with the optimizer, or with the `ManualUpdate` that stands for one."""
 Hook = Callable[..., None]
 """Called as torch calls its hooks: with the optimizer, then a tuple and a dict of arguments."""
@@ -95,7 +94,8 @@ def bare_step_hooks(before: Hook | None, after: Hook) -> Iterator[Callable[[Hook
     Yields what puts another hook in the place of `after`, from within a hook and from any thread.
     """
     behind = register_optimizer_step_post_hook(after)
-    hooks: Any = behind.hooks_dict_ref()
+    hooks: dict[int, Hook] | None = behind.hooks_dict_ref()
+    assert hooks is not None
 
     def use(hook: Hook) -> None:
         if behind.id in hooks:

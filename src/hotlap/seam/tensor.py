@@ -37,14 +37,19 @@ def async_copy(context: Context) -> Iterator[None]:
 
 
 def _may_overlap(
-    original: object, tensor: torch.Tensor, args: tuple[object, ...], kwargs: dict[str, object]
+    original: Callable[..., object],
+    tensor: torch.Tensor,
+    args: tuple[object, ...],
+    kwargs: dict[str, object],
 ) -> bool:
     """Whether this copy goes from pinned memory to CUDA, without a flag given by position."""
     given = any(isinstance(arg, bool) for arg in args)
     return to_cuda(original, args, kwargs) and not given and tensor.is_pinned()
 
 
-def to_cuda(original: Any, args: tuple[object, ...], kwargs: dict[str, object]) -> bool:
+def to_cuda(
+    original: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, object]
+) -> bool:
     """Whether a call of `Tensor.to` or `Tensor.cuda` with these arguments goes to CUDA."""
     if original.__name__ == "cuda":
         return True

@@ -4,9 +4,12 @@ import os
 import sys
 from itertools import pairwise
 from types import ModuleType, TracebackType
-from typing import Any
+from typing import TYPE_CHECKING
 
 from hotlap.seam.hook import when_imported
+
+if TYPE_CHECKING:
+    import threading
 
 OURS = os.path.dirname(os.path.dirname(os.path.realpath(__file__))) + os.sep
 """The folder of hotlap's own code."""
@@ -62,7 +65,7 @@ def _is_ours(files: list[str], at: int) -> bool:
 
 def _in_formatted(module: ModuleType) -> None:
     """`traceback` formats what is logged and what other processes are sent."""
-    formatted: Any = module.TracebackException
+    formatted = module.TracebackException
     begin = formatted.__init__
 
     def __init__(  # noqa: N807
@@ -77,14 +80,13 @@ def _in_formatted(module: ModuleType) -> None:
 
 def _in_threads(module: ModuleType) -> None:
     """`threading` prints the exceptions that end a thread."""
-    threads: Any = module
-    shown = threads.excepthook
+    shown = module.excepthook
 
-    def excepthook(args: Any) -> None:
+    def excepthook(args: "threading.ExceptHookArgs") -> None:
         if args.exc_value is not None:
             strip(args.exc_value)
-            args = threads.ExceptHookArgs((args.exc_type, args.exc_value,
-                                           args.exc_value.__traceback__, args.thread))  # fmt: skip
+            args = module.ExceptHookArgs((args.exc_type, args.exc_value,
+                                          args.exc_value.__traceback__, args.thread))  # fmt: skip
         shown(args)
 
-    threads.excepthook = excepthook
+    module.excepthook = excepthook  # type: ignore[attr-defined]

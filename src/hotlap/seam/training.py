@@ -7,7 +7,6 @@ program sets, schedules and logs stays its own.
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import torch
 from torch.optim.optimizer import (
@@ -64,9 +63,9 @@ def larger_batch(context: Context) -> Iterator[None]:
     times = context.values["times"]
     grown: list[bool] = []
 
-    def make(original: Any) -> object:
+    def make(original: Callable[..., object]) -> object:
         def __init__(  # noqa: N807
-            self: Any, dataset: Any, batch_size: Any = 1, *args: Any, **kwargs: Any
+            self: object, dataset: object, batch_size: object = 1, *args: object, **kwargs: object
         ) -> None:
             shuffles = args[0] if args else kwargs.get("shuffle")
             if shuffles and isinstance(batch_size, int):
@@ -108,7 +107,7 @@ def _scaled_rates(
     context: Context, factor: Callable[[Optimizer], float], *, holds: bool = True
 ) -> Iterator[None]:
     """Multiply the rates by `factor(optimizer)` for each step."""
-    own: dict[int, list[Any]] = {}
+    own: dict[int, list[object]] = {}
 
     def before(optimizer: Optimizer, *_: object) -> None:
         with context.isolated():

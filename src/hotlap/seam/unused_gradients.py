@@ -13,7 +13,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import partial, wraps
 from pathlib import Path
 from types import CodeType, FrameType
@@ -25,7 +25,7 @@ from torch.autograd.function import BackwardCFunction
 from torch.optim.optimizer import Optimizer
 
 from hotlap.seam.moves import Context
-from hotlap.seam.patch import replaced
+from hotlap.seam.patch import Maker, replaced
 from hotlap.seam.process import rank_and_world
 from hotlap.seam.steps import bare_step_hooks
 from hotlap.seam.where import is_users_file, short, users_frame
@@ -40,6 +40,7 @@ READS = {"grad", "register_hook", "register_full_backward_hook", "register_backw
 CLIPS = ("clip_grad_norm_", "clip_grad_value_")
 
 Line = tuple[tuple[CodeType, int], ...]
+Tensors = Tensor | Iterable[Tensor]
 """The user's calls that led to a backward, the innermost first."""
 
 
@@ -57,7 +58,7 @@ def unused_gradients(context: Context) -> Iterator[None]:
         else:
             left_out[line] = {id(parameter): parameter for parameter in unused}
 
-    def inputs(line: Line, tensors: object) -> list[Tensor] | None:
+    def inputs(line: Line, tensors: Tensors) -> list[Tensor] | None:
         unused = left_out.get(line)
         leaves = _leaves(tensors) if unused else None
         if not unused or leaves is None:
@@ -105,7 +106,7 @@ class GradientUse:
         """Whether more is to be learned of this line."""
         return line not in self._settled
 
-    def computed(self, line: Line, tensors: object) -> None:
+    def computed(self, line: Line, tensors: Tensors) -> None:
         """A backward is about to compute the gradients of the graph behind these tensors."""
         leaves = _leaves(tensors)
         self._calls[line] += 1
@@ -166,22 +167,22 @@ def _post_hooks(parameter: nn.Parameter) -> object:
     return getattr(parameter, "_post_accumulate_grad_hooks", None)
 
 
-Inputs = Callable[[Line, Any], list[Tensor] | None]
-Isolated = Callable[[], Any]
+Inputs = Callable[[Line, Tensors], list[Tensor] | None]
+Isolated = Callable[[], AbstractContextManager[object]]
 
 
 @contextmanager
 def _watching(use: GradientUse, inputs: Inputs, isolated: Isolated) -> Iterator[Callable[[], None]]:
     """Show `use` each backward, step, clipping and clearing; restrict a backward to `inputs`."""
 
-    def stepped(optimizer: object, *_: object) -> None:
+    def stepped(optimizer: Optimizer, *_: object) -> None:
         with isolated():
             use.used(_parameters_of(optimizer))
 
     telling = partial(_telling, isolated)
     zeroed = telling(lambda optimizer: use.cleared(_parameters_of(optimizer)))
     taken = telling(lambda optimizer: use.optimized(_parameters_of(optimizer)), after=True)
-    changes: list[tuple[Any, str, Callable[[Any], Any]]] = [
+    changes: list[tuple[object, str, Maker]] = [
         (torch.autograd, "backward", _restricting(use, inputs, isolated)),
         (Optimizer, "zero_grad", zeroed),
         (nn.Module, "zero_grad", telling(lambda module: use.cleared(module.parameters()))),
@@ -201,12 +202,10 @@ def _watching(use: GradientUse, inputs: Inputs, isolated: Isolated) -> Iterator[
         yield stop
 
 
-def _restricting(
-    use: GradientUse, inputs: Inputs, isolated: Isolated
-) -> Callable[[Callable[..., object]], object]:
+def _restricting(use: GradientUse, inputs: Inputs, isolated: Isolated) -> Maker:
     def make(original: Callable[..., object]) -> object:
         @wraps(original)
-        def backward(tensors: Any, *args: object, **kwargs: object) -> object:
+        def backward(tensors: Tensors, *args: object, **kwargs: object) -> object:
             with isolated():
                 line = _line(sys._getframe(1))
                 if line and _restrictable(args, kwargs):
@@ -222,9 +221,7 @@ def _restricting(
     return make
 
 
-def _telling(
-    isolated: Isolated, act: Callable[[Any], None], *, after: bool = False
-) -> Callable[[Callable[..., object]], object]:
+def _telling(isolated: Isolated, act: Callable[[Any], None], *, after: bool = False) -> Maker:
     """Call `act` with the first argument of each call, before or after it."""
 
     def make(original: Callable[..., object]) -> object:
@@ -261,11 +258,11 @@ def _line(frame: FrameType | None) -> Line:
     return tuple(found)
 
 
-def _parameters_of(optimizer: Any) -> list[object]:
+def _parameters_of(optimizer: Optimizer) -> list[Tensor]:
     return [p for group in optimizer.param_groups for p in group["params"]]
 
 
-def _leaves(tensors: Any) -> list[Tensor] | None:
+def _leaves(tensors: Tensors) -> list[Tensor] | None:
     """The leaves that a backward from these tensors reaches.
 
     None where Python code runs in the backward (checkpoints, hooks, compiled graphs): whether it
@@ -273,10 +270,10 @@ def _leaves(tensors: Any) -> list[Tensor] | None:
     """
     roots = [tensors] if isinstance(tensors, Tensor) else list(tensors)
     nodes = [root.grad_fn for root in roots if root.grad_fn is not None]
-    seen: set[Any] = set(nodes)
+    seen = set(nodes)
     found: list[Tensor] = []
     while nodes:
-        node: Any = nodes.pop()
+        node = nodes.pop()
         if isinstance(node, BackwardCFunction):
             return None
         if hasattr(node, "variable"):

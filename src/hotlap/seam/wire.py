@@ -10,7 +10,7 @@ import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from io import BufferedReader
 
 LONGEST_ADDRESS_BYTES = 107
 """What `struct sockaddr_un` has room for."""
@@ -36,7 +36,7 @@ class Wire:
     def __init__(self, address: str) -> None:
         self.address = address
         self._socket: socket.socket | None = None
-        self._reader: Any = None
+        self._reader: BufferedReader | None = None
         self._pid = 0
 
     def send(self, kind: str, **fields: object) -> None:
@@ -49,7 +49,7 @@ class Wire:
 
     def receive(self) -> dict[str, int] | None:
         """Wait for one order; None when the parent is gone."""
-        if self._socket is None:
+        if self._socket is None or self._reader is None:
             return None
         try:
             line = self._reader.readline()

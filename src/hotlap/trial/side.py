@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from statistics import median
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from hotlap.core.errors import HotlapError, TrialFailedError
 from hotlap.trial.data_parity import DataUse
@@ -98,7 +98,7 @@ class Side:
     ends_after: int = 0
     losses: list[float] = field(default_factory=list)
     data: DataUse = field(default_factory=DataUse)
-    outputs: list[dict[str, Any]] = field(default_factory=list)
+    outputs: list[dict[str, object]] = field(default_factory=list)
     peak: int = 0
     held: dict[str, list[str]] = field(default_factory=dict)
     inert: dict[str, str] = field(default_factory=dict)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import IO, Any, NamedTuple
+from typing import IO, NamedTuple
 
 SUPERVISOR = Path(__file__).with_name("supervisor.py")
 
@@ -66,7 +66,7 @@ class Supervised:
         separate: bool = False,
         streams: Streams | None = None,
         tidy: Sequence[Path] = (),
-        isolation: Mapping[str, Any] | None = None,
+        isolation: Mapping[str, object] | None = None,
     ) -> None:
         orders = {
             "command": list(command),

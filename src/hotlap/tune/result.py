@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
 
 from hotlap.core.machine import Machine
 from hotlap.core.protocol import ProfilePayload
@@ -56,7 +55,7 @@ class Outcome:
     technique: str
     status: Status
     reason: str = ""
-    values: dict[str, Any] = field(default_factory=dict)
+    values: dict[str, object] = field(default_factory=dict)
     race: RaceResult | None = None
     parity: Parity | None = None
     joined: tuple[str, ...] = ()
@@ -189,7 +188,7 @@ class TuneResult:
     isolation: str = ""
     notes: list[str] = field(default_factory=list)
     advice: list[Advice] = field(default_factory=list)
-    chosen: dict[str, dict[str, Any]] = field(default_factory=dict)
+    chosen: dict[str, dict[str, object]] = field(default_factory=dict)
     losses: dict[str, list[float]] = field(default_factory=dict)
 
     def record(self, row: Outcome) -> None:

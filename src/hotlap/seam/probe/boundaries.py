@@ -9,7 +9,6 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from functools import partial, wraps
 from threading import get_ident
 from time import perf_counter_ns
-from typing import Any
 
 import torch
 from torch.optim.optimizer import Optimizer, register_optimizer_step_pre_hook
@@ -31,7 +30,7 @@ from hotlap.seam.probe.phases import (
     STEPPING,
 )
 from hotlap.seam.probe.recorder import Recorder
-from hotlap.seam.steps import Hook, bare_step_hooks, manual_steps
+from hotlap.seam.steps import Hook, ManualUpdate, bare_step_hooks, manual_steps
 from hotlap.seam.unused_gradients import gradient_reader, noting_unused
 
 Make = Callable[[Callable[..., object]], object]
@@ -81,13 +80,13 @@ def _copies(rec: Recorder, name: str) -> AbstractContextManager[object]:
     line, facts = rec.timeline, rec.facts
     codes, mark = line.codes, line.mark
 
-    def make(original: Callable[..., object]) -> object:
-        def copy(tensor: torch.Tensor, *args: object, **kwargs: object) -> object:
+    def make(original: Callable[..., torch.Tensor]) -> object:
+        def copy(tensor: torch.Tensor, *args: object, **kwargs: object) -> torch.Tensor:
             back = codes[-1]
             mine = OPEN[back] and get_ident() == rec.thread
             if mine:
                 mark(COPY)
-            after: object = tensor
+            after = tensor
             try:
                 after = original(tensor, *args, **kwargs)
             finally:
@@ -107,7 +106,7 @@ def _copies(rec: Recorder, name: str) -> AbstractContextManager[object]:
 def _note_copy(
     rec: Recorder,
     before: torch.Tensor,
-    after: Any,
+    after: torch.Tensor,
     args: tuple[object, ...],
     kwargs: dict[str, object],
 ) -> None:
@@ -187,7 +186,7 @@ def _optimizers(rec: Recorder) -> Iterator[None]:
             codes.append(OPTIMIZER)
             times.append(clock())
 
-    def after(optimizer: Optimizer, *_: object) -> None:
+    def after(optimizer: Optimizer | ManualUpdate, *_: object) -> None:
         if get_ident() != rec.thread:
             rec.elsewhere(optimizer)
         elif not rec.turned(optimizer):

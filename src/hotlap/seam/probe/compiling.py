@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from hotlap.seam.hook import when_imported
-from hotlap.seam.patch import Patch, replaced
+from hotlap.seam.patch import Original, Patch, replaced
 
 _patches: list[tuple[Patch, bool]] = []
 """Each with whether it comes back after a compilation."""
@@ -19,7 +19,7 @@ _watching: list[bool] = []
 def untraced(
     owner: object,
     name: str,
-    make: Callable[[Callable[..., object]], object],
+    make: Callable[[Original], object],
     *,
     comes_back: bool = True,
 ) -> Iterator[None]:

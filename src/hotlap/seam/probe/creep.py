@@ -16,6 +16,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 import torch
+from torch.autograd.graph import Node
 
 from hotlap.core.protocol import Holder
 from hotlap.seam.probe.diagnosis import Diagnosis
@@ -58,7 +59,7 @@ class Creep(Diagnosis):
         self._roots = {}
 
 
-def _grown(now: set[Any], before: set[Any]) -> bool:
+def _grown(now: set[Node], before: set[Node]) -> bool:
     """Whether the graph nodes `now` are not those from before, but lead to all of them."""
     if not before or now <= before:
         return False
@@ -72,7 +73,7 @@ def _grown(now: set[Any], before: set[Any]) -> bool:
     return not missing
 
 
-def roots_by_holder(frame: FrameType | None) -> dict[Holder, set[object]]:
+def roots_by_holder(frame: FrameType | None) -> dict[Holder, set[Node]]:
     """The graph nodes of the tensors that each variable of the user's functions holds."""
     search, modules = _Search(), set()
     while frame is not None:
@@ -115,7 +116,7 @@ class _Search:
     """Looks into variables; `found` are the graph nodes of the tensors that each one holds."""
 
     def __init__(self) -> None:
-        self.found: dict[Holder, set[Any]] = {}
+        self.found: dict[Holder, set[Node]] = {}
         self._seen: set[int] = set()
         self._left = MOST_VALUES
 

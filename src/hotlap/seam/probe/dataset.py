@@ -8,14 +8,14 @@ import inspect
 import os
 import random
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any
 
 import torch
-from torch.utils.data import IterableDataset, Subset
+from torch.utils.data import DataLoader, IterableDataset, Subset
 from torch.utils.data._utils.fetch import _MapDatasetFetcher
 from torch.utils.data.sampler import SequentialSampler
 
@@ -43,7 +43,7 @@ class Seen:
     """
 
     about: DatasetReport
-    fetcher: Any
+    fetcher: _MapDatasetFetcher
     taken: Taken | None = None
     shape: tuple[int, ...] = ()
     dtype: str = ""
@@ -62,7 +62,7 @@ class Seen:
         )  # fmt: skip
 
 
-def seen(loader: Any) -> Seen | None:
+def seen(loader: DataLoader[object]) -> Seen | None:
     """Look at the dataset of a loader; None where its samples have no numbers."""
     dataset = getattr(loader, "dataset", None)
     if dataset is None or isinstance(dataset, IterableDataset) or not loader.batch_size:
@@ -86,7 +86,7 @@ def seen(loader: Any) -> Seen | None:
     return found
 
 
-def _look(found: Seen, dataset: Any, streams: Any) -> None:
+def _look(found: Seen, dataset: Any, streams: Streams) -> None:
     """Read a few samples to learn the pace and the form, then as many as there is time for."""
     order = random.Random(0).sample(range(len(dataset)), min(MOST, len(dataset)))
     state = streams.state()
@@ -96,7 +96,9 @@ def _look(found: Seen, dataset: Any, streams: Any) -> None:
     found.transforms = dict(_transforms(dataset))
     found.why = _unfit(first, found.shape)
     if not found.why and not found.draws:
-        found.fit = fitted(_images(batch), first.files)
+        images = _images(batch)
+        assert images is not None  # `_unfit` refuses what is no batch of images
+        found.fit = fitted(images, first.files)
         if found.fit.agreement < ALIKE:
             found.why = "its transform is none that a packed copy could stand for"
     if found.why:
@@ -123,10 +125,10 @@ def _blocks(ids: list[int], size: int) -> Iterator[list[int]]:
         yield ids[start : start + size]
 
 
-def _read(fetcher: Any, ids: Sequence[int]) -> tuple[Taken, object]:
+def _read(fetcher: _MapDatasetFetcher, ids: Sequence[int]) -> tuple[Taken, object]:
     with opened() as files:
         begin = perf_counter()
-        batch = fetcher.fetch(list(ids))
+        batch = fetcher.fetch(list(ids))  # type: ignore[no-untyped-call]
         seconds = (perf_counter() - begin) / len(ids)
     images = [path for path in files if is_image(path)]
     return Taken(list(ids), images, labels_of(batch, len(ids)), seconds), batch
@@ -159,7 +161,7 @@ def form(batch: object) -> tuple[tuple[int, ...], str]:
     return (tuple(first.shape[1:]), str(first.dtype)[6:]) if first is not None else ((), "")
 
 
-def _images(batch: object) -> Any:
+def _images(batch: object) -> torch.Tensor | None:
     """The colour images of a batch as (samples, 3, height, width); None if it holds none."""
     first = batch[0] if isinstance(batch, (list, tuple)) and batch else batch
     first = next(iter(batch.values()), None) if isinstance(batch, dict) else first
@@ -179,7 +181,7 @@ def labels_of(batch: object, count: int) -> list[int | None]:
     return [None] * count
 
 
-def _about(loader: Any, dataset: Any) -> DatasetReport:
+def _about(loader: DataLoader[object], dataset: object) -> DatasetReport:
     inner = dataset
     while isinstance(inner, Subset):
         inner = inner.dataset
@@ -190,7 +192,7 @@ def _about(loader: Any, dataset: Any) -> DatasetReport:
         length=len(dataset) if hasattr(dataset, "__len__") else 0,
         part=inner is not dataset,
         root=str(getattr(inner, "root", "") or ""),
-        batch_size=int(loader.batch_size),
+        batch_size=int(loader.batch_size or 0),
         workers=int(loader.num_workers),
         shuffle=not isinstance(loader.sampler, SequentialSampler),
     )
@@ -217,7 +219,7 @@ def _transforms(dataset: object) -> Iterator[tuple[str, dict[str, list[float]]]]
             yield name, {key: numbers(entry) for key, entry in held if key in ("mean", "std")}
 
 
-def numbers(value: Any) -> list[float]:
+def numbers(value: Iterable[Any]) -> list[float]:
     """A list of floats from whatever holds numbers; empty if it does not."""
     try:
         return [float(entry) for entry in value]
@@ -264,8 +266,8 @@ def _hear(event: str, args: tuple[object, ...]) -> None:
         _note_opened(args[0], _AuditHook.listening)
 
 
-def _noting(original: Any, found: list[str]) -> object:
-    def read(path: Any, *args: Any, **kwargs: Any) -> object:
+def _noting(original: Callable[..., object], found: list[str]) -> object:
+    def read(path: object, *args: object, **kwargs: object) -> object:
         before = len(found)
         result = original(path, *args, **kwargs)
         if len(found) == before:

@@ -10,9 +10,9 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppres
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from torch.utils.data import IterableDataset
+from torch.utils.data import DataLoader, IterableDataset
 
 from hotlap.common.randomness import Streams, attributes
 from hotlap.common.samples import size
@@ -99,7 +99,7 @@ def _resident_bytes() -> int:
         return int(file.read().split()[1]) * mmap.PAGESIZE
 
 
-def shared_memory(loader: Any, batch: int) -> SharedMemory | None:
+def shared_memory(loader: DataLoader[object], batch: int) -> SharedMemory | None:
     """Bytes of /dev/shm that a loader's workers may need at once, and that it has in all."""
     ahead = (loader.prefetch_factor or 2) * loader.num_workers + 1
     with suppress(OSError):
@@ -125,7 +125,9 @@ def _silent() -> Iterator[None]:
 
 
 @_silent()
-def fed(rec: Recorder, ended: str, loader: object, waiting: float) -> DatasetReport | None:
+def fed(
+    rec: Recorder, ended: str, loader: DataLoader[object] | None, waiting: float
+) -> DatasetReport | None:
     """What was learned of the dataset; None where nobody asked, or nothing waits."""
     if not rec.options.dataset or loader is None or waiting < LEAST:
         return None
@@ -146,18 +148,19 @@ def fed(rec: Recorder, ended: str, loader: object, waiting: float) -> DatasetRep
 
 
 @_silent()
-def held(rec: Recorder, ended: str, loader: Any) -> ResourceReport | None:
+def held(rec: Recorder, ended: str, loader: DataLoader[object] | None) -> ResourceReport | None:
     """What was used meanwhile and is held now: memory of workers, disk reads, files, /dev/shm."""
     if not rec.options.dataset:
         return None
-    workers = bool(getattr(loader, "num_workers", 0))
-    shm = None
-    if workers and ended == "steps":
-        shm = _tried(lambda: shared_memory(loader, _batch(loader)), None)
+    shm, found = None, list[HeldObjects]()
+    if loader is not None and loader.num_workers:
+        found = _tried(lambda: objects(loader.dataset), [])
+        if ended == "steps":
+            shm = _tried(lambda: shared_memory(loader, _batch(loader)), None)
     return replace(
         rec.resources.result(),
         files=_tried(open_files, []),
-        objects=_tried(lambda: objects(loader.dataset), []) if workers else [],
+        objects=found,
         shm=shm,
         kept=_tried(kept, 0),
     )
@@ -171,7 +174,7 @@ def _tried(look: Callable[[], T], otherwise: T) -> T:
         return otherwise
 
 
-def _batch(loader: Any) -> int:
+def _batch(loader: DataLoader[object]) -> int:
     """Bytes of one of the loader's batches, from a few samples read here."""
     dataset = loader.dataset
     if isinstance(dataset, IterableDataset) or not loader.batch_size:

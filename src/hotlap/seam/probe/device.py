@@ -9,10 +9,9 @@ of eight, so that recording them stays cheap.
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from threading import get_ident
-from typing import Any
 
 import torch
 
@@ -29,27 +28,29 @@ STRIDE = 8
 SYNCHRONISING = ("item", "tolist", "cpu", "numpy", "nonzero", "__bool__", "__float__", "__int__")
 
 
+def _new_event() -> torch.cuda.Event:
+    return torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+
+
 class Pool:
     """Timing events to use again; making one costs more than recording it."""
 
     def __init__(self) -> None:
-        self._free: list[Any] = []
+        self._free: list[torch.cuda.Event] = []
 
-    def record(self) -> object:
+    def record(self) -> torch.cuda.Event:
         """An event recorded on the current stream."""
-        cuda: Any = torch.cuda
-        event = self._free.pop() if self._free else cuda.Event(enable_timing=True)
+        event = self._free.pop() if self._free else _new_event()
         event.record()
         return event
 
-    def give_back(self, events: list[object]) -> None:
+    def give_back(self, events: list[torch.cuda.Event]) -> None:
         """These are not needed any more."""
         self._free.extend(events)
 
 
 def _in_use() -> bool:
-    cuda: Any = torch.cuda
-    return bool(cuda.is_initialized())
+    return bool(torch.cuda.is_initialized())  # type: ignore[no-untyped-call]
 
 
 @dataclass
@@ -88,8 +89,8 @@ class DeviceTimeline(Timeline):
         self.tally = Tally()
         self.peaks = Peaks()
         self._pool = Pool()
-        self._events: list[object] | None = None
-        self._waiting: deque[tuple[Marks, list[Any]]] = deque()
+        self._events: list[torch.cuda.Event] | None = None
+        self._waiting: deque[tuple[Marks, list[torch.cuda.Event]]] = deque()
         self._steps = 0
         self._last = 0.0
         super().__init__()
@@ -105,7 +106,7 @@ class DeviceTimeline(Timeline):
         if self._events is not None:
             self._record(self._events)
 
-    def _record(self, events: list[object]) -> None:
+    def _record(self, events: list[torch.cuda.Event]) -> None:
         if len(events) < MOST_MARKS:
             events.append(self._pool.record())
         else:  # a long evaluation: this step is left to the host's clock
@@ -138,7 +139,7 @@ class DeviceTimeline(Timeline):
 
     def resolve(self) -> None:
         """Read the steps whose last event has passed."""
-        while self._waiting and self._waiting[0][1][-1].query():
+        while self._waiting and self._waiting[0][1][-1].query():  # type: ignore[no-untyped-call]
             (codes, _, evaluated), events = self._waiting.popleft()
             nanoseconds = [round(events[0].elapsed_time(event) * 1e6) for event in events]
             self.tally.add((codes, nanoseconds, evaluated))
@@ -174,7 +175,7 @@ def synchronising(rec: Recorder) -> Iterator[None]:
         yield
 
 
-def _counting(rec: Recorder, name: str, calls: Counter[str]) -> Any:
+def _counting(rec: Recorder, name: str, calls: Counter[str]) -> AbstractContextManager[object]:
     codes = rec.timeline.codes
 
     def make(original: Callable[..., object]) -> object:

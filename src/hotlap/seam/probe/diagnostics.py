@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from hotlap.memory.owners import owners
+from hotlap.memory.owners import Storages, owners
 from hotlap.model.flops import FlopCount
 from hotlap.seam.probe.creep import Creep
 from hotlap.seam.probe.diagnosis import Diagnosis, Followed
@@ -26,7 +26,7 @@ class Saved:
     models that take turns are not added up.
     """
 
-    def __init__(self, known: Any, backwards: Callable[[], int]) -> None:
+    def __init__(self, known: Storages, backwards: Callable[[], int]) -> None:
         self.total = 0
         self._known = known
         self._backwards = backwards

@@ -11,7 +11,8 @@ and no backward pass runs through the forward's graph before the step ends.
 
 from contextlib import suppress
 from types import CodeType
-from typing import Any
+
+from torch.autograd.graph import Node
 
 from hotlap.seam.probe.phases import LOADER, Range
 from hotlap.seam.where import Lines
@@ -50,7 +51,7 @@ class Evaluations:
         self._loaders = False
         self.in_training = False
         self.special = False
-        self.made: Any = None
+        self.made: Node | None = None
         self.called_at: Lines = ()
         self.unused_at: Lines | None = None
         self.trained_at: set[tuple[CodeType, int]] = set()

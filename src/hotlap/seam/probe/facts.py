@@ -7,9 +7,9 @@ import os
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from types import CodeType, FrameType
-from typing import Any
 
 import torch
+from torch.optim import Optimizer
 
 from hotlap.core.move import Keyword
 from hotlap.core.registry import technique
@@ -24,7 +24,7 @@ class Facts:
     """`values` are the facts, `places` maps a kind of place to `file:line`."""
 
     def __init__(self) -> None:
-        self.values: dict[str, Any] = {}
+        self.values: dict[str, object] = {}
         self.places: dict[str, str] = {}
         self._tries: dict[str, int] = {}
         self.settled: set[str] = set()
@@ -98,7 +98,7 @@ def doubled(before: torch.Tensor, after: torch.Tensor) -> bool:
 
 def global_facts() -> dict[str, object]:
     """Torch's own settings at the moment."""
-    cudnn: Any = torch.backends.cudnn
+    cudnn = torch.backends.cudnn
     return {
         "fp32_matmul_full": _matmul_full(),
         "anomaly": torch.is_anomaly_enabled(),
@@ -164,7 +164,9 @@ def _compiler() -> bool:
     return any(name and shutil.which(name) for name in names)
 
 
-def optimizer_facts(optimizers: list[Any], models: Iterable[torch.nn.Module]) -> dict[str, object]:
+def optimizer_facts(
+    optimizers: list[Optimizer], models: Iterable[torch.nn.Module]
+) -> dict[str, object]:
     """Whether the optimizers run their fused implementation, where it takes their gradients.
 
     No fused kernel takes sparse gradients, as `nn.Embedding(sparse=True)` makes them.
@@ -187,14 +189,14 @@ def optimizer_facts(optimizers: list[Any], models: Iterable[torch.nn.Module]) ->
     }
 
 
-def _may_be_fused(optimizer: Any) -> bool:
+def _may_be_fused(optimizer: Optimizer) -> bool:
     """Whether `fused_optimizer` would have changed the call that made it."""
     arguments = {**optimizer.defaults, "self": optimizer}
     moves = technique("fused_optimizer").moves
     return all(permits(move, arguments) for move in moves if isinstance(move, Keyword))
 
 
-def _any_sparse(optimizer: torch.optim.Optimizer, known: set[int]) -> bool:
+def _any_sparse(optimizer: Optimizer, known: set[int]) -> bool:
     return any(
         id(parameter) in known or (parameter.grad is not None and parameter.grad.is_sparse)
         for group in optimizer.param_groups

@@ -20,6 +20,9 @@ CROP_FROM = 8 / 7
 """How much larger than the crop the short side usually is: 256 for 224."""
 
 
+Resized = Callable[[torch.Tensor], torch.Tensor]
+
+
 @dataclass(frozen=True)
 class Fit:
     """A resize: `both` sides, the `short` one with the middle cut out, or from `larger` images."""
@@ -38,7 +41,7 @@ def fitted(images: torch.Tensor, files: Sequence[str]) -> Fit:
         torch.from_numpy(decode(Path(path).read_bytes(), path)).permute(2, 0, 1)[None]
         for path in files
     ]
-    ways = {"both": lambda image: _both(image, height, width)}
+    ways: dict[str, Resized] = {"both": lambda image: _both(image, height, width)}
     if height == width:
         ways |= {
             "short": lambda image: _short(image, height, height),
@@ -62,7 +65,7 @@ def _short(image: torch.Tensor, side: int, cut: int) -> torch.Tensor:
     return image
 
 
-def _agreement(images: torch.Tensor, pixels: list[Any], way: Callable[[Any], Any]) -> float:
+def _agreement(images: torch.Tensor, pixels: list[torch.Tensor], way: Resized) -> float:
     """The least correlation among the samples."""
     return min(_alike(own, way(file)[0]) for own, file in zip(images, pixels, strict=True))
 

@@ -7,6 +7,7 @@ from threading import get_ident
 from time import perf_counter_ns
 
 from torch import Tensor, is_anomaly_enabled, is_grad_enabled
+from torch.autograd.graph import Node
 from torch.nn import Module
 
 from hotlap.seam.probe.models import autocast_dtype, batch_of, first_tensor, model_facts
@@ -77,7 +78,7 @@ def _model(rec: Recorder, root: Module, inner: CallModule) -> CallModule:
     return call
 
 
-def graph_of(result: object) -> object:
+def graph_of(result: object) -> Node | None:
     """The graph node behind a model's output; None without one."""
     tensor = result if isinstance(result, Tensor) else first_tensor((result,))
     return None if tensor is None else tensor.grad_fn

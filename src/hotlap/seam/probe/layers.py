@@ -110,7 +110,6 @@ def _recomputing() -> bool:
 
 
 def _now() -> float:
-    cuda: Any = torch.cuda
-    if cuda.is_initialized():
-        cuda.synchronize()
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        torch.cuda.synchronize()
     return time.perf_counter()

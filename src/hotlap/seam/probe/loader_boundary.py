@@ -4,15 +4,14 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import wraps
+from functools import partial, wraps
 from threading import get_ident
 from types import FrameType
-from typing import Any
 
 import torch
 from torch.utils._device import _device_constructors
 from torch.utils.data import DataLoader
-from torch.utils.data._utils.fetch import _MapDatasetFetcher
+from torch.utils.data._utils.fetch import _BaseDatasetFetcher, _MapDatasetFetcher
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from hotlap.seam.patch import replaced
@@ -53,7 +52,7 @@ def _construction(rec: Recorder, original: Callable[..., object]) -> object:
 def _start(rec: Recorder, original: Callable[..., object]) -> object:
     line, codes, mark = rec.timeline, rec.timeline.codes, rec.timeline.mark
 
-    def __iter__(loader: object) -> object:  # noqa: N807
+    def __iter__(loader: DataLoader[object]) -> object:  # noqa: N807
         rec.session.roots.look()
         if codes[-1] == RESTING:
             rec.wake()
@@ -72,7 +71,7 @@ def _start(rec: Recorder, original: Callable[..., object]) -> object:
     return __iter__
 
 
-def _feeds(rec: Recorder, loader: object) -> Known:
+def _feeds(rec: Recorder, loader: DataLoader[object]) -> Known:
     known = rec.loaders.known(loader)
     if rec.begun:  # before, it may be for means and deviations
         rec.loaders.use(known)
@@ -99,8 +98,8 @@ def _wait(rec: Recorder, original: Callable[..., object]) -> object:
     return __next__
 
 
-def _read(rec: Recorder, original: Any) -> object:
-    def fetch(fetcher: Any, indices: Any) -> object:
+def _read(rec: Recorder, original: Callable[..., object]) -> object:
+    def fetch(fetcher: _BaseDatasetFetcher, indices: object) -> object:
         return rec.loaders.fetched(fetcher.dataset, lambda: original(fetcher, indices))
 
     return fetch
@@ -113,11 +112,11 @@ LOOKS = 4096
 def arrays(rec: Recorder) -> Iterator[None]:
     """Note the first tensor made of a NumPy array, and where."""
     _device_constructors()  # cached: torch.device() contexts must know the original by name
-    with untraced(torch, "tensor", lambda original: _looking(rec, original), comes_back=False):
+    with untraced(torch, "tensor", partial(_looking, rec), comes_back=False):
         yield
 
 
-def _looking(rec: Recorder, original: Any) -> object:
+def _looking(rec: Recorder, original: Callable[..., torch.Tensor]) -> object:
     calls = [0]
 
     def step_aside() -> None:
@@ -125,7 +124,7 @@ def _looking(rec: Recorder, original: Any) -> object:
             torch.tensor = original
 
     @wraps(original)
-    def tensor(data: Any, *args: Any, **kwargs: Any) -> Any:
+    def tensor(data: object, *args: object, **kwargs: object) -> torch.Tensor:
         calls[0] += 1
         if isinstance(data, torch.Tensor):
             step_aside()
@@ -148,7 +147,7 @@ def _looking(rec: Recorder, original: Any) -> object:
 
 def _has_array(data: object) -> bool:
     """Whether it is an array with dimensions, or a list of such."""
-    numpy: Any = sys.modules.get("numpy")
+    numpy = sys.modules.get("numpy")
     if numpy is None:
         return False
     first = data[0] if isinstance(data, (list, tuple)) and data else data
@@ -156,8 +155,8 @@ def _has_array(data: object) -> bool:
 
 
 def _warned_as(
-    frame: FrameType, call: Callable[..., object], *args: object, **kwargs: object
-) -> Any:
+    frame: FrameType, call: Callable[..., torch.Tensor], *args: object, **kwargs: object
+) -> torch.Tensor:
     """Call; its warnings (for a tensor, or a list of arrays) name the caller's line."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -8,9 +8,9 @@ import weakref
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import torch
+from torch.utils.data import DataLoader
 
 from hotlap.common.randomness import Streams, same
 
@@ -36,7 +36,7 @@ class Known:
     """One DataLoader. `loader()` gives it, or None once it is gone."""
 
     kind: Kind
-    loader: "weakref.ref[Any]"
+    loader: "weakref.ref[DataLoader[object]]"
 
 
 class Loaders:
@@ -50,7 +50,7 @@ class Loaders:
         self._fetched: Counter[int] = Counter()
         self._drawing: set[int] = set()
 
-    def note(self, loader: Any, place: str) -> None:
+    def note(self, loader: DataLoader[object], place: str) -> None:
         """A loader has been made here."""
         key = id(loader)
         kind = _kind(loader, place)
@@ -59,7 +59,7 @@ class Loaders:
             self._rebuilt.add(kind)
         self._made.add((kind, id(loader.dataset)))
 
-    def known(self, loader: object) -> Known:
+    def known(self, loader: DataLoader[object]) -> Known:
         """What is known of a loader; one that nobody saw made (unpickled) is noted first."""
         if id(loader) not in self._known:
             self.note(loader, "")
@@ -91,7 +91,7 @@ class Loaders:
         """Of those that were used, and of those that are still there; equal ones once."""
         return list(self._used | {known.kind: None for known in self._known.values()})
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         """What the techniques' `needs` ask for; `loaders` counts kinds."""
         kinds = self.kinds
         rebuilt = any(kind.workers and kind in self._rebuilt for kind in kinds)
@@ -111,7 +111,7 @@ class Loaders:
         }
 
 
-def _kind(loader: Any, place: str) -> Kind:
+def _kind(loader: DataLoader[object], place: str) -> Kind:
     return Kind(
         place=place,
         workers=loader.num_workers,

@@ -1,7 +1,6 @@
 """What the modules that the script calls are like, and how many samples a call was given."""
 
 from collections.abc import Iterable
-from typing import Any
 
 import torch
 from torch.nn import Module
@@ -85,7 +84,7 @@ def anything_compiled() -> bool:
     """Whether Dynamo compiled anything in this process so far."""
     import sys
 
-    dynamo: Any = sys.modules.get("torch._dynamo.utils")
+    dynamo = sys.modules.get("torch._dynamo.utils")
     return bool(dynamo and dynamo.counters["stats"].get("unique_graphs"))
 
 

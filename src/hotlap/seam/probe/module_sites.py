@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import wraps
-from typing import Any
 
 import torch
 
@@ -30,7 +29,7 @@ def warned(rec: Recorder) -> Iterator[None]:
         yield
 
 
-def _name_the_caller(message: Any) -> None:
+def _name_the_caller(message: warnings.WarningMessage) -> None:
     """A warning of C code names the Python that called it: the user's line, not a wrapper here."""
     frame = sys._getframe(1)
     ours = os.path.realpath(message.filename).startswith(OURS)
@@ -41,7 +40,7 @@ def _name_the_caller(message: Any) -> None:
 
 
 def _listening(rec: Recorder, original: Callable[..., object]) -> object:
-    def show(message: Any) -> None:
+    def show(message: warnings.WarningMessage) -> None:
         if len(rec.warnings) < MOST and rec.mine():
             text = str(message.message)[:LONGEST]
             rec.warnings.setdefault((text, place()), None)

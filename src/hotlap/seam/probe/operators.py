@@ -1,6 +1,7 @@
 """Which of torch's functions that a technique replaces are called in a step, and what for."""
 
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from typing import Any
@@ -53,10 +54,10 @@ class Operators(Diagnosis):
             "seconds": {} if _on_device() else self._seconds,
         }
 
-    def _watch(self, technique: Technique, serves: str, original: Any) -> object:
+    def _watch(self, technique: Technique, serves: str, original: Callable[..., object]) -> object:
         called = {need.fact for need in technique.needs if need.fact.startswith("calls_")}
 
-        def call(*args: Any, **kwargs: Any) -> object:
+        def call(*args: object, **kwargs: object) -> object:
             if technique.id not in self._changing:
                 self._judge(technique.id, serves, args, kwargs)
             if not called <= self._called:
@@ -87,8 +88,7 @@ class Operators(Diagnosis):
 
 def _on_device() -> bool:
     """Whether kernels may run after their call has returned."""
-    cuda: Any = torch.cuda
-    return bool(cuda.is_initialized())
+    return bool(torch.cuda.is_initialized())  # type: ignore[no-untyped-call]
 
 
 def large(args: tuple[object, ...], kwargs: dict[str, object]) -> bool:

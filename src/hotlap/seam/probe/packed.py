@@ -9,14 +9,19 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
+from torch.utils.data._utils.fetch import _MapDatasetFetcher
 
 from hotlap.core.machine import available_memory
 from hotlap.core.protocol import PackedComparison, PackPlan, Taken
 from hotlap.seam.probe.dataset import Seen
 from hotlap.seam.probe.fitting import CROP_FROM
+
+if TYPE_CHECKING:
+    from hotlap.data import Loader
+    from hotlap.data.store.reader import Store
 
 ROUNDS = 6
 COPIED = {"RandomResizedCrop", "RandomCrop", "RandomHorizontalFlip"}
@@ -79,7 +84,7 @@ def compared(seen: Seen, scratch: str, *, on_device: bool) -> PackedComparison:
     try:
         store = _packed(seen.taken, how, folder)
         loader = _loader(store, how, min(seen.about.batch_size, 32), on_device=on_device)
-        pairs = _by_turns(seen, loader)
+        pairs = _by_turns(seen, loader, len(store))
         bytes_each = sum(part.bytes for part in store.manifest.shards) / len(store)
         return PackedComparison(**vars(how), pairs=pairs, samples=len(store), bytes=bytes_each)
     finally:
@@ -87,7 +92,7 @@ def compared(seen: Seen, scratch: str, *, on_device: bool) -> PackedComparison:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _packed(taken: Taken, how: PackPlan, folder: Path) -> Any:
+def _packed(taken: Taken, how: PackPlan, folder: Path) -> "Store":
     from hotlap.data.pack import pack
 
     source = folder / "source"
@@ -101,7 +106,7 @@ def _packed(taken: Taken, how: PackPlan, folder: Path) -> Any:
     )  # fmt: skip
 
 
-def _loader(store: object, how: PackPlan, size: int, *, on_device: bool) -> object:
+def _loader(store: "Store", how: PackPlan, size: int, *, on_device: bool) -> "Loader":
     from hotlap.data import Loader, transforms
 
     steps = [
@@ -112,18 +117,18 @@ def _loader(store: object, how: PackPlan, size: int, *, on_device: bool) -> obje
     return Loader(store, size, shuffle=True, transform=steps, workers=0, threads=1)
 
 
-def _by_turns(seen: Seen, loader: Any) -> list[tuple[float, float]]:
+def _by_turns(seen: Seen, loader: "Loader", count: int) -> list[tuple[float, float]]:
     """Rounds in which each side reads; who begins alternates. The first packed pass warms."""
     assert seen.taken is not None
     ids, size = seen.taken.ids, min(seen.about.batch_size, 32)
     share = max(1, len(ids) // ROUNDS)
-    _timed(lambda: _pass(loader))
+    _timed(lambda: _pass(loader, count))
     pairs = []
     for number in range(ROUNDS):
         mine = ids[number * share : (number + 1) * share] or ids[:share]
         sides = [
             lambda mine=mine: _own(seen.fetcher, mine, size),  # type: ignore[misc]
-            lambda: _pass(loader),
+            lambda: _pass(loader, count),
         ]
         turns = sides if number % 2 == 0 else sides[::-1]
         times = {id(side): _timed(side) for side in turns}
@@ -132,16 +137,16 @@ def _by_turns(seen: Seen, loader: Any) -> list[tuple[float, float]]:
     return pairs
 
 
-def _own(fetcher: Any, ids: list[int], size: int) -> int:
+def _own(fetcher: _MapDatasetFetcher, ids: list[int], size: int) -> int:
     for start in range(0, len(ids), size):
-        fetcher.fetch(ids[start : start + size])
+        fetcher.fetch(ids[start : start + size])  # type: ignore[no-untyped-call]
     return len(ids)
 
 
-def _pass(loader: Any) -> int:
+def _pass(loader: "Loader", count: int) -> int:
     for batch in loader:
         del batch
-    return len(loader.dataset)
+    return count
 
 
 def _timed(read: Callable[[], int]) -> float:

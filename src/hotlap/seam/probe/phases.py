@@ -5,7 +5,6 @@ open stretch led to, `fold` turns them into the phases that are reported.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 from hotlap.core.facts import STEP_PHASES
 
@@ -66,13 +65,15 @@ Marks = tuple[list[int], list[int], list[Range]]
 """The codes of a step, their times and its end's, and which marks are evaluation."""
 
 
-def fold(codes: Sequence[int], stamps: Sequence[Any], evaluations: Sequence[Range]) -> list[float]:
+def fold(
+    codes: Sequence[int], stamps: Sequence[float], evaluations: Sequence[Range]
+) -> list[float]:
     """Time in each phase, in the unit of `stamps`, which has one entry more than `codes`.
 
     Stretches whose index lies in one of `evaluations` are evaluation. A LOSS stretch belongs to
     the forward pass only when a backward pass follows; to the rest otherwise.
     """
-    row: list[Any] = [0] * len(STEP_PHASES)
+    row: list[float] = [0] * len(STEP_PHASES)
     backward_follows: bool | None = False
     after = stamps[-1]
     for code, at in zip(reversed(codes), reversed(stamps[:-1]), strict=True):
@@ -88,7 +89,7 @@ def fold(codes: Sequence[int], stamps: Sequence[Any], evaluations: Sequence[Rang
     return row
 
 
-def _move(row: list[Any], codes: Sequence[int], stamps: Sequence[float]) -> None:
+def _move(row: list[float], codes: Sequence[int], stamps: Sequence[float]) -> None:
     """Count a stretch as evaluation instead of what `fold` took it for.
 
     A stretch holds no backward pass, so that its LOSS was taken for rest.

@@ -149,7 +149,7 @@ class Recorder:
         for also in self.at_first_step:
             self._sampling.enter_context(also())
 
-    def elsewhere(self, optimizer: Optimizer) -> None:
+    def elsewhere(self, optimizer: object) -> None:
         """Another thread made an optimizer step: a rest could not tell it from the training's.
 
         Where threads begin to share an optimizer within a rest, that is seen at the next look.

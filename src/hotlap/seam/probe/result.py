@@ -2,6 +2,8 @@
 
 from contextlib import suppress
 
+from torch.utils.data import DataLoader
+
 from hotlap.common import heap
 from hotlap.core.protocol import (
     DatasetReport,
@@ -122,7 +124,7 @@ def _parameters(rec: Recorder) -> int:
     return sum(p.numel() for p in rec.root.parameters()) if rec.root is not None else 0
 
 
-def _training_loader(rec: Recorder) -> object:
+def _training_loader(rec: Recorder) -> DataLoader[object] | None:
     return rec.training_loader.loader() if rec.training_loader is not None else None
 
 

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import wraps
 from time import perf_counter
-from typing import Any
 
 from torch.nn import DataParallel, Module
 from torch.nn.parallel import DistributedDataParallel
@@ -72,7 +71,7 @@ def _placed(facts: Facts, original: Callable[..., object]) -> object:
 
 def _timed(spread: Spread, original: Callable[..., object]) -> object:
     @wraps(original)
-    def part(*args: object, **kwargs: object) -> Any:
+    def part(*args: object, **kwargs: object) -> object:
         begin = perf_counter()
         try:
             return original(*args, **kwargs)
@@ -101,7 +100,7 @@ def ddp_facts(roots: list[Module]) -> dict[str, object]:
 
 def _unused(model: DistributedDataParallel) -> bool:
     """Whether a parameter took no part in the last step that DDP's own log looked at."""
-    seen: Any = model._get_ddp_logging_data()  # type: ignore[no-untyped-call]
+    seen = model._get_ddp_logging_data()  # type: ignore[no-untyped-call]
     return bool(seen.get("unused_parameter_size", 0))
 
 

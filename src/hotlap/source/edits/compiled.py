@@ -27,7 +27,7 @@ def graphed(draft: Draft) -> None:
     _compile(draft, "reduce-overhead")
 
 
-def _compile(draft: Draft, mode: str) -> None:
+def _compile(draft: Draft, mode: object) -> None:
     script = draft.script
     options = "" if mode == "default" else f"mode={code_of(mode)}"
     wish = f"torch.compile(model{', ' if options else ''}{options})"

@@ -5,7 +5,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from hotlap.source.module import Source
 from hotlap.source.patch.places import Places
@@ -44,7 +43,7 @@ class Draft:
     encoding: str = "utf-8"
     entry: bool = True
     classes: Mapping[str, tuple[Source, ast.ClassDef]] = field(default_factory=dict)
-    values: Mapping[str, Any] = field(default_factory=dict)
+    values: Mapping[str, object] = field(default_factory=dict)
     texts: Collection[str] = ()
     remarks: list[Remark] = field(default_factory=list)
     fallback: Remark | None = None

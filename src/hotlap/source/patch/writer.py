@@ -122,7 +122,7 @@ class _Writer(cst.CSTTransformer):
             lines = [self._statement("pass")]
         return updated.with_changes(body=lines)
 
-    def _line(self, here: Place, line: Any) -> list[object]:
+    def _line(self, here: Place, line: object) -> list[object]:
         changes = self._changes
         made = list(changes.lines[here](line)) if here in changes.lines else [line]
         first = [self._statement(code) for code in changes.before.get(here, ())]
