@@ -66,6 +66,14 @@ def test_a_missing_recipe_says_how_to_get_one(tmp_path: Path) -> None:
     assert "hotlap tune" in caught.value.hint
 
 
+def test_where_only_an_unconfirmed_recipe_lies_it_is_named(tmp_path: Path) -> None:
+    beside = tmp_path / "hotlap.unconfirmed.toml"
+    beside.touch()
+    with pytest.raises(UsageError, match="there is no recipe") as caught:
+        Recipe.read(tmp_path / "hotlap.toml")
+    assert f"--recipe {beside}" in caught.value.hint
+
+
 def test_stale_names_each_thing_that_changed(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text("one")

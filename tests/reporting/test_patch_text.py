@@ -37,6 +37,6 @@ def test_notes_name_place_technique_and_what_to_do():
     out = io.StringIO()
     patch_text.show_lists(Console(file=out, width=40), planned(), written=False)
     patch_text.show_notes(Console(file=out, width=40), planned())
-    assert "to be written: pinned_memory\n" in out.getvalue()
+    assert "to be written with --write: pinned_memory\n" in out.getvalue()
     note = "  train.py  fragmentation: `export PYTORCH_ALLOC_CONF=expandable_segments:True`"
     assert note in out.getvalue()

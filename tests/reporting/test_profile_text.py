@@ -206,6 +206,7 @@ def test_a_busy_machine_is_named_and_no_limit_is_claimed():
     assert "limited by overhead" not in busy
     assert busy.count("other programs used 2.0 of 2 cores meanwhile") == 1
     assert "--wait 5m" in busy
+    assert "the bounds (at most)" in busy
 
 
 def test_the_rate_of_one_rank_is_not_taken_for_that_of_all():

@@ -179,3 +179,15 @@ def test_a_compiled_function_that_calls_the_model_traces_nothing_of_ours() -> No
         assert torch.equal(loss(x), model(x).sum())
         roots.look()
         assert torch.equal(loss(x), model(x).sum())
+
+
+def test_gradients_that_a_compiler_traces_are_no_steps_of_a_program_without_optimizer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("hotlap.seam.steps.optimizer_exists", lambda: False)
+    model, ends = nn.Linear(2, 2), list[Any]()
+    compiled = torch.compile(model, backend="aot_eager")
+    with step_hooks(None, ends.append):
+        for _ in range(4):
+            compiled(torch.ones(3, 2)).sum().backward()
+    assert len(ends) == 3  # the first is let pass

@@ -141,8 +141,7 @@ def _parsed(path: Path) -> dict[str, Any]:
     try:
         raw = tomllib.loads(path.read_text())
     except FileNotFoundError:
-        hint = "`hotlap tune CMD...` writes one if it keeps anything; --recipe names another"
-        raise UsageError(f"there is no recipe at {path}", hint) from None
+        raise UsageError(f"there is no recipe at {path}", _instead(path)) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} is not a recipe: {error}") from None
     except OSError as error:
@@ -195,3 +194,16 @@ def torch_version() -> str:
         return importlib.metadata.version("torch")
     except importlib.metadata.PackageNotFoundError:
         return ""
+
+
+def _instead(path: Path) -> str:
+    """What to do where there is no recipe."""
+    beside = unconfirmed(path)
+    if beside.is_file():
+        return f"`--recipe {beside}` takes the one that the final race of `tune` did not confirm"
+    return "`hotlap tune CMD...` writes one if it keeps anything; --recipe names another"
+
+
+def unconfirmed(path: Path) -> Path:
+    """Where a recipe goes that was not confirmed: `hotlap.unconfirmed.toml`."""
+    return path.with_name(f"{path.stem}.unconfirmed{path.suffix}")

@@ -38,7 +38,7 @@ def show_written(out: Console, done: "Patch") -> None:
 def show_lists(out: Console, done: "Patch", *, written: bool) -> None:
     """What is written, and what was there already."""
     lists = (
-        ("written" if written else "to be written", done.written),
+        ("written" if written else "to be written with --write", done.written),
         ("there already", done.present),
     )
     for title, names in lists:

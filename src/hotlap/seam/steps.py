@@ -163,6 +163,8 @@ class _ManualUpdates:
     def _computed(self) -> None:
         if not self.patches or torch._C._current_graph_task_id() != -1:
             return  # no longer wanted; or a checkpoint computes gradients within a backward pass
+        if torch._guards.TracingContext.try_get() is not None:
+            return  # torch.compile traces a backward pass, and computes nothing
         if optimizer_exists():
             for patch in self.patches:
                 patch.take_out()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from hotlap.core.machine import Machine
 from hotlap.core.protocol import ProfilePayload
-from hotlap.core.recipe import Kept, Measured, Recipe, script_of, torch_version
+from hotlap.core.recipe import Kept, Measured, Recipe, script_of, torch_version, unconfirmed
 from hotlap.core.registry import techniques
 from hotlap.core.technique import Numerics, Technique
 from hotlap.profile.model import Finding
@@ -282,11 +282,6 @@ def write_recipe(result: TuneResult, path: Path, machine: Machine) -> Path | Non
     if result.confirmed:
         beside.unlink(missing_ok=True)
     return target
-
-
-def unconfirmed(path: Path) -> Path:
-    """Where a recipe goes that was not confirmed: `hotlap.unconfirmed.toml`."""
-    return path.with_name(f"{path.stem}.unconfirmed{path.suffix}")
 
 
 def recipe_of(result: TuneResult, machine: Machine) -> Recipe:
