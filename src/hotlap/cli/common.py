@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.decorators import FC
 from click.shell_completion import CompletionItem
 
 from hotlap import __version__
@@ -93,9 +94,9 @@ def files(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[Compl
     return [CompletionItem(incomplete, type="file")]
 
 
-def words_argument(name: str, metavar: str) -> Callable[..., Any]:
+def words_argument(name: str, metavar: str) -> Callable[[FC], FC]:
     """Everything after hotlap's own options, as typed."""
-    found: Callable[..., Any] = click.argument(
+    return click.argument(
         name,
         nargs=-1,
         type=click.UNPROCESSED,
@@ -103,19 +104,17 @@ def words_argument(name: str, metavar: str) -> Callable[..., Any]:
         callback=no_option_first,
         shell_complete=files,
     )
-    return found
 
 
-def command_argument(function: Callable[..., object]) -> Callable[..., object]:
+def command_argument(function: FC) -> FC:
     """`CMD...`: the user's command."""
-    found: Callable[..., Any] = words_argument("command", "CMD...")(function)
-    return found
+    return words_argument("command", "CMD...")(function)
 
 
 class Choice(click.Choice[str]):
     """One of several words; another one is refused with the word that was meant."""
 
-    def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
+    def get_invalid_choice_message(self, value: str, ctx: click.Context | None) -> str:
         """The choices, and the closest of them."""
         return f"{super().get_invalid_choice_message(value, ctx)}{question(value, self.choices)}"
 
@@ -133,23 +132,19 @@ def _writable(_: click.Context, __: click.Parameter, folders: tuple[str, ...]) -
         os.environ["HOTLAP_WRITABLE"] = os.pathsep.join(filter(None, (already, *folders)))
 
 
-def json_option(function: Callable[..., object]) -> Callable[..., Any]:
+def json_option(function: FC) -> FC:
     """`--json`."""
-    found: Callable[..., Any] = click.option(
-        "--json", "as_json", is_flag=True, help="Print one JSON document."
-    )(function)
-    return found
+    return click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")(
+        function
+    )
 
 
-def quiet_option(function: Callable[..., object]) -> Callable[..., Any]:
+def quiet_option(function: FC) -> FC:
     """`--quiet`: every verb has it."""
-    found: Callable[..., Any] = click.option(
-        "-q", "--quiet", is_flag=True, help="Print the outcome alone."
-    )(function)
-    return found
+    return click.option("-q", "--quiet", is_flag=True, help="Print the outcome alone.")(function)
 
 
-def common(function: Callable[..., object]) -> Callable[..., Any]:
+def common(function: FC) -> FC:
     """Options of every verb that runs the user's command."""
     for option in (
         json_option,
@@ -176,10 +171,10 @@ def time_span(text: str) -> float:
     return seconds
 
 
-def until_options(until: str, seeds: str) -> Callable[[Callable[..., Any]], Callable[..., object]]:
+def until_options(until: str, seeds: str) -> Callable[[FC], FC]:
     """The options of a race to a target, with these helps of --until and --seeds."""
 
-    def decorate(function: Callable[..., object]) -> Callable[..., object]:
+    def decorate(function: FC) -> FC:
         for option in (
             click.option(
                 "--metric-file",
@@ -250,9 +245,9 @@ class Number(click.FloatRange):
 
     name = "number"
 
-    def convert(self, value: Any, *about: Any) -> Any:
+    def convert(self, value: float, *about: Any) -> float:
         """Take the option's text."""
-        found = super().convert(value, *about)
+        found: float = super().convert(value, *about)
         if math.isnan(found):
             self.fail(f"{value!r} is not a number.", *about)
         return found
@@ -335,7 +330,7 @@ def print_json(document: Mapping[str, object]) -> None:
     click.echo(json.dumps(in_cells(headed(document)), indent=2))
 
 
-def headed(document: Mapping[str, object]) -> dict[str, Any]:
+def headed(document: Mapping[str, object]) -> dict[str, object]:
     """A document as JSON holds it, behind what every document says of itself.
 
     `schema_version` changes when a key is renamed or removed. `machine` is left to documents that
@@ -350,11 +345,10 @@ def headed(document: Mapping[str, object]) -> dict[str, Any]:
         "verb": here.info_name if here else "",
         "arguments": sys.argv[1:],
     }
-    found: dict[str, Any] = plain(head | dict(document))
-    return found
+    return {key: plain(value) for key, value in (head | dict(document)).items()}
 
 
-def plain(value: object) -> Any:
+def plain(value: object) -> object:
     """As JSON can hold it: infinities as null, keys as strings, tuples as lists."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None

@@ -2,9 +2,9 @@
 
 import os
 from pathlib import Path
-from typing import Any
 
 import click
+from click.decorators import FC
 from click.shell_completion import get_completion_class
 
 from hotlap.cli.common import Choice
@@ -71,7 +71,7 @@ def _write(path: Path, text: str) -> Path:
     return path
 
 
-def completion_option(function: Any) -> Any:
+def completion_option(function: FC) -> FC:
     """`--install-completion[=SHELL]`; without a shell the one that SHELL names."""
     return click.option(
         "--install-completion",

@@ -2,7 +2,6 @@
 
 import importlib
 import sys
-from typing import Any
 
 import click
 
@@ -57,7 +56,9 @@ class Verbs(click.Group):
         with formatter.section("Verbs"):
             formatter.write_dl(list(VERBS.items()))
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the verb; a script given without one gets a hint."""
         if args and args[0] not in VERBS and args[0].endswith((".py", "python", "python3")):
             ctx.fail(f"which verb? For example: hotlap profile {' '.join(args)}")

@@ -13,10 +13,9 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import anyio
-from anyio.abc import Process
+from anyio.abc import ByteReceiveStream, Process
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 
@@ -129,7 +128,8 @@ class _Call:
                 await _end(process)
         return self._document(process.returncode or 0, b"".join(out))
 
-    async def _collect(self, stream: Any, out: list[bytes]) -> None:
+    async def _collect(self, stream: ByteReceiveStream | None, out: list[bytes]) -> None:
+        assert stream is not None
         out.extend([chunk async for chunk in stream])
 
     async def _follow(self, process: Process) -> None:

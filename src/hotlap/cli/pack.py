@@ -12,6 +12,7 @@ from hotlap.core.errors import HotlapError, UsageError
 
 if TYPE_CHECKING:
     from hotlap.data.formats.compare import Reading
+    from hotlap.data.pack.run import State
     from hotlap.data.store import Store
 
 PATH = click.Path(path_type=Path)
@@ -21,7 +22,9 @@ STORE = click.Path(exists=True, path_type=Path)
 class Verbs(click.Group):
     """`pack SRC DST` packs; `pack info`, `verify` and `bench` look at what was packed."""
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
         """Take anything that is no verb for a source."""
         if args and args[0] not in self.commands:
             args = ["into", *args]
@@ -47,7 +50,9 @@ def pack() -> None:
     """
 
 
-def _resize(ctx: click.Context, param: click.Parameter, value: str | None) -> Any:
+def _resize(
+    ctx: click.Context, param: click.Parameter, value: str | None
+) -> int | tuple[int, ...] | None:
     del ctx
     if value is None:
         return None
@@ -262,7 +267,7 @@ def _resumable(target: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _progress(quiet: bool) -> Iterator[Callable[[Any], None] | None]:
+def _progress(quiet: bool) -> Iterator[Callable[["State"], None] | None]:
     if quiet:
         yield None
         return
@@ -282,7 +287,7 @@ def _progress(quiet: bool) -> Iterator[Callable[[Any], None] | None]:
     with parts.Progress(*columns, console=out) as bar:
         task = bar.add_task("", total=None, rate="", bad="", visible=False)
 
-        def told(state: Any) -> None:
+        def told(state: "State") -> None:
             elapsed = bar.tasks[0].elapsed or 1e-9
             rate = f"{(state.done - state.resumed) / elapsed:,.0f} samples/s"
             bad = f"{state.bad} bad" if state.bad else ""
@@ -312,7 +317,7 @@ def _bytes_read(store: "Store", quiet: bool) -> Iterator[Callable[[int], None] |
         yield lambda size: bar.advance(task, size)
 
 
-def _summary(store: Any, kind: str) -> None:
+def _summary(store: "Store", kind: str) -> None:
     manifest = store.manifest
     size = sum(shard.bytes for shard in (*manifest.shards, *manifest.extra))
     row = store.manifest.row

@@ -123,12 +123,13 @@ def plan(
     if not as_json:
         plan_text.show(console(), plans, shape, cluster, batch, brief=quiet)
     runs = _verified(shape, cluster, plans, batch, verify, quiet=silent)
+    found = asdict(plans)
     document = headed(
         {"model": model, "batch": batch, "unit": shape.unit, "cluster": asdict(cluster)}
-        | asdict(plans)
+        | found
         | {"verified": [asdict(run) for run in runs]}
     )
-    keep(document | {name: document[name][:MOST_KEPT] for name in ("fitting", "closest")})
+    keep(document | {name: found[name][:MOST_KEPT] for name in ("fitting", "closest")})
     if as_json:
         print_json(document)
     if not plans.fitting:

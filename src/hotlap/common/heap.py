@@ -1,8 +1,8 @@
 """How much freed memory malloc keeps in the process instead of giving it back to the kernel."""
 
 import ctypes
+from collections.abc import Callable
 from functools import cache
-from typing import Any
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_MMAP_MAX = -1, -3, -4
 THRESHOLD, MMAP_MAX = 128 * 1024, 65536  # what glibc begins with
@@ -54,7 +54,7 @@ def heap_kept() -> int:
 
 
 @cache
-def _mallopt() -> Any:
+def _mallopt() -> Callable[[int, int], int] | None:
     try:
         return ctypes.CDLL(None).mallopt
     except (OSError, AttributeError):

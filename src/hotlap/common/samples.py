@@ -2,14 +2,19 @@
 
 import copy
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import torch
+
+from hotlap.common.extras import Array
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 _CONSTANT = (int, float, complex, bool, str, bytes, type(None))
 
 
-def size(sample: Any) -> int:
+def size(sample: object) -> int:
     """Bytes that a sample takes, to within some dozens of bytes an object."""
     if isinstance(sample, torch.Tensor):
         return sample.nbytes + 200
@@ -76,7 +81,7 @@ def _bits(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.detach().resolve_conj().resolve_neg().reshape(-1).view(torch.uint8)
 
 
-def _same_array(one: Any, other: Any) -> bool:
+def _same_array(one: Array, other: Array) -> bool:
     if one.dtype != other.dtype or one.shape != other.shape:
         return False
     if one.dtype.hasobject:
@@ -84,11 +89,10 @@ def _same_array(one: Any, other: Any) -> bool:
     return bool(one.tobytes() == other.tobytes())
 
 
-def _same_object(one: Any, other: Any) -> bool:
-    kind: Any = type(one)
+def _same_object(one: object, other: Any) -> bool:
     if _is_image(one):
         return bool(one.mode == other.mode and one.tobytes() == other.tobytes())
-    if kind.__eq__ is object.__eq__ and hasattr(one, "__dict__"):
+    if type(one).__eq__ is object.__eq__ and hasattr(one, "__dict__"):
         return equal(vars(one), vars(other))
     try:
         return bool(one == other)
@@ -96,10 +100,10 @@ def _same_object(one: Any, other: Any) -> bool:
         return False
 
 
-def _is_array(value: object) -> bool:
+def _is_array(value: object) -> TypeGuard[Array]:
     numpy = sys.modules.get("numpy")
     return numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic))
 
 
-def _is_image(value: object) -> bool:
+def _is_image(value: object) -> TypeGuard["Image"]:
     return hasattr(value, "getbands") and hasattr(value, "tobytes")

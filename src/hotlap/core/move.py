@@ -6,7 +6,7 @@ into source, the linter recognises where it is missing, the docs render it.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, get_args, get_type_hints
+from typing import get_args, get_type_hints
 
 from hotlap.core import choices
 from hotlap.core.machine import Machine
@@ -23,7 +23,7 @@ class Choice:
     """
 
     name: str
-    values: tuple[Any, ...] | str
+    values: tuple[object, ...] | str
     largest: int = choices.LARGEST
 
     def on(self, machine: Machine) -> tuple[object, ...]:
@@ -64,7 +64,7 @@ class Keyword:
 
     targets: tuple[str, ...]
     name: str
-    value: Any
+    value: object
     over: tuple[object, ...] = (None,)
     absent: bool = True
     unless: tuple[tuple[str, object], ...] = ()
@@ -79,7 +79,7 @@ class Flag:
     """
 
     target: str
-    value: Any
+    value: object
     unless: tuple[tuple[str, object], ...] = ()
 
 
@@ -91,7 +91,7 @@ class Env:
     """
 
     name: str
-    value: Any
+    value: object
     edit: str = ""
 
 
@@ -100,7 +100,7 @@ class Call:
     """Call a torch setter once; `getter` reads the value that undo puts back."""
 
     target: str
-    value: Any
+    value: object
     getter: str
 
 
@@ -116,7 +116,7 @@ class Wrap:
 
     boundary: str
     function: str
-    value: Any = None
+    value: object = None
     edit: str = ""
 
 

@@ -198,7 +198,7 @@ def _device(data: Mapping[str, Any]) -> DevicePeaks:
     )
 
 
-def _rate(value: Any) -> float:
+def _rate(value: float | str) -> float:
     rate = float(value)
     if not (math.isfinite(rate) and rate > 0):
         raise ValueError(f"{value} is no rate")

@@ -25,7 +25,10 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import cycle
 from time import perf_counter, thread_time
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import torch
 
 Call = Callable[[], object]
 Clock = Callable[[Call], float]
@@ -168,7 +171,7 @@ def gemm_rate(device: str, name: str, clock: Clock, lanes: int) -> float:
     return best
 
 
-def products(device: str, dtype: Any, size: int, lanes: int) -> list[Call]:
+def products(device: str, dtype: torch.dtype, size: int, lanes: int) -> list[Call]:
     """Return products of two random squares, each into memory of its own."""
     import torch
 
@@ -227,7 +230,7 @@ def h2d_rate(size: int, *, pinned: bool) -> float:
     return int(source.nbytes) / seconds
 
 
-def random_bytes(device: str, size: int) -> Any:
+def random_bytes(device: str, size: int) -> torch.Tensor:
     """At least 8 MiB of float32 noise, one MiB repeated: quick to make, and no page is shared."""
     import torch
 

@@ -25,7 +25,7 @@ NAME = "hotlap.toml"
 class Kept:
     """One technique of the recipe; its ratio is over the script with those before it on."""
 
-    values: dict[str, Any] = field(default_factory=dict)
+    values: dict[str, object] = field(default_factory=dict)
     ratio: float = 1.0
     interval: tuple[float, float] = (1.0, 1.0)
     memory: float = 1.0
@@ -61,7 +61,7 @@ class Recipe:
     measured: Measured = field(default_factory=Measured)
 
     @property
-    def values(self) -> dict[str, dict[str, Any]]:
+    def values(self) -> dict[str, dict[str, object]]:
         """The techniques with their values, as a trial takes them."""
         return {name: dict(kept.values) for name, kept in self.techniques.items()}
 

@@ -3,14 +3,14 @@
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
 
 from hotlap.common import ranks
 
-Weigh = Callable[[object], float]
+Batch = TypeVar("Batch")
 
 
 class Share(NamedTuple):
@@ -29,11 +29,11 @@ ALONE = Share()
 
 
 def grouped(
-    batches: Iterable[object],
+    batches: Iterable[Batch],
     size: int,
-    weigh: Weigh | None = None,
+    weigh: Callable[[Batch], float] | None = None,
     device: torch.device | None = None,
-) -> Iterator[tuple[object, Share]]:
+) -> Iterator[tuple[Batch, Share]]:
     """Yield (batch, share), `size` micro-batches to a step; the last group may be smaller.
 
     A group is read before its first batch is handed out, so that losses are scaled by the number of
@@ -54,7 +54,7 @@ def grouped(
 
 
 def _divisors(
-    group: list[object], weigh: Weigh | None, device: torch.device | None
+    group: list[Batch], weigh: Callable[[Batch], float] | None, device: torch.device | None
 ) -> Sequence[float | Tensor]:
     if weigh is None:
         return [float(len(group))] * len(group)

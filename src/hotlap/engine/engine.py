@@ -1,7 +1,7 @@
 """The parts of a step put together, around a loop that stays the reader's own."""
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from hotlap.engine import states
-from hotlap.engine.accumulation import ALONE, Weigh, grouped
+from hotlap.engine.accumulation import ALONE, Batch, grouped
 from hotlap.engine.determinism import choose_kernels, seed_everything
 from hotlap.engine.distribution import distribution_of
 from hotlap.engine.engine_config import EngineConfig
@@ -24,13 +24,12 @@ from hotlap.engine.preparation import device_of, prepared
 from hotlap.engine.random_state import Randomness, globals_of
 from hotlap.engine.readings import Value
 from hotlap.engine.saving import restore, save, writer
+from hotlap.engine.states import State
 from hotlap.engine.stepper import Stepper
 from hotlap.engine.sync import GradientSync
 
 if TYPE_CHECKING:
     from hotlap.parallel.applying import Parallelized
-
-State = dict[str, Any]
 
 
 class Engine:
@@ -125,7 +124,9 @@ class Engine:
             self._save_if_due()
             self._in_epochs = False
 
-    def steps(self, loader: Iterable[Any], weigh: Weigh | None = None) -> Iterator[Any]:
+    def steps(
+        self, loader: Iterable[Batch], weigh: Callable[[Batch], float] | None = None
+    ) -> Iterator[Batch]:
         """Yield the batches of one pass, on the device; after a resume, those still to come.
 
         `weigh(batch)` says how much a micro-batch counts, such as its number of tokens; by default
@@ -170,7 +171,7 @@ class Engine:
             self.stepper.backward(loss, self._share.over)
         self._after_backward(loss)
 
-    def pipeline_step(self, *inputs: Tensor, target: Any) -> Tensor | None:
+    def pipeline_step(self, *inputs: Tensor, target: object) -> Tensor | None:
         """Forward, loss and backward of a batch through a pipeline, and what `step` does.
 
         Every rank of the pipeline is given the whole batch.
@@ -215,11 +216,11 @@ class Engine:
         """Evaluation mode and inference_mode for a block; afterwards all is as it was."""
         return evaluating(self.model, forward=self.forward())
 
-    def to_device(self, batch: Any) -> Any:
+    def to_device(self, batch: Batch) -> Batch:
         """One batch on the device, in the model's layout: for evaluation, for example."""
         return self._place(batch)
 
-    def place(self, batch: Any) -> Any:
+    def place(self, batch: Batch) -> Batch:
         """Deprecated name of `to_device`."""
         warnings.warn("Engine.place is now Engine.to_device", DeprecationWarning, stacklevel=2)
         return self.to_device(batch)
@@ -323,7 +324,7 @@ class Engine:
     def __enter__(self) -> "Engine":
         return self
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

@@ -8,8 +8,7 @@ from typing import Any
 
 from hotlap.data import Loader
 from hotlap.engine.random_state import Randomness
-
-State = dict[str, Any]
+from hotlap.engine.states import State
 
 
 class Feed:

@@ -21,7 +21,7 @@ class TensorBoard:
     def __init__(self, folder: str | Path) -> None:
         from torch.utils.tensorboard.writer import SummaryWriter
 
-        self._writer: Any = SummaryWriter(str(folder))
+        self._writer = SummaryWriter(str(folder))
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
         """Write one scalar per figure."""
@@ -39,7 +39,7 @@ class WandB:
     def __init__(self, **options: Any) -> None:
         import wandb  # type: ignore[import-not-found,unused-ignore]
 
-        self._run: Any = wandb.init(**options)
+        self._run = wandb.init(**options)
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
         """Log the figures of one step."""
@@ -56,7 +56,7 @@ class MLflow:
     def __init__(self, **options: Any) -> None:
         import mlflow  # type: ignore[import-not-found,unused-ignore]
 
-        self._mlflow: Any = mlflow
+        self._mlflow = mlflow
         self._run = mlflow.start_run(**options)
 
     def log(self, step: int, values: Mapping[str, float]) -> None:

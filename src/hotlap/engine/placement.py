@@ -1,13 +1,13 @@
 """Batches on the device, in the layout the model wants."""
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 import torch
 from torch import Tensor
 
 from hotlap.common.nested import mapped
 from hotlap.data import DevicePrefetcher
+from hotlap.engine.accumulation import Batch
 
 
 class Placement:
@@ -23,18 +23,20 @@ class Placement:
         self._prefetch = prefetch and device.type == "cuda"
         self._idle = device.type == "cpu" and not channels_last
 
-    def __call__(self, batch: object) -> Any:
+    def __call__(self, batch: Batch) -> Batch:
         """One batch, on the device; copies from pinned memory are not waited for."""
-        return batch if self._idle else mapped(batch, self._tensor)
+        if self._idle:
+            return batch
+        moved: Batch = mapped(batch, self._tensor)
+        return moved
 
-    def each(self, batches: Iterable[object]) -> Iterator[Any]:
+    def each(self, batches: Iterable[Batch]) -> Iterator[Batch]:
         """Every batch of an iterable, on the device."""
         if self._idle:
             return iter(batches)
-        move: Callable[[Any], object] = self
         if self._prefetch:
-            return DevicePrefetcher(batches, self.device, move=move).ahead(iter(batches))
-        return map(move, batches)
+            return DevicePrefetcher(batches, self.device, move=self).ahead(iter(batches))
+        return map(self, batches)
 
     def _tensor(self, tensor: Tensor) -> Tensor:
         moved = tensor.to(self.device, non_blocking=True)

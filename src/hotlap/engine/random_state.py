@@ -5,6 +5,7 @@ from typing import Any
 import torch
 
 from hotlap.common.randomness import Streams
+from hotlap.engine.states import State
 
 _ARRAY, _DTYPE = "array", "dtype"
 _GLOBAL = 3  # streams of torch, Python and NumPy, which come before the owner's
@@ -20,12 +21,12 @@ class Randomness:
     def __init__(self, owner: object = None) -> None:
         self._streams = Streams(owner)
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         """Every stream's state; no device is waited for."""
         cuda = torch.cuda.get_rng_state_all() if _cuda() else []
         return {"streams": [_plain(s) for s in self._streams.state()], "cuda": cuda}
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         """Put back what `state` gave.
 
         Raises:
@@ -44,7 +45,7 @@ class Randomness:
         if state["cuda"]:
             torch.cuda.set_rng_state_all(state["cuda"])
 
-    def kept(self) -> list[Any]:
+    def kept(self) -> list[object]:
         """The states of the generators that the owner keeps."""
         return [_plain(s) for s in self._streams.state()[_GLOBAL:]]
 
@@ -55,7 +56,7 @@ class Randomness:
             self.restore({"streams": now["streams"][:_GLOBAL] + kept, "cuda": []})
 
 
-def globals_of(state: dict[str, Any]) -> dict[str, Any]:
+def globals_of(state: State) -> State:
     """The part of a state that does not belong to an owner."""
     return {**state, "streams": state["streams"][:_GLOBAL]}
 

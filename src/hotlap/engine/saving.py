@@ -10,12 +10,11 @@ from hotlap.common import ranks
 from hotlap.engine.checkpointer import Checkpointer
 from hotlap.engine.distribution import ModelDistribution, is_shard
 from hotlap.engine.feed import elsewhere
+from hotlap.engine.states import State
 from hotlap.engine.stepper import Stepper
 
 if TYPE_CHECKING:
     from hotlap.parallel.sharded_checkpoint import ShardedCheckpointer
-
-State = dict[str, Any]
 
 
 class Resumable(Protocol):

@@ -2,7 +2,6 @@
 
 import ast
 from collections.abc import Callable
-from typing import Any
 
 import libcst as cst
 
@@ -126,7 +125,7 @@ def _begins_with_convolution(source: Source, made: ast.expr) -> bool:
     return chain and _begins_with_convolution(source, made.args[0])
 
 
-def _calling(name: str, code: str) -> Callable[[Any], cst.BaseExpression]:
+def _calling(name: str, code: str) -> Callable[[cst.BaseExpression], cst.BaseExpression]:
     """`.name(memory_format=code)` behind an expression."""
     none = cst.SimpleWhitespace("")
     argument = cst.Arg(

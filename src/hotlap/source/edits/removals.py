@@ -1,9 +1,12 @@
 """Taken out: anomaly detection that is always on, `torch.cuda.empty_cache()` in the step."""
 
 import ast
-from typing import Any
+from collections.abc import Sequence
+
+import libcst as cst
 
 from hotlap.source.patch.draft import Draft
+from hotlap.source.patch.writer import Line
 
 _SETTER = "torch.autograd.set_detect_anomaly"
 _CONTEXT = "torch.autograd.detect_anomaly"
@@ -53,7 +56,7 @@ def _unwrap(draft: Draft, item: ast.withitem) -> None:
         return
     index, alone = statement.items.index(item), len(statement.items) == 1
 
-    def change(node: Any) -> list[object]:
+    def change(node: cst.With) -> Sequence[Line]:
         if alone:
             first, *rest = node.body.body
             return [first.with_changes(leading_lines=node.leading_lines), *rest]

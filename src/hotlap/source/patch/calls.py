@@ -1,7 +1,6 @@
 """Arguments added to calls or changed in them, in the layout the call has."""
 
 import ast
-from typing import Any
 
 import libcst as cst
 
@@ -20,7 +19,7 @@ def replace_argument(draft: Draft, call: ast.Call, old: ast.expr, code: str) -> 
     index = [*call.args, *(entry.value for entry in call.keywords)].index(old)
     value = cst.parse_expression(code)
 
-    def change(node: Any) -> Any:
+    def change(node: cst.Call) -> cst.Call:
         args = list(node.args)
         args[index] = args[index].with_changes(value=value)
         return node.with_changes(args=args)
@@ -35,7 +34,7 @@ def _keyword(name: str, code: str) -> cst.Arg:
     )  # fmt: skip
 
 
-def _added(call: Any, argument: cst.Arg) -> Any:
+def _added(call: cst.Call, argument: cst.Arg) -> cst.Call:
     args = list(call.args)
     at = next((i for i, a in enumerate(args) if a.star == "**"), len(args))
     if at < len(args):
@@ -46,13 +45,13 @@ def _added(call: Any, argument: cst.Arg) -> Any:
     last = args[-1]
     own, rest = _parted(_trailing(last))
     args[-1] = last.with_changes(comma=_led(_comma(call, args), own), whitespace_after_arg=_NONE)
-    trailing = isinstance(last.comma, cst.Comma)
-    end = {"comma": last.comma.with_changes(whitespace_after=rest)} if trailing else {
-        "whitespace_after_arg": rest}  # fmt: skip
+    comma = last.comma
+    end = {"comma": comma.with_changes(whitespace_after=rest)} if isinstance(
+        comma, cst.Comma) else {"whitespace_after_arg": rest}  # fmt: skip
     return call.with_changes(args=[*args, argument.with_changes(**end)])
 
 
-def _trailing(argument: Any) -> object:
+def _trailing(argument: cst.Arg) -> object:
     """The space between the last argument and the closing parenthesis."""
     if isinstance(argument.comma, cst.Comma):
         return argument.comma.whitespace_after
@@ -80,7 +79,7 @@ def _led(comma: cst.Comma, first_line: object) -> cst.Comma:
 _NONE = cst.SimpleWhitespace("")
 
 
-def _comma(call: Any, args: list[Any]) -> cst.Comma:
+def _comma(call: cst.Call, args: list[cst.Arg]) -> cst.Comma:
     """A comma as those between the arguments; with a single one, as the space before it."""
     if len(args) > 1 and isinstance(args[-2].comma, cst.Comma):
         space = args[-2].comma.whitespace_after

@@ -1,6 +1,7 @@
 """Lines that a change made too long for their file, broken as black and ruff would break them."""
 
 import ast
+from collections.abc import Sequence
 from typing import Any
 
 import libcst as cst
@@ -29,7 +30,7 @@ def _break(changes: Changes, value: ast.Call | ast.Tuple, places: Places, width:
     before, after = places.before(value), places.after(value)
     indent = cst.parse_module(places.text).default_indent
 
-    def change(node: Any) -> Any:
+    def change(node: cst.Call | cst.Tuple) -> cst.Call | cst.Tuple:
         if "#" in cst.Module([]).code_for_node(node):
             return node
         if isinstance(node, cst.Tuple):
@@ -42,7 +43,7 @@ def _break(changes: Changes, value: ast.Call | ast.Tuple, places: Places, width:
     changes.expression(value, change)
 
 
-def _width(node: Any, before: str, after: str) -> int:
+def _width(node: cst.CSTNode, before: str, after: str) -> int:
     """The longest line that an expression takes, with what stands before and after it."""
     lines = cst.Module([]).code_for_node(node).split("\n")
     indent = len(before) - len(before.lstrip())
@@ -50,7 +51,7 @@ def _width(node: Any, before: str, after: str) -> int:
     return max(*ends, *(indent + len(line) for line in lines[1:]))
 
 
-def _call(call: Any, indent: str, *, one_a_line: bool) -> object:
+def _call(call: cst.Call, indent: str, *, one_a_line: bool) -> cst.Call:
     """All arguments on one line of their own, or one a line."""
     if not call.args:
         return call
@@ -63,7 +64,7 @@ def _call(call: Any, indent: str, *, one_a_line: bool) -> object:
     return call.with_changes(args=args, whitespace_before_args=new_line(indent))
 
 
-def _tuple(pair: Any, indent: str) -> object:
+def _tuple(pair: cst.Tuple, indent: str) -> cst.Tuple:
     """One element a line, in parentheses of its own."""
     return pair.with_changes(
         elements=_parted(pair.elements, indent, one_a_line=True),
@@ -72,7 +73,7 @@ def _tuple(pair: Any, indent: str) -> object:
     )
 
 
-def _parted(items: Any, indent: str, *, one_a_line: bool) -> list[Any]:
+def _parted(items: Sequence[Any], indent: str, *, one_a_line: bool) -> list[Any]:
     """Arguments or elements with commas between them, and behind the last if it ends a line."""
     between = new_line(indent) if one_a_line else cst.SimpleWhitespace(" ")
     made = [item.with_changes(comma=cst.Comma(whitespace_after=between)) for item in items]

@@ -13,7 +13,7 @@ from hotlap.source.patch.places import Place, Places, Span
 
 Line = cst.SimpleStatementLine | cst.BaseCompoundStatement
 OnExpression = Callable[[Any], cst.BaseExpression]
-OnLine = Callable[[Any], Sequence[Any]]
+OnLine = Callable[[Any], Sequence[Line]]
 
 
 @dataclass
@@ -65,7 +65,7 @@ class Changes:
 
     def imported(self, statement: ast.stmt, name: str) -> None:
         """Add a name to a `from ... import`."""
-        earlier = self.lines.get(self.places.start(statement), lambda line: [line])
+        earlier: OnLine = self.lines.get(self.places.start(statement), lambda line: [line])
         self.line(statement, lambda line: [_with_import(earlier(line)[0], name)])
 
     def wrap(self, first: ast.stmt, last: ast.stmt, head: str) -> None:
@@ -96,7 +96,7 @@ class _Writer(cst.CSTTransformer):
         self._changes = changes
         self._config = config
 
-    def on_leave(self, original_node: object, updated_node: object) -> Any:
+    def on_leave(self, original_node: cst.CSTNode, updated_node: Any) -> Any:
         if isinstance(original_node, cst.BaseExpression):
             change = self._changes.expressions.get(self._span(original_node))
             return updated_node if change is None else _parenthesised(updated_node, change)
@@ -105,8 +105,8 @@ class _Writer(cst.CSTTransformer):
         return updated_node
 
     def _block(self, original: Any, updated: Any) -> object:
-        lines: list[Any] = []
-        opened: list[tuple[Place, str, list[object]]] = []
+        lines: list[Line] = []
+        opened: list[tuple[Place, str, list[Line]]] = []
         spare: Sequence[cst.EmptyLine] = ()
         for old, new in zip(original.body, updated.body, strict=True):
             here = self._span(old)[0]
@@ -122,7 +122,7 @@ class _Writer(cst.CSTTransformer):
             lines = [self._statement("pass")]
         return updated.with_changes(body=lines)
 
-    def _line(self, here: Place, line: object) -> list[object]:
+    def _line(self, here: Place, line: Line) -> list[Line]:
         changes = self._changes
         made = list(changes.lines[here](line)) if here in changes.lines else [line]
         first = [self._statement(code) for code in changes.before.get(here, ())]
@@ -130,26 +130,26 @@ class _Writer(cst.CSTTransformer):
             first, made = _led_in(first, made)
         return [*first, *made, *(self._statement(code) for code in changes.after.get(here, ()))]
 
-    def _below(self, head: str, lines: list[Any]) -> object:
-        frame: Any = self._statement(f"{head}:\n    pass\n")
+    def _below(self, head: str, lines: list[Line]) -> Line:
+        frame = self._statement(f"{head}:\n    pass\n")
         first = lines[0]
         return frame.with_changes(
             leading_lines=first.leading_lines,
             body=cst.IndentedBlock([first.with_changes(leading_lines=()), *lines[1:]]),
         )
 
-    def _statement(self, code: str) -> object:
-        made: Any = cst.parse_statement(code.lstrip("\n"), self._config)
+    def _statement(self, code: str) -> Line:
+        made = cst.parse_statement(code.lstrip("\n"), self._config)
         if code.startswith("\n"):  # in the file's own line ends
             made = made.with_changes(leading_lines=(cst.EmptyLine(indent=False),))
         return made
 
     def _span(self, node: cst.CSTNode) -> Span:
-        found: Any = self.get_metadata(PositionProvider, node)
+        found = self.get_metadata(PositionProvider, node)
         return (found.start.line, found.start.column), (found.end.line, found.end.column)
 
 
-def _with_parameter(function: Any, name: str) -> object:
+def _with_parameter(function: cst.FunctionDef, name: str) -> Line:
     parameters = list(function.params.params)
     last = parameters[-1]
     comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
@@ -159,7 +159,7 @@ def _with_parameter(function: Any, name: str) -> object:
     return function.with_changes(params=function.params.with_changes(params=parameters))
 
 
-def _with_import(line: Any, name: str) -> object:
+def _with_import(line: Any, name: str) -> Any:
     """`from m import a, b` with one name more; sorted in if the others are sorted."""
     statement = line.body[0]
     names = list(statement.names)
@@ -177,7 +177,7 @@ def _with_import(line: Any, name: str) -> object:
     return line.with_changes(body=[statement.with_changes(names=names), *line.body[1:]])
 
 
-def _parenthesised(node: Any, change: OnExpression) -> object:
+def _parenthesised(node: cst.BaseExpression, change: OnExpression) -> object:
     """Change an expression, keeping the parentheses around it."""
     made = change(node)
     if node.lpar and not made.lpar:
@@ -185,19 +185,19 @@ def _parenthesised(node: Any, change: OnExpression) -> object:
     return made
 
 
-def _blank(line: Any) -> Sequence[cst.EmptyLine]:
+def _blank(line: Line) -> Sequence[cst.EmptyLine]:
     """The blank lines above a statement, without its comments."""
     return [empty for empty in line.leading_lines if empty.comment is None]
 
 
-def _hand_on(spare: Sequence[cst.EmptyLine], made: list[Any]) -> Sequence[cst.EmptyLine]:
+def _hand_on(spare: Sequence[cst.EmptyLine], made: list[Line]) -> Sequence[cst.EmptyLine]:
     """Give the blank lines above a removed statement to the next one, if it has none."""
     if spare and not made[0].leading_lines:
         made[0] = made[0].with_changes(leading_lines=spare)
     return ()
 
 
-def _led_in(first: list[Any], made: list[Any]) -> tuple[list[object], list[object]]:
+def _led_in(first: list[Line], made: list[Line]) -> tuple[list[Line], list[Line]]:
     """New statements take over the blank lines above the one that they stand before."""
     above = made[0].leading_lines
     plain = isinstance(made[0], cst.SimpleStatementLine)
