@@ -34,7 +34,9 @@ FULL = ProfilePayload(
     resources=ResourceReport([[(0.0, 1), (1.0, 2)]], shm=SharedMemory(1, 2, 3, 4, 5)),
     dataset=DatasetReport(
         taken=Taken([0, 1], ["a.png", "b.png"], [1, None], 0.1),
-        packed=PackedComparison("raw", [3, 4], [("Resize", [[3, 4]])], True, [(0.1, 0.2)], 2, 36.0),
+        packed=PackedComparison(
+            "raw", [3, 4], [("Resize", [[3, 4]])], True, pairs=[(0.1, 0.2)], samples=2, bytes=36.0
+        ),  # fmt: skip
     ),
     flops=12.0,
     held={"tf32": ["matmul"]},
