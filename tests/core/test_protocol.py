@@ -36,7 +36,7 @@ FULL = ProfilePayload(
         taken=Taken([0, 1], ["a.png", "b.png"], [1, None], 0.1),
         packed=PackedComparison(
             "raw", [3, 4], [("Resize", [[3, 4]])], True, pairs=[(0.1, 0.2)], samples=2, bytes=36.0
-        ),  # fmt: skip
+        ),
     ),
     flops=12.0,
     held={"tf32": ["matmul"]},
