@@ -10,7 +10,7 @@ from rich.console import Console
 
 from hotlap.core.spec import Mode
 from hotlap.core.technique import Numerics
-from hotlap.reporting import tune_display
+from hotlap.reporting import live_screen
 from hotlap.reporting.tune_display import TuneDisplay, bar
 from hotlap.trial.launch import Setting
 from hotlap.trial.race import RaceResult
@@ -29,8 +29,8 @@ def play(display: TuneDisplay) -> None:
     display.stage("A/A test")
     display.candidates(["cached_dataset", "tf32", "fused_optimizer"])
     display.racing("cached_dataset", {})
-    display.row(KEPT)
-    display.row(Outcome("tf32", Status.NOT_RACED, OUT_OF_TIME))
+    display.outcome(KEPT)
+    display.outcome(Outcome("tf32", Status.NOT_RACED, OUT_OF_TIME))
     display.racing("fused_optimizer", {})
     display.pair(ESTIMATE)
 
@@ -56,7 +56,7 @@ def test_a_pipe_gets_one_line_for_each_event_and_none_when_silent() -> None:
 
 
 def test_a_pipe_is_never_silent_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tune_display, "SILENCE_SECONDS", 0.1)
+    monkeypatch.setattr(live_screen, "SILENCE_SECONDS", 0.1)
     stream = io.StringIO()
     display = TuneDisplay(Console(file=stream, width=200), CONFIG, verbose=True)
     with display.showing():
@@ -72,7 +72,7 @@ def test_the_live_display_fits_the_terminal(width: int, height: int) -> None:
     out = Console(file=io.StringIO(), width=width, height=height, force_terminal=True)
     display = TuneDisplay(out, CONFIG, verbose=True)
     for number in range(30):
-        display.row(replace(KEPT, values={"n": number}, status=Status.NOT_FASTER))
+        display.outcome(replace(KEPT, values={"n": number}, status=Status.NOT_FASTER))
     play(display)
     with out.capture() as capture:
         out.print(display._draw())

@@ -72,26 +72,40 @@ class LiveScreen:
 
     def _watch(self) -> None:
         while not self._over.wait(min(0.5, SILENCE_SECONDS)):
+            self._tick()
             if time.monotonic() - self._spoke > SILENCE_SECONDS:
-                self._say(f"{self._elapsed()}: {self._now}")
+                self._say(f"{self._elapsed()}: {self._current()}")
+
+    def _tick(self) -> None:
+        """Called twice a second while the screen is shown."""
+
+    def _current(self) -> str:
+        """What is going on."""
+        return self._now
 
     def _elapsed(self) -> str:
         elapsed = duration(time.monotonic() - self._begin)
         return f"{elapsed} of {duration(self._budget)}" if self._budget else elapsed
 
     def _draw(self) -> RenderableType:
+        return Text("\n").join(fitted(line, self._out.width) for line in self._lines())
+
+    def _lines(self) -> list[Text]:
+        """The screen from top to bottom; what is too long for the terminal is cut."""
         best = f"   best so far {self._best}" if self._best else ""
         most = max(1, self._out.height - RESERVED_LINES)
-        lines = [
-            (self._title, "bold"),
-            (f"{self._elapsed()}{best}", ""),
-            *((f"  {row}", "dim") for row in self._rows[-most:]),
-            (self._now, "bold cyan"),
+        return [
+            Text(self._title, "bold"),
+            Text(f"{self._elapsed()}{best}"),
+            *(Text(f"  {row}", "dim") for row in self._rows[-most:]),
+            Text(self._now, "bold cyan"),
         ]
-        return Text("\n").join(_styled(text, style, self._out.width) for text, style in lines)
 
 
-def _styled(text: str, style: str, width: int) -> Text:
-    found = shortened(text, width)
-    found.stylize(style)
+def fitted(line: Text, width: int) -> Text:
+    """The line within `width` columns, in its style."""
+    found = shortened(line.plain, width)
+    found.stylize(line.style)
+    for span in line.spans:
+        found.stylize(span.style, span.start, min(span.end, len(found.plain)))
     return found

@@ -2,33 +2,22 @@
 
 import math
 import os
-import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 
-from rich.console import Console, RenderableType
-from rich.live import Live
+from rich.console import Console
 from rich.text import Text
 
 from hotlap.core.registry import technique
+from hotlap.reporting.live_screen import LiveScreen
 from hotlap.reporting.tune_table import STYLES, plain
-from hotlap.reporting.words import (
-    duration,
-    interval,
-    named,
-    ratio,
-    several,
-    shortened,
-    speed,
-)
+from hotlap.reporting.words import interval, named, ratio, several, shortened, speed
 from hotlap.trial.command import shown
 from hotlap.trial.load import OtherPrograms
 from hotlap.trial.stats import Estimate
 from hotlap.tune.result import Outcome, Status
 from hotlap.tune.state import TuneConfig
 
-SILENCE_SECONDS = 15.0
 LOAD_SECONDS = 5.0
 BAR_COLUMNS = 25
 BAR_RANGE = 4.0  # the bar shows ratios from 1 / 4 to 4
@@ -36,47 +25,24 @@ RESERVED_LINES = 10
 LEGEND = "o speed, = interval, | no change"
 
 
-class TuneDisplay:
+class TuneDisplay(LiveScreen):
     """Follows a search; silent unless `verbose`."""
 
     def __init__(self, out: Console, config: TuneConfig, *, verbose: bool) -> None:
-        self._out = out
-        self._command = shown(config.setting.command)
-        self._budget = config.budget
-        self._verbose = verbose
-        self._begin = self._spoke = time.monotonic()
-        self._others, self._load = OtherPrograms(), math.nan
+        title = f"hotlap tune {shown(config.setting.command)}"
+        super().__init__(out, title, budget=config.budget, verbose=verbose)
+        self._others, self._load, self._sampled = OtherPrograms(), math.nan, self._begin
         self._waiting: list[str] = []
-        self._rows: list[Outcome] = []
+        self._outcomes: list[Outcome] = []
         self._now = "starting"
         self._racing = self._note = self._long_start = ""
         self._since = self._begin
         self._estimate: Estimate | None = None
-        self._live: Live | None = None
-        self._over = threading.Event()
-
-    @contextmanager
-    def showing(self) -> Iterator[None]:
-        """Draw while the search runs; plain lines where there is no terminal."""
-        thread = threading.Thread(target=self._watch, daemon=True)
-        thread.start()
-        try:
-            if self._verbose and self._out.is_terminal:
-                with Live(
-                    get_renderable=self._draw, console=self._out, refresh_per_second=4,
-                    transient=True,
-                ) as self._live:  # fmt: skip
-                    yield
-            else:
-                yield
-        finally:
-            self._over.set()
-            thread.join()
 
     def stage(self, text: str) -> None:
         """A new stage began."""
-        self._now, self._racing, self._estimate = text, "", None
-        self._say(text)
+        self._racing, self._estimate = "", None
+        super().stage(text)
 
     def note(self, text: str) -> None:
         """Something to know from now on: it stays on the screen."""
@@ -102,35 +68,21 @@ class TuneDisplay:
         """One more pair of blocks was run."""
         self._estimate = estimate
 
-    def row(self, outcome: Outcome) -> None:
+    def outcome(self, outcome: Outcome) -> None:
         """What became of a technique is known."""
         if outcome.status is Status.NOT_RACED and outcome.technique in self._waiting:
             self._waiting.remove(outcome.technique)
         if outcome.race is None and outcome.status not in {Status.CRASHED, Status.INCONCLUSIVE}:
             return
         same = (outcome.technique, outcome.values)
-        self._rows = [r for r in self._rows if (r.technique, r.values) != same] + [outcome]
+        self._outcomes = [r for r in self._outcomes if (r.technique, r.values) != same] + [outcome]
         self._racing = ""
         self._say(plain(outcome))
 
-    def _say(self, text: str) -> None:
-        """One line of the account, where nothing can be drawn."""
-        self._spoke = time.monotonic()
-        if self._verbose and self._live is None and not self._out.is_terminal:
-            self._out.print(Text(f"hotlap: {text}"), soft_wrap=True)
-
-    def _watch(self) -> None:
-        """Keep the figure of the load up to date, and do not stay silent for long."""
-        sampled = time.monotonic()
-        while not self._over.wait(0.5):
-            now = time.monotonic()
-            if now - sampled > LOAD_SECONDS:
-                self._load, self._others, sampled = self._others.cores(), OtherPrograms(), now
-            if now - self._spoke > SILENCE_SECONDS:
-                self._say(f"{self._elapsed()}: {self._current()}")
-
-    def _elapsed(self) -> str:
-        return f"{duration(time.monotonic() - self._begin)} of {duration(self._budget)}"
+    def _tick(self) -> None:
+        now = time.monotonic()
+        if now - self._sampled > LOAD_SECONDS:
+            self._load, self._others, self._sampled = self._others.cores(), OtherPrograms(), now
 
     def _current(self) -> str:
         """What is going on, with the ratio so far."""
@@ -142,38 +94,37 @@ class TuneDisplay:
         e = self._estimate
         return f"{self._now}  {speed(e)}  {several(e.pairs, 'pair')}"
 
-    def _draw(self) -> RenderableType:
-        width = self._out.width
-        done = len(self._rows)
+    def _lines(self) -> list[Text]:
+        done = len(self._outcomes)
         of = done + len(self._waiting) + bool(self._racing)
         which = f"candidate {min(done + 1, of)} of {of}: " if self._racing else ""
         lines = [
-            Text(f"hotlap tune {self._command}", "bold"),
-            Text(f"{self._elapsed()}   {self._host()}   best so far {self._best()}"),
+            Text(self._title, "bold"),
+            Text(f"{self._elapsed()}   {self._host()}   best so far {self._gained()}"),
             *([Text(self._note, "yellow")] if self._note else []),
             *self._states(self._out.height - RESERVED_LINES),
             Text(f"{which}{self._current()}", "bold cyan"),
         ]
         if self._estimate is not None:
             lines.append(Text(f"{bar(self._estimate)}  {LEGEND}", "cyan"))
-        return Text("\n").join(_fitted(line, width) for line in lines)
+        return lines
 
     def _host(self) -> str:
         cores = os.cpu_count() or 1
         load = "-" if math.isnan(self._load) else f"{min(self._load, cores):.1f}"
         return f"other programs use {load} of {cores} cores"
 
-    def _best(self) -> str:
+    def _gained(self) -> str:
         """The product of what was kept: what the plain script has gained so far."""
         found = 1.0
-        for row in self._rows:
+        for row in self._outcomes:
             if row.status is Status.KEPT and row.estimate is not None:
                 found *= row.estimate.ratio
         return ratio(found)
 
     def _states(self, most: int) -> list[Text]:
         """A line for each candidate: what it came to, or that it waits."""
-        rows = [Text(f"  {_state(row)}", STYLES.get(row.status, "dim")) for row in self._rows]
+        rows = [Text(f"  {_state(row)}", STYLES.get(row.status, "dim")) for row in self._outcomes]
         rows = rows[-max(1, most - 1) :]
         if self._waiting:
             waiting = f"  waiting: {', '.join(dict.fromkeys(self._waiting))}"
@@ -188,15 +139,6 @@ def _long_start(name: str) -> str:
     if dict(record.grants).get("compiled"):
         return ", which compiles"
     return ", which runs through an epoch first" if record.whole_epochs else ""
-
-
-def _fitted(line: Text, width: int) -> Text:
-    """The line within the terminal, in its style."""
-    found = shortened(line.plain, width)
-    found.stylize(line.style)
-    for span in line.spans:
-        found.stylize(span.style, span.start, min(span.end, len(found.plain)))
-    return found
 
 
 def _state(row: Outcome) -> str:

@@ -49,7 +49,7 @@ class Watcher(Protocol):
     def pair(self, estimate: Estimate) -> None:
         """One more pair of blocks was run."""
 
-    def row(self, outcome: Outcome) -> None:
+    def outcome(self, outcome: Outcome) -> None:
         """What became of a technique is known."""
 
 

@@ -110,7 +110,7 @@ class TuneState:
     def record(self, row: Outcome) -> None:
         """What became of a candidate is known."""
         self.result.record(row)
-        self.watcher.row(row)
+        self.watcher.outcome(row)
 
     def test_of(self, candidate: Candidate, waiting: Sequence[Candidate]) -> Tried:
         """Its test against the best so far; a new one takes its share of those to come."""
