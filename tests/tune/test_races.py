@@ -129,8 +129,8 @@ def test_what_was_dropped_early_names_no_others() -> None:
     assert "others" not in fate(replace(OPEN, stopped=StopReason.FUTILE)).reason
 
 
-def test_a_race_told_by_other_pairs_has_times_of_their_ratio() -> None:
-    told = replace(FASTER, a_step=0.04, b_step=0.01).told_by(Estimate(2.0, 1.5, 2.5, 6, 0.95))
+def test_a_race_reported_by_other_pairs_has_times_of_their_ratio() -> None:
+    told = replace(FASTER, a_step=0.04, b_step=0.01).with_estimate(Estimate(2.0, 1.5, 2.5, 6, 0.95))
     assert told.a_step / told.b_step == pytest.approx(told.estimate.ratio)
     assert math.sqrt(told.a_step * told.b_step) == pytest.approx(0.02)
 

@@ -20,7 +20,7 @@ from hotlap.trial.stats import LAUNCH_SD, Estimate, PairedTest, Verdict
 from hotlap.trial.stopping import PAIRS_OF_LAUNCH, StoppingRules, StopReason
 from hotlap.trial.trial import Block, TimeOverError
 
-NOTED_WAIT = 0.01  # part of a block's time from which waits for a core are told of
+NOTED_WAIT = 0.01  # part of a block's time from which waits for a core are reported
 CATCH_UP_SECONDS = 3.0  # what it may take the side behind to get to the step of the other
 FAULTS_A_STEP, FAULTS_TIMES = 100, 4
 """Page faults a step, and in multiples of the other side's, from which a launch is to blame."""
@@ -69,7 +69,7 @@ class RaceResult:
     same_steps: bool = True
     corrected: bool = False
 
-    def told_by(self, estimate: Estimate) -> "RaceResult":
+    def with_estimate(self, estimate: Estimate) -> "RaceResult":
         """The same race reported by other pairs of it: the quotient of its times is their ratio."""
         level, half = math.sqrt(self.a_step * self.b_step), math.sqrt(estimate.ratio)
         return replace(self, estimate=estimate, a_step=level * half, b_step=level / half)
@@ -140,9 +140,9 @@ def race(
     return _Race(a, b, rules, together, meter, evidence).run(on_pair, begin)
 
 
-def paired_test(rules: StoppingRules) -> PairedTest:
-    """The test of a race with two live processes, at the rules' level."""
-    return PairedTest(rules.min_effect, rules.alpha, rules.candidates, rules.same_within, LAUNCH_SD)
+def paired_test(rules: StoppingRules, launch_sd: float = LAUNCH_SD) -> PairedTest:
+    """The test of a race at the rules' level; `launch_sd` 0: each pair is of fresh processes."""
+    return PairedTest(rules.min_effect, rules.alpha, rules.candidates, rules.same_within, launch_sd)
 
 
 def wait_alike(a: Side, b: Side, *, busy: bool) -> None:
@@ -224,12 +224,9 @@ class _Race:
         evidence: Evidence | None = None,
     ) -> None:
         self.a, self.b, self.rules, self.together, self.meter = a, b, rules, together, meter
-        self.evidence = evidence if together and evidence else Evidence(paired_test(rules))
-        self.test = self.evidence.test
-        if not together:  # each pair is of fresh processes
-            self.test = PairedTest(
-                rules.min_effect, rules.alpha, rules.candidates, rules.same_within
-            )
+        if not (together and evidence):
+            evidence = Evidence(paired_test(rules, LAUNCH_SD if together else 0.0))
+        self.evidence, self.test = evidence, evidence.test
         self._earlier = self.test.launches - 1
         self._before = self.evidence.seconds
         self.fresh = PairedTest(rules.min_effect, rules.alpha)
@@ -243,10 +240,10 @@ class _Race:
         self._acts_on_faults = any("faults" in technique(name).phases for name in changed)
         longest = rules.seconds if rules.plain_steps else math.inf
         longest = {"step": 0.0, "epoch": math.inf}.get(self.evidence.unit, longest)
-        if rules.whole_epochs and together:
+        whole = rules.whole_epochs and together
+        if whole:
             for side in (a, b):
                 side.see_epoch()
-        whole = rules.whole_epochs and together
         self.unit, self.steps, _ = block_size(a.ready_pace(), b.ready_pace(), longest, whole=whole)
         self.evidence.unit = self.unit
 
@@ -359,8 +356,8 @@ class _Race:
         self._racing += time.monotonic() - begin
         for test in tests:
             test.add(self._time(a), self._time(b), a.stretch, b.stretch)
-            if not self._acts_on_faults:
-                test.launches_differ_by(faults_of_launch(a, b))
+        if not self._acts_on_faults:
+            self.test.launches_differ_by(faults_of_launch(a, b))
 
     def _same_step(self) -> bool:
         """Let the side that is behind catch up, untimed, where that takes little time."""

@@ -354,11 +354,11 @@ def spread(row: Outcome) -> float:
 
 def raced(state: TuneState, row: Outcome, side: Side, test: Tried, remaining: int) -> Outcome:
     """The row with its race and its parity."""
-    state.timed_start(side, compiles="compiled" in dict(technique(row.technique).grants))
-    plain = Candidate(technique(row.technique), row.values).plain_steps
-    seconds = state.plan.race_seconds(remaining, plain_steps=plain)
-    whole = False
     record = technique(row.technique)
+    candidate = Candidate(record, row.values)
+    state.timed_start(side, compiles=candidate.compiles)
+    seconds = state.plan.race_seconds(remaining, plain_steps=candidate.plain_steps)
+    whole = False
     if occasion(record) is not None and not record.whole_epochs:  # it would have seen epochs
         epochs = state.best.longest_epoch + side.longest_epoch
         whole = state.plan.allows_epochs(epochs)
@@ -370,7 +370,7 @@ def raced(state: TuneState, row: Outcome, side: Side, test: Tried, remaining: in
         state.best, side, seconds, test.evidence, until_gain=True, give_up=not last,
         candidates=math.ceil(1 / test.share),
         seconds_if_promising=state.plan.promising_seconds, confirm_pairs=state.plan.fresh_pairs,
-        plain_steps=plain, whole_epochs=whole,
+        plain_steps=candidate.plain_steps, whole_epochs=whole,
     )  # fmt: skip
     state.note_pairs(state.best, side, found.unit)
     parity = state.parity_with_plain(side)
@@ -454,7 +454,7 @@ def final_race(state: TuneState) -> None:
         return
     result.final = found
     result.final_parity = parity = state.parity_with_plain(state.best)
-    if alone:  # the final race repeats the row's, and is the one that is told
+    if alone:  # it repeats the race of the only row, which reports the last one
         reason = parity.reason if found.verdict is Verdict.FASTER else NOT_CONFIRMED
         row = result.kept[0]
         result.record(replace(row, race=found, parity=parity, reason=reason))
@@ -487,7 +487,7 @@ def race_stands_for_final(result: TuneResult) -> None:
     row = result.kept[0]
     assert row.race is not None
     assert row.estimate is not None
-    result.final = row.race.told_by(row.estimate)
+    result.final = row.race.with_estimate(row.estimate)
     result.final_parity = row.parity
     result.notes.append("no time for a final race: the race of the one technique stands for it")
 
