@@ -1,8 +1,9 @@
 """Whether a printed bound was ever below what a race then found: over all records that hold tunes.
 
-`python -m benchmarks.bounds [FOLDER]`. A profile bounds what a technique can give by Amdahl's law
-from the share of its phases in a step. A race whose whole interval lies above that bound refutes
-it. Races of the script with something kept are left out: its phases have other shares by then.
+`python -m benchmarks.bounds [FOLDER]`. A profile bounds what a technique can give by the share of
+its phases in a step (`bound` in hotlap.profile.model). A race whose whole interval lies above that
+bound refutes it. Races of the script with something kept are left out: its phases have other shares
+by then.
 """
 
 import json
@@ -59,7 +60,7 @@ def raced(name: str, tune: Mapping[str, Any]) -> Iterator[Raced]:
         if row["race"] and whole and mine and not mine & NO_PHASES:
             found = row["race"]["fresh"] or row["race"]["estimate"]
             share = sum(phases.get(phase, 0.0) for phase in mine) / whole
-            yield Raced(name, row["technique"], bound(share), found["ratio"], found["low"])
+            yield Raced(name, row["technique"], bound(share, whole), found["ratio"], found["low"])
         if row["status"] == "kept":
             return
 

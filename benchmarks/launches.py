@@ -2,9 +2,10 @@
 
 `python -m benchmarks.launches [--launches 8] [--seconds 8] [--kinds mlp,gpt] [--passive]`: launches
 a script twice at a time, runs pairs of blocks for so many seconds, and takes from each launch the
-log ratio, corrected for the waits for a core. The spread of the launches, less what the noise of
-the pairs explains, is what `LAUNCH_SD` in hotlap.trial.stats stands for. With `--passive` B runs
-with a passive OpenMP wait policy and A without: on a calm machine, what that policy costs.
+log ratio, corrected for the waits for a core, and what a step cost: page faults and CPU time. The
+spread of the launches, less what the noise of the pairs explains, is what `LAUNCH_SD` in
+hotlap.trial.stats stands for. With `--passive` B runs with a passive OpenMP wait policy and A
+without: on a calm machine, what that policy costs.
 """
 
 import argparse
@@ -19,6 +20,7 @@ from typing import Any
 
 from benchmarks import record
 from benchmarks.honesty import sides
+from hotlap.trial.race import step_cost
 from hotlap.trial.side import BLOCK
 from hotlap.trial.stats import PairedTest
 
@@ -26,6 +28,7 @@ from hotlap.trial.stats import PairedTest
 def launch(kind: str, seconds: float, *, passive: bool) -> dict[str, Any]:
     """One launch of both sides: the pairs (times and stretches of A and B), and what they show."""
     test, uncorrected, pairs = PairedTest(), PairedTest(), []
+    costs: dict[str, list[dict[str, float]]] = {"A": [], "B": []}
     with (
         tempfile.TemporaryDirectory() as folder,
         sides(Path(folder), kind, (1.0, 1.0), passive=passive) as (a, b),
@@ -41,6 +44,8 @@ def launch(kind: str, seconds: float, *, passive: bool) -> dict[str, Any]:
             blocks = {id(side): side.block(steps) for side in order}
             one, two = blocks[id(a)], blocks[id(b)]
             pairs.append((one.plain_step, two.plain_step, one.stretch, two.stretch))
+            for name, block in zip(costs, (one, two), strict=True):
+                costs[name].append(step_cost(block)._asdict())
             test.add(*pairs[-1])
             uncorrected.add(*pairs[-1][:2])
     now = test.interval()
@@ -52,6 +57,10 @@ def launch(kind: str, seconds: float, *, passive: bool) -> dict[str, Any]:
         "standard error": now.within / 3,
         "narrowed by the waits": uncorrected.interval().within / now.within,
         "wait policy": os.environ.get("OMP_WAIT_POLICY", ""),
+        "cost of a step": {
+            name: {part: fmean(one[part] for one in blocks) for part in blocks[0]}
+            for name, blocks in costs.items()
+        },
         "pairs": pairs,
     }
 
@@ -74,6 +83,11 @@ def spread(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
         "standard error of a launch": [round(row["standard error"], 4) for row in rows],
         "narrowed by the waits": [round(row["narrowed by the waits"], 2) for row in rows],
         "load average": [round(row["load average"], 1) for row in rows],
+        "page faults a step": [
+            [round(side["faults"]) for side in row["cost of a step"].values()]
+            for row in rows
+            if "cost of a step" in row
+        ],
     }
 
 

@@ -2,7 +2,7 @@
 
 A *problem* was seen, and its cost was measured. An *option* is a setting whose effect on a script
 nobody knows before a race; no gain is claimed for it. Remedies that shorten the same part of a step
-make one finding: its headline is what was measured, its bound Amdahl's of that share.
+make one finding: its headline is what was measured, its `bound` that of that share.
 """
 
 import re
@@ -154,8 +154,9 @@ def _blocking(seen: Seen) -> Finding | None:
     if line is None or share < LEAST_BLOCKING:
         return None
     what = headline(f"`{call}` in the step", share, seen.step)
-    remedy = Remedy("blocking_call", BLOCKS, ("other",), line.place, bound(share), share)
-    return Finding(what, line.place, line.text, share, bound(share), (remedy,))
+    most = bound(share, seen.step)
+    remedy = Remedy("blocking_call", BLOCKS, ("other",), line.place, most, share)
+    return Finding(what, line.place, line.text, share, most, (remedy,))
 
 
 def _found(candidates: Iterable[tuple[str, Symptom, float]], seen: Seen) -> list[Finding]:
@@ -194,15 +195,15 @@ def _remedy(name: str, symptom: Symptom, seen: Seen) -> Remedy:
     saved = _saved(name, symptom, place, seen)
     only_line = symptom.by_line and not symptom.line_gives
     share = _line_share(place, symptom.phases, seen) if only_line else seen.share(symptom.phases)
-    most = bound(share) if _bounded(symptom, seen) else NO_BOUND
+    most = bound(share, seen.step) if _bounded(symptom, seen) else NO_BOUND
     if name in seen.operators:
-        most = bound(_operators_share(name, symptom, seen))
+        most = bound(_operators_share(name, symptom, seen), seen.step)
     expected = saved * symptom.expected / symptom.gives
     return Remedy(name, symptom.says, symptom.phases, place, most, expected)
 
 
 def _bounded(symptom: Symptom, seen: Seen) -> bool:
-    """Whether Amdahl's law bounds the gain: not where the work of other phases competes with it.
+    """Whether the phases' share bounds the gain: not where other phases' work competes with it.
 
     Loader workers take cores from the step, so that relieving them speeds up every phase. The cost
     of page faults is an estimate. What acts on a part of its phases is not bounded by all of them.

@@ -156,7 +156,7 @@ def _remedy(group: list[Costed], folder: Path) -> Remedy:
         spot.remedy,
         phases,
         places[0],
-        bound(share),
+        bound(share, group[0].step),
         expected,
         tuple(places[1:]),
     )

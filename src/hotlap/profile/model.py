@@ -106,16 +106,27 @@ NO_BOUND = 1000.0
 """What `most` is where a technique acts on more than the profile can tell apart."""
 
 
-def bound(share: float) -> float:
-    """Amdahl's law: the speed ratio if a `share` of the step took no time at all."""
-    return 1.0 / max(1.0 / NO_BOUND, 1.0 - share)
+CACHE_SHARE, CACHE_SECONDS, CACHE_TIMES = 0.8, 1.5e-3, 3.0
+"""What work costs the rest of a step by evicting it from the CPU's caches: at most this part of the
+work's own time, so many seconds a step, and so many times what the rest takes with warm caches.
+Above all that `benchmarks.cold_caches` found."""
+
+
+def bound(share: float, step: float) -> float:
+    """The highest speed ratio if a `share` of the step (in seconds) took no time at all.
+
+    Amdahl's law, with the rest of the step as fast as it can be with warm caches.
+    """
+    evicted = min(CACHE_SHARE * share, CACHE_SECONDS / step if step else 0.0)
+    rest = 1.0 - share
+    return 1.0 / max(1.0 / NO_BOUND, rest / CACHE_TIMES, rest - evicted)
 
 
 @dataclass(frozen=True)
 class Remedy:
     """A technique (or an advice) that would shorten a phase.
 
-    `most` is Amdahl's bound of what it acts on, `expected` the part of a step it can be expected to
+    `most` is the `bound` of what it acts on, `expected` the part of a step it can be expected to
     take away. `also` are further places where it is missing. `lines` are commands and
     code, to be shown as they are; `notes` what to mind. `by_hand`: no race of `hotlap tune` can
     switch it on in this program; a person has to apply it.
@@ -138,8 +149,8 @@ class Finding:
     """Something seen, with its place, evidence and remedies.
 
     `problem`: something that was seen and costs time or memory; else it is an option whose effect
-    is unknown until it is raced. `most` is Amdahl's bound: the speed ratio if the remedies took all
-    of its `share` away; 1 where no time was measured, `NO_BOUND` where none holds. `pattern` is the
+    is unknown until it is raced. `most` is the `bound` of its `share`: the remedies took all of it
+    away; 1 where no time was measured, `NO_BOUND` where none holds. `pattern` is the
     lint pattern that it was seen by, if it was.
     """
 

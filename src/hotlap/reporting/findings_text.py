@@ -98,7 +98,7 @@ def _most(finding: Finding) -> str:
 
 
 def _bound(most: float) -> str:
-    """Amdahl's bound in words; empty where there is none, or it is no news."""
+    """The bound in words; empty where there is none, or it is no news."""
     return f" (at most {ratio(most)})" if 1.0 < most <= UNBOUNDED else ""
 
 

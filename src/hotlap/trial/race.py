@@ -23,7 +23,8 @@ from hotlap.trial.trial import Block, TimeOverError
 NOTED_WAIT = 0.01  # part of a block's time from which waits for a core are reported
 CATCH_UP_SECONDS = 3.0  # what it may take the side behind to get to the step of the other
 FAULTS_A_STEP, FAULTS_TIMES = 100, 4
-"""Page faults a step, and in multiples of the other side's, from which a launch is to blame."""
+"""Page faults a step, and in multiples of the other side's, from which a launch is to blame:
+benchmarks.launches with `--kinds cnn` shows launches of one program that far apart."""
 
 
 @dataclass(frozen=True)
@@ -166,24 +167,25 @@ def faults_of_launch(a: Block, b: Block) -> float:
     Whether malloc gives a step's buffers back to the kernel and faults them in again depends on
     what lies on top of the heap: an accident of the launch (`benchmarks.launches`).
     """
-    few, many = sorted((_faults(a), _faults(b)))
-    if many.each_step < FAULTS_A_STEP or many.each_step < FAULTS_TIMES * few.each_step:
+    few, many = sorted((step_cost(a), step_cost(b)))
+    if many.faults < FAULTS_A_STEP or many.faults < FAULTS_TIMES * few.faults:
         return 0.0
     return math.log1p(max(0.0, many.system - few.system) / max(few.cpu, 1e-9))
 
 
-class _Faults(NamedTuple):
-    """Of a block: minor page faults, seconds in the kernel and of CPU time, a step."""
+class StepCost(NamedTuple):
+    """Of a block, a step: minor page faults, seconds in the kernel, seconds of CPU time."""
 
-    each_step: float
+    faults: float
     system: float
     cpu: float
 
 
-def _faults(block: Block) -> _Faults:
+def step_cost(block: Block) -> StepCost:
+    """What a step of the block cost, over all processes that train."""
     steps = max(1, block.steps) * max(1, len(block.reports))
-    total = [sum(getattr(r, name) for r in block.reports) for name in ("faults", "system", "cpu")]
-    return _Faults(*(found / steps for found in total))
+    total = [sum(getattr(r, name) for r in block.reports) for name in StepCost._fields]
+    return StepCost(*(found / steps for found in total))
 
 
 def _settle_both(a: Side, b: Side) -> bool:

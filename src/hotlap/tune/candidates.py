@@ -12,7 +12,7 @@ from hotlap.core.move import Wrap
 from hotlap.core.protocol import ProfilePayload
 from hotlap.core.registry import technique, techniques
 from hotlap.core.technique import How, Numerics, Technique
-from hotlap.profile.model import shares_of
+from hotlap.profile.model import bound, shares_of, usual_times
 from hotlap.tune.result import Outcome, Status
 
 Values = dict[str, Any]
@@ -82,30 +82,31 @@ class ScriptProfile:
     """What is known of the script: facts from its profile, and its shares as techniques are kept.
 
     `shares` maps the phases of a step, and its page faults (`faults`), to their part of its time.
-    `bounds` maps phases to the largest ratio that a race showed for them.
+    `bounds` maps phases to the largest ratio that a race showed for them. `step`: its seconds.
     """
 
     facts: dict[str, object]
     shares: dict[str, float]
     bounds: dict[str, float] = field(default_factory=dict)
+    step: float = 0.0
 
     @classmethod
     def of(cls, payload: ProfilePayload) -> "ScriptProfile":
         """From what the probe sent."""
-        return cls(dict(payload.facts), shares_of(payload))
+        return cls(dict(payload.facts), shares_of(payload), step=usual_times(payload)[1])
 
     def share(self, record: Technique) -> float:
         """The part of a step that the technique's phases take."""
         return sum(self.shares.get(phase, 0.0) for phase in phases_of(record))
 
     def bound(self, record: Technique) -> float:
-        """The largest ratio that shortening the technique's phases can give (Amdahl)."""
+        """The largest ratio that shortening the technique's phases can give."""
         symptom = record.symptom
         if symptom is None:
             return 1.0
         share = symptom.gives * self.share(record)
         limit = min((self.bounds[p] for p in symptom.phases if p in self.bounds), default=1e9)
-        return min(1.0 / max(1e-3, 1.0 - share), limit)
+        return min(bound(share, self.step), limit)
 
     def expected(self, candidate: Candidate) -> float:
         """The part of a step it can be expected to take away.
@@ -133,6 +134,7 @@ class ScriptProfile:
         for phase in self.shares:
             shrink = left / held if phase in mine and held else 1.0
             self.shares[phase] *= shrink / total
+        self.step *= total
 
 
 def phases_of(record: Technique) -> tuple[str, ...]:
@@ -231,12 +233,12 @@ def pointless(
     replaced = excluded(candidate, chosen)
     if record.symptom is None or (wanted.asks_for(candidate.name) and not replaced):
         return ""
-    bound = script.bound(record)
-    if bound >= 1.0 + (REPLACING_MIN_GAIN if replaced else min_effect):
+    most = script.bound(record)
+    if most >= 1.0 + (REPLACING_MIN_GAIN if replaced else min_effect):
         return ""
     kept = f"with {' and '.join(replaced)} kept, " if replaced else ""
     phases = [phase for phase in record.symptom.phases if phase in script.shares]
-    return f"{kept}{' and '.join(phases or record.symptom.phases)} can give {bound:.2f}x at most"
+    return f"{kept}{' and '.join(phases or record.symptom.phases)} can give {most:.2f}x at most"
 
 
 def _conflict(record: Technique, chosen: Iterable[str]) -> str:
