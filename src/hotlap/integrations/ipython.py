@@ -11,11 +11,14 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from hotlap.integrations.live import profiling
+from hotlap.integrations.live import LiveProfile, profiling
 from hotlap.notebook.script import with_texts
 from hotlap.reporting.html import card
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import ExecutionResult
 
 USAGE = """usage:
 %%hotlap profile                 profile this cell in this kernel
@@ -40,12 +43,12 @@ class Magics:
         self._shell = shell
         self._failed: set[int] = set()
 
-    def after_cell(self, result: Any) -> None:
+    def after_cell(self, result: "ExecutionResult") -> None:
         """Remember a cell that ended with an error: it is left out of a race."""
         if not result.success:
             self._failed.add(self._shell.execution_count - 1)
 
-    def hotlap(self, line: str, cell: str) -> Any:
+    def hotlap(self, line: str, cell: str) -> "LiveProfile | Card":
         """Run one of hotlap's verbs on a cell; what it found becomes a card."""
         verb, *options = line.split() or [""]
         if verb == "profile":
@@ -102,7 +105,7 @@ class Magics:
 class Card:
     """What a verb found, shown by the notebook as HTML; `document` is its JSON."""
 
-    def __init__(self, document: dict[str, Any]) -> None:
+    def __init__(self, document: dict[str, object]) -> None:
         self.document = document
 
     def _repr_html_(self) -> str:

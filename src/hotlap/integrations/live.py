@@ -5,7 +5,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from hotlap.core.errors import NotReachedError, UsageError
 from hotlap.core.protocol import ProfilePayload
@@ -19,7 +18,7 @@ class LiveProfile:
         self.profile: Profile | None = None
         self.problem = ""
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         """The profile as plain data, as `hotlap profile --json` prints it.
 
         Raises:

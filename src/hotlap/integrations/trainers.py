@@ -9,9 +9,13 @@ trainer.add_callback(huggingface_callback())
 
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from hotlap.integrations.live import LiveProfile, profiling
+
+if TYPE_CHECKING:
+    from lightning.pytorch import Trainer
+    from transformers import TrainerState
 
 SKIPPED_STEPS = 10
 """Steps that pass before the profile begins: what is set up in them belongs to no step."""
@@ -71,7 +75,9 @@ def huggingface_callback(
     class HotlapCallback(TrainerCallback):
         """Profiles a window of the training."""
 
-        def on_step_end(self, args: object, state: Any, control: object, **_: object) -> None:
+        def on_step_end(
+            self, args: object, state: "TrainerState", control: object, **_: object
+        ) -> None:
             """Count the step."""
             if state.is_world_process_zero:
                 window.step_ends()
@@ -105,7 +111,7 @@ def lightning_callback(
     class HotlapCallback(Callback):
         """Profiles a window of the training."""
 
-        def on_train_batch_end(self, trainer: Any, *_: object) -> None:
+        def on_train_batch_end(self, trainer: "Trainer", *_: object) -> None:
             """Count the batch."""
             if trainer.is_global_zero:
                 window.step_ends()

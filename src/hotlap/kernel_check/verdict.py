@@ -7,13 +7,37 @@ import sys
 import tempfile
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import NotRequired, TypedDict
 
 from hotlap.core.errors import HotlapError, UsageError
 
 CHILD = "hotlap.kernels.check"
 COMPILE_MARGIN = 0.95
 """Where compile takes less than this share of the operator's time, it is the better choice."""
+
+
+class Outcome(TypedDict):
+    """A check of the operator and how it ended."""
+
+    check: str
+    passed: bool
+    detail: str
+    skipped: bool
+
+
+class RaceRow(TypedDict):
+    """The times of one shape and direction in seconds, of one call each."""
+
+    shape: list[int]
+    dtype: str
+    direction: str
+    seconds: dict[str, float]
+    speedup_over: dict[str, float]
+    pairs: int
+    bytes: int
+    flops: int
+    share_of_copy_bandwidth: NotRequired[float]
+    share_of_gemm_peak: NotRequired[float]
 
 
 @dataclass
@@ -28,8 +52,8 @@ class Verdict:
     operator: str
     device: str = ""
     interpreted: bool = False
-    outcomes: list[dict[str, Any]] = field(default_factory=list)
-    race: list[dict[str, Any]] = field(default_factory=list)
+    outcomes: list[Outcome] = field(default_factory=list)
+    race: list[RaceRow] = field(default_factory=list)
 
     @property
     def passed(self) -> bool:
@@ -49,12 +73,12 @@ class Verdict:
         return "correct, and not slower than eager or compile at the largest shape"
 
     @property
-    def _largest(self) -> list[dict[str, Any]]:
+    def _largest(self) -> list[RaceRow]:
         most = max(row["bytes"] for row in self.race if row["direction"] == "forward")
         shape = next(row["shape"] for row in self.race if row["bytes"] == most)
         return [row for row in self.race if row["shape"] == shape]
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         """As `--json` prints it."""
         return {**asdict(self), "passed": self.passed, "advice": self.advice}
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor
@@ -33,18 +33,19 @@ WINS = 0.8
 """and faster in this share of the pairs: background load distorts single ones."""
 
 _pinned: dict[str, str] = {}
-_known: dict[str, "Dispatcher"] = {}
+_known: dict[str, "Dispatcher[object]"] = {}
+Result_co = TypeVar("Result_co", covariant=True)  # a tensor, or several
 
 
 @dataclass(frozen=True)
-class Implementation:
+class Implementation(Generic[Result_co]):
     """One way to compute an operator; `serves` takes the same arguments as `function`."""
 
-    function: Callable[..., Any]
+    function: Callable[..., Result_co]
     serves: Callable[..., bool] = lambda *_: True
 
 
-class Dispatcher:
+class Dispatcher(Generic[Result_co]):
     """Calls the fastest implementation that takes the arguments.
 
     Args:
@@ -52,13 +53,13 @@ class Dispatcher:
         implementations: by name. The first, torch's own operations, must take anything.
     """
 
-    def __init__(self, name: str, implementations: Mapping[str, Implementation]) -> None:
+    def __init__(self, name: str, implementations: Mapping[str, Implementation[Result_co]]) -> None:
         self.name = name
         self.implementations = dict(implementations)
         self._chosen: dict[str, str] = {}
         _known[name] = self
 
-    def __call__(self, *arguments: object) -> Any:
+    def __call__(self, *arguments: object) -> Result_co:
         """Run the operator."""
         return self.implementations[self.choice(*arguments)].function(*arguments)
 
@@ -79,11 +80,12 @@ class Dispatcher:
         """Return the names of the implementations that take the arguments."""
         return [n for n, found in self.implementations.items() if found.serves(*arguments)]
 
-    def _measured(self, key: str, able: list[str], arguments: tuple[Any, ...]) -> str:
+    def _measured(self, key: str, able: list[str], arguments: tuple[object, ...]) -> str:
         if torch.cuda.is_available() and torch.cuda.is_current_stream_capturing():
             return able[0]  # nothing can be timed inside a CUDA graph
         functions = {n: self.implementations[n].function for n in able}
-        return choose(key, {n: partial(f, *arguments) for n, f in functions.items()}, arguments[0])
+        calls = {n: partial(f, *arguments) for n, f in functions.items()}
+        return choose(key, calls, next(a for a in arguments if isinstance(a, Tensor)))
 
 
 def choose(key: str, calls: Mapping[str, Callable[[], object]], tensor: Tensor) -> str:

@@ -82,12 +82,12 @@ BACKWARD = Dispatcher(
 
 @custom_op("hotlap::gelu", mutates_args=())
 def _gelu(x: Tensor, approximate: str) -> Tensor:
-    return FORWARD(x, approximate)  # type: ignore[no-any-return]
+    return FORWARD(x, approximate)
 
 
 @custom_op("hotlap::gelu_backward", mutates_args=())
 def _gelu_backward(grad: Tensor, x: Tensor, approximate: str) -> Tensor:
-    return BACKWARD(grad, x, approximate)  # type: ignore[no-any-return]
+    return BACKWARD(grad, x, approximate)
 
 
 _gelu.register_fake(lambda x, approximate: torch.empty_like(x))

@@ -157,7 +157,7 @@ def _norm(
     eps: float,
     centred: bool,
 ) -> tuple[Tensor, Tensor]:
-    return FORWARD(x, residual, weight, bias, eps, centred)  # type: ignore[no-any-return]
+    return FORWARD(x, residual, weight, bias, eps, centred)
 
 
 @custom_op("hotlap::norm_backward", mutates_args=())
@@ -169,7 +169,7 @@ def _norm_backward(
     eps: float,
     centred: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    return BACKWARD(grad, grad_total, x, weight, eps, centred)  # type: ignore[no-any-return]
+    return BACKWARD(grad, grad_total, x, weight, eps, centred)
 
 
 def _rows_like(x: Tensor) -> Tensor:

@@ -53,7 +53,7 @@ DISPATCH = Dispatcher(
 
 @custom_op("hotlap::rotary", mutates_args=())
 def _rotary(x: Tensor, cosine: Tensor, sine: Tensor, inverse: bool) -> Tensor:
-    return DISPATCH(x, cosine, sine, inverse)  # type: ignore[no-any-return]
+    return DISPATCH(x, cosine, sine, inverse)
 
 
 @_rotary.register_fake

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -27,7 +26,10 @@ class Route:
     """
 
     def __init__(
-        self, forward: Dispatcher, torchs: Callable[..., Tensor], operator: Callable[..., Tensor]
+        self,
+        forward: Dispatcher[object],
+        torchs: Callable[..., Tensor],
+        operator: Callable[..., Tensor],
     ) -> None:
         self.forward = forward
         self.functions = {"torch": torchs, "operator": operator}
@@ -54,7 +56,7 @@ class Route:
         key = bucket(f"{self.forward.name} call", (x, *rest, graded))
         if key not in self._chosen:
             found = remembered(key, self.functions)
-            self._chosen[key] = found or self._measured(key, (x, *rest), graded=graded)
+            self._chosen[key] = found or self._measured(key, x, rest, graded=graded)
         return self._chosen[key]
 
     def _measurable(self, x: Tensor, *rest: object) -> bool:
@@ -66,17 +68,17 @@ class Route:
             and not (x.is_cuda and torch.cuda.is_current_stream_capturing())
         )
 
-    def _measured(self, key: str, arguments: tuple[Any, ...], *, graded: bool) -> str:
+    def _measured(self, key: str, x: Tensor, rest: tuple[object, ...], *, graded: bool) -> str:
         try:
             leaves = [
                 a.detach().requires_grad_(graded and a.is_floating_point())
                 if isinstance(a, Tensor)
                 else a
-                for a in arguments
+                for a in (x, *rest)
             ]
             calls = {n: partial(_run, f, leaves, graded) for n, f in self.functions.items()}
             with saved_tensors_hooks(_same, _same):  # checkpointing counts what is saved
-                return choose(key, calls, arguments[0])
+                return choose(key, calls, x)
         except torch.OutOfMemoryError:
             return "torch"
 

@@ -3,10 +3,12 @@
 A predicate `serves_...` says which calls the operator takes; the replacement gets no others.
 """
 
-from collections.abc import Callable
-from typing import Any
+# ruff: noqa: A002 (torch's names)
+from collections.abc import Callable, Sequence
+from typing import ParamSpec
 
 import torch
+from torch import Tensor
 
 from hotlap.kernels.cross_entropy import cross_entropy as cross_entropy_
 from hotlap.kernels.cross_entropy import serves_logits
@@ -15,54 +17,55 @@ from hotlap.kernels.norm import ROUTE as NORM
 from hotlap.kernels.route import Route, is_plain
 from hotlap.kernels.softmax import ROUTE as SOFTMAX
 
-Function = Callable[..., Any]
+Arguments = ParamSpec("Arguments")
 FEWEST_LOGITS = 1 << 20
 """Below, their copies are no memory to speak of."""
 
 
-def _faster(route: Route, x: Any, *rest: Any) -> bool:
+def _instead(
+    substitute: Callable[Arguments, Tensor],
+) -> Callable[[object], Callable[Arguments, Tensor]]:
+    """Return what makes the replacement of torch's function, which it never calls."""
+    return lambda _: substitute
+
+
+def _faster(route: Route, x: Tensor, *rest: object) -> bool:
     return route.choice(x, *rest) == "operator"
 
 
-def serves_gelu(input: Any, approximate: str = "none") -> bool:  # noqa: A002  # torch's name
+def serves_gelu(input: Tensor, approximate: str = "none") -> bool:
     """Whether the operator was measured to be faster for this size and dtype."""
     return _faster(GELU, input, approximate)
 
 
-def gelu(_: Function) -> Function:
+@_instead
+def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     """For `torch.nn.functional.gelu`."""
-
-    def substitute(input: Any, approximate: str = "none") -> object:  # noqa: A002
-        return GELU.functions["operator"](input, approximate)
-
-    return substitute
+    return GELU.functions["operator"](input, approximate)
 
 
 def serves_softmax(
-    input: Any,  # noqa: A002
+    input: Tensor,
     dim: int | None = None,
     _stacklevel: int = 3,
-    dtype: Any = None,
+    dtype: torch.dtype | None = None,
 ) -> bool:
     """Whether it is one over the last dimension, for which the operator was measured faster."""
     last = dtype is None and dim in (-1, input.ndim - 1)
     return last and not torch.is_autocast_enabled(input.device.type) and _faster(SOFTMAX, input)
 
 
-def softmax(_: Function) -> Function:
+@_instead
+def softmax(input: Tensor, *_: object, **__: object) -> Tensor:
     """For `torch.nn.functional.softmax` over the last dimension."""
-
-    def substitute(input: Any, *_: object, **__: object) -> object:  # noqa: A002
-        return SOFTMAX.functions["operator"](input)
-
-    return substitute
+    return SOFTMAX.functions["operator"](input)
 
 
 def serves_layer_norm(
-    input: Any,  # noqa: A002
-    normalized_shape: Any,
-    weight: Any = None,
-    bias: Any = None,
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
     eps: float = 1e-5,
 ) -> bool:
     """Whether it is one over the last dimension, for which the operator was measured faster."""
@@ -70,25 +73,22 @@ def serves_layer_norm(
     return last and _faster(NORM, input, None, weight, bias, eps, True)
 
 
-def layer_norm(_: Function) -> Function:
+@_instead
+def layer_norm(
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
     """For `torch.nn.functional.layer_norm` over the last dimension."""
-
-    def substitute(
-        input: Any,  # noqa: A002
-        normalized_shape: object,
-        weight: Any = None,
-        bias: Any = None,
-        eps: float = 1e-5,
-    ) -> object:
-        return NORM.functions["operator"](input, None, weight, bias, eps, True)
-
-    return substitute
+    return NORM.functions["operator"](input, None, weight, bias, eps, True)
 
 
 def serves_rms_norm(
-    input: Any,  # noqa: A002
-    normalized_shape: Any,
-    weight: Any = None,
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
     eps: float | None = None,
 ) -> bool:
     """Whether it is one over the last dimension, for which the operator was measured faster."""
@@ -96,26 +96,23 @@ def serves_rms_norm(
     return last and _faster(NORM, input, None, weight, None, _eps(input, eps), False)
 
 
-def rms_norm(_: Function) -> Function:
+@_instead
+def rms_norm(
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    eps: float | None = None,
+) -> Tensor:
     """For `torch.nn.functional.rms_norm` over the last dimension."""
-
-    def substitute(
-        input: Any,  # noqa: A002
-        normalized_shape: object,
-        weight: Any = None,
-        eps: float | None = None,
-    ) -> object:
-        given = _eps(input, eps)
-        return NORM.functions["operator"](input, None, weight, None, given, False)
-
-    return substitute
+    given = _eps(input, eps)
+    return NORM.functions["operator"](input, None, weight, None, given, False)
 
 
-def _eps(x: Any, given: float | None) -> float:
+def _eps(x: Tensor, given: float | None) -> float:
     return torch.finfo(x.dtype).eps if given is None else given
 
 
-def _over_last(x: Any, shape: Any, *parameters: Any) -> bool:
+def _over_last(x: Tensor, shape: Sequence[int], *parameters: Tensor | None) -> bool:
     """Whether it is what the operator computes: the last dimension alone, all of one dtype."""
     return (
         tuple(shape) == tuple(x.shape[-1:])
@@ -125,12 +122,12 @@ def _over_last(x: Any, shape: Any, *parameters: Any) -> bool:
 
 
 def serves_cross_entropy(  # noqa: PLR0913, PLR0917
-    input: Any,  # noqa: A002
-    target: Any,
-    weight: Any = None,
-    size_average: Any = None,
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
     ignore_index: int = -100,  # any is served
-    reduce: Any = None,
+    reduce: bool | None = None,
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> bool:
@@ -141,19 +138,16 @@ def serves_cross_entropy(  # noqa: PLR0913, PLR0917
     return not torch.compiler.is_compiling() and serves_logits(input, target)
 
 
-def cross_entropy(_: Function) -> Function:
+@_instead
+def cross_entropy(  # noqa: PLR0913, PLR0917
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,  # None where it is served
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Tensor:
     """For `torch.nn.functional.cross_entropy` of many logits and class indices."""
-
-    def substitute(  # noqa: PLR0913, PLR0917
-        input: Any,  # noqa: A002
-        target: Any,
-        weight: Any = None,  # None where it is served
-        size_average: Any = None,
-        ignore_index: int = -100,
-        reduce: Any = None,
-        reduction: str = "mean",
-        label_smoothing: float = 0.0,
-    ) -> Any:
-        return cross_entropy_(input, target, ignore_index=ignore_index, reduction=reduction)
-
-    return substitute
+    return cross_entropy_(input, target, ignore_index=ignore_index, reduction=reduction)

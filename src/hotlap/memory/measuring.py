@@ -45,7 +45,7 @@ class Fit:
     bf16_time: float = 0.0
 
     @property
-    def engine(self) -> dict[str, Any]:
+    def engine(self) -> dict[str, int | str]:
         """Fields of an EngineConfig."""
         return {
             "accumulate": self.accumulate,
@@ -59,7 +59,7 @@ class Task:
     """What is trained: a model on its device, a whole batch, `loss(model, batch)`."""
 
     model: nn.Module
-    batch: Any
+    batch: object
     loss: Loss
 
     @property

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -133,7 +132,7 @@ class Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         types: object,
         args: tuple[object, ...] = (),
         kwargs: Mapping[str, object] | None = None,
-    ) -> Any:
+    ) -> object:
         results = func(*args, **(kwargs or {}))
         where = ""
         for tensor in tensors(results):

@@ -5,7 +5,6 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Any
 
 from torch import Tensor, nn
 from torch.optim import Optimizer
@@ -23,11 +22,11 @@ class Storages:
         """The same storages counted so far, to go on from separately."""
         return Storages(self._seen)
 
-    def bytes_of(self, tensors: Iterable[object]) -> int:
+    def bytes_of(self, tensors: Iterable[Tensor]) -> int:
         """Bytes of the storages among these tensors that were not counted before."""
         return sum(map(self.add, tensors))
 
-    def add(self, tensor: Any) -> int:
+    def add(self, tensor: Tensor) -> int:
         """Bytes of one tensor's storage; 0 if counted before, or if it has none."""
         try:
             storage = tensor.untyped_storage()

@@ -6,7 +6,6 @@ at all, in evaluation it is part of `running_mean`. So the bias moves into `runn
 """
 
 from functools import partial
-from typing import Any
 
 import torch
 from torch import nn
@@ -27,7 +26,6 @@ def drop_bias_before_norm(model: nn.Module) -> list[str]:
         The names of the layers that lost their bias.
     """
     modules = dict(model.named_modules())
-    hooked: Any = model
     changed = []
     for pair in chains(model):
         layer, norm = modules[pair.first], modules[pair.second]
@@ -37,13 +35,14 @@ def drop_bias_before_norm(model: nn.Module) -> list[str]:
         if norm.running_mean is not None:
             norm.running_mean -= layer.bias.detach().to(norm.running_mean.dtype)
         layer.register_parameter("bias", None)
-        hooked.register_load_state_dict_pre_hook(partial(_fold_loaded, pair))
+        hook = partial(_fold_loaded, pair)
+        model.register_load_state_dict_pre_hook(hook)  # type: ignore[no-untyped-call]
         changed.append(pair.first)
     return changed
 
 
 def _fold_loaded(
-    pair: Chain, module: nn.Module, state_dict: dict[str, Any], prefix: str, *_: object
+    pair: Chain, module: nn.Module, state_dict: dict[str, torch.Tensor], prefix: str, *_: object
 ) -> None:
     """A state dict with the bias becomes one without it; the caller's own is left as it is.
 

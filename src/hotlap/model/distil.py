@@ -8,9 +8,10 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import BackwardCFunction, FunctionCtx
 from torch.nn import functional
 
-from hotlap.common.extras import need
+from hotlap.common.extras import Array, need
 from hotlap.data.store import Store
 
 
@@ -77,7 +78,9 @@ def distilled(
     """
     teacher = teacher.eval()
 
-    def hook(module: nn.Module, args: Any, keywords: Any, result: Any) -> object:
+    def hook(
+        module: nn.Module, args: tuple[object, ...], keywords: dict[str, object], result: object
+    ) -> object:
         if not (module.training and torch.is_grad_enabled()):
             return result
         with torch.no_grad():
@@ -96,12 +99,12 @@ class _Pulled(torch.autograd.Function):
     """Identity on the logits; adds the gradient of the distillation loss on the way back."""
 
     @staticmethod
-    def forward(ctx: Any, logits: Tensor, gradient: Tensor) -> Tensor:
+    def forward(ctx: FunctionCtx, logits: Tensor, gradient: Tensor) -> Tensor:
         ctx.save_for_backward(gradient)
         return logits.view_as(logits)
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> object:
+    def backward(ctx: BackwardCFunction, *grads: Tensor) -> object:
         (gradient,) = ctx.saved_tensors
         return grads[0] + gradient.to(grads[0].dtype), None
 
@@ -158,7 +161,7 @@ def cache_teacher(
     numpy = need("numpy")
     teacher = teacher.eval()
     device = next((p.device for p in teacher.parameters()), torch.device("cpu"))
-    kept: Any = None
+    kept: Array | None = None
     with tempfile.TemporaryDirectory() as room, torch.no_grad():
         for start in range(0, len(samples), batch_size):
             chosen = [samples[i] for i in range(start, min(start + batch_size, len(samples)))]

@@ -5,32 +5,32 @@ dispatch mode: unlike `FlopCounterMode` it puts no hooks on the modules.
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
-from torch.utils import flop_counter
+from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import flop_registry, sdpa_backward_flop_count, sdpa_flop_count
 
-_torch: Any = flop_counter
 ATTENTION = "_scaled_dot_product_flash_attention_for_cpu"
 
 
-def _attention(query: Any, key: Any, value: Any, *_: object, **__: object) -> int:
-    return int(_torch.sdpa_flop_count(query.shape, key.shape, value.shape))
+def _attention(query: Tensor, key: Tensor, value: Tensor, *_: object, **__: object) -> int:
+    return int(sdpa_flop_count(query.shape, key.shape, value.shape))  # type: ignore[no-untyped-call]
 
 
 def _attention_backward(
-    grad: Any, query: Any, key: Any, value: Any, *_: object, **__: object
+    grad: Tensor, query: Tensor, key: Tensor, value: Tensor, *_: object, **__: object
 ) -> int:
-    return int(_torch.sdpa_backward_flop_count(grad.shape, query.shape, key.shape, value.shape))
+    shapes = (grad.shape, query.shape, key.shape, value.shape)
+    return int(sdpa_backward_flop_count(*shapes))  # type: ignore[no-untyped-call]
 
 
-def formulas() -> dict[Any, Any]:
+def formulas() -> dict[object, Callable[..., int]]:
     """The formula of each operator that has one: (arguments, `out_val` the result) -> FLOPs."""
     aten: object = torch.ops.aten
     ours = {ATTENTION: _attention, f"{ATTENTION}_backward": _attention_backward}
     found = {getattr(aten, name): formula for name, formula in ours.items() if hasattr(aten, name)}
-    return {**found, **_torch.flop_registry}
+    return {**found, **flop_registry}
 
 
 class FlopCount(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -46,9 +46,9 @@ class FlopCount(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self,
         func: Callable[..., object],
         types: object,
-        args: tuple[Any, ...] = (),
-        kwargs: Any = None,
-    ) -> Any:
+        args: tuple[object, ...] = (),
+        kwargs: dict[str, object] | None = None,
+    ) -> object:
         """Run one operator and count it."""
         kwargs = kwargs or {}
         formula = self._formulas.get(getattr(func, "_overloadpacket", func))
@@ -62,7 +62,9 @@ class FlopCount(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self._count(formula, args, {**kwargs, "out_val": result})
         return result
 
-    def _count(self, formula: Any, args: tuple[object, ...], kwargs: dict[str, Any]) -> None:
+    def _count(
+        self, formula: Callable[..., int], args: tuple[object, ...], kwargs: dict[str, object]
+    ) -> None:
         try:
             self.total += int(formula(*args, **kwargs))
         except Exception as error:  # a formula must not end the program

@@ -4,7 +4,6 @@ import statistics
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import nn
@@ -55,12 +54,11 @@ def race(
 
 def _timed(model: nn.Module, inputs: Sequence[object], calls: int) -> float:
     device = next((p.device for p in model.parameters()), torch.device("cpu"))
-    cuda: Any = torch.cuda
     if device.type == "cuda":
-        cuda.synchronize(device)
+        torch.cuda.synchronize(device)
     start = time.perf_counter()
     for _ in range(calls):
         model(*inputs)
     if device.type == "cuda":
-        cuda.synchronize(device)
+        torch.cuda.synchronize(device)
     return (time.perf_counter() - start) / calls

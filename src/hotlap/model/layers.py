@@ -2,7 +2,6 @@
 
 import weakref
 from math import prod
-from typing import Any
 
 import torch
 from torch import nn
@@ -12,6 +11,8 @@ from hotlap.model.guidelines import Offence, offences
 from hotlap.model.operators import Count, Row
 
 WEIGHTED = (nn.Linear, _ConvNd)
+Readers = dict[int, tuple[weakref.ref[object], list[nn.Module]]]
+"""By id of a tensor: the tensor, and the layers that read it."""
 
 
 def layer_costs(model: nn.Module, *inputs: object, **keywords: object) -> list[Row]:
@@ -27,7 +28,7 @@ def layer_costs(model: nn.Module, *inputs: object, **keywords: object) -> list[R
         for name, module in model.named_modules()
     }
     running: list[nn.Module] = []
-    readers: dict[int, tuple[weakref.ref[object], list[nn.Module]]] = {}
+    readers: Readers = {}
 
     def before(module: nn.Module, args: tuple[object, ...]) -> None:
         running.append(module)
@@ -73,7 +74,9 @@ def own_parameters(module: nn.Module) -> int:
 
 
 def note_reader(
-    readers: dict[int, tuple[weakref.ref[Any], list[nn.Module]]], layer: nn.Module, tensor: object
+    readers: dict[int, tuple[weakref.ref[object], list[nn.Module]]],
+    layer: nn.Module,
+    tensor: object,
 ) -> None:
     """Remember that the layer reads this tensor; an id is trusted while its tensor lives."""
     if not isinstance(tensor, torch.Tensor):

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
+from torch._ops import OpOverload
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from hotlap.model.flops import formulas
@@ -45,11 +45,11 @@ class Count(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __torch_dispatch__(
         self,
-        func: Callable[..., object],
+        func: OpOverload[..., object],
         types: object,
-        args: tuple[Any, ...] = (),
-        kwargs: Any = None,
-    ) -> Any:
+        args: tuple[object, ...] = (),
+        kwargs: dict[str, object] | None = None,
+    ) -> object:
         """Run one operator and count it."""
         kwargs = kwargs or {}
         result = func(*args, **kwargs)
@@ -59,7 +59,14 @@ class Count(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 self._count(row, func, args, kwargs, result)
         return result
 
-    def _count(self, row: Row, func: Any, args: Any, kwargs: Any, result: Any) -> None:
+    def _count(
+        self,
+        row: Row,
+        func: OpOverload[..., object],
+        args: tuple[object, ...],
+        kwargs: dict[str, object],
+        result: object,
+    ) -> None:
         formula = self._formulas.get(func._overloadpacket)
         row.operators += 1
         if formula is not None:

@@ -6,7 +6,6 @@ padded as they are loaded and cut as they are saved.
 """
 
 from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -151,9 +150,9 @@ def _with_zeros(tensor: Tensor, dim: int, target: int) -> Tensor:
 
 
 def _keep_shapes(model: nn.Module, cuts: Cuts) -> None:
-    hooked: Any = model
-    hooked.register_load_state_dict_pre_hook(partial(_pad_loaded, cuts))
-    hooked.register_state_dict_post_hook(partial(_cut_saved, cuts))
+    padding, cutting = partial(_pad_loaded, cuts), partial(_cut_saved, cuts)
+    model.register_load_state_dict_pre_hook(padding)  # type: ignore[no-untyped-call]
+    model.register_state_dict_post_hook(cutting)  # type: ignore[no-untyped-call]
 
 
 def _pad_loaded(cuts: Cuts, module: nn.Module, state_dict: dict[str, object], prefix: str,
@@ -165,7 +164,7 @@ def _pad_loaded(cuts: Cuts, module: nn.Module, state_dict: dict[str, object], pr
             state_dict[prefix + name] = _with_zeros(tensor, dim, target)
 
 
-def _cut_saved(cuts: Cuts, module: nn.Module, state_dict: dict[str, Any], prefix: str,
+def _cut_saved(cuts: Cuts, module: nn.Module, state_dict: dict[str, Tensor], prefix: str,
                *_: object) -> None:  # fmt: skip
     for name, (dim, before) in cuts.items():
         if prefix + name in state_dict:

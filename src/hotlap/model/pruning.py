@@ -5,10 +5,10 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.graph import Node
 from torch.nn.modules.conv import _ConvNd
 
 from hotlap.common.extras import need
@@ -154,22 +154,24 @@ def hidden_layers(model: nn.Module, inputs: Sequence[object]) -> list[nn.Module]
         if not any(isinstance(owners.get(id(p)), nn.Linear) for p in _parameters_at(node)):
             continue
         for behind, _ in node.next_functions:
-            while type(behind).__name__ in _ELEMENT_WISE and readers[behind] == 1:
+            while behind and type(behind).__name__ in _ELEMENT_WISE and readers[behind] == 1:
                 behind = behind.next_functions[0][0]  # noqa: PLW2901
-            layers = [owners.get(id(p)) for p in _parameters_at(behind)] if behind else []
+            if behind is None:
+                continue
+            layers = [owners.get(id(p)) for p in _parameters_at(behind)]
             product = type(behind).__name__ in {"AddmmBackward0", "MmBackward0"}
             if product and readers[behind] == 1:
                 found += [layer for layer in layers if isinstance(layer, nn.Linear)]
     return list(dict.fromkeys(found))
 
 
-def _graph(model: nn.Module, inputs: Sequence[object]) -> tuple[list[Any], Counter[Any]]:
+def _graph(model: nn.Module, inputs: Sequence[object]) -> tuple[list[Node], Counter[Node]]:
     """Every node behind the outputs, and how many nodes read each."""
     with torch.enable_grad():
         outputs = tensors_of(model(*inputs))
-    nodes: dict[object, None] = {}
-    waiting: list[Any] = [tensor.grad_fn for tensor in outputs if tensor.grad_fn is not None]
-    readers: Counter[object] = Counter()
+    nodes: dict[Node, None] = {}
+    waiting: list[Node] = [tensor.grad_fn for tensor in outputs if tensor.grad_fn is not None]
+    readers: Counter[Node] = Counter()
     while waiting:
         node = waiting.pop()
         if node in nodes:
@@ -199,18 +201,18 @@ def last_layers(model: nn.Module, inputs: Sequence[object]) -> list[nn.Module]:
         nodes = [t.grad_fn for t in tensors_of(model(*inputs)) if t.grad_fn is not None]
     found, seen = [], set()
     while nodes:
-        node: Any = nodes.pop()
-        if node is None or node in seen:
+        node = nodes.pop()
+        if node in seen:
             continue
         seen.add(node)
         reached = [owners[id(p)] for p in _parameters_at(node) if id(p) in owners]
         found += reached
         if not reached:
-            nodes += [after for after, _ in node.next_functions]
+            nodes += [after for after, _ in node.next_functions if after is not None]
     return list(dict.fromkeys(found))
 
 
-def _parameters_at(node: Any) -> list[Tensor]:
+def _parameters_at(node: Node) -> list[Tensor]:
     """The parameters that an operator reads, directly or transposed."""
     inputs = [after for after, _ in node.next_functions if after is not None]
     inputs += [
@@ -218,6 +220,7 @@ def _parameters_at(node: Any) -> list[Tensor]:
         for after in inputs
         if type(after).__name__ in {"TBackward0", "TransposeBackward0"}
         for behind, _ in after.next_functions
+        if behind is not None
     ]
     return [after.variable for after in inputs if hasattr(after, "variable")]
 

@@ -4,7 +4,7 @@ import copy
 import logging
 import warnings
 from importlib.util import find_spec
-from typing import Any
+from types import ModuleType
 
 import torch
 from torch import Tensor, nn
@@ -57,7 +57,7 @@ def convert_qat(model: nn.Module, precision: str = "int8_dynamic") -> nn.Module:
     """The trained model of `prepare_qat` with plain layers again, and then quantised."""
     plain = copy.deepcopy(model)
     for name, module in list(plain.named_modules()):
-        if type(module).__name__ == "FakeQuantizedLinear":
+        if isinstance(module, nn.Linear) and type(module).__name__ == "FakeQuantizedLinear":
             plain.set_submodule(name, _plain(module))
     return quantize(plain, precision)
 
@@ -77,8 +77,8 @@ def sparsify(model: nn.Module, n: int = 2, m: int = 4) -> list[str]:
     changed = []
     for name, layer in model.named_modules():
         if type(layer) is nn.Linear and layer.in_features % m == 0:
-            mask: Any = masks.custom_from_mask
-            mask(layer, "weight", n_of_m(layer.weight.detach(), n, m))
+            mask = n_of_m(layer.weight.detach(), n, m)
+            masks.custom_from_mask(layer, "weight", mask)  # type: ignore[no-untyped-call]
             changed.append(name)
     return changed
 
@@ -92,8 +92,7 @@ def finish_sparsity(model: nn.Module, *, semi_structured: bool = False) -> None:
     """
     for layer in model.modules():
         if masks.is_pruned(layer) and hasattr(layer, "weight_mask"):
-            remove: Any = masks.remove
-            remove(layer, "weight")
+            masks.remove(layer, "weight")  # type: ignore[no-untyped-call]
     if semi_structured:
         sparsity = need("torchao.sparsity")
         sparsity.sparsify_(model, sparsity.SemiSparseWeightConfig())
@@ -106,7 +105,7 @@ def n_of_m(weight: Tensor, n: int, m: int) -> Tensor:
     return kept.reshape(weight.shape)
 
 
-def torchao_quantization() -> Any:
+def torchao_quantization() -> ModuleType:
     """`torchao.quantization`, imported without the notices about kernels that do not load here."""
     logger = logging.getLogger("torchao")
     level = logger.level
@@ -130,7 +129,7 @@ def _check_hardware(model: nn.Module, precision: str) -> None:
         raise ValueError("int4 takes the package mslk; install it with pip install mslk")
 
 
-def _config(precision: str) -> Any:
+def _config(precision: str) -> object:
     ao = torchao_quantization()
     known = {
         "int8": ao.Int8WeightOnlyConfig,
@@ -168,7 +167,7 @@ def _qat(model: nn.Module, precision: str, step: str) -> None:
     torchao_quantization().quantize_(model, config, filter_fn=_fits(precision))
 
 
-def _plain(layer: Any) -> nn.Linear:
+def _plain(layer: nn.Linear) -> nn.Linear:
     made = nn.Linear(1, 1, bias=False, device="meta")
     made.in_features, made.out_features = layer.in_features, layer.out_features
     made.weight, made.bias = layer.weight, layer.bias

@@ -1,8 +1,9 @@
 """Write a changed model down, and make it anew from the program's own `build` function."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import torch
 from torch import Tensor, nn
@@ -17,9 +18,17 @@ _SIZES = (
 )  # fmt: skip
 
 
-def structure(model: nn.Module) -> dict[str, Any]:
+class Structure(TypedDict):
+    """Of every module by name: its sizes, and the shapes of its parameters and buffers."""
+
+    sizes: dict[str, dict[str, int | list[int]]]
+    shapes: dict[str, dict[str, list[int]]]
+    identities: list[str]
+
+
+def structure(model: nn.Module) -> Structure:
     """Sizes of every module, shapes of its parameters and buffers, and the modules left out."""
-    found: dict[str, Any] = {"sizes": {}, "shapes": {}, "identities": []}
+    found: Structure = {"sizes": {}, "shapes": {}, "identities": []}
     for name, module in model.named_modules():
         if type(module) is nn.Identity:
             found["identities"].append(name)
@@ -34,7 +43,7 @@ def structure(model: nn.Module) -> dict[str, Any]:
     return found
 
 
-def restructure(model: nn.Module, wanted: dict[str, Any]) -> nn.Module:
+def restructure(model: nn.Module, wanted: Structure) -> nn.Module:
     """Give a freshly built model, in place, the structure that was written down; weights are zero.
 
     Raises:
@@ -73,7 +82,12 @@ def _resize(module: nn.Module, shapes: dict[str, list[int]], made: dict[int, nn.
 
 
 def save_shrunk(
-    model: nn.Module, folder: Path, record: dict[str, Any], *, precision: str, plain: nn.Module
+    model: nn.Module,
+    folder: Path,
+    record: Mapping[str, object],
+    *,
+    precision: str,
+    plain: nn.Module,
 ) -> None:
     """Write the state dict and how the model was made.
 

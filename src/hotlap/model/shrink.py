@@ -16,7 +16,6 @@ import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import nn
@@ -30,7 +29,7 @@ from hotlap.model.quantization import quantize
 from hotlap.model.rebuild import save_shrunk, snippet
 from hotlap.model.user_functions import Evaluation, InputError, build, function
 
-Emit = Callable[[dict[str, Any]], None]
+Emit = Callable[[dict[str, object]], None]
 
 
 @dataclass(frozen=True)
@@ -79,7 +78,7 @@ class Result:
     """A candidate as it was measured; qualities by seed, `latency` as (gain, low, high)."""
 
     name: str
-    recipe: dict[str, Any]
+    recipe: dict[str, object]
     parameters: int
     bytes: int
     latency: tuple[float, float, float]
@@ -235,7 +234,7 @@ class Shrinking:
                 self.write(recipe, result, self.tested(recipe, result))
                 return
 
-    def tested(self, recipe: Recipe, result: Result) -> dict[str, Any]:
+    def tested(self, recipe: Recipe, result: Result) -> dict[str, object]:
         """The winner's quality on data that chose nothing, with every seed, and the original's."""
         if self.test is None:
             return {}
@@ -247,7 +246,7 @@ class Shrinking:
         self.emit({"event": "tested", **found})
         return found
 
-    def write(self, recipe: Recipe, result: Result, tested: dict[str, Any]) -> None:
+    def write(self, recipe: Recipe, result: Result, tested: dict[str, object]) -> None:
         """Keep the model of seed 0 and how it was made."""
         final, plain = self.made(recipe, 0)
         folder = Path(self.job.output)

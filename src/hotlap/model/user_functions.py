@@ -103,7 +103,7 @@ class Evaluation:
 
     def __init__(self, words: str) -> None:
         self._words, self._function = words, function(words)
-        self.inputs: tuple[Any, ...] | None = None
+        self.inputs: tuple[object, ...] | None = None
 
     def __call__(self, model: nn.Module) -> float:
         """Quality of a model, which is in evaluation mode."""

@@ -1,33 +1,33 @@
 """Refusing hyperparameters that cannot be meant, in one line that says which and why."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 Rule = tuple[Callable[[Any], bool], str]
 
 
-def _number(value: Any) -> float:
+def _number(value: float) -> float:
     return float(value) if not isinstance(value, bool) else math.nan
 
 
-def _not_negative(value: object) -> bool:
+def _not_negative(value: float) -> bool:
     return 0.0 <= _number(value) < math.inf
 
 
-def _fraction(value: object) -> bool:
+def _fraction(value: float) -> bool:
     return 0.0 <= _number(value) < 1.0
 
 
-def _fractions(value: Any) -> bool:
+def _fractions(value: Sequence[float]) -> bool:
     return len(value) == 2 and all(map(_fraction, value))
 
 
-def _bounds(value: Any) -> bool:
+def _bounds(value: Sequence[float] | None) -> bool:
     return value is None or (len(value) == 2 and 0.0 <= value[0] < value[1])
 
 
-def _positive_or_none(value: object) -> bool:
+def _positive_or_none(value: float | None) -> bool:
     return value is None or 0.0 < _number(value) < math.inf
 
 

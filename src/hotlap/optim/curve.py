@@ -3,7 +3,6 @@
 import math
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 from hotlap.optim.sweep import Sweep
 
@@ -45,7 +44,7 @@ def write_png(sweep: Sweep, path: Path | str) -> None:
         RuntimeError: matplotlib is not installed.
     """
     try:
-        figure: Any = import_module("matplotlib.figure").Figure(figsize=(7, 4), dpi=120)
+        figure = import_module("matplotlib.figure").Figure(figsize=(7, 4), dpi=120)
     except ModuleNotFoundError:
         raise RuntimeError(
             "drawing a PNG takes matplotlib, which is not installed; `pip install matplotlib`"

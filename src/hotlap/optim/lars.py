@@ -2,7 +2,6 @@
 
 import math
 from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -145,6 +144,6 @@ def _rates(leaves: list[Leaf], group: Group, decay: float) -> list[Tensor]:
     pairs = [square_norms([getattr(x, name) for x in leaves]) for name in ("weight", "grad")]
     norms = summed(torch.stack(pairs, dim=1), [found.layout for found in leaves]).sqrt()
     w, g = norms.unbind(1)
-    rates: Any = group["trust_coefficient"] * w / (g + decay * w + group["eps"])
+    rates: Tensor = group["trust_coefficient"] * w / (g + decay * w + group["eps"])
     rates = torch.where((w > 0) & (g > 0), rates, 1.0)
     return list(rates.to(leaves[0].weight.dtype).unbind())

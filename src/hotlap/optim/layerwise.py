@@ -6,7 +6,7 @@ from typing import Any, overload
 import torch
 from torch import Tensor
 from torch._compile import _disable_dynamo
-from torch.optim.optimizer import Optimizer, ParamsT
+from torch.optim.optimizer import Optimizer, ParamsT, StateDict
 
 from hotlap.optim.argument_checks import check
 from hotlap.optim.leaves import Leaf, begin, leaf
@@ -77,7 +77,7 @@ class Layerwise(Optimizer):
         for group in self.param_groups:
             self._group(group, prepared)
 
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+    def load_state_dict(self, state_dict: StateDict) -> None:
         """Load a state; tensors keep the dtype they were saved with.
 
         torch casts state to its parameter's dtype, which would round the float32 state of bfloat16
@@ -94,7 +94,7 @@ class Layerwise(Optimizer):
                 if isinstance(value, Tensor) and value.dtype != self.state[parameter][name].dtype:
                     self.state[parameter][name] = value.to(device=parameter.device)
 
-    def _saved(self, given: dict[str, Any]) -> Iterator[tuple[Tensor, dict[str, object]]]:
+    def _saved(self, given: StateDict) -> Iterator[tuple[Tensor, dict[str, object]]]:
         for group, saved in zip(self.param_groups, given["param_groups"], strict=True):
             for parameter, index in zip(group["params"], saved["params"], strict=True):
                 if index in given["state"]:

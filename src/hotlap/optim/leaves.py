@@ -6,7 +6,6 @@ format. Where that, or a wider dtype, takes a copy, the copy is written back whe
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +15,8 @@ from hotlap.optim.shards import Layout, gradient, layout, local
 CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}
 HALF = (torch.bfloat16, torch.float16)
 PLAIN = (nn.Parameter, Tensor)
+Backs = list[tuple[Tensor, Tensor, torch.memory_format]]
+"""What was computed on copies: where it belongs, its flat values, and their order in memory."""
 
 
 @dataclass(slots=True)
@@ -34,7 +35,7 @@ class Leaf:
     layout: Layout | None
     adapt: bool
     copied: bool = False
-    backs: list[tuple[Tensor, Tensor, torch.memory_format]] = field(default_factory=list)
+    backs: Backs = field(default_factory=list)
 
     def flat(self) -> "Leaf":
         """Return it with flat tensors: views of its own."""
@@ -57,7 +58,7 @@ def wide(dtype: torch.dtype) -> torch.dtype:
 
 
 def begin(
-    parameter: Tensor, state: dict[str, object], names: Iterable[str], *, master: bool
+    parameter: Tensor, state: dict[str, Tensor], names: Iterable[str], *, master: bool
 ) -> None:
     """Make a parameter's state: `step` (a float32 scalar), buffers, and its float32 master."""
     held = local(parameter)
@@ -69,7 +70,7 @@ def begin(
         state["master"] = parameter.detach().to(torch.float32)
 
 
-def leaf(parameter: Tensor, state: dict[str, Any], names: Iterable[str], *, adapt: bool) -> Leaf:
+def leaf(parameter: Tensor, state: dict[str, Tensor], names: Iterable[str], *, adapt: bool) -> Leaf:
     """Lay a parameter out for an update."""
     found, step, grad = [state[name] for name in names], state["step"], parameter.grad
     if grad is not None and _plain(parameter, grad, *found) and _counts(step):
@@ -77,7 +78,7 @@ def leaf(parameter: Tensor, state: dict[str, Any], names: Iterable[str], *, adap
     held, grad = local(parameter), gradient(parameter)
     dtype = wide(held.dtype)
     form = _form(held)
-    backs: list[tuple[Tensor, Tensor, torch.memory_format]] = []
+    backs: Backs = []
     master = state.get("master")
     source = held if master is None else local(master)
     weight = _flat(source.to(dtype), form)
@@ -129,6 +130,6 @@ def _unflat(flat: Tensor, like: Tensor, form: torch.memory_format) -> Tensor:
     return flat.view(like.movedim(1, -1).shape).movedim(-1, 1)
 
 
-def _note(backs: list[Any], target: Tensor, flat: Tensor, form: torch.memory_format) -> None:
+def _note(backs: Backs, target: Tensor, flat: Tensor, form: torch.memory_format) -> None:
     if target.data_ptr() != flat.data_ptr():
         backs.append((target, flat, form))

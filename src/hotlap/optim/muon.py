@@ -38,7 +38,8 @@ def muon_pair(
     hidden: list[nn.Parameter] = []
     rest: list[dict[str, object]] = []
     for group in groups:
-        mine = [p for p in group["params"] if _is_hidden(p, group, outside)]
+        decays = group.get("layerwise", True)
+        mine = [p for p in group["params"] if decays and p.dim() == 2 and id(p) not in outside]
         hidden += mine
         kept = {id(p) for p in mine}
         rest.append({**group, "params": [p for p in group["params"] if id(p) not in kept]})
@@ -47,11 +48,6 @@ def muon_pair(
     options.setdefault("adjust_lr_fn", "match_rms_adamw")
     muon = torch.optim.Muon(hidden, lr=lr, weight_decay=weight_decay, **options)
     return muon, torch.optim.AdamW([group for group in rest if group["params"]], lr=lr)
-
-
-def _is_hidden(parameter: nn.Parameter, group: dict[str, Any], outside: set[int]) -> bool:
-    decays = group.get("layerwise", True)
-    return parameter.dim() == 2 and decays and id(parameter) not in outside
 
 
 def _outside(model: nn.Module, head: str | None) -> list[nn.Module]:

@@ -1,7 +1,7 @@
 """The learning-rate range test of a loop of one's own."""
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
@@ -19,7 +19,7 @@ Loss = Callable[[nn.Module, Any], Tensor]
 def lr_range_test(  # noqa: PLR0913
     model: nn.Module,
     optimizer: Optimizer,
-    loader: object,
+    loader: Iterable[object],
     loss: Loss,
     *,
     start: float = 1e-6,
@@ -73,7 +73,9 @@ def _sweep(
     return Sweep(seen[0], tuple(rates[: len(seen) - 1]), tuple(seen[1:]), ended)
 
 
-def _losses(model: nn.Module, optimizer: Optimizer, loader: object, loss: Loss) -> Iterator[float]:
+def _losses(
+    model: nn.Module, optimizer: Optimizer, loader: Iterable[object], loss: Loss
+) -> Iterator[float]:
     """Make a step for each value that is taken; its value is the loss before the step."""
     for batch in _batches(loader):
 
@@ -89,7 +91,7 @@ def _losses(model: nn.Module, optimizer: Optimizer, loader: object, loss: Loss) 
         yield _agreed(found)
 
 
-def _batches(loader: Any) -> Iterator[Any]:
+def _batches(loader: Iterable[object]) -> Iterator[object]:
     """Batches without end."""
     if isinstance(loader, DataLoader):
         loader = copy.copy(loader)  # workers of its own: the loader's stay where they are
@@ -119,7 +121,7 @@ def set_rate(optimizer: Optimizer, rate: float, shares: list[float]) -> None:
             group["lr"] = rate * share
 
 
-def _agreed(loss: Any) -> float:
+def _agreed(loss: float | Tensor) -> float:
     """The loss, averaged over ranks so that all of them stop at the same step."""
     if ranks.started():
         value = torch.as_tensor(loss).detach().clone()

@@ -2,17 +2,20 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
+
+if TYPE_CHECKING:
+    from torch.distributed.device_mesh import DeviceMesh
 
 
 @dataclass(frozen=True)
 class Layout:
     """Over which dimensions of which device mesh a parameter is sharded."""
 
-    mesh: Any
+    mesh: "DeviceMesh"
     dims: tuple[int, ...]
 
 

@@ -3,7 +3,7 @@
 import copy
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import Protocol, TypeVar, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -13,6 +13,18 @@ from hotlap.common.randomness import Streams
 
 PLAIN = (int, float, str, bytes, bool, type(None))
 PARTS = ("sampler", "batch_sampler", "dataset")
+T = TypeVar("T", bound=Tensor | None)
+
+
+@runtime_checkable
+class HasState(Protocol):
+    """What can be put back by its own state."""
+
+    def state_dict(self) -> object:
+        """Return its state."""
+
+    def load_state_dict(self, state: object, /) -> object:
+        """Put a state back."""
 
 
 @contextmanager
@@ -60,7 +72,7 @@ def _own(module: nn.Module) -> list[tuple[str, nn.Parameter]]:
     return [(name, p) for name, p in module._parameters.items() if p is not None]
 
 
-def _extra(module: nn.Module) -> Any:
+def _extra(module: nn.Module) -> object:
     if type(module).get_extra_state is nn.Module.get_extra_state:
         return None
     return copy.deepcopy(module.get_extra_state())
@@ -70,9 +82,9 @@ def _kept(tensor: Tensor | None) -> Tensor | None:
     return None if tensor is None else tensor.detach().clone()
 
 
-def _put(tensor: Any, value: Tensor | None) -> Any:
+def _put(tensor: T, value: Tensor | None) -> T:
     """Write a kept value into the tensor it is of."""
-    if value is not None:
+    if tensor is not None and value is not None:
         tensor.detach().copy_(value)
     return tensor
 
@@ -99,19 +111,21 @@ def _optimizer(optimizer: Optimizer) -> Iterator[None]:
             group["lr"] = rate
 
 
-def _options(group: dict[str, object]) -> dict[str, Any]:
+def _options(group: dict[str, object]) -> dict[str, object]:
     return {k: copy.deepcopy(v) for k, v in group.items() if k not in ("params", "lr")}
 
 
-def _value(rate: Any) -> float:
+def _value(rate: float | Tensor | None) -> float:
     return float(rate) if rate is not None else 0.0
 
 
 @contextmanager
-def _loader(loader: Any) -> Iterator[None]:
+def _loader(loader: object) -> Iterator[None]:
     found = (loader, *(getattr(loader, name, None) for name in PARTS))
     parts = [part for part in found if part is not None]
-    states = [(part, copy.deepcopy(part.state_dict())) for part in parts if _resumes(part)]
+    states = [
+        (part, copy.deepcopy(part.state_dict())) for part in parts if isinstance(part, HasState)
+    ]
     plain = [(part, _plain(part)) for part in parts if hasattr(part, "__dict__")]
     try:
         yield
@@ -122,11 +136,7 @@ def _loader(loader: Any) -> Iterator[None]:
             part.load_state_dict(state)
 
 
-def _resumes(part: object) -> bool:
-    return callable(getattr(part, "state_dict", None)) and hasattr(part, "load_state_dict")
-
-
-def _plain(part: object) -> dict[str, Any]:
+def _plain(part: object) -> dict[str, object]:
     return {name: value for name, value in vars(part).items() if isinstance(value, PLAIN)}
 
 

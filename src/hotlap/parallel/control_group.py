@@ -1,7 +1,5 @@
 """A group of its own in which all ranks agree on something, beside the training's collectives."""
 
-from typing import Any
-
 import torch
 from torch import distributed as dist
 
@@ -42,6 +40,6 @@ class Meeting:
         """The names of all ranks together."""
         if self.alone:
             return names
-        everyone: list[Any] = [None] * self.world
+        everyone = [names] * self.world  # each is replaced
         dist.all_gather_object(everyone, names, group=self.group)
         return set().union(*everyone)

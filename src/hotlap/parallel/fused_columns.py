@@ -6,14 +6,21 @@ therefore kept in equal parts, as checkpoints and FSDP know how to handle, and e
 all-to-all before use; the gradient goes the same way back.
 """
 
+from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.distributed._functional_collectives import all_to_all_single_autograd
 from torch.distributed.device_mesh import DeviceMesh
-from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
+from torch.distributed.tensor import (
+    DTensor,
+    Partial,
+    Placement,
+    Replicate,
+    Shard,
+    distribute_tensor,
+)
 from torch.distributed.tensor.parallel.style import ParallelStyle
 
 from hotlap.parallel.localised import localise
@@ -59,7 +66,7 @@ def transposed(module: nn.Module) -> bool:
     return type(module).__name__ == "Conv1D" and hasattr(module, "nf")
 
 
-def distribute(module: nn.Module, mesh: DeviceMesh, placements: dict[str, Any]) -> None:
+def distribute(module: nn.Module, mesh: DeviceMesh, placements: Mapping[str, Placement]) -> None:
     """Make parameters of a module DTensors; every rank has the same ones to begin with."""
     for name, placement in placements.items():
         given = module._parameters.get(name)
@@ -90,7 +97,9 @@ def regrouped(parameter: object, parts: int, dim: int) -> Tensor:
     return received.movedim(0, dim)
 
 
-def _replicated(mesh: DeviceMesh, _: nn.Module, inputs: tuple[Any, ...]) -> tuple[object, ...]:
+def _replicated(
+    mesh: DeviceMesh, _: nn.Module, inputs: tuple[Tensor, *tuple[object, ...]]
+) -> tuple[object, ...]:
     """Give the layer its plain input, whose gradient is summed over the ranks."""
     x, *rest = inputs
     if not isinstance(x, DTensor):

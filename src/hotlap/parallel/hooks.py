@@ -1,12 +1,11 @@
 """Communication hooks for DistributedDataParallel."""
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 import torch.distributed as dist
 
-Hook = Callable[[Any, Any], torch.futures.Future[torch.Tensor]]
+Hook = Callable[..., torch.futures.Future[torch.Tensor]]
 
 
 def narrowed(dtype: torch.dtype) -> Hook:
@@ -29,9 +28,10 @@ def narrowed(dtype: torch.dtype) -> Hook:
         gradients: torch.Tensor = bucket.buffer()
         gradients.div_(dist.get_world_size(group))  # first: a sum of float16 overflows
         sent = gradients.to(dtype) if gradients.dtype == torch.float32 else gradients
-        work: Any = dist.all_reduce(sent, group=group, async_op=True)
+        work = dist.all_reduce(sent, group=group, async_op=True)
+        assert work is not None  # as it is asynchronous
 
-        def widened(done: Any) -> torch.Tensor:
+        def widened(done: torch.futures.Future[list[torch.Tensor]]) -> torch.Tensor:
             return gradients.copy_(done.value()[0])
 
         future: torch.futures.Future[torch.Tensor] = work.get_future().then(widened)

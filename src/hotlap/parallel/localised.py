@@ -7,12 +7,12 @@ of a class made for the module. torch.compile reads past it, so such modules are
 
 from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-Read = Callable[[Any], Tensor]  # from the parameter as it is kept to what the module computes with
+Read = Callable[[object], Tensor]
+"""From the parameter as it is kept to what the module computes with."""
 
 
 def localise(module: nn.Module, reads: Mapping[str, Read]) -> None:
@@ -46,12 +46,11 @@ def _computing(forward: Callable[..., object]) -> Callable[..., object]:
     return computing
 
 
-def whole(parameter: Any) -> Tensor:
+def whole(parameter: object) -> Tensor:
     """Read a replicated parameter as a plain tensor; its gradient is the same on every rank."""
-    from torch.distributed.tensor import Replicate
+    from torch.distributed.tensor import DTensor, Replicate
 
-    if not hasattr(parameter, "to_local"):
+    if not isinstance(parameter, DTensor):
         return torch.as_tensor(parameter)
     same = [Replicate()] * parameter.device_mesh.ndim
-    local: Tensor = parameter.to_local(grad_placements=same)
-    return local
+    return parameter.to_local(grad_placements=same)

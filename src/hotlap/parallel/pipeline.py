@@ -8,12 +8,14 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.pipelining import PipelineStage
+from torch.distributed.pipelining.schedules import _PipelineSchedule
 
 from hotlap.parallel.mesh import Mesh
 from hotlap.parallel.pipeline_schedules import backend_of, own_stages, refuse, schedule
 
 Loss = Callable[[Any, Any], Tensor]
-Shapes = tuple[tuple[torch.Size, torch.dtype], ...]
+Key = tuple[str, *tuple[tuple[torch.Size, torch.dtype], ...]]
+"""What is run, and the shapes of the batch."""
 
 
 class Pipeline:
@@ -43,7 +45,7 @@ class Pipeline:
         self._own = own_stages(mesh.parallelism, along.get_local_rank())
         self._micro = mesh.parallelism.microbatches
         self._over: float | Tensor = 1.0
-        self._made: dict[Shapes, Any] = {}
+        self._made: dict[Key, _PipelineSchedule] = {}
         self.first = 0 in self._own
         self.last = mesh.parallelism.stages - 1 in self._own
 
@@ -99,9 +101,9 @@ class Pipeline:
             if isinstance(part, nn.parallel.DistributedDataParallel):
                 part.require_backward_grad_sync = False
 
-    def _schedule(self, inputs: tuple[Tensor, ...], how: str) -> object:
+    def _schedule(self, inputs: tuple[Tensor, ...], how: str) -> _PipelineSchedule:
         """The schedule for batches of this shape: stages are made for one."""
-        key: Any = (how, *((x.shape, x.dtype) for x in inputs))
+        key: Key = (how, *((x.shape, x.dtype) for x in inputs))
         if key not in self._made:
             self._made[key] = schedule(self._mesh.parallelism, self._stages(), self._scaled)
         return self._made[key]
@@ -130,7 +132,7 @@ class Pipeline:
         return next(rank for rank in ranks if last in own_stages(parallelism, rank))
 
 
-def _plain(loss: Any) -> Tensor:
+def _plain(loss: Tensor) -> Tensor:
     """A loss without its graph, put together where the logits were sharded."""
-    held: Tensor = loss.detach()
+    held = loss.detach()
     return held.full_tensor() if hasattr(held, "full_tensor") else held

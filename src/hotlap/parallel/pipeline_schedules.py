@@ -1,12 +1,11 @@
 """The pipeline schedules of torch, what each works with, and which of them hang where."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch.distributed.pipelining import PipelineStage
-from torch.distributed.pipelining.schedules import get_schedule_class
+from torch.distributed.pipelining.schedules import _PipelineSchedule, get_schedule_class
 
 from hotlap.parallel.names import SCHEDULES
 from hotlap.parallel.parallelism import Parallelism
@@ -36,12 +35,12 @@ def own_stages(parallelism: Parallelism, rank: int) -> list[int]:
 
 def schedule(
     parallelism: Parallelism, stages: Sequence[PipelineStage], loss: Callable[..., object] | None
-) -> Any:
+) -> _PipelineSchedule:
     """The schedule asked for, over this rank's stages.
 
     Gradients are not scaled by it, as that would scale again what earlier batches left there.
     """
-    made: Any = get_schedule_class(_name(parallelism))
+    made: Callable[..., _PipelineSchedule] = get_schedule_class(_name(parallelism))
     single = SCHEDULES[_name(parallelism)].stages == 1
     return made(
         stages[0] if single else list(stages),

@@ -6,16 +6,16 @@ give (`view(batch, time, -1, head_width)`), as a rank computes a share of the he
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
-from torch.distributed.tensor import Replicate, Shard
+from torch.distributed.tensor import Placement, Replicate, Shard
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, SequenceParallel
+from torch.distributed.tensor.parallel.style import ParallelStyle
 
 from hotlap.parallel.fused_columns import FusedColwise
 from hotlap.parallel.parallelism import Parallelism
 from hotlap.parallel.styles import Conv1DColwise, Conv1DRowwise, Divided, replicated_input
 
-Plan = dict[str, Any]
+Plan = dict[str, ParallelStyle]
 
 
 def gpt(parallelism: Parallelism) -> Plan:
@@ -24,7 +24,7 @@ def gpt(parallelism: Parallelism) -> Plan:
     `tok`, `layers.*` with `norm1`, `attention` of `q` `k` `v` `o`, `norm2`, `mlp` of `up` `down`
     (and `gate`), then `norm`, `head`. Positions (`pos`) and anything else are replicated.
     """
-    block = {
+    block: Plan = {
         "attention.q": ColwiseParallel(),
         "attention.k": ColwiseParallel(),
         "attention.v": ColwiseParallel(),
@@ -43,7 +43,7 @@ def gpt(parallelism: Parallelism) -> Plan:
 
 def llama(parallelism: Parallelism) -> Plan:
     """Hugging Face's LlamaForCausalLM, and the models laid out as it is (Mistral, Qwen2)."""
-    block = {
+    block: Plan = {
         **{f"self_attn.{name}_proj": ColwiseParallel() for name in "qkv"},
         "mlp.gate_proj": ColwiseParallel(),
         "mlp.up_proj": ColwiseParallel(),
@@ -66,7 +66,7 @@ def gpt2(parallelism: Parallelism) -> Plan:
     """
     if parallelism.sequence_parallel:
         raise ValueError("the gpt2 plan has no sequence parallelism: leave sequence_parallel off")
-    block = {
+    block: Plan = {
         "attn": Divided("split_size", "num_heads"),
         "attn.c_attn": FusedColwise(3),
         "attn.c_proj": Conv1DRowwise(),
@@ -92,7 +92,7 @@ def vit(parallelism: Parallelism) -> Plan:
     """
     if parallelism.sequence_parallel or parallelism.loss_parallel:
         raise ValueError("the vit plan has neither sequence_parallel nor loss_parallel")
-    block = {
+    block: Plan = {
         "attn": Divided("num_heads", "attn_dim"),
         "attn.qkv": FusedColwise(3),
         "attn.proj": RowwiseParallel(),
@@ -147,7 +147,7 @@ def _ends(parallelism: Parallelism, *, first: str, norm: str, head: str) -> Plan
     }
 
 
-def _head(parallelism: Parallelism, layout: Any) -> ColwiseParallel:
+def _head(parallelism: Parallelism, layout: Placement) -> ColwiseParallel:
     if parallelism.loss_parallel:
         return ColwiseParallel(
             input_layouts=layout, output_layouts=Shard(-1), use_local_output=False

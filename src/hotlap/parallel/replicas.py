@@ -1,7 +1,5 @@
 """DDP: copies of the model that average their gradients."""
 
-from typing import Any
-
 import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
@@ -70,6 +68,6 @@ def synchronise_batch_norm(part: nn.Module, mesh: Mesh) -> nn.Module:
         )
     if along is None or not any(isinstance(m, _BatchNorm) for m in part.modules()):
         raise ValueError("sync_batch_norm: there is no batch normalisation over replicas here")
-    convert: Any = nn.SyncBatchNorm.convert_sync_batchnorm
-    converted: nn.Module = convert(part, along.get_group())
+    convert, group = nn.SyncBatchNorm.convert_sync_batchnorm, along.get_group()
+    converted: nn.Module = convert(part, group)  # type: ignore[no-untyped-call]
     return converted

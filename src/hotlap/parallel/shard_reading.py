@@ -4,7 +4,6 @@ import io
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -24,8 +23,8 @@ class LoadedShards:
     """A checkpoint as read: names to values, what all ranks share, what was this rank's own."""
 
     flat: Flat
-    shared: Any
-    own: Any
+    shared: object
+    own: object
 
 
 class _Planner(DefaultLoadPlanner):

@@ -175,7 +175,7 @@ class ShardedCheckpointer:
                 "folder that all of them share"
             )
 
-    def _finish(self, written: "Future[Any]", partial: Path) -> None:
+    def _finish(self, written: "Future[object]", partial: Path) -> None:
         """Give the directory its name, once all ranks have written, and drop old ones."""
         try:
             written.result()

@@ -1,7 +1,7 @@
 """FSDP2: parameters, gradients and optimizer state in shards."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TypedDict
 
 import torch
 from torch import nn
@@ -9,6 +9,13 @@ from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy, fully
 
 from hotlap.parallel.mesh import Mesh
 from hotlap.parallel.parallelism import Parallelism
+
+
+class Policies(TypedDict, total=False):
+    """Options of `fully_shard`."""
+
+    mp_policy: MixedPrecisionPolicy
+    offload_policy: CPUOffloadPolicy
 
 
 def shard(part: nn.Module, blocks: Sequence[nn.Module], mesh: Mesh) -> None:
@@ -19,12 +26,13 @@ def shard(part: nn.Module, blocks: Sequence[nn.Module], mesh: Mesh) -> None:
     """
     if mesh.data is None:
         raise ValueError("FSDP shards over data_parallel_shard_degree, which is 1")
-    options = {"mesh": mesh.data, **policies(mesh.parallelism, mesh.device)}
+    options = policies(mesh.parallelism, mesh.device)
     for block in blocks:
-        fully_shard(block, reshard_after_forward=reshards(mesh.parallelism), **options)
+        again = reshards(mesh.parallelism)
+        fully_shard(block, mesh=mesh.data, reshard_after_forward=again, **options)
     # What is outside the blocks is needed at the end of forward and the beginning of backward.
     always = mesh.parallelism.reshard_after_forward == "always"
-    fully_shard(part, reshard_after_forward=always, **options)
+    fully_shard(part, mesh=mesh.data, reshard_after_forward=always, **options)
 
 
 def reshards(parallelism: Parallelism) -> bool:
@@ -34,13 +42,13 @@ def reshards(parallelism: Parallelism) -> bool:
     return parallelism.reshard_after_forward == "always"
 
 
-def policies(parallelism: Parallelism, device: torch.device) -> dict[str, Any]:
+def policies(parallelism: Parallelism, device: torch.device) -> Policies:
     """The options of `fully_shard` for number formats and the host's memory."""
     precision = MixedPrecisionPolicy(
         param_dtype=_dtype(parallelism.mixed_precision_param),
         reduce_dtype=_dtype(parallelism.mixed_precision_reduce),
     )
-    found: dict[str, object] = {"mp_policy": precision}
+    found: Policies = {"mp_policy": precision}
     if parallelism.cpu_offload:
         found["offload_policy"] = CPUOffloadPolicy(pin_memory=device.type == "cuda")
     return found

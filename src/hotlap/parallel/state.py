@@ -92,7 +92,7 @@ def _inner(joint: nn.Module, name: str) -> str:
 
 
 def packed(value: object) -> Tensor:
-    """Any value that `torch.save` writes, as bytes in a tensor."""
+    """A value that `torch.save` writes, as bytes in a tensor."""
     buffer = io.BytesIO()
     torch.save(value, buffer)
     return torch.frombuffer(bytearray(buffer.getvalue()), dtype=torch.uint8)

@@ -1,12 +1,10 @@
 """Ways to spread one module over ranks that torch has none for."""
 
-from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 from torch.distributed.device_mesh import DeviceMesh
-from torch.distributed.tensor import DTensor, Replicate, Shard
+from torch.distributed.tensor import DTensor, Placement, Replicate, Shard
 from torch.distributed.tensor.parallel import PrepareModuleInput
 from torch.distributed.tensor.parallel.style import ParallelStyle
 
@@ -31,7 +29,7 @@ class Conv1DRowwise(ParallelStyle):
         output_layouts: what the output is brought to: `Replicate()`, or `Shard(1)` of the sequence.
     """
 
-    def __init__(self, *, output_layouts: object = None) -> None:
+    def __init__(self, *, output_layouts: Placement | None = None) -> None:
         super().__init__()
         self.output_layouts = output_layouts or Replicate()
 
@@ -69,7 +67,11 @@ class Divided(ParallelStyle):
 
 
 def replicated_input(
-    keyword: str = "", *, layout: Any = None, desired: Any = None, local: bool = False
+    keyword: str = "",
+    *,
+    layout: Placement | None = None,
+    desired: Placement | None = None,
+    local: bool = False,
 ) -> PrepareModuleInput:
     """Make a module's first input one DTensor, whose gradient is reduced once.
 
@@ -94,7 +96,7 @@ def _only_conv1d(module: nn.Module) -> None:
 
 
 def _as(
-    mesh: DeviceMesh, placement: Any, _: nn.Module, inputs: Sequence[Any]
+    mesh: DeviceMesh, placement: Placement, _: nn.Module, inputs: tuple[Tensor, *tuple[object, ...]]
 ) -> tuple[object, ...]:
     x, *rest = inputs
     if not isinstance(x, DTensor):
@@ -102,5 +104,5 @@ def _as(
     return (x.redistribute(placements=[placement]), *rest)
 
 
-def _local(placement: Any, _: nn.Module, __: object, output: Any) -> object:
+def _local(placement: Placement, _: nn.Module, __: object, output: DTensor) -> object:
     return output.redistribute(placements=[placement]).to_local()

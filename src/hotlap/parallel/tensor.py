@@ -3,12 +3,12 @@
 import re
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
-from typing import Any
 
 from torch import nn
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Replicate, Shard
 from torch.distributed.tensor.parallel import parallelize_module
+from torch.distributed.tensor.parallel.style import ParallelStyle
 
 from hotlap.parallel.fused_columns import distribute
 from hotlap.parallel.localised import localise, whole
@@ -16,7 +16,7 @@ from hotlap.parallel.parallelism import Parallelism
 from hotlap.parallel.splitting import Absent
 from hotlap.parallel.tying import tie, tied
 
-Plan = Mapping[str, Any]
+Plan = Mapping[str, ParallelStyle]
 PlanLike = Plan | Callable[[Parallelism], Plan] | str
 
 

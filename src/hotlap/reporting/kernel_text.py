@@ -1,12 +1,12 @@
 """The verdict on an operator, as a table."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from hotlap.kernel_check.verdict import Verdict
+    from hotlap.kernel_check.verdict import RaceRow, Verdict
 
 
 def show(out: "Console", verdict: "Verdict", *, brief: bool) -> None:
@@ -32,7 +32,7 @@ def show(out: "Console", verdict: "Verdict", *, brief: bool) -> None:
         out.print(verdict.advice or "correct; not raced")
 
 
-def _race(rows: list[dict[str, Any]], width: int) -> "Text":
+def _race(rows: "list[RaceRow]", width: int) -> "Text":
     from hotlap.reporting.tables import Row, columns, table
 
     lines = []
@@ -53,7 +53,7 @@ def _race(rows: list[dict[str, Any]], width: int) -> "Text":
     return table(columns(*titles), lines, width)
 
 
-def _share(row: dict[str, Any]) -> str:
+def _share(row: "RaceRow") -> str:
     """The larger of both: a kernel is limited by the one that it is closer to."""
     shares = {
         "copy bandwidth": row.get("share_of_copy_bandwidth", 0.0),

@@ -4,10 +4,10 @@ import ctypes
 import mmap
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import torch
 from torch import Tensor
+from torch._ops import OpOverload
 from torch.utils._python_dispatch import TorchDispatchMode
 
 PADDING = 1024
@@ -34,15 +34,19 @@ class Watched(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._bases: list[tuple[Tensor, int]] = []
 
     def __torch_dispatch__(
-        self, func: Any, types: object, args: Any = (), kwargs: Any = None
-    ) -> Any:
+        self,
+        func: OpOverload[..., object],
+        types: object,
+        args: tuple[object, ...] = (),
+        kwargs: dict[str, object] | None = None,
+    ) -> object:
         """Let everything through but allocations."""
         out = func(*args, **(kwargs or {}))
         if func not in _ALLOCATORS or not isinstance(out, Tensor) or not out.numel():
             return out
         if not out.is_floating_point() or out.layout != torch.strided:
             return out
-        if "empty" in func.name():
+        if "empty" in func.name():  # type: ignore[no-untyped-call]
             out.fill_(self._poison)
         size = 1 + sum((n - 1) * s for n, s in zip(out.shape, out.stride(), strict=True))
         base = torch.full((size + 2 * PADDING,), CANARY, dtype=out.dtype, device=out.device)

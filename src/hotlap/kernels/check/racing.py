@@ -3,7 +3,6 @@
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,7 +14,7 @@ ROUNDS = 15
 LONGEST = 6.0  # seconds for one shape
 
 
-def race(subject: Subject, *, compiled: bool) -> list[dict[str, Any]]:
+def race(subject: Subject, *, compiled: bool) -> list[dict[str, object]]:
     """For each shape and direction the seconds of a call, and the ratios of pairs of calls.
 
     `bytes` are those of inputs and outputs, each counted once: what must be moved at least. `flops`
@@ -71,7 +70,7 @@ def _in_turns(calls: dict[str, Callable[[], object]], device: str) -> dict[str, 
 
 def _row(
     subject: Subject, given: Sequence[Tensor], times: dict[str, list[float]], *, backward: bool
-) -> dict[str, Any]:
+) -> dict[str, object]:
     from torch.utils.flop_counter import FlopCounterMode
 
     with FlopCounterMode(display=False) as counter, torch.no_grad():

@@ -6,11 +6,13 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import ModuleType
 
 import torch
 from torch import Tensor
 from torch._library.custom_ops import CustomOpDef
+from torch._ops import OpOverload
+from torch.autograd.function import BackwardCFunction, FunctionCtx
 
 HALVES = (torch.bfloat16, torch.float16)
 
@@ -36,7 +38,7 @@ class Subject:
     differentiable: bool = True
     tolerance: float = 4.0
     device: str = "cpu"
-    operator: Any = None
+    operator: OpOverload[..., object] | None = None
 
     def draw(
         self, rows: int, columns: int, dtype: torch.dtype, seed: int = 0, scale: float = 1.0
@@ -77,7 +79,7 @@ def load(where: str) -> Subject:
     return from_module(module, name)
 
 
-def from_module(module: Any, name: str = "kernel") -> Subject:
+def from_module(module: ModuleType, name: str = "kernel") -> Subject:
     """Read the names that a file may define; see docs/kernels.md."""
     found, reference = getattr(module, name), module.reference
     device = getattr(module, "DEVICE", "cuda" if torch.cuda.is_available() else "cpu")
@@ -111,25 +113,25 @@ def _callable(found: object) -> Callable[..., Tensor]:
 def _pair(forward: Callable[..., Tensor], backward: Callable[..., object]) -> Callable[..., Tensor]:
     class Pair(torch.autograd.Function):
         @staticmethod
-        def forward(ctx: Any, *inputs: Tensor) -> Tensor:
+        def forward(ctx: FunctionCtx, *inputs: Tensor) -> Tensor:
             ctx.save_for_backward(*inputs)
             return forward(*inputs)
 
         @staticmethod
         @torch.autograd.function.once_differentiable
-        def backward(ctx: Any, grad: Tensor) -> object:
+        def backward(ctx: BackwardCFunction, grad: Tensor) -> object:
             return backward(grad, *ctx.saved_tensors)
 
     return Pair.apply
 
 
-def _registered(found: object) -> object:
+def _registered(found: object) -> OpOverload[..., object] | None:
     """The operator of torch.library, if it is one: `opcheck` takes no other."""
     if isinstance(found, CustomOpDef):
         return found._opoverload
     if isinstance(found, torch._ops.OpOverloadPacket):
         return found.default
-    return found if isinstance(found, torch._ops.OpOverload) else None
+    return found if isinstance(found, OpOverload) else None
 
 
 def _same_shape(reference: Callable[..., Tensor]) -> Callable[..., Sequence[Tensor]]:

@@ -14,12 +14,13 @@ import sys
 import warnings
 from collections.abc import Callable, Sequence
 from select import select
-from typing import Any
+from typing import Any, TypeVar
 
 from hotlap.parallel.dryrun import describe, fake
 from hotlap.parallel.dryrun import dryrun_job as job
 
-Answer = dict[str, Any]
+Answer = dict[str, object]
+T = TypeVar("T")
 AT_ONCE = 4  # at most: each takes about 350 MB
 
 
@@ -32,7 +33,7 @@ def main() -> None:
         print(json.dumps(answer), flush=True)
 
 
-def forked(call: Callable[[Any], Answer], given: Sequence[object], at_once: int) -> list[Answer]:
+def forked(call: Callable[[T], Answer], given: Sequence[T], at_once: int) -> list[Answer]:
     """`call` of each, in a process each; {"error": ...} where one ends without an answer."""
     answers: list[Answer] = [{} for _ in given]
     running: dict[int, tuple[int, int]] = {}  # pipe: the job's number and its process
@@ -46,7 +47,7 @@ def forked(call: Callable[[Any], Answer], given: Sequence[object], at_once: int)
     return answers
 
 
-def _fork(call: Callable[[object], Answer], one: object) -> tuple[int, int]:
+def _fork(call: Callable[[T], Answer], one: T) -> tuple[int, int]:
     """The child's process id, and where its answer can be read."""
     reading, writing = os.pipe()
     child = os.fork()
@@ -68,7 +69,9 @@ def _collect(running: dict[int, tuple[int, int]], answers: list[Answer]) -> None
     with os.fdopen(reading) as pipe:
         text = pipe.read()
     _, status = os.waitpid(child, 0)
-    ended = {"error": f"the dry run's process ended without an answer (wait status {status})"}
+    ended: Answer = {
+        "error": f"the dry run's process ended without an answer (wait status {status})"
+    }
     answers[number] = json.loads(text) if text else ended
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from torch import nn
 
@@ -37,12 +36,12 @@ class Facts:
     embeddings: tuple[tuple[int, int], ...]
     heads: int
     keys: int
-    config: dict[str, Any] | None
+    config: dict[str, object] | None
     one: DryRunResult
     two: DryRunResult
 
 
-def describe(function: str, sequence: int, dtype: str) -> dict[str, Any]:
+def describe(function: str, sequence: int, dtype: str) -> dict[str, object]:
     """Build the model and run it; the facts as a plain table.
 
     Raises:
@@ -125,7 +124,7 @@ def _attribute(model: nn.Module, names: tuple[str, ...]) -> int:
     return 0
 
 
-def _config(model: nn.Module) -> dict[str, Any] | None:
+def _config(model: nn.Module) -> dict[str, object] | None:
     config: object = getattr(model, "config", None)
     if not hasattr(config, "to_dict"):
         return None

@@ -4,8 +4,7 @@ import importlib
 import os
 import sys
 import traceback
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
 
 import torch
 from torch import Tensor, nn
@@ -13,6 +12,9 @@ from torch.utils._pytree import tree_leaves
 
 from hotlap.common.recomputing import repeated
 from hotlap.parallel.dryrun.model_source import ModelSource, cross_entropy, tokens
+
+Inputs = Callable[[int], tuple[Tensor, ...]]
+"""The model's positional arguments for so many rows."""
 
 
 def given(name: str, sequence: int) -> ModelSource:
@@ -99,7 +101,7 @@ def _last(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}{where}"
 
 
-def _inputs(example: object, sequence: int, length: int) -> Any:
+def _inputs(example: object, sequence: int, length: int) -> Inputs:
     if example is None:
         return lambda rows: (tokens(rows, sequence),)
     shapes = [
@@ -113,7 +115,7 @@ def _tensors(tree: object) -> Iterator[Tensor]:
     return (leaf for leaf in tree_leaves(tree) if isinstance(leaf, Tensor))
 
 
-def _loss(words: int) -> Any:
+def _loss(words: int) -> Callable[[object, tuple[Tensor, ...]], Tensor]:
     """Cross entropy of logits over the vocabulary; of any other output the sum."""
 
     def loss(out: object, inputs: tuple[Tensor, ...]) -> Tensor:

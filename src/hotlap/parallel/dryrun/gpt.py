@@ -4,10 +4,9 @@ Pre-norm blocks, attention by the fused kernel, no dropout; GPT-2's feed-forward
 Llama's. Rotary positions are left out: they hold nothing for the backward pass when fused.
 """
 
-from typing import Any
-
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import BackwardCFunction, FunctionCtx
 from torch.nn import functional as F  # noqa: N812
 
 from hotlap.parallel.dryrun.sizes import Sizes
@@ -120,14 +119,15 @@ class RmsNorm(nn.Module):
 
 class _Rms(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
+    def forward(ctx: FunctionCtx, x: Tensor, weight: Tensor) -> Tensor:
         scale = (x.square().mean(-1, keepdim=True) + 1e-6).rsqrt()
         ctx.save_for_backward(x, weight, scale)
         return x * scale * weight
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor]:
-        x, weight, scale = ctx.saved_tensors
+    def backward(ctx: BackwardCFunction, *grads: Tensor) -> tuple[Tensor, Tensor]:
+        saved: tuple[Tensor, ...] = ctx.saved_tensors
+        x, weight, scale = saved
         normed = x * scale
         mixed = grads[0] * weight
         share = (mixed * normed).mean(-1, keepdim=True)

@@ -1,14 +1,18 @@
 """One rank's part of a pipeline whose neighbours are fake."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import ParamSpec
 
 import torch
 from torch import Tensor, nn
 from torch.distributed.pipelining import PipelineStage
+from torch.distributed.pipelining.schedules import _PipelineSchedule
+from torch.distributed.pipelining.stage import _PipelineStageBase
 
 from hotlap.parallel.mesh import Mesh
 from hotlap.parallel.pipeline import Loss, Pipeline
+
+Arguments = ParamSpec("Arguments")
 
 
 class Alone(Pipeline):
@@ -40,30 +44,36 @@ class Alone(Pipeline):
         stage = PipelineStage(
             part, index, number, self._mesh.device, taken, self._passed, group=group
         )
-        backward, after = stage.backward_one_chunk, self._after
-
-        def backward_one_chunk(*args: Any, **kwargs: Any) -> None:
-            backward(*args, **kwargs)
-            after()
-
-        stage.backward_one_chunk = backward_one_chunk  # type: ignore[method-assign]
+        backward = _followed(stage.backward_one_chunk, self._after)
+        stage.backward_one_chunk = backward  # type: ignore[method-assign]
         return [stage]
 
-    def _schedule(self, inputs: tuple[Tensor, ...], how: str) -> object:
+    def _schedule(self, inputs: tuple[Tensor, ...], how: str) -> _PipelineSchedule:
         made = super()._schedule(inputs, how)
         _already_warm(made)
         return made
 
 
-def _already_warm(schedule: Any) -> None:
+def _followed(
+    call: Callable[Arguments, object], after: Callable[[], None]
+) -> Callable[Arguments, None]:
+    def both(*args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
+        call(*args, **kwargs)
+        after()
+
+    return both
+
+
+def _already_warm(schedule: _PipelineSchedule) -> None:
     """Skip the vote on how shapes are known: fake neighbours cannot vote."""
     try:
         from torch.distributed.pipelining._utils import InferenceMode
     except ImportError:  # torch before 2.13 has no vote
         return
 
-    def decided(stages: Sequence[Any], *_: object, **__: object) -> None:
+    def decided(stages: list[_PipelineStageBase], *_: object, **__: object) -> None:
         for stage in stages:
-            stage._inference_mode = InferenceMode.STATIC
+            if isinstance(stage, PipelineStage):
+                stage._inference_mode = InferenceMode.STATIC
 
-    schedule._warmup_p2p = decided
+    schedule._warmup_p2p = decided  # type: ignore[method-assign]

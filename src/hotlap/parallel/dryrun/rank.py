@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -18,7 +17,7 @@ from hotlap.parallel.dryrun.watch import Watch
 from hotlap.parallel.mesh import NAMES
 
 Step = Callable[[], None]
-Around = AbstractContextManager[Any]
+Around = AbstractContextManager[object]
 
 
 class Rank:
@@ -167,7 +166,7 @@ def _whole_gradients(part: nn.Module) -> Iterator[Tensor | None]:
     for module in part.modules():
         if not isinstance(module, FSDPModule):
             continue
-        group: Any = module._get_fsdp_state()._fsdp_param_group
+        group = module._get_fsdp_state()._fsdp_param_group
         for parameter in group.fsdp_params if group is not None else ():
             yield parameter.unsharded_accumulated_grad
             whole = getattr(parameter, "_unsharded_param", None)

@@ -1,11 +1,11 @@
 """Bytes that a collective makes one rank send, by ring."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import torch.distributed as dist
 import torch.distributed.distributed_c10d as _c10d
-from torch import Tensor
+from torch import ScriptObject, Tensor
+from torch._ops import OpOverload
 from torch.utils._pytree import tree_leaves
 
 # How often the largest tensor's bytes go over the ring of n ranks, times (n - 1) / n.
@@ -14,11 +14,12 @@ _TURNS = {"all_gather": 1, "allgather": 1, "reduce_scatter": 1, "all_reduce": 2,
 _SPACES = ("c10d", "_c10d_functional")
 
 
-def sent(func: Any, args: tuple[object, ...]) -> dict[tuple[str, str], int]:
+def sent(func: object, args: tuple[object, ...]) -> dict[tuple[str, str], int]:
     """Bytes by (kind, group's name) of one operation; empty for what is no collective."""
-    if getattr(func, "namespace", "") not in _SPACES:
+    if not isinstance(func, OpOverload) or func.namespace not in _SPACES:
         return {}
-    name = func.name().partition("::")[2].strip("_").partition(".")[0]
+    full: str = func.name()  # type: ignore[no-untyped-call]
+    name = full.partition("::")[2].strip("_").partition(".")[0]
     if name == "send":
         return {("send", _group(args)): max(_sizes(args), default=0)}
     kind = next((kind for kind in _TURNS if kind in name), None)
@@ -38,16 +39,15 @@ def _sizes(args: tuple[object, ...]) -> Iterator[int]:
             yield leaf.numel() * leaf.element_size()
 
 
-def _process_group(args: tuple[Any, ...]) -> Any:
+def _process_group(args: tuple[object, ...]) -> dist.ProcessGroup:
     if isinstance(args[-1], str):  # functional: the group by name, last
-        resolve: Any = _c10d._resolve_process_group  # type: ignore[attr-defined]
-        return resolve(args[-1])
-    boxed = next(arg for arg in args if type(arg).__name__ == "ScriptObject" and _is_group(arg))
-    return dist.ProcessGroup.unbox(boxed)
-
-
-def _is_group(boxed: Any) -> bool:
-    return str(boxed._type()).endswith("ProcessGroup")
+        resolve = _c10d._resolve_process_group  # type: ignore[attr-defined]
+        group: dist.ProcessGroup = resolve(args[-1])  # type: ignore[arg-type]
+        return group
+    boxed = (arg for arg in args if isinstance(arg, ScriptObject))
+    return dist.ProcessGroup.unbox(
+        next(b for b in boxed if str(b._type()).endswith("ProcessGroup"))
+    )
 
 
 def _group(args: tuple[object, ...]) -> str:

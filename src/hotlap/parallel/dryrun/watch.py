@@ -1,9 +1,8 @@
 """The dispatch mode of a dry run: live bytes, FLOPs on local shapes, bytes sent by group."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -36,21 +35,21 @@ def flops(func: object, args: tuple[object, ...], kwargs: Mapping[str, object], 
     return int(count(*args, **kwargs, out_val=out)) if count is not None else 0
 
 
-def _forward(query: Any, key: Any, value: Any, *_: object) -> int:
-    count: Any = sdpa_flop_count
-    return int(count(query.shape, _wide(key, query), _wide(value, query)))
+def _forward(query: Tensor, key: Tensor, value: Tensor, *_: object) -> int:
+    shapes = (query.shape, _wide(key, query), _wide(value, query))
+    return int(sdpa_flop_count(*shapes))  # type: ignore[no-untyped-call]
 
 
-def _backward(_: object, query: object, key: object, value: object, *others: object) -> int:
+def _backward(_: object, query: Tensor, key: Tensor, value: Tensor, *others: object) -> int:
     return 2 * _forward(query, key, value)
 
 
-def _wide(key: Any, query: Any) -> tuple[int, ...]:
+def _wide(key: Tensor, query: Tensor) -> tuple[int, ...]:
     """The shape with as many heads as queries have."""
     return (key.shape[0], query.shape[1], *key.shape[2:])
 
 
-_ATTENTION: Mapping[Any, Callable[..., int]] = {
+_ATTENTION: Mapping[object, Callable[..., int]] = {
     _ATEN._scaled_dot_product_flash_attention_for_cpu: _forward,
     _ATEN._scaled_dot_product_flash_attention_for_cpu_backward: _backward,
 }
@@ -125,10 +124,10 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(
         self,
         func: Callable[..., object],
-        types: Any,
+        types: Iterable[type],
         args: tuple[object, ...] = (),
         kwargs: Mapping[str, object] | None = None,
-    ) -> Any:
+    ) -> object:
         if any(issubclass(kind, _WRAPPERS) for kind in types):
             return NotImplemented  # its local operations come by afterwards
         if _only_waits(func, args):
