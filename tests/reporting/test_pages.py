@@ -165,6 +165,17 @@ def test_a_page_says_what_was_found() -> None:
         assert text in PAGES["batch"], text
 
 
+def test_a_row_on_the_page_says_what_the_terminal_says() -> None:
+    found = tune()
+    found["outcomes"] = [row("async_copy", "kept", 1.4), row("grads_to_none", "kept", 1.7)]
+    for one, decided in zip(found["outcomes"], ("inconclusive", "faster"), strict=True):
+        one["race"] |= {"verdict": decided, "fresh": estimate(1.2, 0.3)}
+    page = html.page(found)
+    assert ">not confirmed<" in page
+    assert ">1.20x<" in page
+    assert ">1.70x<" in page  # the fresh pairs alone do not show that anything was won
+
+
 def test_the_page_of_a_plan_has_the_fastest_layout_and_the_dry_run() -> None:
     best = plan()["fitting"][0]
     for text in (f"{best['tokens_per_second']:,.0f} tokens/s", "64 x H100", "1x32", "4.7 GiB"):

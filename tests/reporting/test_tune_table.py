@@ -49,6 +49,14 @@ def test_reasons_stand_beside_their_rows_where_there_is_room() -> None:
     assert lines[1].endswith(f"kept: {LOSSES}")
 
 
+def test_what_the_final_race_did_not_confirm_is_not_called_kept() -> None:
+    unsure = replace(race(1.4), verdict=Verdict.INCONCLUSIVE)
+    row = Outcome("async_copy", Status.KEPT, "why", {}, unsure)
+    assert "not confirmed: why" in plain(row)
+    assert "not confirmed" in table([row], 100).plain
+    assert "kept" not in plain(row)
+
+
 def test_columns_without_a_figure_are_left_out() -> None:
     rows = [Outcome("tf32", Status.NOT_APPLICABLE, "the model is not on a CUDA device")]
     head, row = table(rows, 100).plain.splitlines()

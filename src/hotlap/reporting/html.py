@@ -16,6 +16,7 @@ from hotlap.reporting.shrink_text import COLUMNS, front_picture, quality, shrink
 from hotlap.reporting.view import Scale, View, estimate_of
 from hotlap.reporting.words import duration, interval, named, ratio, size, verdict
 from hotlap.trial.stats import Verdict
+from hotlap.tune.result import Status, reported, standing
 
 Document = Mapping[str, Any]
 COLOURS = ("data", "copy", "forward", "backward", "optimizer", "evaluation", "other", "saving")
@@ -247,8 +248,10 @@ def _colour(phase: str) -> int:
 
 def _row(row: Mapping[str, Any]) -> dict[str, Any]:
     race = row["race"] or {}
-    estimate = estimate_of(race.get("fresh")) or estimate_of(race.get("estimate"))
-    status = row["status"]
+    whole, fresh = estimate_of(race.get("estimate")), estimate_of(race.get("fresh"))
+    status, verdict = standing(row["status"], race.get("verdict")), race.get("verdict")
+    won = verdict == Verdict.FASTER and status != Status.INCONCLUSIVE
+    estimate = reported(whole, fresh, won=won) if whole else fresh
     failed = status in {"crashed", "broke parity"}
     slow = estimate is not None and estimate.high < 1
     kind = "kept" if status == "kept" else "failed" if failed else "slow" if slow else ""

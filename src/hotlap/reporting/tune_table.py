@@ -25,7 +25,7 @@ HEADER = ("technique", "speed", "interval", "memory", "")
 def table(rows: Sequence[Outcome], width: int) -> Text:
     """The table; where reasons do not fit beside their rows, they stand below them."""
     lines = [
-        Row((*_figures(row), str(row.status)), reason(row), STYLES.get(row.status, "dim"))
+        Row((*_figures(row), row.standing), reason(row), _style(row))
         for row in rows
     ]
     return drawn(columns(*HEADER, left=HEADER[-1:]), lines, width, joint=": ")
@@ -35,9 +35,13 @@ def plain(row: Outcome) -> str:
     """One row on one line."""
     *figures, memory = _figures(row)
     changed = f"memory {memory}" if memory else ""
-    words = " ".join(filter(None, (*figures, changed, str(row.status))))
+    words = " ".join(filter(None, (*figures, changed, row.standing)))
     why = reason(row)
     return f"{words}: {why}" if why else words
+
+
+def _style(row: Outcome) -> str:
+    return "yellow" if row.standing != row.status else STYLES.get(row.status, "dim")
 
 
 def _figures(row: Outcome) -> tuple[str, str, str, str]:

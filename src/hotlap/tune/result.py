@@ -44,6 +44,9 @@ class Status(StrEnum):
     SKIPPED = "skipped"
 
 
+NOT_CONFIRMED = "not confirmed"
+
+
 @dataclass(frozen=True)
 class Outcome:
     """One row of the table: a technique with the values raced, and why it was kept or not.
@@ -70,17 +73,13 @@ class Outcome:
         """
         if self.race is None:
             return None
-        fresh = self.race.fresh
-        if fresh is None or not math.isfinite(fresh.high):
-            return self.race.estimate
         won = self.race.verdict is Verdict.FASTER and self.status is not Status.INCONCLUSIVE
-        return self.race.estimate if won and self.unrepeated else fresh
+        return reported(self.race.estimate, self.race.fresh, won=won)
 
     @property
     def unrepeated(self) -> bool:
         """Whether the interval of the fresh pairs alone does not exclude that nothing was won."""
-        fresh = self.race.fresh if self.race else None
-        return fresh is not None and math.isfinite(fresh.high) and fresh.low <= 1.0
+        return self.race is not None and _unrepeated(self.race.fresh)
 
     @property
     def is_open(self) -> bool:
@@ -94,6 +93,11 @@ class Outcome:
         raced = self.race is not None and self.race.estimate.pairs >= ENOUGH_PAIRS
         return self.is_open and raced and self.seconds_needed > SENSIBLE_SECONDS
 
+    @property
+    def standing(self) -> str:
+        """The status to print."""
+        return standing(self.status, self.race.verdict if self.race else None)
+
     def kept(self) -> Kept:
         """The row as the recipe stores it."""
         e = self.estimate
@@ -101,6 +105,23 @@ class Outcome:
         assert self.race is not None
         assert self.parity is not None
         return Kept(self.values, e.ratio, (e.low, e.high), self.race.memory, self.parity.rule)
+
+
+def reported(whole: Estimate, fresh: Estimate | None, *, won: bool) -> Estimate:
+    """The ratio to report of all pairs and those fresh ones that did not decide the race."""
+    if fresh is None or not math.isfinite(fresh.high):
+        return whole
+    return whole if won and _unrepeated(fresh) else fresh
+
+
+def _unrepeated(fresh: Estimate | None) -> bool:
+    return fresh is not None and math.isfinite(fresh.high) and fresh.low <= 1.0
+
+
+def standing(status: str, verdict: str | None) -> str:
+    """The status to print: what was kept, and a final race did not confirm, is not "kept"."""
+    kept = status == Status.KEPT and verdict is not None
+    return NOT_CONFIRMED if kept and verdict != Verdict.FASTER else str(status)
 
 
 @dataclass(frozen=True)
