@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader
 from hotlap.core.spec import Mode, Spec
 from hotlap.seam.moves import Context
 from hotlap.seam.session import Session
-from hotlap.seam.where import short
+from hotlap.seam.where import place, short, users_lines, users_stack
 
 pytestmark = pytest.mark.clock
 
@@ -98,3 +98,22 @@ def test_a_technique_that_holds_at_every_call_tells_it_once_a_place():
     assert net == "Net"
     assert first != second
     assert {note.rpartition(":")[0] for note in (first, second)} == {short(__file__)}
+
+
+def of_every_tenth(numbers, found):
+    for number in numbers:
+        if number % 10 == 0:
+            found.append(number)
+
+
+def test_the_end_of_a_loop_that_has_no_line_counts_for_the_line_before_it():
+    code = of_every_tenth.__code__
+    first = code.co_firstlineno
+    none = [begin for begin, _, line in code.co_lines() if line is None]
+    assert none, "this Python gives each instruction a line: the case is gone"
+    for at in none:
+        frame = SimpleNamespace(f_lineno=None, f_code=code, f_lasti=at, f_back=None)
+        ((_, line, _),) = users_stack(frame)
+        assert first <= line <= first + 3
+        assert users_lines(frame, 4) == ((code, line),)
+        assert place(frame).endswith(f":{line}")

@@ -24,10 +24,7 @@ HEADER = ("technique", "speed", "interval", "memory", "")
 
 def table(rows: Sequence[Outcome], width: int) -> Text:
     """The table; where reasons do not fit beside their rows, they stand below them."""
-    lines = [
-        Row((*_figures(row), row.standing), reason(row), _style(row))
-        for row in rows
-    ]
+    lines = [Row((*_figures(row), row.standing), reason(row), _style(row)) for row in rows]
     return drawn(columns(*HEADER, left=HEADER[-1:]), lines, width, joint=": ")
 
 

@@ -48,12 +48,21 @@ def users_frame(frame: FrameType | None) -> FrameType | None:
     return frame
 
 
+def line_of(frame: FrameType) -> int:
+    """The line that runs; of an instruction that the compiler gave none, the one before it."""
+    if frame.f_lineno is not None:
+        return frame.f_lineno
+    code, at = frame.f_code, frame.f_lasti
+    before = [line for begin, _, line in code.co_lines() if line is not None and begin <= at]
+    return before[-1] if before else code.co_firstlineno
+
+
 def users_stack(frame: FrameType | None) -> Stack:
     """The user's lines at and above `frame`, at most so many."""
     found: list[tuple[CodeType, int, int]] = []
     while frame is not None and len(found) < DEEPEST:
         if is_users(frame.f_code):
-            found.append((frame.f_code, frame.f_lineno, frame.f_lasti))
+            found.append((frame.f_code, line_of(frame), frame.f_lasti))
         frame = frame.f_back
     return tuple(found)
 
@@ -69,7 +78,7 @@ def users_lines(frame: FrameType | None, most: int) -> Lines:
     found: list[tuple[CodeType, int]] = []
     while frame is not None and len(found) < most:
         if is_users(frame.f_code):
-            found.append((frame.f_code, frame.f_lineno))
+            found.append((frame.f_code, line_of(frame)))
         frame = frame.f_back
     return tuple(found)
 
@@ -77,7 +86,7 @@ def users_lines(frame: FrameType | None, most: int) -> Lines:
 def place(frame: FrameType | None = None) -> str:
     """`path/from/cwd.py:line` of the user's line that led here; empty if there is none."""
     found = users_frame(frame or sys._getframe(1))
-    return "" if found is None else f"{short(found.f_code.co_filename)}:{found.f_lineno}"
+    return "" if found is None else f"{short(found.f_code.co_filename)}:{line_of(found)}"
 
 
 def short(path: str) -> str:
