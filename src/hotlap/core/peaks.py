@@ -18,11 +18,11 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
 
 from hotlap.common.disk import cache_dir
 from hotlap.core.errors import HotlapError
 from hotlap.core.machine import Machine, available_memory, detect
+from hotlap.core.protocol import Document
 
 CHILD = Path(__file__).with_name("peaks_child.py")
 TIMEOUT = 120.0  # seconds
@@ -180,14 +180,14 @@ def _write(path: Path, text: str) -> None:
 # records from JSON
 
 
-def _peaks(data: Mapping[str, Any]) -> Peaks:
+def _peaks(data: Document) -> Peaks:
     devices = {str(name): _device(found) for name, found in data["devices"].items()}
     if "cpu" not in devices:
         raise ValueError("no CPU among the devices")
     return Peaks(devices, str(data["torch"]), str(data["when"]), float(data["load"]))
 
 
-def _device(data: Mapping[str, Any]) -> DevicePeaks:
+def _device(data: Document) -> DevicePeaks:
     gemm = {str(dtype): _rate(rate) for dtype, rate in data["gemm"].items()}
     pageable, pinned = (data.get(f"h2d_{kind}") for kind in ("pageable", "pinned"))
     return DevicePeaks(

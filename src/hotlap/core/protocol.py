@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, is_dataclass
 from functools import cache
 from types import UnionType
-from typing import TypedDict, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, TypedDict, TypeVar, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
 
@@ -149,6 +149,9 @@ class BatchDetails(Standing):
 
     batch: BatchReport
 
+
+Document = Mapping[str, Any]
+"""A JSON document, or a table of one, as it was read: its schema declares what it holds."""
 
 LineShare = tuple[float, int, list[tuple[int, int, float]]]
 """Of a line in a phase: its share of the phase, the number of samples, and by the columns of each

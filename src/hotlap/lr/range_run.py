@@ -3,10 +3,9 @@
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
 
 from hotlap.core.errors import HotlapError, TrialFailedError, UsageError
-from hotlap.core.protocol import RangeTestOptions
+from hotlap.core.protocol import Document, RangeTestOptions
 from hotlap.core.spec import Mode
 from hotlap.isolation.refusals import refusal_hint
 from hotlap.optim.sweep import FEWEST, Divergence, Sweep, geometric
@@ -85,7 +84,7 @@ class _Run:
             return False
         return self._loss(message.fields)
 
-    def _loss(self, fields: dict[str, Any]) -> bool:
+    def _loss(self, fields: Document) -> bool:
         self.unknown = not fields["known"]
         loss = math.nan if fields["loss"] is None else fields["loss"]
         self.losses.append(loss)

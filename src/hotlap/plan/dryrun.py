@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 
+from hotlap.core.protocol import Document
 from hotlap.parallel.parallelism import Parallelism
 from hotlap.plan.emit import parallelism
 from hotlap.plan.flops import Recompute
@@ -82,9 +82,7 @@ def _of(layout: Layout, spread: Parallelism, micro: int) -> dict[str, object]:
     }
 
 
-def measured(
-    shape: Shape, layout: Layout, batch: int, stage: int, answer: Mapping[str, Any]
-) -> Measured:
+def measured(shape: Shape, layout: Layout, batch: int, stage: int, answer: Document) -> Measured:
     """What the answer comes to over all micro-batches of a step."""
     micro, run = layout.micro_batches(batch), _run(layout, batch, stage)
     times = micro / run

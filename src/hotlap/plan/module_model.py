@@ -1,11 +1,11 @@
 """A model that the user's function builds: recognised as a transformer, or planned as a whole."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any
 
 from hotlap.core.errors import UsageError
+from hotlap.core.protocol import Document
 from hotlap.plan.child import ask
 from hotlap.plan.number_formats import Precision
 from hotlap.plan.reading import hugging_face
@@ -101,7 +101,7 @@ def read_module(function: str, sequence: int, precision: Precision) -> Shape:
     return _module(function, facts)
 
 
-def _module(function: str, facts: Mapping[str, Any]) -> Module:
+def _module(function: str, facts: Document) -> Module:
     one, two = (facts[name]["owners"]["activations"] for name in ("one", "two"))
     kept = max(0, two - one)
     return Module(
@@ -116,7 +116,7 @@ def _module(function: str, facts: Mapping[str, Any]) -> Module:
     )  # fmt: skip
 
 
-def _transformers(facts: Mapping[str, Any]) -> Iterator[Shape]:
+def _transformers(facts: Document) -> Iterator[Shape]:
     """Shapes whose layers have exactly as many parameters, and whose whole has nearly."""
     for shape in (*_configured(facts), *_guessed(facts)):
         exact = shape.layer_parameters == facts["block_parameters"]
@@ -125,7 +125,7 @@ def _transformers(facts: Mapping[str, Any]) -> Iterator[Shape]:
             yield shape
 
 
-def _configured(facts: Mapping[str, Any]) -> Iterator[Shape]:
+def _configured(facts: Document) -> Iterator[Shape]:
     """What a Hugging Face config says."""
     try:
         if facts["config"]:
@@ -134,7 +134,7 @@ def _configured(facts: Mapping[str, Any]) -> Iterator[Shape]:
         return
 
 
-def _guessed(facts: Mapping[str, Any]) -> Iterator[Shape]:
+def _guessed(facts: Document) -> Iterator[Shape]:
     """Every shape that its matrices and tables leave open."""
     tables = sorted(map(tuple, facts["embeddings"]), reverse=True)
     if not tables or facts["blocks"] < 2:

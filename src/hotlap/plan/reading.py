@@ -6,9 +6,9 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import Any
 
 from hotlap.core.errors import UsageError, did_you_mean
+from hotlap.core.protocol import Document
 from hotlap.plan.families import FAMILIES
 from hotlap.plan.shape import KNOWN, Shape
 
@@ -55,7 +55,7 @@ def _cached(name: str) -> Path | None:
     return max(found, key=lambda path: path.stat().st_mtime, default=None)
 
 
-def _table(given: object) -> Mapping[str, Any]:
+def _table(given: object) -> Document:
     if not isinstance(given, dict):
         raise UsageError("a config.json is a table, {...}")
     return given
@@ -68,7 +68,7 @@ def _own(table: Mapping[str, object], path: Path) -> Shape:
     return _made(dict(table), str(path))
 
 
-def hugging_face(config: Mapping[str, Any], path: str) -> Shape:
+def hugging_face(config: Document, path: str) -> Shape:
     """The shape that a Hugging Face config describes; `path` says where it is from.
 
     Raises:
@@ -93,7 +93,7 @@ def _renamed(config: Mapping[str, object], names: Mapping[str, str]) -> dict[str
     }
 
 
-def _made(given: dict[str, Any], path: str) -> Shape:
+def _made(given: Document, path: str) -> Shape:
     _check(given, path)
     return Shape(**given)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from hotlap.core.protocol import Document
 from hotlap.profile.model import duration
 from hotlap.profile.sources import digest
 from hotlap.source.config import Config
@@ -82,14 +83,14 @@ class Past:
         UsageError: the document is not a profile's.
     """
 
-    def __init__(self, document: Mapping[str, Any]) -> None:
+    def __init__(self, document: Document) -> None:
         try:
             means = {p["name"]: float(p["mean"]) for p in document["phases"]}
             usual = {p["name"]: p.get("usual") for p in document["phases"]}
             self._phases = {n: m if usual[n] is None else usual[n] for n, m in means.items()}
             outliers = sum(means.values()) - sum(self._phases.values())
             self._step = float(document["step"]) - outliers
-            self._files: Mapping[str, Any] = document["files"]
+            self._files: Document = document["files"]
             self._places = _places(document["findings"], Path(document["folder"]))
         except (KeyError, TypeError, ValueError):
             raise _no_profile() from None

@@ -1,19 +1,18 @@
 """Two documents of the same verb, figure by figure."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
 from hotlap.core.errors import UsageError
+from hotlap.core.protocol import Document
 from hotlap.profile.model import TITLES
 from hotlap.reporting.tables import Row as Line
 from hotlap.reporting.tables import columns, table
 from hotlap.reporting.words import duration, ratio, size
 
-Document = Mapping[str, Any]
 SKIPPED = frozenset({"schema_version", "date", "budget", "seconds"})
 SECONDS, BYTES, NUMBER = "seconds", "bytes", "number"
 

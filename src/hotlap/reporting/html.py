@@ -6,10 +6,10 @@ same report. What only a page shows (the patch as a diff) is handed over beside 
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from jinja2 import Environment, PackageLoader, select_autoescape
 
+from hotlap.core.protocol import Document
 from hotlap.profile.model import TITLES
 from hotlap.reporting import search_view, until_view
 from hotlap.reporting.shrink_text import COLUMNS, front_picture, quality, shrink_cells, tested_text
@@ -18,7 +18,6 @@ from hotlap.reporting.words import duration, interval, named, ratio, size, verdi
 from hotlap.trial.stats import Verdict
 from hotlap.tune.result import Status, reported, standing
 
-Document = Mapping[str, Any]
 COLOURS = ("data", "copy", "forward", "backward", "optimizer", "evaluation", "other", "saving")
 BLENDED = {"loader": "data", "evaluation_data": "evaluation"}
 POINTS = 300
@@ -201,7 +200,7 @@ def _command(document: Document) -> str:
     return found if isinstance(found, str) else " ".join(map(str, found))
 
 
-def _table(name: str, rows: Sequence[Mapping[str, object]]) -> dict[str, Any]:
+def _table(name: str, rows: Sequence[Mapping[str, object]]) -> dict[str, object]:
     columns = [key for key, value in rows[0].items() if not isinstance(value, dict | list)]
     cells = [[_cell(row.get(key)) for key in columns] for row in rows]
     return {"name": _sentence(name), "columns": [c.replace("_", " ") for c in columns],
@@ -219,7 +218,7 @@ def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _bars(phases: Mapping[str, float], whole: float) -> list[dict[str, Any]]:
+def _bars(phases: Mapping[str, float], whole: float) -> list[Document]:
     """Phases in the order of a step, with their shares."""
     return [
         {
@@ -234,7 +233,7 @@ def _bars(phases: Mapping[str, float], whole: float) -> list[dict[str, Any]]:
     ]
 
 
-def _whole(steps: Mapping[str, float]) -> list[dict[str, Any]]:
+def _whole(steps: Mapping[str, float]) -> list[dict[str, object]]:
     share = steps["tuned"] / steps["plain"]
     width = round(min(100.0, 100 * share), 2)
     return [{"title": "whole step", "seconds": steps["tuned"], "share": share,
@@ -246,7 +245,7 @@ def _colour(phase: str) -> int:
     return COLOURS.index(name) if name in COLOURS else len(COLOURS) - 1
 
 
-def _row(row: Mapping[str, Any]) -> dict[str, Any]:
+def _row(row: Document) -> dict[str, object]:
     race = row["race"] or {}
     whole, fresh = estimate_of(race.get("estimate")), estimate_of(race.get("fresh"))
     status, verdict = standing(row["status"], race.get("verdict")), race.get("verdict")
@@ -260,14 +259,14 @@ def _row(row: Mapping[str, Any]) -> dict[str, Any]:
             "reason": row["reason"], "kind": kind}  # fmt: skip
 
 
-def _ends(name: str, race: Mapping[str, Any] | None) -> list[dict[str, Any]]:
+def _ends(name: str, race: Document | None) -> list[dict[str, object]]:
     if not race:
         return []
     return [{"name": name, "estimate": estimate_of(race["estimate"]), "reason": "", "kind": "",
              "status": f"{race['estimate']['pairs']} pairs"}]  # fmt: skip
 
 
-def _memory(owners: Mapping[str, int]) -> list[dict[str, Any]]:
+def _memory(owners: Mapping[str, int]) -> list[dict[str, object]]:
     most = max(owners.values(), default=0)
     return [
         {"name": name, "bytes": held, "percent": round(100 * held / most, 1)}
@@ -276,7 +275,7 @@ def _memory(owners: Mapping[str, int]) -> list[dict[str, Any]]:
     ]
 
 
-def _loads(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _loads(rows: Sequence[Document]) -> list[dict[str, object]]:
     most = max([1.0, *(row["load"] for row in rows)])
     return [
         {"name": named(row["technique"], row["values"]), "cores": row["load"],
@@ -285,7 +284,7 @@ def _loads(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def _losses(losses: Mapping[str, Sequence[float | None]]) -> dict[str, Any] | None:
+def _losses(losses: Mapping[str, Sequence[float | None]]) -> dict[str, object] | None:
     """Both curves as points of a picture of 600 x 200, over the steps that both have."""
     plain, tuned = losses.get("plain", ()), losses.get("tuned", ())
     steps = min(len(plain), len(tuned))

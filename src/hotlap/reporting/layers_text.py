@@ -1,11 +1,9 @@
 """The layers of a model in the terminal: what each costs, and which break a guideline."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from rich.console import Console
 from rich.text import Text
 
+from hotlap.core.protocol import Document
 from hotlap.model.guidelines import Offence, offences
 from hotlap.reporting.tables import Column, Row, table
 from hotlap.reporting.words import count, duration, hanging, size
@@ -24,7 +22,7 @@ COLUMNS = (
 SOURCE = "guidelines of ShuffleNetV2 (Ma et al., 2018); the share is that of all memory accesses"
 
 
-def show(out: Console, layers: Mapping[str, Any]) -> None:
+def show(out: Console, layers: Document) -> None:
     """The table of layers and the worst offenders."""
     rows = layers["rows"]
     out.print(_table(rows, out.width))
@@ -40,7 +38,7 @@ def show(out: Console, layers: Mapping[str, Any]) -> None:
     out.print()
 
 
-def _table(rows: list[Mapping[str, Any]], width: int) -> Text:
+def _table(rows: list[Document], width: int) -> Text:
     """The costliest layers."""
     lines = []
     whole = sum(row["seconds"] for row in rows) or 1.0

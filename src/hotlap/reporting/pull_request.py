@@ -8,8 +8,8 @@ import json
 import shlex
 import sys
 from pathlib import Path
-from typing import Any
 
+from hotlap.core.protocol import Document
 from hotlap.reporting.words import duration
 
 MARK = "<!-- hotlap race -->"
@@ -21,7 +21,7 @@ HEADLINES = {
 }
 
 
-def comment(race: dict[str, Any]) -> str:
+def comment(race: Document) -> str:
     """The comment for a race of the base (A) against the change (B), as `race --json` prints it."""
     estimate = race["estimate"]
     low, high = estimate["low"] or 0.0, estimate["high"]

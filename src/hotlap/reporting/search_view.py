@@ -2,9 +2,8 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from hotlap.core.protocol import decode
+from hotlap.core.protocol import Document, decode
 from hotlap.plan.cost import Plan
 from hotlap.reporting.plan_text import plan_cells, plan_columns
 from hotlap.reporting.view import View, estimate_of
@@ -14,7 +13,7 @@ BATCH_COLUMNS = ("batch", "samples/s", "ratio", "interval", "time per step", "me
 READINGS = ("steepest", "valley", "lowest")
 
 
-def plan(document: Mapping[str, Any]) -> View:
+def plan(document: Document) -> View:
     """The fastest layout that fits, the others, and why layouts were left out."""
     fitting = [decode(Plan, row) for row in document["fitting"]]
     closest = [decode(Plan, row) for row in document["closest"]]
@@ -42,7 +41,7 @@ def plan(document: Mapping[str, Any]) -> View:
     )  # fmt: skip
 
 
-def _dry_run(run: Mapping[str, Any]) -> str:
+def _dry_run(run: Document) -> str:
     """What the dry run of one layout held, or why there was none."""
     lay = run["plan"]["layout"]
     name = (
@@ -61,7 +60,7 @@ def _owners(held: Mapping[str, float]) -> list[dict[str, object]]:
     ]
 
 
-def batch(document: Mapping[str, Any]) -> View:
+def batch(document: Document) -> View:
     """The fastest and the largest batch, and each size that was tried."""
     largest = "largest that fits" if document["largest_known"] else "largest tried"
     found = document["fastest"]
@@ -77,7 +76,7 @@ def batch(document: Mapping[str, Any]) -> View:
     )  # fmt: skip
 
 
-def _size(row: Mapping[str, Any]) -> list[str]:
+def _size(row: Document) -> list[str]:
     timed = estimate_of(row)
     return [
         str(row["size"]),
@@ -90,7 +89,7 @@ def _size(row: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def lr(document: Mapping[str, Any]) -> View:
+def lr(document: Document) -> View:
     """The learning rate to try first, and the curve that it was read from."""
     found = document["suggestion"]
     return View(

@@ -1,14 +1,14 @@
 """What a model can be shrunk to: the table of candidates, their front, a plot in characters."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, stdev
-from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
+from hotlap.core.protocol import Document
 from hotlap.reporting.tables import Row, columns, table
 from hotlap.reporting.words import count, size
 
@@ -22,16 +22,16 @@ COLUMNS = ("", "candidate", "parameters", "file", "latency", "quality", "misses"
 class Found:
     """What the events told so far."""
 
-    job: dict[str, Any]
-    original: dict[str, Any] = field(default_factory=dict)
-    candidates: dict[str, dict[str, Any]] = field(default_factory=dict)
-    skipped: list[dict[str, Any]] = field(default_factory=list)
-    written: dict[str, Any] = field(default_factory=dict)
-    tested: dict[str, Any] = field(default_factory=dict)
+    job: Document
+    original: Document = field(default_factory=dict)
+    candidates: dict[str, Document] = field(default_factory=dict)
+    skipped: list[Document] = field(default_factory=list)
+    written: Document = field(default_factory=dict)
+    tested: Document = field(default_factory=dict)
     doing: str = ""
     interrupted: bool = False
 
-    def take(self, event: dict[str, Any]) -> None:
+    def take(self, event: Document) -> None:
         """Keep one event."""
         kind, rest = event["event"], {k: v for k, v in event.items() if k != "event"}
         if kind == "original":
@@ -47,7 +47,7 @@ class Found:
         elif kind == "status":
             self.doing = rest["text"]
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[Document]:
         """Candidates with interval and front, the fastest first."""
         rows = [{**row, "quality": interval(row["qualities"])} for row in self.candidates.values()]
         better = -1 if self.job["lower_is_better"] else 1
@@ -55,7 +55,7 @@ class Found:
             row["front"] = not any(_dominates(other, row, better) for other in rows)
         return sorted(rows, key=lambda row: -row["latency"][0])
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         """As `--json` prints it."""
         return {"job": self.job, "original": self.original, "candidates": self.rows(),
                 "skipped": self.skipped, "written": self.written, "tested": self.tested,
@@ -77,13 +77,13 @@ def quality(values: list[float]) -> str:
     return f"{mean:.4g}" + (f" ± {half:.2g} ({len(values)} seeds)" if half is not None else "")
 
 
-def tested_text(found: Mapping[str, Any]) -> str:
+def tested_text(found: Document) -> str:
     """The winner on data that chose nothing."""
     text = f"--test: {quality(found['qualities'])}, the original {found['original']:.4g}"
     return text if found["holds"] else f"{text}; more than --max-drop is lost on these data"
 
 
-def candidate(row: Mapping[str, Any]) -> str:
+def candidate(row: Document) -> str:
     """A candidate in a line: `int8: 1.42x [1.31, 1.55], quality 0.981, misses size`."""
     gain, low, high = row["latency"]
     misses = f", misses {', '.join(row['fails'])}" if row["fails"] else ""
@@ -91,7 +91,7 @@ def candidate(row: Mapping[str, Any]) -> str:
     return f"{row['name']}: {measured}{misses}"
 
 
-def _dominates(one: dict[str, Any], other: dict[str, Any], better: int) -> bool:
+def _dominates(one: Document, other: Document, better: int) -> bool:
     mine = (one["latency"][0], -one["bytes"], better * one["quality"][0])
     theirs = (other["latency"][0], -other["bytes"], better * other["quality"][0])
     return mine != theirs and all(a >= b for a, b in zip(mine, theirs, strict=True))
@@ -122,7 +122,7 @@ def show(out: Console, found: Found, *, brief: bool) -> None:
         )
 
 
-def _table(found: Found, rows: list[dict[str, Any]], width: int) -> Text:
+def _table(found: Found, rows: list[Document], width: int) -> Text:
     first = found.original
     lines = [Row(("  original", count(first["parameters"]), size(first["bytes"]),
                   f"{first['milliseconds']:.3g} ms", f"{first['quality']:.4g}"))]  # fmt: skip
@@ -132,7 +132,7 @@ def _table(found: Found, rows: list[dict[str, Any]], width: int) -> Text:
     return table(columns("  candidate", *COLUMNS[2:-1]), lines, width)
 
 
-def shrink_cells(row: Mapping[str, Any], first: Mapping[str, Any]) -> list[str]:
+def shrink_cells(row: Document, first: Document) -> list[str]:
     """A candidate beside the original, a text for each of `COLUMNS`."""
     gain, low, high = row["latency"]
     return [
@@ -146,7 +146,7 @@ def shrink_cells(row: Mapping[str, Any], first: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def plot(rows: list[dict[str, Any]]) -> list[str]:
+def plot(rows: list[Document]) -> list[str]:
     """Latency gain to the right, quality upwards; `o` on the front, `.` behind it."""
     if len(rows) < 2:
         return []
@@ -164,7 +164,7 @@ def plot(rows: list[dict[str, Any]]) -> list[str]:
     return ["quality", *drawn, " " * 10 + "+" + "-" * _WIDE, " " * 11 + foot + "  faster"]
 
 
-def front_picture(rows: Sequence[Mapping[str, Any]]) -> dict[str, object] | None:
+def front_picture(rows: Sequence[Document]) -> dict[str, object] | None:
     """Points of a picture of 600 x 200: latency gain to the right, quality upwards."""
     if len(rows) < 2:
         return None

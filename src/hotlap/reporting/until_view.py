@@ -1,8 +1,8 @@
 """The pages of a race and of a tune to a target: tables, and the metric's course as curves."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+from hotlap.core.protocol import Document
 from hotlap.reporting.until_text import SAID
 from hotlap.reporting.view import Scale, View, estimate_of
 from hotlap.reporting.words import duration, named, ratio
@@ -14,7 +14,7 @@ WIDE, HIGH, EDGE = 600, 200, 5
 POINTS = 300
 
 
-def race(document: Mapping[str, Any]) -> View:
+def race(document: Document) -> View:
     """A race to a target: which command was sooner, every seed, the course of the first."""
     found, pairs = document["ratio"], document["pairs"]
     estimate = estimate_of(found)
@@ -35,7 +35,7 @@ def race(document: Mapping[str, Any]) -> View:
     )  # fmt: skip
 
 
-def tune(document: Mapping[str, Any]) -> View:
+def tune(document: Document) -> View:
     """A tune to a target: what was raced, and the course of the one that is kept."""
     raced = [row for row in document["rows"] if row["race"] and row["race"]["pairs"]]
     kept = [row for row in raced if row["status"] == "kept"]
@@ -54,12 +54,12 @@ def tune(document: Mapping[str, Any]) -> View:
     )  # fmt: skip
 
 
-def target_of(document: Mapping[str, Any]) -> str:
+def target_of(document: Document) -> str:
     """The target as it is written on the command line."""
     return "{metric} {sign} {value:g}".format(**document["target"])
 
 
-def seeds(pairs: Sequence[Sequence[Mapping[str, Any]]]) -> list[list[str]]:
+def seeds(pairs: Sequence[Sequence[Document]]) -> list[list[str]]:
     """A row of cells for each seed."""
     rows = []
     for seed, (a, b) in enumerate(pairs):
@@ -69,7 +69,7 @@ def seeds(pairs: Sequence[Sequence[Mapping[str, Any]]]) -> list[list[str]]:
     return rows
 
 
-def _time(run: Mapping[str, Any]) -> str:
+def _time(run: Document) -> str:
     seconds = duration(run["time"]["seconds"])
     if run["time"]["reached"]:
         return f"{seconds}, {run['steps']} steps"
@@ -77,7 +77,7 @@ def _time(run: Mapping[str, Any]) -> str:
     return f"{'ended after' if run['ended'] else 'not in'} {seconds} ({best})"
 
 
-def techniques(rows: Sequence[Mapping[str, Any]]) -> list[list[str]]:
+def techniques(rows: Sequence[Document]) -> list[list[str]]:
     """A row of cells for each technique that was raced to the target."""
     return [
         [
@@ -90,7 +90,7 @@ def techniques(rows: Sequence[Mapping[str, Any]]) -> list[list[str]]:
     ]
 
 
-def span(found: Mapping[str, Any]) -> str:
+def span(found: Document) -> str:
     """A ratio with its interval; an end that is not known is a dash."""
     if found["ratio"] is None:
         return ""
@@ -98,9 +98,7 @@ def span(found: Mapping[str, Any]) -> str:
     return f"{ratio(found['ratio'])} [{found['low']:.2f}, {high}]"
 
 
-def courses(
-    runs: Sequence[tuple[str, Mapping[str, Any]]], target: float
-) -> list[dict[str, object]]:
+def courses(runs: Sequence[tuple[str, Document]], target: float) -> list[dict[str, object]]:
     """The metric of some named runs over the seconds and over the steps, with the target."""
     points = [point for _, run in runs for point in run["curve"] if point["value"] is not None]
     if len(points) < 2:

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
+from hotlap.core.protocol import Document
+
 PROBLEMS = "seen in this run or in its source"
 
 
@@ -21,26 +23,26 @@ class View:
     notes: Sequence[str] = ()
     step: float = 0.0
     tuned_step: float = 0.0
-    before: Sequence[Mapping[str, Any]] = ()
-    after: Sequence[Mapping[str, Any]] = ()
+    before: Sequence[Mapping[str, object]] = ()
+    after: Sequence[Mapping[str, object]] = ()
     findings_title: str = f"Problems ({PROBLEMS})"
-    findings: Sequence[Mapping[str, Any]] = ()
-    rows: Sequence[Mapping[str, Any]] = ()
+    findings: Sequence[Mapping[str, object]] = ()
+    rows: Sequence[Mapping[str, object]] = ()
     rows_note: str = ""
-    left_out: Sequence[Mapping[str, Any]] = ()
+    left_out: Sequence[Mapping[str, object]] = ()
     left_out_title: str = "Not raced"
     scale: "Scale | None" = None
-    losses: Mapping[str, Any] | None = None
-    courses: Sequence[Mapping[str, Any]] = ()
-    front: Mapping[str, Any] | None = None
-    sweep: Mapping[str, Any] | None = None
-    memory: Sequence[Mapping[str, Any]] = ()
-    loads: Sequence[Mapping[str, Any]] = ()
-    advice: Sequence[Mapping[str, Any]] = ()
+    losses: Mapping[str, object] | None = None
+    courses: Sequence[Mapping[str, object]] = ()
+    front: Mapping[str, object] | None = None
+    sweep: Mapping[str, object] | None = None
+    memory: Sequence[Mapping[str, object]] = ()
+    loads: Sequence[Mapping[str, object]] = ()
+    advice: Sequence[Mapping[str, object]] = ()
     steps: Sequence[str] = ()
     diff: Sequence[tuple[str, str]] = ()
     fields: Sequence[tuple[str, str]] = ()
-    tables: Sequence[Mapping[str, Any]] = field(default_factory=list)
+    tables: Sequence[Mapping[str, object]] = field(default_factory=list)
     conditions: str = ""
 
 
@@ -58,7 +60,7 @@ class Scale:
         return round(2 + 96 * share, 2)
 
 
-def estimate_of(found: Mapping[str, Any] | None) -> Any:
+def estimate_of(found: Document | None) -> Any:
     """An estimate that can be drawn; None where it has no end."""
     if not found or found["high"] is None or not found["low"]:
         return None

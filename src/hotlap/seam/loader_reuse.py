@@ -31,6 +31,7 @@ MOST_IDLE = 4
 """Sets of idle workers that are kept: those of a training and a few evaluation loaders."""
 _signals: Any = torch.utils.data._utils.signal_handling
 _worker: Any = torch.utils.data._utils.worker
+Loader = DataLoader[object]
 _HANDED_OVER = (
     "_workers", "_index_queues", "_worker_result_queue", "_workers_done_event", "_data_queue",
     "_pin_memory_thread", "_pin_memory_thread_done_event",
@@ -43,7 +44,7 @@ def loader_reuse(context: Context) -> Iterator[None]:
     idle = _IdleWorkers(context)
 
     def make(original: Callable[..., object]) -> object:
-        def _get_iterator(loader: Any) -> object:
+        def _get_iterator(loader: Loader) -> object:
             table = None
             with context.isolated():
                 table = idle.table(loader)
@@ -74,7 +75,7 @@ class _IdleWorkers:
         self._refused: set[int] = set()
         self._closed = False
 
-    def table(self, loader: Any) -> Table | None:
+    def table(self, loader: Loader) -> Table | None:
         """What its workers will be made of; None where they are not for us."""
         dataset = loader.dataset
         if not loader.num_workers or loader._dataset_kind != _DatasetKind.Map or self._closed:
@@ -110,7 +111,7 @@ class _IdleWorkers:
         self._refused.add(id(dataset))
         self.context.inert(reason)
 
-    def take(self, loader: Any, table: Table) -> Any:
+    def take(self, loader: Loader, table: Table) -> _MultiProcessingDataLoaderIter | None:
         """Idle workers that are as new ones would be; None where there are none."""
         workers = self._sets.pop(key_of(loader), None)
         if workers is None or not all(worker.is_alive() for worker in workers._workers):
@@ -125,7 +126,7 @@ class _IdleWorkers:
             self._refuse(loader.dataset, reason)
         return None
 
-    def put_back(self, iterator: Any, key: tuple[Any, ...]) -> bool:
+    def put_back(self, iterator: "_Iterator", key: tuple[object, ...]) -> bool:
         """Keep an iterator's workers for the next one; whether they were kept."""
         if self._closed or key[0] in self._refused or key[0] not in self._datasets:
             return False
@@ -152,7 +153,7 @@ class _IdleWorkers:
         self._datasets.clear()
 
 
-def key_of(loader: Any) -> tuple[object, ...]:
+def key_of(loader: Loader) -> tuple[object, ...]:
     """What must be equal for workers to be taken over, besides what they copy."""
     return (
         id(loader.dataset),
@@ -170,7 +171,7 @@ def key_of(loader: Any) -> tuple[object, ...]:
 class _Iterator(_MultiProcessingDataLoaderIter):
     """torch's iterator, which begins with idle workers and hands its own back."""
 
-    def __init__(self, loader: Any, idle: _IdleWorkers, table: Table) -> None:
+    def __init__(self, loader: Loader, idle: _IdleWorkers, table: Table) -> None:
         self._hotlap_began = False
         self._hotlap_owner = os.getpid()
         self._hotlap_idle, self._hotlap_key, self._hotlap_table = idle, key_of(loader), table
@@ -183,7 +184,7 @@ class _Iterator(_MultiProcessingDataLoaderIter):
             idle.context.held(type(loader.dataset).__name__)
         self._hotlap_began = True
 
-    def _take_over(self, loader: Any, workers: Any) -> None:
+    def _take_over(self, loader: Loader, workers: _MultiProcessingDataLoaderIter) -> None:
         """The constructor of torch's iterator, without the start of processes."""
         _BaseDataLoaderIter.__init__(self, loader)
         self._prefetch_factor = loader.prefetch_factor
@@ -218,7 +219,7 @@ _Iterator.__name__ = _Iterator.__qualname__ = _MultiProcessingDataLoaderIter.__n
 class _WithInit:
     """A loader whose workers begin with a table of what they copied."""
 
-    def __init__(self, loader: Any) -> None:
+    def __init__(self, loader: Loader) -> None:
         self._loader = loader
         self.worker_init_fn = _Begin(loader.worker_init_fn, loader.collate_fn)
 
@@ -229,7 +230,7 @@ class _WithInit:
 class _Begin:
     """Runs in a worker as its `worker_init_fn`."""
 
-    def __init__(self, init: Any, collate: Any) -> None:
+    def __init__(self, init: Callable[[int], object] | None, collate: object) -> None:
         self.init = init
         self.collate = collate
 
@@ -254,7 +255,7 @@ def _of_copies(begin: _Begin) -> Table | None:
 class _Check:
     """A question to a worker. As it is unpickled there, it becomes the answer."""
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[object, ...]:
         return _checked, ()
 
 
@@ -274,13 +275,14 @@ class _Seed:
     def __init__(self, base_seed: int) -> None:
         self.base_seed = base_seed
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[object, ...]:
         return _seeded, (self.base_seed,)
 
 
 def _seeded(base_seed: int) -> str:
     """In a worker: seed all that torch seeds as a worker begins, and run `worker_init_fn`."""
-    info: Any = get_worker_info()
+    info = get_worker_info()
+    assert info is not None
     seed = base_seed + info.id
     random.seed(seed)
     torch.manual_seed(seed)
@@ -294,7 +296,7 @@ def _seeded(base_seed: int) -> str:
     return ""
 
 
-def _ask(iterator: Any, message: _Check | _Seed) -> list[str]:
+def _ask(iterator: _MultiProcessingDataLoaderIter, message: _Check | _Seed) -> list[str]:
     """Send a message to all workers, and return their answers.
 
     It travels in torch's own message for a new epoch, which workers send back as they get it.
@@ -302,9 +304,9 @@ def _ask(iterator: Any, message: _Check | _Seed) -> list[str]:
     """
     for queue in iterator._index_queues:
         queue.put(_worker._ResumeIteration(message))
-    answers: list[Any] = []
+    answers: list[str] = []
     while len(answers) < len(iterator._workers):
-        index, _ = iterator._get_data()
+        index, _ = iterator._get_data()  # type: ignore[no-untyped-call]
         if isinstance(index, _worker._ResumeIteration):
             answers.append(index.seed)
     return answers

@@ -7,9 +7,11 @@ as before, with its label, drawn anew in each epoch and from the same distributi
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+from hotlap.core.protocol import Document
 
 ALPHA = 1e-4
 """Probability that the test of the inputs' distribution calls a difference that is none."""
@@ -29,11 +31,11 @@ class DataUse:
 
     draws: set[str] = field(default_factory=set)
     state: set[str] = field(default_factory=set)
-    batches: dict[Epoch, list[Mapping[str, Any]]] = field(default_factory=dict)
+    batches: dict[Epoch, list[Document]] = field(default_factory=dict)
     ended: set[Epoch] = field(default_factory=set)
     perturbed: bool = False
 
-    def add(self, fields: Mapping[str, Any]) -> None:
+    def add(self, fields: Document) -> None:
         """Take in a message of the process, or of one of its loader workers."""
         self.draws.update(fields.get("draws", ()))
         self.state.update(fields.get("state", ()))
@@ -54,7 +56,7 @@ class DataUse:
 
     def by_index(self, name: str) -> dict[tuple[int, int], list[object]]:
         """The same by (loader, index of the sample), over all epochs."""
-        found: dict[tuple[int, int], list[Any]] = defaultdict(list)
+        found: dict[tuple[int, int], list[object]] = defaultdict(list)
         for at in self.batches:
             indices, values = self.column("indices", at), self.column(name, at)
             if len(indices) == len(values):

@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
-from typing import Any
 
 import psutil
 
@@ -82,8 +81,7 @@ def signals_passed_on(launched: Supervised) -> Iterator[None]:
     for name in (*PASSED_ON, *OF_TERMINALS):
         number = getattr(signal, name)
         alone = reached_anyway and name in OF_TERMINALS
-        handler: Any = _let_by if alone else pass_on
-        before[number] = signal.signal(number, handler)
+        before[number] = signal.signal(number, _let_by if alone else pass_on)
     try:
         yield
     finally:

@@ -5,8 +5,8 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
+from hotlap.core.protocol import Document
 from hotlap.core.registry import technique
 from hotlap.core.spec import REACHED, VARIABLE, Mode, Spec, Tier
 from hotlap.isolation.folders import remove_tree, temporary_folder
@@ -22,7 +22,7 @@ NO_MONITOR = ("TORCH_NCCL_ENABLE_MONITORING", "0")
 """NCCL's monitor would take a rank that stood stopped for long for one that hangs."""
 PASSIVE_WAIT = {"OMP_WAIT_POLICY": "passive", "KMP_BLOCKTIME": "0"}
 """OpenMP threads (GNU's and Intel's) sleep while they wait for one another, rather than spin."""
-Techniques = Mapping[str, Mapping[str, Any]]
+Techniques = Mapping[str, Document]
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Setting:
     command: tuple[str, ...]
     mode: Mode
     techniques: Techniques = field(default_factory=dict)
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Document = field(default_factory=dict)
     seed: int | None = None
     scratch: Path | None = None
     separate: bool = True
@@ -108,7 +108,7 @@ class Launched(Supervised):
 
 def _limits(
     how: Isolation | None, setting: Setting, folder: Path, env: Mapping[str, str]
-) -> dict[str, Any]:
+) -> Document:
     """What the supervisor does to the trial's first process before it starts the command."""
     scratch = setting.scratch
     if how is None or scratch is None:

@@ -29,13 +29,13 @@ Steps whose token inputs differ are left out: a text that once took another word
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from statistics import fmean
-from typing import Any
 
+from hotlap.core.protocol import Document
 from hotlap.core.technique import PERTURBED_AT, Numerics
 from hotlap.trial.data_parity import DataUse, changed_data
 
@@ -368,11 +368,10 @@ def _percent(share: float) -> str:
 
 LIMIT = {Numerics.ROUNDING: 1e-3, Numerics.PRECISION: 0.05, Numerics.TRAINING: 0.05}
 OTHER_CHOICES = 0.01
-Output = Mapping[str, Any]
 
 
 def compare_outputs(
-    reference: Sequence[Output], candidate: Sequence[Output], numerics: Numerics
+    reference: Sequence[Document], candidate: Sequence[Document], numerics: Numerics
 ) -> Parity:
     """Compare the outputs that two runs recorded at the same steps."""
     exact = numerics is Numerics.EXACT
@@ -391,7 +390,7 @@ def compare_outputs(
     return _same_bits(pairs) if exact else _near(pairs, rule, LIMIT[numerics])
 
 
-def _same_bits(pairs: Sequence[tuple[Output, Output]]) -> Parity:
+def _same_bits(pairs: Sequence[tuple[Document, Document]]) -> Parity:
     for old, new in pairs:
         if old["bits"] != new["bits"] or _differ(old["values"], new["values"]):
             off = _deviation(old, new)
@@ -403,7 +402,7 @@ def _same_bits(pairs: Sequence[tuple[Output, Output]]) -> Parity:
     return Parity(True, "bitwise", len(pairs), 0.0, 0.0, f"outputs equal in all {len(pairs)} steps")
 
 
-def _near(pairs: Sequence[tuple[Output, Output]], rule: str, limit: float) -> Parity:
+def _near(pairs: Sequence[tuple[Document, Document]], rule: str, limit: float) -> Parity:
     off, step = max((_deviation(old, new), old["step"]) for old, new in pairs)
     rows = other = 0
     for old, new in pairs:
@@ -422,7 +421,7 @@ def _near(pairs: Sequence[tuple[Output, Output]], rule: str, limit: float) -> Pa
     return Parity(True, rule, len(pairs), off, limit, reason)
 
 
-def _deviation(old: Output, new: Output) -> float:
+def _deviation(old: Document, new: Document) -> float:
     """The largest difference of the sampled values over the largest of the reference's."""
     scale, worst = _largest_value(old), 0.0
     for a, b in zip(old["values"], new["values"], strict=True):
@@ -433,12 +432,12 @@ def _deviation(old: Output, new: Output) -> float:
     return worst
 
 
-def _largest_value(output: Output) -> float:
+def _largest_value(output: Document) -> float:
     sizes = [abs(float(value)) for value in output["values"]]
     return max([1e-12, *(size for size in sizes if math.isfinite(size))])
 
 
-def _choices(old: Output, new: Output, limit: float) -> tuple[int, int]:
+def _choices(old: Document, new: Document, limit: float) -> tuple[int, int]:
     """Rows with a best class, and those of them whose best class is another without a near tie."""
     other = 0
     columns = (old.get("choice", ()), old.get("best", ()), new.get("choice", ()))

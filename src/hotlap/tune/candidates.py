@@ -4,7 +4,6 @@ import itertools
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from hotlap.core.errors import UsageError
 from hotlap.core.machine import Machine
@@ -15,7 +14,7 @@ from hotlap.core.technique import How, Numerics, Technique
 from hotlap.profile.model import bound, shares_of, usual_times
 from hotlap.tune.result import Outcome, Status
 
-Values = dict[str, Any]
+Values = dict[str, object]
 Chosen = dict[str, Values]
 
 REPLACING_MIN_GAIN = 0.1

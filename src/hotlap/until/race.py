@@ -15,9 +15,9 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from hotlap.core.errors import UsageError
+from hotlap.core.protocol import Standing
 from hotlap.trial.launch import Setting
 from hotlap.trial.time_ratio import Time, TimeRatio, time_ratio
 from hotlap.trial.trial import PATIENCE, Ended, Trial
@@ -147,7 +147,7 @@ def later(pair: tuple[Run, Run]) -> bool:
 
 def run_alone(
     setting: Setting, target: Target, source: MetricSource, seconds: float, patience: float
-) -> tuple[Run, dict[str, Any]]:
+) -> tuple[Run, Standing]:
     """One run of a command to the target, for so many seconds or a slice; and what took hold."""
     end = time.monotonic() + seconds
     with _Runner(_with_seed(setting, 0), target, source, patience) as runner:
@@ -261,10 +261,11 @@ class _Runner:
         curve = tuple(self.points[::-step][::-1])  # the last one reached the target
         return Run(Time(seconds, reached), self.best, self.steps, self.ended and not reached, curve)
 
-    def standing(self) -> dict[str, Any]:
+    def standing(self) -> Standing:
         """Which techniques took hold, and why others did not."""
         trial = self._trial
-        return {"held": dict(trial.held), "inert": dict(trial.inert)} if trial else {}
+        held, inert = (dict(trial.held), dict(trial.inert)) if trial else ({}, {})
+        return {"held": held, "inert": inert}
 
     def first_losses(self) -> tuple[float, ...]:
         """The losses of its first steps."""

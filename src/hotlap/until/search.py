@@ -54,7 +54,7 @@ class TrainingRow:
     """A technique with its values, what became of it and why."""
 
     technique: str
-    values: dict[str, Any]
+    values: dict[str, object]
     status: Status
     reason: str = ""
     race: UntilResult | None = None
@@ -142,7 +142,7 @@ def level(raced: int) -> float:
 
 def _candidates(
     wanted: Wanted, machine: Machine, steps: int
-) -> Iterator[tuple[Technique, dict[str, Any]]]:
+) -> Iterator[tuple[Technique, dict[str, object]]]:
     """The techniques that change the training, with each combination of their values."""
     known = techniques()
     for record in sorted(known.values(), key=lambda record: _rank(record.id)):
@@ -214,7 +214,7 @@ def _undecided(verdict: Verdict, reached: list[bool]) -> tuple[Status, str]:
     return Status.INCONCLUSIVE, f"the plain script did not arrive in {missed}; raise --budget"
 
 
-def _listed(values: dict[str, Any]) -> str:
+def _listed(values: dict[str, object]) -> str:
     return ", ".join(f"{name}={value}" for name, value in values.items())
 
 

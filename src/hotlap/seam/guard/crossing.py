@@ -10,7 +10,8 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable
-from typing import Any
+
+Named = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 
 
 def install() -> None:
@@ -21,7 +22,7 @@ def install() -> None:
 
 def _copying(rename: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(rename)
-    def renamed(src: Any, dst: Any, **at: object) -> None:
+    def renamed(src: Named, dst: Named, **at: object) -> None:
         try:
             rename(src, dst, **at)
         except OSError as error:
@@ -32,7 +33,7 @@ def _copying(rename: Callable[..., None]) -> Callable[..., None]:
     return renamed
 
 
-def _copy_and_rename(rename: Callable[..., None], src: Any, dst: Any) -> None:
+def _copy_and_rename(rename: Callable[..., None], src: str | bytes, dst: str | bytes) -> None:
     """Copy beside the target first, so that the target is replaced in one step."""
     folder = os.path.dirname(os.path.abspath(os.fsdecode(dst)))
     draft = tempfile.mkdtemp(prefix=".hotlap-rename-", dir=folder)

@@ -60,7 +60,9 @@ def _hook(native: Native, overlay: Overlay, undo: ExitStack, module: types.Modul
     _put(owner, name, staticmethod(wrapped) if is_static else wrapped)
 
 
-def _wrapped(original: Any, native: Native, overlay: Overlay) -> Any:
+def _wrapped(
+    original: Callable[..., object], native: Native, overlay: Overlay
+) -> Callable[..., object]:
     @functools.wraps(original, updated=())
     def call(*args: object, **options: object) -> object:
         args, options = _redirected(overlay, native, args, options)
@@ -90,7 +92,7 @@ def _purpose(purpose: str | By, args: tuple[object, ...], options: dict[str, obj
 
 
 def _argument(
-    args: Any, options: dict[str, object], position: int, name: str, default: object
+    args: tuple[object, ...], options: dict[str, object], position: int, name: str, default: object
 ) -> object:
     return args[position] if position < len(args) else options.get(name, default)
 
@@ -135,7 +137,7 @@ def _put(owner: object, name: str, value: object) -> None:
     setattr(owner, name, value)
 
 
-def _huge_memmaps(overlay: Overlay, undo: ExitStack, numpy: Any) -> None:
+def _huge_memmaps(overlay: Overlay, undo: ExitStack, numpy: types.ModuleType) -> None:
     """`np.memmap` opens for writing unless told not to; huge files are not copied for that.
 
     They are mapped copy-on-write instead: what is written is seen by this process only.

@@ -4,6 +4,7 @@ import _io
 import os
 import posix
 import stat
+from collections.abc import Callable
 from typing import Any
 
 from hotlap.seam.guard.copying import copy_up, grow
@@ -27,14 +28,14 @@ class Files(Face):
     def open(  # noqa: PLR0913, PLR0917, the signature of the built-in one
         self,
         file: Any,
-        mode: Any = "r",
+        mode: str = "r",
         buffering: int = -1,
-        encoding: Any = None,
-        errors: Any = None,
-        newline: Any = None,
+        encoding: str | None = None,
+        errors: str | None = None,
+        newline: str | None = None,
         closefd: bool = True,
-        opener: Any = None,
-    ) -> Any:
+        opener: Callable[[str, int], int] | None = None,
+    ) -> object:
         """`io.open`; `file.name` stays what the script said."""
         plain = mode in _READS and self._overlay.read(file) is file
         if plain or opener is not None or isinstance(file, int):

@@ -6,7 +6,7 @@ import io
 import os
 import sys
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -19,6 +19,7 @@ from hotlap.seam.guard.readers import Readers
 from hotlap.seam.guard.writers import Writers
 
 Table = dict[str, Callable[..., object]]
+Pairs = list[tuple[Callable[..., object], Callable[..., object]]]
 
 _LOOKING = ("access", "readlink", "statvfs", "pathconf", "getxattr", "listxattr")
 _MAKING = ("mkdir", "mkfifo", "mknod")
@@ -81,7 +82,7 @@ def patched(overlay: Overlay) -> Iterator[None]:
             _swap(back)
 
 
-def _pairs(overlay: Overlay) -> list[tuple[object, object]]:
+def _pairs(overlay: Overlay) -> Pairs:
     return [
         (getattr(module, name), _named(name, replacement))
         for module, table in tables(overlay).items()
@@ -102,7 +103,7 @@ def _named(name: str, do: Callable[..., object]) -> types.MethodType:
     return types.MethodType(call, Face())
 
 
-def _swap(pairs: list[tuple[Any, Any]]) -> None:
+def _swap(pairs: Pairs) -> None:
     """Put the second of each pair wherever the first is held by name or as a default."""
     swaps = {id(old): (old, new) for old, new in pairs}
     for holder, name, value in list(_holders(swaps)):
@@ -114,14 +115,14 @@ def _swap(pairs: list[tuple[Any, Any]]) -> None:
         function.__defaults__ = tuple(swaps.get(id(it), (it, it))[1] for it in held)
 
 
-def _defaulting() -> Iterator[Any]:
+def _defaulting() -> Iterator[types.FunctionType]:
     closer = getattr(sys.modules.get("tempfile"), "_TemporaryFileCloser", None)
     for name in ("close", "cleanup"):
         if hasattr(closer, name):
             yield getattr(closer, name)
 
 
-def _holders(swaps: dict[int, tuple[object, object]]) -> Iterator[tuple[object, str, object]]:
+def _holders(swaps: Mapping[int, object]) -> Iterator[tuple[object, str, object]]:
     for key, module in list(sys.modules.items()):
         if isinstance(module, types.ModuleType) and key not in _PRIVATE:
             for name, value in list(vars(module).items()):
@@ -134,12 +135,12 @@ def _holders(swaps: dict[int, tuple[object, object]]) -> Iterator[tuple[object, 
 
 
 @contextmanager
-def _declared(pairs: list[tuple[Any, Any]]) -> Iterator[None]:
+def _declared(pairs: Pairs) -> Iterator[None]:
     """`os.supports_follow_symlinks` and its like name the replacements too.
 
     Not `supports_dir_fd`: shutil then removes trees by path, which the overlay sees.
     """
-    added: list[tuple[set[Any], Any]] = []
+    added: list[tuple[set[Callable[..., Any]], Callable[..., object]]] = []
     for known in (os.supports_follow_symlinks, os.supports_fd, os.supports_effective_ids):
         for original, replacement in pairs:
             if original in known:

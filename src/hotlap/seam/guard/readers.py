@@ -14,7 +14,9 @@ class Readers(Face):
     def __init__(self, overlay: Overlay) -> None:
         self._overlay = overlay
 
-    def stat(self, path: object, *, dir_fd: int | None = None, follow_symlinks: bool = True) -> Any:
+    def stat(
+        self, path: object, *, dir_fd: int | None = None, follow_symlinks: bool = True
+    ) -> os.stat_result:
         """`os.stat`, the one that is called most."""
         try:
             if dir_fd is not None:
@@ -26,7 +28,7 @@ class Readers(Face):
             error.filename = path
             raise
 
-    def lstat(self, path: object, *, dir_fd: int | None = None) -> Any:
+    def lstat(self, path: object, *, dir_fd: int | None = None) -> os.stat_result:
         """`os.lstat`."""
         return self.stat(path, dir_fd=dir_fd, follow_symlinks=False)
 

@@ -3,6 +3,7 @@
 import os
 import posix
 import stat
+from collections.abc import Callable
 from typing import Any
 
 from hotlap.seam.guard.copying import copy_up, grow
@@ -82,7 +83,7 @@ class Writers(Face):
             posix.symlink(src, self._overlay.mirror + target)
             self._overlay.journal.grew()
 
-    def change(self, name: str, path: Any, *args: Any, **options: Any) -> Any:
+    def change(self, name: str, path: Any, *args: object, **options: Any) -> object:
         """`os.chmod` and its like: the same call, on the mirror's copy."""
         real = getattr(posix, name)
         if isinstance(path, int):
@@ -94,7 +95,13 @@ class Writers(Face):
                 return real(target, *args, **options)
             return real(copy_up(self._overlay, target), *args, **options)
 
-    def _change_open(self, real: Any, fd: int, args: Any, options: Any) -> object:
+    def _change_open(
+        self,
+        real: Callable[..., object],
+        fd: int,
+        args: tuple[object, ...],
+        options: dict[str, object],
+    ) -> object:
         """Look up a descriptor of the user's own file or folder by its path."""
         path = self._overlay.behind(fd)
         unnamed = not path.startswith("/") or self._overlay.own(path) is None
