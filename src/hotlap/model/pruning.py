@@ -4,7 +4,6 @@ import copy
 import math
 from collections import Counter
 from collections.abc import Sequence
-from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -114,7 +113,7 @@ def _pruned(
             pruning_ratio=ratio,
             ignored_layers=_kept_layers(changed, inputs, kind),
             round_to=round_to,
-            forward_fn=partial(_forward),
+            forward_fn=lambda model, given: model(*given),
             output_transform=tensors_of,
         )
         pruner.step()
@@ -123,10 +122,6 @@ def _pruned(
     except Exception as error:  # torch-pruning asserts and indexes its way through the graph
         raise PruningError(f"torch-pruning failed ({type(error).__name__}: {error})") from error
     return changed.train(model.training)
-
-
-def _forward(model: nn.Module, inputs: tuple[object, ...]) -> object:
-    return model(*inputs)
 
 
 def _kept_layers(model: nn.Module, inputs: tuple[object, ...], kind: str) -> list[nn.Module]:

@@ -73,7 +73,8 @@ def begin(
 def leaf(parameter: Tensor, state: dict[str, Tensor], names: Iterable[str], *, adapt: bool) -> Leaf:
     """Lay a parameter out for an update."""
     found, step, grad = [state[name] for name in names], state["step"], parameter.grad
-    if grad is not None and _plain(parameter, grad, *found) and _counts(step):
+    counts = step.is_cpu and step.dtype is torch.float32
+    if grad is not None and counts and _plain(parameter, grad, *found):
         return Leaf(parameter, grad, found, step, None, adapt)
     held, grad = local(parameter), gradient(parameter)
     dtype = wide(held.dtype)
@@ -105,10 +106,6 @@ def _plain(parameter: Tensor, *others: Tensor) -> bool:
         if other.dtype is not dtype or not other.is_contiguous() or not other.is_cpu:
             return False
     return parameter.is_contiguous()
-
-
-def _counts(step: Tensor) -> bool:
-    return step.is_cpu and step.dtype is torch.float32
 
 
 def _form(tensor: Tensor) -> torch.memory_format:

@@ -51,7 +51,8 @@ def restored(model: nn.Module, optimizer: Optimizer, loader: object) -> Iterator
 @contextmanager
 def _module(module: nn.Module) -> Iterator[None]:
     training = module.training
-    parameters = [(name, p, _kept(p), p.grad, _kept(p.grad)) for name, p in _own(module)]
+    own = [(name, p) for name, p in module._parameters.items() if p is not None]
+    parameters = [(name, p, _kept(p), p.grad, _kept(p.grad)) for name, p in own]
     buffers = [(name, buffer, _kept(buffer)) for name, buffer in module._buffers.items()]
     extra = _extra(module)
     try:
@@ -66,10 +67,6 @@ def _module(module: nn.Module) -> Iterator[None]:
         if extra is not None:
             module.set_extra_state(extra)
         module.training = training
-
-
-def _own(module: nn.Module) -> list[tuple[str, nn.Parameter]]:
-    return [(name, p) for name, p in module._parameters.items() if p is not None]
 
 
 def _extra(module: nn.Module) -> object:
@@ -93,8 +90,11 @@ def _put(tensor: T, value: Tensor | None) -> T:
 def _optimizer(optimizer: Optimizer) -> Iterator[None]:
     held = {id(p): p for group in optimizer.param_groups for p in group["params"]}
     state = copy.deepcopy(dict(optimizer.state), dict(held))
-    groups = [_options(group) for group in optimizer.param_groups]
-    rates = [(group.get("lr"), _value(group.get("lr"))) for group in optimizer.param_groups]
+    groups = [
+        {k: copy.deepcopy(v) for k, v in group.items() if k not in ("params", "lr")}
+        for group in optimizer.param_groups
+    ]
+    rates = [(rate := group.get("lr"), float(rate or 0.0)) for group in optimizer.param_groups]
     try:
         yield
     finally:
@@ -109,14 +109,6 @@ def _optimizer(optimizer: Optimizer) -> Iterator[None]:
             if isinstance(rate, Tensor):
                 rate.fill_(value)
             group["lr"] = rate
-
-
-def _options(group: dict[str, object]) -> dict[str, object]:
-    return {k: copy.deepcopy(v) for k, v in group.items() if k not in ("params", "lr")}
-
-
-def _value(rate: float | Tensor | None) -> float:
-    return float(rate) if rate is not None else 0.0
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """A model cut into the stages of a pipeline, each with the names its layers have in the whole."""
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from torch import Tensor, nn
 
@@ -33,7 +33,10 @@ def stage_names(model: nn.Module, number: int) -> list[list[str]]:
         ValueError: no layers that repeat side by side, or fewer than stages.
     """
     container = _container(model)
-    blocks = [f"{container}{name}" for name, _ in _at(model, container).named_children()]
+    blocks = [
+        f"{container}{name}"
+        for name, _ in model.get_submodule(container.removesuffix(".")).named_children()
+    ]
     if len(blocks) < number:
         raise ValueError(f"{len(blocks)} layers cannot make {number} stages")
     before, after = _around(model, container)
@@ -142,10 +145,6 @@ def _container(model: nn.Module) -> str:
     )
 
 
-def _at(model: nn.Module, container: str) -> nn.Module:
-    return model.get_submodule(container.removesuffix("."))
-
-
 def _around(model: nn.Module, container: str) -> tuple[list[str], list[str]]:
     """What is beside the layers on the way down to them: before, and after."""
     before: list[str] = []
@@ -153,19 +152,14 @@ def _around(model: nn.Module, container: str) -> tuple[list[str], list[str]]:
     path = container.removesuffix(".")
     while path:
         above, _, own = path.rpartition(".")
-        siblings = [name for name, child in _siblings(model, above)]
+        children = model.get_submodule(above).named_children()
+        siblings = [name for name, child in children if not _constant(child)]
         at = siblings.index(own)
         prefix = f"{above}." if above else ""
         before = [f"{prefix}{name}" for name in siblings[:at]] + before
         after = after + [f"{prefix}{name}" for name in siblings[at + 1 :]]
         path = above
     return before, after
-
-
-def _siblings(model: nn.Module, name: str) -> Iterator[tuple[str, nn.Module]]:
-    for child_name, child in model.get_submodule(name).named_children():
-        if not _constant(child):
-            yield child_name, child
 
 
 def _constant(module: nn.Module) -> bool:

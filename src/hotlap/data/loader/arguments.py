@@ -32,32 +32,34 @@ def reader_of(
     on_error: str,
 ) -> Reader:
     """Return what reads the data: by its kind."""
+    replace_bad = on_error == "replace"
     if hasattr(data, "reader"):
         made: Reader = data.reader(seed)
         return made
     if not isinstance(data, Store):
-        return _of_dataset(data, collate, seed, on_error)
-    return _of_store(data, how, fields, decoder, collate, seed, on_error)
+        return _of_dataset(data, collate, seed, replace_bad)
+    names = _field_names(data, fields)
+    if data.profile == "records":
+        return RecordReader(data, tuple(fields or ()), collate)
+    if data.profile == "raw":
+        return RowReader(data, names)
+    if isinstance(decoder, DeviceDecoder):
+        images = Images(data, names, how, decoder.cpu, seed, replace_bad)
+        return EncodedReader(images, decoder)
+    return ImageReader(Images(data, names, how, decoder, seed, replace_bad))
 
 
-def _of_dataset(data: object, collate: Collate | None, seed: int, on_error: str) -> Reader:
+def _of_dataset(data: object, collate: Collate | None, seed: int, replace_bad: bool) -> Reader:
     if isinstance(data, IterableDataset) or not hasattr(data, "__getitem__"):
         raise TypeError(
             f"{type(data).__name__} has no samples by number, which order and resume need: pack "
             "it, or keep a DataLoader and put DevicePrefetcher around it"
         )
-    return DatasetReader(data, collate, seed, on_error == "replace")
+    return DatasetReader(data, collate, seed, replace_bad)
 
 
-def _of_store(
-    data: Store,
-    how: PerImage,
-    fields: Sequence[str] | None,
-    decoder: Decoder | DeviceDecoder,
-    collate: Collate | None,
-    seed: int,
-    on_error: str,
-) -> Reader:
+def _field_names(data: Store, fields: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the fields to read: those asked for, or the label where there is one."""
     names = tuple(fields) if fields is not None else ("label",) * ("label" in data.fields)
     if missing := set(names) - set(data.field_names):
         raise ValueError(
@@ -65,14 +67,7 @@ def _of_store(
         )
     if data.profile == "tokens":
         raise ValueError(f"{data.path} holds tokens: Loader(TokenWindows(store, length), ...)")
-    if data.profile == "records":
-        return RecordReader(data, tuple(fields or ()), collate)
-    if data.profile == "raw":
-        return RowReader(data, names)
-    if isinstance(decoder, DeviceDecoder):
-        images = Images(data, names, how, decoder.cpu, seed, on_error == "replace")
-        return EncodedReader(images, decoder)
-    return ImageReader(Images(data, names, how, decoder, seed, on_error == "replace"))
+    return names
 
 
 def device_decode_of(

@@ -86,11 +86,9 @@ def _work(job: Job, share: list[int], pipe: Connection, parent: int) -> None:
         report.flush()
         pipe.send(None)
     except Exception as error:
-        pipe.send(error if isinstance(error, PackError) else PackError(_words(error)))
-
-
-def _words(error: Exception) -> str:
-    return f"packing failed: {type(error).__name__}: {error}"
+        ours = isinstance(error, PackError)
+        why = f"packing failed: {type(error).__name__}: {error}"
+        pipe.send(error if ours else PackError(why))
 
 
 class _Report:

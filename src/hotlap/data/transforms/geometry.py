@@ -119,7 +119,8 @@ class RandomResizedCrop:
     def batch(self, images: torch.Tensor, labels: Labels, draws: Draws) -> Batch:
         """Crop and resize each image of a batch on its own."""
         crops = [self.image(image, draws.one(index)) for index, image in enumerate(images)]
-        layout = torch.channels_last if _is_channels_last(images) else torch.contiguous_format
+        last = images.is_contiguous(memory_format=torch.channels_last)
+        layout = torch.channels_last if last else torch.contiguous_format
         return torch.stack(crops).contiguous(memory_format=layout), labels
 
     def box(self, height: int, width: int, draws: Draws) -> tuple[int, int, int, int]:
@@ -157,7 +158,3 @@ def _padded(image: torch.Tensor, height: int, width: int) -> torch.Tensor:
         return image
     sides = (wide // 2, (wide + 1) // 2, tall // 2, (tall + 1) // 2)
     return functional.pad(image, sides)
-
-
-def _is_channels_last(images: torch.Tensor) -> bool:
-    return images.is_contiguous(memory_format=torch.channels_last)

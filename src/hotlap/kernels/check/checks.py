@@ -185,7 +185,8 @@ def layouts(subject: Subject) -> Iterator[str]:
     """Transposed, strided, expanded and offset inputs."""
     for dtype in subject.dtypes:
         for name, change in LAYOUTS.items():
-            given = [_matrix(change, t) for t in subject.draw(12, 34, dtype)]
+            drawn = subject.draw(12, 34, dtype)
+            given = [change(t) if t.ndim == 2 else t for t in drawn]
             if wrong := difference(subject, given, called(subject, given)):
                 yield f"{name} input, {_about(given)}: {wrong}"
 
@@ -197,10 +198,6 @@ LAYOUTS: dict[str, Callable[[Tensor], Tensor]] = {
     "huge-stride": lambda t: t.new_zeros(t.shape[0], t.shape[1] * 300)[:, ::300].copy_(t),
     "expanded": lambda t: t[:1].expand_as(t),
 }
-
-
-def _matrix(change: Callable[[Tensor], Tensor], tensor: Tensor) -> Tensor:
-    return change(tensor) if tensor.ndim == 2 else tensor
 
 
 def gradients(subject: Subject) -> Iterator[str]:

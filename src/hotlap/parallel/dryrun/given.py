@@ -122,15 +122,11 @@ def _loss(words: int) -> Callable[[object, tuple[Tensor, ...]], Tensor]:
         own = getattr(out, "loss", None)
         if isinstance(own, Tensor):
             return own
-        first = next(t for t in _tensors(_plain(out)) if t.is_floating_point())
+        held = list(out.values()) if isinstance(out, Mapping) else out  # Hugging Face's outputs
+        first = next(t for t in _tensors(held) if t.is_floating_point())
         ids = inputs[0]
         if first.shape[-1] == words and first.shape[:-1] == ids.shape:
             return cross_entropy(first, ids)
         return first.float().sum()
 
     return loss
-
-
-def _plain(out: object) -> object:
-    """What a Hugging Face output holds, as a list."""
-    return list(out.values()) if isinstance(out, Mapping) else out

@@ -25,7 +25,7 @@ def sent(func: object, args: tuple[object, ...]) -> dict[tuple[str, str], int]:
     kind = next((kind for kind in _TURNS if kind in name), None)
     if kind is None:
         return {}
-    group, ranks = _group(args), _ranks(args)
+    group, ranks = _group(args), int(_process_group(args).size())
     largest = max(_sizes(args), default=0)
     if name.startswith("all_gather_into") or name == "all_gather_into_tensor_coalesced":
         largest *= ranks  # the functional form has the shard alone among its arguments
@@ -52,7 +52,3 @@ def _process_group(args: tuple[object, ...]) -> dist.ProcessGroup:
 
 def _group(args: tuple[object, ...]) -> str:
     return str(_process_group(args).group_name)
-
-
-def _ranks(args: tuple[object, ...]) -> int:
-    return int(_process_group(args).size())

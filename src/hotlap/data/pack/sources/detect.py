@@ -104,15 +104,12 @@ def _folder(path: Path, how: Settings) -> Source:
     known: Source | None = torchvision_layout(path, how) or chunks_in(path, how)
     if known is None and (path / "data.mdb").exists():
         known = LmdbFolder(path, how)
-    if known is None and _is_hugging_face(path):
+    saved = ("dataset_dict.json", "state.json")  # by Hugging Face's datasets
+    if known is None and any((path / name).exists() for name in saved):
         known = TableFiles.folder(path, how)
     known = known or _several(path, how)
     table = table_in(path) if known is None else None
     return known or (LabelledImages(path, table, how) if table else ImageFolder(path, how))
-
-
-def _is_hugging_face(path: Path) -> bool:
-    return any((path / name).exists() for name in ("dataset_dict.json", "state.json"))
 
 
 def _several(path: Path, how: Settings) -> Source | None:

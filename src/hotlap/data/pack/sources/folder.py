@@ -57,7 +57,7 @@ class ImageFolder(Records):
                 f"{root} has no images in it ({', '.join(sorted(IMAGES))}){self._hint()}"
             )
         self._beside = self._files_beside()
-        kinds = {"image": Kind("image")} | {e[1:]: _field(e, self._beside[e]) for e in self._beside}
+        kinds = {"image": Kind("image")} | {e[1:]: Kind(_BESIDE[e]) for e in self._beside}
         if folders:
             kinds["label"] = Kind("number")
         self._classes = folders
@@ -162,11 +162,6 @@ class ImageFolder(Records):
 
 def _is_class(entry: "os.DirEntry[str]") -> bool:
     return entry.is_dir() and not entry.name.startswith(".")
-
-
-def _field(ending: str, files: dict[str, str]) -> Kind:
-    del files
-    return Kind(_BESIDE[ending])
 
 
 def _read(ending: str, file: str) -> object:

@@ -124,7 +124,9 @@ class TableFiles(Records):
                 continue
             kinds[column.name] = self._kind(column)
             if _is_file(column.type) and any(
-                entry for batch in self._batches([column.name]) for entry in _paths_of(batch)
+                (entry or {}).get("path")
+                for batch in self._batches([column.name])
+                for entry in batch.column(0).to_pylist()
             ):
                 kinds[f"{column.name}.path"] = Kind("text")
         return kinds
@@ -326,10 +328,6 @@ def _as_array(value: list[object], dtype: object) -> object:
         return need("numpy").asarray(value, dtype)
     except (TypeError, ValueError):  # ragged, or with gaps: kept as JSON
         return value
-
-
-def _paths_of(batch: "pyarrow.RecordBatch") -> list[str | None]:
-    return [(entry or {}).get("path") for entry in batch.column(0).to_pylist()]
 
 
 def _class_names(folder: Path) -> dict[str, list[str]]:
