@@ -80,6 +80,14 @@ def test_a_ratio_whose_interval_is_unknown_is_not_printed() -> None:
     assert "memory 20% less" in plain(less)
 
 
+@pytest.mark.parametrize("pairs", [2, 12])
+def test_hours_of_racing_are_never_advised(pairs: int) -> None:
+    few = replace(race(1.0), estimate=Estimate(1.0, 0.5, 2.0, pairs, 0.95))
+    row = Outcome("tf32", Status.INCONCLUSIVE, "no verdict", {}, few, seconds_needed=15000.0)
+    assert "more than 15 min at this noise: race it on a calmer machine" in reason(row)
+    assert "about 5 min more would settle it" in reason(replace(row, seconds_needed=290.0))
+
+
 def test_a_technique_that_changed_nothing_has_no_figure() -> None:
     row = Outcome("tf32", Status.NOT_APPLICABLE, "nothing to change", {}, race(0.71))
     assert plain(row) == "tf32 not applicable: nothing to change"

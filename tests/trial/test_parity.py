@@ -1,4 +1,5 @@
 import math
+import re
 from collections.abc import Callable
 from functools import cache, partial
 
@@ -189,6 +190,16 @@ def test_data_order_counts_as_statistical_only_where_draws_were_seen() -> None:
     assert equal.rule == "bitwise"
     stuck = compare(reference, train(lr=0.0), Numerics.EXACT, QUIET, DRAWS)
     assert not stuck.kept
+
+
+def test_the_difference_of_a_mean_says_what_it_is_a_part_of() -> None:
+    reference = [4.0 / (1 + step / 8) for step in range(96)]
+    candidate = [0.7 * loss for loss in reference]
+    reason = compare(reference, candidate, Numerics.EXACT, QUIET, DRAWS).reason
+    found = re.search(r"mean loss (\S+) became (\S+), (\S+) % of the loss at the start, 4 ", reason)
+    assert found, reason
+    old, new, off = map(float, found.groups())
+    assert off == pytest.approx(100 * (old - new) / 4.0, rel=0.05)  # two digits
 
 
 def test_reason_names_the_step() -> None:

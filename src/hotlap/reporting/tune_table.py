@@ -60,9 +60,10 @@ def reason(row: Outcome) -> str:
         if extra > 2:
             steps = f"{row.race.break_even:.0f}"
             parts.append(f"adds {duration(extra)} of start-up; pays off after {steps} steps")
-    if row.out_of_reach:
+    needed = row.seconds_needed if row.status is Status.INCONCLUSIVE else 0.0
+    if row.out_of_reach or SENSIBLE_SECONDS < needed < math.inf:
         limit = SENSIBLE_SECONDS / 60
         parts.append(f"more than {limit:.0f} min at this noise: race it on a calmer machine")
-    elif row.status is Status.INCONCLUSIVE and 0 < row.seconds_needed < math.inf:
-        parts.append(f"{roughly(row.seconds_needed)} more would settle it")
+    elif 0 < needed < math.inf:
+        parts.append(f"{roughly(needed)} more would settle it")
     return "; ".join(parts)

@@ -103,11 +103,15 @@ class Parity:
 
 @dataclass(frozen=True)
 class _Check:
-    """One deviation and its limit, relative to the scale of the loss, and what to say of it."""
+    """One deviation and its limit, relative to the scale of the loss, and what to say of it.
+
+    `scale` is that scale where it is not the loss that the text names.
+    """
 
     deviation: float
     limit: float
     text: str
+    scale: float | None = None
 
 
 @dataclass(frozen=True)
@@ -246,7 +250,10 @@ def _decide(runs: _Runs, rule: str, checks: Iterable[_Check]) -> Parity:
     failed = next((check for check in done if check.deviation > check.limit), None)
     worst = failed or max(done, key=lambda check: check.deviation / check.limit)
     off, limit = _percent(worst.deviation), _percent(worst.limit)
-    reason = f"{worst.text}, relative difference {off} (tolerance {limit})"
+    part = f"relative difference {off}"
+    if worst.scale is not None:
+        part = f"{off} of the loss at the start, {worst.scale:.5g}"
+    reason = f"{worst.text}, {part} (tolerance {limit})"
     if not failed:
         largest = f"largest relative difference {off}, tolerance {limit}"
         reason = f"losses match over {len(runs.steps)} steps ({largest})"
@@ -283,7 +290,14 @@ def _windows(runs: _Runs, floor: float, start: int = 0) -> Iterator[_Check]:
             abs(fmean(runs.diffs[part])),
             limit,
             f"{span}: mean loss {old:.5g} became {new:.5g}",
+            _larger_scale(runs, old),
         )
+
+
+def _larger_scale(runs: _Runs, loss: float) -> float | None:
+    """The scale of differences, where it is more than the loss beside which it is printed."""
+    scale = _scale(runs.reference)
+    return scale if scale > abs(loss) else None
 
 
 def _not_worse(runs: _Runs) -> Iterator[_Check]:
@@ -296,6 +310,7 @@ def _not_worse(runs: _Runs) -> Iterator[_Check]:
         max(0.0, fmean(runs.diffs[tail])),
         max(LATER[Numerics.TRAINING], allowed, min(chance, HOPELESS)),
         f"final loss {old:.5g} became {new:.5g}",
+        _larger_scale(runs, old),
     )
 
 
