@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from torch import Tensor, nn
 from torch.optim import Optimizer
@@ -24,7 +24,7 @@ from hotlap.engine.preparation import device_of, prepared
 from hotlap.engine.random_state import Randomness, globals_of
 from hotlap.engine.readings import Value
 from hotlap.engine.saving import restore, save, writer
-from hotlap.engine.states import State
+from hotlap.engine.states import State, Stateful
 from hotlap.engine.stepper import Stepper
 from hotlap.engine.sync import GradientSync
 
@@ -67,7 +67,7 @@ class Engine:
         scheduler: LRScheduler | None = None,
         config: EngineConfig | None = None,
         loggers: Iterable[Logger] = (),
-        extra: Mapping[str, Any] | None = None,
+        extra: Mapping[str, Stateful] | None = None,
     ) -> None:
         self.config = config = config or EngineConfig()
         self._undo = ExitStack()

@@ -2,7 +2,7 @@
 
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from torch import Tensor
 
@@ -10,7 +10,7 @@ from hotlap.common import ranks
 from hotlap.engine.checkpointer import Checkpointer
 from hotlap.engine.distribution import ModelDistribution, is_shard
 from hotlap.engine.feed import elsewhere
-from hotlap.engine.states import State
+from hotlap.engine.states import State, Stateful
 from hotlap.engine.stepper import Stepper
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ class Resumable(Protocol):
     """What of an engine is saved and restored."""
 
     global_step: int
-    extra: dict[str, Any]
+    extra: dict[str, Stateful]
     distribution: ModelDistribution
     stepper: Stepper
 

@@ -1,6 +1,6 @@
 """The state of model and optimizer, in one piece also where ranks hold shards of it."""
 
-from typing import Any
+from typing import Any, Protocol
 
 from torch import nn
 from torch.optim import Optimizer
@@ -8,6 +8,16 @@ from torch.optim import Optimizer
 from hotlap.engine.distribution import sharded
 
 State = dict[str, Any]
+
+
+class Stateful(Protocol):
+    """What a checkpoint holds besides: anything that gives its state and takes it up again."""
+
+    def state_dict(self) -> State:
+        """Return the state."""
+
+    def load_state_dict(self, state: State, /) -> object:
+        """Take up what `state_dict` gave."""
 
 
 def gather(model: nn.Module, optimizer: Optimizer) -> State:

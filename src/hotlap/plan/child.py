@@ -7,15 +7,15 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any
 
 from hotlap.core.errors import HotlapError
+from hotlap.core.protocol import Document
 
 COMMAND = (sys.executable, "-P", "-m", "hotlap.parallel.dryrun")
 LIMIT = 600.0  # seconds of all jobs together
 
 
-def ask(jobs: Sequence[Mapping[str, object]]) -> list[dict[str, Any]]:
+def ask(jobs: Sequence[Mapping[str, object]]) -> list[Document]:
     """The answer to each job, in order: what was found, or {"error": why}.
 
     Raises:

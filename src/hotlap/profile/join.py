@@ -7,7 +7,6 @@ technique's symptom at that very place; else it is dropped.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from hotlap.core.protocol import Document
 from hotlap.profile.model import duration
@@ -185,7 +184,7 @@ def split(place: str, folder: Path) -> tuple[Path, int] | None:
     return ((folder / file).resolve(), int(line)) if file and line.isdigit() else None
 
 
-def _places(findings: Iterable[Any], folder: Path) -> dict[str, list[tuple[Path, int] | None]]:
+def _places(findings: Iterable[Document], folder: Path) -> dict[str, list[tuple[Path, int] | None]]:
     """Where each remedy of the profile's own findings points."""
     found: dict[str, list[tuple[Path, int] | None]] = {}
     for finding in findings:

@@ -36,7 +36,9 @@ def cached_dataset(context: Context) -> Iterator[None]:
     caches = _Caches(context)
 
     def make(original: Callable[..., object]) -> object:
-        def __init__(fetcher: Any, dataset: object, *args: object, **kwargs: object) -> None:  # noqa: N807
+        def __init__(  # noqa: N807
+            fetcher: _MapDatasetFetcher, dataset: object, *args: object, **kwargs: object
+        ) -> None:
             original(fetcher, dataset, *args, **kwargs)
             with context.isolated():
                 fetcher.dataset = caches.around(dataset)
@@ -58,7 +60,7 @@ class _Caches:
         self._make = load("hotlap.data.cached:CachedDataset")
         self._known: OrderedDict[int, Any] = OrderedDict()
 
-    def around(self, dataset: object) -> Any:
+    def around(self, dataset: object) -> object:
         if get_worker_info() is not None:
             self._context.inert("worker processes load the data; each would need its own cache")
             return dataset

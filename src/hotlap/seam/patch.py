@@ -112,7 +112,7 @@ def _register_builtin(ours: FunctionType, original: object, owner: ModuleType) -
     TorchScript finds operators by the identity of functions, in a table that it builds from this
     list, and from what modules hold at that moment, when it first needs it.
     """
-    builtins: Any = sys.modules.get("torch.jit._builtins")
+    builtins = sys.modules.get("torch.jit._builtins")
     if builtins is None:
         return
     operator = next((op for known, op in builtins._builtin_ops if known is original), None)

@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from typing import Any
 
 from hotlap.core.errors import HotlapError
 from hotlap.core.machine import Machine
@@ -164,7 +163,7 @@ def _rank(name: str) -> int:
 
 
 def _raced(
-    config: UntilConfig, rules: UntilRules, record: Technique, values: dict[str, Any],
+    config: UntilConfig, rules: UntilRules, record: Technique, values: dict[str, object],
     plain: Run, on_slice: OnSlice,
 ) -> TrainingRow:  # fmt: skip
     """Race one technique against the plain script, if the time suffices and it changes anything."""

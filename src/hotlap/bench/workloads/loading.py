@@ -1,8 +1,7 @@
 """Epochs over MNIST-sized images: how they are loaded and how they get to the device."""
 
 import os
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -34,11 +33,13 @@ def _network(device: str) -> nn.Module:
     ).to(device)
 
 
-def _epoch(model: nn.Module, batches: Iterator[Any] | DataLoader[Any], **copy: bool) -> None:
+def _epoch(
+    model: nn.Module, batches: Iterable[Sequence[Tensor]], *, non_blocking: bool = False
+) -> None:
     device = next(model.parameters()).device
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     for images, labels in batches:
-        x, y = images.to(device, **copy), labels.to(device, **copy)
+        x, y = (part.to(device, non_blocking=non_blocking) for part in (images, labels))
         optimizer.zero_grad()
         loss = nn.functional.cross_entropy(model(x), y)
         loss.backward()  # type: ignore[no-untyped-call]
@@ -84,15 +85,12 @@ def prefetcher(device: str) -> Sides:
     return Sides(lambda _: _epoch(model, loader), lambda _: _epoch(model, _ahead(loader, device)))
 
 
-def _ahead(loader: DataLoader[Any], device: str) -> Iterator[object]:
+def _ahead(loader: Iterable[Sequence[Tensor]], device: str) -> Iterator[list[Tensor]]:
     stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-    copied: Callable[[Any], Any] = lambda batch: [  # noqa: E731
-        part.to(device, non_blocking=True) for part in batch
-    ]
     following = None
     for batch in loader:
         with torch.cuda.stream(stream):
-            coming = copied(batch)
+            coming = [part.to(device, non_blocking=True) for part in batch]
         if following is not None:
             yield following
         torch.cuda.current_stream().wait_stream(stream)

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -24,7 +24,9 @@ def _mlp(width: int, depth: int) -> nn.Sequential:
     return nn.Sequential(*layers, nn.Linear(width, 10))
 
 
-def _step(model: nn.Module, x: Tensor, context: Callable[[], Any] = nullcontext) -> None:
+def _step(
+    model: nn.Module, x: Tensor, context: Callable[[], AbstractContextManager[object]] = nullcontext
+) -> None:
     with context():
         loss = nn.functional.cross_entropy(model(x), torch.zeros(len(x), device=x.device).long())
     loss.backward()  # type: ignore[no-untyped-call]
