@@ -5,7 +5,7 @@ from pathlib import Path
 
 import hotlap
 
-MOST_LINES = 306
+MOST_LINES = 305
 """Lower it with each change that removes some; the aim is 600."""
 _WORD = re.compile(r"\bAny\b")
 

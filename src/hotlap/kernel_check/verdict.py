@@ -16,7 +16,7 @@ COMPILE_MARGIN = 0.95
 """Where compile takes less than this share of the operator's time, it is the better choice."""
 
 
-class Outcome(TypedDict):
+class CheckRow(TypedDict):
     """A check of the operator and how it ended."""
 
     check: str
@@ -52,7 +52,7 @@ class Verdict:
     operator: str
     device: str = ""
     interpreted: bool = False
-    outcomes: list[Outcome] = field(default_factory=list)
+    outcomes: list[CheckRow] = field(default_factory=list)
     race: list[RaceRow] = field(default_factory=list)
 
     @property

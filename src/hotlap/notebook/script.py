@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from hotlap.core.errors import UsageError
 from hotlap.notebook.cells import as_python
@@ -26,6 +26,7 @@ SHIM = "hotlap_notebook_shim"
 MARK = "# %% code cell "
 HEADER = "# hotlap: the code cells of "
 _PLACE = re.compile(r"([^\s\"'`:()\[\]]*\.hotlap/notebooks/[^\s\"'`:]+?\.py)(?::(\d+))?(?!\w)")
+T = TypeVar("T")
 
 
 class Notebook:
@@ -188,11 +189,12 @@ def cell_of(lines: "tuple[str, ...] | list[str]", line: int) -> tuple[int, int]:
     return 0, 0
 
 
-def in_cells(value: object) -> Any:
+def in_cells(value: T) -> T:
     """The value with every place in a notebook's script, in all of its texts, as cell and line."""
-    return with_texts(
+    found: T = with_texts(
         value, lambda text: _PLACE.sub(_renamed, text) if ".hotlap/notebooks/" in text else text
     )
+    return found
 
 
 def with_texts(value: object, change: Callable[[str], str]) -> Any:

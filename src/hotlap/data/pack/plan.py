@@ -24,7 +24,7 @@ _WORDS = {
 }
 
 
-class Plan(TypedDict):
+class PackPlan(TypedDict):
     """What shards are packed with: digests of the settings and the source, and what may change."""
 
     settings: str
@@ -64,7 +64,7 @@ def clear(folder: Path) -> None:
         (folder / name).unlink(missing_ok=True)
 
 
-def _plan(source: Source, settings: Settings) -> Plan:
+def _plan(source: Source, settings: Settings) -> PackPlan:
     usual = min(-(-len(source) // PER_SHARD), MOST_SHARDS)
     kept = {key: value for key, value in settings.document().items() if key not in _FREE}
     return {
@@ -77,15 +77,15 @@ def _plan(source: Source, settings: Settings) -> Plan:
     }
 
 
-def _before(folder: Path) -> Plan | None:
+def _before(folder: Path) -> PackPlan | None:
     try:
-        found: Plan = json.loads((folder / NAME).read_bytes())
+        found: PackPlan = json.loads((folder / NAME).read_bytes())
     except FileNotFoundError:
         return None
     return found
 
 
-def _changed(before: Plan, plan: Plan) -> list[str]:
+def _changed(before: PackPlan, plan: PackPlan) -> list[str]:
     return [
         _WORDS.get(key, key)
         for key, value in plan.items()
