@@ -17,6 +17,8 @@ from hotlap.cli.tune import tune
 from hotlap.core.errors import UsageError
 from hotlap.core.machine import detect
 from hotlap.core.recipe import Recipe
+from hotlap.core.spec import Mode
+from hotlap.trial.launch import Setting
 from hotlap.trial.stats import Verdict
 from hotlap.trial.time_ratio import Time, time_ratio
 from hotlap.tune.candidates import Wanted
@@ -239,6 +241,49 @@ def test_a_metric_file_is_read_where_the_trial_wrote_it(tmp_path, monkeypatch, t
     words = ["--until", "score>1", "--metric-file", "score.csv", "--budget", "1m"]
     done = tuned(tmp_path, 30, *words, end=end)
     assert "its best was 0.5" in words_of(done)
+
+
+class Slices:
+    """A trial that prints a value 0.1 s and one 0.4 s after each slice of 0.6 s began."""
+
+    steps, step, wall, at = 60, 0.01, 0.6, 0
+
+    def __init__(self, setting, _):
+        self.output, self.blocks, self.held, self.inert = setting.output, [self], {}, {}
+
+    def first(self):
+        for pause, value in ((0.1, 1), (0.3, 2)):
+            time.sleep(pause)
+            with self.output.open("a") as file:
+                file.write(f"score {self.at + value}\n")
+        time.sleep(0.2)
+        self.at += self.steps
+        return self
+
+    def run(self, _):
+        return self.first()
+
+    def take_metrics(self):
+        return []
+
+    def pause(self):
+        pass
+
+    close = pause
+
+
+@pytest.mark.clock
+def test_a_value_has_the_time_and_step_it_was_printed_at_not_those_of_the_slice(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(race, "Trial", Slices)
+    setting = Setting(("python", "train.py"), Mode.RACE, output=tmp_path / "output")
+    target = Target.parse("score>61.5")
+    found, _ = race.run_alone(setting, target, MetricSource(), 10.0, 1.0)
+    assert found.time.reached
+    assert [point.seconds for point in found.curve] == pytest.approx([0.1, 0.4, 0.7, 1.0], abs=0.1)
+    assert [point.steps for point in found.curve] == pytest.approx([10, 40, 70, 100], abs=10)
+    assert (found.time.seconds, found.steps) == (found.curve[-1].seconds, found.curve[-1].steps)
 
 
 def test_ctrl_c_keeps_what_is_complete_and_leaves_no_process(tmp_path):

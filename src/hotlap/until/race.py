@@ -10,9 +10,10 @@ fixed target, and the time to reach it.
 import math
 import os
 import re
+import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -31,6 +32,8 @@ from hotlap.until.targets import (
 )
 
 SLICE_SECONDS = 1.0
+LOOK_SECONDS = 0.02
+"""How often output and file are read within a slice: so exactly is it known when a value came."""
 GIVE_UP_RATIO = 4.0
 """A run is given up once it has taken so many times as long as the other took to the target."""
 GIVE_UP_LATE_RATIO = 1.5
@@ -226,23 +229,26 @@ class _Runner:
 
     def advance(self) -> None:
         """Run one slice: the start-up at first, then steps for about `SLICE_SECONDS`."""
-        begin = time.monotonic()
-        try:
-            if self._trial is None:
-                self._trial = Trial(self.setting, self.patience)
-                block = self._trial.first()
+        begin, done = time.monotonic(), self.steps
+        with self._reading(begin) as came:
+            try:
+                if self._trial is None:
+                    self._trial = Trial(self.setting, self.patience)
+                    block = self._trial.first()
+                    spent = time.monotonic() - begin
+                else:
+                    block = self._trial.run(self._slice_steps())
+                    spent = block.wall
+                self.steps = block.at
+            except Ended:
+                self.going, self.ended = False, True
                 spent = time.monotonic() - begin
-            else:
-                block = self._trial.run(self._slice_steps())
-                spent = block.wall
-            self.steps = block.at
-        except Ended:
-            self.going, self.ended = False, True
-            spent = time.monotonic() - begin
         assert self._trial is not None
         if self.going:
             self._trial.pause()
-        self._read(self.seconds, spent)
+        seen = self._losses_of(spent) if self._of_losses else self._metrics_of(came, spent, done)
+        for point in seen:
+            self._see(point)
         self.seconds += spent
         if self.reached is not None:
             self.going = False
@@ -259,7 +265,8 @@ class _Runner:
         seconds = self.reached if self.reached is not None else max(self.seconds, 1e-9)
         step = max(1, math.ceil(len(self.points) / CURVE_POINTS))
         curve = tuple(self.points[::-step][::-1])  # the last one reached the target
-        return Run(Time(seconds, reached), self.best, self.steps, self.ended and not reached, curve)
+        steps = self.points[-1].steps if reached else self.steps
+        return Run(Time(seconds, reached), self.best, steps, self.ended and not reached, curve)
 
     def standing(self) -> Standing:
         """Which techniques took hold, and why others did not."""
@@ -297,48 +304,80 @@ class _Runner:
         last = self._trial.blocks[-1]
         return max(1, min(4 * last.steps, math.ceil(SLICE_SECONDS / max(last.step, 1e-6))))
 
-    def _read(self, before: float, spent: float) -> None:
-        """Take in the values of the slice that is over."""
-        assert self._trial is not None
+    @contextmanager
+    def _reading(self, begin: float) -> Iterator[list[tuple[float, float]]]:
+        """Read the values that output and file show meanwhile, with the seconds since `begin`."""
+        came: list[tuple[float, float]] = []
         if self._of_losses:
-            losses = self._trial.losses[self._losses :]
-            self._losses += len(losses)
-            values = list(self._smoothed.add(losses))
-            first = len(losses) - len(values)
-            for at, value in enumerate(values, first + 1):
-                self._see(before + spent * at / len(losses), self.steps - len(losses) + at, value)
+            yield came
             return
-        for name, value, seconds in self._trial.take_metrics():
-            if name == self.target.metric:
-                self._see(before + min(seconds, spent), self.steps, value)
-        ended = self.ended
-        for value in (*self._output.values(ended=ended), *self._file.values(ended=ended)):
-            self._see(before + spent, self.steps, value)
+        over = threading.Event()
 
-    def _see(self, seconds: float, steps: int, value: float) -> None:
+        def read() -> None:
+            while not over.wait(LOOK_SECONDS):
+                now = time.monotonic() - begin
+                came.extend((now, value) for value in self._new_values())
+
+        reader = threading.Thread(target=read, daemon=True)
+        reader.start()
+        try:
+            yield came
+        finally:
+            over.set()
+            reader.join()
+
+    def _new_values(self) -> list[float]:
+        ended = self.ended
+        return [*self._output.values(ended=ended), *self._file.values(ended=ended)]
+
+    def _losses_of(self, spent: float) -> Iterator[Point]:
+        """The smoothed losses of a slice, by its seconds; its steps count as equally long."""
+        assert self._trial is not None
+        losses = self._trial.losses[self._losses :]
+        self._losses += len(losses)
+        values = list(self._smoothed.add(losses))
+        first = len(losses) - len(values)
+        for at, value in enumerate(values, first + 1):
+            yield Point(spent * at / len(losses), self.steps - len(losses) + at, value)
+
+    def _metrics_of(
+        self, came: list[tuple[float, float]], spent: float, done: int
+    ) -> Iterator[Point]:
+        """The metric's values of a slice that began after `done` steps, by its seconds."""
+        assert self._trial is not None
+        came += [(spent, value) for value in self._new_values()]
+        mine, metrics = self.target.metric, self._trial.take_metrics()
+        for seconds, value in (*((at, v) for name, v, at in metrics if name == mine), *came):
+            part = min(1.0, seconds / spent) if spent else 1.0
+            yield Point(spent * part, done + round((self.steps - done) * part), value)
+
+    def _see(self, point: Point) -> None:
         self._seen = True
-        if self.reached is not None or not math.isfinite(value):
+        if self.reached is not None or not math.isfinite(point.value):
             return
-        self.points.append(Point(seconds, steps, value))
-        self.best = value if math.isnan(self.best) else self.target.better(self.best, value)
-        if self.target.reached_by(value):
-            self.reached = seconds
+        point = replace(point, seconds=self.seconds + point.seconds)
+        self.points.append(point)
+        better = self.target.better
+        self.best = point.value if math.isnan(self.best) else better(self.best, point.value)
+        if self.target.reached_by(point.value):
+            self.reached = point.seconds
 
     def _metric_file(self) -> Path | None:
         """The metric's file as the trial sees it, through the root of one of its processes.
 
         The root and the mounts below it are held, so that the file can be read when the processes
-        have ended.
+        have ended: from the first block on, when the processes have their root.
         """
-        if self.source.file is None or self._trial is None:
+        trial = self._trial
+        if self.source.file is None or trial is None or not (trial.blocks or self.ended):
             return None
-        for process in self._trial.processes() if not self._held else ():
+        for process in trial.processes() if not self._held else ():
             with suppress(OSError):
                 self._held.append(os.open(f"/proc/{process.pid}/root", os.O_PATH))
                 self._held.append(os.open(f"/proc/{process.pid}/ns/mnt", os.O_RDONLY))
                 break
         inside = str(self.source.file.absolute())
-        roots = [f"{self._trial.launched.scratch}/tree"]  # writes by Python, without namespaces
+        roots = [f"{trial.launched.scratch}/tree"]  # writes by Python, without namespaces
         roots += [f"/proc/self/fd/{self._held[0]}"] if self._held else []
         return next((seen for root in roots if (seen := Path(root + inside)).exists()), None)
 
