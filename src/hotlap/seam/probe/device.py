@@ -28,10 +28,6 @@ STRIDE = 8
 SYNCHRONISING = ("item", "tolist", "cpu", "numpy", "nonzero", "__bool__", "__float__", "__int__")
 
 
-def _new_event() -> torch.cuda.Event:
-    return torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
-
-
 class Pool:
     """Timing events to use again; making one costs more than recording it."""
 
@@ -40,7 +36,7 @@ class Pool:
 
     def record(self) -> torch.cuda.Event:
         """An event recorded on the current stream."""
-        event = self._free.pop() if self._free else _new_event()
+        event = self._free.pop() if self._free else torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
         event.record()
         return event
 
