@@ -41,6 +41,24 @@ def test_profiles_are_compared_figure_by_figure(tmp_path: Path) -> None:
     assert {row["name"]: row["ratio"] for row in found["rows"]}["data loading"] == 2.0
 
 
+def test_tunes_are_compared_by_ratios_that_have_an_interval(tmp_path: Path) -> None:
+    def tune(ratio: float, low: float, command: list[str]) -> dict[str, Any]:
+        known = {"ratio": 1.2, "low": 1.1, "high": 1.3, "pairs": 9, "level": 0.95}
+        vague = {"ratio": ratio, "low": low, "high": 1 / low, "pairs": 2, "level": 0.95}
+        rows = [{"technique": "tf32", "race": {"estimate": known}},
+                {"technique": "cpu_threads", "race": {"estimate": vague}}]  # fmt: skip
+        return {"verb": "tune", "outcomes": rows, "command": command, "needed": 585.0}
+
+    names = files(
+        tmp_path, tune(0.75, 0.001, ["python", "a b.py"]), tune(0.59, 0.002, ["python", "b.py"])
+    )
+    shown = CliRunner().invoke(hotlap, ["compare", *names]).output
+    assert "tf32, ratio" in shown
+    assert "cpu_threads" not in shown
+    assert "585" not in shown
+    assert "different commands: python 'a b.py' and python b.py" in " ".join(shown.split())
+
+
 @pytest.mark.parametrize(
     ("documents", "message"),
     [

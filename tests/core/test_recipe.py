@@ -60,6 +60,16 @@ def test_a_wrong_recipe_is_refused_with_its_reason(tmp_path: Path, text: str, me
         Recipe.read(tmp_path / "hotlap.toml")
 
 
+def test_what_was_not_raced_by_itself_has_no_figures_in_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "hotlap.toml"
+    kept = {"loader_workers": Kept({"num_workers": 2}), "loader_reuse": Kept({}, 2.3, (1.3, 4.3))}
+    Recipe(kept, MEASURED).write(path)
+    alone, raced = path.read_text().split("[techniques.loader_reuse]")
+    assert "ratio" not in alone.partition("[techniques.loader_workers]")[2]
+    assert "ratio = 2.3" in raced
+    assert Recipe.read(path).techniques == kept
+
+
 def test_a_missing_recipe_says_how_to_get_one(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is no recipe") as caught:
         Recipe.read(tmp_path / "hotlap.toml")

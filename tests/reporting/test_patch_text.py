@@ -40,3 +40,9 @@ def test_notes_name_place_technique_and_what_to_do():
     assert "to be written with --write: pinned_memory\n" in out.getvalue()
     note = "  train.py  fragmentation: `export PYTORCH_ALLOC_CONF=expandable_segments:True`"
     assert note in out.getvalue()
+
+
+def test_what_has_no_form_in_source_names_the_command_that_applies_it():
+    done = patch(Recipe({"loader_reuse": Kept()}), [File(Path("train.py"), TEXT, "utf-8")])
+    (note,) = done.notes
+    assert note.text.startswith("`hotlap run` applies it")

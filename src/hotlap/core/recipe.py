@@ -120,6 +120,9 @@ _FIGURES = ("ratio", "interval", "memory", "parity")
 
 
 def _figures(kept: Kept) -> dict[str, object]:
+    """What a race measured; nothing of what is on only because another technique needs it."""
+    if kept == Kept(kept.values):
+        return {}
     return {name: getattr(kept, name) for name in _FIGURES}
 
 

@@ -1,5 +1,6 @@
 """Two documents of the same verb, figure by figure."""
 
+import shlex
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
@@ -11,9 +12,10 @@ from hotlap.core.protocol import Document
 from hotlap.profile.model import TITLES
 from hotlap.reporting.tables import Row as Line
 from hotlap.reporting.tables import columns, table
-from hotlap.reporting.words import duration, ratio, size
+from hotlap.reporting.view import estimate_of
+from hotlap.reporting.words import duration, interval, ratio, size
 
-SKIPPED = frozenset({"schema_version", "date", "budget", "seconds"})
+SKIPPED = frozenset({"schema_version", "date", "budget", "seconds", "needed"})
 SECONDS, BYTES, NUMBER = "seconds", "bytes", "number"
 
 
@@ -76,8 +78,9 @@ def figures_of(document: Document) -> Iterator[tuple[tuple[str, str], float]]:
     final = document.get("final_steps") or {}
     yield from (((f"{name} step", SECONDS), value) for name, value in final.items())
     for row in document.get("outcomes", ()):
-        if row["race"]:
-            yield (f"{row['technique']}, ratio", NUMBER), row["race"]["estimate"]["ratio"]
+        found = estimate_of(row["race"]["estimate"]) if row["race"] else None
+        if found is not None and interval(found) != "-":
+            yield (f"{row['technique']}, ratio", NUMBER), found.ratio
     if "estimate" in document:
         yield ("B over A", NUMBER), document["estimate"]["ratio"]
     for key, value in document.items():
@@ -102,8 +105,13 @@ def _notes(first: Document, second: Document) -> Iterator[str]:
         yield "they were measured on different machines"
     for key, title in (("command", "commands"), ("hotlap", "versions of hotlap")):
         if first.get(key) != second.get(key):
-            yield f"different {title}: {first.get(key)} and {second.get(key)}"
+            yield f"different {title}: {_typed(first.get(key))} and {_typed(second.get(key))}"
     yield "measured at different times: `hotlap race A -- B` shows which of two programs is faster"
+
+
+def _typed(value: object) -> str:
+    """A command as it is typed; other values as they are."""
+    return shlex.join(value) if isinstance(value, list) else str(value)
 
 
 def show(out: Console, found: Comparison, *, brief: bool) -> None:

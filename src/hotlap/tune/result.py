@@ -350,7 +350,7 @@ def advice(payload: ProfilePayload | None, result: TuneResult, folder: Path) -> 
     )
     if made.least < WORTH or made.expected < WORTH * _kept(result):
         return []
-    says = f"{made.says}, measured from the plain script: {made.evidence}"
+    says = f"{made.says}. Measured against the plain script: {made.evidence}"
     return [Advice("packed_dataset", says, made.place, made.lines, made.notes)]
 
 

@@ -121,7 +121,8 @@ def apply(name: str, values: Mapping[str, object], done: Patch, entry: File | No
             if draft.changes
         }
     if not moves:
-        state.fallback = Note(name, _any(done, entry), 0, f"by hand: {record.title.lower()}")
+        text = f"`hotlap run` applies it, no edit of the source does: {record.title.lower()}"
+        state.fallback = Note(name, _any(done, entry), 0, text)
     state.close(done, f"no place for it was found: {record.title.lower()} by hand")
 
 
