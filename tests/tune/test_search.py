@@ -11,6 +11,7 @@ import pytest
 from hotlap.core.errors import NotReachedError, TrialFailedError
 from hotlap.core.machine import detect
 from hotlap.core.protocol import ProfilePayload, decode
+from hotlap.core.registry import technique as registered
 from hotlap.core.spec import Mode
 from hotlap.core.technique import Numerics
 from hotlap.trial.data_parity import DataUse
@@ -20,7 +21,7 @@ from hotlap.trial.side import Launch, Pace
 from hotlap.trial.stats import Estimate, Verdict
 from hotlap.trial.trial import TimeOverError
 from hotlap.tune import races, search, state, time_plan
-from hotlap.tune.candidates import Wanted
+from hotlap.tune.candidates import Candidate, Wanted
 from hotlap.tune.result import OUT_OF_TIME, Outcome, Status, TuneResult, recipe_of
 from hotlap.tune.state import Levels, TuneConfig, expected_gain
 
@@ -594,6 +595,13 @@ def test_a_compilation_that_takes_too_long_leaves_time_to_others_and_is_not_trie
     assert "longer to compile" in row(result, "fused_pointwise").reason
     tries = [race for race in world.raced if race["on"] == ["no_grad_eval"]]
     assert len(tries) > 2
+
+
+def test_only_what_compiles_is_said_to_have_compiled_for_long() -> None:
+    threads, compiled = (Candidate(registered(n), {}) for n in ("cpu_threads", "fused_pointwise"))
+    assert "longer to compile" in search.too_late(compiled, shared=True)
+    assert "longer to start" in search.too_late(threads, shared=True)
+    assert search.too_late(threads, shared=False) == "the time was over before it ran"
 
 
 def test_the_next_budget_is_what_its_rows_need(world: World) -> None:

@@ -52,6 +52,7 @@ LONGEST_ADVISED_SECONDS = 1800.0
 """Longest tune that is advised to settle open rows."""
 NOT_CONFIRMED = "faster when it was raced, which the final race did not confirm"
 COMPILES_LONG = "it took longer to compile than its share of the time"
+STARTS_LONG = "it took longer to start than its share of the time"
 UNKNOWN_NOISE = "the losses differ, and there was no time for an A/A test to compare them with"
 
 
@@ -241,6 +242,13 @@ def measure_noise_floor(state: TuneState) -> None:
     state.result.deterministic = state.noise.deterministic if state.noise else None
 
 
+def too_late(candidate: Candidate, *, shared: bool) -> str:
+    """Why a candidate was not raced in time; `shared`: its start had a share of the time alone."""
+    if not shared:
+        return "the time was over before it ran"
+    return COMPILES_LONG if candidate.compiles else STARTS_LONG
+
+
 def race_upper_bounds(state: TuneState, waiting: Sequence[Candidate]) -> None:
     """Measure what a whole group of techniques can give, where time remains for each candidate."""
     open_phases = {p for c in waiting if not state.why_pointless(c) for p in phases_of(c.record)}
@@ -303,7 +311,7 @@ def race_candidate(state: TuneState, candidate: Candidate, waiting: Sequence[Can
             row = replace(row, status=Status.INCONCLUSIVE, reason=UNKNOWN_NOISE)
     except TimeOverError:
         needed = 2 * state.plan.race_cost(compiles=candidate.compiles)
-        late = "the time was over before it ran" if not state.plan.latest else COMPILES_LONG
+        late = too_late(candidate, shared=bool(state.plan.latest))
         row = replace(row, reason=late, seconds_needed=needed)
     except NotReachedError as error:
         state.best.ready()
