@@ -99,6 +99,7 @@ class Simulated:
     peak: int = 0
     ends_after: int = 0
     longest_epoch: float = math.inf
+    epoch_steps: int = 0
     _own: float = field(default=1.0)
 
     def start(self) -> None:

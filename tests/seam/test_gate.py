@@ -1,11 +1,14 @@
-"""The times of threads that a block reports: with a made-up /proc and in this process."""
+"""What a block times: its threads, and nothing that loader workers do between two blocks."""
 
+import multiprocessing
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from hotlap.seam.gate import thread_times
+from hotlap.seam.gate import Gate, thread_times
 from hotlap.trial.trial import Block
 
 pytestmark = pytest.mark.clock
@@ -49,3 +52,50 @@ def test_the_stretch_of_a_block_leaves_sleep_as_it_is() -> None:
     assert two.wall / two.stretch == pytest.approx(2.0)
     assert Block(1, 1, 4.0, 1.0, (), 0, 0).stretch == 1.0
     assert Block(1, 1, 1.0, 1.0, (), 0, 0, ran=0.1, waited=9.0).stretch == pytest.approx(20)
+
+
+class Waits:
+    """A channel over which the word to go on comes only after a while."""
+
+    def __init__(self, count: Callable[[], int]) -> None:
+        self.count, self.grown, self.workers = count, 0, []
+
+    def send(self, _: str, **report: Any) -> None:
+        self.workers = report["workers"]
+
+    def receive(self) -> dict[str, int]:
+        time.sleep(0.1)  # a signal takes a moment
+        before = self.count()
+        time.sleep(0.3)
+        self.grown = self.count() - before
+        return {"go": 1}
+
+
+def reads_on(count: Any) -> None:
+    while True:
+        count.value += 1
+        time.sleep(0.002)
+
+
+def test_loader_workers_stand_still_between_blocks_and_ranks_do_not() -> None:
+    context = multiprocessing.get_context("fork")
+    counts = [context.Value("q", 0, lock=False) for _ in range(2)]
+    worker, rank = (
+        context.Process(target=reads_on, args=(count,), daemon=daemon)
+        for count, daemon in zip(counts, (True, False), strict=True)
+    )
+    for process in (worker, rank):
+        process.start()
+    try:
+        for count, grows in zip(counts, (False, True), strict=True):
+            wire = Waits(lambda count=count: count.value)  # type: ignore[misc]
+            Gate(wire, 1, dict).step()  # type: ignore[arg-type]
+            assert wire.workers == [worker.pid]
+            assert (wire.grown > 0) is grows
+            before = count.value
+            time.sleep(0.2)
+            assert count.value > before, "it goes on with the next block"
+    finally:
+        for process in (worker, rank):
+            process.kill()
+            process.join()

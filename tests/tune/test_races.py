@@ -18,7 +18,7 @@ from hotlap.trial.race import RaceResult
 from hotlap.trial.stats import Estimate, Verdict
 from hotlap.trial.stopping import StopReason
 from hotlap.tune import races as module
-from hotlap.tune.races import Races, judged, noise_of, parity_of
+from hotlap.tune.races import NO_WHOLE_EPOCHS, Races, judged, noise_of, parity_of
 from hotlap.tune.result import Outcome, Status, TuneResult
 from hotlap.tune.state import REPEATS
 
@@ -35,7 +35,10 @@ OPEN = replace(
 def fate(race: RaceResult, parity: Parity = PARITY, name: str = "tf32", **more: Any) -> Outcome:
     held: dict[str, list[str]] = {name: []} if more.pop("held", True) else {}
     inert = more.pop("inert", {name: "no matmul"})
-    side: Any = SimpleNamespace(held=held, inert=inert, happened=Counter(more.pop("happened", ())))
+    side: Any = SimpleNamespace(
+        held=held, inert=inert, happened=Counter(more.pop("happened", ())),
+        epoch_steps=more.pop("epoch_steps", 0),
+    )  # fmt: skip
     row = Outcome(name, Status.INCONCLUSIVE, race=race, parity=parity, **more)
     return judged(row, side)  # type: ignore[arg-type]
 
@@ -127,6 +130,26 @@ def test_not_faster_is_said_only_of_what_the_interval_excludes(
 
 def test_what_was_dropped_early_names_no_others() -> None:
     assert "others" not in fate(replace(OPEN, stopped=StopReason.FUTILE)).reason
+
+
+@pytest.mark.parametrize(
+    ("unit", "epoch_steps", "status"),
+    [
+        ("step", 23, Status.INCONCLUSIVE),
+        ("epoch", 23, Status.KEPT),
+        ("step", 1000, Status.KEPT),
+        ("step", 0, Status.KEPT),  # loaders of unknown length
+    ],
+)
+def test_plain_steps_do_not_show_what_workers_read_ahead_of_a_short_epoch(
+    unit: str, epoch_steps: int, status: Status
+) -> None:
+    for name, joined in (("loader_workers", ()), ("fused_optimizer", ("loader_workers",))):
+        race = replace(FASTER, unit=unit)
+        found = fate(race, name=name, epoch_steps=epoch_steps, joined=joined)
+        assert found.status is status
+        assert (found.reason == NO_WHOLE_EPOCHS) == (status is Status.INCONCLUSIVE)
+    assert fate(FASTER, name="fused_optimizer", epoch_steps=23).status is Status.KEPT
 
 
 def test_a_race_reported_by_other_pairs_has_times_of_their_ratio() -> None:

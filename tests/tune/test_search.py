@@ -92,6 +92,8 @@ class FakeSide:
         names = [name for name in self.setting.techniques if name in WORLD.losses]
         return WORLD.losses[names[0]] if names else LOSSES
 
+    epoch_steps = 0
+
     @property
     def longest_epoch(self) -> float:
         return WORLD.epoch * self.block

@@ -104,7 +104,8 @@ class BlockReport:
     `at` is the number of steps so far. `special` lists (step, kinds, seconds) of the steps that are
     timed apart. `batches` of an epoch (0: unknown). `cpu` and `system` are the seconds of CPU time
     that the process took, all of it and in the kernel, `faults` its minor page faults. `ran` and
-    `waited` are the seconds that its `threads` ran, and waited for a core.
+    `waited` are the seconds that its `threads` ran, and waited for a core. `workers`: the processes
+    that stand still with this one, and that it lets go on itself.
     """
 
     rank: int
@@ -123,6 +124,7 @@ class BlockReport:
     waited: float = 0.0
     resident: int = 0
     cuda: int = 0
+    workers: list[int] = field(default_factory=list)
     losses: list[float] = field(default_factory=list)
     outputs: list[dict[str, object]] = field(default_factory=list)
     batch: BatchReport | None = None

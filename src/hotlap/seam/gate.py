@@ -4,12 +4,17 @@ Blocks are timed here, from the word to the last step's end, so that neither the
 messages count. A step in which an epoch began, an evaluation ran or a file was saved is *special*:
 its time is kept apart, so that blocks can be compared that do not hold the same number of them.
 
+Worker processes of loaders stand still between two blocks, and begin and stop with them: otherwise
+they would read ahead in the meantime, and the batches of a short block would cost nothing.
+
 Of several ranks each has a gate and stops after the same step, behind the optimizer, where no
 collective is open: the parent lets them go on together once all have reported.
 """
 
+import multiprocessing
 import os
 import resource
+import signal
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -79,6 +84,7 @@ class Gate:
         self._marks.clear()
 
     def _report(self, wall: float) -> None:
+        workers = _send_workers(signal.SIGSTOP, loader_workers())
         ran, waited = (max(0.0, n - t) for n, t in zip(thread_times(), self._threads, strict=True))
         now = resource.getrusage(resource.RUSAGE_SELF)
         (rank, world), peak = rank_and_world(), peak_memory()
@@ -100,6 +106,7 @@ class Gate:
             waited=waited,
             resident=peak.resident,
             cuda=peak.cuda,
+            workers=workers,
             **self._details(),
         )
         self._wire.send("block", **asdict(report))
@@ -110,6 +117,19 @@ class Gate:
         self._usage = resource.getrusage(resource.RUSAGE_SELF)
         self._threads = thread_times()
         self._begin = self._last = time.perf_counter()
+        _send_workers(signal.SIGCONT, workers)
+
+
+def loader_workers() -> list[int]:
+    """Worker processes of loaders and pools; not ranks that this process launched."""
+    return [each.pid for each in multiprocessing.active_children() if each.daemon and each.pid]
+
+
+def _send_workers(sign: signal.Signals, workers: list[int]) -> list[int]:
+    for worker in workers:
+        with suppress(OSError):  # it has ended
+            os.kill(worker, sign)
+    return workers
 
 
 def thread_times(tasks: str = "/proc/self/task") -> tuple[float, float]:

@@ -207,9 +207,16 @@ class Side:
         """Seconds that an epoch of the live process takes at the most; infinite where unknown."""
         if self.pace is not None and self.pace.epoch:
             return self.pace.epoch_seconds
+        steps = self.epoch_steps
+        return steps * self.pace.step if steps and self.pace is not None else math.inf
+
+    @property
+    def epoch_steps(self) -> int:
+        """Steps of an epoch: as seen, or the batches of the live process's loader; 0: unknown."""
+        if self.pace is not None and self.pace.epoch:
+            return self.pace.epoch
         reports = self.trial.blocks[-1].reports if self.trial and self.trial.blocks else ()
-        batches = max((report.batches for report in reports), default=0)
-        return batches * self.pace.step if batches and self.pace is not None else math.inf
+        return max((report.batches for report in reports), default=0)
 
     def see_epoch(self) -> None:
         """Run on, untimed, until an epoch of known length has passed, or should have."""

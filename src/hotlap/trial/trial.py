@@ -11,6 +11,7 @@ import queue
 import shutil
 import signal
 import time
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 import psutil
@@ -247,10 +248,10 @@ class Trial:
             TrialFailedError: it failed.
             TimeOverError: the deadline came first.
         """
-        self.resume()
         self._cpu = self._tree_cpu()
         for waiting in self._waiting:
             waiting.peer.send(go=steps)
+        self.resume(but={worker for waiting in self._waiting for worker in waiting.block.workers})
         return self._block(first=False)
 
     def _block(self, *, first: bool) -> Block:
@@ -334,11 +335,12 @@ class Trial:
                     process.send_signal(signal.SIGSTOP)
             stopped.update(running)
 
-    def resume(self) -> None:
-        """Let every process of the trial go on."""
+    def resume(self, but: Collection[int] = ()) -> None:
+        """Let every process of the trial go on, but for those that another one lets go on."""
         for process in self.processes():
-            with contextlib.suppress(psutil.Error):
-                process.send_signal(signal.SIGCONT)
+            if process.pid not in but:
+                with contextlib.suppress(psutil.Error):
+                    process.send_signal(signal.SIGCONT)
 
     def _tree_cpu(self) -> float:
         total = 0.0

@@ -25,6 +25,8 @@ benchmarks/techniques.py."""
 IN_EVERY_STEP = frozenset({"forward", "backward", "optimizer", "copy", "faults"})
 """Phases that every step has; loaders start, models are evaluated and files saved once an epoch."""
 EVALUATING = frozenset({"evaluation", "evaluation_data"})
+SHORT_EPOCH_STEPS = 100
+"""Two workers read four batches ahead: from this length on, that is 4 % of an epoch at the most."""
 UNKNOWN_GAIN = 0.3
 """Share of a step that a technique without a symptom is taken to save when the order is chosen."""
 
@@ -161,6 +163,16 @@ def occasion(record: Technique) -> Occasion | None:
     if "loader" in wrapped and IN_EVERY_STEP.isdisjoint(phases):
         return Occasion("epoch", 2, "no loader began a second time")
     return None
+
+
+def reads_ahead(names: Iterable[str], epoch_steps: int) -> bool:
+    """Whether plain steps flatter these: loaders read ahead a good part of so short an epoch.
+
+    What worker processes save in the steps they cost at the epoch's start, which plain steps leave
+    out.
+    """
+    short = 0 < epoch_steps <= SHORT_EPOCH_STEPS
+    return short and any("data" in phases_of(technique(name)) for name in names)
 
 
 def candidates_for(

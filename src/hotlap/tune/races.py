@@ -18,7 +18,7 @@ from hotlap.trial.race import Evidence, RaceResult, race
 from hotlap.trial.side import Side
 from hotlap.trial.stats import Estimate, Verdict
 from hotlap.trial.stopping import StoppingRules, StopReason
-from hotlap.tune.candidates import Chosen, Values, occasion
+from hotlap.tune.candidates import Chosen, Values, occasion, reads_ahead
 from hotlap.tune.result import Outcome, ProcessTimes, Status, TimeUse
 
 LOADED_CORES = 0.5
@@ -234,7 +234,7 @@ def judged(row: Outcome, side: Side) -> Outcome:
     """A raced row with its status: it must have been applied, have kept parity, and be faster."""
     assert row.race is not None
     assert row.parity is not None
-    if row.technique not in side.held or _left_out(row.technique, row.race):
+    if row.technique not in side.held or _left_out(row, side):
         return _not_applied(row, side)
     if not row.parity.kept:
         few = row.parity.steps < FEWEST_STEPS
@@ -253,10 +253,13 @@ def judged(row: Outcome, side: Side) -> Outcome:
     return replace(row, status=Status.KEPT, reason=row.parity.reason)
 
 
-def _left_out(name: str, found: RaceResult) -> bool:
-    """Whether plain steps were raced of what acts only in the steps that they leave out."""
-    needed = occasion(technique(name))
-    return needed is not None and needed.kind != "epoch" and found.unit == "step"
+def _left_out(row: Outcome, side: Side) -> bool:
+    """Whether plain steps were raced of what acts, or costs, in the steps that they leave out."""
+    if row.race is None or row.race.unit != "step":
+        return False
+    needed = occasion(technique(row.technique))
+    rare = needed is not None and needed.kind != "epoch"
+    return rare or reads_ahead((row.technique, *row.joined), side.epoch_steps)
 
 
 def _not_applied(row: Outcome, side: Side) -> Outcome:

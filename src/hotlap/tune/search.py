@@ -31,6 +31,7 @@ from hotlap.tune.candidates import (
     memory_savers,
     occasion,
     phases_of,
+    reads_ahead,
     values_of,
 )
 from hotlap.tune.races import Races, Watcher, judged, noise_of
@@ -367,7 +368,8 @@ def raced(state: TuneState, row: Outcome, side: Side, test: Tried, remaining: in
     state.timed_start(side, compiles=candidate.compiles)
     seconds = state.plan.race_seconds(remaining, plain_steps=candidate.plain_steps)
     whole = False
-    if occasion(record) is not None and not record.whole_epochs:  # it would have seen epochs
+    rare = occasion(record) is not None and not record.whole_epochs  # it would have seen epochs
+    if rare or reads_ahead((row.technique, *row.joined), state.best.epoch_steps):
         epochs = state.best.longest_epoch + side.longest_epoch
         whole = state.plan.allows_epochs(epochs)
         seconds = max(seconds, FEWEST_PAIRS * epochs * state.plan.stretch) if whole else seconds
@@ -482,7 +484,10 @@ def race_recipe(state: TuneState) -> RaceResult:
     state.plain.ready()
     state.best.ready()
     seconds = max(min(plan.shortest_final, plan.latest), plan.left)
-    return state.races.race(state.plain, state.best, seconds, precision=REPORTED_PRECISION)
+    return state.races.race(
+        state.plain, state.best, seconds, precision=REPORTED_PRECISION,
+        whole_epochs=reads_ahead(state.chosen, state.plain.epoch_steps),
+    )  # fmt: skip
 
 
 def too_few_pairs(found: RaceResult) -> bool:
