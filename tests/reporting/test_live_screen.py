@@ -60,4 +60,4 @@ def test_a_pipe_is_never_silent_for_long(monkeypatch: pytest.MonkeyPatch) -> Non
         end = time.monotonic() + 10
         while "512" not in stream.getvalue() and time.monotonic() < end:
             time.sleep(0.05)
-    assert "s of 60.0 s: does batch 512 fit?" in stream.getvalue()
+    assert "s of 1 min 0 s: does batch 512 fit?" in stream.getvalue()

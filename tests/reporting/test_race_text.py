@@ -76,7 +76,7 @@ def test_a_pipe_is_told_once_what_goes_on() -> None:
     out = Console(width=100, force_terminal=False)
     with out.capture() as capture, race_text.live(out, 60.0, enabled=True) as on_pair:
         on_pair(FOUND.estimate)
-    assert capture.get() == "settling both commands, then racing for about 60.0 s\n"
+    assert capture.get() == "settling both commands, then racing for about 1 min 0 s\n"
     with out.capture() as capture, race_text.live(out, 60.0, enabled=False):
         pass
     assert not capture.get()

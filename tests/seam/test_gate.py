@@ -1,5 +1,6 @@
 """What a block times: its threads, and nothing that loader workers do between two blocks."""
 
+import math
 import multiprocessing
 import time
 from collections.abc import Callable
@@ -52,6 +53,22 @@ def test_the_stretch_of_a_block_leaves_sleep_as_it_is() -> None:
     assert two.wall / two.stretch == pytest.approx(2.0)
     assert Block(1, 1, 4.0, 1.0, (), 0, 0).stretch == 1.0
     assert Block(1, 1, 1.0, 1.0, (), 0, 0, ran=0.1, waited=9.0).stretch == pytest.approx(20)
+
+
+@pytest.mark.parametrize(
+    ("cpu", "others", "seconds"),
+    [
+        (1.0, 3.0, 2.0),  # one thread: all of its 2 s of waits are due to others
+        (4.0, 0.0, 4.0),  # its own loader workers had the core
+        (4.0, 3.0, 3.0),  # workers and others, 3 s each
+        (1.0, math.inf, 2.0),
+    ],
+)
+def test_waits_for_its_own_workers_are_no_wait_for_others(
+    cpu: float, others: float, seconds: float
+) -> None:
+    block = Block(1, 1, 4.0, cpu, (), 0, 0, ran=1.0, waited=2.0, others=others)
+    assert block.wall / block.stretch == pytest.approx(seconds)
 
 
 class Waits:

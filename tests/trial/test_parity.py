@@ -189,7 +189,21 @@ def test_data_order_counts_as_statistical_only_where_draws_were_seen() -> None:
     equal = compare(reference, reference, Numerics.EXACT, QUIET, DRAWS)
     assert equal.rule == "bitwise"
     stuck = compare(reference, train(lr=0.0), Numerics.EXACT, QUIET, DRAWS)
-    assert not stuck.kept
+    assert (stuck.kept, stuck.unclear) == (False, False)
+
+
+@pytest.mark.parametrize(("factor", "kept", "unclear"), [
+    (0.97, True, False), (0.93, False, True), (0.85, False, False),
+])  # fmt: skip
+def test_a_difference_that_other_draws_may_make_is_unclear(
+    factor: float, kept: bool, unclear: bool
+) -> None:
+    losses = [2.0 - 0.001 * step for step in range(96)]
+    found = compare(losses, [factor * x for x in losses], Numerics.EXACT, QUIET, DRAWS)
+    assert (found.kept, found.unclear) == (kept, unclear)
+    assert ("more steps would tell" in found.reason) is unclear
+    certain = compare(losses, [factor * x for x in losses], Numerics.EXACT, QUIET, NO_DRAWS)
+    assert (certain.kept, certain.unclear) == (False, False)
 
 
 def test_the_difference_of_a_mean_says_what_it_is_a_part_of() -> None:

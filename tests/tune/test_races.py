@@ -128,6 +128,13 @@ def test_not_faster_is_said_only_of_what_the_interval_excludes(
     assert found.seconds_needed == (42.0 if found.is_open else 0.0)
 
 
+def test_a_parity_that_other_draws_make_unclear_leaves_the_row_open() -> None:
+    differs = replace(PARITY, kept=False, reason="other draws may make such a difference")
+    assert fate(FASTER, differs).status is Status.BROKE_PARITY
+    found = fate(FASTER, replace(differs, unclear=True))
+    assert (found.status, found.reason) == (Status.INCONCLUSIVE, differs.reason)
+
+
 def test_what_was_dropped_early_names_no_others() -> None:
     assert "others" not in fate(replace(OPEN, stopped=StopReason.FUTILE)).reason
 

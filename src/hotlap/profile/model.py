@@ -270,6 +270,6 @@ def duration(seconds: float) -> str:
         return f"{seconds * 1e6:.0f} us"
     if seconds < 1:
         return f"{seconds * 1e3:.1f} ms"
-    if seconds < 120:
+    if seconds < 60:
         return f"{seconds:.1f} s"
     return f"{int(seconds // 60)} min {int(seconds % 60)} s"

@@ -144,7 +144,7 @@ def _long_start(name: str) -> str:
 def _state(row: Outcome) -> str:
     """A row in columns that stay where they are: status, technique, ratio, interval."""
     figures = ""
-    if row.estimate is not None:
+    if row.estimate is not None and row.status is not Status.NOT_APPLICABLE:
         known = interval(row.estimate)
         figures = f"{ratio(row.estimate.ratio):>8}  {known}" if known != "-" else f"{known:>8}"
     return f"{row.status:15}{named(row.technique, row.values):28}{figures}".rstrip()

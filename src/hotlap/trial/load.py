@@ -75,13 +75,17 @@ class OtherPrograms:
 
     def _busy_own(self) -> tuple[float, float, float]:
         """The time, the machine's busy CPU seconds, and those of this process and all below it."""
-        times = psutil.cpu_times()
-        busy = sum(times) - times.idle - times.iowait - times.guest - times.guest_nice
         own = sum(os.times()[:4])
         for process in psutil.Process().children(recursive=True):
             with suppress(psutil.Error):
                 own += sum(process.cpu_times()[:4])
-        return time.monotonic(), float(busy), own
+        return time.monotonic(), busy_seconds(), own
+
+
+def busy_seconds() -> float:
+    """CPU seconds that the machine's cores were busy since it started, stolen ones included."""
+    times = psutil.cpu_times()
+    return float(sum(times) - times.idle - times.iowait - times.guest - times.guest_nice)
 
 
 class LoadMeter:

@@ -68,6 +68,7 @@ BY_CLASS = (
 )
 BY_ITSELF = "not deterministic by itself: compared statistically"
 BY_DRAWS = "the data draw random numbers ({names}) in each process: compared statistically"
+OTHER_DRAWS = "other draws may make such a difference; more steps would tell"
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,8 @@ class Parity:
 
     `rule` is bitwise, tolerance or statistical; `steps` were compared; `deviation` (relative) is
     the first beyond its `limit` or, if none is, the one nearest to it; `reason` is one sentence.
-    `data_changed`: the data were seen to be others, whatever the noise of the losses.
+    `data_changed`: the data were seen to be others, whatever the noise of the losses. `unclear`:
+    not kept, and the difference is one that other random draws of the data may make.
     """
 
     kept: bool
@@ -99,6 +101,7 @@ class Parity:
     limit: float
     reason: str
     data_changed: bool = False
+    unclear: bool = False
 
 
 @dataclass(frozen=True)
@@ -199,7 +202,11 @@ def _with_data(parity: Parity, runs: _Runs, before: DataUse, now: DataUse) -> Pa
     changed = changed_data(before, now)
     if draws and not changed and not parity.kept:
         why = BY_DRAWS.format(names=", ".join(sorted(draws)))
-        return _because(why, _decide(runs, "statistical", _windows(runs, REORDERED)))
+        found = _because(why, _decide(runs, "statistical", _windows(runs, REORDERED)))
+        stuck = any(check.deviation > check.limit for check in _stuck(runs))
+        if found.kept or stuck or found.deviation > HOPELESS:
+            return found
+        return replace(found, reason=f"{found.reason}; {OTHER_DRAWS}", unclear=True)
     if not changed:
         return parity
     reason = changed if parity.kept else f"{parity.reason}; {changed}"

@@ -7,6 +7,7 @@ lowest rank that came is followed alone from then on, and the others run as it m
 
 import contextlib
 import math
+import os
 import queue
 import shutil
 import signal
@@ -21,6 +22,7 @@ from hotlap.core.protocol import BlockReport, decode
 from hotlap.trial.channel import Channel, Message, Peer
 from hotlap.trial.data_parity import DataUse
 from hotlap.trial.launch import Launched, Setting, trial_folder
+from hotlap.trial.load import busy_seconds
 from hotlap.trial.reach import Reach
 from hotlap.trial.supervised import interrupts_held
 
@@ -123,7 +125,8 @@ class Block:
     `special` lists (step, kinds, seconds) for each step in which an epoch began, an evaluation ran
     or a file was saved. `cpu` is the CPU time of all of the trial's processes; `ran` and `waited`
     are the seconds that the stepping processes' threads ran and waited for a core (0: unknown), and
-    `threads` how many torch computes with.
+    `threads` how many torch computes with. `others`: CPU seconds that other programs took meanwhile
+    (inf: not known, and taken to be the cause of all waits).
     `reports` is what each rank's process said, the first rank's first. Of several ranks the slowest
     gives the time, and all together the memory.
     """
@@ -139,12 +142,24 @@ class Block:
     ran: float = 0.0
     waited: float = 0.0
     threads: int = 1
+    others: float = math.inf
 
     @property
     def stretch(self) -> float:
-        """How many times longer it took since its threads waited for a core: their mean wait."""
-        mean = min(self.waited / self.threads, LONGEST_WAIT * self.wall)
+        """How many times longer it took since its threads waited for other programs: on average."""
+        mean = min(self._due_to_others * self.waited / self.threads, LONGEST_WAIT * self.wall)
         return self.wall / (self.wall - mean) if mean > 0 else 1.0
+
+    @property
+    def _due_to_others(self) -> float:
+        """The part of a thread's waits that is due to other programs.
+
+        The cores that it waited for were used by them and by the trial's own workers and threads:
+        in proportion to their CPU time.
+        """
+        own = max(0.0, self.cpu - self.ran / self.threads)
+        known = self.others < math.inf and self.others + own > 0
+        return self.others / (self.others + own) if known else 1.0
 
     @property
     def plain_step(self) -> float:
@@ -168,6 +183,11 @@ class TimeOverError(HotlapError):
     """The time given to a trial was over while it ran; it stands somewhere inside a block."""
 
 
+def _busy_but_for_us() -> float:
+    """CPU seconds that all processes but this one have used."""
+    return busy_seconds() - sum(os.times()[:2])
+
+
 class Trial:
     """One run of the command, from its start to its end.
 
@@ -189,7 +209,7 @@ class Trial:
         self._metrics: list[tuple[str, float, float]] = []
         self.outputs: list[dict[str, object]] = []
         self._waiting: list[RankReport] = []
-        self._cpu = 0.0
+        self._cpu = self._busy = 0.0
         self._holds: list[tuple[float, float]] = []
         self._held_at = self._came_at = 0.0
         self.stood = 0.0
@@ -248,7 +268,7 @@ class Trial:
             TrialFailedError: it failed.
             TimeOverError: the deadline came first.
         """
-        self._cpu = self._tree_cpu()
+        self._cpu, self._busy = self._tree_cpu(), _busy_but_for_us()
         for waiting in self._waiting:
             waiting.peer.send(go=steps)
         self.resume(but={worker for waiting in self._waiting for worker in waiting.block.workers})
@@ -258,6 +278,8 @@ class Trial:
         self._waiting = self._reports(first=first)
         reports = tuple(waiting.block for waiting in self._waiting)
         main = reports[0]
+        cpu = max(self._tree_cpu() - self._cpu, main.cpu)
+        others = max(0.0, _busy_but_for_us() - self._busy - cpu)
         self.outputs += main.outputs
         for report in reports:
             self.held |= report.held
@@ -266,7 +288,7 @@ class Trial:
             steps=main.steps,
             at=main.at,
             wall=max(r.wall for r in reports),
-            cpu=max(self._tree_cpu() - self._cpu, main.cpu),
+            cpu=cpu,
             special=tuple(main.special),
             resident=self._others_memory() + sum(r.resident for r in reports),
             cuda=sum(r.cuda for r in reports),
@@ -274,6 +296,7 @@ class Trial:
             ran=sum(r.ran for r in reports),
             waited=sum(r.waited for r in reports),
             threads=sum(max(1, r.threads) for r in reports),
+            others=others,
         )
         self.blocks.append(block)
         return block

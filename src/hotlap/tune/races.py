@@ -237,8 +237,8 @@ def judged(row: Outcome, side: Side) -> Outcome:
     if row.technique not in side.held or _left_out(row, side):
         return _not_applied(row, side)
     if not row.parity.kept:
-        few = row.parity.steps < FEWEST_STEPS
-        status = Status.INCONCLUSIVE if few else Status.BROKE_PARITY
+        unknown = row.parity.steps < FEWEST_STEPS or row.parity.unclear
+        status = Status.INCONCLUSIVE if unknown else Status.BROKE_PARITY
         return replace(row, status=status, reason=row.parity.reason)
     if row.race.verdict is not Verdict.FASTER:
         return _not_kept(row, row.race)

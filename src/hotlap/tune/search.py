@@ -235,10 +235,9 @@ def measure_noise_floor(state: TuneState) -> None:
     state.noise = noise_of(state.plain, again)
     state.result.noise_floor = found
     if state.result.noisy:
-        wide = math.sqrt(found.estimate.high / found.estimate.low) - 1
+        apart = max(found.estimate.high, 1 / found.estimate.low) - 1
         state.watcher.note(
-            f"the plain script differs from itself by up to {wide:.0%} now: smaller gains cannot "
-            "be seen; `--wait 10m` waits for a calmer machine"
+            f"the A/A test differs by up to {apart:.0%}: `--wait 10m` waits for a calmer machine"
         )
     state.result.deterministic = state.noise.deterministic if state.noise else None
 
