@@ -1,1 +1,1 @@
-"""hotlap inside of other programs: a live loop, IPython, trainers and experiment trackers."""
+"""hotlap inside of other programs: a live loop, IPython and callbacks of trainers."""

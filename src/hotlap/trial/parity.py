@@ -88,8 +88,9 @@ class Noise:
 class Parity:
     """Whether the losses agree, by which rule, and the figure that decided.
 
-    `rule` is bitwise, tolerance or statistical; `steps` were compared; `deviation` (relative) is
-    the first beyond its `limit` or, if none is, the one nearest to it; `reason` is one sentence.
+    `rule` is bitwise, tolerance, statistical or outputs; `steps` were compared; `deviation`
+    (relative) is the first beyond its `limit` or, if none is, the one nearest to it; `reason` is
+    one sentence.
     `data_changed`: the data were seen to be others, whatever the noise of the losses. `unclear`:
     not kept, and the difference is one that other random draws of the data may make.
     """

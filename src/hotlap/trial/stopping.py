@@ -1,4 +1,4 @@
-"""When a race ends: every stopping rule in one table, and the reason that is reported.
+"""When a race ends: every stopping rule in one table, which `_stop` in `trial/race.py` carries out.
 
 | a race ends as soon as | reason |
 |---|---|
