@@ -67,7 +67,12 @@ def test_what_pays_on_a_gpu_alone_is_not_measured_without_one(monkeypatch, capsy
     assert "not measured: it pays only where reading a number waits" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("case", moves.MOVES["deferred_logging"][1])
+FIRST, *OTHERS = moves.MOVES["deferred_logging"][1]
+
+
+@pytest.mark.parametrize(
+    "case", [FIRST, *(pytest.param(case, marks=pytest.mark.slow) for case in OTHERS)]
+)
 def test_numbers_printed_late_by_hand_are_the_same_numbers(tmp_path, case):
     small = {**moves.MOVES["deferred_logging"][1][case], "width": 8, "depth": 2, "steps": 3}
     plain, by_hand = (

@@ -201,7 +201,7 @@ def test_a_difference_that_other_draws_may_make_is_unclear(
     losses = [2.0 - 0.001 * step for step in range(96)]
     found = compare(losses, [factor * x for x in losses], Numerics.EXACT, QUIET, DRAWS)
     assert (found.kept, found.unclear) == (kept, unclear)
-    assert ("more steps would tell" in found.reason) is unclear
+    assert ("more steps would show it" in found.reason) is unclear
     certain = compare(losses, [factor * x for x in losses], Numerics.EXACT, QUIET, NO_DRAWS)
     assert (certain.kept, certain.unclear) == (False, False)
 

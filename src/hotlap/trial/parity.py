@@ -68,7 +68,7 @@ BY_CLASS = (
 )
 BY_ITSELF = "not deterministic by itself: compared statistically"
 BY_DRAWS = "the data draw random numbers ({names}) in each process: compared statistically"
-OTHER_DRAWS = "other draws may make such a difference; more steps would tell"
+OTHER_DRAWS = "other draws may make such a difference; more steps would show it"
 
 
 @dataclass(frozen=True)
