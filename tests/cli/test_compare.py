@@ -73,8 +73,9 @@ def test_what_cannot_be_compared(tmp_path: Path, documents: Any, message: str) -
     assert message in str(result.exception)
 
 
-def test_a_second_tune_in_a_directory_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("words", [["tune", "t.py"], ["race", "t.py", "--", "t.py"]])
+def test_a_second_verb_that_writes_the_same_files_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / ".hotlap").mkdir()
@@ -84,7 +85,7 @@ def test_a_second_tune_in_a_directory_is_refused(
         file.flush()
         fcntl.lockf(file, fcntl.LOCK_EX)
         done = subprocess.run(
-            [sys.executable, "-m", "hotlap", "tune", "t.py"],
+            [sys.executable, "-m", "hotlap", *words],
             capture_output=True, text=True, check=False,
         )  # fmt: skip
     assert done.returncode == 2

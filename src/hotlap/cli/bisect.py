@@ -15,6 +15,7 @@ from hotlap.cli.common import (
     common,
     console,
     folder,
+    only_one,
     print_json,
     time_span,
     words_argument,
@@ -68,6 +69,7 @@ def bisect(ctx: click.Context, budget: float, min_slowdown: float, seed: int, pa
     repository = Repository.around(Path.cwd())
     good, bad = map(repository.commit, (*revisions, "HEAD")[:2])
     commits = repository.between(good, bad)
+    only_one(ctx)
     kept = isolated(ctx, quiet=quiet or as_json)
     follow = bisect_text.Follow(console(err=True), enabled=not (quiet or as_json))
     with Races(repository, normalise(ctx.meta["second"]), good, seed, patience, budget) as races:

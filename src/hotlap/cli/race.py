@@ -16,6 +16,7 @@ from hotlap.cli.common import (
     console,
     folder,
     headed,
+    only_one,
     print_json,
     stdin_copy,
     time_span,
@@ -113,6 +114,7 @@ def race(ctx: click.Context, max_slowdown: float | None, budget: float, wait: fl
     from hotlap.trial.race import race as run_race
     from hotlap.trial.stopping import StoppingRules
 
+    only_one(ctx)
     kept = isolated(ctx, quiet=quiet or as_json)
     if until is not None:
         with _contestants(base, command, ctx.meta["second"]) as (runs, names):
