@@ -172,7 +172,8 @@ def reads_ahead(names: Iterable[str], epoch_steps: int) -> bool:
     out.
     """
     short = 0 < epoch_steps <= SHORT_EPOCH_STEPS
-    return short and any("data" in phases_of(technique(name)) for name in names)
+    phases = [frozenset(phases_of(technique(name))) for name in names]
+    return short and any("data" in each and IN_EVERY_STEP.isdisjoint(each) for each in phases)
 
 
 def candidates_for(
