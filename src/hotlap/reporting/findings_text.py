@@ -103,7 +103,7 @@ def _bound(most: float) -> str:
 
 
 def _remedy(remedy: Remedy, finding: Finding, *, option: bool = False) -> str:
-    """A technique, what it would do, and the places that are not shown yet.
+    """A technique, what it would do, and its lines that are not printed yet.
 
     An option has no line of source above it: where a pattern found it, its place stands here.
     """

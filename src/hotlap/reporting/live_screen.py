@@ -1,14 +1,14 @@
 """A long verb while it runs: a live screen in a terminal, plain lines in a pipe."""
 
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.text import Text
 
+from hotlap.core.repeated import repeated
 from hotlap.reporting.words import duration, shortened
 
 SILENCE_SECONDS = 15.0
@@ -29,26 +29,21 @@ class LiveScreen:
         self._now = self._best = ""
         self._rows: list[str] = []
         self._live: Live | None = None
-        self._over = threading.Event()
 
     @contextmanager
     def showing(self) -> Iterator[None]:
         """Draw for as long as the context is open; plain lines where there is no terminal."""
         self._begin = self._spoke = time.monotonic()
-        thread = threading.Thread(target=self._watch, daemon=True)
-        thread.start()
-        try:
+        with ExitStack() as stack:
+            stack.enter_context(repeated(self._watch, min(0.5, SILENCE_SECONDS)))
             if self._verbose and self._out.is_terminal:
-                with Live(
-                    get_renderable=self._draw, console=self._out, refresh_per_second=4,
-                    transient=True,
-                ) as self._live:  # fmt: skip
-                    yield
-            else:
-                yield
-        finally:
-            self._over.set()
-            thread.join()
+                self._live = stack.enter_context(
+                    Live(
+                        get_renderable=self._draw, console=self._out, refresh_per_second=4,
+                        transient=True,
+                    )
+                )  # fmt: skip
+            yield
 
     def stage(self, text: str) -> None:
         """A new stage began."""
@@ -71,10 +66,9 @@ class LiveScreen:
             self._out.print(Text(f"hotlap: {text}"), soft_wrap=True)
 
     def _watch(self) -> None:
-        while not self._over.wait(min(0.5, SILENCE_SECONDS)):
-            self._tick()
-            if time.monotonic() - self._spoke > SILENCE_SECONDS:
-                self._say(f"{self._elapsed()}: {self._current()}")
+        self._tick()
+        if time.monotonic() - self._spoke > SILENCE_SECONDS:
+            self._say(f"{self._elapsed()}: {self._current()}")
 
     def _tick(self) -> None:
         """Called twice a second while the screen is shown."""

@@ -11,6 +11,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from hotlap.core.repeated import repeated
+
 ROOM = "\x1bD\x1b[A"
 """Down, scrolling if need be, and up again: now there is a line below."""
 SAVE, BELOW, RESTORE = "\x1b7", "\x1b[B\r", "\x1b8"
@@ -72,17 +74,8 @@ class Progress:
 def progress(*, quiet: bool) -> Iterator[Progress]:
     """Progress on stderr; none when quiet or piped."""
     said = Progress(on=not quiet and sys.stderr.isatty())
-    over = threading.Event()
-
-    def keep_ticking() -> None:
-        while not over.wait(TICK_SECONDS):
-            said.tick()
-
-    ticking = threading.Thread(target=keep_ticking, daemon=True)
-    ticking.start()
     try:
-        yield said
+        with repeated(said.tick, TICK_SECONDS):
+            yield said
     finally:
-        over.set()
-        ticking.join()
         said.clear()

@@ -75,7 +75,7 @@ class Candidate:
     @property
     def plain_steps(self) -> bool:
         """Whether it acts in every step, rather than on what an epoch has once."""
-        return not IN_EVERY_STEP.isdisjoint(phases_of(self.record))
+        return in_every_step(self.record)
 
 
 @dataclass
@@ -143,6 +143,11 @@ def phases_of(record: Technique) -> tuple[str, ...]:
     return record.symptom.phases if record.symptom else ()
 
 
+def in_every_step(record: Technique) -> bool:
+    """Whether a technique acts in every step, rather than on what an epoch has once."""
+    return not IN_EVERY_STEP.isdisjoint(phases_of(record))
+
+
 @dataclass(frozen=True)
 class Occasion:
     """What has to happen while a technique is raced for it to act: so many steps of a kind."""
@@ -160,7 +165,7 @@ def occasion(record: Technique) -> Occasion | None:
         return Occasion("eval", 1, "no evaluation ran")
     if "save" in wrapped:
         return Occasion("save", 1, "no file was saved")
-    if "loader" in wrapped and IN_EVERY_STEP.isdisjoint(phases):
+    if "loader" in wrapped and not in_every_step(record):
         return Occasion("epoch", 2, "no loader began a second time")
     return None
 
@@ -171,9 +176,10 @@ def reads_ahead(names: Iterable[str], epoch_steps: int) -> bool:
     What worker processes save in the steps they cost at the epoch's start, which plain steps leave
     out.
     """
-    short = 0 < epoch_steps <= SHORT_EPOCH_STEPS
-    phases = [frozenset(phases_of(technique(name))) for name in names]
-    return short and any("data" in each and IN_EVERY_STEP.isdisjoint(each) for each in phases)
+    if not 0 < epoch_steps <= SHORT_EPOCH_STEPS:
+        return False
+    records = map(technique, names)
+    return any("data" in phases_of(record) and not in_every_step(record) for record in records)
 
 
 def candidates_for(

@@ -10,7 +10,6 @@ fixed target, and the time to reach it.
 import math
 import os
 import re
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -19,6 +18,7 @@ from pathlib import Path
 
 from hotlap.core.errors import UsageError
 from hotlap.core.protocol import Standing
+from hotlap.core.repeated import repeated
 from hotlap.trial.launch import Setting
 from hotlap.trial.time_ratio import Time, TimeRatio, time_ratio
 from hotlap.trial.trial import PATIENCE, Ended, Trial
@@ -311,20 +311,13 @@ class _Runner:
         if self._of_losses:
             yield came
             return
-        over = threading.Event()
 
         def read() -> None:
-            while not over.wait(LOOK_SECONDS):
-                now = time.monotonic() - begin
-                came.extend((now, value) for value in self._new_values())
+            now = time.monotonic() - begin
+            came.extend((now, value) for value in self._new_values())
 
-        reader = threading.Thread(target=read, daemon=True)
-        reader.start()
-        try:
+        with repeated(read, LOOK_SECONDS):
             yield came
-        finally:
-            over.set()
-            reader.join()
 
     def _new_values(self) -> list[float]:
         ended = self.ended
