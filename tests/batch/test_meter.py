@@ -81,6 +81,17 @@ def test_samples_count_as_they_are_drawn(optimizer: Any) -> None:
     assert meter.take().samples == 0
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+def test_time_steps_of_a_sequence_first_batch_are_no_samples(optimizer: Any, workers: int) -> None:
+    def sequence_first(samples: Any) -> Any:
+        return torch.zeros(7, len(samples), 5), torch.zeros(len(samples))
+
+    meter = made(loaders=[0], size=4)
+    with meter.watching(lambda: None):
+        train(meter, DataLoader(DATA, 2, collate_fn=sequence_first, num_workers=workers), optimizer)
+    assert meter.take().samples == 10
+
+
 def test_elements_of_the_models_input_count_in_training_alone(optimizer: Any) -> None:
     meter, model, criterion = made(), nn.Linear(3, 1), nn.MSELoss()
     call, judge = meter.root(model, model.forward), meter.root(criterion, criterion.forward)

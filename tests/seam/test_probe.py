@@ -736,6 +736,76 @@ def test_tokens():
     assert session.profile["tokens"] == 14
 
 
+def sequences_first(samples):
+    return torch.stack([x for x, _ in samples], dim=1), torch.tensor([y for _, y in samples])
+
+
+SEQUENCES = [(torch.randn(7, 5), index % 3) for index in range(256)]
+
+
+class Recurrent(nn.Module):
+    """Takes (time, batch, features), as `nn.LSTM` does unless it is told otherwise."""
+
+    def __init__(self, layer=nn.LSTM):
+        super().__init__()
+        self.layer, self.head = layer(5, 4), nn.Linear(4, 3)
+
+    def forward(self, x):
+        return self.head(self.layer(x)[0][-1])
+
+
+def train_batches(session, model, batches):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _, (x, y) in zip(steps_of(session), batches, strict=False):
+        functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("layer", [nn.LSTM, nn.GRU])
+def test_time_steps_of_a_sequence_first_batch_are_no_samples(layer, workers):
+    with probed(steps=12) as session:
+        loader = DataLoader(
+            SEQUENCES, 8, collate_fn=sequences_first, num_workers=workers,
+            persistent_workers=bool(workers),
+        )  # fmt: skip
+        next(iter(loader))  # an epoch that was left early
+        train_batches(session, Recurrent(layer), loader)
+    assert session.profile["samples"] == 8
+
+
+def test_rows_of_several_samples_count_as_one_sample():
+    def graphs(samples):
+        return torch.cat([x for x, _ in samples]), torch.zeros(7 * len(samples), dtype=torch.long)
+
+    with probed(steps=12) as session:
+        train_batches(session, nn.Linear(5, 3), DataLoader(SEQUENCES, 8, collate_fn=graphs))
+    assert session.profile["samples"] == 8
+
+
+def test_sequence_first_batches_without_a_loader_have_no_known_size():
+    with probed(steps=12) as session:
+        batches = [sequences_first(SEQUENCES[:8])] * len(steps_of(session))
+        train_batches(session, Recurrent(), batches)
+    assert session.profile["samples"] == 0
+
+
+def test_samples_of_an_evaluation_are_no_samples_of_the_training():
+    with probed(steps=12) as session:
+        model = nn.Sequential(nn.Flatten(), nn.Linear(35, 3))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        held_out = DataLoader(SEQUENCES[:128], 64)
+        for _, (x, y) in zip(steps_of(session), DataLoader(SEQUENCES, 8), strict=False):
+            functional.cross_entropy(model(x), y).backward()
+            optimizer.step()
+            model.eval()
+            for x_held, _ in held_out:
+                model(x_held)
+            model.train()
+    assert session.profile["samples"] == 8
+
+
 # diagnostics
 
 

@@ -22,6 +22,7 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from hotlap.common.nested import tensors
 from hotlap.core.protocol import BatchOptions, BatchReport, LoaderSeen, decode
+from hotlap.seam.drawn import counting_indices, samples_drawn
 from hotlap.seam.gate import Gate, _on_cuda, _synchronise
 from hotlap.seam.participant import Participant
 from hotlap.seam.patch import replaced
@@ -145,6 +146,7 @@ class Meter:
                 replaced(DataLoader, "__iter__", lambda f: self._iterating(f, epoch))
             )
             stack.enter_context(replaced(_BaseDataLoaderIter, "__next__", self._drawing))
+            stack.enter_context(counting_indices())
             stack.enter_context(replaced(torch, "save", self._saving))
             yield
 
@@ -201,8 +203,7 @@ class Meter:
             batch = original(iterator)
             self._current = index
             self._draws[index] += 1
-            first = next(tensors(batch), None)
-            self._drawn[index] += len(first) if first is not None and first.dim() else 1
+            self._drawn[index] += samples_drawn(iterator) or _first_dimension(batch)
             return batch
 
         return __next__
@@ -237,6 +238,12 @@ def _with_size(
     if len(args) > 1:
         return (args[0], size, *args[2:]), kwargs
     return args, {**kwargs, "batch_size": size}
+
+
+def _first_dimension(batch: object) -> int:
+    """Length of the first tensor of a batch that the dataset itself yielded."""
+    first = next(tensors(batch), None)
+    return len(first) if first is not None and first.dim() else 1
 
 
 def _inside(sampler: object) -> list[object]:

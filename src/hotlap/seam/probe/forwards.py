@@ -10,7 +10,13 @@ from torch import Tensor, is_anomaly_enabled, is_grad_enabled
 from torch.autograd.graph import Node
 from torch.nn import Module
 
-from hotlap.seam.probe.models import autocast_dtype, batch_of, first_tensor, model_facts
+from hotlap.seam.probe.models import (
+    autocast_dtype,
+    batch_of,
+    first_tensor,
+    model_facts,
+    takes_sequence_first,
+)
 from hotlap.seam.probe.phases import CLOSURE, FORWARD, LOSS, LOSSES, OTHER, RESTING
 from hotlap.seam.probe.recorder import Recorder
 from hotlap.seam.roots import CallModule, has_parameters
@@ -92,6 +98,7 @@ def _evaluation(
     kwargs: dict[str, object],
 ) -> object:
     line = rec.timeline
+    rec.drawn = 0  # for the evaluation
     line.begin_evaluation(id(root))
     if "evaluation" not in rec.facts.settled:
         rec.facts.look_at_evaluation(sys._getframe(1), graded=is_grad_enabled())
@@ -141,6 +148,7 @@ class _Known:
         self._root = root
         self._new = True
         self._compiled = model_facts(root, None)["compiled"]
+        self._sequence_first = takes_sequence_first(root)
 
     def called(self, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
         """A training call is about to begin."""
@@ -153,8 +161,8 @@ class _Known:
             self._new = False
             self._first(args, kwargs)
         if rec.root is self._root:
-            samples, tokens = batch_of(args, kwargs)
-            rec.samples += samples
+            rows, tokens = batch_of(args, kwargs)
+            rec.rows += 0 if self._sequence_first else rows
             rec.tokens += tokens
             if rec.feeding is not rec.training_loader:
                 rec.fed_by(rec.feeding)

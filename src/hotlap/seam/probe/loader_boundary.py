@@ -14,6 +14,7 @@ from torch.utils.data import DataLoader
 from torch.utils.data._utils.fetch import _BaseDatasetFetcher, _MapDatasetFetcher
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
+from hotlap.seam.drawn import counting_indices, samples_drawn
 from hotlap.seam.patch import replaced
 from hotlap.seam.probe.compiling import untraced
 from hotlap.seam.probe.loaders import Known
@@ -33,6 +34,7 @@ def feeding(rec: Recorder) -> Iterator[None]:
         replaced(DataLoader, "__iter__", lambda f: _start(rec, f)),
         replaced(_BaseDataLoaderIter, "__next__", lambda f: _wait(rec, f)),
         replaced(_MapDatasetFetcher, "fetch", lambda f: _read(rec, f)),
+        counting_indices(),
         arrays(rec),
     ):
         yield
@@ -88,10 +90,13 @@ def _wait(rec: Recorder, original: Callable[..., object]) -> object:
         mark(DATA)
         rec.feeding = getattr(iterator, LOADER_OF, None)
         try:
-            return original(iterator)
+            batch = original(iterator)
         except StopIteration:
             line.evaluations.exhausted()
             raise
+        else:
+            rec.drawn += samples_drawn(iterator)
+            return batch
         finally:
             mark(CHECKING if line.evaluations.going_on else line.base)
 

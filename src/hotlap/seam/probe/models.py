@@ -6,6 +6,8 @@ import torch
 from torch.nn import Module
 
 CONVOLUTIONS = (torch.nn.Conv2d, torch.nn.ConvTranspose2d)
+SEQUENCES = (torch.nn.RNNBase, torch.nn.MultiheadAttention)
+"""Layers with `batch_first`: (time, batch, features) unless it is set."""
 
 
 def first_tensor(values: Iterable[object], depth: int = 2) -> torch.Tensor | None:
@@ -23,7 +25,10 @@ def first_tensor(values: Iterable[object], depth: int = 2) -> torch.Tensor | Non
 
 
 def batch_of(args: tuple[object, ...], kwargs: dict[str, object]) -> tuple[int, int]:
-    """Samples and tokens a call was given; tokens only where the input is integer and 2-D."""
+    """Rows (length of the first dimension) and tokens a call was given.
+
+    Tokens only where the input is integer and 2-D.
+    """
     tensor = args[0] if args else None
     if not isinstance(tensor, torch.Tensor) or not tensor.dim():
         tensor = first_tensor((*args, *kwargs.values()))
@@ -31,6 +36,15 @@ def batch_of(args: tuple[object, ...], kwargs: dict[str, object]) -> tuple[int, 
             return 0, 0
     tokens = tensor.dim() == 2 and not tensor.is_floating_point() and not tensor.is_complex()
     return tensor.shape[0], tensor.numel() if tokens else 0
+
+
+def takes_sequence_first(root: Module) -> bool:
+    """Whether a layer of the model takes (time, batch, features).
+
+    The first dimension of what such a model is called with may be time: only a loader that yields
+    its batches shows how many samples they hold.
+    """
+    return any(not layer.batch_first for layer in root.modules() if isinstance(layer, SEQUENCES))
 
 
 def model_facts(root: Module, tensor: torch.Tensor | None) -> dict[str, object]:

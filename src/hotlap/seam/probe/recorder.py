@@ -69,8 +69,9 @@ class Recorder:
         self.feeding: Known | None = None
         self.training_loader: Known | None = None
         self.optimizers: weakref.WeakSet[Optimizer] = weakref.WeakSet()
-        self.samples = self.tokens = self.counted = 0
-        self.warm_samples = (0, 0)
+        self.drawn = 0
+        self.samples = self.rows = self.tokens = self.counted = 0
+        self.warm_samples = (0.0, 0.0)
         self.counting = True
         self.begun = False
         self.world, self.resident = 1, 0
@@ -177,6 +178,8 @@ class Recorder:
             return True
         if not self._cycle.turn(optimizer):
             return False
+        self.samples += self.drawn * self.counting
+        self.drawn = 0
         special = self.timeline.evaluations.special
         marks = self.timeline.close()
         if marks[2]:
@@ -226,7 +229,7 @@ class Recorder:
             self._first = marks[1][-1]
             self.deadline = max(self.deadline, self._first + int(1e9 * LEAST_SECONDS))
         self.warm.add(marks, special)
-        self.warm_samples = (self.samples, self.tokens)
+        self.warm_samples = self._per(1)
         if self.warm.steps >= self.options.warmup or self._untimed(marks) > 0.5:
             self.diagnostics.start()
             self._note = self._diagnosing if self.diagnostics.busy() else self._timing
@@ -281,7 +284,7 @@ class Recorder:
         now = perf_counter_ns()
         self._until = now + int(self.options.seconds * 1e9) if self.options.seconds else FOREVER
         self._at_least = now + int(self.options.least * 1e9)
-        self.samples = self.tokens = self.counted = 0
+        self.samples = self.rows = self.tokens = self.counted = 0
         self._began = (time.process_time(), time.perf_counter())
 
     def clock(self) -> dict[str, float]:
@@ -290,10 +293,13 @@ class Recorder:
         return {"cpu": time.process_time() - cpu, "wall": time.perf_counter() - wall}
 
     def per_step(self) -> tuple[float, float]:
-        """Samples and tokens a step."""
-        if not self.counted:
-            return self.warm_samples
-        return self.samples / self.counted, self.tokens / self.counted
+        """Samples and tokens a step; 0: not known."""
+        return self._per(self.counted) if self.counted else self.warm_samples
+
+    def _per(self, steps: int) -> tuple[float, float]:
+        for_all_ranks = self.world > 1 and self.samples == self.world * self.rows
+        samples = self.rows if for_all_ranks or not self.samples else self.samples
+        return samples / steps, self.tokens / steps
 
     def measured(self) -> Tally:
         """The timed steps; those of the warm-up where the run was too short for others."""
