@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from functools import partial
 
 from hotlap.core.technique import Technique
 from hotlap.source.checks.collating import lists_arrays
@@ -13,7 +14,7 @@ from hotlap.source.element_types import shares
 from hotlap.source.found import Spread
 from hotlap.source.kinds import ARRAY, ARRAYS, TENSOR
 from hotlap.source.module import Source
-from hotlap.source.tree import method, text
+from hotlap.source.tree import method, receiver, text
 
 # What people call a store that each step of deep Q-learning takes a batch from.
 _REPLAY = re.compile(r"(?i)replay|buffer|memory")
@@ -21,6 +22,8 @@ _REPLAY = re.compile(r"(?i)replay|buffer|memory")
 _SEQUENCE = re.compile(
     r"to_(?:sequence|ids?|indices|idx)$|(?:^|\.)(?:encode|numericalize|tokenize)$"
 )
+
+_ADDS = ("append", "extend", "insert")
 
 
 def array_copied(source: Source, _: Technique) -> Iterator[ast.AST]:
@@ -88,8 +91,42 @@ def _is_list(source: Source, node: ast.expr) -> bool:
         return False
     if _makes_list(source, found) or _returns_list(source, found):
         return True
-    values = source.values.flow.reaching(node) if isinstance(node, ast.Name) else []
-    return any(isinstance(one.value, ast.List | ast.ListComp) for one in values)
+    return isinstance(node, ast.Name) and _collects(source, node)
+
+
+def _collects(source: Source, name: ast.Name) -> bool:
+    """Whether a name stands for a comprehension, or for a display that elements are added to."""
+    values = [one.value for one in source.values.flow.reaching(name)]
+    if any(isinstance(value, ast.ListComp) for value in values):
+        return True
+    displays = [value for value in values if isinstance(value, ast.List)]
+    return bool(displays) and (any(map(partial(_long, source), displays)) or _grows(source, name))
+
+
+def _grows(source: Source, name: ast.Name) -> bool:
+    calls = (call for kind in _ADDS for call in source.tree.methods.get(kind, []))
+    return any(text(owner) == name.id for call in calls if (owner := receiver(call)) is not None)
+
+
+def _long(source: Source, display: ast.List) -> bool:
+    """Whether an element of a list that is written out may be a list or an array itself.
+
+    What is written out, of numbers alone, is short.
+    """
+    return any(_sequence(source, element) for element in display.elts)
+
+
+def _sequence(source: Source, element: ast.expr) -> bool:
+    if isinstance(element, ast.Starred):
+        return not isinstance(element.value, ast.List | ast.Tuple)
+    if isinstance(element, ast.List):
+        return _long(source, element)
+    if source.values.kinds(element) & {ARRAY, ARRAYS}:
+        return not isinstance(element, ast.Subscript)
+    found = meaning(source, element)
+    if _makes_list(source, found):
+        return not isinstance(found, ast.Subscript)
+    return isinstance(element, ast.Name) and _collects(source, element)
 
 
 def _read_of_array(source: Source, found: ast.expr) -> bool:
@@ -119,7 +156,7 @@ def _makes_list(source: Source, found: ast.expr) -> bool:
         case ast.ListComp() | ast.Attribute(attr="shape"):
             return True
         case ast.List(elts=elements):
-            return not elements or _computed(found)
+            return not elements or _long(source, found)
         case ast.Subscript(value=ast.Attribute(value=ast.Name(id="self"))):
             return source.tree.function(found) in per_sample(source)
         case ast.Call():
