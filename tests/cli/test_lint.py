@@ -210,6 +210,20 @@ def test_fix_names_each_file_with_its_changes_and_the_preview(run):
     assert "nothing was rewritten" in run("--fix").output
 
 
+def test_fix_ends_with_what_was_fixed_and_what_is_left(run):
+    Path("one.py").write_text(EVALUATION)
+    Path("two.py").write_text(EVALUATION + EVALUATION[14:].replace("validate", "validate_again"))
+    assert run("--fix").output.endswith("3 findings fixed in one.py, two.py; nothing left\n")
+    Path("one.py").write_text(EVALUATION)
+    Path("slow.py").write_text(SLOW)
+    output = run("--fix").output
+    assert output.endswith("1 finding fixed in one.py; 1 finding left\n"), output
+    assert "slow.py" in output
+    assert run("--fix").output.endswith("nothing fixed; 1 finding left\n")
+    assert run("--fix", "one.py").output.endswith("nothing fixed; nothing left\n")
+    assert "left" not in run("--fix", "--quiet").output
+
+
 def test_how_to_see_the_hints_is_said_with_what_to_type(run):
     Path("a b").mkdir()
     Path("a b/clean.py").write_text(CLEAN)

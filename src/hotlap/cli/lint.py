@@ -129,7 +129,8 @@ def _new_baseline(file: Path, spots: "list[Spot]", *, quiet: bool) -> int:
 
 def _fix(spots: "list[Spot]", config: "Config", *, write: bool, quiet: bool) -> int:
     """Rewrite or show it. Exit code 1: findings are left; with --diff: something would change."""
-    from hotlap.source.fixes import fixes
+    from hotlap.reporting.lint_text import summary_of_fixes
+    from hotlap.source.fixes import fixed, fixes
     from hotlap.source.patch.text import write_all
 
     if any(spot.cell for spot in spots):
@@ -143,7 +144,9 @@ def _fix(spots: "list[Spot]", config: "Config", *, write: bool, quiet: bool) -> 
     left = _judged(tuple(dict.fromkeys(spot.path for spot in spots)), config) if spots else []
     if not quiet:
         _say_rewritten(done)
-    _text(left, brief=quiet)
+    _text(left, brief=True)
+    if not quiet:
+        click.echo(summary_of_fixes(fixed(done, config), left))
     return NEGATIVE if any(not spot.hint for spot in left) else OK
 
 

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from rich.console import Console
@@ -11,6 +11,9 @@ from rich.text import Text
 
 from hotlap.reporting.words import hanging
 from hotlap.source.lint import Spot
+
+NAMED_FILES = 3
+"""Files that one line names; of more it gives the number."""
 
 
 def show(out: Console, spots: list[Spot], *, brief: bool) -> None:
@@ -45,9 +48,25 @@ def _found(spot: Spot, width: int) -> Text:
 
 def summary(spots: Iterable[Spot]) -> str:
     """How many findings and hints there are."""
+    return _counted(spots) or "nothing found"
+
+
+def summary_of_fixes(fixed: Mapping[Path, int], left: Iterable[Spot]) -> str:
+    """How many findings were fixed and in which files, and how many are left.
+
+    `fixed`: the number of findings by file.
+    """
+    files = [str(path) for path, number in fixed.items() if number]
+    where = ", ".join(files) if len(files) <= NAMED_FILES else f"{len(files)} files"
+    count = _count(sum(fixed.values()), "finding")
+    done = f"{count} fixed in {where}" if files else "nothing fixed"
+    return f"{done}; {_counted(left) or 'nothing'} left"
+
+
+def _counted(spots: Iterable[Spot]) -> str:
     counts = Counter(spot.hint for spot in spots)
     parts = [_count(counts[hint], word) for hint, word in ((False, "finding"), (True, "hint"))]
-    return ", ".join(part for part in parts if part) or "nothing found"
+    return ", ".join(part for part in parts if part)
 
 
 def github(spots: Iterable[Spot]) -> str:

@@ -32,6 +32,14 @@ def fixes(spots: Iterable[Spot], config: Config) -> Patch:
     return done
 
 
+def fixed(done: Patch, config: Config) -> dict[Path, int]:
+    """How many findings (no hints) each changed file has less than before."""
+    return {
+        file.path: len(_findings(file, file.text, config)) - len(_findings(file, text, config))
+        for file, text in done.changed.items()
+    }
+
+
 def _fixed(file: File, names: list[str], config: Config) -> str:
     text = file.text
     for name in names:
