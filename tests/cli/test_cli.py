@@ -138,6 +138,36 @@ def test_run_says_what_did_not_take_hold(tmp_path: Path) -> None:
     assert "the recipe was not applied" in done.stderr
 
 
+EPOCHS = """
+import sys
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+model = torch.nn.Linear(2, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+data = TensorDataset(torch.randn(32, 2))
+for epoch in range(int(sys.argv[1])):
+    for (x,) in DataLoader(data, 4, num_workers=1):
+        model(x).sum().backward()
+        optimizer.step()
+"""
+
+
+def test_run_says_what_the_run_was_too_short_for(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(EPOCHS)
+    names = ("loader_reuse", "async_checkpoint", "no_grad_eval")
+    recipe = "".join(f"[techniques.{name}]\n" for name in names)
+    (tmp_path / "hotlap.toml").write_text(recipe)
+    said = call("run", "-q", sys.executable, "train.py", "1", cwd=tmp_path).stderr
+    ended = "did not take hold: the run ended before"
+    assert f"loader_reuse {ended} a second epoch began" in said
+    assert f"async_checkpoint {ended} it saved a file" in said
+    assert f"no_grad_eval {ended} an evaluation ran" in said
+    assert "the source may have it" not in said
+    said = call("run", "-q", sys.executable, "train.py", "2", cwd=tmp_path).stderr
+    assert "loader_reuse" not in said
+
+
 RANDOM = """
 import torch
 from torch.utils.data import DataLoader

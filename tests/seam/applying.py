@@ -17,12 +17,16 @@ class Seams:
         self.roots = Roots()
         self.holds = {}
         self.inerts = {}
+        self.waiting = {}
 
     def held(self, name, note=""):
         self.holds.setdefault(name, []).append(note)
 
     def inert(self, name, reason):
         self.inerts.setdefault(name, reason)
+
+    def waits(self, name, reason):
+        self.waiting[name] = reason
 
 
 @contextmanager

@@ -214,6 +214,9 @@ class Seams:
     def inert(self, name, why):
         self.inerts.setdefault(name, why)
 
+    def waits(self, name, why):
+        pass
+
 
 def before(root, inner):
     def call(*args):

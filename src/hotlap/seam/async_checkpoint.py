@@ -51,6 +51,7 @@ def async_checkpoint(context: Context) -> Iterator[None]:
     def make(original: Callable[..., object]) -> object:
         @wraps(original)
         def save(obj: object, f: object, *args: object, **kwargs: object) -> None:
+            context.waits("")
             begun = False
             with context.isolated():
                 begun = writer.begin(obj, f, args, kwargs)
@@ -61,6 +62,7 @@ def async_checkpoint(context: Context) -> Iterator[None]:
 
         return save
 
+    context.waits("the run ended before it saved a file")
     forget = at_exit(writer.finish)
     with ExitStack() as stack:
         stack.enter_context(watching(writer.watched))

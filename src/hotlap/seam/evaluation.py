@@ -20,9 +20,10 @@ def no_grad_eval(context: Context) -> Iterator[None]:
             return None
 
         def call(*args: object, **kwargs: object) -> object:
-            if root.training or not torch.is_grad_enabled():
+            if root.training:
                 return inner(*args, **kwargs)
-            if _asked_for((*args, *kwargs.values()), tensors):
+            context.waits("")
+            if not torch.is_grad_enabled() or _asked_for((*args, *kwargs.values()), tensors):
                 return inner(*args, **kwargs)
             context.held(type(root).__name__)
             with torch.no_grad():
@@ -30,6 +31,7 @@ def no_grad_eval(context: Context) -> Iterator[None]:
 
         return call
 
+    context.waits("the run ended before an evaluation ran")
     context.seams.roots.add(Order.GRAD_MODE, maker, context.failed)
     yield
 

@@ -74,6 +74,12 @@ class _IdleWorkers:
         self._datasets: dict[int, object] = {}
         self._refused: set[int] = set()
         self._closed = False
+        self._began = False
+
+    def begins(self) -> None:
+        """A loader starts its workers; from the second time on there may be some to take over."""
+        self.context.waits("" if self._began else "the run ended before a second epoch began")
+        self._began = True
 
     def table(self, loader: Loader) -> Table | None:
         """What its workers will be made of; None where they are not for us."""
@@ -176,6 +182,7 @@ class _Iterator(_MultiProcessingDataLoaderIter):
         self._hotlap_owner = os.getpid()
         self._hotlap_idle, self._hotlap_key, self._hotlap_table = idle, key_of(loader), table
         workers = idle.take(loader, table)
+        idle.begins()
         if workers is None:
             super().__init__(_WithInit(loader))
             self._worker_init_fn = loader.worker_init_fn

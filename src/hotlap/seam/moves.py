@@ -67,6 +67,13 @@ class Context:
         """The technique cannot work here, and why."""
         self.seams.inert(self.name, reason)
 
+    def waits(self, reason: str) -> None:
+        """Why it will not have held if the run ends now: what it acts on has yet to come.
+
+        Empty: that has come.
+        """
+        self.seams.waits(self.name, reason)
+
     def failed(self, error: Exception) -> None:
         """The technique's own code has raised an error: the program goes on without it."""
         self.inert(f"it failed: {type(error).__name__}: {str(error).strip().partition(chr(10))[0]}")

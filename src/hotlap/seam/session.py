@@ -72,6 +72,7 @@ class Session:
         self.wire = Wire(spec.control)
         self.holds: dict[str, list[str]] = {}
         self.inerts: dict[str, str] = {}
+        self._waiting: dict[str, str] = {}
         self.undo = ExitStack()
         self._stepped_in = NO_PROCESS
         self.at_exit: list[Callable[[], None]] = []
@@ -121,6 +122,10 @@ class Session:
         """A technique found that it cannot work here."""
         self.inerts.setdefault(name, reason)
 
+    def waits(self, name: str, reason: str) -> None:
+        """What a technique acts on has yet to come (`reason`), or has come (empty)."""
+        self._waiting[name] = reason
+
     def standing(self) -> Standing:
         """What each technique has come to, here and in forked processes, for the parent."""
         for index, name in enumerate(self.spec.techniques):
@@ -143,7 +148,9 @@ class Session:
         idle = self._stepped_in == NO_PROCESS and self._pid == os.getpid() and self.holds
         if self.spec.mode is Mode.RUN and (self._stepped_in == os.getpid() or idle):
             self._stepped_in, self._pid = NO_PROCESS, NO_PROCESS
-            self.wire.send("end", **self.standing())
+            standing = self.standing()
+            early = {n: why for n, why in self._waiting.items() if why and n not in self.holds}
+            self.wire.send("end", held=standing["held"], inert=early | standing["inert"])
 
 
 def _innermost_first(names: Iterable[str]) -> list[str]:
