@@ -33,6 +33,11 @@ def test_the_pairs_and_the_launches_they_are_of_are_told() -> None:
     assert "in 1 launch, " in shown(INCONCLUSIVE)
 
 
+def test_what_plain_steps_leave_out_of_short_epochs_is_told() -> None:
+    assert "fill their queues" in shown(replace(FOUND, unit="step", queues_left_out=True))
+    assert "fill their queues" not in shown(FOUND)
+
+
 def test_why_it_is_inconclusive_is_told() -> None:
     assert "too busy" in shown(INCONCLUSIVE)
     assert "about 40.0 s more" in shown(replace(INCONCLUSIVE, seconds_needed=40.0))

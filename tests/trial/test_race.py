@@ -198,6 +198,33 @@ def test_whole_epochs_are_raced_unless_the_time_is_short_and_steps_tell(seconds,
     assert (found.unit, found.steps) == (unit, 100 if unit == "epoch" else 30)
 
 
+@pytest.mark.parametrize(
+    ("reads_ahead", "seconds", "unit"),
+    [(True, 120.0, "epoch"), (True, 20.0, "step"), (False, 120.0, "step")],
+)
+def test_short_epochs_of_loader_workers_are_raced_whole_where_they_fit(reads_ahead, seconds, unit):
+    pace = Pace(step=0.1, epoch=50, epoch_seconds=6.0, warmup=0.0)  # longer than a block may be
+    side = SimpleNamespace(
+        ready_pace=lambda: pace, launches=1, start_up=1.0, setting=SimpleNamespace(techniques={}),
+        reads_ahead=reads_ahead, longest_epoch=6.0, see_epoch=lambda: None,
+    )  # fmt: skip
+    rules = StoppingRules(seconds=seconds, unknown_change=True)
+    found = _Race(side, side, rules, True, LoadMeter())
+    assert found.unit == unit
+    assert (found._reads_ahead and unit == "step") is (reads_ahead and seconds < 72)
+
+
+@pytest.mark.parametrize(
+    ("workers", "batches", "reads_ahead"),
+    [([7], 50, True), ([7], 100, True), ([7], 101, False), ([], 50, False), ([7], 0, False)],
+)
+def test_only_workers_in_short_epochs_read_ahead(workers, batches, reads_ahead):
+    side = Side(Setting(("true",), Mode.RACE))
+    report = BlockReport(0, 1, 0.2, steps=10, batches=batches, workers=workers)
+    side.trial = SimpleNamespace(blocks=[Block(10, 10, 0.2, 0.1, (), 0, 0, (report,))])
+    assert side.reads_ahead is reads_ahead
+
+
 def faulting(faults_a_step: int, system: float, cpu: float = 0.1) -> Block:
     report = BlockReport(0, 1, 0.2, steps=10, cpu=cpu, system=system, faults=10 * faults_a_step)
     return Block(10, 10, 0.2, cpu, (), 0, 0, (report,))

@@ -126,7 +126,10 @@ def race(ctx: click.Context, max_slowdown: float | None, budget: float, wait: fl
         runs, names = stack.enter_context(_contestants(base, command, ctx.meta["second"]))
         sides = stack.enter_context(sides_of(runs, seed, patience))
         threshold = None if max_slowdown is None else 1.0 / max_slowdown
-        rules = StoppingRules(min_effect, seconds=budget, precision=precision, threshold=threshold)
+        rules = StoppingRules(
+            min_effect, seconds=budget, precision=precision, threshold=threshold,
+            unknown_change=True,
+        )  # fmt: skip
         out = console(err=True)
         wait_for_calm(out, wait, quiet=quiet or as_json)
         with race_text.live(out, budget, enabled=not (quiet or as_json)) as on_pair:

@@ -69,6 +69,21 @@ def _show_verdict(out: Console, race: RaceResult) -> None:
 
 def _notes(race: RaceResult) -> Iterator[str]:
     """What else a reader needs to judge the result."""
+    yield from _conditions(race)
+    if race.verdict is Verdict.INCONCLUSIVE and 0 < race.seconds_needed < math.inf:
+        more = duration(race.seconds_needed)
+        yield f"about {more} more of racing would settle it: raise --budget"
+    if race.restarts > race.estimate.pairs:
+        yield (
+            f"the programs came to their end and were started again {race.restarts} times: let "
+            "them train longer, and the same time gives more pairs"
+        )
+    if race.verdict is Verdict.FASTER and 1 < race.break_even < math.inf:
+        yield f"B's longer start-up pays off after {race.break_even:.0f} steps"
+
+
+def _conditions(race: RaceResult) -> Iterator[str]:
+    """How the two were run and timed."""
     if str(race.load):
         yield f"background load: {race.load}"
     if race.corrected:
@@ -78,18 +93,14 @@ def _notes(race: RaceResult) -> Iterator[str]:
             "both ran with OpenMP threads that sleep while they wait (OMP_WAIT_POLICY=passive, "
             "KMP_BLOCKTIME=0), since other programs use the cores"
         )
-    if race.verdict is Verdict.INCONCLUSIVE and 0 < race.seconds_needed < math.inf:
-        more = duration(race.seconds_needed)
-        yield f"about {more} more of racing would settle it: raise --budget"
+    if race.queues_left_out:
+        yield (
+            "the epochs are short: the time in which loader workers fill their queues at the start "
+            "of an epoch was left out. Whole epochs are timed where both commands have as many "
+            "steps an epoch and six pairs fit in --budget"
+        )
     if not race.lockstep:
         yield "memory did not allow both at once: blocks ran one after the other"
-    if race.restarts > race.estimate.pairs:
-        yield (
-            f"the programs came to their end and were started again {race.restarts} times: let "
-            "them train longer, and the same time gives more pairs"
-        )
-    if race.verdict is Verdict.FASTER and 1 < race.break_even < math.inf:
-        yield f"B's longer start-up pays off after {race.break_even:.0f} steps"
 
 
 def _launches(race: RaceResult) -> str:

@@ -15,7 +15,7 @@ from hotlap.core.errors import TrialFailedError
 from hotlap.core.machine import available_memory
 from hotlap.core.registry import technique
 from hotlap.trial.load import LoadMeter, LoadSummary, busy_now
-from hotlap.trial.side import Side, block_size
+from hotlap.trial.side import PAIRS_OF_EPOCHS, Side, block_size
 from hotlap.trial.stats import LAUNCH_SD, Estimate, PairedTest, Verdict
 from hotlap.trial.stopping import PAIRS_OF_LAUNCH, StoppingRules, StopReason
 from hotlap.trial.trial import Block, TimeOverError
@@ -44,7 +44,8 @@ class RaceResult:
     in sight. `fresh`: the ratio of the pairs that were run after the verdict, which it did not
     select; None without. `load`: what other programs took. `passive_wait`: whether both ran with
     OpenMP threads that sleep while they wait. `same_steps`: whether both always timed the same
-    steps of the training.
+    steps of the training. `queues_left_out`: whether loader workers fill their queues in steps that
+    were not timed, and read ahead a good part of so short an epoch.
     """
 
     estimate: Estimate
@@ -69,6 +70,7 @@ class RaceResult:
     passive_wait: bool = False
     same_steps: bool = True
     corrected: bool = False
+    queues_left_out: bool = False
 
     def with_estimate(self, estimate: Estimate) -> "RaceResult":
         """The same race reported by other pairs of it: the quotient of its times is their ratio."""
@@ -242,12 +244,17 @@ class _Race:
         self._acts_on_faults = any("faults" in technique(name).phases for name in changed)
         longest = rules.seconds if rules.plain_steps else math.inf
         longest = {"step": 0.0, "epoch": math.inf}.get(self.evidence.unit, longest)
-        whole = rules.whole_epochs and together
+        self._reads_ahead = rules.unknown_change and (a.reads_ahead or b.reads_ahead)
+        whole = together and (rules.whole_epochs or (self._reads_ahead and self._epochs_fit()))
         if whole:
             for side in (a, b):
                 side.see_epoch()
         self.unit, self.steps, _ = block_size(a.ready_pace(), b.ready_pace(), longest, whole=whole)
         self.evidence.unit = self.unit
+
+    def _epochs_fit(self) -> bool:
+        epochs = self.a.longest_epoch + self.b.longest_epoch
+        return PAIRS_OF_EPOCHS * epochs <= self.rules.seconds
 
     def run(self, on_pair: OnPair, begin: float) -> RaceResult:
         """Run pairs, and launch both again, until the rules say stop."""
@@ -420,6 +427,7 @@ class _Race:
             load=self.meter.summary(),
             passive_wait=self.a.passive_wait and max(self.a.threads, self.b.threads) > 1,
             same_steps=self.same_steps,
+            queues_left_out=self._reads_ahead and self.unit == "step",
         )
 
 

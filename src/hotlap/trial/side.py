@@ -18,6 +18,8 @@ from hotlap.trial.trial import PATIENCE, Block, Ended, Trial
 BLOCK = 0.3  # seconds a block lasts at the least, by the geometric mean of both sides
 PAIRS_OF_EPOCHS = 6
 """Pairs of whole epochs that the time must suffice for, where plain steps would decide as well."""
+SHORT_EPOCH_STEPS = 100
+"""Two workers read four batches ahead: from this length on, that is 4 % of an epoch at the most."""
 LONGEST_BLOCK = 4.0  # seconds up to which a whole epoch is a block
 LOOK = 5.0  # seconds from the first step on, to see an epoch that may be that short
 ACCUMULATED = 4  # batches that may make one step: an epoch has fewer steps than its loader batches
@@ -217,6 +219,12 @@ class Side:
             return self.pace.epoch
         reports = self.trial.blocks[-1].reports if self.trial and self.trial.blocks else ()
         return max((report.batches for report in reports), default=0)
+
+    @property
+    def reads_ahead(self) -> bool:
+        """Whether the live process's loader workers read ahead a good part of an epoch."""
+        reports = self.trial.blocks[-1].reports if self.trial and self.trial.blocks else ()
+        return any(report.workers for report in reports) and short_epoch(self.epoch_steps)
 
     def see_epoch(self) -> None:
         """Run on, untimed, until an epoch of known length has passed, or should have."""
@@ -432,6 +440,14 @@ def block_size(a: Pace, b: Pace, longest: float = math.inf, *, whole: bool = Fal
             return BlockSize("epoch", epochs * a.epoch, seconds)
     steps = max(1, math.ceil(BLOCK / math.sqrt(a.step * b.step)))
     return BlockSize("step", steps, steps * (a.step + b.step))
+
+
+def short_epoch(steps: int) -> bool:
+    """Whether an epoch is so short that workers read ahead a good part of it (0: not known).
+
+    Plain steps leave out the step that begins an epoch, in which the workers fill their queue.
+    """
+    return 0 < steps <= SHORT_EPOCH_STEPS
 
 
 def epoch_length(blocks: Sequence[Block]) -> int:

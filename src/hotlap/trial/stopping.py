@@ -53,6 +53,8 @@ class StoppingRules:
         give_up: whether a race that is unlikely to show a gain ends, for the sake of other races.
         whole_epochs: what is raced acts on what an epoch has once: blocks are whole epochs, however
             long one is.
+        unknown_change: nothing is known of what is raced: blocks are whole epochs where loader
+            workers read ahead a good part of an epoch, if six pairs fit in `seconds`.
     """
 
     min_effect: float = 0.02
@@ -70,4 +72,5 @@ class StoppingRules:
     confirm_pairs: int = 6
     plain_steps: bool = False
     whole_epochs: bool = False
+    unknown_change: bool = False
     give_up: bool = True

@@ -12,6 +12,7 @@ from hotlap.core.protocol import ProfilePayload
 from hotlap.core.registry import technique, techniques
 from hotlap.core.technique import How, Numerics, Technique
 from hotlap.profile.model import bound, shares_of, usual_times
+from hotlap.trial.side import short_epoch
 from hotlap.tune.result import Outcome, Status
 
 Values = dict[str, object]
@@ -25,8 +26,6 @@ benchmarks/techniques.py."""
 IN_EVERY_STEP = frozenset({"forward", "backward", "optimizer", "copy", "faults"})
 """Phases that every step has; loaders start, models are evaluated and files saved once an epoch."""
 EVALUATING = frozenset({"evaluation", "evaluation_data"})
-SHORT_EPOCH_STEPS = 100
-"""Two workers read four batches ahead: from this length on, that is 4 % of an epoch at the most."""
 UNKNOWN_GAIN = 0.3
 """Share of a step that a technique without a symptom is taken to save when the order is chosen."""
 
@@ -176,7 +175,7 @@ def reads_ahead(names: Iterable[str], epoch_steps: int) -> bool:
     What worker processes save in the steps they cost at the epoch's start, which plain steps leave
     out.
     """
-    if not 0 < epoch_steps <= SHORT_EPOCH_STEPS:
+    if not short_epoch(epoch_steps):
         return False
     records = map(technique, names)
     return any("data" in phases_of(record) and not in_every_step(record) for record in records)
