@@ -1,6 +1,7 @@
 """Two DDP ranks, forked by this script or started by torchrun.
 
-`--uneven`: the second rank ends sooner, and joins.
+`--uneven`: the second rank ends sooner, and joins. `--daemon`: the first rank is the parent, the
+second one its daemonic child, which is the later one in every step.
 """
 
 import argparse
@@ -43,6 +44,7 @@ def train(options):
             loss = (model(inputs) - 1).square().mean()
             optimizer.zero_grad()
             loss.backward()
+            time.sleep(0.2 if options.daemon and rank else 0.0)
             optimizer.step()
             time.sleep(options.sleep)
     if rank == 0:
@@ -61,9 +63,16 @@ if __name__ == "__main__":
     parser.add_argument("--sleep", type=float, default=0.0)
     parser.add_argument("--uneven", action="store_true")
     parser.add_argument("--search", action="store_true")
+    parser.add_argument("--daemon", action="store_true")
     given = parser.parse_args()
     if "RANK" in os.environ:
         dist.init_process_group("gloo")
         train(given)
+    elif given.daemon:
+        port = free_port()
+        child = mp.get_context("spawn").Process(target=forked, args=(1, given, port), daemon=True)
+        child.start()
+        forked(0, given, port)
+        child.join()
     else:
         mp.start_processes(forked, args=(given, free_port()), nprocs=2, start_method="fork")

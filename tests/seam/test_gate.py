@@ -2,14 +2,19 @@
 
 import math
 import multiprocessing
+import os
+import signal
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from torch.utils.data import DataLoader, Dataset
 
-from hotlap.seam.gate import Gate, thread_times
+from hotlap.seam.gate import Gate, thread_times, time_limits_while_running
 from hotlap.trial.trial import Block
 
 pytestmark = pytest.mark.clock
@@ -76,6 +81,7 @@ class Waits:
 
     def __init__(self, count: Callable[[], int]) -> None:
         self.count, self.grown, self.workers = count, 0, []
+        self.address = "no-folder/control"
 
     def send(self, _: str, **report: Any) -> None:
         self.workers = report["workers"]
@@ -116,3 +122,81 @@ def test_loader_workers_stand_still_between_blocks_and_ranks_do_not() -> None:
         for process in (worker, rank):
             process.kill()
             process.join()
+
+
+class LimitOverError(Exception):
+    """What a handler of SIGALRM raises."""
+
+
+def test_a_handler_that_raises_between_blocks_acts_behind_them_and_the_workers_go_on() -> None:
+    context = multiprocessing.get_context("fork")
+    count = context.Value("q", 0, lock=False)
+    worker = context.Process(target=reads_on, args=(count,), daemon=True)
+    worker.start()
+
+    def over(*_: object) -> None:
+        raise LimitOverError
+
+    before = signal.signal(signal.SIGALRM, over)
+    wire = Waits(lambda: count.value)
+    gate = Gate(wire, 1, dict)  # type: ignore[arg-type]
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        with pytest.raises(LimitOverError):
+            gate.step()
+        assert signal.getsignal(signal.SIGALRM) is over
+        stood = count.value
+        time.sleep(0.2)
+        assert count.value > stood
+        wire.workers = []
+        gate.step()
+        assert wire.workers == [worker.pid], "the next block is reported as well"
+    finally:
+        signal.signal(signal.SIGALRM, before)
+        worker.kill()
+        worker.join()
+
+
+class Late(Dataset[torch.Tensor]):
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+
+    def __len__(self) -> int:
+        return 1
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        time.sleep(self.seconds)
+        return torch.zeros(1)
+
+
+def loads(seconds: float) -> None:
+    """Wait for a batch that comes after so long, for a second at the most."""
+    try:
+        with time_limits_while_running():
+            list(DataLoader(Late(seconds), num_workers=1, timeout=1))
+    except RuntimeError as error:
+        assert "timed out" in str(error)
+        os._exit(3)
+
+
+@pytest.mark.parametrize(("seconds", "stopped", "code"), [(0.7, 2.0, 0), (9.0, 0.0, 3)])
+def test_a_loaders_time_limit_counts_the_time_in_which_its_process_runs(
+    seconds: float, stopped: float, code: int
+) -> None:
+    process = multiprocessing.get_context("fork").Process(target=loads, args=(seconds,))
+    process.start()
+    assert process.pid is not None
+    time.sleep(0.3)
+    if stopped:
+        family = [process.pid, *children(process.pid)]
+        for number in (signal.SIGSTOP, signal.SIGCONT):
+            for pid in family:
+                os.kill(pid, number)
+            time.sleep(stopped if number == signal.SIGSTOP else 0)
+    process.join()
+    assert process.exitcode == code
+
+
+def children(pid: int) -> list[int]:
+    found = subprocess.run(["pgrep", "-P", str(pid)], check=False, capture_output=True, text=True)
+    return [int(child) for child in found.stdout.split()]

@@ -174,6 +174,16 @@ def test_all_ranks_run_the_same_steps_and_stop_together(tmp_path: Path) -> None:
         assert trial.run(3).at == 11
 
 
+def test_a_rank_that_is_the_daemonic_child_of_another_does_not_stand_as_a_loaders_worker(
+    tmp_path: Path,
+) -> None:
+    command = (sys.executable, str(SCRIPT), "--daemon")
+    with Trial(Setting(command, Mode.RACE, scratch=tmp_path / "scratch", seed=0)) as trial:
+        trial.deadline = time.monotonic() + 60
+        trial.first()
+        assert len(trial.run(5).reports) == 2
+
+
 def test_a_trial_that_is_held_on_its_way_loses_no_patience_and_starts_no_slower(
     tmp_path: Path,
 ) -> None:

@@ -12,13 +12,14 @@ from pathlib import Path
 import psutil
 import pytest
 
+from hotlap.common.signals import signals_held
 from hotlap.core.recipe import Kept, Recipe
 from hotlap.core.spec import Mode
 from hotlap.seam.wire import Wire
 from hotlap.trial.channel import Channel
 from hotlap.trial.foreground import run_foreground
 from hotlap.trial.launch import Setting
-from hotlap.trial.supervised import Supervised, interrupts_held
+from hotlap.trial.supervised import Supervised
 from hotlap.trial.trial import Trial
 
 HEARD = """
@@ -209,7 +210,7 @@ def test_supervised_command_that_nobody_holds_any_more_ends(tmp_path):
 def test_ignored_interrupts_stay_ignored_while_something_is_started():
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        with interrupts_held():
+        with signals_held({signal.SIGINT}):
             assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGINT, before)

@@ -23,9 +23,10 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 from hotlap.common.nested import tensors
 from hotlap.core.protocol import BatchOptions, BatchReport, LoaderSeen, decode
 from hotlap.seam.drawn import counting_indices, samples_drawn
-from hotlap.seam.gate import Gate, _on_cuda, _synchronise
+from hotlap.seam.gate import Gate, _on_cuda, _synchronise, time_limits_while_running
 from hotlap.seam.participant import Participant
 from hotlap.seam.patch import replaced
+from hotlap.seam.process import note_training
 from hotlap.seam.roots import has_parameters
 from hotlap.seam.steps import Cycle, ManualUpdate, step_hooks
 from hotlap.seam.where import place
@@ -51,12 +52,17 @@ def driving(session: Participant) -> Iterator[None]:
             session.roots.step()
             gate.step()
 
+    def backward() -> None:
+        note_training(session.wire.address)
+        session.wire.send("backward")
+
     session.roots.add(OUTERMOST, meter.root)
     with ExitStack() as stack:
         stack.enter_context(step_hooks(None, after))
         stack.enter_context(meter.watching(session.roots.look))
-        tell = partial(_telling, lambda: session.wire.send("backward"))
+        tell = partial(_telling, backward)
         stack.enter_context(replaced(torch.Tensor, "backward", tell))
+        stack.enter_context(time_limits_while_running())
         yield
 
 

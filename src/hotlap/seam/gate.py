@@ -16,15 +16,22 @@ import os
 import resource
 import signal
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 
 import torch
+from torch.utils.data._utils import MP_STATUS_CHECK_INTERVAL
+from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
 
+from hotlap.common.signals import signals_held
 from hotlap.core.protocol import BatchDetails, BlockReport, PeakMemory, RaceDetails
-from hotlap.seam.process import rank_and_world
+from hotlap.seam.patch import replaced
+from hotlap.seam.process import rank_and_world, trains
 from hotlap.seam.wire import Wire
+
+SLICE_SECONDS = 0.25
+"""Of a wait with a time limit."""
 
 
 class Gate:
@@ -84,7 +91,12 @@ class Gate:
         self._marks.clear()
 
     def _report(self, wall: float) -> None:
-        workers = _send_workers(signal.SIGSTOP, loader_workers())
+        """Stand until the word to go on comes, whatever signals come meanwhile."""
+        with signals_held(signal.valid_signals()):
+            self._stand(wall)
+
+    def _stand(self, wall: float) -> None:
+        workers = _send_workers(signal.SIGSTOP, loader_workers(self._wire.address))
         ran, waited = (max(0.0, n - t) for n, t in zip(thread_times(), self._threads, strict=True))
         now = resource.getrusage(resource.RUSAGE_SELF)
         (rank, world), peak = rank_and_world(), peak_memory()
@@ -120,9 +132,38 @@ class Gate:
         _send_workers(signal.SIGCONT, workers)
 
 
-def loader_workers() -> list[int]:
-    """Worker processes of loaders and pools; not ranks that this process launched."""
-    return [each.pid for each in multiprocessing.active_children() if each.daemon and each.pid]
+def loader_workers(control: str) -> list[int]:
+    """Worker processes of loaders and pools; not ranks that this process launched.
+
+    Those compute gradients: one that stood still would never report its block. `control` is the
+    address of the trial's control channel.
+    """
+    daemons = [each.pid for each in multiprocessing.active_children() if each.daemon and each.pid]
+    return [pid for pid in daemons if not trains(control, pid)]
+
+
+@contextmanager
+def time_limits_while_running() -> Iterator[None]:
+    """Let a DataLoader's `timeout` count the time in which this process runs, not stands stopped.
+
+    A process that is stopped does not know it: the wait is made of slices, and one counts for no
+    more than its length, however late it ends.
+    """
+
+    def make(original: Callable[..., tuple[bool, object]]) -> object:
+        def try_get_data(loader: object, timeout: float = MP_STATUS_CHECK_INTERVAL) -> object:
+            left = timeout
+            while True:
+                began = time.monotonic()
+                found = original(loader, min(left, SLICE_SECONDS))
+                left -= min(SLICE_SECONDS, time.monotonic() - began)
+                if found[0] or left <= 0:
+                    return found
+
+        return try_get_data
+
+    with replaced(_MultiProcessingDataLoaderIter, "_try_get_data", make):
+        yield
 
 
 def _send_workers(sign: signal.Signals, workers: list[int]) -> list[int]:

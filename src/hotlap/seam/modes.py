@@ -12,13 +12,14 @@ import hotlap
 from hotlap.core.protocol import RaceOptions, decode
 from hotlap.core.spec import Mode
 from hotlap.seam.data_audit import DataAudit
-from hotlap.seam.gate import Gate
+from hotlap.seam.gate import Gate, time_limits_while_running
 from hotlap.seam.inference import InferenceSteps
 from hotlap.seam.losses import Losses
 from hotlap.seam.outputs import Outputs
 from hotlap.seam.participant import Participant
 from hotlap.seam.patch import replaced
 from hotlap.seam.perturb import perturbing
+from hotlap.seam.process import note_training
 from hotlap.seam.roots import Maker, has_parameters
 from hotlap.seam.steps import Cycle, ManualUpdate, bare_step_hooks, manual_steps, step_hooks
 from hotlap.seam.wire import Wire
@@ -103,6 +104,10 @@ def _race(session: Participant) -> Iterator[None]:
             audit.flush()
             gate.step()
 
+    def backward() -> None:
+        note_training(session.wire.address)
+        session.wire.send("backward")
+
     def epoch(loader: Loader) -> None:
         session.roots.look()
         gate.epoch(_batches(loader))
@@ -112,7 +117,8 @@ def _race(session: Participant) -> Iterator[None]:
     session.at_exit += [inference.ends, gate.ends]
     with (
         hotlap.listening(partial(_send_metric, session.wire, gate)),
-        losses.recording(lambda: session.wire.send("backward")),
+        losses.recording(backward),
+        time_limits_while_running(),
         audit.watching(),
         step_hooks(None, after),
         replaced(DataLoader, "__iter__", lambda original: _epochs(original, epoch)),

@@ -13,6 +13,8 @@ from contextlib import suppress
 from multiprocessing import current_process, parent_process, util
 from types import ModuleType
 
+from hotlap.core.spec import REACHED
+
 BEFORE_OTHER_FINALIZERS = 100
 """The highest priority that multiprocessing itself gives to a finalizer is 15."""
 
@@ -65,6 +67,24 @@ def at_exit(act: Callable[[], None]) -> Callable[[], None]:
 def serves_its_parent() -> bool:
     """Whether this process is a daemonic child: a loader's worker, or one of a pool."""
     return parent_process() is not None and bool(current_process().daemon)
+
+
+def note_training(control: str) -> None:
+    """Let the other processes of the trial know that this one computes gradients.
+
+    `control` is the address of the trial's control channel, in the trial's folder.
+    """
+    with suppress(OSError):
+        os.close(os.open(_training_mark(control, os.getpid()), os.O_CREAT, 0o600))
+
+
+def trains(control: str, pid: int) -> bool:
+    """Whether a process of the trial has computed gradients."""
+    return os.path.exists(_training_mark(control, pid))
+
+
+def _training_mark(control: str, pid: int) -> str:
+    return os.path.join(os.path.dirname(control), REACHED, f"{pid}.trains")
 
 
 def children() -> set[int]:

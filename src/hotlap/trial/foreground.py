@@ -11,9 +11,10 @@ from contextlib import ExitStack, contextmanager, nullcontext, suppress
 
 import psutil
 
+from hotlap.common.signals import signals_held
 from hotlap.trial.channel import Channel, Message
 from hotlap.trial.launch import Launched, Setting, trial_folder
-from hotlap.trial.supervised import Supervised, interrupts_held
+from hotlap.trial.supervised import Supervised
 
 BEFORE_TRAINING = {"hello", "torch", "backward", "gone", "broken"}
 OnMessage = Callable[[Message | None], bool]
@@ -29,7 +30,7 @@ def run_foreground(setting: Setting, on_message: OnMessage) -> int:
     it returns True, or raises, the command is ended. 0 is returned then.
     """
     with ExitStack() as ends:
-        with interrupts_held():
+        with signals_held({signal.SIGINT}):
             folder = trial_folder(setting)
             ends.callback(shutil.rmtree, folder, ignore_errors=True)
             channel = Channel(folder)

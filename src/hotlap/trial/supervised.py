@@ -3,38 +3,13 @@
 import json
 import os
 import select
-import signal
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import FrameType
 from typing import IO, NamedTuple
 
 SUPERVISOR = Path(__file__).with_name("supervisor.py")
-
-
-@contextmanager
-def interrupts_held() -> Iterator[None]:
-    """Hold a Ctrl-C back until the body is over, then act on it.
-
-    What is being started would have no owner if its constructor did not return, and nobody would
-    end it before this process ends. Where SIGINT is ignored it stays so, for children as well.
-    """
-    before = signal.getsignal(signal.SIGINT)
-    if not callable(before) or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    held: list[tuple[int, FrameType | None]] = []
-    signal.signal(signal.SIGINT, lambda number, frame: held.append((number, frame)))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-        if held:
-            before(*held[-1])
 
 
 class Streams(NamedTuple):

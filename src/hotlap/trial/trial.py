@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 
 import psutil
 
+from hotlap.common.signals import signals_held
 from hotlap.core.errors import HotlapError
 from hotlap.core.protocol import BlockReport, decode
 from hotlap.trial.channel import Channel, Message, Peer
@@ -24,7 +25,6 @@ from hotlap.trial.data_parity import DataUse
 from hotlap.trial.launch import Launched, Setting, trial_folder
 from hotlap.trial.load import busy_seconds
 from hotlap.trial.reach import Reach
-from hotlap.trial.supervised import interrupts_held
 
 FOREVER = 1 << 60
 STRAGGLE = 20.0
@@ -214,7 +214,7 @@ class Trial:
         self._held_at = self._came_at = 0.0
         self.stood = 0.0
         try:
-            with interrupts_held():
+            with signals_held({signal.SIGINT}):
                 self.folder = trial_folder(setting)
                 self.channel = Channel(self.folder)
                 self.launched = Launched(setting, self.channel.address, self.folder)

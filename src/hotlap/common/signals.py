@@ -1,0 +1,32 @@
+"""Signals put off for a while."""
+
+import signal
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+
+@contextmanager
+def signals_held(numbers: Iterable[int]) -> Iterator[None]:
+    """Put off what Python handlers of these signals do until the body is over.
+
+    A handler may raise, at any place of the body: the default one of SIGINT does. Signals that are
+    ignored or have their default action keep it, for children as well. Of each signal the last one
+    counts. In a thread other than the main one no handler is run, and nothing is put off.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    found = {number: signal.getsignal(number) for number in numbers}
+    handlers = {number: handler for number, handler in found.items() if callable(handler)}
+    held: dict[int, FrameType | None] = {}
+    for number in handlers:
+        signal.signal(number, held.__setitem__)
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        for number, frame in held.items():
+            handlers[number](number, frame)
