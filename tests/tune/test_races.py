@@ -151,7 +151,12 @@ def test_what_was_dropped_early_names_no_others() -> None:
 def test_plain_steps_do_not_show_what_workers_read_ahead_of_a_short_epoch(
     unit: str, epoch_steps: int, status: Status
 ) -> None:
-    for name, joined in (("loader_workers", ()), ("fused_optimizer", ("loader_workers",))):
+    changed = [
+        ("loader_workers", ()),
+        ("fewer_workers", ()),
+        ("fused_optimizer", ("loader_workers",)),
+    ]
+    for name, joined in changed:
         race = replace(FASTER, unit=unit)
         found = fate(race, name=name, epoch_steps=epoch_steps, joined=joined)
         assert found.status is status

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from hotlap.core.errors import UsageError
 from hotlap.core.machine import Machine
-from hotlap.core.move import Wrap
+from hotlap.core.move import Keyword, Wrap
 from hotlap.core.protocol import ProfilePayload
 from hotlap.core.registry import technique, techniques
 from hotlap.core.technique import How, Numerics, Technique
@@ -177,8 +177,17 @@ def reads_ahead(names: Iterable[str], epoch_steps: int) -> bool:
     """
     if not short_epoch(epoch_steps):
         return False
-    records = map(technique, names)
-    return any("data" in phases_of(record) and not in_every_step(record) for record in records)
+    return any(_fills_queues(technique(name)) for name in names)
+
+
+def _fills_queues(record: Technique) -> bool:
+    """Whether a technique changes what the start of an epoch costs, where workers fill their queue.
+
+    More or fewer workers do, also where they take cores from every step: a loader with more of them
+    reads more batches in the step that plain steps leave out.
+    """
+    sets_workers = any(isinstance(m, Keyword) and m.name == "num_workers" for m in record.moves)
+    return sets_workers or ("data" in phases_of(record) and not in_every_step(record))
 
 
 def candidates_for(
