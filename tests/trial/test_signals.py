@@ -144,6 +144,7 @@ def test_what_is_forked_while_a_trial_is_stopped_is_stopped_too(tmp_path):
             assert within_seconds(5, lambda: all(map(stands, trial.processes())))
             trial.resume()
     finally:
+        trial.pause()  # else a process may end, or fork, between the listing and its kill
         for process in trial.processes():
             process.kill()
         running.wait()
