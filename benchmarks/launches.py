@@ -45,7 +45,7 @@ def launch(kind: str, seconds: float, *, passive: bool) -> dict[str, Any]:
             one, two = blocks[id(a)], blocks[id(b)]
             pairs.append((one.plain_step, two.plain_step, one.stretch, two.stretch))
             for name, block in zip(costs, (one, two), strict=True):
-                costs[name].append(step_cost(block)._asdict())
+                costs[name].append(step_cost([block])._asdict())
             test.add(*pairs[-1])
             uncorrected.add(*pairs[-1][:2])
     now = test.interval()

@@ -235,12 +235,32 @@ def faulting(faults_a_step: int, system: float, cpu: float = 0.1) -> Block:
     [
         (faulting(45, 0.006), faulting(2100, 0.052, 0.15), 1.46),
         (faulting(45, 0.006), faulting(60, 0.052), 1.0),  # next to none on both sides
-        (faulting(900, 0.02), faulting(2100, 0.05), 1.0),  # many on both: one does less
+        (faulting(1500, 0.02), faulting(2100, 0.05), 1.0),  # many on both: one does less
     ],
 )
 def test_page_faults_of_a_launch_explain_so_much(few: Block, many: Block, explained: float) -> None:
-    for pair in ((few, many), (many, few)):
-        assert math.exp(faults_of_launch(*pair)) == pytest.approx(explained, rel=1e-6)
+    for a, b in ((few, many), (many, few)):
+        assert math.exp(faults_of_launch([a], [b])) == pytest.approx(explained, rel=1e-6)
+
+
+def test_page_faults_that_come_and_go_are_no_property_of_the_launch() -> None:
+    few, many = faulting(45, 0.006), faulting(2100, 0.052, 0.15)
+    assert faults_of_launch([few, many, many], [many] * 3) == 0.0
+    assert faults_of_launch([few] * 3, [many] * 3) > 0.3
+
+
+def test_what_a_launch_showed_first_is_forgotten_by_it_and_kept_of_others() -> None:
+    test = PairedTest(launch_sd=LAUNCH_SD)
+    for number in range(12):
+        test.add(1.3 + 0.01 * (number % 3), 1.0)
+    test.launches_differ_by(0.3)
+    test.launches_differ_by(0.0)
+    assert test.verdict() is Verdict.FASTER
+    test.launches_differ_by(0.3)
+    test.relaunched()
+    test.add(1.3, 1.0)
+    test.launches_differ_by(0.0)
+    assert test.verdict() is Verdict.INCONCLUSIVE
 
 
 def test_what_a_launch_explains_is_not_called_before_there_are_more_launches() -> None:

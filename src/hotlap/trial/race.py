@@ -22,7 +22,7 @@ from hotlap.trial.trial import Block, TimeOverError
 
 NOTED_WAIT = 0.01  # part of a block's time from which waits for a core are reported
 CATCH_UP_SECONDS = 3.0  # what it may take the side behind to get to the step of the other
-FAULTS_A_STEP, FAULTS_TIMES = 100, 4
+FAULTS_A_STEP, FAULTS_TIMES = 100, 2
 """Page faults a step, and in multiples of the other side's, from which a launch is to blame:
 benchmarks.launches with `--kinds cnn` shows launches of one program that far apart."""
 
@@ -163,11 +163,12 @@ def wait_alike(a: Side, b: Side, *, busy: bool) -> None:
         side.passive_wait = True
 
 
-def faults_of_launch(a: Block, b: Block) -> float:
-    """The log ratio that page faults explain, where one side has many and the other next to none.
+def faults_of_launch(a: Sequence[Block], b: Sequence[Block]) -> float:
+    """The log ratio that page faults explain, where one side has many times the other's.
 
-    Whether malloc gives a step's buffers back to the kernel and faults them in again depends on
-    what lies on top of the heap: an accident of the launch (`benchmarks.launches`).
+    The blocks are all of a launch: what comes and goes from block to block is in their spread
+    already. Whether malloc gives a step's buffers back to the kernel and faults them in again
+    depends on what lies on top of the heap: an accident of the launch (`benchmarks.launches`).
     """
     few, many = sorted((step_cost(a), step_cost(b)))
     if many.faults < FAULTS_A_STEP or many.faults < FAULTS_TIMES * few.faults:
@@ -183,10 +184,11 @@ class StepCost(NamedTuple):
     cpu: float
 
 
-def step_cost(block: Block) -> StepCost:
-    """What a step of the block cost, over all processes that train."""
-    steps = max(1, block.steps) * max(1, len(block.reports))
-    total = [sum(getattr(r, name) for r in block.reports) for name in StepCost._fields]
+def step_cost(blocks: Sequence[Block]) -> StepCost:
+    """What a step of the blocks cost, over all processes that train."""
+    steps = max(1, sum(block.steps * max(1, len(block.reports)) for block in blocks))
+    reports = [report for block in blocks for report in block.reports]
+    total = [sum(getattr(r, name) for r in reports) for name in StepCost._fields]
     return StepCost(*(found / steps for found in total))
 
 
@@ -366,7 +368,8 @@ class _Race:
         for test in tests:
             test.add(self._time(a), self._time(b), a.stretch, b.stretch)
         if not self._acts_on_faults:
-            self.test.launches_differ_by(faults_of_launch(a, b))
+            of_launch = self.pairs[-self.test.pairs_of_launch :]
+            self.test.launches_differ_by(faults_of_launch(*zip(*of_launch, strict=True)))
 
     def _same_step(self) -> bool:
         """Let the side that is behind catch up, untimed, where that takes little time."""

@@ -280,7 +280,8 @@ class PairedTest:
         self._effect = math.log1p(min_effect)
         self._same = math.log1p(same_within)
         self._alpha = alpha / candidates
-        self._launch_sd = launch_sd
+        self._prior_sd = launch_sd
+        self._expected = [launch_sd]
         self._launches: list[list[Pair]] = [[]]
 
     @property
@@ -296,6 +297,7 @@ class PairedTest:
     def relaunched(self) -> None:
         """Both sides are fresh processes from here on."""
         self._launches.append([])
+        self._expected.append(self._prior_sd)
 
     def add(
         self, a_seconds: float, b_seconds: float, a_stretch: float = 1.0, b_stretch: float = 1.0
@@ -315,13 +317,16 @@ class PairedTest:
         self._launches[-1].append(pair)
 
     def launches_differ_by(self, sd: float) -> None:
-        """Launches are expected to differ by so much (1 sd of the log ratio), if by anything."""
-        if self._launch_sd:
-            self._launch_sd = max(self._launch_sd, sd)
+        """By what this launch shows now, launches differ by so much (1 sd of the log ratio).
+
+        It replaces what the launch showed earlier; the largest of all launches counts.
+        """
+        if self._prior_sd:
+            self._expected[-1] = max(self._prior_sd, sd)
 
     def interval(self) -> Interval:
         """The interval of log(A / B) so far."""
-        return log_interval(self._launches, self._alpha, self._launch_sd)
+        return log_interval(self._launches, self._alpha, max(self._expected))
 
     def estimate(self) -> Estimate:
         """Give the ratio and its interval so far; nan in (0, inf) before the first pair."""
