@@ -72,15 +72,15 @@ model = torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.ReLU(), torch.nn.L
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)"""
 
 
-def run(folder: Path, *cells: str) -> list[str]:
-    """The HTML that each cell shows, run in a kernel."""
+def run(folder: Path, *cells: str, kind: str = "text/html") -> list[str]:
+    """The HTML (or another kind of output) that each cell shows, run in a kernel."""
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
     nbclient.NotebookClient(
         book, timeout=200, allow_errors=True, resources={"metadata": {"path": str(folder)}}
     ).execute()
     return [
         "".join(
-            output.get("data", {}).get("text/html", "") or "".join(output.get("traceback", ()))
+            output.get("data", {}).get(kind, "") or "".join(output.get("traceback", ()))
             for output in cell["outputs"]
         )
         for cell in book.cells
@@ -96,6 +96,28 @@ def test_the_magic_profiles_a_cell_in_its_kernel(tmp_path: Path) -> None:
     assert "usage:" in shown[4]
 
 
+def test_text_of_a_profile_and_what_is_said_of_a_wrong_magic(tmp_path: Path) -> None:
+    (tmp_path / "t.py").write_text("import torch\n")
+    shown = run(
+        tmp_path, "%load_ext hotlap", SETUP, f"%%hotlap profile\n{LOOP}", "%%hotlap race\nx = 1",
+        "%%hotlap profil\nx", "%hotlap lint t.py", "%hotlap profile", kind="text/plain",
+    )  # fmt: skip
+    assert "a step on cpu, over" in shown[2]
+    assert shown[3].startswith("hotlap: the cell has no line `# --`")
+    assert shown[4].startswith("hotlap: there is no verb 'profil' for a cell; did you mean 'prof")
+    assert "nothing found" in shown[5]
+    assert shown[6].startswith("hotlap: %hotlap profile needs a cell")
+
+
+def test_a_race_begins_where_the_session_did_and_shows_why_it_failed(tmp_path: Path) -> None:
+    (tmp_path / "beside.py").write_text("VALUE = 1\n")
+    shown = run(
+        tmp_path, "%load_ext hotlap", "from beside import VALUE\nopen('beside.py').close()",
+        "%%hotlap race\nprint(VALUE)\nVALUE / 0\n# --\nprint(VALUE)", kind="text/plain",
+    )  # fmt: skip
+    assert shown[2].startswith("hotlap: ZeroDivisionError: division by zero (first half:2)")
+
+
 @pytest.mark.slow
 def test_the_magic_races_the_halves_of_a_cell(tmp_path: Path) -> None:
     slow = LOOP.replace("optimizer.step()", "optimizer.step(); time.sleep(0.02)")
@@ -104,3 +126,5 @@ def test_the_magic_races_the_halves_of_a_cell(tmp_path: Path) -> None:
     cell = f"%%hotlap race --budget 10s\n{slow}\n# --\n{many}"
     shown = run(tmp_path, "%load_ext hotlap", "1 / 0", SETUP, cell)
     assert "B is faster" in shown[3], shown[3]
+    assert "first half" in shown[3]
+    assert "session-a" not in shown[3]

@@ -2,6 +2,8 @@
 
 import ast
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import nbclient
@@ -10,7 +12,7 @@ import pytest
 from notebooks import HABITS, write
 
 from hotlap.core.errors import UsageError
-from hotlap.notebook.cells import as_python
+from hotlap.notebook.cells import as_python, awaited
 from hotlap.notebook.script import Notebook, cell_of, in_cells, write_script
 
 
@@ -54,6 +56,54 @@ def test_what_becomes_python(source: str, python: str) -> None:
 )
 def test_what_is_left_alone(source: str) -> None:
     assert "\n".join(as_python(source)) == source
+
+
+AWAITS = """\
+import asyncio
+async def number(n):
+    await asyncio.sleep(0)
+    return n
+async def numbers():
+    for n in range(3):
+        yield await number(n)
+class Block:
+    async def __aenter__(self):
+        return await number(7)
+    async def __aexit__(self, *error):
+        left.append(error[0])
+        return True
+left, seen = [], []
+task = asyncio.create_task(number(1))
+é = [await (number(await number(5))), await task]
+async for n in numbers():
+    seen.append(n)
+else:
+    seen.append("end")
+async with Block() as block, Block():
+    raise ValueError("x")
+listed = [2 * n async for n in numbers()]
+lazy = (n async for n in numbers())
+both = await asyncio.gather(number(8),
+                            number(9))"""
+
+
+def test_cells_that_await_run_as_they_do_in_a_kernel(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "a.ipynb", "import os", AWAITS, "print(é, seen, left, block, listed, both)")
+    notebook = Notebook(tmp_path / "a.ipynb")
+    assert len(awaited(notebook.code()).split("\n")) == len(notebook.code().split("\n"))
+    script = write_script(Path("a.ipynb"))
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+    assert done.stdout == (
+        "[5, 1] [0, 1, 2, 'end'] [<class 'ValueError'>, None] 7 [0, 2, 4] [8, 9]\n"
+    ), done.stderr
+
+
+def test_awaits_inside_of_functions_are_left_alone() -> None:
+    code = "async def f():\n    return await g()\nlate = lambda: asyncio.run(f())\n"
+    assert awaited(code) == code
 
 
 def test_places_in_the_script_are_places_in_cells(

@@ -78,3 +78,6 @@ def test_an_error_names_the_cell(tmp_path: Path) -> None:
     done = hotlap(tmp_path, "run", "a.ipynb")
     assert done.returncode != 0
     assert "in a.ipynb:cell 2:2" in done.stderr
+    for words in (("profile", "--json", "a.ipynb"), ("race", "a.ipynb", "--", "a.ipynb")):
+        done = hotlap(tmp_path, *words)
+        assert "hotlap: ZeroDivisionError: division by zero (a.ipynb:cell 2:2)" in done.stderr

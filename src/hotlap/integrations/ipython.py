@@ -6,15 +6,18 @@ the order in which it ran them, and then the cell.
 """
 
 import json
+import os
 import re
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hotlap.integrations.live import LiveProfile, profiling
-from hotlap.notebook.script import with_texts
+from hotlap.core.errors import did_you_mean
+from hotlap.integrations.live import COLUMNS, LiveProfile, profiling
+from hotlap.notebook.script import SESSION, with_texts
 from hotlap.reporting.html import card
 
 if TYPE_CHECKING:
@@ -23,21 +26,30 @@ if TYPE_CHECKING:
 USAGE = """usage:
 %%hotlap profile                 profile this cell in this kernel
 %%hotlap race [--budget 1m]      race the two halves of this cell, parted by a line `# --`
-%%hotlap tune [--budget 5m]      tune the cells run so far together with this one"""
+%%hotlap tune [--budget 5m]      tune the cells run so far together with this one
+%hotlap VERB ...                 any command line of hotlap, such as %hotlap lint ."""
+ON_CELLS = ("profile", "race", "tune")
 HERE = Path(".hotlap")
 _KERNEL_FILE = re.compile(r"[^\s:]*/ipykernel_\d+/\d+\.py")
 _PARTED = re.compile(r"^# --+\s*$", re.MULTILINE)
+_HALVES = {"a": "first half", "b": "second half"}
+_PLACE = re.compile(
+    r"(?:\S*python\S* )?(?P<path>[^\s\"'`()]*\.hotlap/session-(?P<name>\w+)\.ipynb)"
+    r"(?::cell (?P<cell>\d+))?"
+)
+_COLOURS = ("FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "PY_COLORS", "TTY_COMPATIBLE")
+_REPORT = re.compile(r"^report: (.+)\.html$", re.MULTILINE)
 
 
 def load(shell: Any) -> None:
-    """Register the cell magic with a shell of IPython."""
+    """Register the magic with a shell of IPython."""
     magics = Magics(shell)
-    shell.register_magic_function(magics.hotlap, "cell", "hotlap")
+    shell.register_magic_function(magics.hotlap, "line_cell", "hotlap")
     shell.events.register("post_run_cell", magics.after_cell)
 
 
 class Magics:
-    """The cell magic, and which cells of the session failed."""
+    """The magic, and which cells of the session failed."""
 
     def __init__(self, shell: Any) -> None:
         self._shell = shell
@@ -48,24 +60,46 @@ class Magics:
         if not result.success:
             self._failed.add(self._shell.execution_count - 1)
 
-    def hotlap(self, line: str, cell: str) -> "LiveProfile | Card":
-        """Run one of hotlap's verbs on a cell; what it found becomes a card."""
+    def hotlap(self, line: str, cell: str | None = None) -> "LiveProfile | Card":
+        """Run one of hotlap's verbs on a cell; what it found becomes a card.
+
+        Without a cell the line is a command line of hotlap.
+        """
         verb, *options = line.split() or [""]
+        if cell is None:
+            return self._on_line(verb, options)
         if verb == "profile":
-            with profiling(show=False) as found:
-                self._shell.run_cell(cell)
-            found.profile = with_texts(found.profile, self._by_cell)
-            return found
+            return self._profile(cell)
         if verb == "race":
-            parts = _PARTED.split(cell)
-            if len(parts) == 2:
-                first, second = (
-                    self._notebook(name, part) for name, part in zip("ab", parts, strict=True)
-                )
-                return _run("race", [*options, "--json", first, "--", second])
+            return self._race(options, cell)
         if verb == "tune":
-            return _run("tune", [*options, "--json", self._notebook("tune", cell)])
-        return Card({"verb": "error", "text": USAGE})
+            path, numbers = self._notebook("tune", cell)
+            return _run([verb, *options, path], lambda text: _in_session(text, {"tune": numbers}))
+        return _refused(_not_on_cells(verb))
+
+    def _on_line(self, verb: str, options: list[str]) -> "Card":
+        if verb in ON_CELLS and not options:
+            return _refused(f"%hotlap {verb} needs a cell: write %%hotlap {verb} as its first line")
+        if not verb:
+            return _refused("no verb was given")
+        return _run([verb, *options], str)
+
+    def _profile(self, cell: str) -> LiveProfile:
+        with profiling(show=False) as found:
+            self._shell.run_cell(cell)
+        found.profile = with_texts(found.profile, self._by_cell)
+        return found
+
+    def _race(self, options: list[str], cell: str) -> "Card":
+        parts = _PARTED.split(cell)
+        if len(parts) != 2:
+            several = f"{len(parts) - 1} lines" if len(parts) > 2 else "no line"
+            return _refused(f"the cell has {several} `# --`; one parts it into two halves")
+        (a, in_a), (b, in_b) = (
+            self._notebook(name, part) for name, part in zip(_HALVES, parts, strict=True)
+        )
+        numbers = {"a": in_a, "b": in_b}
+        return _run(["race", *options, a, "--", b], lambda text: _in_session(text, numbers))
 
     def _by_cell(self, text: str) -> str:
         """The text with the kernel's temporary files as the cells that they stand for."""
@@ -77,59 +111,109 @@ class Magics:
 
         return _KERNEL_FILE.sub(named, text)
 
-    def _notebook(self, name: str, cell: str) -> str:
-        """A notebook of the cells run so far and one more."""
+    def _notebook(self, name: str, cell: str) -> tuple[str, list[int]]:
+        """A notebook of the cells run so far and one more, and the numbers of those cells."""
         history = self._shell.history_manager.input_hist_raw
         before = [
-            source
+            (number, source)
             for number, source in enumerate(history[:-1])
             if number and number not in self._failed
             and not source.lstrip().startswith(("%%hotlap race", "%%hotlap tune"))
         ]  # fmt: skip
+        sources = (*(source for _, source in before), cell.strip("\n"))
         document = {
             "cells": [
                 {"cell_type": "code", "metadata": {}, "execution_count": None, "outputs": [],
                  "source": source}
-                for source in (*before, cell.strip("\n"))
+                for source in sources
             ],
-            "metadata": {},
+            "metadata": {SESSION: self._folder()},
             "nbformat": 4,
             "nbformat_minor": 5,
         }  # fmt: skip
         HERE.mkdir(exist_ok=True)
         path = HERE / f"session-{name}.ipynb"
         path.write_text(json.dumps(document), "utf-8")
-        return str(path)
+        return str(path), [number for number, _ in before]
+
+    def _folder(self) -> str:
+        """Where the session began: the cells are run there again, those with `%cd` among them."""
+        been = self._shell.user_ns.get("_dh")
+        return str(been[0] if been else Path.cwd())
 
 
 class Card:
-    """What a verb found, shown by the notebook as HTML; `document` is its JSON."""
+    """What a verb found, shown by the notebook as HTML; `document` is its JSON, `text` as plain."""
 
-    def __init__(self, document: dict[str, object]) -> None:
+    def __init__(self, document: dict[str, object], text: str) -> None:
         self.document = document
+        self.text = text
 
     def _repr_html_(self) -> str:
         return card(self.document)
 
     def __repr__(self) -> str:
-        return str(self.document.get("headline") or self.document.get("text") or self.document)
+        return self.text
 
 
-def _run(verb: str, words: list[str]) -> Card:
-    """Run a verb as a child; an interrupt of the cell is passed on, so that it tidies up."""
+def _refused(why: str) -> Card:
+    text = f"hotlap: {why}\n{USAGE}"
+    return Card({"verb": "error", "text": text}, text)
+
+
+def _not_on_cells(verb: str) -> str:
+    """Why a word is no verb for a cell, with the one that was meant."""
+    if not verb:
+        return "no verb was given"
+    meant = did_you_mean(verb, ON_CELLS, repr)
+    return f"there is no verb {verb!r} for a cell{'; ' if meant else ''}{meant}"
+
+
+def _in_session(text: str, numbers: dict[str, list[int]]) -> str:
+    """The text with places in a session's notebook as those of the cells as they were run."""
+
+    def named(found: re.Match[str]) -> str:
+        name, cell = found["name"], found["cell"]
+        if cell is None:
+            return _HALVES.get(name, found["path"])
+        known = numbers.get(name, [])
+        if int(cell) <= len(known):
+            return f"In [{known[int(cell) - 1]}]"
+        return _HALVES.get(name, "this cell")
+
+    return _PLACE.sub(named, text)
+
+
+def _plain_environment() -> dict[str, str]:
+    """The environment for a child whose text is kept: a kernel's own asks for colours."""
+    found = {name: value for name, value in os.environ.items() if name not in _COLOURS}
+    return found | {"COLUMNS": str(COLUMNS), "NO_COLOR": "1"}
+
+
+def _run(words: list[str], renamed: Callable[[str], str]) -> Card:
+    """Run a command line as a child; an interrupt of the cell is passed on, so that it tidies up.
+
+    The card is made of the report that the child leaves, and of what it prints.
+    """
     child = subprocess.Popen(
-        [sys.executable, "-m", "hotlap", verb, *words],
+        [sys.executable, "-m", "hotlap", *words],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        env=_plain_environment(),
     )
     try:
         out, err = child.communicate()
     except KeyboardInterrupt:
         child.send_signal(signal.SIGINT)
         out, err = child.communicate()
-    try:
-        return Card(json.loads(out))
-    except ValueError:
-        return Card({"verb": "error", "text": err.strip() or "interrupted"})
+    report = _REPORT.search(err)
+    if report is None:
+        why = err[max(0, err.find("hotlap: ")) :].strip()  # in front: what is told of the run
+        text = renamed("\n".join(filter(None, (out.strip("\n"), why))) or "interrupted")
+        return Card({"verb": "error", "text": text}, text)
+    document = json.loads(Path(f"{report[1]}.json").read_text("utf-8"))
+    if words[0] == "race":
+        document["commands"] = [[" ".join(command)] for command in document["commands"]]
+    return Card(with_texts(document, renamed), renamed(out.strip("\n") or err.strip()))

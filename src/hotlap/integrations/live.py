@@ -1,5 +1,6 @@
 """Profile a part of a live process: a loop in a notebook, a service, a trainer's run."""
 
+import io
 import json
 import time
 from collections.abc import Iterator
@@ -9,6 +10,9 @@ from pathlib import Path
 from hotlap.core.errors import NotReachedError, UsageError
 from hotlap.core.protocol import ProfilePayload
 from hotlap.profile.model import Profile
+
+COLUMNS = 100
+"""Width of the text that is shown where HTML is not."""
 
 
 class LiveProfile:
@@ -43,6 +47,20 @@ class LiveProfile:
             console(err=True).print(f"hotlap: {self.problem}", markup=False)
         else:
             profile_text.show(console(err=True), self.profile)
+
+    def __repr__(self) -> str:
+        from rich.console import Console
+
+        from hotlap.reporting import profile_text
+
+        if self.profile is None:
+            return self.problem or "the block is still running"
+        written = io.StringIO()
+        out = Console(
+            file=written, width=COLUMNS, highlight=False, color_system=None, force_jupyter=False
+        )
+        profile_text.show(out, self.profile)
+        return "\n".join(line.rstrip() for line in written.getvalue().splitlines())
 
     def _repr_html_(self) -> str:
         from hotlap.reporting.html import card

@@ -85,6 +85,65 @@ def _is_python(text: str) -> bool:
     return True
 
 
+def awaited(code: str) -> str:
+    """A program whose `await`, `async for` and `async with` outside of functions wait in place.
+
+    Python allows them in functions alone, IPython in cells too. Lines stay where they are.
+    """
+    if not re.search(r"\b(?:await|async)\b", code):
+        return code
+    lines = [line.encode() for line in code.split("\n")]
+    nodes = _outside_functions(ast.parse(code))
+    changes = [change for node in nodes for change in _waits(node, lines)]
+    changes.sort(key=lambda change: change[0])
+    for (line, column), old, new in changes[::-1]:  # at one place the inner node's change first
+        text = lines[line - 1]
+        end = column + len(match[0]) if (match := re.match(old, text[column:])) else column
+        lines[line - 1] = text[:column] + new + text[end:]
+    return b"\n".join(lines).decode()
+
+
+_Change = tuple[tuple[int, int], bytes, bytes]
+"""A place (line from 1, column from 0 in bytes), the pattern replaced there, and by what."""
+
+
+_LAZY = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.GeneratorExp
+
+
+def _outside_functions(tree: ast.AST) -> Iterator[ast.AST]:
+    """Every node that runs with the module itself, the outer before the inner."""
+    for node in ast.iter_child_nodes(tree):
+        if not isinstance(node, _LAZY):
+            yield node
+            yield from _outside_functions(node)
+
+
+def _waits(node: ast.AST, lines: list[bytes]) -> Iterator[_Change]:
+    if isinstance(node, ast.Await):
+        yield (node.lineno, node.col_offset), rb"await", b"get_ipython().wait("
+        yield _end(node), rb"", b")"
+    elif isinstance(node, ast.AsyncFor):
+        yield (node.lineno, node.col_offset), rb"async\s+", b""
+        yield from _called("each", node.iter)
+    elif isinstance(node, ast.AsyncWith):
+        yield (node.lineno, node.col_offset), rb"async\s+", b""
+        for item in node.items:
+            yield from _called("entered", item.context_expr)
+    elif isinstance(node, ast.comprehension) and node.is_async:
+        line, column = node.target.lineno, node.target.col_offset
+        yield (line, lines[line - 1].rfind(b"async", 0, column)), rb"async\s+", b""
+        yield from _called("each", node.iter)
+
+
+def _called(name: str, node: ast.expr) -> Iterator[_Change]:
+    yield (node.lineno, node.col_offset), rb"", f"get_ipython().{name}(".encode()
+    yield _end(node), rb"", b")"
+
+
+def _end(node: ast.expr) -> tuple[int, int]:
+    return node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
+
+
 class _Position:
     """Whether a line of source begins a statement: outside brackets, strings, continued lines."""
 

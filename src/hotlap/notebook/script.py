@@ -18,11 +18,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from hotlap.core.errors import UsageError
-from hotlap.notebook.cells import as_python
+from hotlap.notebook.cells import as_python, awaited
 
 SUFFIX = ".ipynb"
 FOLDER = Path(".hotlap") / "notebooks"
 SHIM = "hotlap_notebook_shim"
+SESSION = "hotlap_session_folder"
+"""The key of a notebook's metadata with the folder in which a live session began."""
 MARK = "# %% code cell "
 HEADER = "# hotlap: the code cells of "
 _PLACE = re.compile(r"([^\s\"'`:()\[\]]*\.hotlap/notebooks/[^\s\"'`:]+?\.py)(?::(\d+))?(?!\w)")
@@ -32,7 +34,8 @@ T = TypeVar("T")
 class Notebook:
     """A notebook file and its code cells, counted from 1; cells of other kinds do not count.
 
-    A notebook of another language than Python has none.
+    A notebook of another language than Python has none. `folder` is where its program works: beside
+    the file, or where the live session began that the file was written of.
 
     Raises:
         UsageError: the file is not there, or is no notebook.
@@ -51,8 +54,9 @@ class Notebook:
                 f"{path} is not a notebook of format 4",
                 "open it in Jupyter and save it, or run `jupyter nbconvert --to notebook`",
             ) from None
-        kernel = self.document.get("metadata", {}).get("kernelspec", {})
-        self.language: str = kernel.get("language", "python")
+        about = self.document.get("metadata", {})
+        self.language: str = about.get("kernelspec", {}).get("language", "python")
+        self.folder: str = about.get(SESSION) or str(path.resolve().parent)
         self.cells = cells if self.language == "python" else []
 
     @property
@@ -150,15 +154,17 @@ def write_script(path: Path) -> Path:
     name = os.path.relpath(path)
     inside = Path(name.replace("..", "_outside")).with_suffix(".py")
     target = FOLDER / inside
-    where = str(path.resolve().parent)
+    plain = notebook.code(checked=True)
+    code = awaited(plain)
+    about = f"{name!r}, {notebook.folder!r}, awaits={code != plain}"
     header = (
         f"{HEADER}{name!r}; written anew at each run\n"
-        f"import {SHIM}; {SHIM}.begin(globals(), {name!r}, {where!r})\n"
+        f"import {SHIM}; {SHIM}.begin(globals(), {about})\n"
     )
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(Path(__file__).parent / "shim.py", target.parent / f"{SHIM}.py")
-        target.write_text(header + notebook.code(checked=True), "utf-8")
+        target.write_text(header + code, "utf-8")
     except OSError as error:
         raise UsageError(f"cannot write {target}: {error.strerror}") from None
     _lines.cache_clear()

@@ -4,12 +4,15 @@ The file is copied beside the script and imported by it: it needs the standard l
 the program's Python need not be hotlap's.
 """
 
+import asyncio
 import os
 import re
 import runpy
 import shlex
 import subprocess
 import sys
+from collections.abc import AsyncIterable, Awaitable, Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -20,8 +23,49 @@ INSTALLERS = ("pip", "conda", "mamba", "uv", "apt", "apt-get", "python -m pip", 
 class Shell:
     """The part of IPython's shell that a program in a notebook uses."""
 
-    def __init__(self, names: dict[str, object]) -> None:
+    def __init__(self, names: dict[str, object], *, awaits: bool = False) -> None:
         self.user_ns = names
+        self._loop: asyncio.AbstractEventLoop | None = None
+        if awaits:  # cells run inside of a loop: `asyncio.create_task` finds it
+            self._loop = asyncio.new_event_loop()
+            asyncio.set_event_loop(self._loop)
+            asyncio._set_running_loop(self._loop)
+
+    def wait(self, value: Awaitable[Any]) -> Any:
+        """What an `await` outside of functions does: the notebook's loop runs until it is done."""
+        loop = self._loop
+        assert loop is not None
+
+        async def done() -> Any:
+            return await value
+
+        asyncio._set_running_loop(None)
+        try:
+            return loop.run_until_complete(done())
+        finally:
+            asyncio._set_running_loop(loop)
+
+    def each(self, values: AsyncIterable[Any]) -> Iterator[Any]:
+        """What `async for` outside of functions goes through."""
+        iterator = values.__aiter__()
+        while True:
+            try:
+                value = self.wait(iterator.__anext__())
+            except StopAsyncIteration:
+                return
+            yield value
+
+    @contextmanager
+    def entered(self, block: AbstractAsyncContextManager[Any]) -> Iterator[Any]:
+        """What `async with` outside of functions enters."""
+        value = self.wait(block.__aenter__())
+        try:
+            yield value
+        except BaseException as error:
+            if not self.wait(block.__aexit__(type(error), error, error.__traceback__)):
+                raise
+        else:
+            self.wait(block.__aexit__(None, None, None))
 
     def run_line_magic(self, name: str, line: str, *_: object) -> object:
         """Run a magic that has an effect on the program; the others do nothing."""
@@ -99,20 +143,23 @@ def display(*_: object, **__: object) -> None:
     """Display nothing: there is nobody to look."""
 
 
-def begin(names: dict[str, Any], notebook: str, folder: str) -> None:
-    """Make the script's module look like a notebook's namespace; work in the notebook's folder."""
+def begin(names: dict[str, Any], notebook: str, folder: str, *, awaits: bool = False) -> None:
+    """Make the script's module look like a notebook's namespace; work in the notebook's folder.
+
+    `awaits`: the notebook awaits something outside of functions.
+    """
     os.environ.setdefault("MPLBACKEND", "Agg")  # no window opens
-    shell = Shell(names)
+    shell = Shell(names, awaits=awaits)
     names |= {"get_ipython": lambda: shell, "display": display}
     os.chdir(folder)
     sys.path[0] = folder
     before, script = sys.excepthook, names["__file__"]
 
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        before(kind, error, trace)
         where = _cell_of(script, trace)
-        if where:
+        if where:  # in front: the last line stays the error's own
             print(f"in {notebook}:{where}", file=sys.stderr)
+        before(kind, error, trace)
 
     sys.excepthook = hook
 
