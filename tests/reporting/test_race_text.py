@@ -6,6 +6,7 @@ from dataclasses import replace
 from rich.console import Console
 
 from hotlap.reporting import race_text
+from hotlap.trial.launch import SLEEPING_THREADS
 from hotlap.trial.load import LoadSummary
 from hotlap.trial.race import RaceResult
 from hotlap.trial.stats import Estimate, Verdict
@@ -48,7 +49,8 @@ def test_the_load_and_what_was_done_about_it_are_reported() -> None:
     load = LoadSummary(load_average=5.2, pressure=0.4, steal=0.0, waited=0.31)
     said = shown(replace(FOUND, load=load, passive_wait=True))
     assert "load average 5.2, CPU pressure 40%, the raced threads waited for a core 31%" in said
-    assert "OMP_WAIT_POLICY=passive" in said
+    assert SLEEPING_THREADS in said
+    assert "OMP_WAIT_POLICY=passive, KMP_BLOCKTIME=0" in said
     assert "stolen" not in said
     assert "OMP_WAIT_POLICY" not in shown(FOUND)
     assert race_text.document(replace(FOUND, load=load), COMMANDS)["load"]["pressure"] == 0.4

@@ -146,8 +146,26 @@ def test_the_next_command_settles_what_can_be_or_waits_for_a_calm_machine() -> N
 
 def test_a_load_dependent_row_says_what_to_run_when_it_is_calm() -> None:
     found = result()
-    found.outcomes.append(Outcome("cpu_threads", Status.LOAD_DEPENDENT, "x", {}, race(1.2)))
-    assert "hotlap tune --only cpu_threads python train.py" in shown(found)
+    asleep = replace(race(1.2), passive_wait=True)
+    row = Outcome("cpu_threads", Status.LOAD_DEPENDENT, "x", {"threads": 1}, asleep)
+    found.outcomes.append(row)
+    text = shown(found)
+    assert "hotlap tune --only cpu_threads python train.py" in text
+    variables = "OMP_WAIT_POLICY=passive KMP_BLOCKTIME=0 OMP_NUM_THREADS=1"
+    assert f"under load: {variables} hotlap run python train.py" in " ".join(text.split())
+
+
+def test_a_gain_under_load_alone_is_named_with_its_command_and_not_denied() -> None:
+    found = result()
+    found.final = found.final_parity = None
+    row = Outcome("cpu_threads", Status.LOAD_DEPENDENT, "x", {"threads": 1}, race(1.36))
+    weaker = replace(row, values={"threads": 2}, race=race(1.1))
+    found.outcomes = [Outcome("tf32", Status.NOT_FASTER, "", {}, race(1.0)), weaker, row]
+    said = tune_text.headline(found)
+    rows = "cpu_threads(1) 1.36x [1.29, 1.43], cpu_threads(2) 1.10x [1.04, 1.16]"
+    assert said == f"nothing was kept; faster while other programs use the cores: {rows}"
+    steps = tune_text.document(found, None)["next_steps"]
+    assert "OMP_NUM_THREADS=1 python train.py" in steps
 
 
 def test_what_was_not_raced_for_want_of_time_is_named() -> None:

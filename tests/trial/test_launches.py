@@ -38,7 +38,7 @@ class Pretended:
     ends_after: int = 0
     launches: int = 0
     live: bool = False
-    setting: Any = field(default_factory=lambda: SimpleNamespace(techniques={}))
+    setting: Any = field(default_factory=lambda: SimpleNamespace(command=(), techniques={}))
     wobble: Any = field(default_factory=lambda: cycle([1.0, 1.01, 0.99, 1.0]))
 
     @property
@@ -184,6 +184,7 @@ def test_on_a_busy_machine_both_sides_wait_asleep(
     clock: Clock, monkeypatch: pytest.MonkeyPatch, threads: int, closed: bool
 ) -> None:
     """A live side of several threads is launched anew for it; one of a single thread is not."""
+    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
     monkeypatch.setattr(module, "busy_now", lambda: True)
     a, b = (Pretended(clock, [0.02], threads=threads), Pretended(clock, [0.01], threads=threads))
     a.ready()
@@ -192,6 +193,38 @@ def test_on_a_busy_machine_both_sides_wait_asleep(
     assert b.passive_wait
     assert a.launches == (2 if closed else 1)
     assert found.passive_wait is (threads > 1)
+
+
+@pytest.mark.parametrize(
+    ("command", "alike"),
+    [
+        ("env OMP_NUM_THREADS=1 python x.py", False),
+        ("sh -c 'KMP_BLOCKTIME=1 python x.py'", False),
+        ("env MKL_NUM_THREADS=2 OMP_WAIT_POLICY=active python x.py", False),
+        ("python x.py --OMP_dir=1", True),
+        ("env CUDA_VISIBLE_DEVICES= python x.py", True),
+    ],
+)
+def test_commands_that_set_their_threads_differently_run_as_they_are(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch, command: str, alike: bool
+) -> None:
+    """Sleeping threads on both sides would hide the very difference that is asked for."""
+    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+    monkeypatch.setattr(module, "busy_now", lambda: True)
+    a, b = (Pretended(clock, [0.02], threads=2), Pretended(clock, [0.01], threads=2))
+    a.setting = SimpleNamespace(command=("python", "x.py"), techniques={})
+    b.setting = SimpleNamespace(command=tuple(command.split()), techniques={})
+    found = race(a, b, StoppingRules())  # type: ignore[arg-type]
+    assert found.passive_wait is a.passive_wait is b.passive_wait is alike
+
+
+def test_a_wait_policy_of_the_users_own_is_not_said_to_be_ours(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "busy_now", lambda: True)
+    monkeypatch.setenv("OMP_WAIT_POLICY", "active")
+    a, b = (Pretended(clock, [0.02], threads=2), Pretended(clock, [0.01], threads=2))
+    assert not race(a, b, StoppingRules()).passive_wait  # type: ignore[arg-type]
 
 
 def test_of_sides_that_do_not_fit_together_each_pair_is_launched(

@@ -12,7 +12,7 @@ from hotlap.core.errors import TrialFailedError
 from hotlap.core.spec import Mode
 from hotlap.trial import load
 from hotlap.trial.data_parity import DataUse
-from hotlap.trial.launch import Setting
+from hotlap.trial.launch import SLEEPING_THREADS, Setting
 from hotlap.trial.parity import Parity
 from hotlap.trial.race import RaceResult
 from hotlap.trial.stats import Estimate, Verdict
@@ -201,11 +201,11 @@ class Failing:
     def __init__(self, times: int, victim: str) -> None:
         self.times, self.victim, self.runs = times, victim, 0
 
-    def __call__(self, a: Any, b: Any, *_: Any, **__: Any) -> str:
+    def __call__(self, a: Any, b: Any, *_: Any, **__: Any) -> RaceResult:
         self.runs += 1
         a.trial = b.trial = "live"
         if self.runs > self.times:
-            return "raced"
+            return FASTER
         {"a": a, "b": b}[self.victim].trial = None
         raise TrialFailedError("rank 1 was killed by SIGKILL")
 
@@ -215,7 +215,7 @@ PLAIN = Setting(("python", "train.py"), Mode.RACE)
 
 def races() -> tuple[Races, list[str]]:
     said: list[str] = []
-    watcher: Any = SimpleNamespace(stage=said.append, pair=None)
+    watcher: Any = SimpleNamespace(stage=said.append, note=said.append, pair=None)
     return Races(PLAIN, 120.0, 0.02, watcher), said
 
 
@@ -231,8 +231,8 @@ def test_what_was_no_techniques_fault_is_raced_once_more(
     failing = Failing(1, victim)
     monkeypatch.setattr(module, "race", failing)
     some, said = races()
-    found: object = some.race(*sides(*on), 5.0)
-    assert found == "raced"
+    found = some.race(*sides(*on), 5.0)
+    assert found is FASTER
     assert failing.runs == 2
     assert "rank 1 was killed by SIGKILL" in said[0]
 
@@ -274,7 +274,7 @@ def test_what_was_launched_ahead_is_used_and_stands_still_during_a_race(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "Side", FakeSide)
-    monkeypatch.setattr(module, "race", lambda *_, **__: "raced")
+    monkeypatch.setattr(module, "race", lambda *_, **__: FASTER)
     monkeypatch.setattr(load, "busy_now", lambda: False)
     some, _ = races()
     some.launch_ahead({"tf32": {}})
@@ -292,6 +292,14 @@ def test_what_was_launched_ahead_is_used_and_stands_still_during_a_race(
     some.drop_ahead()
     other: Any = some.side({"channels_last": {}})
     assert other.log == []
+
+
+def test_that_threads_slept_in_the_races_is_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "race", lambda *_, **__: replace(FASTER, passive_wait=True))
+    some, said = races()
+    for _ in range(2):
+        some.race(*sides("tf32"), 5.0)
+    assert some.notes == said == [SLEEPING_THREADS]
 
 
 def test_processes_wait_passively_once_the_machine_is_busy(

@@ -4,7 +4,7 @@ A move is data. The launcher applies it at run time (`hotlap.seam.moves`), the p
 into source, the linter recognises where it is missing, the docs render it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import get_args, get_type_hints
 
@@ -97,11 +97,15 @@ class Env:
 
 @dataclass(frozen=True)
 class Call:
-    """Call a torch setter once; `getter` reads the value that undo puts back."""
+    """Call a torch setter once; `getter` reads the value that undo puts back.
+
+    `variable`: the environment variable that sets the same before the process starts, if any does.
+    """
 
     target: str
     value: object
     getter: str
+    variable: str = ""
 
 
 @dataclass(frozen=True)
@@ -146,6 +150,17 @@ class Swap:
 
 
 Move = Keyword | Flag | Env | Call | Wrap | Swap
+
+
+def variables(moves: Iterable[Move], values: Mapping[str, object]) -> dict[str, str]:
+    """The environment variables that do the same as the moves; empty where none do."""
+    found = {}
+    for move in moves:
+        name = move.name if isinstance(move, Env) else getattr(move, "variable", "")
+        if name:
+            raw = getattr(move, "value", None)
+            found[name] = str(values[raw.name] if isinstance(raw, Choice) else raw)
+    return found
 
 
 def choice_of(move: Move) -> Choice | None:

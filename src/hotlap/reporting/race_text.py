@@ -11,6 +11,7 @@ from rich.text import Text
 from hotlap.reporting.tables import Row, columns, table
 from hotlap.reporting.words import duration, more_memory, several, speed, verdict
 from hotlap.trial.command import shown
+from hotlap.trial.launch import SLEEPING_THREADS
 from hotlap.trial.load import load_now
 from hotlap.trial.race import RaceResult
 from hotlap.trial.stats import Estimate, Verdict
@@ -89,10 +90,7 @@ def _conditions(race: RaceResult) -> Iterator[str]:
     if race.corrected:
         yield f"times and speed are {CORRECTED}"
     if race.passive_wait:
-        yield (
-            "both ran with OpenMP threads that sleep while they wait (OMP_WAIT_POLICY=passive, "
-            "KMP_BLOCKTIME=0), since other programs use the cores"
-        )
+        yield SLEEPING_THREADS
     if race.queues_left_out:
         yield (
             "the epochs are short: the time in which loader workers fill their queues at the start "

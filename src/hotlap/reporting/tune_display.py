@@ -35,7 +35,8 @@ class TuneDisplay(LiveScreen):
         self._waiting: list[str] = []
         self._outcomes: list[Outcome] = []
         self._now = "starting"
-        self._racing = self._note = self._long_start = ""
+        self._racing = self._long_start = ""
+        self._notes: list[str] = []
         self._since = self._begin
         self._estimate: Estimate | None = None
 
@@ -46,7 +47,7 @@ class TuneDisplay(LiveScreen):
 
     def note(self, text: str) -> None:
         """Something to know from now on: it stays on the screen."""
-        self._note = text
+        self._notes.append(text)
         self._say(text)
 
     def candidates(self, names: Sequence[str]) -> None:
@@ -101,7 +102,7 @@ class TuneDisplay(LiveScreen):
         lines = [
             Text(self._title, "bold"),
             Text(f"{self._elapsed()}   {self._host()}   best so far {self._gained()}"),
-            *([Text(self._note, "yellow")] if self._note else []),
+            *(Text(note, "yellow") for note in self._notes),
             *self._states(self._out.height - RESERVED_LINES),
             Text(f"{which}{self._current()}", "bold cyan"),
         ]

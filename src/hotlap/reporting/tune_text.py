@@ -8,13 +8,25 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from hotlap.core.move import variables
 from hotlap.core.recipe import NAME
+from hotlap.core.registry import technique
 from hotlap.profile.model import Profile
 from hotlap.reporting import findings_text, tune_table
 from hotlap.reporting.findings_text import show_steps
 from hotlap.reporting.race_text import CORRECTED
-from hotlap.reporting.words import duration, hanging, more_memory, pasted, ratio, several, speed
+from hotlap.reporting.words import (
+    duration,
+    hanging,
+    more_memory,
+    named,
+    pasted,
+    ratio,
+    several,
+    speed,
+)
 from hotlap.trial.command import shown
+from hotlap.trial.launch import PASSIVE_WAIT
 from hotlap.trial.race import RaceResult
 from hotlap.trial.stats import Verdict
 from hotlap.tune.result import (
@@ -29,6 +41,8 @@ from hotlap.tune.result import (
 )
 
 LABEL_COLUMNS = 12
+PROSE = ("written:", "")
+"""Labels of what is no command to paste."""
 BUSY_CORES = 0.5
 CALM_WAIT = "10m"
 SAYS_LITTLE = 2.0
@@ -89,7 +103,7 @@ def _show_headline(out: Console, result: TuneResult) -> None:
 def _show_next(out: Console, steps: Iterable[tuple[str, str]]) -> None:
     for label, text in steps:
         first = f"{label:{LABEL_COLUMNS}}"
-        if text.startswith("hotlap "):
+        if label not in PROSE:
             lines = pasted(text, out.width, " " * LABEL_COLUMNS)
             out.print(Text(first + lines[LABEL_COLUMNS:]), soft_wrap=True)
         else:
@@ -116,7 +130,14 @@ def _nothing_kept(result: TuneResult) -> str:
     tried = [row for row in result.raced if row.status is not Status.NOT_APPLICABLE]
     if tried and all(row.is_open for row in tried):
         return "inconclusive: the time was too short to settle any technique on this machine"
+    if dependent := load_dependent(result):
+        rows = (f"{named(row.technique, row.values)} {_speed(row)}" for row in dependent)
+        return f"nothing was kept; faster while other programs use the cores: {', '.join(rows)}"
     return "nothing that was raced was shown to make this script faster on this machine"
+
+
+def _speed(row: Outcome) -> str:
+    return speed(row.estimate) if row.estimate else ""
 
 
 def _final_words(result: TuneResult, final: RaceResult) -> str:
@@ -143,10 +164,25 @@ def next_steps(result: TuneResult, written: Path | None) -> list[tuple[str, str]
         found.append(("use it:", f"hotlap run {option}{command}"))
     if result.open:
         found += _settling(result)
-    dependent = [row.technique for row in result.outcomes if row.status is Status.LOAD_DEPENDENT]
-    if dependent:
-        found.append(("when calm:", f"hotlap tune --only {','.join(dependent)} {command}"))
+    if dependent := load_dependent(result):
+        used = f"hotlap run {command}" if written else command
+        found.append(("under load:", f"{_assigned(dependent[0])} {used}"))
+        names = dict.fromkeys(row.technique for row in dependent)
+        found.append(("when calm:", f"hotlap tune --only {','.join(names)} {command}"))
     return found
+
+
+def load_dependent(result: TuneResult) -> list[Outcome]:
+    """The rows that were faster under load, and were not kept for that: the best one first."""
+    rows = [row for row in result.outcomes if row.status is Status.LOAD_DEPENDENT]
+    return sorted(rows, key=lambda row: row.estimate.low if row.estimate else 0.0, reverse=True)
+
+
+def _assigned(row: Outcome) -> str:
+    """A row's environment variables as a shell takes them, those of its race included."""
+    waiting = PASSIVE_WAIT if row.race and row.race.passive_wait else {}
+    found = {**waiting, **variables(technique(row.technique).moves, row.values)}
+    return " ".join(f"{name}={value}" for name, value in found.items())
 
 
 def _settling(result: TuneResult) -> list[tuple[str, str]]:
@@ -252,9 +288,7 @@ def document(result: TuneResult, written: Path | None) -> dict[str, object]:
         **fields,
         "time_spent": spent(result),
         "command_line": shown(result.command),
-        "next_steps": [
-            text for _, text in next_steps(result, written) if text.startswith("hotlap")
-        ],
+        "next_steps": [text for label, text in next_steps(result, written) if label not in PROSE],
         "phases": {name: phase.mean for name, phase in seen.phases.items()} if seen else {},
         "memory_by_owner": seen.memory.by_owner if seen else {},
         "confirmed": result.confirmed,

@@ -21,7 +21,12 @@ technique = Technique(
     claims=(Claim("goes beyond the articles", "PyTorch documentation, CPU threading"),),
     needs=(MODEL,),
     moves=(
-        Call("torch.set_num_threads", Choice("threads", "thread_counts"), "torch.get_num_threads"),
+        Call(
+            "torch.set_num_threads",
+            Choice("threads", "thread_counts"),
+            "torch.get_num_threads",
+            "OMP_NUM_THREADS",
+        ),
     ),
     symptom=Symptom(
         # Threads that wait for a core slow down every phase, so that no share bounds the gain.

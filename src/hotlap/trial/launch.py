@@ -1,6 +1,7 @@
 """Starting a command as a trial: its folder, its environment, its supervisor."""
 
 import os
+import re
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -22,6 +23,14 @@ NO_MONITOR = ("TORCH_NCCL_ENABLE_MONITORING", "0")
 """NCCL's monitor would take a rank that stood stopped for long for one that hangs."""
 PASSIVE_WAIT = {"OMP_WAIT_POLICY": "passive", "KMP_BLOCKTIME": "0"}
 """OpenMP threads (GNU's and Intel's) sleep while they wait for one another, rather than spin."""
+SLEEPING_THREADS = (
+    "both sides ran with OpenMP threads that sleep while they wait "
+    f"({', '.join(f'{name}={value}' for name, value in PASSIVE_WAIT.items())}), since other "
+    "programs use the cores; without these variables threads spin, and steps may take longer"
+)
+"""What is said of a race with `PASSIVE_WAIT`."""
+THREADING = re.compile(r"(?<![\w-])((?:OMP|KMP|GOMP|MKL)_\w+)=([^\s'\";]*)")
+"""An assignment of a variable that sets how OpenMP and MKL compute, in the words of a command."""
 Techniques = Mapping[str, Document]
 
 
@@ -56,6 +65,15 @@ class Setting:
     def having(self, techniques: Techniques) -> "Setting":
         """The same command with other techniques on."""
         return replace(self, techniques=dict(techniques))
+
+
+def threading_variables(setting: Setting) -> dict[str, str]:
+    """The variables of OpenMP and MKL that a command and its techniques set themselves."""
+    found = dict(THREADING.findall(" ".join(setting.command)))
+    for name, values in setting.techniques.items():
+        moved = environment(technique(name).moves, dict(values))
+        found |= {key: value for key, value in moved.items() if THREADING.match(f"{key}=")}
+    return found
 
 
 def trial_folder(setting: Setting) -> Path:

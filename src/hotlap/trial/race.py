@@ -6,6 +6,7 @@ alternates; a sequential test says when to stop.
 """
 
 import math
+import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,6 +15,7 @@ from typing import NamedTuple
 from hotlap.core.errors import TrialFailedError
 from hotlap.core.machine import available_memory
 from hotlap.core.registry import technique
+from hotlap.trial.launch import threading_variables
 from hotlap.trial.load import LoadMeter, LoadSummary, busy_now
 from hotlap.trial.side import PAIRS_OF_EPOCHS, Side, block_size
 from hotlap.trial.stats import LAUNCH_SD, Estimate, PairedTest, Verdict
@@ -151,16 +153,16 @@ def paired_test(rules: StoppingRules, launch_sd: float = LAUNCH_SD) -> PairedTes
 def wait_alike(a: Side, b: Side, *, busy: bool) -> None:
     """Have the threads of both sleep while they wait for one another, if the machine is busy.
 
-    A thread that spins takes a core from the one it waits for. A side that is live and spins with
-    several threads is closed, to be launched anew.
+    A thread that spins takes a core from the one it waits for. Not where the two commands set
+    variables of OpenMP or MKL differently: that difference is what is raced. A side that is live
+    and waits otherwise with several threads is closed, to be launched anew.
     """
-    if not (busy or any(side.passive_wait and side.trial is not None for side in (a, b))):
-        a.passive_wait = b.passive_wait = False
-        return
+    busy = busy or any(side.passive_wait and side.trial is not None for side in (a, b))
+    asleep = busy and threading_variables(a.setting) == threading_variables(b.setting)
     for side in (a, b):
-        if not side.passive_wait and side.threads != 1:
+        if side.passive_wait is not asleep and side.threads != 1:
             side.close()
-        side.passive_wait = True
+        side.passive_wait = asleep
 
 
 def faults_of_launch(a: Sequence[Block], b: Sequence[Block]) -> float:
@@ -400,6 +402,11 @@ class _Race:
         again = 2 * (self.test.launches - 1 - self._earlier)
         return self.a.launches + self.b.launches - self._launched - again
 
+    def _slept(self) -> bool:
+        """Whether threads slept while they waited that would spin without us."""
+        several = max(self.a.threads, self.b.threads) > 1
+        return self.a.passive_wait and several and "OMP_WAIT_POLICY" not in os.environ
+
     def _result(self, stopped: StopReason, seconds: float) -> RaceResult:
         test, rules = self.test, self.rules
         self.evidence.seconds += self._spent()
@@ -428,7 +435,7 @@ class _Race:
             seconds_needed=(test.growth_needed() - 1) * self.evidence.seconds,
             fresh=fresh if fresh.pairs else None,
             load=self.meter.summary(),
-            passive_wait=self.a.passive_wait and max(self.a.threads, self.b.threads) > 1,
+            passive_wait=self._slept(),
             same_steps=self.same_steps,
             queues_left_out=self._reads_ahead and self.unit == "step",
         )

@@ -10,7 +10,7 @@ from typing import Protocol
 from hotlap.core.errors import NotReachedError, TrialFailedError
 from hotlap.core.registry import technique
 from hotlap.core.technique import Numerics
-from hotlap.trial.launch import Setting
+from hotlap.trial.launch import SLEEPING_THREADS, Setting
 from hotlap.trial.load import BusyWatch, OtherPrograms
 from hotlap.trial.parity import FEWEST as FEWEST_STEPS
 from hotlap.trial.parity import Noise, Parity, compare, compare_outputs, noise
@@ -57,7 +57,8 @@ class Races:
     """Launches the command with techniques on, races two of them, and ends what is live.
 
     Once the machine is busy, processes are launched with OpenMP threads that sleep while they wait,
-    as a race on a busy machine asks for; else it would have to launch them again.
+    as a race on a busy machine asks for; else it would have to launch them again. `notes` say what
+    holds of all its races.
     """
 
     def __init__(self, setting: Setting, patience: float, min_effect: float, watcher: Watcher):
@@ -73,6 +74,7 @@ class Races:
         self._pairs_at: list[float] = []
         self._racing = 0.0
         self._past: list[Side] = []
+        self.notes: list[str] = []
 
     @property
     def busy(self) -> bool:
@@ -179,9 +181,13 @@ class Races:
     ) -> RaceResult:
         begin, starting = time.monotonic(), a.starting + b.starting
         try:
-            return race(a, b, rules, self._on_pair, busy=self.busy, evidence=evidence)
+            found = race(a, b, rules, self._on_pair, busy=self.busy, evidence=evidence)
         finally:
             self._racing += time.monotonic() - begin - (a.starting + b.starting - starting)
+        if found.passive_wait and SLEEPING_THREADS not in self.notes:
+            self.notes.append(SLEEPING_THREADS)
+            self._watcher.note(SLEEPING_THREADS)
+        return found
 
     def time_use(self, begin: float, profiling: float) -> TimeUse:
         """Where the seconds since a moment went; `profiling` of them before the first race."""

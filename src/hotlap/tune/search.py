@@ -87,6 +87,7 @@ def tune(config: TuneConfig, machine: Machine, watcher: Watcher) -> TuneResult:
             result.losses = {"plain": state.plain.losses, "tuned": state.best.losses}
         races.close()
         result.load = races.other_load()
+        result.notes += races.notes
         result.seconds = state.plan.spent
         result.time_use = races.time_use(state.plan.begin, state.profile_seconds)
     result.needed, result.settles = next_tune(state)
