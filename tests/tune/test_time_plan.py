@@ -101,10 +101,33 @@ def test_an_epoch_that_fills_a_cache_is_planned_and_slow_starts_leave_out_orient
     found = plan(240.0, 30.0, 0.3)
     found.epoch_fill = 100.0
     assert found.race_cost(fills=True) == found.race_cost() + 100.0
+    found.stretch = 2.0
+    assert found.filling(fills=True) == 200.0, "on a busy machine"
+    found.stretch = 1.0
     assert found.allows_race()
     assert found.allows_upper_bound(3)
     found.begin -= 60.0
     assert not found.allows_upper_bound(3)
+
+
+@pytest.mark.usefixtures("clock")
+def test_with_a_cache_kept_every_launch_fills_it_again() -> None:
+    found = plan(240.0, 10.0, 0.3)
+    found.epoch_fill = 100.0
+    found.kept(0.3, 0.6, fills=True)
+    assert found.race_cost() > 100.0
+    assert found.final_fits_fresh
+    found.begin -= 150.0
+    assert not found.final_fits_fresh
+    assert found.reserve < 100.0, "the processes that raced can go on"
+
+
+@pytest.mark.usefixtures("clock")
+def test_nothing_is_launched_ahead_of_a_race_that_an_epoch_leaves_no_time_for() -> None:
+    found = plan(150.0, 10.0, 0.3)
+    found.epoch_fill = 100.0
+    assert found.allows_another_race()
+    assert not found.allows_another_race(after_filling=True, fills=True)
 
 
 @pytest.mark.usefixtures("clock")

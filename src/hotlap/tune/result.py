@@ -84,7 +84,7 @@ class Outcome:
     @property
     def is_open(self) -> bool:
         """Whether more time could settle it."""
-        late = self.status is Status.NOT_RACED and self.reason == OUT_OF_TIME
+        late = self.status is Status.NOT_RACED and self.reason.startswith(OUT_OF_TIME)
         return late or self.status is Status.INCONCLUSIVE
 
     @property

@@ -172,13 +172,21 @@ def start_plain(state: TuneState, waiting: Sequence[Candidate]) -> bool:
     return True
 
 
-def launch_next(state: TuneState, waiting: Sequence[Candidate]) -> None:
-    """Launch the candidate that will be raced next, if time and memory suffice for it as well."""
-    hopeful = [c for c in state.by_worth(waiting) if not state.why_pointless(c)]
+def launch_next(
+    state: TuneState, waiting: Sequence[Candidate], now: Candidate | None = None
+) -> None:
+    """Launch the candidate that will be raced next, if time and memory suffice for it as well.
+
+    `now`: the one whose race begins.
+    """
+    hopeful = state.hopeful(waiting)
     if not hopeful or not state.room_for_one_more():
         return
     following = hopeful[0]
-    if state.plan.allows_another_race(compiles=following.compiles):
+    filling = now is not None and now.fills
+    if state.plan.allows_another_race(
+        compiles=following.compiles, fills=following.fills, after_filling=filling
+    ):
         state.races.launch_ahead(state.with_candidate(following), state.patience_for(following))
 
 
@@ -195,25 +203,32 @@ def list_candidates(state: TuneState) -> list[Candidate]:
 def time_for_a_race(state: TuneState, waiting: Sequence[Candidate]) -> bool:
     """Whether the time allows a race of any candidate; if not, none is begun."""
     worth = [c for c in waiting if not state.why_pointless(c)]
-    if not worth or any(allows(state, c) for c in worth):
+    if not worth or any(state.allows(c) for c in worth):
         return True
     leave_out(state, waiting)
     return False
-
-
-def allows(state: TuneState, candidate: Candidate) -> bool:
-    """Whether the time suffices for a race of a candidate."""
-    return state.plan.allows_race(
-        compiles=candidate.compiles, plain_steps=candidate.plain_steps, fills=candidate.fills
-    )
 
 
 def leave_out(state: TuneState, waiting: Sequence[Candidate]) -> None:
     """No time is left for any candidate."""
     state.watcher.stage(f"{max(0.0, state.plan.left):.0f} s are left, too few for a race")
     for candidate in waiting:
-        reason = state.why_pointless(candidate) or OUT_OF_TIME
-        state.record(Outcome(candidate.name, Status.NOT_RACED, reason, candidate.values))
+        state.record(unraced(state, candidate))
+
+
+def unraced(state: TuneState, candidate: Candidate) -> Outcome:
+    """The row of what is pointless to race now, or what no time is left for."""
+    reason = state.why_pointless(candidate)
+    if not reason:
+        reason = OUT_OF_TIME
+        filling = state.plan.filling(fills=candidate.fills)
+        if candidate.fills and state.plan.latest >= state.cost(candidate) - filling:
+            needed, left = state.cost(candidate), state.plan.latest
+            reason += (
+                f": with the epoch that fills it, it needs about {needed:.0f} s, "
+                f"and {left:.0f} s were left"
+            )
+    return Outcome(candidate.name, Status.NOT_RACED, reason, candidate.values)
 
 
 def measure_noise_floor(state: TuneState) -> None:
@@ -280,15 +295,12 @@ def race_upper_bounds(state: TuneState, waiting: Sequence[Candidate]) -> None:
 def greedy_search(state: TuneState, waiting: list[Candidate]) -> None:
     """Race the candidate worth most against the best so far, until none is left."""
     while waiting:
-        candidate, *waiting = state.by_worth(waiting)
-        reason = state.why_pointless(candidate)
-        if not reason and not allows(state, candidate):
-            reason = OUT_OF_TIME
-        if reason:
-            state.record(Outcome(candidate.name, Status.NOT_RACED, reason, candidate.values))
+        candidate = next(iter(state.hopeful(waiting) or waiting))
+        waiting = [c for c in waiting if c is not candidate]
+        if state.why_pointless(candidate) or not state.allows(candidate):
+            state.record(unraced(state, candidate))
             continue
-        hopeful = [c for c in waiting if not state.why_pointless(c)]
-        race_candidate(state, candidate, hopeful)
+        race_candidate(state, candidate, state.hopeful(waiting))
 
 
 def race_candidate(state: TuneState, candidate: Candidate, waiting: Sequence[Candidate]) -> None:
@@ -302,7 +314,7 @@ def race_candidate(state: TuneState, candidate: Candidate, waiting: Sequence[Can
     state.races.give_until(state.plan.end - (state.plan.reserve if state.result.kept else 0.0))
     side.start()
     candidate_test.evidence.go_on(state.best)
-    launch_next(state, waiting)
+    launch_next(state, waiting, candidate)
     row = Outcome(candidate.name, Status.INCONCLUSIVE, "", candidate.values, joined=tuple(more))
     try:
         row = raced(state, row, side, candidate_test, 1 + len(waiting))
@@ -311,7 +323,7 @@ def race_candidate(state: TuneState, candidate: Candidate, waiting: Sequence[Can
         if row.status is Status.BROKE_PARITY and guessed:
             row = replace(row, status=Status.INCONCLUSIVE, reason=UNKNOWN_NOISE)
     except TimeOverError:
-        needed = 2 * state.plan.race_cost(compiles=candidate.compiles)
+        needed = 2 * state.cost(candidate)
         late = too_late(candidate, shared=bool(state.plan.latest))
         row = replace(row, reason=late, seconds_needed=needed)
     except NotReachedError as error:
@@ -394,7 +406,7 @@ def other_open_rows(state: TuneState, row: Outcome) -> bool:
         for other in state.result.open
         if (other.technique, other.values) != (row.technique, row.values)
     ]
-    return any(allows(state, c) and not state.why_pointless(c) for c in others)
+    return any(state.allows(c) and not state.why_pointless(c) for c in others)
 
 
 def adopt(state: TuneState, row: Outcome, side: Side) -> None:
@@ -414,8 +426,11 @@ def adopt(state: TuneState, row: Outcome, side: Side) -> None:
     assert row.estimate is not None
     state.ratio *= math.sqrt(row.estimate.ratio * max(row.estimate.low, 1.0))  # it flatters
     launches = launches_needed(state.ratio, state.config.min_effect)
-    compiles = any(Candidate(technique(name), {}).compiles for name in state.chosen)
-    state.plan.kept(side.ready_pace().block_seconds, final, launches, compiles=compiles)
+    on = [Candidate(technique(name), {}) for name in state.chosen]
+    state.plan.kept(
+        side.ready_pace().block_seconds, final, launches,
+        compiles=any(c.compiles for c in on), fills=any(c.fills for c in on),
+    )  # fmt: skip
     state.races.drop_ahead()
     mine = Candidate(technique(row.technique), row.values).key
     state.levels.give_back(state.tests[mine].share)
@@ -433,7 +448,7 @@ def retry_open_rows(state: TuneState) -> None:
         found = []
         for row in state.result.open:
             candidate = Candidate(technique(row.technique), row.values)
-            if allows(state, candidate) and not state.why_pointless(candidate):
+            if state.allows(candidate) and not state.why_pointless(candidate):
                 found.append((state.worth(row, candidate), candidate))
         if not found:
             return

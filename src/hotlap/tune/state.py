@@ -156,6 +156,8 @@ class TuneState:
             side.deadline = deadline
         if compiles:
             self.plan.compile_seconds = max(0.0, side.start_up - self.plan.launching)
+        elif side.whole_epoch:
+            self.plan.filled(time.monotonic() - begin)
         else:
             self.plan.started(time.monotonic() - begin)
 
@@ -172,10 +174,24 @@ class TuneState:
 
     def by_worth(self, waiting: Sequence[Candidate]) -> list[Candidate]:
         """Sort by the gain that can be expected of a second of racing."""
-        return sorted(
-            waiting,
-            key=lambda c: self.script.expected(c) / self.cost(c),
-            reverse=True,
+        return sorted(waiting, key=lambda c: self.script.expected(c) / self.cost(c), reverse=True)
+
+    def hopeful(self, waiting: Sequence[Candidate]) -> list[Candidate]:
+        """Those that something can come of, in the order of their races: by worth.
+
+        Where the largest gain is that of what an epoch fills, and its race fits, it is the first:
+        races of smaller gains would take the time that its epoch needs.
+        """
+        found = [c for c in self.by_worth(waiting) if not self.why_pointless(c)]
+        largest = max(found, key=self.script.expected, default=None)
+        if largest is not None and largest.fills and self.allows(largest):
+            return [largest, *(c for c in found if c is not largest)]
+        return found
+
+    def allows(self, candidate: Candidate) -> bool:
+        """Whether the time suffices for a race of a candidate."""
+        return self.plan.allows_race(
+            compiles=candidate.compiles, plain_steps=candidate.plain_steps, fills=candidate.fills
         )
 
     def why_pointless(self, candidate: Candidate) -> str:

@@ -31,7 +31,7 @@ class TimePlan:
     (the faster the best is, the more steps are in its block), `stretch` the factor by which pairs
     took longer: the load a core until some were run. `step_block` is what a block of plain steps
     takes, where a candidate can be raced by them. `epoch_fill`: what an epoch takes that fills a
-    cache (0: unknown). `begin`: when the tune began.
+    cache, on an idle machine (0: unknown). `begin`: when the tune began.
     """
 
     def __init__(self, budget: float) -> None:
@@ -45,7 +45,7 @@ class TimePlan:
         self.compile_seconds = COMPILE_SECONDS
         self.something_kept = False
         self.final_launches = 1
-        self.best_compiles = False
+        self.best_compiles = self.best_fills = False
 
     def measured(self, launching: float, block: float, settling: float = 0.0) -> None:
         """The plain script is live: what its launch and a block of it took.
@@ -60,20 +60,25 @@ class TimePlan:
         """Another process has been started: the mean of this and of what was expected counts."""
         self.start_up = (self.start_up + start_up) / 2
 
+    def filled(self, start_up: float) -> None:
+        """A process was started whose first epoch fills a cache, in so many seconds in all."""
+        self.epoch_fill = max(0.0, start_up - self.start_up) / self.stretch
+
     def paired(self, seconds: float, blocks: float) -> None:
         """Pairs of blocks that take so long on an idle machine took so many seconds."""
         self.stretch = (self.stretch + max(1.0, seconds / blocks)) / 2
 
     def kept(
-        self, block: float, final_pair: float, final_launches: int = 1, *, compiles: bool = False
-    ) -> None:
+        self, block: float, final_pair: float, final_launches: int = 1,
+        *, compiles: bool = False, fills: bool = False,
+    ) -> None:  # fmt: skip
         """A candidate is the best so far: its block, and a pair of it and the plain script.
 
-        `final_launches`: of both, that a final race is likely to need. `compiles`: whether the best
-        so far does, and with it every candidate from now on.
+        `final_launches`: of both, that a final race is likely to need. `compiles`, `fills`: whether
+        the best so far does, and with it every candidate from now on.
         """
         self.something_kept = True
-        self.final_launches, self.best_compiles = final_launches, compiles
+        self.final_launches, self.best_compiles, self.best_fills = final_launches, compiles, fills
         self.best_block = min(self.best_block, block)
         self.final_pair = final_pair
 
@@ -122,7 +127,11 @@ class TimePlan:
         """Seconds that one more candidate takes at the least; `fills`: an epoch before its race."""
         racing = self.shortest(plain_steps=plain_steps)
         compiling = self.compile_seconds if compiles or self.best_compiles else 0.0
-        return self.start_up + racing + compiling + (self.epoch_fill if fills else 0.0)
+        return self.start_up + racing + compiling + self.filling(fills=fills)
+
+    def filling(self, *, fills: bool) -> float:
+        """Seconds of the epoch that passes before a race, of what fills a cache or joins one."""
+        return self.epoch_fill * self.stretch if fills or self.best_fills else 0.0
 
     def allows_race(
         self, *, compiles: bool = False, plain_steps: bool = False, fills: bool = False
@@ -138,9 +147,15 @@ class TimePlan:
         racing = self.shortest(plain_steps=plain_steps)
         return self.latest >= cost - racing + racing / self.stretch / 2
 
-    def allows_another_race(self, *, compiles: bool = False) -> bool:
-        """Whether a race can follow the one that begins now, so that launching it ahead pays."""
-        return self.left >= self.race_cost() + self.race_cost(compiles=compiles) + self.reserve
+    def allows_another_race(
+        self, *, compiles: bool = False, fills: bool = False, after_filling: bool = False
+    ) -> bool:
+        """Whether a race can follow the one that begins now, so that launching it ahead pays.
+
+        `after_filling`: the one that begins now has an epoch to fill a cache.
+        """
+        following = self.race_cost(compiles=compiles, fills=fills)
+        return self.left >= self.race_cost(fills=after_filling) + following + self.reserve
 
     def allows_noise_floor(self, *, launched: bool = True) -> bool:
         """Whether the A/A test leaves time for a candidate; its process may be launched already."""
@@ -212,7 +227,8 @@ class TimePlan:
     @property
     def final_fits_fresh(self) -> bool:
         """Whether the final race can be one of fresh processes."""
-        return self.left >= self._launching_both + self.shortest_final
+        filling = self.filling(fills=False)
+        return self.left >= self._launching_both + filling + self.shortest_final
 
     @property
     def fresh_pairs(self) -> int:
