@@ -162,3 +162,22 @@ def test_findings_go_by_the_usual_time_and_the_table_by_the_mean(script):
     assert found.files[str(script)].lines[10]["optimizer"][0] == pytest.approx(0.0005)
     past = Past(found.to_json() | {"findings": []})
     assert past._step == pytest.approx(0.010)
+
+
+@pytest.mark.parametrize("contended", [True, False])
+def test_threads_that_spin_for_a_core_are_a_problem_with_a_command(script, contended):
+    facts = {
+        "cuda": False, "model": True, "threads": 2, "threads_waited": 0.74,
+        "contended_threads": contended,
+    }  # fmt: skip
+    run = Circumstances(time.time() + 1, script.parent, command="python train.py --lr 1")
+    seen = payload(script, {}, facts=facts, places={"model": f"{script}:4"})
+    found = profile_from(seen, MACHINE, None, run)
+    mine = [(f, r) for f in found.findings for r in f.remedies if r.id == "sleeping_threads"]
+    assert any("2 threads, which waited for a core 74%" in n for n in found.notes) is contended
+    assert len(mine) == contended
+    for finding, remedy in mine:
+        assert finding.problem
+        assert "CMD" not in finding.what
+        line = "OMP_WAIT_POLICY=passive KMP_BLOCKTIME=0 python train.py --lr 1"
+        assert remedy.lines == (line,)

@@ -168,6 +168,23 @@ def test_a_gain_under_load_alone_is_named_with_its_command_and_not_denied() -> N
     assert "OMP_NUM_THREADS=1 python train.py" in steps
 
 
+def test_of_sleeping_threads_and_what_was_raced_with_them_one_command_has_both() -> None:
+    found = result()
+    sleep = Outcome("sleeping_threads", Status.LOAD_DEPENDENT, "x", {}, race(2.4))
+    asleep = replace(race(1.36), passive_wait=True)
+    more = Outcome("cpu_threads", Status.LOAD_DEPENDENT, "x", {"threads": 1}, asleep)
+    found.outcomes = [sleep]
+    assert tune_text.next_steps(found, None)[1:] == [
+        ("under load:", "OMP_WAIT_POLICY=passive KMP_BLOCKTIME=0 python train.py")
+    ]
+    found.outcomes = [sleep, more]
+    variables = "OMP_WAIT_POLICY=passive KMP_BLOCKTIME=0 OMP_NUM_THREADS=1"
+    assert tune_text.next_steps(found, None)[1:] == [
+        ("under load:", f"{variables} python train.py"),
+        ("when calm:", "hotlap tune --only cpu_threads python train.py"),
+    ]
+
+
 def test_what_was_not_raced_for_want_of_time_is_named() -> None:
     found = TuneResult(("python", "train.py"))
     found.outcomes = [Outcome("tf32", Status.NOT_RACED, OUT_OF_TIME)]

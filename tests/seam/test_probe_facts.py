@@ -1,12 +1,15 @@
 """Facts about the script's loaders."""
 
 import os
+from types import SimpleNamespace
 
 import pytest
 import torch
 from torch.utils.data import ConcatDataset, DataLoader, Dataset, Subset, TensorDataset, random_split
 
-from hotlap.seam.probe.facts import optimizer_facts
+from hotlap.seam.gate import thread_times
+from hotlap.seam.probe import recorder
+from hotlap.seam.probe.facts import contended, optimizer_facts
 from hotlap.seam.probe.loaders import Loaders
 
 
@@ -108,3 +111,40 @@ def test_an_optimizer_that_may_not_be_fused_is_not_called_unfused(given):
     parameters = [torch.nn.Parameter(torch.ones(3))]
     found = optimizer_facts([torch.optim.Adam(parameters, **{"foreach": None, **given})], [])
     assert found["optimizer_unfused"] is not bool(given)
+
+
+@pytest.mark.parametrize(
+    ("waited", "threads", "policy", "cuda", "found"),
+    [
+        (0.74, 2, "", False, True),
+        (0.74, 2, "active", False, True),
+        (0.74, 2, "PASSIVE", False, False),
+        (0.74, 1, "", False, False),
+        (0.74, 2, "", True, False),
+        (0.05, 2, "", False, False),
+    ],
+)
+def test_several_threads_that_wait_for_a_core_and_spin_are_contended(
+    monkeypatch, waited, threads, policy, cuda, found
+):
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    monkeypatch.setenv("OMP_WAIT_POLICY", policy)
+    assert contended(waited, cuda=cuda)["contended_threads"] is found
+
+
+@pytest.mark.parametrize(
+    ("ran", "waited", "share"),
+    [(1.0, 3.0, 0.75), (1.0, 0.0, 0.0), (0.1, 9.0, 0.0), (0.0, 0.0, 0.0)],
+)
+def test_waits_count_of_threads_that_compute(monkeypatch, ran, waited, share):
+    monkeypatch.setattr(recorder, "thread_times", lambda **_: (5 + ran, 7 + waited))
+    seen = SimpleNamespace(_pool_began=(5.0, 7.0), clock=lambda: {"cpu": 2.0})
+    assert recorder.Recorder.pool_waited(seen) == pytest.approx(share)
+
+
+def test_the_main_thread_can_be_left_out_of_the_threads_times(tmp_path):
+    for thread, words in ((os.getpid(), "4000000000 2000000000 9"), (1, "3000000000 1000000000 9")):
+        (tmp_path / str(thread)).mkdir()
+        (tmp_path / str(thread) / "schedstat").write_text(words)
+    assert thread_times(str(tmp_path)) == (7.0, 3.0)
+    assert thread_times(str(tmp_path), main=False) == (3.0, 1.0)

@@ -73,7 +73,8 @@ def test_the_module_says_what_it_is(record):
 
 @each
 def test_the_examples_parse(record):
-    assert any(example.after is not None for example in record.examples)
+    written = any(not isinstance(move, Env) or move.edit for move in record.moves)
+    assert any(example.after is not None for example in record.examples) or not written
     assert any(example.after is None for example in record.examples)
     for example in record.examples:
         ast.parse(example.before)

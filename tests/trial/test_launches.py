@@ -218,6 +218,19 @@ def test_commands_that_set_their_threads_differently_run_as_they_are(
     assert found.passive_wait is a.passive_wait is b.passive_wait is alike
 
 
+def test_sleep_is_raced_against_threads_that_spin(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "busy_now", lambda: True)
+    a, b = (Pretended(clock, [0.02], threads=2), Pretended(clock, [0.01], threads=2))
+    a.passive_wait = True
+    a.ready()
+    b.setting = SimpleNamespace(command=(), techniques={"sleeping_threads": {}})
+    assert not race(a, b, StoppingRules()).passive_wait  # type: ignore[arg-type]
+    assert not a.passive_wait
+    assert a.launches == 2, "it slept, and is launched as the user runs it"
+
+
 def test_a_wait_policy_of_the_users_own_is_not_said_to_be_ours(
     clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -316,6 +316,7 @@ def test_processes_wait_passively_once_the_machine_is_busy(
         clock[0] = now
         found.append(some.side({}).passive_wait)
     assert found == [False, False, True, True], "a moment; calm; others; it may come again"
+    assert not some.side({"sleeping_threads": {}}).passive_wait, "its own variables do it"
 
 
 def test_a_kept_row_keeps_its_place_and_one_that_is_raced_again_goes_to_the_end() -> None:

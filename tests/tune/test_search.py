@@ -677,3 +677,35 @@ def test_a_noisy_machine_is_told_at_once(world: World, monkeypatch: pytest.Monke
     search.tune(config, detect(), watcher)
     at = next(i for i, text in enumerate(watcher.stages) if "--wait" in text)
     assert watcher.stages[at - 1].startswith("A/A test")
+
+
+@pytest.mark.parametrize(
+    ("facts", "policy", "spin"),
+    [
+        ({"threads": 2}, None, True),
+        ({"threads": 1}, None, False),
+        ({"threads": 2, "cuda": True}, None, False),
+        ({}, None, False),
+        ({"threads": 2}, "passive", False),
+    ],
+)
+def test_where_a_profile_had_sleeping_threads_their_sleep_is_a_candidate(
+    monkeypatch: pytest.MonkeyPatch, facts: dict[str, object], policy: str | None, spin: bool
+) -> None:
+    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+    if policy:
+        monkeypatch.setenv("OMP_WAIT_POLICY", policy)
+    assert search.would_spin(facts) == {"contended_threads": spin}
+
+
+def test_on_a_busy_machine_sleep_is_raced_against_the_script_as_it_is(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+    monkeypatch.setattr(races.BusyWatch, "now", lambda _: True)
+    monkeypatch.setitem(FACTS, "threads", 2)
+    monkeypatch.setitem(FACTS, "model", True)
+    assert row(tuned(600.0, "sleeping_threads"), "sleeping_threads").race is not None
+    monkeypatch.setattr(races.BusyWatch, "now", lambda _: False)
+    calm = row(tuned(600.0, "sleeping_threads"), "sleeping_threads")
+    assert calm.status is Status.NOT_APPLICABLE

@@ -37,6 +37,7 @@ FACTS: Mapping[str, str] = MappingProxyType(
         "decodes_uncached": "a text is generated token by token without a KV cache",
         "generates_uncached": "the evaluation generates a text token by token without a KV cache",
         "distributed": "a process group is initialised",
+        "contended_threads": "torch's threads wait for a core, and spin while they wait for others",
         "crowded_workers": "a loader has more workers than the machine has cores",
         "draws": "the dataset or collate function draws random numbers",
         "eval_trained": "a model is evaluated in training mode",

@@ -11,7 +11,7 @@ from hotlap.core.registry import techniques
 from hotlap.core.technique import Need, Symptom
 from hotlap.profile.model import Finding, Remedy
 
-COMMAND = re.compile(r"`(hotlap (?:tune|race) [^`]*\bCMD\b[^`]*)`")
+COMMAND = re.compile(r"`((?:hotlap (?:tune|race)|[A-Z_]+=\w+) [^`]*\bCMD\b[^`]*)`")
 """A command in the words of a remedy that is about the program itself, as CMD."""
 
 
@@ -95,7 +95,8 @@ def addressed(finding: Finding, facts: Mapping[str, object], command: str) -> Fi
     `command` is the program's, as typed in a shell; empty where it is not known.
     """
     remedies = tuple(_addressed(remedy, facts, command) for remedy in finding.remedies)
-    return replace(finding, remedies=remedies)
+    what = COMMAND.sub("the command below", finding.what) if command else finding.what
+    return replace(finding, what=what, remedies=remedies)
 
 
 def _addressed(remedy: Remedy, facts: Mapping[str, object], command: str) -> Remedy:

@@ -172,7 +172,7 @@ def _bare(
         findings=(),
         facts=payload.facts,
         places=payload.places,
-        notes=_notes(payload.notes),
+        notes=(*_notes(payload.notes), *_contended(payload.facts)),
         cpu=payload.cpu,
         partial=run.partial,
         latency={name: seconds for name, seconds in latency.items() if seconds is not None},
@@ -201,6 +201,18 @@ def _notes(missing: Mapping[str, str]) -> tuple[str, ...]:
     for what, why in missing.items():
         reasons.setdefault(why, []).append(what)
     return tuple(f"not measured: {', '.join(whats)}: {why}" for why, whats in reasons.items())
+
+
+def _contended(facts: Mapping[str, object]) -> tuple[str, ...]:
+    """What was seen of threads that spin while cores are short."""
+    waited = facts.get("threads_waited")
+    if not facts.get("contended_threads") or not isinstance(waited, float):
+        return ()
+    return (
+        f"torch computes with {facts.get('threads')} threads, which waited for a core {waited:.0%} "
+        "of the time in which they were ready to run: that stretches the step, and shares are of "
+        "the stretched step",
+    )
 
 
 def _rate(count: float, seconds: float) -> float:

@@ -167,15 +167,27 @@ def next_steps(result: TuneResult, written: Path | None) -> list[tuple[str, str]
     if dependent := load_dependent(result):
         used = f"hotlap run {command}" if written else command
         found.append(("under load:", f"{_assigned(dependent[0])} {used}"))
-        names = dict.fromkeys(row.technique for row in dependent)
-        found.append(("when calm:", f"hotlap tune --only {','.join(names)} {command}"))
+        names = dict.fromkeys(
+            row.technique for row in dependent
+            if "contended_threads" not in technique(row.technique).facts
+        )  # fmt: skip
+        if names:
+            found.append(("when calm:", f"hotlap tune --only {','.join(names)} {command}"))
     return found
 
 
 def load_dependent(result: TuneResult) -> list[Outcome]:
-    """The rows that were faster under load, and were not kept for that: the best one first."""
+    """The rows that were faster under load, and were not kept for that: the best one first.
+
+    A row that was raced with sleeping threads comes before the one of that sleep itself.
+    """
+
+    def gain(row: Outcome) -> tuple[bool, float]:
+        asleep = row.race is not None and row.race.passive_wait
+        return asleep, row.estimate.low if row.estimate else 0.0
+
     rows = [row for row in result.outcomes if row.status is Status.LOAD_DEPENDENT]
-    return sorted(rows, key=lambda row: row.estimate.low if row.estimate else 0.0, reverse=True)
+    return sorted(rows, key=gain, reverse=True)
 
 
 def _assigned(row: Outcome) -> str:

@@ -173,11 +173,14 @@ def _send_workers(sign: signal.Signals, workers: list[int]) -> list[int]:
     return workers
 
 
-def thread_times(tasks: str = "/proc/self/task") -> tuple[float, float]:
-    """Seconds that this process's threads ran, and waited for a core; 0 where not counted."""
+def thread_times(tasks: str = "/proc/self/task", *, main: bool = True) -> tuple[float, float]:
+    """Seconds that this process's threads ran, and waited for a core; 0 where not counted.
+
+    Without `main` those of its main thread are left out.
+    """
     ran = waited = 0
     try:
-        for thread in os.listdir(tasks):
+        for thread in set(os.listdir(tasks)) - (set() if main else {str(os.getpid())}):
             with suppress(OSError), open(f"{tasks}/{thread}/schedstat") as file:
                 words = file.read().split()
                 ran, waited = ran + int(words[0]), waited + int(words[1])

@@ -10,7 +10,7 @@ from typing import Protocol
 from hotlap.core.errors import NotReachedError, TrialFailedError
 from hotlap.core.registry import technique
 from hotlap.core.technique import Numerics
-from hotlap.trial.launch import SLEEPING_THREADS, Setting
+from hotlap.trial.launch import SLEEPING_THREADS, Setting, threading_variables
 from hotlap.trial.load import BusyWatch, OtherPrograms
 from hotlap.trial.parity import FEWEST as FEWEST_STEPS
 from hotlap.trial.parity import Noise, Parity, compare, compare_outputs, noise
@@ -105,7 +105,8 @@ class Races:
                 return side
         whole = any(technique(name).whole_epochs for name in chosen)
         side = Side(
-            setting, patience or self._patience, whole, passive_wait=self.busy,
+            setting, patience or self._patience, whole,
+            passive_wait=self.busy and "OMP_WAIT_POLICY" not in threading_variables(setting),
             deadline=self._deadline,
         )  # fmt: skip
         self._live.append(side)

@@ -11,8 +11,9 @@ fresh pairs, and the whole recipe has a race of its own.
 """
 
 import math
+import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from hotlap.core.errors import HotlapError, NotReachedError, TrialFailedError
@@ -122,9 +123,22 @@ def profile_baseline(state: TuneState) -> None:
     state.profile_seconds = time.monotonic() - began
     state.plan.measured(max(0.0, state.plan.spent - seconds), state.plan.plain_block)
     state.script = ScriptProfile.of(payload)
+    if setting.passive_wait:
+        state.script.facts |= would_spin(state.script.facts)
     if state.script.facts.get("inference"):
         state.races.drop_ahead()
         state.races.count_calls()
+
+
+def would_spin(facts: Mapping[str, object]) -> dict[str, object]:
+    """What a profile with sleeping threads hides: as the user runs the script, they spin.
+
+    So that their sleep is raced as well, against the script as it is.
+    """
+    threads = facts.get("threads")
+    several = isinstance(threads, int) and threads > 1
+    spin = several and not facts.get("cuda") and "OMP_WAIT_POLICY" not in os.environ
+    return {"contended_threads": spin}
 
 
 def start_plain(state: TuneState, waiting: Sequence[Candidate]) -> bool:

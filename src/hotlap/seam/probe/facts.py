@@ -117,6 +117,17 @@ def global_facts() -> dict[str, object]:
     }
 
 
+def contended(waited: float, *, cuda: bool) -> dict[str, object]:
+    """Whether torch's threads spin where cores are short.
+
+    `waited`: what they waited for a core, as a part of the time in which they were ready to run.
+    """
+    spin = os.environ.get("OMP_WAIT_POLICY", "").lower() != "passive"
+    several = torch.get_num_threads() > 1 and not cuda
+    found = several and spin and waited >= MIN_POOL_WAITED
+    return {"threads_waited": waited, "contended_threads": found}
+
+
 def _matmul_full() -> bool:
     try:
         return torch.get_float32_matmul_precision() == "highest"
@@ -138,6 +149,8 @@ def _fragmented() -> bool:
     return taken > 0 and torch.cuda.max_memory_reserved() > FRAGMENTED_RATIO * taken
 
 
+MIN_POOL_WAITED = 0.2
+"""Part of the time in which threads were ready to run from which waits for a core matter."""
 ALLOCATOR = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
 
 

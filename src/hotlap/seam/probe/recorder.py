@@ -14,6 +14,7 @@ import torch
 from torch.optim.optimizer import Optimizer
 
 from hotlap.core.protocol import ProfileOptions, decode
+from hotlap.seam.gate import thread_times
 from hotlap.seam.inference import InferenceSteps
 from hotlap.seam.participant import Participant
 from hotlap.seam.probe.calls import Calls
@@ -40,6 +41,8 @@ LEAST_SECONDS = 2.0
 would show nothing but the start."""
 EVERY = 16
 FOREVER = 1 << 62
+POOL_COMPUTES = 0.1
+"""Part of the CPU time that torch's other threads must use for their waits to count."""
 
 
 class Recorder:
@@ -88,7 +91,7 @@ class Recorder:
         self._rest = 0
         self._shared = False
         self._note: Callable[[Marks, bool], None] = self._warming
-        self._began = (0.0, 0.0)
+        self._began = self._pool_began = (0.0, 0.0)
         self._sampling = ExitStack()
 
     def phase(self) -> str:
@@ -286,11 +289,23 @@ class Recorder:
         self._at_least = now + int(self.options.least * 1e9)
         self.samples = self.rows = self.tokens = self.counted = 0
         self._began = (time.process_time(), time.perf_counter())
+        self._pool_began = thread_times(main=False)
 
     def clock(self) -> dict[str, float]:
         """CPU and wall seconds since the first timed step began."""
         cpu, wall = self._began
         return {"cpu": time.process_time() - cpu, "wall": time.perf_counter() - wall}
+
+    def pool_waited(self) -> float:
+        """What torch's other threads waited for a core, as a part of the time they were ready.
+
+        0 where they computed next to nothing, so that none waits for them.
+        """
+        now = thread_times(main=False)
+        ran, waited = (max(0.0, n - t) for n, t in zip(now, self._pool_began, strict=True))
+        if ran < POOL_COMPUTES * self.clock()["cpu"]:
+            return 0.0
+        return waited / (ran + waited) if ran else 0.0
 
     def per_step(self) -> tuple[float, float]:
         """Samples and tokens a step; 0: not known."""

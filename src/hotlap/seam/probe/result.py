@@ -19,7 +19,7 @@ from hotlap.seam.gate import peak_memory
 from hotlap.seam.probe import operators
 from hotlap.seam.probe.dataset_report import fed, held
 from hotlap.seam.probe.device import DeviceTimeline
-from hotlap.seam.probe.facts import global_facts, optimizer_facts
+from hotlap.seam.probe.facts import contended, global_facts, optimizer_facts
 from hotlap.seam.probe.models import anything_compiled
 from hotlap.seam.probe.recorder import Recorder
 from hotlap.seam.probe.resources import MIN_FAULT_SHARE, share_of_step
@@ -48,6 +48,7 @@ def payload(rec: Recorder, ended: str) -> ProfilePayload:
     learned, notes = rec.diagnostics.result()
     facts = _facts(rec) | operators.facts(learned["operators"])
     facts |= {"draws": draws, "page_faults": faults >= MIN_FAULT_SHARE}
+    facts |= contended(rec.pool_waited(), cuda=bool(facts["cuda"]))
     return ProfilePayload(
         ended=ended,
         steps=tally.steps,
