@@ -52,7 +52,8 @@ def tune() -> dict[str, Any]:
         "headline": "1.50x [1.40, 1.60] faster with the whole recipe", "notes": ["a note"],
         "noise_floor": race(1.0), "losses": {"plain": curve, "tuned": [v + 0.02 for v in curve]},
         "outcomes": [row("loader_workers", "kept", 1.4, "because " * 20),
-                     row("channels_last", "same", 1.0), row("tf32", "crashed", None, "x" * 90)],
+                     row("channels_last", "same", 1.0), row("tf32", "crashed", None, "x" * 90),
+                     row("compile", "not applicable", None, "no reason")],
         "phases": {"data": 0.05, "loader": 0.001, "forward": 0.02, "backward": 0.02, "other": 0.01},
         "memory_by_owner": {"parameters": 10_000_000, "activations": 400_000_000, "other": 0},
         "advice": [{"technique": "batch_size", "says": "say", "place": "train.py:3",
@@ -157,12 +158,21 @@ def test_a_page_stands_alone(name: str) -> None:
 
 def test_a_page_says_what_was_found() -> None:
     for text in ("1.50x", "loader_workers", "[1.30, 1.50]", "data loading", "382 MiB", "a note",
-                 "Not raced: 1", "overlay", "hotlap run", "a CPU", "500 steps"):  # fmt: skip
+                 "Left out: 1", "overlay", "hotlap run", "a CPU", "500 steps"):  # fmt: skip
         assert text in PAGES["tune"].replace("381.5 MiB", "382 MiB"), text
     assert "loader_workers" in PAGES["profile"]
     assert "B is faster" in PAGES["race"]
     for text in ("Batch 128", "largest that fits: 128", "[1.17, 1.75]", "out of memory"):
         assert text in PAGES["batch"], text
+
+
+def test_the_page_leaves_out_the_rows_that_the_terminal_leaves_out() -> None:
+    found = tune()
+    open_row = {**row("loader_workers", "inconclusive", 1.0), "race": None, "reason": "no time"}
+    found["outcomes"] = [row("async_copy", "kept", 1.4), open_row]
+    page = html.page(found)
+    assert "Left out" not in page
+    assert "no time" in page
 
 
 def test_a_row_on_the_page_says_what_the_terminal_says() -> None:

@@ -641,6 +641,28 @@ def test_tensors_made_of_arrays():
         train(session, before=make)
     assert session.profile["facts"]["tensor_from_numpy"]
     assert session.profile["places"]["tensor"] == line_of(make, "torch.tensor")
+
+
+@pytest.mark.filterwarnings("ignore:Creating a tensor from a list")
+def test_a_tensor_of_another_dtype_than_its_array_needs_its_copy():
+    array = np.zeros((3, 3))
+
+    def convert():
+        torch.tensor(array, dtype=torch.float32)
+
+    def stack():
+        torch.tensor([array[0], array[1]], dtype=torch.float32)
+
+    with probed(steps=2) as session:
+        train(session, before=convert)
+    assert not session.profile["facts"].get("tensor_from_numpy")
+    with probed(steps=2) as session:
+        train(session, before=lambda: (convert(), stack()))
+    assert session.profile["facts"]["tensor_from_numpy"], "number by number"
+    assert session.profile["places"]["tensor"] == line_of(stack, "torch.tensor")
+
+
+def test_tensors_of_lists_of_numbers():
     with probed(steps=2) as session:
         train(session, before=lambda: torch.tensor([1.0]))
     assert not session.profile["facts"].get("tensor_from_numpy")

@@ -37,7 +37,7 @@ def fate(race: RaceResult, parity: Parity = PARITY, name: str = "tf32", **more: 
     inert = more.pop("inert", {name: "no matmul"})
     side: Any = SimpleNamespace(
         held=held, inert=inert, happened=Counter(more.pop("happened", ())),
-        epoch_steps=more.pop("epoch_steps", 0),
+        epoch_steps=more.pop("epoch_steps", 0), has_workers=more.pop("has_workers", False),
     )  # fmt: skip
     row = Outcome(name, Status.INCONCLUSIVE, race=race, parity=parity, **more)
     return judged(row, side)  # type: ignore[arg-type]
@@ -161,6 +161,10 @@ def test_plain_steps_do_not_show_what_workers_read_ahead_of_a_short_epoch(
         found = fate(race, name=name, epoch_steps=epoch_steps, joined=joined)
         assert found.status is status
         assert (found.reason == NO_WHOLE_EPOCHS) == (status is Status.INCONCLUSIVE)
+        assert found.race is not None, "what was seen stays"
+    reads = {"name": "prefetch_factor", "epoch_steps": epoch_steps}
+    assert fate(replace(FASTER, unit=unit), has_workers=True, **reads).status is status
+    assert fate(replace(FASTER, unit=unit), **reads).status is Status.KEPT, "no queue is filled"
     for name in ("fused_optimizer", "cpu_threads"):  # which acts on reading, but in every step too
         assert fate(FASTER, name=name, epoch_steps=23).status is Status.KEPT
 

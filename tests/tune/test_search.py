@@ -1,6 +1,7 @@
 """The search with made-up processes and a clock: what is raced when, and what is kept."""
 
 import math
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
@@ -22,6 +23,7 @@ from hotlap.trial.stats import Estimate, Verdict
 from hotlap.trial.trial import TimeOverError
 from hotlap.tune import races, search, state, time_plan
 from hotlap.tune.candidates import Candidate, Wanted
+from hotlap.tune.races import NO_WHOLE_EPOCHS
 from hotlap.tune.result import OUT_OF_TIME, Outcome, Status, TuneResult, recipe_of
 from hotlap.tune.state import Levels, TuneConfig, expected_gain
 
@@ -46,6 +48,9 @@ class World:
     start_up: float = START_UP
     peak: int = 1000
     epoch: float = 1.0
+    epoch_steps: int = 0
+    pace_epoch: int = 1
+    inert: set[str] = field(default_factory=set)
     unsettled: float = 20.0
     state: set[str] = field(default_factory=set)
     profiled: Any = None
@@ -85,14 +90,24 @@ class FakeSide:
 
     @property
     def held(self) -> dict[str, Any]:
-        return dict.fromkeys(self.setting.techniques)
+        return {name: None for name in self.setting.techniques if name not in WORLD.inert}
 
     @property
     def losses(self) -> list[float]:
         names = [name for name in self.setting.techniques if name in WORLD.losses]
         return WORLD.losses[names[0]] if names else LOSSES
 
-    epoch_steps = 0
+    has_workers = False
+    inert: dict[str, str] = field(default_factory=dict)
+    happened: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def pace(self) -> Pace:
+        return self.ready_pace()
+
+    @property
+    def epoch_steps(self) -> int:
+        return WORLD.epoch_steps
 
     @property
     def longest_epoch(self) -> float:
@@ -139,7 +154,7 @@ class FakeSide:
         return self.ready_pace()
 
     def ready_pace(self) -> Pace:
-        return Pace(self.block, 1, self.block, 0.0)
+        return Pace(self.block, WORLD.pace_epoch, self.block, 0.0)
 
     def close(self) -> None:
         if self.begun >= 0:
@@ -254,11 +269,11 @@ def test_with_time_enough_everything_is_raced(world: World) -> None:
     assert world.launched > 4, "fresh processes"
 
 
-@pytest.mark.parametrize(("seconds", "whole"), [(1.0, True), (9.0, True), (math.inf, False)])
+@pytest.mark.parametrize(("seconds", "whole"), [(1.0, True), (9.0, True)])
 def test_what_acts_once_an_epoch_is_raced_by_whole_epochs_where_they_fit(
     world: World, seconds: float, whole: bool
 ) -> None:
-    world.epoch = seconds
+    world.epoch, world.pace_epoch = seconds, 0
     tuned(300.0, "no_grad_eval")
     race = next(race for race in world.raced if "no_grad_eval" in race["on"])
     assert race["rules"].whole_epochs is whole
@@ -266,6 +281,32 @@ def test_what_acts_once_an_epoch_is_raced_by_whole_epochs_where_they_fit(
     world.raced.clear()
     tuned(300.0, "cached_dataset")
     assert not any(race["rules"].whole_epochs for race in world.raced)
+
+
+@pytest.mark.parametrize("name", ["no_grad_eval", "loader_workers"])
+def test_what_plain_steps_do_not_show_is_not_raced_by_them(world: World, name: str) -> None:
+    world.epoch, world.epoch_steps, world.pace_epoch = 50.0, 59, 0
+    begin = world.now
+    result = tuned(300.0, name)
+    assert not any(name in race["on"] for race in world.raced)
+    found = row(result, name)
+    assert found.is_open
+    assert NO_WHOLE_EPOCHS in found.reason
+    assert name in result.settles
+    assert result.needed > 600.0, "eight epochs of both"
+    assert world.now - begin < 60.0
+    world.raced.clear()
+    assert kept(tuned(result.needed, name)) == (["no_grad_eval"] if name == "no_grad_eval" else [])
+    assert any(race["rules"].whole_epochs for race in world.raced)
+
+
+def test_what_changes_nothing_is_known_from_its_first_steps(world: World) -> None:
+    world.inert = {"loader_workers"}
+    result = tuned(300.0, "loader_workers")
+    found = row(result, "loader_workers")
+    assert (found.status, found.race) == (Status.NOT_APPLICABLE, None)
+    assert "nothing to change" in found.reason
+    assert not any("loader_workers" in race["on"] for race in world.raced)
 
 
 def test_the_use_of_the_time_adds_up_and_names_what_was_never_raced(world: World) -> None:

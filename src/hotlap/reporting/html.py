@@ -16,7 +16,7 @@ from hotlap.reporting.shrink_text import COLUMNS, front_picture, quality, shrink
 from hotlap.reporting.view import Scale, View, estimate_of
 from hotlap.reporting.words import duration, interval, named, ratio, size, verdict
 from hotlap.trial.stats import Verdict
-from hotlap.tune.result import Status, reported, standing
+from hotlap.tune.result import Status, is_raced, reported, standing
 
 COLOURS = ("data", "copy", "forward", "backward", "optimizer", "evaluation", "other", "saving")
 BLENDED = {"loader": "data", "evaluation_data": "evaluation"}
@@ -101,8 +101,11 @@ def _tune(document: Document) -> View:
     if "final" not in document:
         return until_view.tune(document)
     final, steps = document["final"], document["final_steps"]
-    races = [row for row in document["outcomes"] if row["race"]]
-    rows = [_row(row) for row in races]
+    kinds: dict[bool, list[Document]] = {True: [], False: []}
+    for row in document["outcomes"]:
+        kinds[is_raced(row["status"], timed=bool(row["race"]))].append(row)
+    races = [row for row in kinds[True] if row["race"]]
+    rows = [_row(row) for row in kinds[True]]
     rows[:0] = _ends("A/A test (noise floor)", document["noise_floor"])
     rows += _ends("whole recipe", final)
     before = _bars(document["phases"], sum(document["phases"].values()))
@@ -120,7 +123,8 @@ def _tune(document: Document) -> View:
         rows=rows,
         rows_note="Ratio of plain time to tuned time with its interval, logarithmic scale: above 1 "
         "is faster. Each row is measured on top of the techniques kept above it.",
-        left_out=[_row(row) for row in document["outcomes"] if not row["race"]],
+        left_out=[_row(row) for row in kinds[False]],
+        left_out_title="Left out",
         scale=Scale([row["estimate"] for row in rows if row["estimate"]]),
         losses=_losses(document.get("losses") or {}),
         memory=_memory(document["memory_by_owner"]),

@@ -223,8 +223,13 @@ class Side:
     @property
     def reads_ahead(self) -> bool:
         """Whether the live process's loader workers read ahead a good part of an epoch."""
+        return self.has_workers and short_epoch(self.epoch_steps)
+
+    @property
+    def has_workers(self) -> bool:
+        """Whether loaders of the live process have worker processes."""
         reports = self.trial.blocks[-1].reports if self.trial and self.trial.blocks else ()
-        return any(report.workers for report in reports) and short_epoch(self.epoch_steps)
+        return any(report.workers for report in reports)
 
     def see_epoch(self) -> None:
         """Run on, untimed, until an epoch of known length has passed, or should have."""

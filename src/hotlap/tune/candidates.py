@@ -169,25 +169,37 @@ def occasion(record: Technique) -> Occasion | None:
     return None
 
 
-def reads_ahead(names: Iterable[str], epoch_steps: int) -> bool:
+def reads_ahead(names: Iterable[str], epoch_steps: int, *, workers: bool) -> bool:
     """Whether plain steps flatter these: loaders read ahead a good part of so short an epoch.
 
     What worker processes save in the steps they cost at the epoch's start, which plain steps leave
-    out.
+    out. `workers`: whether the script's loaders have any; none fills a queue without.
     """
     if not short_epoch(epoch_steps):
         return False
-    return any(_fills_queues(technique(name)) for name in names)
+    return any(_fills_queues(technique(name), workers=workers) for name in names)
 
 
-def _fills_queues(record: Technique) -> bool:
+def _fills_queues(record: Technique, *, workers: bool) -> bool:
     """Whether a technique changes what the start of an epoch costs, where workers fill their queue.
 
     More or fewer workers do, also where they take cores from every step: a loader with more of them
     reads more batches in the step that plain steps leave out.
     """
     sets_workers = any(isinstance(m, Keyword) and m.name == "num_workers" for m in record.moves)
-    return sets_workers or ("data" in phases_of(record) and not in_every_step(record))
+    reads = workers and "data" in phases_of(record) and not in_every_step(record)
+    return sets_workers or reads
+
+
+def once_an_epoch(name: str) -> bool:
+    """Whether it acts in evaluations or where a file is saved, which plain steps leave out."""
+    needed = occasion(technique(name))
+    return needed is not None and needed.kind != "epoch"
+
+
+def left_out(names: Sequence[str], epoch_steps: int, *, workers: bool) -> bool:
+    """Whether plain steps leave out what a technique (the first) does, or what these cost."""
+    return once_an_epoch(names[0]) or reads_ahead(names, epoch_steps, workers=workers)
 
 
 def candidates_for(

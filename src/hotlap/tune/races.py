@@ -18,7 +18,7 @@ from hotlap.trial.race import Evidence, RaceResult, race
 from hotlap.trial.side import Side
 from hotlap.trial.stats import Estimate, Verdict
 from hotlap.trial.stopping import StoppingRules, StopReason
-from hotlap.tune.candidates import Chosen, Values, occasion, reads_ahead
+from hotlap.tune.candidates import Chosen, Values, left_out, occasion, once_an_epoch
 from hotlap.tune.result import Outcome, ProcessTimes, Status, TimeUse
 
 LOADED_CORES = 0.5
@@ -264,21 +264,30 @@ def _left_out(row: Outcome, side: Side) -> bool:
     """Whether plain steps were raced of what acts, or costs, in the steps that they leave out."""
     if row.race is None or row.race.unit != "step":
         return False
+    names = (row.technique, *row.joined)
+    return left_out(names, side.epoch_steps, workers=side.has_workers)
+
+
+def inert(row: Outcome, side: Side) -> str:
+    """Why it changes nothing, where it would have taken hold by now; empty where it did, or may."""
     needed = occasion(technique(row.technique))
-    rare = needed is not None and needed.kind != "epoch"
-    return rare or reads_ahead((row.technique, *row.joined), side.epoch_steps)
+    if row.technique in side.held:
+        return ""
+    if row.technique in side.inert:
+        return side.inert[row.technique]
+    happened = needed is None or side.happened[needed.kind] >= needed.times
+    return "it found nothing to change in this script" if happened else ""
 
 
 def _not_applied(row: Outcome, side: Side) -> Outcome:
     """It changed nothing: there was nothing to change, or what it changes did not happen."""
-    needed = occasion(technique(row.technique))
     if row.technique in side.held:
-        return replace(row, status=Status.INCONCLUSIVE, reason=NO_WHOLE_EPOCHS, race=None)
-    if row.technique in side.inert:
-        return replace(row, status=Status.NOT_APPLICABLE, reason=side.inert[row.technique])
-    if needed is None or side.happened[needed.kind] >= needed.times:
-        reason = "it found nothing to change in this script"
+        seen = None if once_an_epoch(row.technique) else row.race
+        return replace(row, status=Status.INCONCLUSIVE, reason=NO_WHOLE_EPOCHS, race=seen)
+    if reason := inert(row, side):
         return replace(row, status=Status.NOT_APPLICABLE, reason=reason)
+    needed = occasion(technique(row.technique))
+    assert needed is not None
     reason = f"{needed.lacking} while it was raced"
     return replace(row, status=Status.INCONCLUSIVE, reason=reason, race=None)
 

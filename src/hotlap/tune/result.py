@@ -107,6 +107,11 @@ class Outcome:
         return Kept(self.values, e.ratio, (e.low, e.high), self.race.memory, self.parity.rule)
 
 
+def is_raced(status: str, *, timed: bool) -> bool:
+    """Whether a row was raced, or failed when it was to be; the others are left out."""
+    return timed or status in {Status.CRASHED, Status.INCONCLUSIVE}
+
+
 def reported(whole: Estimate, fresh: Estimate | None, *, won: bool) -> Estimate:
     """The ratio to report of all pairs and those fresh ones that did not decide the race."""
     if fresh is None or not math.isfinite(fresh.high):
@@ -240,10 +245,7 @@ class TuneResult:
     @property
     def raced(self) -> list[Outcome]:
         """The rows that were raced, or failed when they were to be."""
-        return [
-            row for row in self.outcomes
-            if row.race or row.status in {Status.CRASHED, Status.INCONCLUSIVE}
-        ]  # fmt: skip
+        return [row for row in self.outcomes if is_raced(row.status, timed=row.race is not None)]
 
     @property
     def noisy(self) -> bool:

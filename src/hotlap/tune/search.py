@@ -30,12 +30,11 @@ from hotlap.tune.candidates import (
     candidates_for,
     joined,
     memory_savers,
-    occasion,
     phases_of,
     reads_ahead,
     values_of,
 )
-from hotlap.tune.races import Races, Watcher, judged, noise_of
+from hotlap.tune.races import NO_WHOLE_EPOCHS, Races, Watcher, inert, judged, noise_of
 from hotlap.tune.result import OUT_OF_TIME, Outcome, Status, TuneResult, UpperBound
 from hotlap.tune.state import Tried, TuneConfig, TuneState
 from hotlap.tune.time_plan import FEWEST_PAIRS, TimePlan
@@ -232,17 +231,33 @@ def leave_out(state: TuneState, waiting: Sequence[Candidate]) -> None:
 
 def unraced(state: TuneState, candidate: Candidate) -> Outcome:
     """The row of what is pointless to race now, or what no time is left for."""
-    reason = state.why_pointless(candidate)
-    if not reason:
-        reason = OUT_OF_TIME
-        filling = state.plan.filling(fills=candidate.fills)
-        if candidate.fills and state.plan.latest >= state.cost(candidate) - filling:
-            needed, left = state.cost(candidate), state.plan.latest
-            reason += (
-                f": with the epoch that fills it, it needs about {needed:.0f} s, "
-                f"and {left:.0f} s were left"
-            )
-    return Outcome(candidate.name, Status.NOT_RACED, reason, candidate.values)
+    reason = state.why_pointless(candidate) or f"{OUT_OF_TIME}{why_so_long(state, candidate)}"
+    needed = epochs_needed(state, candidate)
+    return Outcome(
+        candidate.name, Status.NOT_RACED, reason, candidate.values, seconds_needed=needed
+    )
+
+
+def epochs_needed(state: TuneState, candidate: Candidate, side: Side | None = None) -> float:
+    """Seconds of races of whole epochs, where these alone show it; 0 where they are not known.
+
+    Without a `side`, for one that is no faster than the best so far.
+    """
+    needed = state.plan.epochs_seconds(state.epochs_raced(candidate, side or state.best))
+    return needed if math.isfinite(needed) else 0.0
+
+
+def why_so_long(state: TuneState, candidate: Candidate) -> str:
+    """What takes long, where something other than its start and its shortest race does."""
+    left, needed = state.plan.latest, state.cost(candidate)
+    if state.epochs_raced(candidate):
+        epochs = epochs_needed(state, candidate)
+        takes = f", about {epochs:.0f} s, and {left:.0f} s were left" if epochs else ""
+        return f": {NO_WHOLE_EPOCHS}{takes}"
+    if candidate.fills and left >= needed - state.plan.filling(fills=True):
+        takes = f"about {needed:.0f} s, and {left:.0f} s were left"
+        return f": with the epoch that fills it, it needs {takes}"
+    return ""
 
 
 def measure_noise_floor(state: TuneState) -> None:
@@ -332,7 +347,7 @@ def race_candidate(state: TuneState, candidate: Candidate, waiting: Sequence[Can
     row = Outcome(candidate.name, Status.INCONCLUSIVE, "", candidate.values, joined=tuple(more))
     try:
         row = raced(state, row, side, candidate_test, 1 + len(waiting))
-        row = judged(row, side)
+        row = judged(row, side) if row.race else row
         guessed = state.noise is None and not (row.parity and row.parity.data_changed)
         if row.status is Status.BROKE_PARITY and guessed:
             row = replace(row, status=Status.INCONCLUSIVE, reason=UNKNOWN_NOISE)
@@ -388,17 +403,19 @@ def spread(row: Outcome) -> float:
 
 
 def raced(state: TuneState, row: Outcome, side: Side, test: Tried, remaining: int) -> Outcome:
-    """The row with its race and its parity."""
+    """The row with its race and its parity; without, where no race could show anything."""
     record = technique(row.technique)
     candidate = Candidate(record, row.values)
     state.timed_start(side, compiles=candidate.compiles)
+    if reason := inert(row, side):
+        return replace(row, status=Status.NOT_APPLICABLE, reason=reason)
     seconds = state.plan.race_seconds(remaining, plain_steps=candidate.plain_steps)
-    whole = False
-    rare = occasion(record) is not None and not record.whole_epochs  # it would have seen epochs
-    if rare or reads_ahead((row.technique, *row.joined), state.best.epoch_steps):
-        epochs = state.best.longest_epoch + side.longest_epoch
-        whole = state.plan.allows_epochs(epochs)
-        seconds = max(seconds, FEWEST_PAIRS * epochs * state.plan.stretch) if whole else seconds
+    epochs = state.epochs_raced(candidate, side)
+    if epochs:
+        if not state.plan.allows_epochs(epochs):
+            needed = epochs_needed(state, candidate, side)
+            return replace(row, reason=NO_WHOLE_EPOCHS, seconds_needed=needed)
+        seconds = max(seconds, FEWEST_PAIRS * epochs * state.plan.stretch)
     last = remaining == 1 and not other_open_rows(state, row)
     if last:
         seconds = max(seconds, state.plan.left - state.plan.reserve)
@@ -406,7 +423,7 @@ def raced(state: TuneState, row: Outcome, side: Side, test: Tried, remaining: in
         state.best, side, seconds, test.evidence, until_gain=True, give_up=not last,
         candidates=math.ceil(1 / test.share),
         seconds_if_promising=state.plan.promising_seconds, confirm_pairs=state.plan.fresh_pairs,
-        plain_steps=candidate.plain_steps, whole_epochs=whole,
+        plain_steps=candidate.plain_steps, whole_epochs=bool(epochs),
     )  # fmt: skip
     state.note_pairs(state.best, side, found.unit)
     parity = state.parity_with_plain(side)
@@ -515,7 +532,9 @@ def race_recipe(state: TuneState) -> RaceResult:
     seconds = max(min(plan.shortest_final, plan.latest), plan.left)
     return state.races.race(
         state.plain, state.best, seconds, precision=REPORTED_PRECISION,
-        whole_epochs=reads_ahead(state.chosen, state.plain.epoch_steps),
+        whole_epochs=reads_ahead(
+            state.chosen, state.plain.epoch_steps, workers=state.plain.has_workers
+        ),
     )  # fmt: skip
 
 

@@ -21,6 +21,7 @@ from hotlap.tune.candidates import (
     Wanted,
     excluded,
     joined,
+    left_out,
     pointless,
 )
 from hotlap.tune.races import Races, Watcher, parity_of
@@ -189,10 +190,27 @@ class TuneState:
         return found
 
     def allows(self, candidate: Candidate) -> bool:
-        """Whether the time suffices for a race of a candidate."""
-        return self.plan.allows_race(
+        """Whether the time suffices for a race of a candidate, in the units that show it."""
+        fits = self.plan.allows_race(
             compiles=candidate.compiles, plain_steps=candidate.plain_steps, fills=candidate.fills
         )
+        epochs = self.epochs_raced(candidate)
+        return fits and (not epochs or self.plan.allows_epochs(epochs))
+
+    def epochs_raced(self, candidate: Candidate, side: Side | None = None) -> float:
+        """Seconds of an epoch of both sides, where plain steps do not show it; 0 where they do.
+
+        Without a `side`, that of the candidate is taken to be as fast as it can be expected to be.
+        """
+        best = self.best
+        if best.pace is None or best.pace.whole:
+            return 0.0
+        more = joined(candidate.record, self.chosen, self.script, self.machine)
+        names = (candidate.name, *more)
+        if not left_out(names, best.epoch_steps, workers=best.has_workers):
+            return 0.0
+        own = 1.0 - self.script.expected(candidate)
+        return best.longest_epoch + (side.longest_epoch if side else own * best.longest_epoch)
 
     def why_pointless(self, candidate: Candidate) -> str:
         """Why nothing could come of racing it now; empty if something could."""

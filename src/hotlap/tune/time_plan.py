@@ -185,10 +185,14 @@ class TimePlan:
         share = (self.left - self.reserve) / max(1, candidates) - self.start_up
         return min(longest, max(self.shortest(plain_steps=plain_steps), share), self.latest)
 
+    def epochs_seconds(self, seconds: float) -> float:
+        """What a race of whole epochs takes, where one of both sides takes so many seconds."""
+        return (EPOCHS_TO_SEE + FEWEST_PAIRS * self.stretch) * seconds
+
     def allows_epochs(self, seconds: float) -> bool:
         """Whether a race of whole epochs fits, where one of both sides takes so many seconds."""
-        pairs = EPOCHS_TO_SEE + FEWEST_PAIRS * self.stretch
-        return self.latest - (self.reserve if self.something_kept else 0.0) >= pairs * seconds
+        reserve = self.reserve if self.something_kept else 0.0
+        return self.latest - reserve >= self.epochs_seconds(seconds)
 
     @property
     def promising_seconds(self) -> float:

@@ -115,7 +115,7 @@ LOOKS = 4096
 
 @contextmanager
 def arrays(rec: Recorder) -> Iterator[None]:
-    """Note the first tensor made of a NumPy array, and where."""
+    """Note the first tensor that copies a NumPy array of its own dtype, or a list, and where."""
     _device_constructors()  # cached: torch.device() contexts must know the original by name
     with untraced(torch, "tensor", partial(_looking, rec), comes_back=False):
         yield
@@ -138,16 +138,30 @@ def _looking(rec: Recorder, original: Callable[..., torch.Tensor]) -> object:
             made = original(data, *args, **kwargs)
         else:
             made = _warned_as(sys._getframe(1), original, data, *args, **kwargs)
-            rec.facts.note("tensor_from_numpy")
-            rec.facts.point("tensor")
-            if made.dtype == torch.float64:
-                rec.facts.made_double("float64_array")
-            step_aside()
+            if _noted(rec, data, made):
+                step_aside()
         if calls[0] >= LOOKS:
             step_aside()
         return made
 
     return tensor
+
+
+def _noted(rec: Recorder, data: object, made: torch.Tensor) -> bool:
+    """Note what was made of an array; whether its copy could have been left out."""
+    if made.dtype == torch.float64:
+        rec.facts.made_double("float64_array")
+    if _converted(data, made):
+        return False
+    rec.facts.note("tensor_from_numpy")
+    rec.facts.point("tensor")
+    return True
+
+
+def _converted(data: object, made: torch.Tensor) -> bool:
+    """Whether a tensor of an array has another dtype, so that a copy is needed in any case."""
+    dtype = getattr(data, "dtype", None)
+    return dtype is not None and str(made.dtype).removeprefix("torch.") != str(dtype)
 
 
 def _has_array(data: object) -> bool:
