@@ -13,6 +13,7 @@ from rich.console import Console
 from hotlap.cli.common import plain
 from hotlap.profile.model import Finding, Remedy
 from hotlap.reporting import html, tune_text
+from hotlap.trial.launch import SLEEPING_THREADS
 from hotlap.trial.parity import Parity
 from hotlap.trial.race import RaceResult
 from hotlap.trial.stats import Estimate, Verdict
@@ -173,6 +174,10 @@ def test_of_sleeping_threads_and_what_was_raced_with_them_one_command_has_both()
     sleep = Outcome("sleeping_threads", Status.LOAD_DEPENDENT, "x", {}, race(2.4))
     asleep = replace(race(1.36), passive_wait=True)
     more = Outcome("cpu_threads", Status.LOAD_DEPENDENT, "x", {"threads": 1}, asleep)
+    found.notes = [SLEEPING_THREADS]
+    assert tune_text.next_steps(found, None)[-1] == (
+        "as raced:", "OMP_WAIT_POLICY=passive KMP_BLOCKTIME=0 python train.py"
+    )  # fmt: skip
     found.outcomes = [sleep]
     assert tune_text.next_steps(found, None)[1:] == [
         ("under load:", "OMP_WAIT_POLICY=passive KMP_BLOCKTIME=0 python train.py")

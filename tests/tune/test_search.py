@@ -747,6 +747,10 @@ def test_on_a_busy_machine_sleep_is_raced_against_the_script_as_it_is(
     monkeypatch.setitem(FACTS, "threads", 2)
     monkeypatch.setitem(FACTS, "model", True)
     assert row(tuned(600.0, "sleeping_threads"), "sleeping_threads").race is not None
+    world.raced.clear()
+    tuned(600.0, "sleeping_threads", "no_grad_eval")
+    (mine,) = [race["rules"] for race in world.raced if race["on"] == ["sleeping_threads"]]
+    assert max(mine.seconds, mine.seconds_if_promising) <= 0.15 * 600.0, "others need the time"
     monkeypatch.setattr(races.BusyWatch, "now", lambda _: False)
     calm = row(tuned(600.0, "sleeping_threads"), "sleeping_threads")
     assert calm.status is Status.NOT_APPLICABLE

@@ -1,7 +1,7 @@
 """The outcome of a tune in the terminal and as JSON."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -26,7 +26,7 @@ from hotlap.reporting.words import (
     speed,
 )
 from hotlap.trial.command import shown
-from hotlap.trial.launch import PASSIVE_WAIT
+from hotlap.trial.launch import PASSIVE_WAIT, SLEEPING_THREADS
 from hotlap.trial.race import RaceResult
 from hotlap.trial.stats import Verdict
 from hotlap.tune.result import (
@@ -164,8 +164,10 @@ def next_steps(result: TuneResult, written: Path | None) -> list[tuple[str, str]
         found.append(("use it:", f"hotlap run {option}{command}"))
     if result.open:
         found += _settling(result)
-    if dependent := load_dependent(result):
-        used = f"hotlap run {command}" if written else command
+    dependent, used = load_dependent(result), f"hotlap run {command}" if written else command
+    if SLEEPING_THREADS in result.notes and not dependent:
+        found.append(("as raced:", f"{_shell(PASSIVE_WAIT)} {used}"))
+    if dependent:
         found.append(("under load:", f"{_assigned(dependent[0])} {used}"))
         names = dict.fromkeys(
             row.technique for row in dependent
@@ -193,8 +195,11 @@ def load_dependent(result: TuneResult) -> list[Outcome]:
 def _assigned(row: Outcome) -> str:
     """A row's environment variables as a shell takes them, those of its race included."""
     waiting = PASSIVE_WAIT if row.race and row.race.passive_wait else {}
-    found = {**waiting, **variables(technique(row.technique).moves, row.values)}
-    return " ".join(f"{name}={value}" for name, value in found.items())
+    return _shell({**waiting, **variables(technique(row.technique).moves, row.values)})
+
+
+def _shell(assigned: Mapping[str, str]) -> str:
+    return " ".join(f"{name}={value}" for name, value in assigned.items())
 
 
 def _settling(result: TuneResult) -> list[tuple[str, str]]:

@@ -51,6 +51,9 @@ UPPER_BOUND_SECONDS = 5.0
 REPORTED_PRECISION = 0.05
 LONGEST_ADVISED_SECONDS = 1800.0
 """Longest tune that is advised to settle open rows."""
+SPINNING_SHARE = 0.15
+"""Part of the time that is left for a race against threads that spin: a gain under load is not
+written, and the pairs take long."""
 NOT_CONFIRMED = "faster when it was raced, which the final race did not confirm"
 COMPILES_LONG = "it took longer to compile than its share of the time"
 STARTS_LONG = "it took longer to start than its share of the time"
@@ -419,13 +422,17 @@ def raced(state: TuneState, row: Outcome, side: Side, test: Tried, remaining: in
     last = remaining == 1 and not other_open_rows(state, row)
     if last:
         seconds = max(seconds, state.plan.left - state.plan.reserve)
+    promising, spins = state.plan.promising_seconds, "contended_threads" in record.facts
+    if spins and not last:
+        seconds = promising = min(seconds, SPINNING_SHARE * state.plan.left)
     found = state.races.race(
         state.best, side, seconds, test.evidence, until_gain=True, give_up=not last,
         candidates=math.ceil(1 / test.share),
-        seconds_if_promising=state.plan.promising_seconds, confirm_pairs=state.plan.fresh_pairs,
+        seconds_if_promising=promising, confirm_pairs=state.plan.fresh_pairs,
         plain_steps=candidate.plain_steps, whole_epochs=bool(epochs),
     )  # fmt: skip
-    state.note_pairs(state.best, side, found.unit)
+    if not spins:  # no other candidate's pairs take as long
+        state.note_pairs(state.best, side, found.unit)
     parity = state.parity_with_plain(side)
     return replace(row, race=found, parity=parity, load=found.load.other_cores)
 
