@@ -91,3 +91,10 @@ def test_hours_of_racing_are_never_advised(pairs: int) -> None:
 def test_a_technique_that_changed_nothing_has_no_figure() -> None:
     row = Outcome("tf32", Status.NOT_APPLICABLE, "nothing to change", {}, race(0.71))
     assert plain(row) == "tf32 not applicable: nothing to change"
+
+
+def test_a_row_says_that_both_were_launched_again() -> None:
+    row = Outcome("tf32", Status.INCONCLUSIVE, "no verdict within its time", {}, race(1.4))
+    assert "launches" not in reason(row)
+    again = replace(row, race=replace(race(1.4), launches=2))
+    assert reason(again) == "no verdict within its time; by 2 launches of both"

@@ -21,7 +21,6 @@ from hotlap.reporting.words import (
     more_memory,
     named,
     pasted,
-    ratio,
     several,
     speed,
 )
@@ -286,15 +285,12 @@ def _show_conditions(out: Console, result: TuneResult) -> None:
 
 
 def _bounded(bound: UpperBound) -> str:
-    """What an upper-bound race says: that there is something to gain, or how little at most."""
+    """What an upper-bound race measured; nothing where its interval leaves everything open."""
     known = bound.estimate
     if known is None:
         return f"unknown: {bound.reason}"
-    if known.low > 1.0:
-        return speed(known)
-    if known.high > SAYS_LITTLE:
-        return "not known yet"
-    return f"at most {ratio(max(1.0, known.high))}"
+    open_end = known.low <= 1.0 and known.high > SAYS_LITTLE
+    return "not known yet" if open_end else speed(known)
 
 
 def document(result: TuneResult, written: Path | None) -> dict[str, object]:

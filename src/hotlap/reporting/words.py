@@ -1,7 +1,6 @@
 """Small wordings used everywhere."""
 
 import math
-import re
 import shlex
 import textwrap
 from collections.abc import Mapping
@@ -93,8 +92,8 @@ def shortened(text: str, width: int) -> Text:
 def pasted(command: str, width: int, indent: str) -> str:
     """A command to paste: broken, where it has to be, as a shell takes it.
 
-    It is broken between words. A list of names that is too long for a line is broken behind commas,
-    and goes on at the first column: a shell joins both parts to one word.
+    It is broken between words. A word that is too long for a line stays whole: what goes on at the
+    first column looks like a word of its own.
     """
     lines = [indent]
     for word in _shell_words(command):
@@ -102,23 +101,8 @@ def pasted(command: str, width: int, indent: str) -> str:
             lines[-1] += " \\"
             lines.append(f"{indent}  ")
         blank = " " if lines[-1].strip() else ""
-        first, *more = _pieces(word, width - len(indent) - 5)
-        lines[-1] += f"{blank}{first}"
-        lines += more
+        lines[-1] += f"{blank}{word}"
     return "\n".join(lines)
-
-
-def _pieces(word: str, width: int) -> list[str]:
-    """A word as lines of the width, broken behind its commas; what is quoted stays whole."""
-    pieces = [""]
-    if "'" in word or '"' in word:
-        return [word]
-    for name in re.split(r"(?<=,)", word):
-        if pieces[-1] and len(pieces[-1]) + len(name) > width:
-            pieces[-1] += "\\"
-            pieces.append("")
-        pieces[-1] += name
-    return pieces
 
 
 def _shell_words(command: str) -> list[str]:

@@ -301,7 +301,8 @@ def _not_kept(row: Outcome, found: RaceResult) -> Outcome:
         reason = f"within {StoppingRules.same_within:.0%} of one another"
         return replace(row, status=Status.SAME, reason=reason)
     if found.stopped is StopReason.FUTILE:
-        reason = "dropped early: a gain looked unlikely in the time that it had"
+        so_far = found.estimate.ratio
+        reason = f"dropped early: its gain so far, {so_far:.2f}x, would not show in its time"
     else:
         reason = "no verdict within its time"
     return replace(
