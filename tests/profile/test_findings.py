@@ -5,7 +5,7 @@ import pytest
 
 from hotlap.core.protocol import ProfilePayload, decode
 from hotlap.core.registry import technique
-from hotlap.profile.findings import advised, proposed, seen_in
+from hotlap.profile.findings import advised, padded, proposed, seen_in
 from hotlap.profile.model import CACHE_SECONDS, CACHE_SHARE, NO_BOUND, Line, bound
 
 STEP = 0.02
@@ -246,3 +246,19 @@ def test_the_bound_of_an_operator_is_that_of_its_measured_part():
     assert found.most == pytest.approx(1 / (1 - 0.1 * 0.8 * (1 + CACHE_SHARE)))
     assert found.expected == pytest.approx(0.4 * 0.08)
     assert "fused_norm" not in ids(proposed(replace(whole, operators={"fused_norm": 0.01})))
+
+
+def test_padding_is_priced_by_what_a_shorter_batch_leaves_out():
+    facts = {"padded_share": 0.7, "padded_columns": 0.5}
+    places = {"model": "train.py:7"}
+    (finding,) = padded(seen({"backward": 0.5, "data": 0.2}, places=places, **facts))
+    assert finding.problem
+    assert finding.what.startswith("computing on padding: 40% of a step")
+    assert "70% of the input positions are padding" in finding.what
+    assert finding.share == finding.expected == pytest.approx(0.4)
+    assert finding.place == "train.py:7"
+
+
+@pytest.mark.parametrize("facts", [{}, {"padded_share": 0.7, "padded_columns": 0.1}], ids=str)
+def test_little_padding_is_no_finding(facts):
+    assert not padded(seen({"backward": 0.5}, **facts))

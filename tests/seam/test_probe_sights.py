@@ -293,3 +293,48 @@ def test_everything_is_put_back():
     before = (nn.Module.__init__, warnings._showwarnmsg)
     train(linear(), *data(8, 4))
     assert (nn.Module.__init__, warnings._showwarnmsg) == before
+
+
+class Tagger(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(50, 4)
+        self.layers = nn.Linear(4, 3)
+
+    def forward(self, ids, attention_mask=None):
+        return self.layers(self.table(ids).mean(1))
+
+
+def padding_of(ids, **named):
+    with probed(steps=2) as session:
+        model = Tagger()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        for _ in range(STEPS):
+            model(ids, **named).sum().backward()
+            optimizer.step()
+    facts = session.profile["facts"]
+    return facts.get("padded_share"), facts.get("padded_columns")
+
+
+def tokens(lengths, width=32, pad=0):
+    ids = torch.randint(1, 50, (len(lengths), width))
+    for row, length in zip(ids, lengths, strict=True):
+        row[length:] = pad
+    return ids
+
+
+def test_padding_is_counted_by_the_mask_or_by_the_ids_that_end_the_sequences():
+    ids = tokens([8, 4, 16, 4])
+    assert padding_of(ids) == padding_of(ids, attention_mask=(ids != 0).long()) == (0.75, 0.5)
+    left = ids.flip(1)
+    assert padding_of(left, attention_mask=(left != 0).long()) == (0.75, 0.5)
+    assert padding_of({"ids": ids}["ids"].int())[1] == 0.5
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [tokens([32] * 8), tokens([32, 8, 8, 8]), torch.zeros(4, 32).long(), tokens([4] * 4, 12)],
+    ids=["packed", "longest fills it", "constant", "few columns"],
+)
+def test_what_is_no_padding_that_a_collate_function_could_leave_out(ids):
+    assert not padding_of(ids)[1]

@@ -15,9 +15,11 @@ from collections.abc import AsyncIterable, Awaitable, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 INSTALLERS = ("pip", "conda", "mamba", "uv", "apt", "apt-get", "python -m pip", "pip3", "sudo apt")
+
+T = TypeVar("T")
 
 
 class Shell:
@@ -31,12 +33,12 @@ class Shell:
             asyncio.set_event_loop(self._loop)
             asyncio._set_running_loop(self._loop)
 
-    def wait(self, value: Awaitable[Any]) -> Any:
+    def wait(self, value: Awaitable[T]) -> T:
         """What an `await` outside of functions does: the notebook's loop runs until it is done."""
         loop = self._loop
         assert loop is not None
 
-        async def done() -> Any:
+        async def done() -> T:
             return await value
 
         asyncio._set_running_loop(None)
@@ -45,7 +47,7 @@ class Shell:
         finally:
             asyncio._set_running_loop(loop)
 
-    def each(self, values: AsyncIterable[Any]) -> Iterator[Any]:
+    def each(self, values: AsyncIterable[T]) -> Iterator[T]:
         """What `async for` outside of functions goes through."""
         iterator = values.__aiter__()
         while True:
@@ -56,7 +58,7 @@ class Shell:
             yield value
 
     @contextmanager
-    def entered(self, block: AbstractAsyncContextManager[Any]) -> Iterator[Any]:
+    def entered(self, block: AbstractAsyncContextManager[T]) -> Iterator[T]:
         """What `async with` outside of functions enters."""
         value = self.wait(block.__aenter__())
         try:

@@ -9,7 +9,7 @@ from hotlap.core.peaks import Peaks
 from hotlap.core.protocol import ProfilePayload
 from hotlap.core.registry import techniques
 from hotlap.profile.advice import addressed
-from hotlap.profile.findings import Seen, advised, free, proposed, seen_in
+from hotlap.profile.findings import Seen, advised, free, padded, proposed, seen_in
 from hotlap.profile.join import Costed, Past, joined, split
 from hotlap.profile.merge import merged
 from hotlap.profile.model import Finding, Headroom, Line, Phase, Profile, usual_times
@@ -52,7 +52,7 @@ def profile_from(
     """Build the profile; without `peaks` the share of the machine's limits stays unknown."""
     bare = _bare(payload, machine, peaks, run)
     seen = seen_in(payload, bare.lines)
-    own = proposed(seen)
+    own = [*proposed(seen), *padded(seen)]
     known = replace(bare, findings=tuple(own))
     try:
         spots = _spots(known, sights(payload, run.folder))

@@ -57,6 +57,17 @@ PARTS = {
 }
 
 
+COMPUTE = ("forward", "backward")
+PADDING = "dynamic_padding"
+LEAST_PADDING = 0.2
+"""Share of the positions that no sequence of the batch uses, from which padding is a finding."""
+PADDING_NOTES = (
+    "DataCollatorWithPadding(tokenizer, pad_to_multiple_of=8) does it for Hugging Face, "
+    "torch.nn.utils.rnn.pad_sequence elsewhere; the loss changes by rounding alone where attention "
+    "and loss leave padding out",
+)
+
+
 UNSPECIFIC = ("compute", "forward", "other")
 """Parts that every step has: of a problem there the cause is said, and its place pointed at."""
 
@@ -105,6 +116,25 @@ def proposed(seen: Seen) -> list[Finding]:
         ],
         seen,
     )
+
+
+def padded(seen: Seen) -> list[Finding]:
+    """The padding that padding each batch to its longest sequence would leave out.
+
+    Only matrices of positions shrink with it, so that forward and backward are what it can shorten.
+    """
+    share, columns = (seen.facts.get(name) for name in ("padded_share", "padded_columns"))
+    if not isinstance(share, float) or not isinstance(columns, float) or columns < LEAST_PADDING:
+        return []
+    saved = columns * seen.share(COMPUTE)
+    what = headline("computing on padding", saved, seen.step)
+    what += f"; {share:.0%} of the input positions are padding"
+    most, place = bound(saved, seen.step), seen.places.get("model", "")
+    says = (
+        f"pad each batch to its own longest sequence, in collate_fn: {columns:.0%} fewer positions"
+    )
+    remedy = Remedy(PADDING, says, COMPUTE, place, most, saved, notes=PADDING_NOTES)
+    return [Finding(what, place, "", saved, most, (remedy,))] if saved >= WORTH else []
 
 
 def advised(seen: Seen, explained: Mapping[str, float], places: frozenset[str]) -> list[Finding]:

@@ -8,7 +8,7 @@ from time import perf_counter_ns
 
 from torch import Tensor, is_anomaly_enabled, is_grad_enabled
 from torch.autograd.graph import Node
-from torch.nn import Module
+from torch.nn import Embedding, Module
 
 from hotlap.seam.probe.models import (
     autocast_dtype,
@@ -149,6 +149,7 @@ class _Known:
         self._new = True
         self._compiled = model_facts(root, None)["compiled"]
         self._sequence_first = takes_sequence_first(root)
+        self._embeds = any(isinstance(layer, Embedding) for layer in root.modules())
 
     def called(self, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
         """A training call is about to begin."""
@@ -164,6 +165,8 @@ class _Known:
             rows, tokens = batch_of(args, kwargs)
             rec.rows += 0 if self._sequence_first else rows
             rec.tokens += tokens
+            if self._embeds and not self._sequence_first:
+                rec.padded.see(args, kwargs)
             if rec.feeding is not rec.training_loader:
                 rec.fed_by(rec.feeding)
 

@@ -21,6 +21,7 @@ from hotlap.seam.probe.calls import Calls
 from hotlap.seam.probe.diagnostics import Diagnostics
 from hotlap.seam.probe.facts import Facts
 from hotlap.seam.probe.loaders import Known, Loaders
+from hotlap.seam.probe.padded import Padded
 from hotlap.seam.probe.phases import LOSS as AFTER
 from hotlap.seam.probe.phases import RESTING, Marks, name_of
 from hotlap.seam.probe.resources import Resources
@@ -74,6 +75,7 @@ class Recorder:
         self.optimizers: weakref.WeakSet[Optimizer] = weakref.WeakSet()
         self.drawn = 0
         self.samples = self.rows = self.tokens = self.counted = 0
+        self.padded = Padded()
         self.warm_samples = (0.0, 0.0)
         self.counting = True
         self.begun = False

@@ -103,6 +103,8 @@ def _facts(rec: Recorder) -> dict[str, object]:
     found = {"cuda": False, "model": False, "compiled": False, **global_facts(), **rec.facts.values}
     found |= rec.loaders.facts() | optimizer_facts(list(rec.optimizers), rec.session.roots.found)
     found |= _of_ranks(rec)
+    with suppress(Exception):  # the device may have failed by now
+        found |= rec.padded.facts()
     found["decodes_uncached"] = rec.calls.uncached
     found["generates_uncached"] = rec.generation.uncached
     found["compiled"] = found["compiled"] or anything_compiled()

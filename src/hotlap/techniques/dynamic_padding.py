@@ -1,0 +1,55 @@
+"""Each batch as long as its longest sequence, not as the longest that there may be."""
+
+from hotlap.core.pattern import Pattern
+from hotlap.core.technique import Claim, Example, Group, How, Numerics, Technique
+
+technique = Technique(
+    title="Pad each batch to its longest sequence",
+    group=Group.COMPUTE,
+    numerics=Numerics.ROUNDING,
+    how=(How.ADVICE,),
+    inference=True,
+    why=(
+        "A model computes on padding as it does on tokens. Where every sequence is padded to one "
+        "length when it is tokenised, most positions of short texts are padding. Padded in the "
+        "collate function instead, a batch is as long as its longest sequence; sampling sequences "
+        "of like length together leaves even less. A multiple of 8 suits tensor cores."
+    ),
+    changes=(
+        "Only the rounding, where the attention mask and the loss leave padding out. Positions "
+        "counted from the end (left padding) keep their order. A loss that averages over padding "
+        "changes with the number of padded positions."
+    ),
+    avoid=(
+        "Leave it off where the model needs one length (text encoders of diffusion models), and "
+        "where shapes have to stay the same: CUDA graphs, a compiled model without dynamic shapes, "
+        "TPUs."
+    ),
+    claims=(Claim("named without a figure", "Hugging Face course, chapter 3: dynamic padding"),),
+    patterns=(
+        Pattern(
+            id="padded_to_max_length",
+            says="every sequence is padded to one length, and the model computes on the padding",
+            remedy=(
+                "tokenise without padding; pad in the collate function: "
+                "DataCollatorWithPadding(tokenizer, pad_to_multiple_of=8), or pad_sequence"
+            ),
+            ignore="the model needs one length, or most sequences reach it",
+            check="hotlap.source.checks.padding:padded_to_max_length",
+            hint=True,
+            phases=("forward", "backward"),
+        ),
+    ),
+    examples=(
+        Example(
+            "def encode(rows):\n"
+            '    return tokenizer(rows["text"], padding="max_length", truncation=True)\n',
+            'def encode(rows):\n    return tokenizer(rows["text"], truncation=True)\n',
+        ),
+        Example(
+            "from transformers import DataCollatorWithPadding\n"
+            "\n"
+            "collate = DataCollatorWithPadding(tokenizer, pad_to_multiple_of=8)\n",
+        ),
+    ),
+)
