@@ -46,6 +46,18 @@ def test_a_live_loop_is_profiled_and_left_as_it_was(tmp_path: Path) -> None:
     found.save(tmp_path / "profile.json")
     assert json.loads((tmp_path / "profile.json").read_text())["verb"] == "profile"
     assert "a step" in found._repr_html_()
+    assert "`hotlap tune` before the command" in " ".join(repr(found).split())
+    assert "CMD" not in repr(found)
+
+
+def test_a_short_live_profile_says_that_it_is_rough() -> None:
+    with hotlap.profiling(show=False) as found:
+        train(*parts(), epochs=1)
+    assert found.profile is not None
+    assert found.profile.steps < 20
+    assert "steps were timed" in found._repr_html_()
+    assert "profile more steps" in " ".join(repr(found).split())
+    assert "--budget" not in repr(found)
 
 
 def test_a_block_without_training_says_so_and_blocks_do_not_nest() -> None:

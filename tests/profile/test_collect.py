@@ -105,7 +105,10 @@ def test_files_that_are_gone_are_left_out(script):
 
 def test_what_was_not_measured_is_told_once_a_reason(script):
     found = made(script, {}, notes={"flops": "too short", "memory": "too short", "modules": "x"})
-    assert found.notes == ("not measured: flops, memory: too short", "not measured: modules: x")
+    assert found.notes == (
+        "not measured: FLOPs, memory by owner: too short",
+        "not measured: sizes and biases of layers: x",
+    )
 
 
 @pytest.mark.parametrize(("seconds", "costs"), [(0.0, False), (0.001, True)])

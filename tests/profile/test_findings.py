@@ -262,3 +262,21 @@ def test_padding_is_priced_by_what_a_shorter_batch_leaves_out():
 @pytest.mark.parametrize("facts", [{}, {"padded_share": 0.7, "padded_columns": 0.1}], ids=str)
 def test_little_padding_is_no_finding(facts):
     assert not padded(seen({"backward": 0.5}, **facts))
+
+
+@pytest.mark.parametrize("call", ["dist.all_reduce(loss)", "torch.distributed.barrier()"])
+def test_a_collective_call_of_the_script_in_the_step_is_a_problem(call):
+    lines = {"other": (Line("train.py:7", "", call, 0.9, ((call, 0.9),)),)}
+    found = replace(seen({"other": 0.2}), lines=lines)
+    (finding,) = [
+        one for one in advised(found, {}, frozenset()) if "collective_in_step" in ids([one])
+    ]
+    assert finding.place == "train.py:7"
+    assert finding.share == pytest.approx(0.2 * 0.9 * 0.9)
+
+
+@pytest.mark.parametrize("call", ["functools.reduce(add, xs)", "torch.gather(x, 0, i)"])
+def test_what_only_sounds_collective_is_none(call):
+    lines = {"other": (Line("train.py:7", "", call, 0.9, ((call, 0.9),)),)}
+    found = advised(replace(seen({"other": 0.2}), lines=lines), {}, frozenset())
+    assert "collective_in_step" not in ids(found)

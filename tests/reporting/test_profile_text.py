@@ -162,12 +162,12 @@ def test_steps_that_vary_manifold_are_warned_of():
 
 def test_problems_and_options_are_two_lists():
     option = finding("forward and backward: 86% of a step, 8 ms", "train.py:5", 7.14, problem=False)
-    text = printed(profile(findings=(finding(), option)))
+    text = printed(profile(findings=(finding(), option), command="python train.py"))
     problems, _, options = text.partition("Worth racing")
     assert "1. the optimizer: 12%" in problems
     assert "forward and backward: 86%" in options
     assert "fused_optimizer: one kernel (at most 7.14x)" in options
-    assert "hotlap tune --only fused_optimizer CMD" in options
+    assert "hotlap tune --only fused_optimizer python train.py" in options
     assert "No problem found" in printed(profile(findings=(option,)))
 
 

@@ -19,10 +19,14 @@ FOUND = RaceResult(
 INCONCLUSIVE = replace(FOUND, verdict=Verdict.INCONCLUSIVE, launches=1)
 
 
+def again(seconds: float) -> str:
+    return f"hotlap race --budget {60 + seconds:.0f}s a -- b"
+
+
 def shown(found: RaceResult) -> str:
     out = Console(width=100, force_terminal=False, highlight=False)
     with out.capture() as capture:
-        race_text.show(out, found, COMMANDS)
+        race_text.show(out, found, COMMANDS, again=again)
     return " ".join(capture.get().split())
 
 
@@ -41,7 +45,9 @@ def test_what_plain_steps_leave_out_of_short_epochs_is_told() -> None:
 
 def test_why_it_is_inconclusive_is_told() -> None:
     assert "too busy" in shown(INCONCLUSIVE)
-    assert "about 40.0 s more" in shown(replace(INCONCLUSIVE, seconds_needed=40.0))
+    settles = shown(replace(INCONCLUSIVE, seconds_needed=40.0))
+    assert "about 40.0 s more of racing would settle it hotlap race --budget 100s a" in settles
+    assert "hotlap race" not in shown(INCONCLUSIVE)
     assert "more of racing" not in shown(replace(INCONCLUSIVE, seconds_needed=math.inf))
 
 

@@ -3,6 +3,7 @@
 import io
 import math
 import re
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
@@ -89,3 +90,12 @@ def test_courses_stay_inside_the_picture():
         assert all(0 <= height <= HIGH for height in heights)
         assert 0 <= drawn["target"] <= HIGH
     assert courses([("A", {"curve": []})], 1.0) == []
+
+
+def test_a_start_that_took_the_time_is_named_and_steps_are_counted():
+    late = replace(run(20.0, reached=False, best=math.nan), ended=False, started=15.0)
+    out = Console(width=300, file=io.StringIO(), record=True)
+    until_text.show(out, result((late, run(9.0))), COMMANDS)
+    text = out.export_text()
+    assert "not in 20.0 s (40 steps, no finite value)" in text
+    assert "1 run spent more than half of the time on start-up (up to 15.0 s)" in text

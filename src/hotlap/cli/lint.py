@@ -17,6 +17,7 @@ from hotlap.cli.common import (
     json_option,
     print_json,
     quiet_option,
+    say,
 )
 
 if TYPE_CHECKING:
@@ -96,10 +97,9 @@ def lint(form: str, profiled: bool, listed: bool, as_json: bool, quiet: bool,
 
 def _name_the_hints(paths: tuple[Path, ...]) -> None:
     shown = shlex.join(["hotlap", "lint", "--hints", *map(str, paths)])
-    click.echo(
+    say(
         f"Whether other patterns cost time depends on the workload. Type `{shown}` to see them, or "
-        "`hotlap profile CMD...` and then `hotlap lint --profile` to see those that cost it.",
-        err=True,
+        "`hotlap profile CMD...` and then `hotlap lint --profile` to see those that cost it."
     )
 
 

@@ -1,5 +1,8 @@
 """`hotlap race`."""
 
+import math
+import shlex
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -139,11 +142,28 @@ def race(ctx: click.Context, max_slowdown: float | None, budget: float, wait: fl
     if as_json:
         print_json(document)
     else:
-        race_text.show(console(), result, names, brief=quiet)
+        race_text.show(
+            console(), result, names, brief=quiet, again=lambda more: _again(ctx, budget + more)
+        )
         if not quiet:
             out.print(f"report: {report}", style="dim", soft_wrap=True)
     if result.too_slow:
         ctx.exit(NEGATIVE)
+
+
+def _again(ctx: click.Context, seconds: float) -> str:
+    """The command line again, with a budget of so many seconds, rounded up to half minutes."""
+    tail = len(ctx.params["command"]) + 1 + len(ctx.meta["second"])
+    typed = sys.argv[1:]
+    given, commands = typed[1:-tail], typed[-tail:]
+    options: list[str] = []
+    for word in given:
+        if options[-1:] in (["--budget"], ["--seconds"]):
+            options.pop()
+        elif not word.startswith(("--budget=", "--seconds=")):
+            options.append(word)
+    more = f"{30 * math.ceil(seconds / 30)}s"
+    return shlex.join(["hotlap", "race", "--budget", more, *options, *commands])
 
 
 def _given(ctx: click.Context, option: str) -> bool:

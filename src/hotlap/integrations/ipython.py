@@ -37,6 +37,7 @@ _PLACE = re.compile(
     r"(?:\S*python\S* )?(?P<path>[^\s\"'`()]*\.hotlap/session-(?P<name>\w+)\.ipynb)"
     r"(?::cell (?P<cell>\d+))?"
 )
+_SAME_CELL = re.compile(r"hotlap race (.*?) first half -- second half")
 _COLOURS = ("FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "PY_COLORS", "TTY_COMPATIBLE")
 _REPORT = re.compile(r"^report: (.+)\.html$", re.MULTILINE)
 
@@ -216,4 +217,5 @@ def _run(words: list[str], renamed: Callable[[str], str]) -> Card:
     document = json.loads(Path(f"{report[1]}.json").read_text("utf-8"))
     if words[0] == "race":
         document["commands"] = [[" ".join(command)] for command in document["commands"]]
-    return Card(with_texts(document, renamed), renamed(out.strip("\n") or err.strip()))
+    text = renamed(out.strip("\n") or err.strip())
+    return Card(with_texts(document, renamed), _SAME_CELL.sub(r"%%hotlap race \1", text))

@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -43,10 +44,12 @@ class LiveProfile:
         from hotlap.cli.common import console
         from hotlap.reporting import profile_text
 
+        out = console(err=True)
+        out.print()  # a progress bar of the program's may have left its line open
         if self.profile is None:
-            console(err=True).print(f"hotlap: {self.problem}", markup=False)
+            out.print(f"hotlap: {self.problem}", markup=False)
         else:
-            profile_text.show(console(err=True), self.profile)
+            profile_text.show(out, self.profile)
 
     def __repr__(self) -> str:
         from rich.console import Console
@@ -81,13 +84,19 @@ def profiling(*, show: bool = True) -> Iterator[LiveProfile]:
     """
     from hotlap.core.spec import Mode, Spec
     from hotlap.seam.local import LocalSession
+    from hotlap.trial.load import OtherPrograms
 
     if LocalSession.current is not None:
         raise UsageError("this process is profiled already", "end the outer block first")
-    found, began = LiveProfile(), time.time()
+    found, began, others = LiveProfile(), time.time(), OtherPrograms()
     with LocalSession(Spec("live", Mode.PROFILE, "")) as session:
         yield found
+    busy = others.cores()
     _take(found, session.payload, session.problem, began)
+    if found.profile is not None:
+        from hotlap.reporting.profile_text import under_load
+
+        found.profile = under_load(found.profile, busy, os.cpu_count() or 1)
     if show:
         found.show()
 

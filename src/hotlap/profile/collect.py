@@ -33,6 +33,17 @@ ON_CPU = {
 """What costs time without a GPU too, by pattern or technique, and what to say of it there."""
 
 
+NOT_MEASURED = {
+    "retained": "graphs that outlive their step",
+    "memory": "memory by owner",
+    "modules": "sizes and biases of layers",
+    "flops": "FLOPs",
+    "operators": "the time of functions that have faster forms",
+    "layers": "time by layer",
+}
+"""What a diagnosis of the probe finds out, in words."""
+
+
 @dataclass(frozen=True)
 class Circumstances:
     """Of the run that was profiled.
@@ -199,7 +210,7 @@ def _notes(missing: Mapping[str, str]) -> tuple[str, ...]:
     """What was not measured, by reason."""
     reasons: dict[str, list[str]] = {}
     for what, why in missing.items():
-        reasons.setdefault(why, []).append(what)
+        reasons.setdefault(why, []).append(NOT_MEASURED.get(what, what))
     return tuple(f"not measured: {', '.join(whats)}: {why}" for why, whats in reasons.items())
 
 

@@ -41,7 +41,16 @@ BLOCKING = re.compile(
     r"collect|empty_cache|run|check_call|system|to_csv|execute|commit)$"
 )
 """Calls that wait for a disk, a network, a terminal, another process or the garbage collector."""
+COLLECTIVE = re.compile(
+    r"(?:(?:^|\.)(?:dist|distributed|c10d|accelerator|fabric)\.(?:reduce|gather|scatter|broadcast\w*|"
+    r"all_to_all\w*|\w*barrier)|(?:^|\.)(?:all_reduce|all_gather\w*|reduce_scatter\w*))$"
+)
+"""Calls in which each rank waits for all others."""
 LEAST_BLOCKING = 0.04
+COLLECTS = (
+    "every rank waits here for the slowest one; add up on each rank, and call it every n steps, or "
+    "once an epoch"
+)
 BLOCKS = "the training waits for it; call it every n steps, or in another thread"
 PARTS = {
     "data": "waiting for data",
@@ -170,7 +179,7 @@ def free(finding: Finding, seen: Seen) -> bool:
 
 
 def _blocking(seen: Seen) -> Finding | None:
-    """The costliest call outside of the phases that writes, reads or sleeps while training waits.
+    """The costliest call outside of the phases that waits for a file, a program or other ranks.
 
     Its cost is that of the call alone, not of all that stands on its line.
     """
@@ -178,14 +187,16 @@ def _blocking(seen: Seen) -> Finding | None:
         (seen.share(("other",)) * line.share * share, line, call)
         for line in seen.lines.get("other", ())
         for call, share in line.calls
-        if BLOCKING.search(call.partition("(")[0])
+        if any(kind.search(call.partition("(")[0]) for kind in (BLOCKING, COLLECTIVE))
     )
     share, line, call = max(candidates, key=lambda one: one[0], default=(0.0, None, ""))
     if line is None or share < LEAST_BLOCKING:
         return None
     what = headline(f"`{call}` in the step", share, seen.step)
     most = bound(share, seen.step)
-    remedy = Remedy("blocking_call", BLOCKS, ("other",), line.place, most, share)
+    collective = COLLECTIVE.search(call.partition("(")[0])
+    name, says = ("collective_in_step", COLLECTS) if collective else ("blocking_call", BLOCKS)
+    remedy = Remedy(name, says, ("other",), line.place, most, share)
     return Finding(what, line.place, line.text, share, most, (remedy,))
 
 

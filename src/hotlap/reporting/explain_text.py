@@ -26,7 +26,12 @@ def show_all(out: Console, records: list[Technique], *, brief: bool) -> None:
             group = record.group
             rows.append(Row([group], style="bold", heading=True))
         rows.append(Row((f"  {record.id}", record.numerics, ", ".join(record.how)), record.title))
-    out.print(table(COLUMNS, rows, out.width))
+    shown = table(COLUMNS, rows, out.width)
+    out.print(shown)
+    dropped = [c.title for c in COLUMNS if c.title not in shown.plain.split("\n")[0].split()]
+    if dropped:
+        words = f"left out for want of room: {' and '.join(dropped)}; `hotlap explain ID` has them"
+        out.print(Text(hanging(words, out.width)), style="dim")
     if not brief:
         out.print("\n`hotlap explain ID` says more of one", style="dim")
 

@@ -15,6 +15,10 @@ UNBOUNDED = 100.0
 """A bound above is no news."""
 NAMED = 2
 """Of more techniques the next command names none: `tune` finds by itself what applies."""
+NEXT_LIVE = (
+    "`hotlap tune` before the command of this training races them (in a notebook: `%%hotlap tune` "
+    "above its cell), and keeps what is proved faster with equal losses"
+)
 ORDER = "the largest expected gain first"
 AT_MOST = "at most: the speed-up if all of that time vanished"
 
@@ -74,9 +78,11 @@ def _show_next(out: Console, profile: Profile) -> None:
         for remedy in finding.remedies
         if not remedy.by_hand
     )
-    if named:
+    if named and not profile.command:
+        out.print(Text(hanging(f"Next: {NEXT_LIVE}", out.width)))
+    elif named:
         only = f"--only {','.join(named)} " if len(named) <= NAMED else ""
-        command = f"hotlap tune {only}{profile.command or 'CMD'}"
+        command = f"hotlap tune {only}{profile.command}"
         equal = "outputs" if profile.inference else "losses"
         out.print(f"[bold]Next[/]: race them, keep what is proved faster with equal {equal}:")
         out.print(Text(pasted(command, out.width, "  "), "green"), soft_wrap=True)

@@ -12,6 +12,7 @@ from jinja2 import Environment, PackageLoader, select_autoescape
 from hotlap.core.protocol import Document
 from hotlap.profile.model import TITLES
 from hotlap.reporting import search_view, until_view
+from hotlap.reporting.profile_text import FEW
 from hotlap.reporting.shrink_text import COLUMNS, front_picture, quality, shrink_cells, tested_text
 from hotlap.reporting.view import Scale, View, estimate_of
 from hotlap.reporting.words import duration, interval, named, ratio, size, verdict
@@ -86,7 +87,7 @@ def _profile(document: Document) -> View:
         command=document["command"],
         figure=f"{duration(document['step'])} a step",
         headline=f"{words}; {document['steps']} steps on {document['device']}".lstrip("; "),
-        notes=[*filter(None, (document["partial"],)), *document["notes"]],
+        notes=[*filter(None, (document["partial"], _few(document))), *document["notes"]],
         step=document["step"],
         before=bars,
         findings_title=View.findings_title
@@ -95,6 +96,13 @@ def _profile(document: Document) -> View:
         findings=problems or document["findings"][:3],
         memory=_memory(document["memory_by_owner"]),
     )
+
+
+def _few(document: Document) -> str:
+    """What is said of a profile of few steps."""
+    if document["steps"] >= FEW:
+        return ""
+    return f"only {document['steps']} steps were timed: the mean step and the shares are rough"
 
 
 def _tune(document: Document) -> View:

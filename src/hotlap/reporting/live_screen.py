@@ -78,7 +78,7 @@ class LiveScreen:
         return self._now
 
     def _elapsed(self) -> str:
-        elapsed = duration(time.monotonic() - self._begin)
+        elapsed = duration(float(max(1, round(time.monotonic() - self._begin))))
         return f"{elapsed} of {duration(self._budget)}" if self._budget else elapsed
 
     def _draw(self) -> RenderableType:

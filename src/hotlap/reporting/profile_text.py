@@ -90,9 +90,9 @@ def _show_step(out: Console, profile: Profile) -> None:
             out.print(line)
     if profile.step_p90 > UNSTEADY * profile.step_p10:
         times = f"{profile.step_p90 / profile.step_p10:.0f}-fold"
-        out.print(f"steps vary {times}: {UNSTEADY_SAYS}", style="yellow")
+        out.print(Text(hanging(f"steps vary {times}: {UNSTEADY_SAYS}", out.width)), style="yellow")
     if profile.steps < FEW:
-        out.print(_few(profile), style="yellow")
+        out.print(Text(hanging(few_steps(profile), out.width)), style="yellow")
     rates = [f"{profile.samples_per_second:,.0f} samples/s"] if profile.samples_per_second else []
     if profile.tokens_per_second:
         rates.append(f"{profile.tokens_per_second:,.0f} tokens/s")
@@ -121,17 +121,20 @@ def _inference(profile: Profile) -> Iterator[str]:
         yield f"{kind}: {found['calls']:.0f} calls, {times}, {found['tokens']:,.0f} tokens/s"
 
 
-def _few(profile: Profile) -> str:
-    """What so few steps leave open: an interval of two standard errors about the mean step.
+def few_steps(profile: Profile) -> str:
+    """What few steps leave open; empty where there are enough.
 
-    The distance of the 10th and the 90th percentile is 2.56 standard deviations of a normal
-    distribution.
+    An interval of two standard errors about the mean step. The distance of the 10th and the 90th
+    percentile is 2.56 standard deviations of a normal distribution.
     """
+    if profile.steps >= FEW:
+        return ""
+    more = "--budget gives it more time" if profile.command else "profile more steps"
     error = (profile.step_p90 - profile.step_p10) / 2.56 / max(1, profile.steps) ** 0.5
     low, high = max(0.0, profile.step - 2 * error), profile.step + 2 * error
     return (
         f"only {profile.steps} steps were timed: the mean step lies between about {duration(low)} "
-        f"and {duration(high)}, and shares are rough; --budget gives it more time"
+        f"and {duration(high)}, and shares are rough; {more}"
     )
 
 

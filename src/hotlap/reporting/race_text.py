@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from hotlap.reporting.tables import Row, columns, table
-from hotlap.reporting.words import duration, more_memory, several, speed, verdict
+from hotlap.reporting.words import duration, hanging, more_memory, pasted, several, speed, verdict
 from hotlap.trial.command import shown
 from hotlap.trial.launch import SLEEPING_THREADS
 from hotlap.trial.load import load_now
@@ -32,21 +32,26 @@ def live(out: Console, seconds: float, *, enabled: bool) -> Iterator[Callable[[E
 
 
 def show(
-    out: Console, race: RaceResult, commands: Sequence[Sequence[str]], *, brief: bool = False
-) -> None:
-    """The outcome, on a console; `brief`: the verdict and the ratio."""
+    out: Console, race: RaceResult, commands: Sequence[Sequence[str]], *, brief: bool = False,
+    again: Callable[[float], str] | None = None,
+) -> None:  # fmt: skip
+    """The outcome, on a console; `brief`: the verdict and the ratio.
+
+    `again` gives the command that races for so many seconds more.
+    """
     if not brief:
         out.print(_steps(race, commands, out.width))
         out.print()
     _show_verdict(out, race)
     if brief:
         return
-    out.print(
-        f"CPU time A over B {race.cpu:.2f}, peak memory of B: {more_memory(race.memory)}",
-        style="dim",
-    )
-    for line in _notes(race):
-        out.print(line, style="dim")
+    cpu = f"CPU time A over B {race.cpu:.2f}, peak memory of B: {more_memory(race.memory)}"
+    for line in (cpu, *_notes(race)):
+        out.print(Text(hanging(line, out.width)), style="dim")
+    if again is not None and _would_settle(race):
+        out.print(
+            Text(pasted(again(race.seconds_needed), out.width, "  "), "green"), soft_wrap=True
+        )
 
 
 def _steps(race: RaceResult, commands: Sequence[Sequence[str]], width: int) -> Text:
@@ -61,19 +66,19 @@ def _show_verdict(out: Console, race: RaceResult) -> None:
     e = race.estimate
     said = verdict(race.verdict)
     out.print(f"[bold]{said if race.too_slow is None else ALLOWED[race.too_slow]}[/]")
-    out.print(
+    words = (
         f"speed B over A {speed(e)} "
         f"({e.level:.0%} interval, from {several(e.pairs, 'pair')} of blocks{_launches(race)}, "
-        f"{UNITS[race.unit]})",
+        f"{UNITS[race.unit]})"
     )
+    out.print(Text(hanging(words, out.width)))
 
 
 def _notes(race: RaceResult) -> Iterator[str]:
     """What else a reader needs to judge the result."""
     yield from _conditions(race)
-    if race.verdict is Verdict.INCONCLUSIVE and 0 < race.seconds_needed < math.inf:
-        more = duration(race.seconds_needed)
-        yield f"about {more} more of racing would settle it: raise --budget"
+    if _would_settle(race):
+        yield f"about {duration(race.seconds_needed)} more of racing would settle it"
     if race.restarts > race.estimate.pairs:
         yield (
             f"the programs came to their end and were started again {race.restarts} times: let "
@@ -81,6 +86,11 @@ def _notes(race: RaceResult) -> Iterator[str]:
         )
     if race.verdict is Verdict.FASTER and 1 < race.break_even < math.inf:
         yield f"B's longer start-up pays off after {race.break_even:.0f} steps"
+
+
+def _would_settle(race: RaceResult) -> bool:
+    """Whether it is known how much more racing would show which is faster."""
+    return race.verdict is Verdict.INCONCLUSIVE and 0 < race.seconds_needed < math.inf
 
 
 def _conditions(race: RaceResult) -> Iterator[str]:

@@ -112,8 +112,9 @@ class TuneDisplay(LiveScreen):
 
     def _host(self) -> str:
         cores = os.cpu_count() or 1
-        load = "-" if math.isnan(self._load) else f"{min(self._load, cores):.1f}"
-        return f"other programs use {load} of {cores} cores"
+        if math.isnan(self._load):
+            return "load of other programs: not known yet"
+        return f"other programs use {min(self._load, cores):.1f} of {cores} cores"
 
     def _gained(self) -> str:
         """The product of what was kept: what the plain script has gained so far."""

@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 
 from hotlap.reporting.tables import Row, columns, table
-from hotlap.reporting.words import duration, ratio
+from hotlap.reporting.words import duration, ratio, several
 from hotlap.trial.command import shown
 from hotlap.trial.stats import Verdict
 from hotlap.until.race import Point, Run, UntilResult, UntilRules
@@ -18,6 +18,8 @@ from hotlap.until.targets import LOSS, SMOOTHED_STEPS
 WIDTH, HEIGHT = 60, 10
 LOG_FROM = 50.0
 """Values that differ by more than this factor are drawn on a logarithmic scale."""
+STARTING = 0.5
+"""Part of a run's time from which its start-up is named as what kept it from the target."""
 SAME_LOSSES = (
     "the seeds change nothing: all runs saw the same losses, so that the interval says nothing of "
     "other seeds"
@@ -104,6 +106,14 @@ def _seeds(out: Console, result: UntilResult, commands: Sequence[Sequence[str]])
 def _notes(result: UntilResult) -> Iterator[str]:
     if result.target.metric == LOSS:
         yield f"the loss is the mean of the last {SMOOTHED_STEPS} steps' training losses"
+    runs = [run for pair in result.pairs for run in pair]
+    short = [run for run in runs if not run.time.reached and not run.ended and run.started]
+    if late := [run for run in short if run.started > STARTING * run.time.seconds]:
+        longest = max(run.started for run in late)
+        yield (
+            f"{several(len(late), 'run')} spent more than half of the time on start-up (up to "
+            f"{duration(longest)}): --budget is shared by the seeds, and too short for this command"
+        )
     if result.same_losses:
         yield SAME_LOSSES
     if result.interrupted:
@@ -115,7 +125,8 @@ def _said(run: Run) -> str:
         return duration(run.time.seconds)
     best = "no finite value" if math.isnan(run.best) else f"best {run.best:.4g}"
     how = "ended after" if run.ended else "not in"
-    return f"{how} {duration(run.time.seconds)} ({best})"
+    steps = f"{several(run.steps, 'step')}, {best}"
+    return f"{how} {duration(run.time.seconds)} ({steps})"
 
 
 def _chart(out: Console, result: UntilResult) -> None:

@@ -57,7 +57,8 @@ class Point:
 class Run:
     """One run: its time to the target, its best value (nan: none was finite) and its course.
 
-    `steps` had been run when it reached the target or was given up; `ended` says that the program
+    `started`: the seconds up to the end of its first step. `steps` had been run when it reached the
+    target or was given up; `ended` says that the program
     came to its own end before it reached the target.
     """
 
@@ -66,6 +67,7 @@ class Run:
     steps: int
     ended: bool
     curve: tuple[Point, ...]
+    started: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -206,6 +208,7 @@ class _Runner:
     reached: float | None = None
     going: bool = True
     ended: bool = False
+    started: float = 0.0
     points: list[Point] = field(default_factory=list)
     _seen: bool = False
     _trial: Trial | None = None
@@ -235,7 +238,7 @@ class _Runner:
                 if self._trial is None:
                     self._trial = Trial(self.setting, self.patience)
                     block = self._trial.first()
-                    spent = time.monotonic() - begin
+                    spent = self.started = time.monotonic() - begin
                 else:
                     block = self._trial.run(self._slice_steps())
                     spent = block.wall
@@ -266,7 +269,8 @@ class _Runner:
         step = max(1, math.ceil(len(self.points) / CURVE_POINTS))
         curve = tuple(self.points[::-step][::-1])  # the last one reached the target
         steps = self.points[-1].steps if reached else self.steps
-        return Run(Time(seconds, reached), self.best, steps, self.ended and not reached, curve)
+        return Run(Time(seconds, reached), self.best, steps, self.ended and not reached, curve,
+                   self.started)  # fmt: skip
 
     def standing(self) -> Standing:
         """Which techniques took hold, and why others did not."""

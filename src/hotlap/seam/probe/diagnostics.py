@@ -52,7 +52,7 @@ class Saved:
 
 
 TRIES = 3
-SLOW = "its steps are too slow for it; --budget gives it more time"
+SLOW = "its steps are too slow for the time given"
 Round = tuple[Diagnosis, ...]
 COMPILED = "the program is compiled, and the probe would make it compile again"
 

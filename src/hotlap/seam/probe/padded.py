@@ -49,14 +49,14 @@ def _padding(values: tuple[object, ...]) -> Tensor | None:
     """Which positions of a batch are padding, (sequences, positions); None where it holds none."""
     named = [value for value in values if isinstance(value, Mapping)]
     mask = next((value[MASK] for value in named if isinstance(value.get(MASK), Tensor)), None)
-    if mask is not None and _fits(mask):
-        return mask.detach() == 0
+    if isinstance(mask, Tensor) and _fits(mask):
+        return mask.detach().eq(0)
     inside = [inner for value in named for inner in value.values()]
     ids = next((one for one in (*values, *inside) if isinstance(one, Tensor)), None)
     if ids is None or not _fits(ids) or ids.is_floating_point() or ids.dtype == torch.bool:
         return None
-    other = ids.detach() != ids[:1, -1:]
-    return other.flip(1).cumsum(1).flip(1) == 0 if len(ids) > 1 else None
+    other = ids.detach().ne(ids[:1, -1:])
+    return other.flip(1).cumsum(1).flip(1).eq(0) if len(ids) > 1 else None
 
 
 def _fits(tensor: Tensor) -> bool:
