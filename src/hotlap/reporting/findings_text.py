@@ -28,12 +28,10 @@ def show(out: Console, profile: Profile, *, brief: bool = False, following: bool
 
     `brief`: the problems alone; `following`: with the next command.
     """
-    unexplained = True
     if profile.problems:
         out.print(f"[bold]Problems[/] ({PROBLEMS}; {ORDER})")
         if any(_bound(finding.most) for finding in profile.problems):
             out.print(AT_MOST, style="dim")
-            unexplained = False
         for number, finding in enumerate(profile.problems, 1):
             _show_problem(out, number, finding)
     else:
@@ -41,9 +39,6 @@ def show(out: Console, profile: Profile, *, brief: bool = False, following: bool
         out.print()
     if profile.options and not brief:
         out.print(f"[bold]Worth racing[/] (effect unknown until raced; {ORDER})")
-        bounded = any(_bound(remedy.most) for one in profile.options for remedy in one.remedies)
-        if unexplained and bounded:
-            out.print(AT_MOST, style="dim")
         for finding in profile.options:
             _show_option(out, finding)
         out.print()
@@ -65,7 +60,9 @@ def _show_problem(out: Console, number: int, finding: Finding) -> None:
 def _show_option(out: Console, finding: Finding) -> None:
     out.print(Text(hanging(finding.what, out.width, "  ", "    ")))
     for remedy in finding.remedies:
-        words = f"{_remedy(remedy, finding, option=True)}{_bound(remedy.most)}"
+        words = (
+            f"{_remedy(remedy, finding, option=True)}{_bound(remedy.most, 'cannot give more than')}"
+        )
         out.print(Text(hanging(words, out.width, "  - ", "    ")))
         show_steps(out, remedy.lines, remedy.notes)
 
@@ -103,9 +100,9 @@ def _most(finding: Finding) -> str:
     return " (cost not measured)" if unmeasured else _bound(finding.most)
 
 
-def _bound(most: float) -> str:
+def _bound(most: float, words: str = "at most") -> str:
     """The bound in words; empty where there is none, or it is no news."""
-    return f" (at most {ratio(most)})" if 1.0 < most <= UNBOUNDED else ""
+    return f" ({words} {ratio(most)})" if 1.0 < most <= UNBOUNDED else ""
 
 
 def _remedy(remedy: Remedy, finding: Finding, *, option: bool = False) -> str:
