@@ -1,5 +1,9 @@
-"""Embeds documents that a DataLoader with a slow dataset gives, under inference_mode."""
+"""Embeds documents that a DataLoader with a slow dataset gives, under inference_mode.
 
+`embed.py [DOCUMENTS]`
+"""
+
+import sys
 import time
 
 import torch
@@ -9,7 +13,7 @@ from torch.utils.data import DataLoader, Dataset
 
 class Documents(Dataset):
     def __len__(self):
-        return 480
+        return int((sys.argv[1:] or ["480"])[0])
 
     def __getitem__(self, index):
         time.sleep(0.001)
