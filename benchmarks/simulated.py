@@ -92,6 +92,9 @@ class Simulated:
     launches: int = 0
     at: int = 0
     trial: Any = None
+    pace: Pace | None = None
+    has_workers: bool = False
+    whole_epoch: bool = False
     setting: Any = field(default_factory=lambda: SimpleNamespace(techniques={}))
     start_up: float = 0.0
     threads: int = 1

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import hotlap
 
-MOST_LINES = 305
-"""Lower it with each change that removes some; the aim is 600."""
+MOST_LINES = 304
+"""Lower it with each change that removes some."""
 _WORD = re.compile(r"\bAny\b")
 
 

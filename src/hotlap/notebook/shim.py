@@ -15,7 +15,7 @@ from collections.abc import AsyncIterable, Awaitable, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TypeVar
 
 INSTALLERS = ("pip", "conda", "mamba", "uv", "apt", "apt-get", "python -m pip", "pip3", "sudo apt")
 
@@ -145,7 +145,7 @@ def display(*_: object, **__: object) -> None:
     """Display nothing: there is nobody to look."""
 
 
-def begin(names: dict[str, Any], notebook: str, folder: str, *, awaits: bool = False) -> None:
+def begin(names: dict[str, object], notebook: str, folder: str, *, awaits: bool = False) -> None:
     """Make the script's module look like a notebook's namespace; work in the notebook's folder.
 
     `awaits`: the notebook awaits something outside of functions.
@@ -155,7 +155,7 @@ def begin(names: dict[str, Any], notebook: str, folder: str, *, awaits: bool = F
     names |= {"get_ipython": lambda: shell, "display": display}
     os.chdir(folder)
     sys.path[0] = folder
-    before, script = sys.excepthook, names["__file__"]
+    before, script = sys.excepthook, str(names["__file__"])
 
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         where = _cell_of(script, trace)

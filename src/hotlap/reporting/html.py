@@ -187,7 +187,7 @@ def _shrink(document: Document) -> View:
 
 
 def _other(document: Document) -> View:
-    """Any other verb: its figures, and its lists as tables."""
+    """Every other verb: its figures, and its lists as tables."""
     simple = {
         key: value for key, value in document.items()
         if key not in HEAD and isinstance(value, str | int | float) and value != ""
