@@ -156,6 +156,16 @@ def test_the_script_of_a_shell_script(folder: Path):
     assert "a/train.py" in call().stdout
 
 
+def test_the_program_that_trained_is_patched_whatever_the_shell_script_starts_first(folder: Path):
+    (folder / "make_data.py").write_text("import json\n")
+    (folder / "run.sh").write_text("python make_data.py\ntorchrun -m train\n")
+    recipe = RECIPE.replace("python train.py", "bash run.sh")
+    (folder / "hotlap.toml").write_text(
+        recipe.replace("[measured]\n", '[measured]\nprogram = "train.py"\n')
+    )
+    assert "a/train.py" in call().stdout
+
+
 @pytest.mark.parametrize(
     ("words", "spoil", "message"),
     [

@@ -58,6 +58,7 @@ def test_an_evaluation_before_the_training_is_not_taken_for_the_work(tmp_path):
     name = "evaluate_then_train"
     payload = look(setting(tmp_path, Mode.PROFILE, name), bounds).payload
     assert not payload.facts.get("inference")
+    assert payload.program == str(SCRIPTS / f"{name}.py")
     assert "optimizer" in payload.phases
 
 

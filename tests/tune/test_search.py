@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -216,7 +217,7 @@ def fake_look(_: Any, bounds: Any, meanwhile: Any) -> Any:
     phases = {"data": {"mean": 0.6}, "evaluation": {"mean": 0.3}}
     return SimpleNamespace(
         payload=decode(ProfilePayload, {
-            "facts": FACTS, "phases": phases, "step": {"mean": 1.0},
+            "facts": FACTS, "program": __file__, "phases": phases, "step": {"mean": 1.0},
             "memory": {"peak": {"resident": WORLD.peak}},
         })
     )  # fmt: skip
@@ -373,6 +374,7 @@ def test_the_only_winner_has_one_ratio_that_of_the_final_race(world: World, seco
     assert found.estimate == result.final.estimate
     recipe = recipe_of(result, detect())
     assert recipe.measured is not None
+    assert Path(recipe.measured.program).samefile(__file__)
     assert recipe.techniques["cached_dataset"].ratio == recipe.measured.ratio
     assert found.parity == result.final_parity
     assert found.reason == result.final_parity.reason if result.final_parity else False

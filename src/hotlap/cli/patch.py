@@ -63,7 +63,7 @@ def _planned(recipe: Path, names: tuple[Path, ...]) -> "Patch":
     found = Recipe.read(recipe)
     paths = [_below_here(path) for path in _expanded(names)]
     paths = [write_script(path) if path.suffix == SUFFIX else path for path in paths] or files_of(
-        found.measured.command
+        found.measured
     )
     files = [File.read(path) for path in dict.fromkeys(paths)]
     if not names:

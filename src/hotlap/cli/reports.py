@@ -64,7 +64,7 @@ def recipe_diff(recipe: "Recipe") -> str:
     if not recipe.techniques:
         return ""
     try:
-        files = [File.read(path) for path in files_of(recipe.measured.command)]
+        files = [File.read(path) for path in files_of(recipe.measured)]
         done = patch(recipe, files, files[0])
     except HotlapError:
         return ""

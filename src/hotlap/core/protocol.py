@@ -378,11 +378,12 @@ class ProfilePayload:
     line cost with all calls from it. `faults`: the part of a step that page faults take. `held` and
     `inert`: what each technique has come to. `operators`: seconds a step, in the forward pass, in
     the functions that a technique replaces, where they were measured. `world`: how many ranks
-    train together.
+    train together. `program`: the file that Python was started with.
     """
 
     step: PhaseTimes
     phases: dict[str, PhaseTimes]
+    program: str = ""
     ended: str = "steps"
     steps: int = 0
     detailed: int | None = None

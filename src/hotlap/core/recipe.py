@@ -34,7 +34,11 @@ class Kept:
 
 @dataclass(frozen=True)
 class Measured:
-    """What the whole recipe was measured on, and what came out."""
+    """What the whole recipe was measured on, and what came out.
+
+    `script` is the first file that the command names; `program` the Python file that trains, from
+    the working directory, where it lies below that.
+    """
 
     command: str = ""
     ratio: float = 1.0
@@ -51,6 +55,7 @@ class Measured:
     isolation: str = ""
     script: str = ""
     script_hash: str = ""
+    program: str = ""
 
 
 @dataclass(frozen=True)

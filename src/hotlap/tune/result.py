@@ -332,7 +332,14 @@ def _measured(result: TuneResult, machine: Machine) -> Measured:
         isolation=result.isolation,
         script=script,
         script_hash=script_hash,
+        program=_program(result.profile),
     )
+
+
+def _program(profile: ProfilePayload | None) -> str:
+    """The file that trains, from the working directory; empty where it lies elsewhere."""
+    path, here = Path(profile.program if profile else ""), Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) and path.is_file() else ""
 
 
 def advice(payload: ProfilePayload | None, result: TuneResult, folder: Path) -> list[Advice]:

@@ -1,5 +1,7 @@
 """The profile as the process sends it: plain JSON, times in seconds a step, memory in bytes."""
 
+import os
+import sys
 from contextlib import suppress
 
 from torch.utils.data import DataLoader
@@ -50,6 +52,7 @@ def payload(rec: Recorder, ended: str) -> ProfilePayload:
     facts |= {"draws": draws, "page_faults": faults >= MIN_FAULT_SHARE}
     facts |= contended(rec.pool_waited(), cuda=bool(facts["cuda"]))
     return ProfilePayload(
+        program=_program(),
         ended=ended,
         steps=tally.steps,
         detailed=tally.detailed,
@@ -83,6 +86,11 @@ def payload(rec: Recorder, ended: str) -> ProfilePayload:
         operators=(learned["operators"] or {}).get("seconds", {}),
         **rec.session.standing(),
     )
+
+
+def _program() -> str:
+    main = getattr(sys.modules.get("__main__"), "__file__", None)
+    return os.path.abspath(main) if main else ""
 
 
 def _waiting(shares: dict[str, float]) -> float:

@@ -6,18 +6,22 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from hotlap.core.errors import UsageError
+from hotlap.core.recipe import Measured
 from hotlap.notebook.script import SUFFIX, write_script
 
 _LIMIT = 200
 
 
-def files_of(command: str) -> list[Path]:
-    """The script files of a command below the working directory, the started one first.
+def files_of(measured: Measured) -> list[Path]:
+    """The script files of a recipe's command below the working directory, the started one first.
+
+    Where the recipe names the program that trained, that is the started one.
 
     Raises:
         UsageError: there is no command, or it starts no Python file of here.
     """
-    script = _script(shlex.split(command))
+    command, program = measured.command, Path(measured.program)
+    script = program if _here(program) else _script(shlex.split(command))
     if script is None:
         nothing = f"no Python file below this folder is started by `{command}`"
         raise UsageError(

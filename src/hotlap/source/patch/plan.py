@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from hotlap.core.errors import UsageError
 from hotlap.core.move import Move
-from hotlap.core.recipe import Recipe
+from hotlap.core.recipe import Measured, Recipe
 from hotlap.core.registry import technique
 from hotlap.notebook.script import notebook_of
 from hotlap.source.module import Source
@@ -93,8 +93,11 @@ def in_source(recipe: Recipe, command: Sequence[str]) -> frozenset[str]:
 
     Nothing where the files cannot be told or read: whoever asks then takes the source as unknown.
     """
+    measured = recipe.measured
+    if shlex.join(command) != measured.command:
+        measured = Measured(command=shlex.join(command))
     try:
-        files = [File.read(path) for path in files_of(shlex.join(command))]
+        files = [File.read(path) for path in files_of(measured)]
         return frozenset(patch(recipe, files, files[0]).present)
     except Exception:  # it only decides how a run is announced, and must not be what ends it
         return frozenset()
