@@ -43,6 +43,13 @@ def test_what_plain_steps_leave_out_of_short_epochs_is_told() -> None:
     assert "fill their queues" not in shown(FOUND)
 
 
+def test_programs_that_end_by_the_clock_are_told_from_those_that_end_after_their_steps() -> None:
+    again = replace(FOUND, restarts=20)
+    assert "ends by the clock" in shown(replace(again, ends_vary=True))
+    assert "ends by the clock" not in shown(again)
+    assert "started again 20 times" in shown(again)
+
+
 def test_why_it_is_inconclusive_is_told() -> None:
     assert "too busy" in shown(INCONCLUSIVE)
     settles = shown(replace(INCONCLUSIVE, seconds_needed=40.0))

@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -125,7 +126,7 @@ def test_loader_workers_stand_still_between_blocks_and_ranks_do_not() -> None:
 
 
 class LimitOverError(Exception):
-    """What a handler of SIGALRM raises."""
+    """What a handler of a signal raises."""
 
 
 def test_a_handler_that_raises_between_blocks_acts_behind_them_and_the_workers_go_on() -> None:
@@ -137,14 +138,14 @@ def test_a_handler_that_raises_between_blocks_acts_behind_them_and_the_workers_g
     def over(*_: object) -> None:
         raise LimitOverError
 
-    before = signal.signal(signal.SIGALRM, over)
+    before = signal.signal(signal.SIGUSR1, over)
     wire = Waits(lambda: count.value)
     gate = Gate(wire, 1, dict)  # type: ignore[arg-type]
     try:
-        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGUSR1)).start()
         with pytest.raises(LimitOverError):
             gate.step()
-        assert signal.getsignal(signal.SIGALRM) is over
+        assert signal.getsignal(signal.SIGUSR1) is over
         stood = count.value
         time.sleep(0.2)
         assert count.value > stood
@@ -152,9 +153,28 @@ def test_a_handler_that_raises_between_blocks_acts_behind_them_and_the_workers_g
         gate.step()
         assert wire.workers == [worker.pid], "the next block is reported as well"
     finally:
-        signal.signal(signal.SIGALRM, before)
+        signal.signal(signal.SIGUSR1, before)
         worker.kill()
         worker.join()
+
+
+@pytest.mark.parametrize("interval", [0.0, 0.2])
+def test_an_alarm_clock_stands_still_between_blocks(interval: float) -> None:
+    """What guards a step of the program (`signal.alarm(60)` in each) sees the step's own time."""
+    rung: list[float] = []
+    before = signal.signal(signal.SIGALRM, lambda *_: rung.append(time.monotonic()))
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.3, interval)
+        Gate(Waits(lambda: 0), 1, dict).step()  # type: ignore[arg-type]
+        assert not rung
+        left, again = signal.getitimer(signal.ITIMER_REAL)
+        assert 0.0 < left <= 0.3
+        assert again == interval
+        time.sleep(0.35)
+        assert rung
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 class Late(Dataset[torch.Tensor]):

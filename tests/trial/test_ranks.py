@@ -19,7 +19,7 @@ from hotlap.trial import trial as module
 from hotlap.trial.channel import Message
 from hotlap.trial.launch import Setting
 from hotlap.trial.race import race
-from hotlap.trial.reach import Reach, advice, last_words
+from hotlap.trial.reach import STOOD, Reach, advice, last_words
 from hotlap.trial.side import Side
 from hotlap.trial.stopping import StoppingRules
 from hotlap.trial.trial import FOREVER, Ended, Ranks, Trial
@@ -149,6 +149,50 @@ def test_ranks_that_look_for_an_unknown_name_are_advised(tmp_path: Path) -> None
         Reach(0.0, output).see(None)
     assert "GLOO_SOCKET_IFNAME=lo" in failed.value.hint
     assert "GLOO_SOCKET_IFNAME=lo" in Reach(1.0, output).failure(1).hint
+
+
+def seen(reach: Reach, *kinds: str) -> Reach:
+    for kind in kinds:
+        reach.see(Message(kind, {}, Any))  # type: ignore[arg-type]
+    return reach
+
+
+@pytest.mark.parametrize(
+    ("words", "by_its_own_limit"),
+    [
+        ("TimeoutError: a step took more than 60 s", True),
+        ("queue.Empty", True),
+        ("socket.timeout: timed out", True),
+        ("watchdog: no step for 300 s", True),
+        ("ValueError: sample 30 of times.csv is empty", False),
+        ("RuntimeError: changed dimensions", False),
+    ],
+)
+def test_a_time_limit_of_the_program_that_a_race_may_have_met_is_named(
+    tmp_path: Path, words: str, by_its_own_limit: bool
+) -> None:
+    output = tmp_path / "log"
+    output.write_text(f"{words}\n")
+    raced = seen(Reach(1.0, output), "backward", "block").failure(1)
+    assert (raced.hint == STOOD) is by_its_own_limit
+    assert STOOD not in seen(Reach(1.0, output), "backward").failure(1).hint
+
+
+@pytest.mark.parametrize(
+    ("code", "kinds", "said"),
+    [
+        (3, (), "the program ended with exit code 3 before its first training step"),
+        (3, ("backward",), "the program ended with exit code 3"),
+        (-11, ("backward",), "the program was killed by SIGSEGV (exit code -11)"),
+        (-40, (), "the program was killed by signal 40 (exit code -40) before its first"),
+    ],
+)
+def test_a_program_that_died_without_a_word_is_not_said_to_have_died_earlier(
+    code: int, kinds: tuple[str, ...], said: str
+) -> None:
+    told = str(seen(Reach(1.0), *kinds).failure(code))
+    assert told.startswith(said)
+    assert ("before" in told) is ("before" in said)
 
 
 def setting(tmp_path: Path, *words: Any) -> Setting:

@@ -7,6 +7,12 @@ from contextlib import contextmanager
 from types import FrameType
 
 
+def signal_name(number: int) -> str:
+    """`SIGTERM` for 15; one that has no name of its own, as real-time signals, by its number."""
+    known = {int(each): each.name for each in signal.Signals}
+    return known.get(number, f"signal {number}")
+
+
 @contextmanager
 def signals_held(numbers: Iterable[int]) -> Iterator[None]:
     """Put off what Python handlers of these signals do until the body is over.
@@ -30,3 +36,14 @@ def signals_held(numbers: Iterable[int]) -> Iterator[None]:
             signal.signal(number, handler)
         for number, frame in held.items():
             handlers[number](number, frame)
+
+
+@contextmanager
+def alarm_held() -> Iterator[None]:
+    """Stop this process's alarm clock (`signal.alarm`, ITIMER_REAL) until the body is over."""
+    left, interval = signal.setitimer(signal.ITIMER_REAL, 0)
+    try:
+        yield
+    finally:
+        if left:
+            signal.setitimer(signal.ITIMER_REAL, left, interval)

@@ -4,6 +4,8 @@ import signal
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
+from hotlap.common.signals import signal_name
+
 
 def kills_so_far() -> int:
     """Return how many processes the kernel has killed for want of memory since boot."""
@@ -20,7 +22,7 @@ def cause(process: BaseProcess, kills_before: int) -> str:
     code = process.exitcode
     if code is None or code >= 0:
         return f"ended with exit code {code}"
-    name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
+    name = signal_name(-code)
     if -code != signal.SIGKILL:
         return f"was ended by {name}"
     if kills_so_far() > kills_before:

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import NotRequired, TypedDict
 
+from hotlap.common.signals import signal_name
 from hotlap.core.errors import HotlapError, UsageError
 
 CHILD = "hotlap.kernels.check"
@@ -124,7 +125,7 @@ def _complete(out: Path) -> list[str]:
 def _note_crash(verdict: Verdict, begun: str, code: int) -> None:
     """A process that died in a check failed it; in the race or before, hotlap cannot say more."""
     known = {row["check"] for row in verdict.outcomes}
-    how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+    how = signal_name(-code) if code < 0 else f"exit code {code}"
     if code in (-signal.SIGINT, -signal.SIGTERM):
         raise KeyboardInterrupt
     if not begun or begun in known:

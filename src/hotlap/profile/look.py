@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 
+from hotlap.common.signals import signal_name
 from hotlap.core.protocol import ProfileOptions, ProfilePayload, decode
 from hotlap.core.spec import Mode
 from hotlap.trial.channel import Message
@@ -60,7 +61,7 @@ class Look:
         if not code:
             return ""
         if code < 0:
-            return f"the program was ended by {signal.Signals(-code).name}"
+            return f"the program was ended by {signal_name(-code)}"
         if code == 128 + signal.SIGINT:
             return "the program was interrupted"
         return f"the program failed with exit code {code}"

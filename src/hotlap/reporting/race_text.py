@@ -84,6 +84,11 @@ def _notes(race: RaceResult) -> Iterator[str]:
             f"the programs came to their end and were started again {race.restarts} times: let "
             "them train longer, and the same time gives more pairs"
         )
+        if race.ends_vary:
+            yield (
+                "they did not always end after the same number of steps: a program that ends by "
+                "the clock counts the time in which the race stops it"
+            )
     if race.verdict is Verdict.FASTER and 1 < race.break_even < math.inf:
         yield f"B's longer start-up pays off after {race.break_even:.0f} steps"
 

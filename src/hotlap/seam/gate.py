@@ -24,7 +24,7 @@ import torch
 from torch.utils.data._utils import MP_STATUS_CHECK_INTERVAL
 from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
 
-from hotlap.common.signals import signals_held
+from hotlap.common.signals import alarm_held, signals_held
 from hotlap.core.protocol import BatchDetails, BlockReport, PeakMemory, RaceDetails
 from hotlap.seam.patch import replaced
 from hotlap.seam.process import rank_and_world, trains
@@ -92,7 +92,7 @@ class Gate:
 
     def _report(self, wall: float) -> None:
         """Stand until the word to go on comes, whatever signals come meanwhile."""
-        with signals_held(signal.valid_signals()):
+        with alarm_held(), signals_held(signal.valid_signals()):
             self._stand(wall)
 
     def _stand(self, wall: float) -> None:

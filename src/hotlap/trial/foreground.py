@@ -111,8 +111,7 @@ def _program(supervisor: int) -> psutil.Process | None:
 def leave_like(code: int) -> None:
     """Leave this process as the program left: with its exit code, or by the same signal."""
     if code < 0:
-        number = signal.Signals(-code)
-        if number not in (signal.SIGKILL, signal.SIGSTOP):
-            signal.signal(number, signal.SIG_DFL)
-        os.kill(os.getpid(), number)
+        if -code not in (signal.SIGKILL, signal.SIGSTOP):
+            signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
     raise SystemExit(code)

@@ -39,8 +39,9 @@ class RaceResult:
     corrected in the same way as the ratio, which is their quotient; `corrected`: whether waits for
     a core lengthened the blocks by more than 1 %. `cpu` compares CPU time a step. `launches`: how
     often both were launched to see whether they differ again. `restarts`: how often one was started
-    again since its program had come to its end. `too_slow`: whether B is slower than the rules'
-    threshold allows; None where that is not shown, or there is none. `stopped`: why the race ended.
+    again since its program had come to its end, `ends_vary` whether one ended after different
+    numbers of steps. `too_slow`: whether B is slower than the rules' threshold allows; None where
+    that is not shown, or there is none. `stopped`: why the race ended.
     `not_faster`: whether the interval excludes the smallest gain worth having. `seconds_needed`:
     about how much more racing would give a verdict; 0 when there is one, infinite where no end is
     in sight. `fresh`: the ratio of the pairs that were run after the verdict, which it did not
@@ -73,6 +74,7 @@ class RaceResult:
     same_steps: bool = True
     corrected: bool = False
     queues_left_out: bool = False
+    ends_vary: bool = False
 
     def with_estimate(self, estimate: Estimate) -> "RaceResult":
         """The same race reported by other pairs of it: the quotient of its times is their ratio."""
@@ -438,6 +440,7 @@ class _Race:
             passive_wait=self._slept(),
             same_steps=self.same_steps,
             queues_left_out=self._reads_ahead and self.unit == "step",
+            ends_vary=any(len(side.ends) > 1 for side in (self.a, self.b)),
         )
 
 

@@ -1,7 +1,6 @@
 """How far hotlap got into a command, and what the program said: for the message when it failed."""
 
 import re
-import signal
 import socket
 import sys
 import time
@@ -9,6 +8,7 @@ from pathlib import Path
 
 import psutil
 
+from hotlap.common.signals import signal_name
 from hotlap.core.errors import HotlapError, NotReachedError, TrialFailedError
 from hotlap.isolation.refusals import refusal_hint
 from hotlap.trial.channel import Message
@@ -28,6 +28,16 @@ UNREACHED = re.compile(
     r"network addresses of \(.*\) cannot be retrieved"
     r"|Unable to (?:find|resolve) (?:address|hostname)"
     r"|Name or service not known|Temporary failure in name resolution"
+)
+TIME_LIMIT = re.compile(
+    r"time[ds]?[ -]?out|queue\.(Empty|Full)\b|watchdog|deadline|time limit|heartbeat|stalled"
+    r"|\bhangs?\b|\bhung\b|no (step|progress)\b",
+    re.IGNORECASE,
+)
+"""How a program says that something took it longer than it allows."""
+STOOD = (
+    "a race stops the program between two blocks of steps, and its clocks go on meanwhile: if that "
+    "is a time limit of its own, raise it or turn it off for the race"
 )
 
 
@@ -75,12 +85,13 @@ class Reach:
             raise self.not_reached(f"within {self.patience:.0f} s")
 
     def failure(self, code: int) -> HotlapError:
-        """Why a program that has ended gave nothing to time."""
+        """Why a program that has ended gave nothing to time, or no more."""
         if code:
-            words = last_words(self._output) or (
-                f"the program ended with exit code {code} before its first training step"
-            )
+            early = "" if "backward" in self._seen else " before its first training step"
+            words = last_words(self._output) or f"the program {_how_it_ended(code)}{early}"
             hint = refusal_hint(self._output, self._scratch) or advice(self._output)
+            if "block" in self._seen and TIME_LIMIT.search(words):
+                hint = hint or STOOD
             return TrialFailedError(words, hint or self._where())
         if "calls" in self._seen and "backward" not in self._seen:
             return OtherStepsError(inference=True)
@@ -215,7 +226,7 @@ def _of_rank(written: str, rank: int) -> str:
 def _how_it_ended(code: int) -> str:
     if code >= 0:
         return f"ended with exit code {code}"
-    return f"was killed by {signal.Signals(-code).name} (exit code {code})"
+    return f"was killed by {signal_name(-code)} (exit code {code})"
 
 
 def _last_line(written: str) -> str:

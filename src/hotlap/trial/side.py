@@ -80,7 +80,8 @@ class Side:
     `start_up` is the seconds that launching and settling took the last time, less those in which it
     stood still, `threads` what torch
     computes with, `passive_wait` whether they sleep while they wait for one another, `ends_after`
-    the steps that the program was seen to run before it ended (0: it was not). `held` and `inert`
+    the steps that the program was seen to run before it ended (0: it was not), `ends` those of all
+    launches that ended. `held` and `inert`
     say of each technique where it took hold in any launch, or why not; `happened` counts the steps
     in which a loader began (`epoch`), an evaluation ran (`eval`) or a file was saved (`save`), in
     the launch that had most of them. A wait that lasts until `deadline` (a
@@ -98,6 +99,7 @@ class Side:
     start_up: float = 0.0
     threads: int = 0
     ends_after: int = 0
+    ends: set[int] = field(default_factory=set)
     losses: list[float] = field(default_factory=list)
     data: DataUse = field(default_factory=DataUse)
     outputs: list[dict[str, object]] = field(default_factory=list)
@@ -152,7 +154,7 @@ class Side:
     def _counting(self, other: OtherStepsError) -> None:
         """What a step of the program is has been seen: what ran so far does not count."""
         self.setting = self.setting.counting(inference=other.inference)
-        self.pace, self.ends_after, self._short = None, 0, False
+        self.pace, self.ends_after, self.ends, self._short = None, 0, set(), False
         self.losses, self.outputs = [], []
 
     def ready(self) -> Pace:
@@ -299,6 +301,7 @@ class Side:
     def _ended(self) -> None:
         assert self.trial is not None
         self.ends_after = max(self.at, self.trial.ended_at)
+        self.ends.add(self.ends_after)
         self.close()
 
     def _note(self) -> None:
