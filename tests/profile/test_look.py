@@ -54,7 +54,7 @@ def test_the_moment_of_the_last_step_reaches_the_probe():
 
 
 def test_a_program_that_does_not_report_in_time_is_ended(monkeypatch, tmp_path):
-    monkeypatch.setattr("hotlap.profile.look.run_foreground", lambda _, see: see(None))
+    monkeypatch.setattr("hotlap.profile.look.run_foreground", lambda _, see, __: see(None))
     with pytest.raises(TimeOverError, match="before a training step"):
         look(Setting(("python",), Mode.PROFILE, scratch=tmp_path), Bounds(deadline=0.0))
 

@@ -177,6 +177,21 @@ def test_few_steps_are_said_with_an_interval():
     assert "were timed" not in printed(profile(steps=37))
 
 
+def test_a_program_that_ended_by_itself_is_not_advised_to_be_given_more_time():
+    text = " ".join(printed(profile(steps=5, command="python train.py", ended_after=5)).split())
+    assert "shares are rough; the program ended after 5: let it train longer" in text
+    assert "--budget" not in text
+
+
+def test_no_race_is_advised_for_a_program_that_is_too_short_for_it():
+    option = finding(problem=False)
+    known = {"findings": (option,), "command": "python train.py"}
+    assert "hotlap tune" in printed(profile(**known))
+    text = printed(profile(**known, too_short=True))
+    assert "hotlap tune" not in text
+    assert "let the program train longer" in text
+
+
 def test_a_phase_whose_mean_a_few_steps_make_says_so():
     phase = Phase("forward", 0.05, 0.001, 0.002, 0.7)
     assert "a few far longer" in printed(profile(phases=(phase,)))

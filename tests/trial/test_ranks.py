@@ -178,6 +178,12 @@ def test_a_time_limit_of_the_program_that_a_race_may_have_met_is_named(
     assert STOOD not in seen(Reach(1.0, output), "backward").failure(1).hint
 
 
+def test_a_training_in_the_background_is_no_python_without_hotlap() -> None:
+    reach = Reach(1.0)
+    reach.leaves("process 12: python train.py")
+    assert "left process 12: python train.py running" in reach.failure(0).hint
+
+
 @pytest.mark.parametrize(
     ("code", "kinds", "said"),
     [

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -78,6 +79,58 @@ def test_what_nohup_ignores_stays_ignored(tmp_path):
     running.send_signal(signal.SIGHUP)
     assert running.communicate(timeout=30)[0] == "alive\n"
     assert running.returncode == 0
+
+
+DAEMON = """
+import os, sys, time
+if os.fork():
+    sys.exit(3)
+os.setsid()
+for number in (0, 1, 2):
+    os.close(number)
+time.sleep(1)
+folder = os.path.dirname(os.environ["HOTLAP_SPEC"])
+with open("new", "w") as file:
+    file.write(f"{folder} {os.path.exists(folder)}")
+os.rename("new", "done")
+"""
+
+
+def test_what_a_run_leaves_behind_goes_on_and_is_cleaned_up_after(tmp_path):
+    running = start(tmp_path, sys.executable, "-c", DAEMON)
+    _, said = running.communicate(timeout=30)
+    assert running.returncode == 3
+    assert "the command has ended, and left process" in said
+    assert within_seconds(30, (tmp_path / "done").exists)
+    folder, existed = (tmp_path / "done").read_text().split()
+    assert existed == "True"
+    assert within_seconds(10, lambda: not Path(folder).exists())
+
+
+def test_what_a_trial_leaves_behind_is_named_and_ended(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    left = []
+    setting = Setting((sys.executable, "-c", DAEMON), Mode.PROFILE, output=tmp_path / "log")
+    assert run_foreground(setting, lambda _: False, left.append) == 3
+    assert re.fullmatch(r"process \d+: .*import os, sys, time.*", left[0])
+    assert not psutil.pid_exists(int(left[0].split()[1].rstrip(":")))
+
+
+def test_no_descriptor_that_the_program_closed_is_used(tmp_path):
+    """Daemons close what they do not know; the next file that they open has the number."""
+    channel = Channel(tmp_path)
+    try:
+        wire = Wire(channel.address)
+        wire.send("one")
+        os.close(wire._socket.fileno())
+        with (tmp_path / "own").open("w") as own:
+            wire.send("two")
+            own.write("mine")
+        assert (tmp_path / "own").read_text() == "mine"
+        kinds = [channel.messages.get(timeout=10).type for _ in range(5)]
+        assert sorted(kinds) == ["gone", "hello", "hello", "one", "two"]
+    finally:
+        channel.close()
 
 
 @pytest.mark.parametrize("characters", [20, 200])

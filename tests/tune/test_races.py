@@ -4,7 +4,7 @@ import math
 from collections import Counter
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -228,7 +228,8 @@ def races() -> tuple[Races, list[str]]:
 
 def sides(*techniques: str) -> tuple[Any, Any]:
     tuned = PLAIN.having({name: {} for name in techniques})
-    return (SimpleNamespace(setting=s, trial=None, starting=0.0) for s in (PLAIN, tuned))  # type: ignore[return-value]
+    about: Any = {"trial": None, "starting": 0.0, "losses": []}
+    return (SimpleNamespace(setting=s, **about) for s in (PLAIN, tuned))  # type: ignore[return-value]
 
 
 @pytest.mark.parametrize(("victim", "on"), [("a", ["tf32"]), ("a", []), ("b", [])])
@@ -257,6 +258,8 @@ def test_a_candidate_that_fails_is_not_given_another_race(
 
 
 class FakeSide:
+    losses: ClassVar[list[float]] = []
+
     def __init__(self, setting: Setting, *_: Any, passive_wait: bool, deadline: float) -> None:
         self.deadline = deadline
         self.setting, self.passive_wait = setting, passive_wait

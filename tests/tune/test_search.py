@@ -1,6 +1,7 @@
 """The search with made-up processes and a clock: what is raced when, and what is kept."""
 
 import math
+import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -12,7 +13,7 @@ import pytest
 
 from hotlap.core.errors import NotReachedError, TrialFailedError
 from hotlap.core.machine import detect
-from hotlap.core.protocol import ProfilePayload, decode
+from hotlap.core.protocol import PhaseTimes, ProfilePayload, decode
 from hotlap.core.registry import technique as registered
 from hotlap.core.spec import Mode
 from hotlap.core.technique import Numerics
@@ -542,6 +543,29 @@ def test_a_plain_script_that_cannot_be_raced_leaves_the_profile(world: World) ->
     assert not result.timed
     assert result.profile
     assert result.failed == "too short to time: let it run longer"
+
+
+def test_a_script_that_is_too_short_to_race_is_seen_by_its_profile(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def brief(*_: Any) -> Any:
+        return SimpleNamespace(payload=ProfilePayload(PhaseTimes(0.004), {}, "exit", steps=3))
+
+    monkeypatch.setattr(search, "look", brief)
+    result = tuned(300.0)
+    assert result.failed.startswith("the program ends after 3 steps of 4 ms, too short to time")
+    assert not world.raced
+    assert not result.open
+
+
+@pytest.mark.parametrize(("broken", "said"), [(math.nan, True), (math.inf, True), (0.1, False)])
+def test_a_loss_that_is_no_number_is_said_once(
+    world: World, monkeypatch: pytest.MonkeyPatch, broken: float, said: bool
+) -> None:
+    monkeypatch.setattr(sys.modules[__name__], "LOSSES", [*LOSSES, broken])
+    notes = tuned(300.0).notes
+    first = f"NaN or infinite in 1 of {len(LOSSES)} steps, first in step {len(LOSSES)}"
+    assert sum(first in note for note in notes) == said
 
 
 def test_a_plain_script_that_fails_is_no_result(

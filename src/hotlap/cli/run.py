@@ -43,7 +43,7 @@ def run(recipe: Path, quiet: bool, command: tuple[str, ...]) -> None:  # fmt: sk
         _announce(found, parts, there)
     on = {name: values for name, values in found.values.items() if name not in there}
     status = RecipeStatus()
-    code = run_foreground(Setting(parts, Mode.RUN, on, separate=False), status.see)
+    code = run_foreground(Setting(parts, Mode.RUN, on, separate=False), status.see, status.leaves)
     idle = status.idle(on)
     written = _in_source(found, parts) if idle else frozenset()
     if written & set(idle) and not quiet:
@@ -101,6 +101,7 @@ class RecipeStatus:
         self.held: set[str] = set()
         self.inert: dict[str, str] = {}
         self.broken = ""
+        self.left = ""
 
     def see(self, message: "Message | None") -> bool:
         """Take one message in."""
@@ -115,6 +116,10 @@ class RecipeStatus:
             self.inert |= message.fields["inert"]
         return False
 
+    def leaves(self, process: str) -> None:
+        """The command has ended, and this process of it goes on."""
+        self.left = process
+
     def idle(self, on: Mapping[str, object]) -> list[str]:
         """The techniques that did not take hold where the training was reached."""
         return [name for name in on if name not in self.held] if self.stepped else []
@@ -126,6 +131,9 @@ class RecipeStatus:
             return []
         if self.broken:
             return [f"the recipe could not be applied: {self.broken}"]
+        if self.left and not self.stepped:
+            why = f"the command has ended, and left {self.left} running"
+            return [f"whether the recipe was applied is not known: {why}"]
         if not self.reached:
             why = "no Python process with torch was seen (python -I keeps hotlap out)"
             return [f"the recipe was not applied: {why}"]

@@ -369,6 +369,10 @@ class DatasetReport:
     packed: PackedComparison | None = None
 
 
+SHORTEST_TRAINING = 0.05
+"""Seconds of training without which a program cannot be timed."""
+
+
 @dataclass(frozen=True)
 class ProfilePayload:
     """Everything that the probe learned.
@@ -415,6 +419,22 @@ class ProfilePayload:
     inert: dict[str, str] = field(default_factory=dict)
     operators: dict[str, float] = field(default_factory=dict)
     world: int = 1
+
+    @property
+    def ended_after(self) -> int | None:
+        """The steps after which the program came to its end; None where it did not."""
+        return self.warmup + self.steps if self.ended == "exit" else None
+
+    @property
+    def usual_step(self) -> float:
+        """Seconds of a usual step."""
+        return self.step.mean if self.step.p50 is None else self.step.p50
+
+    @property
+    def too_short(self) -> bool:
+        """Whether the program ends before there is enough of it for a race."""
+        steps = self.ended_after
+        return steps is not None and steps * self.usual_step < SHORTEST_TRAINING
 
 
 def decode(kind: type[T], raw: Mapping[str, object]) -> T:

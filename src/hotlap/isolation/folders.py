@@ -17,6 +17,8 @@ from pathlib import Path
 
 _PATIENCE_SECONDS = 15.0
 _PAUSE_SECONDS = 0.05
+KEPT = "kept"
+"""A file in a folder that a supervisor removes: processes that use it outlive hotlap."""
 _LONGEST = 60
 """Characters of TMPDIR up to which Unix sockets in a trial's folder have addresses that fit (107
 bytes): the loader workers of a trial send their batches through sockets that lie there."""
@@ -74,6 +76,8 @@ def remove_left(paths: list[Path]) -> None:
     """Remove those that exist once no process uses them; a supervisor may still be at work."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
     for path in paths:
+        if (path / KEPT).exists():
+            continue
         while os.path.lexists(path) and _in_use(path.name) and time.monotonic() < deadline:
             time.sleep(_PAUSE_SECONDS)
         if os.path.lexists(path):

@@ -133,7 +133,7 @@ def _run(setting: Setting, ask: Ask, follow: Follow) -> tuple[_Run, str]:
     run = _Run(rates, follow, Reach(ask.patience, setting.output, setting.scratch))
     setting = replace(setting, mode=Mode.LR, options=options)
     try:
-        code = run_foreground(setting, run.see)
+        code = run_foreground(setting, run.see, run.reach.leaves)
     except KeyboardInterrupt:
         if not run.losses:
             raise

@@ -193,6 +193,8 @@ def _bare(
         command=run.command,
         files=touched(payload, run.began),
         layers=payload.layers,
+        ended_after=payload.ended_after,
+        too_short=payload.too_short,
     )
 
 

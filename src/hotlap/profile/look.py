@@ -117,7 +117,7 @@ def _look(setting: Setting, bounds: Bounds, options: dict[str, object], calls: M
         return False
 
     setting = replace(setting, mode=Mode.PROFILE, options=options)
-    code = run_foreground(setting, see)
+    code = run_foreground(setting, see, reach.leaves)
     if not payloads and code in INTERRUPTED:
         raise KeyboardInterrupt
     if not payloads:

@@ -179,7 +179,8 @@ class Profile:
     generates text, the same of its `prefill` and `decode` calls, and how many there were.
     `partial` says why it holds fewer steps than were asked for. `files` are the source files met,
     by absolute path. `command` is what ran, as typed in a shell. `world`: processes that train
-    together; the profile is that of rank 0.
+    together; the profile is that of rank 0. `ended_after`: the steps after which the program came
+    to its end, where it did; `too_short`: before there was enough of it for a race.
     """
 
     steps: int
@@ -209,6 +210,8 @@ class Profile:
     latency: Mapping[str, float] = field(default_factory=dict)
     calls: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     world: int = 1
+    ended_after: int | None = None
+    too_short: bool = False
 
     @property
     def inference(self) -> bool:

@@ -19,6 +19,7 @@ NEXT_LIVE = (
     "`hotlap tune` before the command of this training races them (in a notebook: `%%hotlap tune` "
     "above its cell), and keeps what is proved faster with equal losses"
 )
+TOO_SHORT = "let the program train longer: it ends before there is enough of it for a race"
 ORDER = "the largest expected gain first"
 AT_MOST = "at most: the speed-up if all of that time vanished"
 
@@ -77,6 +78,8 @@ def _show_next(out: Console, profile: Profile) -> None:
     )
     if named and not profile.command:
         out.print(Text(hanging(f"Next: {NEXT_LIVE}", out.width)))
+    elif named and profile.too_short:
+        out.print(f"Next: {TOO_SHORT}")
     elif named:
         only = f"--only {','.join(named)} " if len(named) <= NAMED else ""
         command = f"hotlap tune {only}{profile.command}"

@@ -130,6 +130,8 @@ def few_steps(profile: Profile) -> str:
     if profile.steps >= FEW:
         return ""
     more = "--budget gives it more time" if profile.command else "profile more steps"
+    if profile.ended_after is not None:
+        more = f"the program ended after {profile.ended_after}: let it train longer"
     error = (profile.step_p90 - profile.step_p10) / 2.56 / max(1, profile.steps) ** 0.5
     low, high = max(0.0, profile.step - 2 * error), profile.step + 2 * error
     return (

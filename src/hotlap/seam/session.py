@@ -25,18 +25,18 @@ def boot(path: str) -> None:
     """Called by sitecustomize in every Python process of a trial."""
     spec = Spec.read(path)
     hide_our_frames()
-    with suppress(OSError):
-        os.close(os.open(f"{os.path.dirname(path)}/{REACHED}/{os.getpid()}", os.O_CREAT, 0o600))
+    reached = f"{os.path.dirname(path)}/{REACHED}"
+    note_reached(reached)
+    os.register_at_fork(after_in_child=lambda: note_reached(reached))
     if spec.scratch:
         from hotlap.seam.guard.trackers import switch_off
 
         switch_off(spec.scratch)
         # Sockets of a process that is killed lie in the trial's folder, which is removed.
-        sockets = f"{os.path.dirname(path)}/{REACHED}"
-        if len(os.fsencode(sockets)) + len("/listener-12345678") <= LONGEST_ADDRESS_BYTES:
+        if len(os.fsencode(reached)) + len("/listener-12345678") <= LONGEST_ADDRESS_BYTES:
             when_imported(
                 "multiprocessing.process",
-                lambda module: module.current_process()._config.setdefault("tempdir", sockets),
+                lambda module: module.current_process()._config.setdefault("tempdir", reached),
             )
     if spec.tier is Tier.OVERLAY:
         from hotlap.seam.guard.crossing import install as let_renames_cross
@@ -47,6 +47,12 @@ def boot(path: str) -> None:
 
         install(spec.scratch, [*default_keep(), *spec.keep], spec.cover)
     when_imported("torch", lambda _: start(spec))
+
+
+def note_reached(folder: str) -> None:
+    """Leave a file named by this process: hotlap is in it. A forked one may outlive its parent."""
+    with suppress(OSError):
+        os.close(os.open(f"{folder}/{os.getpid()}", os.O_CREAT, 0o600))
 
 
 def start(spec: Spec) -> None:

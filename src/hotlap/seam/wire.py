@@ -31,13 +31,18 @@ def short_address(path: str) -> Iterator[str]:
 
 
 class Wire:
-    """A connection to the parent, opened at the first message."""
+    """A connection to the parent, opened at the first message.
+
+    A program may close every descriptor that it does not know, as daemons do, and its own next file
+    has the number then: each message looks whether the descriptor is the connection still.
+    """
 
     def __init__(self, address: str) -> None:
         self.address = address
         self._socket: socket.socket | None = None
         self._reader: BufferedReader | None = None
         self._pid = 0
+        self._identity = (0, 0)
 
     def send(self, kind: str, **fields: object) -> None:
         """Send one message; a parent that is gone is no error of the user's program."""
@@ -45,7 +50,7 @@ class Wire:
         try:
             self._connection().sendall(line)
         except OSError:
-            self._socket = None
+            self._let_go()
 
     def receive(self) -> dict[str, int] | None:
         """Wait for one order; None when the parent is gone."""
@@ -58,8 +63,11 @@ class Wire:
         return json.loads(line) if line else None
 
     def _connection(self) -> socket.socket:
-        if self._socket is None or self._pid != os.getpid():
+        if self._pid != os.getpid() or not self._is_open():
+            self._let_go()
+        if self._socket is None:
             self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            self._identity = _identity(self._socket.fileno())
             with short_address(self.address) as address:
                 self._socket.connect(address)
             self._reader = self._socket.makefile("rb")
@@ -67,3 +75,20 @@ class Wire:
             hello = {"type": "hello", "pid": self._pid, "argv": sys.argv}
             self._socket.sendall(json.dumps(hello).encode() + b"\n")
         return self._socket
+
+    def _is_open(self) -> bool:
+        try:
+            return self._socket is not None and _identity(self._socket.fileno()) == self._identity
+        except OSError:
+            return False
+
+    def _let_go(self) -> None:
+        """Close the connection, but no descriptor that is the program's by now."""
+        if self._socket is not None and not self._is_open():
+            self._socket.detach()
+        self._socket = self._reader = None
+
+
+def _identity(descriptor: int) -> tuple[int, int]:
+    found = os.fstat(descriptor)
+    return found.st_dev, found.st_ino

@@ -20,25 +20,34 @@ BEFORE_TRAINING = {"hello", "torch", "backward", "gone", "broken"}
 OnMessage = Callable[[Message | None], bool]
 
 
-def run_foreground(setting: Setting, on_message: OnMessage) -> int:
+def run_foreground(
+    setting: Setting, on_message: OnMessage, on_left: Callable[[str], None] = lambda _: None
+) -> int:
     """Run the command; return its exit code (negative: the signal that ended it).
 
     In the foreground, unless its setting has it `separate`: then a signal ends hotlap, and with it
     the command.
 
     `on_message` sees each message of the command's processes, and None a few times a second; once
-    it returns True, or raises, the command is ended. 0 is returned then.
+    it returns True, or raises, the command is ended. 0 is returned then. `on_left` is
+    called with a process that the command left running when it came to its end: a trial's is ended.
     """
     with ExitStack() as ends:
         with signals_held({signal.SIGINT}):
             folder = trial_folder(setting)
-            ends.callback(shutil.rmtree, folder, ignore_errors=True)
+            removed = ends.enter_context(ExitStack())
+            removed.callback(shutil.rmtree, folder, ignore_errors=True)
             channel = Channel(folder)
             ends.callback(channel.close)
             launched = Launched(setting, channel.address, folder)
             ends.callback(launched.end)
         with nullcontext() if setting.separate else signals_passed_on(launched):
-            return _until_over(launched, channel, on_message)
+            code = _until_over(launched, channel, on_message)
+        if launched.goes_on:
+            removed.pop_all()  # the folder is in use
+        if launched.left:
+            on_left(launched.left)
+        return code
 
 
 def _until_over(launched: Launched, channel: Channel, on_message: OnMessage) -> int:

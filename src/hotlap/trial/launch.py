@@ -97,6 +97,7 @@ class Launched(Supervised):
             env["TMPDIR"] = str(folder / "tmp")
         spec = _spec(setting, control, folder, self.isolation)
         spec.write(folder / "spec.json")
+        self.leaves = setting.mode is Mode.RUN
         super().__init__(
             setting.command,
             env,

@@ -360,6 +360,17 @@ def _scale(losses: Sequence[float]) -> float:
     return max([1e-12, *(abs(loss) for loss in losses[:FEWEST] if _finite(loss))])
 
 
+def not_finite(losses: Sequence[float]) -> str:
+    """That losses of the plain script are NaN or infinite; empty where all are numbers."""
+    broken = [step for step, loss in enumerate(losses, 1) if not _finite(loss)]
+    if not broken:
+        return ""
+    return (
+        f"the loss of the plain script is NaN or infinite in {len(broken)} of {len(losses)} steps, "
+        f"first in step {broken[0]}: parity was judged by the other steps"
+    )
+
+
 def _finite(loss: float) -> bool:
     """Whether a loss is a number; one beyond 1e100 is as good as inf, and its square is."""
     return abs(loss) < 1e100

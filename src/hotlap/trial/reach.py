@@ -62,11 +62,16 @@ class Reach:
         self._output = output
         self._scratch = scratch
         self._seen: set[str] = set()
+        self._left = ""
         self._deadline = time.monotonic() + patience
 
     def paused(self, seconds: float) -> None:
         """The program stood still for so long: that time does not count."""
         self._deadline += seconds
+
+    def leaves(self, process: str) -> None:
+        """The command has ended, and left this process running (empty: none)."""
+        self._left = process
 
     def see(self, message: Message | None) -> None:
         """Take a message in; None is a tick of the clock.
@@ -116,6 +121,11 @@ class Reach:
             hint = (
                 "steps of torch.optim.Optimizer are counted, or backward passes where there is no "
                 "optimizer; --patience gives it more time"
+            )
+        if self._left:
+            hint = (
+                f"the command left {self._left} running, which was ended with it: "
+                "keep the training in the foreground"
             )
         hint = advice(self._output) or hint
         return NotReachedError(f"no training step {when}: {what}", hint)

@@ -10,6 +10,7 @@ from statistics import median
 from typing import NamedTuple
 
 from hotlap.core.errors import HotlapError, TrialFailedError
+from hotlap.core.protocol import SHORTEST_TRAINING
 from hotlap.trial.data_parity import DataUse
 from hotlap.trial.launch import Setting
 from hotlap.trial.reach import OtherStepsError
@@ -27,8 +28,6 @@ EPOCHS_TO_SEE, EPOCH_PARTS = 2, 8
 """Epochs that are run at the most to see the length of one, and pieces that each is run in."""
 STEADY = 0.25
 SETTLE_BLOCKS = 40
-SHORTEST_TRAINING = 0.05
-"""Seconds of training that must be left behind the warm-up for a program to be timed."""
 
 
 @dataclass(frozen=True)
@@ -200,11 +199,7 @@ class Side:
             raise self._too_short()
 
     def _too_short(self) -> TrialFailedError:
-        steps = f"{self.ends_after} step{'s' if self.ends_after != 1 else ''}"
-        seconds = f" of {1000 * self.pace.step:.2g} ms" if self.pace else ""
-        return TrialFailedError(
-            f"the program ends after {steps}{seconds}, too short to time", "let it run longer"
-        )
+        return too_short(self.ends_after, self.pace.step if self.pace else 0.0)
 
     @property
     def longest_epoch(self) -> float:
@@ -351,6 +346,15 @@ class Side:
             self.trial.close()
             self.trial = None
             self.log[-1].ended = time.monotonic()
+
+
+def too_short(steps: int, seconds: float) -> TrialFailedError:
+    """The failure of a program that ends after so few steps (of so many seconds; 0: unknown)."""
+    count = f"{steps} step{'s' if steps != 1 else ''}"
+    each = f" of {1000 * seconds:.2g} ms" if seconds else ""
+    return TrialFailedError(
+        f"the program ends after {count}{each}, too short to time", "let it run longer"
+    )
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,9 @@ class Streams(NamedTuple):
 class Supervised:
     """A running command; nothing of it outlives this process or a call of `end`.
 
+    But with `leaves` for what still runs when the command has come to its own end: `left` shows one
+    of these processes.
+
     Args:
         command: as it is run.
         env: its whole environment.
@@ -31,6 +34,9 @@ class Supervised:
         tidy: further folders to remove should this process be killed.
         isolation: the `layout` of a namespace to enter, or the `writable` paths of Landlock.
     """
+
+    leaves = False
+    """Whether what the command leaves running goes on, and uses `folder` until its end."""
 
     def __init__(
         self,
@@ -50,7 +56,9 @@ class Supervised:
             "separate": separate,
             "tidy": [str(folder), *map(str, tidy)],
             "isolation": dict(isolation or {}),
+            "leaves": self.leaves,
         }
+        self.left = ""
         (folder / "launch.json").write_text(json.dumps(orders))
         # A file, so that it closes, and the supervisor ends all, should this object get lost.
         life_theirs, life = os.pipe()
@@ -72,14 +80,23 @@ class Supervised:
         if self._code is None:
             ready, _, _ = select.select([self._report], [], [], timeout)
             if ready:
-                self._code = int(os.read(self._report, 16) or b"-9")
+                code, _, self.left = (
+                    os.read(self._report, 4096).decode(errors="replace").partition("\n")
+                )
+                self._code = int(code or -9)
         return self._code
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the command has ended, and what it left running goes on."""
+        return self.leaves and bool(self.left)
 
     def end(self) -> None:
         """End it: closing the pipe makes the supervisor kill everything below it."""
         if not self._life.closed:
             self._life.close()
-            self._supervisor.wait()
+            if not self.goes_on:
+                self._supervisor.wait()
             os.close(self._report)
             if self._code is None:
                 self._code = -9

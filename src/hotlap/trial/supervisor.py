@@ -3,7 +3,7 @@
 Run as a script: `supervisor.py LAUNCH_FILE LIFE_FD REPORT_FD`. It starts the command, adopts every
 process the command leaves behind (it is a subreaper), reports the exit code on REPORT_FD, and
 kills whatever is left when the command ends or when LIFE_FD closes, which happens however the
-parent dies.
+parent dies. What a command that is no trial leaves running (`leaves`) goes on, as without hotlap.
 """
 
 import contextlib
@@ -16,14 +16,16 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 import psutil
 
 sys.path[0] = str(Path(__file__).parents[2])  # this hotlap, whatever else is installed
 from hotlap.isolation import landlock, namespace, seccomp  # noqa: E402
-from hotlap.isolation.folders import remove_tree  # noqa: E402
+from hotlap.isolation.folders import KEPT, remove_tree  # noqa: E402
 from hotlap.isolation.refused_calls import RefusedCalls  # noqa: E402
 from hotlap.trial import cleaner  # noqa: E402
 from hotlap.trial.cleaner import sweep_shared_memory  # noqa: E402
@@ -33,6 +35,7 @@ PR_SET_CHILD_SUBREAPER = 36
 TIDIERS = ("resource_tracker", "torch_shm_manager")
 GRACE = 0.3
 REAP_SECONDS = 1.0  # what a killed process may take to give its memory back
+SHOWN_CHARACTERS = 120
 FULL_BYTES = 1 << 20
 """With less than this left, a write of some blocks may have failed."""
 OUTLIVED = (
@@ -58,14 +61,48 @@ def main(launch_file: str, life: int, report: int) -> None:
     code = _wait(child, life, _calls(ours, launch["isolation"]))
     if code and launch["isolation"].get("space"):
         _name_a_full_disk(*launch["isolation"]["space"])
+    left = _left()
+    if left and code is not None and launch["leaves"]:
+        _report(report, code, left)
+        _outlive_the_parent(report, launch["tidy"])
+        return
     names = kill_tree(os.getpid())
     sweep_shared_memory({*names, child.pid})
     if code is None:
         for folder in launch["tidy"]:
             remove_tree(Path(folder))
         return
+    _report(report, code, left)
+
+
+def _left() -> str:
+    """A process that the command has left running, in words; empty if there is none."""
+    for process in _below(os.getpid()):
+        if (words := " ".join(_words(process)).split()) and not _is_tidier(process):
+            return shorten(f"process {process.pid}: {' '.join(words)}", SHOWN_CHARACTERS)
+    return ""
+
+
+def _report(to: int, code: int, left: str) -> None:
+    """The exit code, and behind it what the command has left running."""
     with contextlib.suppress(OSError):
-        os.write(report, str(code).encode())
+        os.write(to, f"{code}\n{left}".encode(errors="replace"))
+
+
+def _outlive_the_parent(report: int, folders: Sequence[str]) -> None:
+    """Stay until the last process has ended, and then remove the folders that they use."""
+    for folder in folders:
+        with contextlib.suppress(OSError):
+            (Path(folder) / KEPT).touch()
+    os.close(report)
+    null = os.open(os.devnull, os.O_RDWR)
+    for number in (0, 1, 2):  # nobody is to wait for the end of our output
+        os.dup2(null, number)
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            os.waitpid(-1, 0)
+    for folder in folders:
+        remove_tree(Path(folder))
 
 
 def _start(
@@ -176,11 +213,15 @@ def _status(process: psutil.Process) -> str:
 
 
 def _is_tidier(process: psutil.Process) -> bool:
-    try:
-        line = " ".join(process.cmdline())
-    except psutil.Error:
-        return False
+    line = " ".join(_words(process))
     return any(name in line for name in TIDIERS)
+
+
+def _words(process: psutil.Process) -> list[str]:
+    try:
+        return list(process.cmdline())
+    except psutil.Error:
+        return []
 
 
 def _reap(deadline: float) -> None:

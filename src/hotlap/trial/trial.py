@@ -327,6 +327,7 @@ class Trial:
         """No message waits: the program may have ended, or patience may be over."""
         code = self.launched.exit_code()
         if code is not None and self.channel.messages.empty():
+            self._reach.leaves(self.launched.left)
             if code or not self.blocks:
                 raise self._reach.failure(code)
             raise Ended("the program came to its end")

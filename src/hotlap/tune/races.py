@@ -13,7 +13,7 @@ from hotlap.core.technique import Numerics
 from hotlap.trial.launch import SLEEPING_THREADS, Setting, threading_variables
 from hotlap.trial.load import BusyWatch, OtherPrograms
 from hotlap.trial.parity import FEWEST as FEWEST_STEPS
-from hotlap.trial.parity import Noise, Parity, compare, compare_outputs, noise
+from hotlap.trial.parity import Noise, Parity, compare, compare_outputs, noise, not_finite
 from hotlap.trial.race import Evidence, RaceResult, race
 from hotlap.trial.side import Side
 from hotlap.trial.stats import Estimate, Verdict
@@ -75,6 +75,7 @@ class Races:
         self._racing = 0.0
         self._past: list[Side] = []
         self.notes: list[str] = []
+        self._said: set[str] = set()
 
     @property
     def busy(self) -> bool:
@@ -185,10 +186,18 @@ class Races:
             found = race(a, b, rules, self._on_pair, busy=self.busy, evidence=evidence)
         finally:
             self._racing += time.monotonic() - begin - (a.starting + b.starting - starting)
-        if found.passive_wait and SLEEPING_THREADS not in self.notes:
-            self.notes.append(SLEEPING_THREADS)
-            self._watcher.note(SLEEPING_THREADS)
+        if found.passive_wait:
+            self._note("threads", SLEEPING_THREADS)
+        if not a.setting.techniques:
+            self._note("losses", not_finite(a.losses))
         return found
+
+    def _note(self, about: str, note: str) -> None:
+        """Say it, once; nothing where it is empty."""
+        if note and about not in self._said:
+            self._said.add(about)
+            self.notes.append(note)
+            self._watcher.note(note)
 
     def time_use(self, begin: float, profiling: float) -> TimeUse:
         """Where the seconds since a moment went; `profiling` of them before the first race."""

@@ -21,7 +21,7 @@ from hotlap.core.machine import Machine, available_memory
 from hotlap.core.registry import ceilings, technique
 from hotlap.profile.look import Bounds, Meanwhile, look
 from hotlap.trial.race import RaceResult, out_of_memory
-from hotlap.trial.side import Side, block_size
+from hotlap.trial.side import Side, block_size, too_short
 from hotlap.trial.stats import Verdict, launches_needed
 from hotlap.trial.trial import TimeOverError
 from hotlap.tune.candidates import (
@@ -125,6 +125,8 @@ def profile_baseline(state: TuneState) -> None:
     state.profile_seconds = time.monotonic() - began
     state.plan.measured(max(0.0, state.plan.spent - seconds), state.plan.plain_block)
     state.script = ScriptProfile.of(payload)
+    if payload.ended_after is not None and payload.too_short:
+        raise too_short(payload.ended_after, payload.usual_step)
     if setting.passive_wait:
         state.script.facts |= would_spin(state.script.facts)
     if state.script.facts.get("inference"):

@@ -16,7 +16,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
-from pathlib import Path
 from types import CodeType
 
 from hotlap.core.protocol import SampledFile, SampledLine
@@ -76,10 +75,9 @@ class Sampler:
 
     def _run(self) -> None:
         uneven = random.Random(0)  # the program's own random numbers stay as they were
-        with _open_statm() as statm:
-            while not self._end.wait(self._interval() * (0.5 + uneven.random())):
-                if not self._rest.resting or self._awake(uneven.random()):
-                    self._sample(statm)
+        while not self._end.wait(self._interval() * (0.5 + uneven.random())):
+            if not self._rest.resting or self._awake(uneven.random()):
+                self._sample()
 
     def _awake(self, part: float) -> bool:
         """Ask for a look, and wait for a moment somewhere in it."""
@@ -102,7 +100,7 @@ class Sampler:
             return RARELY
         return min(LONGEST, INTERVAL * max(1.0, self._taken / MANY))
 
-    def _sample(self, statm: int) -> None:
+    def _sample(self) -> None:
         frame = sys._current_frames().get(self._thread())
         phase = self._phase()
         if not phase:
@@ -113,29 +111,20 @@ class Sampler:
         if self.timing:
             self.stacks[(phase, stack)] += 1
             self._taken += 1
-        if statm >= 0:
-            self.resident[phase] = max(self.resident.get(phase, 0), _resident(statm))
-
-
-@contextmanager
-def _open_statm() -> Iterator[int]:
-    path = Path("/proc/self/statm")
-    handle = os.open(path, os.O_RDONLY) if path.exists() else -1
-    try:
-        yield handle
-    finally:
-        if handle >= 0:
-            os.close(handle)
-
-
-def _resident(statm: int) -> int:
-    return int(os.pread(statm, 128, 0).split()[1]) * PAGE
+        if resident := resident_memory():
+            self.resident[phase] = max(self.resident.get(phase, 0), resident)
 
 
 def resident_memory() -> int:
-    """Bytes of this process that lie in memory now; 0 where the system does not say."""
-    with _open_statm() as statm:
-        return _resident(statm) if statm >= 0 else 0
+    """Bytes of this process that lie in memory now; 0 where the system does not say.
+
+    The file is opened each time: a program may close every descriptor that it does not know.
+    """
+    try:
+        with open("/proc/self/statm", "rb", buffering=0) as file:
+            return int(file.read(128).split()[1]) * PAGE
+    except OSError:
+        return 0
 
 
 LEAST = 0.005
