@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from hotlap import __version__
 from hotlap.cli.main import VERBS, hotlap
 from hotlap.core.registry import FOLDER
+from hotlap.trial.command import normalise
 
 MLP = Path(__file__).parent.parent / "scripts" / "mlp.py"
 
@@ -238,3 +239,12 @@ def test_explain_takes_the_id_of_a_lint_pattern():
     done = CliRunner().invoke(hotlap, ["explain", "graph_kept"])
     assert done.exit_code == 0
     assert done.output.startswith("retained_graph")
+
+
+def test_a_script_whose_name_has_a_blank_is_no_line_of_a_shell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("my train.py").touch()
+    assert normalise(["my train.py"]) == (sys.executable, "my train.py")
+    assert normalise([f"{sys.executable} -c pass"]) == (sys.executable, "-c", "pass")

@@ -48,6 +48,23 @@ def test_exit_codes(run):
     assert isinstance(run("missing.py").exception, UsageError)
 
 
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        ("# coding: latin-1\n# café\n".encode("latin-1") + SLOW.encode(), "loader_rebuilt"),
+        (b"name = '\xff\xfe'\n", "1:12  broken_file"),
+    ],
+    ids=["declared", "undeclared"],
+)
+def test_a_file_that_is_not_utf_8_stops_no_other(run, content, found):
+    Path("nonutf.py").write_bytes(content)
+    Path("slow.py").write_text(SLOW)
+    result = run()
+    assert code(result) == 1
+    assert found in result.output
+    assert "slow.py" in result.output
+
+
 def test_hints_are_shown_on_request_and_count_as_clean(run):
     Path("a.py").write_text("import torch\nl = torch.utils.data.DataLoader(d)\n")
     assert code(run()) == 0

@@ -174,7 +174,7 @@ def write_script(path: Path) -> Path:
 @cache
 def _lines(script: str) -> tuple[str, ...]:
     try:
-        return tuple(Path(script).read_text("utf-8").split("\n"))
+        return tuple(Path(script).read_text("utf-8", "replace").split("\n"))
     except OSError:
         return ()
 

@@ -15,9 +15,10 @@ def in_cells(spots: Iterable[Spot]) -> list[Spot]:
 
     @cache
     def code(path: Path) -> tuple[Path, list[str]]:
-        name = str(path) if path.suffix == SUFFIX else notebook_of(str(path))
+        notebook = path.suffix == SUFFIX
+        name = str(path) if notebook else notebook_of(str(path))
         try:
-            text = Notebook(path).code() if path.suffix == SUFFIX else path.read_text("utf-8")
+            text = Notebook(path).code() if notebook else path.read_text("utf-8", "replace")
         except (OSError, UsageError):  # a spot of its own says so
             text = ""
         return Path(name or path), text.split("\n") if name else []

@@ -20,13 +20,14 @@ def normalise(words: Sequence[str]) -> tuple[str, ...]:
     """Turn what was typed into what is run.
 
     `train.py` means `python train.py` unless it is executable itself; one quoted string is split
-    as a shell would. A notebook means the script that its code cells make, which is written anew.
+    as a shell would, if it is no file. A notebook means the script that its code cells make, which
+    is written anew.
 
     Raises:
         UsageError: nothing was given, the program is not there, or the notebook is no program.
     """
     parts = tuple(words)
-    if len(parts) == 1 and " " in parts[0].strip():
+    if len(parts) == 1 and " " in parts[0].strip() and not Path(parts[0]).is_file():
         parts = _split(parts[0])
     if not parts:
         raise UsageError("no command was given", "for example: hotlap tune python train.py")

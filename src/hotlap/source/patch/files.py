@@ -43,7 +43,7 @@ def _script(words: Sequence[str]) -> Path | None:
         if word.endswith(SUFFIX) and _here(Path(word)):
             return write_script(Path(word))
     shells = (w for w in words if w.endswith(".sh") and _here(Path(w)))
-    return next((p for w in shells for line in Path(w).read_text().splitlines()
+    return next((p for w in shells for line in Path(w).read_text("utf-8", "replace").splitlines()
                  if (p := _script(_words(line))) is not None), None)  # fmt: skip
 
 
