@@ -9,17 +9,18 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
 
 from hotlap.common.signals import signals_held
 from hotlap.core.recipe import Kept, Recipe
-from hotlap.core.spec import Mode
+from hotlap.core.spec import VARIABLE, Mode
 from hotlap.seam.wire import Wire
 from hotlap.trial.channel import Channel
-from hotlap.trial.foreground import run_foreground
-from hotlap.trial.launch import Setting
+from hotlap.trial.foreground import run_foreground, signals_passed_on
+from hotlap.trial.launch import Setting, reaching
 from hotlap.trial.supervised import Supervised
 from hotlap.trial.trial import Trial
 
@@ -79,6 +80,34 @@ def test_what_nohup_ignores_stays_ignored(tmp_path):
     running.send_signal(signal.SIGHUP)
     assert running.communicate(timeout=30)[0] == "alive\n"
     assert running.returncode == 0
+
+
+@pytest.mark.parametrize(("program", "interrupted"), [("", True), ("sleep 60; ", False)])
+def test_ctrl_c_ends_hotlap_where_the_program_is_not_there_to_receive_it(
+    monkeypatch, program, interrupted
+):
+    """Else it would be lost: the supervisor ignores it, and has not started the program yet."""
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(isatty=lambda: True))
+    with subprocess.Popen(["bash", "-c", f"{program}read"], stdin=subprocess.PIPE) as supervisor:
+        try:
+            running = psutil.Process(supervisor.pid)
+            assert not program or within_seconds(10, running.children)
+            ends = pytest.raises(KeyboardInterrupt) if interrupted else contextlib.nullcontext()
+            with ends, signals_passed_on(SimpleNamespace(supervisor=supervisor.pid)):
+                os.kill(os.getpid(), signal.SIGINT)
+        finally:
+            for process in (*running.children(), running):
+                process.kill()
+
+
+def test_ctrl_c_while_hotlap_begins_in_a_process_ends_that(tmp_path):
+    folder = tmp_path / "spec"
+    os.mkfifo(folder)  # it waits there until it is written to
+    env = reaching(os.environ) | {VARIABLE: str(folder)}
+    words = [sys.executable, "-c", "print('it ran')"]
+    with subprocess.Popen(words, env=env) as process, folder.open("w"):
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=30) == -signal.SIGINT
 
 
 DAEMON = """

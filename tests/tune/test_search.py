@@ -549,7 +549,7 @@ def test_a_script_that_is_too_short_to_race_is_seen_by_its_profile(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def brief(*_: Any) -> Any:
-        return SimpleNamespace(payload=ProfilePayload(PhaseTimes(0.004), {}, "exit", steps=3))
+        return SimpleNamespace(payload=ProfilePayload(PhaseTimes(0.004), {}, ended="exit", steps=3))
 
     monkeypatch.setattr(search, "look", brief)
     result = tuned(300.0)

@@ -80,6 +80,12 @@ def signals_passed_on(launched: Supervised) -> Iterator[None]:
     What hotlap was told to ignore (`nohup`, a shell's background jobs), the program was as well: it
     ignores what is passed on, unless it has a handler of its own.
     """
+
+    def let_by(number: int, _: object) -> None:
+        """The program has received it by itself, unless it is about to be started."""
+        if number == signal.SIGINT and not _children(launched.supervisor):
+            raise KeyboardInterrupt
+
     reached_anyway = sys.stdin is not None and sys.stdin.isatty()
 
     def pass_on(number: int, _: object) -> None:
@@ -91,7 +97,7 @@ def signals_passed_on(launched: Supervised) -> Iterator[None]:
     for name in (*PASSED_ON, *OF_TERMINALS):
         number = getattr(signal, name)
         alone = reached_anyway and name in OF_TERMINALS
-        before[number] = signal.signal(number, _let_by if alone else pass_on)
+        before[number] = signal.signal(number, let_by if alone else pass_on)
     try:
         yield
     finally:
@@ -99,22 +105,22 @@ def signals_passed_on(launched: Supervised) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _let_by(*_: object) -> None:
-    """The program has received it by itself."""
-
-
 def _program(supervisor: int) -> psutil.Process | None:
     """The command itself: the supervisor's oldest child, the others are orphans that it took in."""
     deadline = time.monotonic() + CHILD_WAIT_S
     while time.monotonic() < deadline:
-        try:
-            children = psutil.Process(supervisor).children()
-        except psutil.Error:
-            return None
-        if children:
+        if children := _children(supervisor):
             return min(children, key=lambda child: (child.create_time(), child.pid))
+        if not psutil.pid_exists(supervisor):
+            return None
         time.sleep(0.01)
     return None
+
+
+def _children(supervisor: int) -> list[psutil.Process]:
+    with suppress(psutil.Error):
+        return psutil.Process(supervisor).children()
+    return []
 
 
 def leave_like(code: int) -> None:

@@ -58,6 +58,11 @@ def _hand_over() -> None:
 
 try:
     _boot()
+except KeyboardInterrupt:  # Ctrl-C ends the program as it does once that has started
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    os.kill(os.getpid(), signal.SIGINT)
 except Exception as error:  # the user's program must start whatever happens here
     print(f"hotlap: could not start inside this process: {error!r}", file=sys.stderr)
 _hand_over()
