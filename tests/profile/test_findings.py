@@ -257,6 +257,7 @@ def test_padding_is_priced_by_what_a_shorter_batch_leaves_out():
     assert "70% of the input positions are padding" in finding.what
     assert finding.share == finding.expected == pytest.approx(0.4)
     assert finding.place == "train.py:7"
+    assert finding.most == pytest.approx(bound(0.8 * (1 - 0.5**2), STEP))
 
 
 @pytest.mark.parametrize("facts", [{}, {"padded_share": 0.7, "padded_columns": 0.1}], ids=str)

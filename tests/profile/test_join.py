@@ -176,6 +176,16 @@ def test_a_hint_is_confirmed_where_the_profile_proposes_its_technique(script):
     assert not past.cost(spot(script, 5, technique="host_sync", hint=True)).confirmed
 
 
+def test_the_cause_of_a_cost_that_is_measured_elsewhere_costs_what_its_finding_does(script):
+    remedy = Remedy("dynamic_padding", "", ("forward",), "train.py:7", 2.0, 0.5)
+    own = Finding("padding", "train.py:7", "", 0.5, 2.0, (remedy,))
+    cause = spot(script, 1, technique="dynamic_padding", hint=True, elsewhere=True)
+    cost = Past(document(script, {}, [own])).cost(cause)
+    assert cost.confirmed
+    assert cost.seconds == pytest.approx(0.0071)
+    assert not Past(document(script, {})).cost(cause).confirmed
+
+
 @pytest.mark.parametrize("broken", [{}, {"step": 1}, {"step": None, "files": {}}, []])
 def test_what_is_no_profile_is_said(broken):
     with pytest.raises(UsageError, match="not a profile"):

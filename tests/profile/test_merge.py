@@ -52,6 +52,15 @@ def test_the_same_technique_elsewhere_is_another(script):
     assert len(merged(own, [spot], script.parent).findings) == 2
 
 
+def test_the_cause_of_a_cost_that_is_measured_elsewhere_is_named_by_its_finding(script):
+    remedy = Remedy("dynamic_padding", "", ("forward",), "train.py:4", 2.0, 0.5)
+    own = Finding("padding", "train.py:4", "", 0.5, 2.0, (remedy,))
+    cause = costed(script, 2, 0.005, "forward", "dynamic_padding")
+    cause = replace(cause, spot=replace(cause.spot, elsewhere=True), by_phase=())
+    (finding,) = merged([own], [cause], script.parent).findings
+    assert finding.remedies[0].also == ("train.py:2",)
+
+
 def test_what_costs_time_in_the_wait_for_data_is_a_remedy_of_it(script):
     spot = costed(script, 3, 0.004, "data", "python_transforms")
     (finding,) = merged([waiting()], [spot], script.parent).findings

@@ -14,7 +14,8 @@ class Pattern:
     which a profile sees the cost of the found line (empty: all of them). `differentiated`: the
     lines compute what autograd follows, so that their time in the forward pass comes again, in
     proportion, in the backward pass. `absent`: the pattern is that nothing was written, so that no
-    line's time is its cost.
+    line's time is its cost. `elsewhere`: the line is the cause of a cost that a profile measures
+    apart from lines; it is that of the technique's own finding.
     """
 
     id: str
@@ -26,3 +27,4 @@ class Pattern:
     phases: tuple[str, ...] = ()
     differentiated: bool = False
     absent: bool = False
+    elsewhere: bool = False

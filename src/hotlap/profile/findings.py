@@ -71,9 +71,10 @@ PADDING = "dynamic_padding"
 LEAST_PADDING = 0.2
 """Share of the positions that no sequence of the batch uses, from which padding is a finding."""
 PADDING_NOTES = (
-    "DataCollatorWithPadding(tokenizer, pad_to_multiple_of=8) does it for Hugging Face, "
-    "torch.nn.utils.rnn.pad_sequence elsewhere; the loss changes by rounding alone where attention "
-    "and loss leave padding out",
+    'Hugging Face: drop padding="max_length" from the call of the tokenizer, and pass '
+    "data_collator=DataCollatorWithPadding(tokenizer, pad_to_multiple_of=8), which alone changes "
+    "nothing; elsewhere torch.nn.utils.rnn.pad_sequence in collate_fn",
+    "the loss changes by rounding alone where attention and loss leave padding out",
 )
 
 
@@ -130,17 +131,20 @@ def proposed(seen: Seen) -> list[Finding]:
 def padded(seen: Seen) -> list[Finding]:
     """The padding that padding each batch to its longest sequence would leave out.
 
-    Only matrices of positions shrink with it, so that forward and backward are what it can shorten.
+    Only forward and backward shrink with it. Most of their time grows with the length, that of
+    attention with its square: the first is what to expect, the second the bound.
     """
     share, columns = (seen.facts.get(name) for name in ("padded_share", "padded_columns"))
     if not isinstance(share, float) or not isinstance(columns, float) or columns < LEAST_PADDING:
         return []
-    saved = columns * seen.share(COMPUTE)
+    saved, squared = (part * seen.share(COMPUTE) for part in (columns, 1 - (1 - columns) ** 2))
     what = headline("computing on padding", saved, seen.step)
     what += f"; {share:.0%} of the input positions are padding"
-    most, place = bound(saved, seen.step), seen.places.get("model", "")
+    most, place = bound(squared, seen.step), seen.places.get("model", "")
     says = (
-        f"pad each batch to its own longest sequence, in collate_fn: {columns:.0%} fewer positions"
+        f"pad each batch to its own longest sequence, in collate_fn: {columns:.0%} fewer positions "
+        "(at most: if all of forward and backward grew with the square of the length, as attention "
+        "does)"
     )
     remedy = Remedy(PADDING, says, COMPUTE, place, most, saved, notes=PADDING_NOTES)
     return [Finding(what, place, "", saved, most, (remedy,))] if saved >= WORTH else []

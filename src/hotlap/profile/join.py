@@ -91,6 +91,11 @@ class Past:
             self._step = float(document["step"]) - outliers
             self._files: Document = document["files"]
             self._places = _places(document["findings"], Path(document["folder"]))
+            self._shares = {
+                remedy["id"]: float(finding["share"])
+                for finding in document["findings"]
+                for remedy in finding["remedies"]
+            }
         except (KeyError, TypeError, ValueError):
             raise _no_profile() from None
         self._stale: dict[Path, bool] = {}
@@ -108,6 +113,9 @@ class Past:
         path = spot.path.resolve()
         if self.stale(path):
             return Costed(spot, stale=True)
+        if spot.elsewhere:
+            share = self._shares.get(spot.technique, 0.0)
+            return Costed(spot, share * self._step, self._step, confirmed=share > 0)
         confirmed = self._confirmed(path, spot)
         by_phase, samples = self._on(path, (spot, *same))
         if samples < LEAST_SAMPLES or not any(by_phase.values()):

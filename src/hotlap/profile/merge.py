@@ -32,8 +32,9 @@ def merged(own: Sequence[Finding], spots: Iterable[Costed], folder: Path) -> Mer
     time while data are awaited is a remedy of that wait. Other spots of one pattern make one
     finding, with their cost added up.
     """
-    found = list(own)
-    known = _apart([spot for spot in spots if not spot.stale])
+    fresh = [spot for spot in spots if not spot.stale]
+    found = [_with_causes(finding, fresh, folder) for finding in own]
+    known = _apart([spot for spot in fresh if not _is_cause(own, spot)])
     apart: dict[str, list[Costed]] = {}
     for spot in known:
         if not _same(own, spot, folder):
@@ -49,6 +50,22 @@ def merged(own: Sequence[Finding], spots: Iterable[Costed], folder: Path) -> Mer
             name = "forward" if phase == "loss" else phase
             explained[name] = explained.get(name, 0.0) + seconds
     return Merged(tuple(found), explained, frozenset(places))
+
+
+def _is_cause(own: Sequence[Finding], spot: Costed) -> bool:
+    """Whether a finding has measured what the spot's line leads to elsewhere."""
+    ids = {remedy.id for finding in own for remedy in finding.remedies}
+    return spot.spot.elsewhere and spot.spot.technique in ids
+
+
+def _with_causes(finding: Finding, spots: Iterable[Costed], folder: Path) -> Finding:
+    """The finding, its remedies with the lines that lead to what was measured."""
+    causes = [spot for spot in spots if spot.spot.elsewhere]
+    remedies = []
+    for remedy in finding.remedies:
+        places = (_place(s, folder, s.spot.line) for s in causes if s.spot.technique == remedy.id)
+        remedies.append(replace(remedy, also=tuple(dict.fromkeys((*remedy.also, *places)))))
+    return replace(finding, remedies=tuple(remedies))
 
 
 def _apart(spots: list[Costed]) -> list[Costed]:

@@ -31,6 +31,7 @@ class Spot:
     `since` is the line from which its work counts, where that is not `line`; 0 elsewhere.
     `cell`: the code cell of a notebook (from 1) that the lines count in; 0 elsewhere.
     `differentiated`: what its lines cost in the forward pass comes again in the backward pass.
+    `elsewhere`: its cost is that of its technique's finding in a profile, not of its lines.
     """
 
     path: Path
@@ -48,6 +49,7 @@ class Spot:
     differentiated: bool = False
     absent: bool = False
     cell: int = 0
+    elsewhere: bool = False
 
     @property
     def priced(self) -> range:
@@ -188,6 +190,7 @@ def _spots(source: Source, record: Technique, pattern: Pattern) -> Iterator[Spot
             min(line, getattr(seen.since, "lineno", line)),
             pattern.differentiated,
             pattern.absent,
+            elsewhere=pattern.elsewhere,
         )
 
 

@@ -38,6 +38,7 @@ technique = Technique(
             check="hotlap.source.checks.padding:padded_to_max_length",
             hint=True,
             phases=("forward", "backward"),
+            elsewhere=True,
         ),
     ),
     examples=(

@@ -13,12 +13,45 @@ ENABLE = "enable_padding"
 
 
 def padded_to_max_length(source: Source, _: Technique) -> Iterator[ast.AST]:
-    """`padding="max_length"`, the older `pad_to_max_length=True`, `enable_padding(length=...)`."""
-    for call in source.tree.every(ast.Call):
-        given = {word.arg: word.value for word in call.keywords if word.arg}
-        if (
-            constant(source, given.get("padding")) == "max_length"
-            or constant(source, given.get("pad_to_max_length")) is True
-            or ("length" in given and text(call.func).rpartition(".")[2] == ENABLE)
+    """`padding="max_length"` and its older forms; `ids + [0] * (length - len(ids))`."""
+    yield from filter(lambda call: _asks(source, call), source.tree.every(ast.Call))
+    for node in (*source.tree.every(ast.BinOp), *source.tree.every(ast.AugAssign)):
+        if isinstance(node.op, ast.Add) and _fills(source, node):
+            yield node
+
+
+def _asks(source: Source, call: ast.Call) -> bool:
+    """Whether a call pads to one length; also `enable_padding(length=...)`."""
+    given = {word.arg: word.value for word in call.keywords if word.arg}
+    return (
+        constant(source, given.get("padding")) == "max_length"
+        or constant(source, given.get("pad_to_max_length")) is True
+        or ("length" in given and text(call.func).rpartition(".")[2] == ENABLE)
+    )
+
+
+def _fills(source: Source, node: ast.BinOp | ast.AugAssign) -> bool:
+    """Whether a list is filled up to a length that is not the longest one of its batch."""
+    filled, added = (node.left, node.right) if isinstance(node, ast.BinOp) else (
+        node.target, node.value)  # fmt: skip
+    match added:
+        case ast.BinOp(
+            left=ast.List(elts=[_]),
+            op=ast.Mult(),
+            right=ast.BinOp(
+                left=length,
+                op=ast.Sub(),
+                right=ast.Call(func=ast.Name(id="len"), args=[padded]),
+            ),
         ):
-            yield call
+            return text(padded) == text(filled) and not _longest(source, length)
+    return False
+
+
+def _longest(source: Source, length: ast.expr) -> bool:
+    """Whether a length is the maximum of something, as that of the sequences of a batch."""
+    values = [length]
+    if isinstance(length, ast.Name):
+        values = [d.value for d in source.values.flow.reaching(length) if d.value is not None]
+    calls = (value.func for value in values if isinstance(value, ast.Call))
+    return any(text(function).rpartition(".")[2] == "max" for function in calls)
