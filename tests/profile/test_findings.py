@@ -5,7 +5,7 @@ import pytest
 
 from hotlap.core.protocol import ProfilePayload, decode
 from hotlap.core.registry import technique
-from hotlap.profile.findings import advised, padded, proposed, seen_in
+from hotlap.profile.findings import WORTH, advised, padded, proposed, seen_in
 from hotlap.profile.model import CACHE_SECONDS, CACHE_SHARE, NO_BOUND, Line, bound
 
 STEP = 0.02
@@ -223,6 +223,7 @@ def test_only_a_call_inside_the_line_is_named(text, call):
     assert Line("a.py:1", "", "print(a); os.fsync(f)", 1.0, ((text, 0.8),)).call == call
 
 
+TF32 = {"cuda": True, "fp32_matmul_full": True}
 NORMS = {**OPTIONS, "calls_norm": True}
 
 
@@ -236,8 +237,28 @@ def test_what_acts_on_an_unmeasured_part_of_a_phase_has_no_bound():
     ddp = {"ddp": True, "ddp_searches_unused": True, "ddp_unused": False}
     whole = seen({"backward": 0.4, "other": 0.2}, places=places, **NORMS, **ddp)
     assert remedy_of("fused_norm", whole).most == NO_BOUND
-    assert remedy_of("ddp_unused_search", whole).most == NO_BOUND
+    assert remedy_of("tf32", replace(whole, facts={**whole.facts, **TF32})).most == NO_BOUND
     assert remedy_of("fused_pointwise", whole).most == pytest.approx(1 / (0.2 - EVICTED))
+
+
+def test_a_problem_that_costs_an_unknown_part_of_the_work_has_no_share_and_comes_last():
+    ddp = {"ddp": True, "ddp_searches_unused": True, "ddp_unused": False}
+    places = {"model": "train.py:5", "ddp": "train.py:6"}
+    whole = seen({"backward": 0.4, "data": 0.2}, places=places, **NORMS, **ddp)
+    (search,) = [f for f in proposed(whole) if "ddp_unused_search" in ids([f])]
+    assert search.problem
+    assert search.what == technique("ddp_unused_search").symptom.says
+    assert (search.place, search.share, search.most) == ("train.py:6", 0.0, 1.0)
+    (data,) = [f for f in proposed(whole) if "loader_workers" in ids([f])]
+    assert 0 < search.expected < WORTH < data.expected
+
+
+def test_threads_that_spin_are_expected_to_cost_what_they_waited():
+    facts = {"contended_threads": True, "threads_waited": 0.8, **NORMS}
+    whole = seen({"backward": 0.4}, places={"model": "train.py:5"}, **facts)
+    (found,) = [f for f in proposed(whole) if "sleeping_threads" in ids([f])]
+    assert found.what.startswith("threads waited for a core 80% of the time; OpenMP threads spin")
+    assert found.expected == pytest.approx(0.8 * 0.9)
 
 
 def test_the_bound_of_an_operator_is_that_of_its_measured_part():

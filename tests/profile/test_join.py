@@ -37,6 +37,7 @@ def document(path, lines, findings=(), step=0.0142, phases=()):
         "phases": [{"name": name, "mean": mean} for name, mean in dict(phases).items()],
         "findings": [asdict(f) for f in findings],
         "folder": str(path.parent),
+        "places": {},
     }
 
 
@@ -184,6 +185,11 @@ def test_the_cause_of_a_cost_that_is_measured_elsewhere_costs_what_its_finding_d
     assert cost.confirmed
     assert cost.seconds == pytest.approx(0.0071)
     assert not Past(document(script, {})).cost(cause).confirmed
+    apart = replace(cause, path=script.with_name("apart.py"))
+    apart.path.write_text("")
+    assert not Past(document(script, {}, [own])).cost(apart).confirmed
+    known = document(script, {}, [own]) | {"places": {"loader": "apart.py:1"}}
+    assert Past(known).cost(apart).confirmed
 
 
 @pytest.mark.parametrize("broken", [{}, {"step": 1}, {"step": None, "files": {}}, []])

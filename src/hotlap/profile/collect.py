@@ -118,10 +118,10 @@ def _spots(known: Profile, seen: list[Spot]) -> list[Costed]:
     Lint's come first: where both saw the same, its words stand.
     """
     document = known.to_json()
-    paths = sorted(Path(path) for path in known.files)
+    past = Past(document)
+    paths = sorted(path for path in past.met if path.is_file())
     found = joined(paths, document, read_config(Path(known.folder))) if paths else []
     have = {(one.spot.path.resolve(), one.spot.line, one.spot.technique) for one in found}
-    past = Past(document)
     found += [
         past.cost(spot) for spot in seen if (spot.path, spot.line, spot.technique) not in have
     ]

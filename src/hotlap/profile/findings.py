@@ -80,6 +80,13 @@ PADDING_NOTES = (
 
 UNSPECIFIC = ("compute", "forward", "other")
 """Parts that every step has: of a problem there the cause is said, and its place pointed at."""
+WORK = ("compute", "forward", "backward")
+"""Parts that are the training itself: a problem there costs an unknown part of them, unless its own
+lines or functions were timed."""
+LITTLE = 0.01
+"""What fixing a problem is expected to save that costs an unknown part of some of that work."""
+EVIDENCE = {"sleeping_threads": "threads_waited"}
+"""Facts that measure how much of their phases techniques act on."""
 
 
 @dataclass(frozen=True)
@@ -206,6 +213,7 @@ def _blocking(seen: Seen) -> Finding | None:
 
 def _found(candidates: Iterable[tuple[str, Symptom, float]], seen: Seen) -> list[Finding]:
     parts: dict[tuple[str, bool], list[Remedy]] = {}
+    unpriced: list[Finding] = []
     for name, symptom, least in candidates:
         share = seen.share(symptom.phases)
         remedy = _remedy(name, symptom, seen)
@@ -214,11 +222,15 @@ def _found(candidates: Iterable[tuple[str, Symptom, float]], seen: Seen) -> list
             continue
         part = _part(symptom, remedy, seen)
         problem = symptom.sure and share >= PROBLEM.get(part, 0.0)
-        parts.setdefault((part, problem), []).append(remedy)
-    return [
+        if problem and part in WORK and not symptom.by_line and name not in seen.operators:
+            unpriced.append(_unpriced(symptom, remedy, seen))
+        else:
+            parts.setdefault((part, problem), []).append(remedy)
+    priced = [
         _finding(part, remedies, seen, problem=problem)
         for (part, problem), remedies in parts.items()
     ]
+    return priced + unpriced
 
 
 def _hold(needs: Iterable[Need], seen: Seen) -> bool:
@@ -305,6 +317,25 @@ def _finding(part: str, remedies: list[Remedy], seen: Seen, *, problem: bool) ->
     most = max(remedy.most for remedy in remedies)
     also = tuple(sorted({remedy.place for remedy in remedies} - {place, ""}))
     return Finding(what, place, text, share, most, tuple(remedies), also, problem=problem)
+
+
+def _unpriced(symptom: Symptom, remedy: Remedy, seen: Seen) -> Finding:
+    """A problem that costs an unknown part of its phases, so that it has no share of its own.
+
+    What it can be expected to save follows from its evidence, if there is some; it is little where
+    only a part of the phases' work is concerned.
+    """
+    expected = remedy.expected
+    what, measured = remedy.says, seen.facts.get(EVIDENCE.get(remedy.id, ""))
+    if isinstance(measured, float):
+        expected *= measured
+        what = f"threads waited for a core {measured:.0%} of the time; {what}"
+    elif not symptom.whole:
+        expected = min(expected, LITTLE)
+    remedy = replace(remedy, most=1.0, expected=expected)
+    line = seen.hottest(symptom.phases)
+    place = remedy.place or (line.place if line else "")
+    return Finding(what, place, "", 0.0, 1.0, (remedy,))
 
 
 def _where(part: str, remedies: list[Remedy], line: Line | None, seen: Seen) -> tuple[str, str]:

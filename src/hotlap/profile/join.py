@@ -76,7 +76,7 @@ def joined(paths: Iterable[Path], document: Mapping[str, object], config: Config
 
 
 class Past:
-    """What a profile's document knows about lines of source.
+    """What a profile's document knows about lines of source; `met` are the files that it met.
 
     Raises:
         UsageError: the document is not a profile's.
@@ -91,6 +91,7 @@ class Past:
             self._step = float(document["step"]) - outliers
             self._files: Document = document["files"]
             self._places = _places(document["findings"], Path(document["folder"]))
+            self.met = _met(document)
             self._shares = {
                 remedy["id"]: float(finding["share"])
                 for finding in document["findings"]
@@ -114,7 +115,7 @@ class Past:
         if self.stale(path):
             return Costed(spot, stale=True)
         if spot.elsewhere:
-            share = self._shares.get(spot.technique, 0.0)
+            share = 0.0 if path not in self.met else self._shares.get(spot.technique, 0.0)
             return Costed(spot, share * self._step, self._step, confirmed=share > 0)
         confirmed = self._confirmed(path, spot)
         by_phase, samples = self._on(path, (spot, *same))
@@ -190,6 +191,13 @@ def split(place: str, folder: Path) -> tuple[Path, int] | None:
     """`file:line` as an absolute path and a number; None for anything else."""
     file, _, line = place.rpartition(":")
     return ((folder / file).resolve(), int(line)) if file and line.isdigit() else None
+
+
+def _met(document: Document) -> frozenset[Path]:
+    """The files that were sampled, or that make the loader, the model and so on."""
+    folder = Path(document["folder"])
+    named = (split(place, folder) for place in document["places"].values())
+    return frozenset({*map(Path, document["files"]), *(at[0] for at in named if at)})
 
 
 def _places(findings: Iterable[Document], folder: Path) -> dict[str, list[tuple[Path, int] | None]]:
