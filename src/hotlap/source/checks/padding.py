@@ -15,7 +15,8 @@ ENABLE = "enable_padding"
 def padded_to_max_length(source: Source, _: Technique) -> Iterator[ast.AST]:
     """`padding="max_length"` and its older forms; `ids + [0] * (length - len(ids))`."""
     yield from filter(lambda call: _asks(source, call), source.tree.every(ast.Call))
-    for node in (*source.tree.every(ast.BinOp), *source.tree.every(ast.AugAssign)):
+    sums: list[ast.BinOp | ast.AugAssign] = [*source.tree.every(ast.BinOp)]
+    for node in (*sums, *source.tree.every(ast.AugAssign)):
         if isinstance(node.op, ast.Add) and _fills(source, node):
             yield node
 
