@@ -13,6 +13,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import hotlap
 from hotlap.core.errors import NotReachedError, UsageError
+from hotlap.integrations.ipython import preparing
 
 
 def train(loader: Any, model: Any, optimizer: Any, epochs: int) -> None:
@@ -115,6 +116,9 @@ def test_text_of_a_profile_and_what_is_said_of_a_wrong_magic(tmp_path: Path) -> 
         "%%hotlap profil\nx", "%hotlap lint t.py", "%hotlap profile", kind="text/plain",
     )  # fmt: skip
     assert "a step on cpu, over" in shown[2]
+    assert "CMD" not in shown[2]
+    assert "%%hotlap tune" in shown[2]
+    assert "hotlap tune`" not in shown[2], "a cell is no command of a shell"
     assert shown[3].startswith("hotlap: the cell has no line `# --`")
     assert shown[4].startswith("hotlap: there is no verb 'profil' for a cell; did you mean 'prof")
     assert "nothing found" in shown[5]
@@ -128,6 +132,24 @@ def test_a_race_begins_where_the_session_did_and_shows_why_it_failed(tmp_path: P
         "%%hotlap race\nprint(VALUE)\nVALUE / 0\n# --\nprint(VALUE)", kind="text/plain",
     )  # fmt: skip
     assert shown[2].startswith("hotlap: ZeroDivisionError: division by zero (first half:2)")
+
+
+@pytest.mark.parametrize(
+    ("ran", "parts", "again"),
+    [
+        ([SETUP, "%%hotlap profile\ntrain(0)"], ["train(0)"], [1]),
+        ([SETUP, "train(0)", "train(1)"], ["train(0)"], [1, 3]),
+        ([SETUP, "n = 1\ntrain(n)"], ["n = 1\ntrain(n)"], [1]),
+        ([SETUP, "n = 1\ntrain(n)"], ["n = 1\ntrain(n)", "train(n)"], [1, 2]),
+        (["%%hotlap profile\nloss = train(0)"], ["loss = train(1)\nprint(loss)"], []),
+        (["%%hotlap profile\nloss = train(0)", "a = loss"], ["train(1)"], [1, 2]),
+        (["%load_ext hotlap", "%%hotlap race\nx = 1\n# --\nx", "1"], ["x"], [1, 3]),
+    ],
+)
+def test_cells_that_only_ran_what_is_tested_are_not_run_again(
+    ran: list[str], parts: list[str], again: list[int]
+) -> None:
+    assert [number for number, _ in preparing(enumerate(ran, 1), parts)] == again
 
 
 @pytest.mark.slow

@@ -12,8 +12,9 @@ import pytest
 from notebooks import HABITS, write
 
 from hotlap.core.errors import UsageError
-from hotlap.notebook.cells import as_python, awaited
+from hotlap.notebook.cells import as_python, awaited, bound_names, needed_names
 from hotlap.notebook.script import Notebook, cell_of, in_cells, write_script
+from hotlap.trial.command import normalise, shown
 
 
 @pytest.mark.parametrize(
@@ -168,3 +169,48 @@ def test_the_notebooks_of_the_tests_run_in_a_kernel(habit: str, tmp_path: Path) 
     nbclient.NotebookClient(
         document, timeout=120, resources={"metadata": {"path": str(tmp_path)}}
     ).execute()
+
+
+@pytest.mark.parametrize(
+    ("source", "bound", "needed"),
+    [
+        ("train_epoch(0)", "", "train_epoch"),
+        ("x = x + 1", "x", "x"),
+        ("x = 1\nprint(x)", "x", "print"),
+        ("n += k", "n", "n k"),
+        ("for i, j in rows:\n    i + j", "i j", "rows"),
+        ("import a.b, c as d\nfrom e import f", "a d f", ""),
+        ("cfg['lr'] = 1", "cfg", "cfg"),
+        ("def f(a):\n    b = a\n    return b + outer", "f", "outer"),
+        ("with torch.no_grad() as g:\n    g", "g", "torch"),
+        ("%time train(n)", "", "train n"),
+        ("not python at all", "", ""),
+    ],
+)
+def test_names_that_a_cell_binds_and_needs(source: str, bound: str, needed: str) -> None:
+    assert bound_names(source) == set(bound.split())
+    assert needed_names(source) == set(needed.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "before", "shown_as"),
+    [
+        (["a.ipynb", "-x"], [sys.executable], "a.ipynb -x"),
+        (["python3", "a.ipynb"], ["python3"], "a.ipynb"),
+        (["env", "K=1", "J=2", "a.ipynb"], ["env", "K=1", "J=2", sys.executable],
+         "env K=1 J=2 a.ipynb"),
+        (["env", "K=1", "python3", "a.ipynb"], ["env", "K=1", "python3"], "env K=1 a.ipynb"),
+    ],
+)  # fmt: skip
+def test_a_notebook_behind_variables_runs_as_its_script(
+    words: list[str],
+    before: list[str],
+    shown_as: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(Path("a.ipynb"), "x = 1")
+    command = normalise(words)
+    assert command == (*before, ".hotlap/notebooks/a.py", *words[words.index("a.ipynb") + 1 :])
+    assert shown(command) == shown_as

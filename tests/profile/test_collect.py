@@ -15,6 +15,7 @@ from hotlap.profile.findings import free, seen_in
 from hotlap.profile.join import Past
 from hotlap.profile.model import Finding, Remedy
 from hotlap.profile.torch_warnings import KNOWN
+from hotlap.trial.command import EXECUTE, FIRST_CELL, THIS_CELL
 
 MACHINE = Machine("cpu", 4, 2, 2**33, (), "Linux", "6", "x86_64")
 SCRIPT = """\
@@ -134,6 +135,33 @@ def test_commands_in_remedies_are_the_programs_own_and_advice_is_by_hand(script)
     assert (raced.by_hand, advice.by_hand) == (False, True)
     without = addressed(found, {"map_style": True}, "").remedies[0]
     assert without.by_hand
+
+
+ASLEEP = "`OMP_WAIT_POLICY=passive KMP_BLOCKTIME=0 CMD` lets them sleep"
+IN_CELL = (FIRST_CELL, "%env OMP_WAIT_POLICY=passive", "%env KMP_BLOCKTIME=0")
+MALLOC = "`hotlap race CMD -- env MALLOC_ARENA_MAX=2 CMD` measures it"
+
+
+@pytest.mark.parametrize(
+    ("words", "program", "lines"),
+    [
+        (ASLEEP, "python a.py", ("OMP_WAIT_POLICY=passive KMP_BLOCKTIME=0 python a.py",)),
+        (ASLEEP, "a.ipynb",
+         (*IN_CELL, "# or the whole notebook, in a shell",
+          f"OMP_WAIT_POLICY=passive KMP_BLOCKTIME=0 {EXECUTE} a.ipynb")),
+        (ASLEEP, THIS_CELL, IN_CELL),
+        ("`hotlap tune --only loader_workers CMD`", "a.ipynb",
+         ("hotlap tune --only loader_workers a.ipynb",)),
+        ("`hotlap tune --only loader_workers CMD`", THIS_CELL,
+         ("%%hotlap tune --only loader_workers",)),
+        (MALLOC, "a.ipynb", ("hotlap race a.ipynb -- env MALLOC_ARENA_MAX=2 a.ipynb",)),
+        (MALLOC, THIS_CELL, ("MALLOC_ARENA_MAX=2 jupyter lab",)),
+    ],
+)  # fmt: skip
+def test_a_notebook_is_no_command_of_a_shell(words, program, lines):
+    remedy = Remedy("sleeping_threads", words, (), "", 2.0, 0.1)
+    found = addressed(Finding("w", "", "", 0.1, 2.0, (remedy,)), {}, program)
+    assert found.remedies[0].lines == lines
 
 
 def test_no_remedy_names_a_command_that_cannot_be_pasted():

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,6 +14,7 @@ from rich.console import Console
 from hotlap.cli.common import plain
 from hotlap.profile.model import Finding, Remedy
 from hotlap.reporting import html, tune_text
+from hotlap.trial.command import EXECUTE, FIRST_CELL, normalise
 from hotlap.trial.launch import SLEEPING_THREADS
 from hotlap.trial.parity import Parity
 from hotlap.trial.race import RaceResult
@@ -188,6 +190,50 @@ def test_of_sleeping_threads_and_what_was_raced_with_them_one_command_has_both()
         ("under load:", f"{variables} python train.py"),
         ("when calm:", "hotlap tune --only cpu_threads python train.py"),
     ]
+
+
+@pytest.fixture
+def notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], TuneResult]:
+    """A tune of a notebook that ran with sleeping threads, with an open row."""
+    monkeypatch.chdir(tmp_path)
+
+    def tuned(name: str) -> TuneResult:
+        cell = {"cell_type": "code", "source": "x = 1"}
+        Path(name).parent.mkdir(exist_ok=True)
+        Path(name).write_text(json.dumps({"cells": [cell]}), "utf-8")
+        found = TuneResult(normalise((name,)), 145.0)
+        found.outcomes = [Outcome("tf32", Status.NOT_RACED, OUT_OF_TIME)]
+        found.needed, found.settles = 95.0, ["tf32"]
+        found.notes = [SLEEPING_THREADS]
+        return found
+
+    return tuned
+
+
+def test_a_notebook_is_run_as_notebooks_are(notebook: Callable[[str], TuneResult]) -> None:
+    assert tune_text.next_steps(notebook("train.ipynb"), None)[1:] == [
+        ("settle it:", "hotlap tune --budget 95s --only tf32 train.ipynb"),
+        ("as raced:",
+         f"{FIRST_CELL}\n%env OMP_WAIT_POLICY=passive\n%env KMP_BLOCKTIME=0\n"
+         "# or the whole notebook, in a shell\n"
+         f"OMP_WAIT_POLICY=passive KMP_BLOCKTIME=0 {EXECUTE} train.ipynb"),
+    ]  # fmt: skip
+    text = shown(notebook("train.ipynb"), written="")
+    assert f"as raced:   {FIRST_CELL}\n            %env OMP_WAIT_POLICY=passive\n" in text
+
+
+def test_next_steps_of_a_live_session_are_magics(
+    notebook: Callable[[str], TuneResult], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JPY_SESSION_NAME", "/home/me/my train.ipynb")
+    found = notebook(".hotlap/session-tune.ipynb")
+    assert tune_text.document(found, None)["next_steps"] == [
+        "%%hotlap tune --budget 95s --only tf32",
+        f"{FIRST_CELL}\n%env OMP_WAIT_POLICY=passive\n%env KMP_BLOCKTIME=0",
+    ]
+    assert tune_text.next_steps(found, Path("hotlap.toml"))[1] == (
+        "use it:", "hotlap run 'my train.ipynb'"
+    )  # fmt: skip
 
 
 def test_what_was_not_raced_for_want_of_time_is_named() -> None:

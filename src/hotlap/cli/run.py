@@ -75,11 +75,12 @@ def _announce(recipe: "Recipe", command: tuple[str, ...], there: Collection[str]
     from hotlap.core.machine import detect
     from hotlap.core.recipe import torch_version
     from hotlap.reporting.words import named
-    from hotlap.trial.command import shown
+    from hotlap.trial.command import plain_lines, shown
 
     if there and len(there) == len(recipe.techniques):
         words = "the recipe is already in the source; it can be run plainly"
-        click.echo(f"hotlap: {words}: {shown(command)}", err=True)
+        (line,) = plain_lines(shown(command), {})
+        click.echo(f"hotlap: {words}: {line}", err=True)
         return
     on = [named(name, kept.values) for name, kept in recipe.techniques.items() if name not in there]
     whole = recipe.measured.confirmed and not there

@@ -11,13 +11,14 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hotlap.core.errors import did_you_mean
 from hotlap.integrations.live import COLUMNS, LiveProfile, profiling
-from hotlap.notebook.script import SESSION, with_texts
+from hotlap.notebook.cells import bound_names, needed_names
+from hotlap.notebook.script import PARTS, SESSION, with_texts
 from hotlap.reporting.html import card
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ ON_CELLS = ("profile", "race", "tune")
 HERE = Path(".hotlap")
 _KERNEL_FILE = re.compile(r"[^\s:]*/ipykernel_\d+/\d+\.py")
 _PARTED = re.compile(r"^# --+\s*$", re.MULTILINE)
-_HALVES = {"a": "first half", "b": "second half"}
+_HALVES = {name: part for name, part in PARTS.items() if name != "tune"}
 _PLACE = re.compile(
     r"(?:\S*python\S* )?(?P<path>[^\s\"'`()]*\.hotlap/session-(?P<name>\w+)\.ipynb)"
     r"(?::cell (?P<cell>\d+))?"
@@ -74,7 +75,7 @@ class Magics:
         if verb == "race":
             return self._race(options, cell)
         if verb == "tune":
-            path, numbers = self._notebook("tune", cell)
+            path, numbers = self._notebook("tune", cell, (cell,))
             return _run([verb, *options, path], lambda text: _in_session(text, {"tune": numbers}))
         return _refused(_not_on_cells(verb))
 
@@ -97,7 +98,7 @@ class Magics:
             several = f"{len(parts) - 1} lines" if len(parts) > 2 else "no line"
             return _refused(f"the cell has {several} `# --`; one parts it into two halves")
         (a, in_a), (b, in_b) = (
-            self._notebook(name, part) for name, part in zip(_HALVES, parts, strict=True)
+            self._notebook(name, part, parts) for name, part in zip(_HALVES, parts, strict=True)
         )
         numbers = {"a": in_a, "b": in_b}
         return _run(["race", *options, a, "--", b], lambda text: _in_session(text, numbers))
@@ -112,15 +113,15 @@ class Magics:
 
         return _KERNEL_FILE.sub(named, text)
 
-    def _notebook(self, name: str, cell: str) -> tuple[str, list[int]]:
-        """A notebook of the cells run so far and one more, and the numbers of those cells."""
+    def _notebook(self, name: str, cell: str, parts: Sequence[str]) -> tuple[str, list[int]]:
+        """A notebook of what was run before the parts of a cell and one part; numbers of those."""
         history = self._shell.history_manager.input_hist_raw
-        before = [
+        ran = (
             (number, source)
             for number, source in enumerate(history[:-1])
             if number and number not in self._failed
-            and not source.lstrip().startswith(("%%hotlap race", "%%hotlap tune"))
-        ]  # fmt: skip
+        )
+        before = preparing(ran, parts)
         sources = (*(source for _, source in before), cell.strip("\n"))
         document = {
             "cells": [
@@ -155,6 +156,28 @@ class Card:
 
     def __repr__(self) -> str:
         return self.text
+
+
+def preparing(history: Iterable[tuple[int, str]], parts: Sequence[str]) -> list[tuple[int, str]]:
+    """The cells of a session, with their numbers, that are run again before the parts of one.
+
+    Not cells that were raced or tuned. A cell that was profiled, and one with the text of a part,
+    only if it binds a name that is needed later: else it would train in front of each race.
+    """
+    found: list[tuple[int, str]] = []
+    needed = set().union(*map(needed_names, parts))
+    for number, source in reversed(list(history)):
+        first, _, body = source.lstrip().partition("\n")
+        if first.startswith(("%%hotlap race", "%%hotlap tune")):
+            continue
+        profiled = first.startswith("%%hotlap")
+        text = (body if profiled else source).strip()
+        tested = profiled or text in {part.strip() for part in parts}
+        if tested and not bound_names(text) & needed:
+            continue
+        found.append((number, source))
+        needed |= needed_names(text)
+    return found[::-1]
 
 
 def _refused(why: str) -> Card:

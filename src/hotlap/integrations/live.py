@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -104,8 +105,16 @@ def profiling(*, show: bool = True) -> Iterator[LiveProfile]:
 def _take(found: LiveProfile, payload: ProfilePayload | None, problem: str, began: float) -> None:
     from hotlap.core.machine import detect
     from hotlap.profile.collect import Circumstances, profile_from
+    from hotlap.trial.command import THIS_CELL
 
     if payload:
-        found.profile = profile_from(payload, detect(), None, Circumstances(began))
+        run = Circumstances(began, command=THIS_CELL if _in_ipython() else "")
+        found.profile = profile_from(payload, detect(), None, run)
     else:
         found.problem = problem or "too few training steps were seen to profile them"
+
+
+def _in_ipython() -> bool:
+    """Whether this is a session of IPython, where the program is a cell and has no command."""
+    ipython = sys.modules.get("IPython")
+    return ipython is not None and ipython.get_ipython() is not None

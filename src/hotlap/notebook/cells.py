@@ -7,6 +7,7 @@ number of lines, on which the way back to the cell rests.
 import ast
 import re
 from collections.abc import Iterator
+from enum import Enum, auto
 
 TIMED = frozenset({"time", "timeit", "prun", "memit", "mprun", "lprun"})
 """Magics that run what follows them as Python, and report on it."""
@@ -188,3 +189,94 @@ class _Position:
         self._depth += (character in _OPENING) - (character in _CLOSING)
         self._depth = max(0, self._depth)
         return index + 1
+
+
+def bound_names(source: str) -> set[str]:
+    """The names that a cell gives a value to, or changes an attribute or entry of."""
+    return {name for name, use in _uses(source) if use is not Use.READ}
+
+
+def needed_names(source: str) -> set[str]:
+    """The names that a cell reads before it has bound them."""
+    bound: set[str] = set()
+    needed: set[str] = set()
+    for name, use in _uses(source):
+        if use is Use.BOUND:
+            bound.add(name)
+        elif name not in bound:
+            needed.add(name)
+    return needed
+
+
+class Use(Enum):
+    """What a cell does with a name."""
+
+    READ = auto()
+    BOUND = auto()
+    CHANGED = auto()
+
+
+def _uses(source: str) -> Iterator[tuple[str, Use]]:
+    """The names that a cell uses outside of functions, in the order in which it does.
+
+    Of a function those that it reads and does not bind. None where the cell is not Python.
+    """
+    try:
+        yield from _of_node(ast.parse("\n".join(as_python(source))))
+    except SyntaxError:
+        return
+
+
+def _of_node(node: ast.AST) -> Iterator[tuple[str, Use]]:
+    match node:
+        case ast.Name(id=name, ctx=ctx):
+            yield name, Use.READ if isinstance(ctx, ast.Load) else Use.BOUND
+        case ast.Attribute(ctx=ast.Store()) | ast.Subscript(ctx=ast.Store()):
+            yield from _changed(node)
+        case ast.AugAssign(target=target, value=value):
+            yield from _of_node(value)
+            yield from _changed(target)
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda() | ast.ClassDef():
+            yield from _of_definition(node)
+        case ast.alias(name=name, asname=other):
+            yield other or name.partition(".")[0], Use.BOUND
+        case _:
+            for child in _as_run(node):
+                yield from _of_node(child)
+
+
+def _changed(target: ast.AST) -> Iterator[tuple[str, Use]]:
+    for part in ast.walk(target):
+        if isinstance(part, ast.Name):
+            yield part.id, Use.CHANGED
+
+
+def _as_run(node: ast.AST) -> Iterator[ast.AST]:
+    """The parts of a node as they run: what is assigned or looped over comes before its target."""
+    parts = list(ast.iter_child_nodes(node))
+    targets = [*getattr(node, "targets", ()), getattr(node, "target", None)]
+    yield from (part for part in parts if part not in targets and part not in _bodies(node))
+    yield from (part for part in parts if part in targets)
+    yield from _bodies(node)
+
+
+def _bodies(node: ast.AST) -> list[ast.AST]:
+    return [part for name in ("body", "orelse") for part in _listed(getattr(node, name, ()))]
+
+
+def _listed(value: object) -> list[ast.AST]:
+    return list(value) if isinstance(value, list) else []
+
+
+def _of_definition(
+    node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef,
+) -> Iterator[tuple[str, Use]]:
+    """What a definition reads from outside of itself; and its own name, bound."""
+    inside = [part for part in ast.walk(node) if isinstance(part, ast.Name)]
+    own = {part.arg for part in ast.walk(node) if isinstance(part, ast.arg)}
+    own |= {part.id for part in inside if not isinstance(part.ctx, ast.Load)}
+    for child in inside:
+        if child.id not in own:
+            yield child.id, Use.READ
+    if not isinstance(node, ast.Lambda):
+        yield node.name, Use.BOUND

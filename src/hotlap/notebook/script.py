@@ -27,6 +27,9 @@ SESSION = "hotlap_session_folder"
 """The key of a notebook's metadata with the folder in which a live session began."""
 MARK = "# %% code cell "
 HEADER = "# hotlap: the code cells of "
+PARTS = {"tune": "this cell", "a": "first half", "b": "second half"}
+"""What a live session's notebooks, named after these, stand for in words."""
+_SESSION_FILE = re.compile(r"(?:.*/)?\.hotlap/session-(\w+)\.ipynb")
 _PLACE = re.compile(r"([^\s\"'`:()\[\]]*\.hotlap/notebooks/[^\s\"'`:]+?\.py)(?::(\d+))?(?!\w)")
 T = TypeVar("T")
 
@@ -185,6 +188,12 @@ def notebook_of(script: str) -> str:
     if not first.startswith(HEADER):
         return ""
     return str(ast.literal_eval(first[len(HEADER) : first.rindex(";")]))
+
+
+def session_part(notebook: str) -> str:
+    """What a live session's notebook stands for, such as `this cell`; empty for other files."""
+    found = _SESSION_FILE.fullmatch(notebook)
+    return PARTS.get(found[1], "") if found else ""
 
 
 def cell_of(lines: "tuple[str, ...] | list[str]", line: int) -> tuple[int, int]:

@@ -10,9 +10,12 @@ from dataclasses import dataclass, replace
 from hotlap.core.registry import techniques
 from hotlap.core.technique import Need, Symptom
 from hotlap.profile.model import Finding, Remedy
+from hotlap.trial.command import THIS_CELL, hotlap_line, plain_lines
 
 COMMAND = re.compile(r"`((?:hotlap (?:tune|race)|[A-Z_]+=\w+) [^`]*\bCMD\b[^`]*)`")
 """A command in the words of a remedy that is about the program itself, as CMD."""
+
+ASSIGNED = re.compile(r"((?:[A-Z_]+=\w+ )+)CMD")
 
 
 @dataclass(frozen=True)
@@ -110,5 +113,22 @@ def _addressed(remedy: Remedy, facts: Mapping[str, object], command: str) -> Rem
         by_hand=by_hand,
         says=COMMAND.sub("the command below", remedy.says),
         notes=tuple(COMMAND.sub("the command above", note) for note in remedy.notes),
-        lines=(*remedy.lines, *(re.sub(r"\bCMD\b", lambda _: command, c) for c in commands)),
+        lines=(*remedy.lines, *(line for c in commands for line in _typed(c, command))),
     )
+
+
+def _typed(words: str, command: str) -> tuple[str, ...]:
+    """A command about the program itself as it is typed for this one."""
+    if found := ASSIGNED.fullmatch(words):
+        return plain_lines(command, dict(word.split("=", 1) for word in found[1].split()))
+    if command == THIS_CELL:
+        return _in_session(words)
+    return (re.sub(r"\bCMD\b", lambda _: command, words),)
+
+
+def _in_session(words: str) -> tuple[str, ...]:
+    """The magic for a command of hotlap; `env` sets what a process reads as it starts."""
+    _, verb, *rest = words.split()
+    if verb == "tune":
+        return (hotlap_line(verb, " ".join(rest[:-1]), THIS_CELL),)
+    return (" ".join((*(word for word in rest if "=" in word), "jupyter lab")),)

@@ -48,7 +48,8 @@ NOT_MEASURED = {
 class Circumstances:
     """Of the run that was profiled.
 
-    `began`: seconds since the epoch; `folder`: its working folder; `command`: as typed in a shell.
+    `began`: seconds since the epoch; `folder`: its working folder; `command`: as typed in a shell,
+    or `this cell`.
     """
 
     began: float

@@ -9,6 +9,7 @@ from hotlap.core.registry import techniques
 from hotlap.profile.model import Finding, Profile, Remedy
 from hotlap.reporting.view import PROBLEMS
 from hotlap.reporting.words import hanging, pasted, ratio, shortened
+from hotlap.trial.command import THIS_CELL, hotlap_line
 
 PLACES = 3
 UNBOUNDED = 100.0
@@ -16,8 +17,8 @@ UNBOUNDED = 100.0
 NAMED = 2
 """Of more techniques the next command names none: `tune` finds by itself what applies."""
 NEXT_LIVE = (
-    "`hotlap tune` before the command of this training races them (in a notebook: `%%hotlap tune` "
-    "above its cell), and keeps what is proved faster with equal losses"
+    "`hotlap tune` before the command of this training races them, and keeps what is proved faster "
+    "with equal losses"
 )
 TOO_SHORT = "let the program train longer: it ends before there is enough of it for a race"
 ORDER = "the largest expected gain first"
@@ -81,10 +82,13 @@ def _show_next(out: Console, profile: Profile) -> None:
     elif named and profile.too_short:
         out.print(f"Next: {TOO_SHORT}")
     elif named:
-        only = f"--only {','.join(named)} " if len(named) <= NAMED else ""
-        command = f"hotlap tune {only}{profile.command}"
+        only = f"--only {','.join(named)}" if len(named) <= NAMED else ""
+        command = hotlap_line("tune", only, profile.command)
         equal = "outputs" if profile.inference else "losses"
-        out.print(f"[bold]Next[/]: race them, keep what is proved faster with equal {equal}:")
+        where = ", above the code of the cell" if profile.command == THIS_CELL else ""
+        out.print(
+            f"[bold]Next[/]: race them, keep what is proved faster with equal {equal}{where}:"
+        )
         out.print(Text(pasted(command, out.width, "  "), "green"), soft_wrap=True)
     elif profile.problems:
         out.print("`hotlap explain ID` describes a technique; `hotlap lint` shows each place")

@@ -1,7 +1,7 @@
 """The outcome of a tune in the terminal and as JSON."""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from hotlap.reporting.words import (
     several,
     speed,
 )
-from hotlap.trial.command import shown
+from hotlap.trial.command import hotlap_line, plain_lines, run_line, shown
 from hotlap.trial.launch import PASSIVE_WAIT, SLEEPING_THREADS
 from hotlap.trial.race import RaceResult
 from hotlap.trial.stats import Verdict
@@ -103,7 +103,8 @@ def _show_next(out: Console, steps: Iterable[tuple[str, str]]) -> None:
     for label, text in steps:
         first = f"{label:{LABEL_COLUMNS}}"
         if label not in PROSE:
-            lines = pasted(text, out.width, " " * LABEL_COLUMNS)
+            indent = " " * LABEL_COLUMNS
+            lines = "\n".join(pasted(line, out.width, indent) for line in text.splitlines())
             out.print(Text(first + lines[LABEL_COLUMNS:]), soft_wrap=True)
         else:
             out.print(Text(hanging(text, out.width, first, " " * LABEL_COLUMNS)))
@@ -157,23 +158,24 @@ def next_steps(result: TuneResult, written: Path | None) -> list[tuple[str, str]
     if written is None:
         found.append(("written:", "no recipe, as nothing was kept"))
     else:
-        option = "" if written == Path(NAME) else f"--recipe {written} "
+        option = "" if written == Path(NAME) else f"--recipe {written}"
         state = "confirmed" if result.confirmed else "not confirmed"
         found.append(("written:", f"{written} ({state})"))
-        found.append(("use it:", f"hotlap run {option}{command}"))
+        found.append(("use it:", run_line(option, command)))
     if result.open:
         found += _settling(result)
-    dependent, used = load_dependent(result), f"hotlap run {command}" if written else command
+    dependent, used = load_dependent(result), run_line("", command) if written else command
     if SLEEPING_THREADS in result.notes and not dependent:
-        found.append(("as raced:", f"{_shell(PASSIVE_WAIT)} {used}"))
+        found.append(("as raced:", "\n".join(plain_lines(used, PASSIVE_WAIT))))
     if dependent:
-        found.append(("under load:", f"{_assigned(dependent[0])} {used}"))
+        found.append(("under load:", "\n".join(plain_lines(used, _assigned(dependent[0])))))
         names = dict.fromkeys(
             row.technique for row in dependent
             if "contended_threads" not in technique(row.technique).facts
         )  # fmt: skip
         if names:
-            found.append(("when calm:", f"hotlap tune --only {','.join(names)} {command}"))
+            only = f"--only {','.join(names)}"
+            found.append(("when calm:", hotlap_line("tune", only, command)))
     return found
 
 
@@ -191,24 +193,21 @@ def load_dependent(result: TuneResult) -> list[Outcome]:
     return sorted(rows, key=gain, reverse=True)
 
 
-def _assigned(row: Outcome) -> str:
-    """A row's environment variables as a shell takes them, those of its race included."""
+def _assigned(row: Outcome) -> dict[str, str]:
+    """A row's environment variables, those of its race included."""
     waiting = PASSIVE_WAIT if row.race and row.race.passive_wait else {}
-    return _shell({**waiting, **variables(technique(row.technique).moves, row.values)})
-
-
-def _shell(assigned: Mapping[str, str]) -> str:
-    return " ".join(f"{name}={value}" for name, value in assigned.items())
+    return {**waiting, **variables(technique(row.technique).moves, row.values)}
 
 
 def _settling(result: TuneResult) -> list[tuple[str, str]]:
     """The command that settles open rows: by time, or else by waiting for a calmer machine."""
     rows = dict.fromkeys(row.technique for row in result.open)
     names = dict.fromkeys([*(row.technique for row in result.kept), *(result.settles or rows)])
-    command = f"--only {','.join(names)} {shown(result.command)}"
+    time = f"--budget {span(result.needed)}" if result.settles else f"--wait {CALM_WAIT}"
+    line = hotlap_line("tune", f"{time} --only {','.join(names)}", shown(result.command))
     if not result.settles:
-        return [("when calm:", f"hotlap tune --wait {CALM_WAIT} {command}")]
-    found = [("settle it:", f"hotlap tune --budget {span(result.needed)} {command}")]
+        return [("when calm:", line)]
+    found = [("settle it:", line)]
     if result.load > BUSY_CORES:
         cores = os.cpu_count() or 1
         busy = f"other programs used {min(result.load, cores):.1f} of {cores} cores"

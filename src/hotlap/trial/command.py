@@ -1,18 +1,25 @@
 """The user's command, as they typed it."""
 
+import os
 import re
 import shlex
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from hotlap.core.errors import UsageError, did_you_mean
-from hotlap.notebook.script import SUFFIX, notebook_of, write_script
+from hotlap.notebook.script import PARTS, SUFFIX, notebook_of, session_part, write_script
 
 PROGRAMS = ("python", "python3", "torchrun", "accelerate", "bash", "uv", "poetry", "deepspeed")
 OF_THE_SHELL = frozenset({"cd", "source", "export", "set", "exec", "time"})
 ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*")
+THIS_CELL = PARTS["tune"]
+"""Stands for the command where the program is a cell of a live notebook."""
+EXECUTE = "jupyter nbconvert --to notebook --execute"
+FIRST_CELL = "# in the first cell of a restarted kernel, before torch is imported"
+MOST_WORDS = 12
+"""Words of a command among which a notebook is looked for."""
 INTERPRETER = re.compile(r"python[\d.]*|bash|sh|zsh")
 
 
@@ -31,10 +38,8 @@ def normalise(words: Sequence[str]) -> tuple[str, ...]:
         parts = _split(parts[0])
     if not parts:
         raise UsageError("no command was given", "for example: hotlap tune python train.py")
-    at = next((index for index, word in enumerate(parts[:2]) if word.endswith(SUFFIX)), None)
-    if at is not None:
-        python = parts[0] if at else sys.executable
-        return (python, str(write_script(Path(parts[at]))), *parts[at + 1 :])
+    if (at := _notebook_at(parts)) is not None:
+        return (*_python_before(parts[:at]), str(write_script(Path(parts[at]))), *parts[at + 1 :])
     if parts[0].endswith(".py") and Path(parts[0]).is_file():
         return (sys.executable, *parts)
     if shutil.which(parts[0]) is None:
@@ -42,6 +47,29 @@ def normalise(words: Sequence[str]) -> tuple[str, ...]:
     if (script := _script(parts)) and not Path(script).exists():
         raise no_file(script)
     return parts
+
+
+def _notebook_at(parts: Sequence[str]) -> int | None:
+    """Where the notebook stands that a command runs, behind `env NAME=VALUE` and a Python."""
+    found = (index for index, word in enumerate(parts[:MOST_WORDS]) if word.endswith(SUFFIX))
+    at = next(found, None)
+    before = parts[:at]
+    if at is None or len(before) - len(_assignments(before)) > 1:
+        return None
+    return at
+
+
+def _assignments(parts: Sequence[str]) -> Sequence[str]:
+    """The `env NAME=VALUE ...` that a command begins with."""
+    if not parts or Path(parts[0]).name != "env":
+        return ()
+    end = next((i for i, w in enumerate(parts[1:], 1) if not ASSIGNMENT.fullmatch(w)), len(parts))
+    return parts[:end]
+
+
+def _python_before(before: Sequence[str]) -> Sequence[str]:
+    """What stands in front of a notebook's script: the words, and a Python where they name none."""
+    return before if len(before) > len(_assignments(before)) else (*before, sys.executable)
 
 
 def _split(line: str) -> tuple[str, ...]:
@@ -102,10 +130,55 @@ def _no_program(name: str) -> UsageError:
 
 
 def shown(command: Sequence[str]) -> str:
-    """The command on one line, with this Python written as `python`, a notebook by its name."""
-    if len(command) > 1 and (notebook := notebook_of(command[1])):
-        return shlex.join((notebook, *command[2:]))
-    return shlex.join("python" if word == sys.executable else word for word in command)
+    """The command on one line, with this Python written as `python`, a notebook by its name.
+
+    The notebook of a live session is what it stands for: `this cell`.
+    """
+    words = ["python" if word == sys.executable else word for word in command]
+    for at, word in enumerate(command[:MOST_WORDS]):
+        if word.endswith(".py") and (notebook := notebook_of(word)):
+            if part := session_part(notebook):
+                return part
+            before = words[: max(0, at - 1)]  # without the Python
+            return shlex.join((*before, notebook, *words[at + 1 :]))
+    return shlex.join(words)
+
+
+def hotlap_line(verb: str, options: str, line: str) -> str:
+    """A command line of hotlap on a program that `shown` names; in a live session a magic."""
+    start = "%%hotlap" if line == THIS_CELL else "hotlap"
+    program = "" if line == THIS_CELL else line
+    return " ".join(filter(None, (start, verb, options, program)))
+
+
+def run_line(options: str, line: str) -> str:
+    """The command line of `hotlap run`; a live session's cell is run by its notebook's name."""
+    if line == THIS_CELL:
+        line = shlex.quote(Path(os.environ.get("JPY_SESSION_NAME", "NOTEBOOK.ipynb")).name)
+    return hotlap_line("run", options, line)
+
+
+def plain_lines(line: str, assigned: Mapping[str, str]) -> tuple[str, ...]:
+    """What to type to run a program that `shown` names, with environment variables set.
+
+    A notebook is no command: its variables are set in its first cell, since OpenMP reads them as
+    torch is loaded, or where the whole of it is executed. A live session's cell has but the first.
+    """
+    variables = " ".join(f"{name}={value}" for name, value in assigned.items())
+    magics = (FIRST_CELL, *(f"%env {name}={value}" for name, value in assigned.items()))
+    if line == THIS_CELL:
+        return magics
+    if not _first_word(line).endswith(SUFFIX):
+        return (" ".join(filter(None, (variables, line))),)
+    whole = " ".join(filter(None, (variables, EXECUTE, line)))
+    return (*magics, "# or the whole notebook, in a shell", whole) if assigned else (whole,)
+
+
+def _first_word(line: str) -> str:
+    try:
+        return next(iter(shlex.split(line)), "")
+    except ValueError:
+        return ""
 
 
 def python_of(command: Sequence[str]) -> str:
