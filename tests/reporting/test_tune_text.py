@@ -180,6 +180,12 @@ def test_of_sleeping_threads_and_what_was_raced_with_them_one_command_has_both()
     assert tune_text.next_steps(found, None)[-1] == (
         "as raced:", "OMP_WAIT_POLICY=passive KMP_BLOCKTIME=0 python train.py"
     )  # fmt: skip
+    found.outcomes = [replace(sleep, status=Status.INCONCLUSIVE)]
+    assert tune_text.next_steps(found, None)[-2] == (
+        "race it:",
+        "hotlap race python train.py -- env OMP_WAIT_POLICY=passive KMP_BLOCKTIME=0 "
+        "python train.py",
+    )
     found.outcomes = [sleep]
     assert tune_text.next_steps(found, None)[1:] == [
         ("under load:", "OMP_WAIT_POLICY=passive KMP_BLOCKTIME=0 python train.py")
@@ -314,6 +320,10 @@ def test_nothing_settled_is_not_called_nothing_gained() -> None:
     found.outcomes = [open_row("loader_workers"), open_row("cpu_threads")]
     assert tune_text.headline(found).startswith("inconclusive: the time was too short")
     found.outcomes.append(Outcome("tf32", Status.NOT_FASTER, "", {}, race(1.0)))
+    assert tune_text.headline(found) == (
+        "nothing was kept; for 2 techniques the time was too short"
+    )
+    found.outcomes = [Outcome("tf32", Status.NOT_FASTER, "", {}, race(1.0))]
     assert tune_text.headline(found).startswith("nothing that was raced")
 
 

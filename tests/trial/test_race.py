@@ -280,3 +280,11 @@ def test_what_a_launch_explains_is_not_called_before_there_are_more_launches() -
     for number in range(12):
         one_process.add(1.3 + 0.01 * (number % 3), 1.0)
     assert one_process.verdict() is Verdict.FASTER
+
+
+def test_what_one_side_alone_came_to_is_no_difference_of_memory():
+    a, b = (Side(Setting(("true",), Mode.RACE)) for _ in "ab")
+    for side, peaks in ((a, {40: 600, 80: 1000}), (b, {40: 500, 60: 500})):
+        side._peaks, side.peak = peaks, max(peaks.values())
+    raced = SimpleNamespace(a=a, b=b, pairs=[(SimpleNamespace(at=80), SimpleNamespace(at=60))])
+    assert _Race._memory(raced) == 1.2, "A evaluated at step 80"

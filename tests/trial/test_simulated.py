@@ -9,6 +9,8 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from benchmarks import simulated_tune
 from benchmarks.simulated import LOADS, continued, simulated
 
+from hotlap.trial.stopping import StopReason
+
 RACES = 25
 CALLED = {"faster", "slower"}
 
@@ -33,6 +35,16 @@ def test_a_planted_difference_is_found_and_not_overstated(name: str) -> None:
     assert len(called) >= 0.85 * RACES
     assert sum(race.estimate.ratio for race in called) / len(called) == pytest.approx(1.3, rel=0.04)
     assert all(race.fresh is not None and race.fresh.pairs == 6 for race in called)
+
+
+def test_a_race_that_is_about_to_be_decided_takes_a_quarter_longer() -> None:
+    load, rules = LOADS["loaded"], {"seconds": 20, "launches": 1}
+    found = [simulated(load, 0.02, 1.15, seed, **rules) for seed in range(RACES)]
+    racing = [one.seconds - 2 * load.launch for one in found]  # both start
+    longer = [one for one, seconds in zip(found, racing, strict=True) if seconds > 23]
+    assert max(racing) < 1.25 * 20 + 3, "and the pair that was begun"
+    assert any(one.stopped is StopReason.DECIDED for one in longer)
+    assert len(longer) < len(found), "others are not near"
 
 
 def test_on_a_calm_machine_equal_sides_are_the_same() -> None:

@@ -21,6 +21,7 @@ from hotlap.reporting.words import (
     more_memory,
     named,
     pasted,
+    roughly,
     several,
     speed,
 )
@@ -44,6 +45,8 @@ PROSE = ("written:", "")
 """Labels of what is no command to paste."""
 BUSY_CORES = 0.5
 CALM_WAIT = "10m"
+LONG_SECONDS = 300.0
+"""Time of a race, as one of whole epochs takes it, from which it is named."""
 SAYS_LITTLE = 2.0
 """Upper end of an interval from which it bounds nothing, where its lower end is not above 1."""
 
@@ -127,12 +130,15 @@ def headline(result: TuneResult) -> str:
 
 
 def _nothing_kept(result: TuneResult) -> str:
-    tried = [row for row in result.raced if row.status is not Status.NOT_APPLICABLE]
-    if tried and all(row.is_open for row in tried):
-        return "inconclusive: the time was too short to settle any technique on this machine"
     if dependent := load_dependent(result):
         rows = (f"{named(row.technique, row.values)} {_speed(row)}" for row in dependent)
         return f"nothing was kept; faster while other programs use the cores: {', '.join(rows)}"
+    raced = {Status.NOT_FASTER, Status.SAME, Status.BROKE_PARITY}
+    if result.open and not any(row.status in raced for row in result.raced):
+        return "inconclusive: the time was too short to settle any technique on this machine"
+    if result.open:
+        names = len({row.technique for row in result.open})
+        return f"nothing was kept; for {several(names, 'technique')} the time was too short"
     return "nothing that was raced was shown to make this script faster on this machine"
 
 
@@ -166,7 +172,12 @@ def next_steps(result: TuneResult, written: Path | None) -> list[tuple[str, str]
         found += _settling(result)
     dependent, used = load_dependent(result), run_line("", command) if written else command
     if SLEEPING_THREADS in result.notes and not dependent:
-        found.append(("as raced:", "\n".join(plain_lines(used, PASSIVE_WAIT))))
+        asleep = plain_lines(used, PASSIVE_WAIT)
+        is_open = any(r.technique == "sleeping_threads" and r.is_open for r in result.outcomes)
+        if is_open and len(asleep) == 1:  # a notebook is no command
+            variables = " ".join(f"{name}={value}" for name, value in PASSIVE_WAIT.items())
+            found.append(("race it:", f"hotlap race {command} -- env {variables} {command}"))
+        found.append(("as raced:", "\n".join(asleep)))
     if dependent:
         found.append(("under load:", "\n".join(plain_lines(used, _assigned(dependent[0])))))
         names = dict.fromkeys(
@@ -236,12 +247,18 @@ def _show_rows(out: Console, result: TuneResult, *, everything: bool) -> None:
 def _left_out(rows: Iterable[Outcome]) -> str:
     """How many were not raced, and which for want of time."""
     rows = list(rows)
-    late = list(dict.fromkeys(row.technique for row in rows if row.is_open))
+    late = dict.fromkeys(_late(row) for row in rows if row.is_open)
     counts = {s: sum(row.status is s and not row.is_open for row in rows) for s in Status}
     words = [f"{n} {s}" for s, n in counts.items() if n]
     if late:
         words.insert(0, f"no time left for {', '.join(late)}")
     return f"left out: {'; '.join(words)} (--verbose says why)"
+
+
+def _late(row: Outcome) -> str:
+    """What no time was left for, and how much it takes where that is long."""
+    long = row.seconds_needed >= LONG_SECONDS
+    return f"{row.technique} ({roughly(row.seconds_needed)})" if long else row.technique
 
 
 def _show_advice(out: Console, advice: Advice) -> None:

@@ -22,6 +22,9 @@ from hotlap.trial.stats import LAUNCH_SD, Estimate, PairedTest, Verdict
 from hotlap.trial.stopping import PAIRS_OF_LAUNCH, StoppingRules, StopReason
 from hotlap.trial.trial import Block, TimeOverError
 
+OVERTIME = 0.25
+"""Part of its time that a race may take longer, where that is expected to bring a verdict: less
+than what a second race of the same two would take."""
 NOTED_WAIT = 0.01  # part of a block's time from which waits for a core are reported
 CATCH_UP_SECONDS = 3.0  # what it may take the side behind to get to the step of the other
 FAULTS_A_STEP, FAULTS_TIMES = 100, 2
@@ -319,7 +322,11 @@ class _Race:
         """Seconds that the race may take by what it shows now."""
         rules = self.rules
         promising = rules.until_gain and self.test.promising()
-        return max(rules.seconds, rules.seconds_if_promising) if promising else rules.seconds
+        seconds = max(rules.seconds, rules.seconds_if_promising) if promising else rules.seconds
+        longest = (1 + OVERTIME) * seconds
+        spent = self._spent()
+        more = (self.test.growth_needed() - 1) * (self._before + spent)
+        return longest if seconds < spent + more <= longest else seconds
 
     def _launch_pays(self) -> bool:
         """Whether a second of launching narrows the interval more than a second of racing."""
@@ -409,6 +416,14 @@ class _Race:
         several = max(self.a.threads, self.b.threads) > 1
         return self.a.passive_wait and several and "OMP_WAIT_POLICY" not in os.environ
 
+    def _memory(self) -> float:
+        """Peak memory, A over B, up to a step that both have run.
+
+        An evaluation or a save beyond it, which one of the two has come to, tells nothing.
+        """
+        step = min(block.at for block in self.pairs[-1])
+        return self.a.peak_by(step) / max(1, self.b.peak_by(step)) if self.b.peak else 1.0
+
     def _result(self, stopped: StopReason, seconds: float) -> RaceResult:
         test, rules = self.test, self.rules
         self.evidence.seconds += self._spent()
@@ -425,7 +440,7 @@ class _Race:
             b_step=b_step,
             corrected=test.waited() > NOTED_WAIT,
             cpu=_cpu(a_blocks) / max(_cpu(b_blocks), 1e-9),
-            memory=self.a.peak / self.b.peak if self.b.peak else 1.0,
+            memory=self._memory(),
             a_warmup=a_pace.warmup,
             b_warmup=b_pace.warmup,
             seconds=seconds,

@@ -109,6 +109,7 @@ class Side:
     deadline: float = math.inf
     log: list[Launch] = field(default_factory=list)
     starting: float = 0.0
+    _peaks: dict[int, int] = field(default_factory=dict)
     _waited_for: bool = False
     _settled: bool = False
     _short: bool = False  # over before it could be settled
@@ -312,7 +313,13 @@ class Side:
         )  # fmt: skip
         if len(self.trial.outputs) > len(self.outputs):
             self.outputs = list(self.trial.outputs)
-        self.peak = max(self.peak, *(b.cuda or b.resident for b in self.trial.blocks[-3:]))
+        found = max(b.cuda or b.resident for b in self.trial.blocks[-3:])
+        self.peak = max(self.peak, found)
+        self._peaks[self.at] = max(found, self._peaks.get(self.at, 0))
+
+    def peak_by(self, step: int) -> int:
+        """Peak memory (bytes) of its processes up to a step; of all steps where none was noted."""
+        return max((peak for at, peak in self._peaks.items() if at <= step), default=self.peak)
 
     @contextmanager
     def _over_if_it_fails(self) -> Iterator[None]:

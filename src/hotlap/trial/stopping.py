@@ -10,6 +10,7 @@
 | the deadline of a side comes, also within a block, which then does not count | `TIME` |
 | `max_pairs` have been run | `PAIRS` |
 
+Where a quarter of the time more is expected to bring a verdict, that is given as well.
 But for the deadline, no rule applies before `fewest_pairs`, nor before the last launch has had
 `PAIRS_OF_LAUNCH`. After a verdict of faster or slower `confirm_pairs` more are run: see
 `RaceResult.fresh`.

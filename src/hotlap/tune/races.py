@@ -92,22 +92,31 @@ class Races:
         for side in self._live:
             side.deadline = deadline
 
-    def side(self, chosen: Chosen, patience: float = 0.0, *, perturbed: bool = False) -> Side:
+    def side(
+        self,
+        chosen: Chosen,
+        patience: float = 0.0,
+        *,
+        perturbed: bool = False,
+        spinning: bool = False,
+    ) -> Side:
         """The command with these techniques on; it is launched when it is first needed.
 
         `perturbed`: with an input changed by one unit in the last place, to see what becomes of it.
+        `spinning`: with threads that wait as the user's do, however busy the machine is.
         """
         setting = self._setting.having(chosen)
         if perturbed:
             setting = setting.perturbed()
         for side in self._ahead:
-            if side.setting == setting:
+            if side.setting == setting and not spinning:
                 self._ahead.remove(side)
                 return side
         whole = any(technique(name).whole_epochs for name in chosen)
         side = Side(
             setting, patience or self._patience, whole,
-            passive_wait=self.busy and "OMP_WAIT_POLICY" not in threading_variables(setting),
+            passive_wait=not spinning and self.busy
+            and "OMP_WAIT_POLICY" not in threading_variables(setting),
             deadline=self._deadline,
         )  # fmt: skip
         self._live.append(side)

@@ -19,6 +19,7 @@ from dataclasses import replace
 from hotlap.core.errors import HotlapError, NotReachedError, TrialFailedError
 from hotlap.core.machine import Machine, available_memory
 from hotlap.core.registry import ceilings, technique
+from hotlap.core.technique import Technique
 from hotlap.profile.look import Bounds, Meanwhile, look
 from hotlap.trial.race import RaceResult, out_of_memory
 from hotlap.trial.side import Side, block_size, too_short
@@ -51,9 +52,9 @@ UPPER_BOUND_SECONDS = 5.0
 REPORTED_PRECISION = 0.05
 LONGEST_ADVISED_SECONDS = 1800.0
 """Longest tune that is advised to settle open rows."""
-SPINNING_SHARE = 0.15
-"""Part of the time that is left for a race against threads that spin: a gain under load is not
-written, and the pairs take long."""
+SPINNING_SHARE = 0.4
+"""Part of the time that is left for a race against threads that spin, if others wait. On a busy
+machine it is the largest gain of many scripts; its pairs take long, and differ much."""
 NOT_CONFIRMED = "faster when it was raced, which the final race did not confirm"
 COMPILES_LONG = "it took longer to compile than its share of the time"
 STARTS_LONG = "it took longer to start than its share of the time"
@@ -121,14 +122,14 @@ def profile_baseline(state: TuneState) -> None:
         state.races.launch_ahead({})
     rare = Meanwhile(tick=lambda: state.races.drop_ahead() if available_memory() < free else None)
     began = time.monotonic()
-    payload = state.result.profile = look(setting, bounds, rare).payload
+    payload = look(setting, bounds, rare).payload
     state.profile_seconds = time.monotonic() - began
     state.plan.measured(max(0.0, state.plan.spent - seconds), state.plan.plain_block)
-    state.script = ScriptProfile.of(payload)
+    if setting.passive_wait:
+        payload = replace(payload, facts=payload.facts | would_spin(payload.facts))
+    state.result.profile, state.script = payload, ScriptProfile.of(payload)
     if payload.ended_after is not None and payload.too_short:
         raise too_short(payload.ended_after, payload.usual_step)
-    if setting.passive_wait:
-        state.script.facts |= would_spin(state.script.facts)
     if state.script.facts.get("inference"):
         state.races.drop_ahead()
         state.races.count_calls()
@@ -197,10 +198,9 @@ def launch_next(
 
     `now`: the one whose race begins.
     """
-    hopeful = state.hopeful(waiting)
-    if not hopeful or not state.room_for_one_more():
+    following = next((c for c in state.hopeful(waiting) if state.allows(c)), None)
+    if following is None or not state.room_for_one_more():
         return
-    following = hopeful[0]
     filling = now is not None and now.fills
     if state.plan.allows_another_race(
         compiles=following.compiles, fills=following.fills, after_filling=filling
@@ -347,11 +347,14 @@ def race_candidate(state: TuneState, candidate: Candidate, waiting: Sequence[Can
     side = state.races.side(chosen, state.patience_for(candidate))
     state.races.give_until(state.plan.end - (state.plan.reserve if state.result.kept else 0.0))
     side.start()
-    candidate_test.evidence.go_on(state.best)
+    against = reference(state, candidate.record)
+    candidate_test.evidence.go_on(against)
+    if own := against is not state.best:
+        against.start()
     launch_next(state, waiting, candidate)
     row = Outcome(candidate.name, Status.INCONCLUSIVE, "", candidate.values, joined=tuple(more))
     try:
-        row = raced(state, row, side, candidate_test, 1 + len(waiting))
+        row = raced(state, row, against, side, candidate_test, 1 + len(waiting))
         row = judged(row, side) if row.race else row
         guessed = state.noise is None and not (row.parity and row.parity.data_changed)
         if row.status is Status.BROKE_PARITY and guessed:
@@ -370,7 +373,26 @@ def race_candidate(state: TuneState, candidate: Candidate, waiting: Sequence[Can
     except KeyboardInterrupt:
         settle_row(state, replace(row, reason=row.reason or "interrupted"), side)
         raise
+    finally:
+        if own:
+            state.races.drop(against)
     settle_row(state, row, side)
+
+
+def reference(state: TuneState, record: Technique) -> Side:
+    """What a candidate is raced against: the best so far.
+
+    The sleep of threads is raced against a process of its own whose threads spin, so that the best
+    so far, whose threads sleep on a busy machine, need not be launched again.
+    """
+    if not (spins(record) and state.best.passive_wait and state.room_for_one_more()):
+        return state.best
+    return state.races.side(state.chosen, spinning=True)
+
+
+def spins(record: Technique) -> bool:
+    """Whether it is for threads that spin while they wait."""
+    return "contended_threads" in record.facts
 
 
 def settle_row(state: TuneState, row: Outcome, side: Side) -> None:
@@ -407,7 +429,9 @@ def spread(row: Outcome) -> float:
     return math.log(found.high / found.low) if found and found.low > 0 else math.inf
 
 
-def raced(state: TuneState, row: Outcome, side: Side, test: Tried, remaining: int) -> Outcome:
+def raced(
+    state: TuneState, row: Outcome, against: Side, side: Side, test: Tried, remaining: int
+) -> Outcome:
     """The row with its race and its parity; without, where no race could show anything."""
     record = technique(row.technique)
     candidate = Candidate(record, row.values)
@@ -424,16 +448,16 @@ def raced(state: TuneState, row: Outcome, side: Side, test: Tried, remaining: in
     last = remaining == 1 and not other_open_rows(state, row)
     if last:
         seconds = max(seconds, state.plan.left - state.plan.reserve)
-    promising, spins = state.plan.promising_seconds, "contended_threads" in record.facts
-    if spins and not last:
-        seconds = promising = min(seconds, SPINNING_SHARE * state.plan.left)
+    promising, spinning = state.plan.promising_seconds, spins(record)
+    if spinning and not last:
+        seconds = promising = SPINNING_SHARE * state.plan.left
     found = state.races.race(
-        state.best, side, seconds, test.evidence, until_gain=True, give_up=not last,
+        against, side, seconds, test.evidence, until_gain=True, give_up=not (last or spinning),
         candidates=math.ceil(1 / test.share),
         seconds_if_promising=promising, confirm_pairs=state.plan.fresh_pairs,
         plain_steps=candidate.plain_steps, whole_epochs=bool(epochs),
     )  # fmt: skip
-    if not spins:  # no other candidate's pairs take as long
+    if not spinning:  # no other candidate's pairs take as long
         state.note_pairs(state.best, side, found.unit)
     parity = state.parity_with_plain(side)
     return replace(row, race=found, parity=parity, load=found.load.other_cores)
@@ -566,13 +590,16 @@ def next_tune(state: TuneState) -> tuple[float, list[str]]:
     """Seconds and techniques of a tune that settles open rows; what takes a calm machine left out.
 
     The rows that need least come first, for as long as the tune stays short enough to be advised.
+    What joins another open one has to wait for that.
     """
     plan = state.plan
     total = state.profile_seconds + 2 * plan.launching + plan.noise_floor_seconds + plan.final_cost
+    rows = {row.technique for row in state.result.open}
     needs = sorted(
         (seconds_to_settle(state, row), row.technique)
-        for row in state.result.open if not row.out_of_reach
-    )  # fmt: skip
+        for row in state.result.open
+        if not row.out_of_reach and rows.isdisjoint(technique(row.technique).joins)
+    )
     names: list[str] = []
     for seconds, name in needs:
         if names and total + seconds > LONGEST_ADVISED_SECONDS:
