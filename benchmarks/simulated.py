@@ -101,6 +101,7 @@ class Simulated:
     passive_wait: bool = False
     peak: int = 0
     ends_after: int = 0
+    ends: frozenset[int] = frozenset()
     longest_epoch: float = math.inf
     epoch_steps: int = 0
     _own: float = field(default=1.0)
