@@ -179,7 +179,7 @@ def test_a_profile_gives_costs_and_drops_what_costs_nothing(run, tmp_path):
     digest = sources.digest(Path("train.py").read_bytes())
     lines = {"2": {"data": [0.0019, 20]}}
     document = {
-        "step": 0.0142, "folder": str(tmp_path), "findings": [], "phases": [],
+        "step": 0.0142, "folder": str(tmp_path), "findings": [], "phases": [], "places": {},
         "files": {str(tmp_path / "train.py"): {"digest": digest, "lines": lines}},
     }  # fmt: skip
     Path(".hotlap/profile.json").write_text(json.dumps(document))
@@ -215,16 +215,20 @@ def test_fix_rewrites_what_is_safe_and_diff_only_shows_it(run):
     assert code(run("evaluate.py")) == 0
 
 
-def test_fix_names_each_file_with_its_changes_and_the_preview(run):
+def test_fix_names_each_change_with_its_line(run):
     Path("one.py").write_text(EVALUATION)
     Path("two.py").write_text(EVALUATION + EVALUATION[14:].replace("validate", "validate_again"))
     Path("slow.py").write_text(SLOW)
     output = run("--fix").output
-    assert "one.py: 1 change\n" in output
-    assert "two.py: 2 changes\n" in output
-    assert "slow.py: " not in output
-    assert "`hotlap lint --diff` shows such changes before they are written" in output
+    at = next(n for n, text in enumerate(lines_of("one.py"), 1) if "torch.no_grad()" in text)
+    assert f"one.py:{at}\n  + {lines_of('one.py')[at - 1].strip()}\n" in output
+    assert output.count("two.py:") == 2
+    assert "slow.py:" not in output
     assert "nothing was rewritten" in run("--fix").output
+
+
+def lines_of(name):
+    return Path(name).read_text().splitlines()
 
 
 def test_fix_ends_with_what_was_fixed_and_what_is_left(run):
@@ -282,6 +286,14 @@ def test_selection_on_the_command_line(run):
     assert code(run("--per-file-ignores", "other.py:loader_rebuilt")) == 1
     assert isinstance(run("--per-file-ignores", "slow.py").exception, UsageError)
     assert isinstance(run("--extend-select", "nothing").exception, UsageError)
+
+
+def test_a_hint_that_is_selected_by_its_id_is_shown(run):
+    Path("a.py").write_text("import torch\nl = torch.utils.data.DataLoader(d)\n")
+    result = run("--select", "serial_loader")
+    assert "hint serial_loader" in result.output
+    assert "Type" not in result.output
+    assert code(result) == 0
 
 
 def test_reviewdog_and_gitlab(run):

@@ -2,6 +2,7 @@
 
 import re
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -162,6 +163,16 @@ def test_a_notebook_is_no_command_of_a_shell(words, program, lines):
     remedy = Remedy("sleeping_threads", words, (), "", 2.0, 0.1)
     found = addressed(Finding("w", "", "", 0.1, 2.0, (remedy,)), {}, program)
     assert found.remedies[0].lines == lines
+
+
+def test_what_lint_can_write_is_not_by_hand(script):
+    remedy = Remedy("no_grad_eval", "put it under no_grad", (), "t.py:3", 1.0, 0.0)
+    seen = Finding("w", "t.py:3", "", 0.0, 1.0, (remedy,), pattern="eval_with_grad")
+    fixing = {"no_grad_eval": "hotlap lint --fix t.py"}
+    (found,) = addressed(seen, {}, "", fixing).remedies
+    assert (found.by_hand, found.lines) == (False, ("hotlap lint --fix t.py",))
+    (other,) = addressed(replace(seen, pattern=""), {}, "", fixing).remedies
+    assert (other.by_hand, other.lines) == (True, ())
 
 
 def test_no_remedy_names_a_command_that_cannot_be_pasted():

@@ -52,7 +52,7 @@ def test_cost_is_the_time_on_the_lines_of_the_spot(script):
     past = Past(document(script, {"7": {"forward": (0.004, 40)}, "10": {"other": (0.0019, 19)}}))
     cost = past.cost(spot(script, 10))
     assert cost.seconds == pytest.approx(0.0019)
-    assert cost.cost == "1.9 ms of 14.2 ms"
+    assert cost.cost == "1.9 ms of 14.2 ms a step"
     assert cost.worth
     assert past.cost(spot(script, 6, end=10)).seconds == pytest.approx(0.0059)
     assert past.cost(spot(script, 5)).cost == ""
@@ -85,7 +85,7 @@ def test_work_that_autograd_follows_costs_its_part_of_the_backward_pass(script):
     assert both.seconds == pytest.approx(0.002 + 0.006 * 0.5)
     assert both.estimated == pytest.approx(0.003)
     assert dict(both.by_phase)["backward"] == pytest.approx(0.003)
-    assert both.cost == "5.0 ms of 14.2 ms, its backward part estimated"
+    assert both.cost == "5.0 ms of 14.2 ms a step, of which the backward part is estimated"
 
 
 def test_the_backward_part_is_never_more_than_the_backward_pass(script):

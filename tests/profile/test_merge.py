@@ -87,7 +87,9 @@ def test_what_is_estimated_is_called_so(script):
     part = (("forward", 0.001), ("backward", 0.002))
     spot = replace(costed(script, 2, 0.003), by_phase=part, estimated=0.002)
     (finding,) = merged([], [spot], script.parent).findings
-    assert finding.what == "it waits: 30% of a step, 3.0 ms, its backward part estimated"
+    assert (
+        finding.what == "it waits: 30% of a step, 3.0 ms, of which the backward part is estimated"
+    )
     assert finding.most == pytest.approx(bound(0.3, STEP))
 
 
@@ -98,6 +100,13 @@ def test_what_must_still_be_computed_is_expected_to_give_less_than_it_costs(scri
     found = {f.pattern: f for f in merged([], [removed, replaced], script.parent).findings}
     assert found["item"].expected > 2 * found["b"].expected > 0
     assert found["item"].most == found["b"].most
+
+
+def test_what_is_wrong_in_any_case_is_a_problem(script):
+    """Also where its technique is a choice that a race has to judge."""
+    wrong = costed(script, 2, 0.0, "", "fused_cross_entropy", "softmax_before_cross_entropy")
+    (finding,) = merged([], [wrong], script.parent).findings
+    assert finding.problem
 
 
 def test_a_finding_without_a_cost_stands_without_a_figure(script):

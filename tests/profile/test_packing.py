@@ -8,7 +8,7 @@ import pytest
 
 from hotlap.core.protocol import DatasetReport, PackedComparison, ProfilePayload, decode
 from hotlap.profile.findings import proposed, seen_in
-from hotlap.profile.packing import proposal, step_ratio, with_packing
+from hotlap.profile.packing import ENCODED, PAGE, proposal, step_ratio, with_packing
 
 STEP = 0.1
 
@@ -40,7 +40,8 @@ def payload(taken, *, own=0.004, packed=0.0004, wait=0.8, about=None, **how):
     }  # fmt: skip
     dataset["packed"] = {
         "profile": "raw", "resize": [96, 64], "pairs": pairs, "samples": 24, "bytes": 18432.0,
-        "transforms": [["Normalize", [[0.5, 0.4, 0.3], [1.0, 1.0, 1.0]]]], "sure": False, **how,
+        "transforms": [["Normalize", [[0.5, 0.4, 0.3], [1.0, 1.0, 1.0]]]], "sure": False,
+        "scaled": True, **how,
     }  # fmt: skip
     seen = {
         "step": {"mean": STEP},
@@ -144,7 +145,22 @@ def test_a_pack_of_crops_says_which_side_and_which_transforms(photos, tmp_path):
     assert found.command.endswith("--profile jpeg256 --resize 256")
     crop = "transforms.RandomResizedCrop(224), transforms.RandomHorizontalFlip()"
     assert crop in found.code[1]
-    assert any("vary" in note for note in found.notes)
+    assert found.notes == (ENCODED,)
+
+
+@pytest.mark.parametrize(
+    ("about", "how"),
+    [
+        ({"draws": True}, {"simpler": True}),
+        ({"length": 20}, {}),
+        ({}, {"scaled": False}),
+    ],
+    ids=["random transforms of one's own", "fewer samples than files", "an unknown scale"],
+)
+def test_what_would_not_train_as_the_script_does_is_not_printed(photos, tmp_path, about, how):
+    found = proposal(payload(photos, about=about, **how), tmp_path)
+    assert (found.lines, found.notes) == ((), ())
+    assert found.remedy().says.endswith(PAGE)
 
 
 def test_a_copy_read_without_the_random_transforms_promises_no_least_gain(photos, tmp_path):

@@ -1,7 +1,9 @@
 """Spots in the terminal."""
 
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from rich.console import Console
 
 from hotlap.reporting.lint_text import show
@@ -21,3 +23,20 @@ def test_a_file_has_one_heading_whatever_the_order_of_its_spots() -> None:
     order = [line.split()[0] for line in lines if "says" in line]
     assert order == ["9:1", "1:1", "3:1"]
     assert lines[-1] == "3 findings"
+
+
+@pytest.mark.parametrize("gpu", [True, False])
+def test_hints_for_gpus_come_last_where_there_is_none(*, gpu: bool) -> None:
+    hints = [
+        replace(spot("a.py", 1), hint=True),
+        replace(spot("a.py", 2), hint=True, technique="loader_workers"),
+        spot("a.py", 3),
+    ]
+    out = Console(width=100, force_terminal=False, highlight=False)
+    with out.capture() as capture:
+        show(out, hints, brief=False, gpu=gpu)
+    text = capture.get()
+    order = [line.split()[0] for line in text.splitlines() if "says" in line]
+    assert order == (["1:1", "2:1", "3:1"] if gpu else ["2:1", "3:1", "1:1"])
+    assert text.count("With a GPU") == (not gpu)
+    assert text.splitlines()[-1] == "1 finding, 2 hints"

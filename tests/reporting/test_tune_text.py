@@ -27,6 +27,7 @@ from hotlap.tune.result import (
     TimeUse,
     TuneResult,
     UpperBound,
+    advice,
 )
 
 PARITY = Parity(True, "bitwise", 100, 0.0, 0.0, "losses equal in all 100 steps")
@@ -348,34 +349,46 @@ def test_the_outcome_alone_is_short() -> None:
     assert len(text.splitlines()) <= 5
 
 
-def problem(name: str, place: str) -> Finding:
-    remedy = Remedy(name, f"{name} is missing", ("evaluation",), place, 1.3, 0.2)
-    return Finding(f"seen: {name}", place, "x = 1", 0.3, 1.3, (remedy,))
+def problem(name: str, place: str, expected: float = 0.2) -> Finding:
+    remedy = Remedy(name, f"{name} is missing", ("evaluation",), place, 1.3, expected)
+    return Finding(f"seen: {name}", place, "x = 1", 0.3, 1.43, (remedy,))
 
 
-def unproved_text(found: TuneResult, *findings: Finding) -> str:
-    profile: Any = SimpleNamespace(findings=findings)
-    out = Console(width=100, force_terminal=False, highlight=False)
-    with out.capture() as capture, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tune_text, "replace", lambda _, findings: view(findings))
-        tune_text.show_unproved(out, profile, found)
-    return capture.get()
-
-
-def view(findings: tuple[Finding, ...]) -> Any:
-    return SimpleNamespace(findings=findings, problems=findings, options=())
-
-
-def test_what_no_race_settled_is_shown_with_its_place_where_nothing_was_kept() -> None:
+def test_what_no_race_judged_is_left_to_the_user_the_largest_first() -> None:
     found = result()
     settled = Outcome("no_grad_eval", Status.NOT_FASTER, "", {}, race(1.0))
     found.outcomes = [settled, open_row("grads_to_none")]
-    seen = problem("no_grad_eval", "t.py:9"), problem("grads_to_none", "t.py:4")
-    text = unproved_text(found, *seen)
-    assert "at t.py:4" in text
-    assert "t.py:9" not in text
-    assert "hotlap lint --fix t.py" in text
-    assert unproved_text(found, seen[0]) == ""
-    other = unproved_text(found, problem("mixed_precision", "t.py:5"))
-    assert "at t.py:5" in other
-    assert "lint --fix" not in other, "it would change results"
+    found.advice = advice(
+        [problem("no_grad_eval", "t.py:9"), problem("grads_to_none", "t.py:4"),
+         problem("fused_attention", "t.py:5", 0.1), problem("dynamic_padding", "t.py:6")],
+        None, found, Path(),
+    )  # fmt: skip
+    text = shown(found, 100)
+    rows = [line for line in text.splitlines() if line.startswith("  - ")]
+    assert rows == [
+        "  - dynamic_padding [t.py:6]: 30% of a step (at most 1.43x); dynamic_padding is missing",
+        "  - fused_attention [t.py:5]: 30% of a step (at most 1.43x); fused_attention is missing",
+    ]
+    assert "dynamic_padding" in report(found)
+
+
+def test_a_long_list_of_what_is_left_ends_with_the_command_that_shows_all() -> None:
+    found = result()
+    names = ["fused_attention", "dynamic_padding", "graph_kept", "a", "b", "c", "d"]
+    found.advice = advice([problem(name, "t.py:5") for name in names], None, found, Path())
+    assert "  - 2 more: hotlap profile" in shown(found, 100)
+
+
+def findings_text(found: TuneResult, *findings: Finding) -> str:
+    profile: Any = SimpleNamespace(findings=findings, problems=findings, options=())
+    out = Console(width=100, force_terminal=False, highlight=False)
+    with out.capture() as capture:
+        tune_text.show_findings(out, profile, found)
+    return capture.get()
+
+
+def test_where_nothing_was_raced_the_findings_stand_in_full() -> None:
+    found = result()
+    assert findings_text(found, problem("mixed_precision", "t.py:5")) == ""
+    found.outcomes = []
+    assert "at t.py:5" in findings_text(found, problem("mixed_precision", "t.py:5"))

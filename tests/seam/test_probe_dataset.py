@@ -81,10 +81,24 @@ def test_files_are_named_and_read_by_turns_from_a_packed_copy(paths, tmp_path):
     packed = found["packed"]
     assert (packed["profile"], packed["resize"]) == ("raw", [SIDE, SIDE])
     assert not packed["simpler"]
+    assert packed["scaled"]
     assert packed["samples"] == len(taken["ids"]) >= looked.FEWEST
     assert packed["bytes"] == 3 * SIDE * SIDE
     assert all(own > 0 and copy > 0 for own, copy in packed["pairs"])
     assert list(tmp_path.iterdir()) == []
+
+
+class Normalised(Photos):
+    """Scales pixels by numbers that only its own code has."""
+
+    def __getitem__(self, index):
+        image, label = super().__getitem__(index)
+        return (image - 0.485) / 0.229, label
+
+
+def test_a_scale_of_the_datasets_own_is_not_taken_for_plain_pixels(paths, tmp_path):
+    found = trained(DataLoader(Normalised(paths), batch_size=8), tmp_path)
+    assert not found["packed"]["scaled"]
 
 
 def test_samples_that_vary_are_packed_larger_than_they_are_cut(paths, tmp_path):

@@ -35,11 +35,11 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def told(result: TuneResult, tmp_path: Any) -> str:
-    return "".join(one.says for one in advice(SEEN, result, tmp_path))
+    return "".join(one.says for one in advice((), SEEN, result, tmp_path))
 
 
 def test_the_lines_to_type_come_with_it(tmp_path: Any) -> None:
-    (found,) = advice(SEEN, TuneResult(("x",)), tmp_path)
+    (found,) = advice((), SEEN, TuneResult(("x",)), tmp_path)
     assert found.technique == "packed_dataset"
     assert found.place == "train.py:9"
     assert found.lines[0] == "hotlap pack photos packed"
@@ -75,4 +75,4 @@ def test_where_what_was_kept_gives_as_much_it_is_left_alone(tmp_path: Any) -> No
 
 def test_nothing_measured_nothing_proposed(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "proposal", lambda *_: None)
-    assert advice(SEEN, TuneResult(("x",)), tmp_path) == []
+    assert advice((), SEEN, TuneResult(("x",)), tmp_path) == []

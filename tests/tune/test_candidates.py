@@ -127,6 +127,15 @@ def test_advice_cannot_be_asked_for() -> None:
         known(("host_sync",))
 
 
+@pytest.mark.parametrize(("world", "counts"), [(1, {1, 2, 4}), (2, {1, 2}), (8, set())])
+def test_threads_beyond_the_cores_of_all_ranks_are_no_candidates(
+    world: int, counts: set[int]
+) -> None:
+    machine = replace(detect(), logical_cores=4, physical_cores=4)
+    found, _ = candidates_for(replace(script(), world=world), Wanted(UNASKED), machine)
+    assert {c.values["threads"] for c in found if c.name == "cpu_threads"} == counts
+
+
 def test_choices_follow_the_machine() -> None:
     four = replace(detect(), logical_cores=4)
     counts = [values["num_workers"] for values in values_of(technique("loader_workers"), four)]

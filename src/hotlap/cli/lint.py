@@ -39,7 +39,7 @@ DOCUMENT = FOLDER / "profile.json"
 @click.option(
     "--hints/--no-hints", default=None, help="Also patterns whose cost depends on the workload."
 )
-@click.option("--select", multiple=True, metavar="ID", help="Only these patterns.")
+@click.option("--select", multiple=True, metavar="ID", help="Only these patterns, hints too.")
 @click.option("--ignore", multiple=True, metavar="ID", help="Not these patterns.")
 @click.option(
     "--profile",
@@ -90,7 +90,8 @@ def lint(form: str, profiled: bool, listed: bool, as_json: bool, quiet: bool,
     if options["fix"] or options["diff"]:
         return _fix(spots, config, write=not options["diff"], quiet=quiet)
     _show(form, spots, statistics=options["statistics"], brief=quiet)
-    if form == "text" and not (quiet or config.hints or profiled or options["statistics"]):
+    short = quiet or config.hints or config.select or profiled or options["statistics"]
+    if form == "text" and not short:
         _name_the_hints(paths)
     return NEGATIVE if any(not spot.hint for spot in spots) else OK
 
@@ -155,9 +156,10 @@ def _say_rewritten(done: "Patch") -> None:
         click.echo("nothing was rewritten", err=True)
         return
     for file in done.changed:
-        count = done.changes(file)
-        click.echo(f"{file.path}: {count} {'change' if count == 1 else 'changes'}", err=True)
-    click.echo("`hotlap lint --diff` shows such changes before they are written", err=True)
+        for change in done.changes(file):
+            click.echo(f"{file.path}:{change.line}")
+            for sign, lines in (("-", change.old), ("+", change.new)):
+                click.echo("".join(f"  {sign} {line}\n" for line in lines), nl=False)
 
 
 def _config(options: dict[str, Any]) -> "Config":
@@ -216,7 +218,7 @@ def _judged_with_profile(paths: tuple[Path, ...], config: "Config") -> "list[Spo
     spots = []
     paths = tuple(write_script(path) if path.suffix == SUFFIX else path for path in paths)
     for found in sorted(joined(paths, document, config), key=lambda c: -c.seconds):
-        says = f"{found.spot.says}: {found.cost} a step" if found.cost else found.spot.says
+        says = f"{found.spot.says}: {found.cost}" if found.cost else found.spot.says
         says += " (the file changed since the profile)" if found.stale else ""
         sure = found.worth or found.confirmed
         spots.append(replace(found.spot, says=says, hint=found.spot.hint and not sure))
@@ -224,9 +226,10 @@ def _judged_with_profile(paths: tuple[Path, ...], config: "Config") -> "list[Spo
 
 
 def _text(spots: "list[Spot]", *, brief: bool) -> None:
+    from hotlap.core.machine import has_nvidia_gpu
     from hotlap.reporting.lint_text import show
 
-    show(console(), spots, brief=brief)
+    show(console(), spots, brief=brief, gpu=has_nvidia_gpu())
 
 
 def _json(spots: "list[Spot]") -> None:

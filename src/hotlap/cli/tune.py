@@ -139,7 +139,12 @@ def tune(ctx: click.Context, /, as_json: bool, quiet: bool, verbose: bool, recip
     with live.showing():
         result = search(config, machine, live)
     result.isolation = str(kept.isolation.tier)
-    result.advice = in_cells(advice(result.profile, result, Path.cwd()))
+    found = None
+    if result.profile:
+        run = Circumstances(began, Path.cwd(), "", shown(result.command))
+        found = in_cells(profile_from(result.profile, machine, None, run))
+    seen = found.findings if found else ()
+    result.advice = in_cells(advice(seen, result.profile, result, Path.cwd()))
     result.notes = in_cells(result.notes)
     written = write_recipe(result, recipe, machine)
     document = headed(tune_text.document(result, written) | kept.document())
@@ -147,10 +152,8 @@ def tune(ctx: click.Context, /, as_json: bool, quiet: bool, verbose: bool, recip
     if as_json:
         print_json(document)
     else:
-        if not result.kept and result.profile and not quiet:
-            run = Circumstances(began, Path.cwd(), "", shown(result.command))
-            found = in_cells(profile_from(result.profile, machine, None, run))
-            tune_text.show_unproved(out, found, result)
+        if found and not quiet:
+            tune_text.show_findings(out, found, result)
         if quiet:
             tune_text.show_outcome(out, result, written)
         else:

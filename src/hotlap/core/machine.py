@@ -10,6 +10,7 @@ import hashlib
 import math
 import os
 import platform
+import shutil
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -73,6 +74,11 @@ def detect(root: Path = ROOT) -> Machine:
         kernel=platform.release(),
         arch=platform.machine(),
     )
+
+
+def has_nvidia_gpu(root: Path = ROOT) -> bool:
+    """Whether an NVIDIA GPU or its tool is there, by a look at files alone."""
+    return any(root.glob("proc/driver/nvidia/gpus/*")) or shutil.which("nvidia-smi") is not None
 
 
 def available_memory(root: Path = ROOT) -> int:

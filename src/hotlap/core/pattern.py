@@ -15,7 +15,8 @@ class Pattern:
     lines compute what autograd follows, so that their time in the forward pass comes again, in
     proportion, in the backward pass. `absent`: the pattern is that nothing was written, so that no
     line's time is its cost. `elsewhere`: the line is the cause of a cost that a profile measures
-    apart from lines; it is that of the technique's own finding.
+    apart from lines; it is that of the technique's own finding. `fault`: it is wrong in any case,
+    even where its technique is a choice for a race to judge.
     """
 
     id: str
@@ -28,3 +29,4 @@ class Pattern:
     differentiated: bool = False
     absent: bool = False
     elsewhere: bool = False
+    fault: bool = False

@@ -323,6 +323,7 @@ class PackPlan:
 
     `transforms`: names of `hotlap.data.transforms` with their arguments. `sure`: the dataset's own
     resize is known. `simpler`: the dataset has random transforms that are not among `transforms`.
+    `scaled`: it is known how the dataset scales pixels, so that a Normalize among them is its own.
     """
 
     profile: str = ""
@@ -330,6 +331,7 @@ class PackPlan:
     transforms: list[tuple[str, list[object]]] = field(default_factory=list)
     sure: bool = False
     simpler: bool = False
+    scaled: bool = False
 
 
 @dataclass(frozen=True)

@@ -92,14 +92,31 @@ ADVICE = (
 )
 
 
-def addressed(finding: Finding, facts: Mapping[str, object], command: str) -> Finding:
+def addressed(
+    finding: Finding,
+    facts: Mapping[str, object],
+    command: str,
+    written: Mapping[str, str] | None = None,
+) -> Finding:
     """The finding for this program: what only a person can apply marked, commands to paste.
 
-    `command` is the program's, as typed in a shell; empty where it is not known.
+    `command` is the program's, as typed in a shell; empty where it is not known. `written`: the
+    commands that write techniques into the source of the findings that lint has.
     """
-    remedies = tuple(_addressed(remedy, facts, command) for remedy in finding.remedies)
+    fixing = written or {} if finding.pattern else {}
+    remedies = tuple(
+        _written(_addressed(remedy, facts, command), fixing.get(remedy.id, ""))
+        for remedy in finding.remedies
+    )
     what = COMMAND.sub("the command below", finding.what) if command else finding.what
     return replace(finding, what=what, remedies=remedies)
+
+
+def _written(remedy: Remedy, command: str) -> Remedy:
+    """The remedy with the command that writes it, if there is one."""
+    if not command:
+        return remedy
+    return replace(remedy, by_hand=False, lines=(*remedy.lines, command))
 
 
 def _addressed(remedy: Remedy, facts: Mapping[str, object], command: str) -> Remedy:

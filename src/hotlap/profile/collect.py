@@ -1,5 +1,6 @@
 """From the probe's payload to a profile."""
 
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -8,6 +9,7 @@ from hotlap.core.machine import Machine
 from hotlap.core.peaks import Peaks
 from hotlap.core.protocol import ProfilePayload
 from hotlap.core.registry import techniques
+from hotlap.notebook.script import notebook_of
 from hotlap.profile.advice import addressed
 from hotlap.profile.findings import Seen, advised, free, padded, proposed, seen_in
 from hotlap.profile.join import Costed, Past, joined, split
@@ -18,6 +20,7 @@ from hotlap.profile.sights import rollout, sights
 from hotlap.profile.sources import line_of, touched
 from hotlap.profile.storage import with_storage
 from hotlap.source.config import read_config
+from hotlap.source.fixes import fixes
 from hotlap.source.lint import Spot
 
 ON_CPU = {
@@ -68,14 +71,15 @@ def profile_from(
     known = replace(bare, findings=tuple(own))
     try:
         spots = _spots(known, sights(payload, run.folder))
+        written = _written_by_lint(spots, run.folder)
     except Exception as error:  # a profile that took a minute outlives a rule that fails
         note = f"source not judged: {error!r}"
-        spots, bare = [], replace(bare, notes=(*bare.notes, note))
+        spots, written, bare = [], {}, replace(bare, notes=(*bare.notes, note))
     notes = (*_changed(bare, run.folder), *_unpacked(payload), *rollout(payload, run.folder))
     bare = replace(bare, notes=(*bare.notes, *notes))
     found = with_packing(_all(own, spots, seen, run.folder), payload, run.folder)
     ranked = _ranked(with_storage(found, payload), run.folder)
-    own_words = tuple(addressed(one, payload.facts, run.command) for one in ranked)
+    own_words = tuple(addressed(one, payload.facts, run.command, written) for one in ranked)
     return replace(bare, findings=own_words)
 
 
@@ -88,8 +92,7 @@ def _unpacked(payload: ProfilePayload) -> list[str]:
 def _changed(bare: Profile, folder: Path) -> list[str]:
     """The files whose lines are no longer those that ran."""
     return [
-        f"not judged: {path.relative_to(folder) if path.is_relative_to(folder) else path} "
-        "changed while it ran"
+        f"not judged: {_shown(path, folder)} changed while it ran"
         for path in map(Path, sorted(bare.files))
         if not bare.files[str(path)].digest
     ]
@@ -129,6 +132,25 @@ def _spots(known: Profile, seen: list[Spot]) -> list[Costed]:
     if known.facts.get("inference"):
         found = [one for one in found if _for_inference(one.spot.technique)]
     return found if known.device == "cuda" else [*_without_device(found)]
+
+
+def _written_by_lint(spots: Iterable[Costed], folder: Path) -> dict[str, str]:
+    """The commands with which `hotlap lint` writes techniques, where it can do so safely."""
+    found: dict[str, list[Spot]] = {}
+    for one in spots:
+        if not (one.stale or one.spot.hint or notebook_of(str(one.spot.path))):
+            found.setdefault(one.spot.technique, []).append(one.spot)
+    config, commands = read_config(folder), {}
+    for name, same in found.items():
+        files = sorted({_shown(file.path, folder) for file in fixes(same, config).changed})
+        if files:
+            commands[name] = shlex.join(["hotlap", "lint", "--fix", *files])
+    return commands
+
+
+def _shown(path: Path, folder: Path) -> str:
+    """A path as it would be typed in a folder."""
+    return str(path.relative_to(folder) if path.is_relative_to(folder) else path)
 
 
 def _for_inference(name: str) -> bool:

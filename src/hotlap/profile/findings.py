@@ -75,6 +75,7 @@ PADDING_NOTES = (
     "data_collator=DataCollatorWithPadding(tokenizer, pad_to_multiple_of=8), which alone changes "
     "nothing; elsewhere torch.nn.utils.rnn.pad_sequence in collate_fn",
     "the loss changes by rounding alone where attention and loss leave padding out",
+    "at most: if all of forward and backward grew with the square of the length, as attention does",
 )
 
 
@@ -149,9 +150,7 @@ def padded(seen: Seen) -> list[Finding]:
     what += f"; {share:.0%} of the input positions are padding"
     most, place = bound(squared, seen.step), seen.places.get("model", "")
     says = (
-        f"pad each batch to its own longest sequence, in collate_fn: {columns:.0%} fewer positions "
-        "(at most: if all of forward and backward grew with the square of the length, as attention "
-        "does)"
+        f"pad each batch to its own longest sequence, in collate_fn: {columns:.0%} fewer positions"
     )
     remedy = Remedy(PADDING, says, COMPUTE, place, most, saved, notes=PADDING_NOTES)
     return [Finding(what, place, "", saved, most, (remedy,))] if saved >= WORTH else []

@@ -17,7 +17,7 @@ from hotlap.source.lint import Spot, lint
 WORTH = 0.02
 LEAST_SAMPLES = 3
 FORWARD = ("forward", "loss")
-ESTIMATE = "its backward part estimated"
+ESTIMATE = "of which the backward part is estimated"
 
 
 @dataclass(frozen=True)
@@ -50,10 +50,10 @@ class Costed:
 
     @property
     def cost(self) -> str:
-        """The cost in words, `1.9 ms of 14.2 ms`; empty where it is not known."""
+        """The cost in words, `1.9 ms of 14.2 ms a step`; empty where it is not known."""
         if not self.seconds:
             return ""
-        words = f"{duration(self.seconds)} of {duration(self.step)}"
+        words = f"{duration(self.seconds)} of {duration(self.step)} a step"
         return f"{words}, {ESTIMATE}" if self.estimated else words
 
 

@@ -17,10 +17,14 @@ MOST_FILES = 200_000
 
 @dataclass(frozen=True)
 class Layout:
-    """The folder to pack, where to, and what does not carry over by itself."""
+    """The folder to pack, and where to.
+
+    `same`: its files and labels are the dataset's. `notes`: what to mind.
+    """
 
     source: str
     target: str = TARGET
+    same: bool = True
     notes: tuple[str, ...] = ()
 
 
@@ -31,16 +35,14 @@ def layout_of(dataset: DatasetReport, folder: Path) -> Layout:
     """Find the source; paths as they would be typed in `folder`."""
     taken = dataset.taken or Taken()
     files, labels = [Path(path) for path in taken.files], taken.labels
-    root, notes = _known_root(dataset), []
-    known = root is not None
+    root, suffixes = _known_root(dataset), {path.suffix.lower() for path in files}
+    same, by_class = root is not None, True
     if root is None:
         root, by_class = _common(files)
     if not root.is_dir():  # written by the program during the trial, and gone with its layer
-        return Layout(_typed(root, folder), TARGET, (MADE_BY_THE_PROGRAM,))
-    if not known:
-        notes += _label_notes(root, files, labels, by_class=by_class)
-    notes += _count_notes(root, dataset, {path.suffix.lower() for path in files})
-    return Layout(_typed(root, folder), TARGET, tuple(notes))
+        return Layout(_typed(root, folder), notes=(MADE_BY_THE_PROGRAM,))
+    same = same or (by_class and _same_labels(root, files, labels))
+    return Layout(_typed(root, folder), same=same and _same_files(root, dataset, suffixes))
 
 
 def _known_root(dataset: DatasetReport) -> Path | None:
@@ -58,40 +60,17 @@ def _common(files: list[Path]) -> tuple[Path, bool]:
     return root, all(parent.parent == root for parent in parents)
 
 
-def _label_notes(
-    root: Path, files: list[Path], labels: list[int | None], *, by_class: bool
-) -> list[str]:
-    """Say so where the store's labels would not be the dataset's."""
-    if not by_class or None in labels:
-        return [
-            "the labels are not the folders': the store keeps each file's name, Store.name(i), "
-            "to look yours up by"
-        ]
+def _same_labels(root: Path, files: list[Path], labels: list[int | None]) -> bool:
+    """Whether labels follow from the folders in alphabetical order, one for each class."""
     order = sorted(e.name for e in os.scandir(root) if e.is_dir() and not e.name.startswith("."))
     number = {name: index for index, name in enumerate(order)}
-    pairs = {
-        (number.get(path.parent.name), label) for path, label in zip(files, labels, strict=True)
-    }
-    if all(known == label for known, label in pairs):
-        return []
-    if len({a for a, _ in pairs}) == len(pairs) == len({b for _, b in pairs}):
-        return ["labels become the folders' alphabetical order, which is not the order of yours"]
-    return [
-        "the labels do not follow from the folders: look yours up by each file's name, "
-        "Store.name(i)"
-    ]
+    pairs = zip(files, labels, strict=True)
+    return all(label is not None and number.get(path.parent.name) == label for path, label in pairs)
 
 
-def _count_notes(root: Path, dataset: DatasetReport, suffixes: set[str]) -> list[str]:
-    if dataset.part:
-        return ["the training uses a part of the files (a Subset): pack a folder of those alone"]
-    held = _count(root, suffixes)
-    if held in (None, dataset.length):
-        return []
-    return [
-        f"the folder holds {held:,} such files, the dataset {dataset.length:,} samples: pack a "
-        "folder of those alone"
-    ]
+def _same_files(root: Path, dataset: DatasetReport, suffixes: set[str]) -> bool:
+    """Whether the folder holds what the training reads, and nothing more."""
+    return not dataset.part and _count(root, suffixes) in (None, dataset.length)
 
 
 def _count(root: Path, suffixes: set[str]) -> int | None:

@@ -153,7 +153,7 @@ def _is_problem(found: Costed) -> bool:
     seen to cost anything.
     """
     record = techniques().get(found.spot.technique)
-    if record is None:
+    if record is None or any(p.fault for p in record.patterns if p.id == found.spot.id):
         return True
     sure = record.symptom is None or record.symptom.sure
     exact = record.numerics is Numerics.EXACT

@@ -14,6 +14,12 @@ from hotlap.trial.stats import Estimate, PairedTest
 
 WORTH = 1.1
 """Packing is work of a person's and room on a disk: less than 10 % does not pay for it."""
+PAGE = (
+    'with labels and random transforms of your own: `hotlap pack`, page "Pack a dataset" of the '
+    "documentation"
+)
+"""Where to read on, where no recipe can be printed that trains as the script does."""
+ENCODED = "JPEGs are encoded anew, so that pixels change a little (--quality, 92 by default)"
 
 
 @dataclass(frozen=True)
@@ -23,7 +29,8 @@ class Proposal:
     `reading`: how much faster one core reads the packed samples, as measured by turns. `expected`
     and `least`: the step's ratio that follows from `reading` and its lower bound; `most`: the ratio
     if data cost nothing. `place` is the dataset's `file:line`, `command` packs, `code` reads,
-    `notes` are what to mind. `simpler`: the copy was read without some of the dataset's random
+    `notes` are what to mind; without `code` nothing trains as the script does in a few lines, and
+    `PAGE` tells how. `simpler`: the copy was read without some of the dataset's random
     transforms, so that `expected` is the most.
     """
 
@@ -36,7 +43,7 @@ class Proposal:
     most: float
     bytes: int
     command: str
-    code: tuple[str, str]
+    code: tuple[str, ...]
     notes: tuple[str, ...] = ()
     simpler: bool = False
 
@@ -57,7 +64,7 @@ class Proposal:
         if self.simpler:
             return (
                 f"the step would be at most about {self.expected:.2f}x as fast, less what your own "
-                "random transforms take: the packed copy was read without them"
+                "random transforms take"
             )
         return (
             f"the step would be about {self.expected:.2f}x as fast (at least {self.least:.2f}x; "
@@ -65,15 +72,20 @@ class Proposal:
         )
 
     @property
+    def further(self) -> str:
+        """Where to read on, if no lines of code do."""
+        return "" if self.code else f"; {PAGE}"
+
+    @property
     def lines(self) -> tuple[str, ...]:
-        """What to type, and the two lines of code to change."""
-        return (self.command, *self.code)
+        """What to type, and the two lines of code to change; nothing where these would not do."""
+        return (self.command, *self.code) if self.code else ()
 
     def remedy(self) -> Remedy:
         """The proposal as a remedy of the wait for data."""
         return Remedy(
             "packed_dataset",
-            f"{self.says}: {self.evidence}; {self.bytes / 1e6:,.0f} MB in all",
+            f"{self.says}: {self.evidence}; {self.bytes / 1e6:,.0f} MB in all{self.further}",
             ("data",),
             self.place,
             self.most,
@@ -95,6 +107,7 @@ def proposal(payload: ProfilePayload, folder: Path) -> Proposal | None:
     if least < WORTH:
         return None
     found = layout_of(dataset, folder)
+    whole = found.same and packed.scaled and not (dataset.draws and packed.simpler)
     middle = sorted(packed.pairs)[len(packed.pairs) // 2]
     return Proposal(
         place=_place(payload, dataset, folder),
@@ -106,8 +119,8 @@ def proposal(payload: ProfilePayload, folder: Path) -> Proposal | None:
         most=1.0 / max(1e-3, 1.0 - wait),
         bytes=int(packed.bytes * dataset.length),
         command=_command(found, packed),
-        code=_code(dataset, packed),
-        notes=(*found.notes, *_notes(dataset, packed)),
+        code=_code(dataset, packed) if whole else (),
+        notes=(*found.notes, *_notes(packed)) if whole else (),
         simpler=packed.simpler,
     )
 
@@ -181,19 +194,15 @@ def _numbers(value: object) -> list[object]:
     return value if isinstance(value, list) else []
 
 
-def _notes(dataset: DatasetReport, packed: PackPlan) -> list[str]:
+def _notes(packed: PackPlan) -> tuple[str, ...]:
     """What to mind when packing so."""
-    notes = []
+    notes = [ENCODED] if packed.profile.startswith("jpeg") else []
     if packed.profile == "raw" and not packed.sure and isinstance(packed.resize, list):
         notes.append(
             "rows are resized to both sides; where your transform keeps the shape and cuts, give "
             f"--resize {packed.resize[0]} (short side, middle cut out)"
         )
-    if dataset.draws:
-        notes.append("your samples vary: add your own random transforms to the list")
-    if any(name == "Normalize" and not any(_numbers(args[0])) for name, args in packed.transforms):
-        notes.append("Normalize as written scales to [0, 1] alone: put your mean and std in")
-    return notes
+    return tuple(notes)
 
 
 def made_at(paths: Iterable[str], kind: str, folder: Path) -> str:

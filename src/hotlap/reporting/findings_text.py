@@ -14,6 +14,8 @@ from hotlap.trial.command import THIS_CELL, hotlap_line
 PLACES = 3
 UNBOUNDED = 100.0
 """A bound above is no news."""
+TELLING = 5.0
+"""A bound above does not tell whether to race an option."""
 NAMED = 2
 """Of more techniques the next command names none: `tune` finds by itself what applies."""
 NEXT_LIVE = (
@@ -21,6 +23,7 @@ NEXT_LIVE = (
     "with equal losses"
 )
 TOO_SHORT = "let the program train longer: it ends before there is enough of it for a race"
+NOT_MEASURED = "cost not measured"
 ORDER = "the largest expected gain first"
 AT_MOST = "at most: the speed-up if all of that time vanished"
 
@@ -62,9 +65,8 @@ def _show_problem(out: Console, number: int, finding: Finding) -> None:
 def _show_option(out: Console, finding: Finding) -> None:
     out.print(Text(hanging(finding.what, out.width, "  ", "    ")))
     for remedy in finding.remedies:
-        words = (
-            f"{_remedy(remedy, finding, option=True)}{_bound(remedy.most, 'cannot give more than')}"
-        )
+        most = _bound(remedy.most, "cannot give more than") if remedy.most <= TELLING else ""
+        words = f"{_remedy(remedy, finding, option=True)}{most}"
         out.print(Text(hanging(words, out.width, "  - ", "    ")))
         show_steps(out, remedy.lines, remedy.notes)
 
@@ -102,9 +104,14 @@ def show_steps(out: Console, lines: Iterable[str], notes: Iterable[str]) -> None
         out.print(Text(hanging(f"note: {note}", out.width, "     ", "     "), "dim"))
 
 
+def cost(share: float, most: float) -> str:
+    """A part of a step with its bound, `26% of a step (at most 1.83x)`."""
+    return f"{share:.0%} of a step{_bound(most)}" if share else NOT_MEASURED
+
+
 def _most(finding: Finding) -> str:
     unmeasured = finding.most <= 1.0 and not finding.share
-    return " (cost not measured)" if unmeasured else _bound(finding.most)
+    return f" ({NOT_MEASURED})" if unmeasured else _bound(finding.most)
 
 
 def _bound(most: float, words: str = "at most") -> str:

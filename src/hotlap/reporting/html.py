@@ -12,6 +12,7 @@ from jinja2 import Environment, PackageLoader, select_autoescape
 from hotlap.core.protocol import Document
 from hotlap.profile.model import TITLES
 from hotlap.reporting import search_view, until_view
+from hotlap.reporting.findings_text import cost
 from hotlap.reporting.profile_text import FEW
 from hotlap.reporting.shrink_text import COLUMNS, front_picture, quality, shrink_cells, tested_text
 from hotlap.reporting.view import Scale, View, estimate_of
@@ -137,7 +138,9 @@ def _tune(document: Document) -> View:
         losses=_losses(document.get("losses") or {}),
         memory=_memory(document["memory_by_owner"]),
         loads=_loads(races),
-        advice=document["advice"],
+        advice=[
+            {**a, "cost": cost(a.get("share", 0.0), a.get("most", 1.0))} for a in document["advice"]
+        ],
         steps=document["next_steps"],
     )
 

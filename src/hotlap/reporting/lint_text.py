@@ -9,18 +9,37 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from hotlap.core.registry import techniques
 from hotlap.reporting.words import hanging
 from hotlap.source.lint import Spot
 
+WITHOUT_GPU = "no NVIDIA GPU was found here; without one these cost next to nothing"
 NAMED_FILES = 3
 """Files that one line names; of more it gives the number."""
 
 
-def show(out: Console, spots: list[Spot], *, brief: bool) -> None:
+def show(out: Console, spots: list[Spot], *, brief: bool, gpu: bool = True) -> None:
     """One line a spot under its file, the remedy below it; then the count, but not when `brief`.
 
-    The files come in the order of their first spots.
+    The files come in the order of their first spots. Without a `gpu`, the hints that concern one
+    come last, under a heading of their own.
     """
+    apart = [] if gpu else [spot for spot in spots if spot.hint and _needs_gpu(spot)]
+    _show_files(out, [spot for spot in spots if spot not in apart])
+    if apart:
+        out.print(f"\n[bold]With a GPU[/] ({WITHOUT_GPU})")
+        _show_files(out, apart)
+    if not brief:
+        out.print(summary(spots), style="bold" if spots else "green")
+
+
+def _needs_gpu(spot: Spot) -> bool:
+    """Whether a spot's technique only concerns programs that compute on a GPU."""
+    record = techniques().get(spot.technique)
+    return record is not None and any(need.fact == "cuda" for need in record.needs)
+
+
+def _show_files(out: Console, spots: list[Spot]) -> None:
     by_file: dict[Path, list[Spot]] = {}
     for spot in spots:
         by_file.setdefault(spot.path, []).append(spot)
@@ -29,8 +48,6 @@ def show(out: Console, spots: list[Spot], *, brief: bool) -> None:
         for spot in group:
             out.print(_found(spot, out.width))
             out.print(Text(hanging(spot.remedy, out.width, " " * 6, " " * 6), "dim"))
-    if not brief:
-        out.print(summary(spots), style="bold" if spots else "green")
 
 
 def _found(spot: Spot, width: int) -> Text:

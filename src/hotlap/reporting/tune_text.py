@@ -13,7 +13,7 @@ from hotlap.core.recipe import NAME
 from hotlap.core.registry import technique
 from hotlap.profile.model import Profile
 from hotlap.reporting import findings_text, tune_table
-from hotlap.reporting.findings_text import show_steps
+from hotlap.reporting.findings_text import cost, show_steps
 from hotlap.reporting.race_text import CORRECTED
 from hotlap.reporting.words import (
     duration,
@@ -31,18 +31,17 @@ from hotlap.trial.race import RaceResult
 from hotlap.trial.stats import Verdict
 from hotlap.tune.result import (
     ENOUGH_PAIRS,
-    Advice,
     Outcome,
     Status,
     TuneResult,
     UpperBound,
-    rewritable,
-    unproved,
 )
 
 LABEL_COLUMNS = 12
 PROSE = ("written:", "")
 """Labels of what is no command to paste."""
+ADVISED = 5
+"""Pieces of advice that are printed."""
 BUSY_CORES = 0.5
 CALM_WAIT = "10m"
 LONG_SECONDS = 300.0
@@ -58,24 +57,18 @@ def show(out: Console, result: TuneResult, written: Path | None, *, everything: 
     for note in result.notes:
         out.print(Text(hanging(f"note: {note}", out.width, "", "  ")))
     _show_headline(out, result)
-    for advice in result.advice:
-        _show_advice(out, advice)
+    if result.timed:
+        _show_advice(out, result)
     if words := spent(result):
         out.print(Text(hanging(words, out.width, "", "  "), "dim"))
     out.print()
     _show_next(out, next_steps(result, written))
 
 
-def show_unproved(out: Console, profile: Profile, result: TuneResult) -> None:
-    """What was seen in the source or the run and no race has settled; nothing where all is."""
-    left = unproved(profile.findings, result)
-    if result.timed and not any(finding.problem for finding in left):
-        return
-    findings_text.show(out, replace(profile, findings=left), brief=result.timed, following=False)
-    if files := rewritable(left):
-        out.print("what changes no result is rewritten by")
-        out.print(Text(f"  hotlap lint --fix {' '.join(files)}", "green"), soft_wrap=True)
-        out.print()
+def show_findings(out: Console, profile: Profile, result: TuneResult) -> None:
+    """All that the profile found, where nothing was raced; else the outcome names what is left."""
+    if not result.timed:
+        findings_text.show(out, profile, following=False)
 
 
 def show_outcome(out: Console, result: TuneResult, written: Path | None) -> None:
@@ -261,11 +254,19 @@ def _late(row: Outcome) -> str:
     return f"{row.technique} ({roughly(row.seconds_needed)})" if long else row.technique
 
 
-def _show_advice(out: Console, advice: Advice) -> None:
-    head = f"yours to do: {advice.technique} [{advice.place}]: {advice.says}"
+def _show_advice(out: Console, result: TuneResult) -> None:
+    """What no race of this tune has judged, the largest expected gain first."""
+    if not result.advice:
+        return
+    out.print("\n[bold]Yours to do[/] (seen in the profile; no race of this tune has judged it)")
+    for one in result.advice[:ADVISED]:
+        words = f"{one.technique} [{one.place}]: {cost(one.share, one.most)}; {one.says}"
+        out.print(Text(hanging(words, out.width, "  - ", "    ")))
+        show_steps(out, one.lines, one.notes if one.lines else ())
+    if len(result.advice) > ADVISED:
+        more = f"{len(result.advice) - ADVISED} more: hotlap profile {shown(result.command)}"
+        out.print(Text(hanging(more, out.width, "  - ", "    ")))
     out.print()
-    out.print(Text(hanging(head, out.width, "", "  "), "bold"))
-    show_steps(out, advice.lines, advice.notes)
 
 
 def spent(result: TuneResult) -> str:

@@ -16,8 +16,9 @@ _KNOWN = (*_LISTS, "hints", "per-file-ignores")
 class Config:
     """What to judge.
 
-    `select` (empty: all) and `ignore` are pattern ids; `exclude` are globs on paths relative to
-    `root`; `extend` are hints that are shown in any case; `per_file` maps such globs to ids.
+    `select` (empty: all) and `ignore` are pattern ids, of hints too; `exclude` are globs on paths
+    relative to `root`; `extend` are hints that are shown in any case; `per_file` maps such globs to
+    ids.
     `hints`: also patterns whose cost depends on the workload.
     """
 

@@ -160,7 +160,7 @@ def _wanted(spots: list[Spot], path: Path, config: Config) -> list[Spot]:
     return [
         spot
         for spot in spots
-        if (config.hints or not spot.hint or spot.id in config.extend)
+        if (config.hints or not spot.hint or spot.id in (*config.extend, *config.select))
         and config.wants(spot.id, path)
     ]
 

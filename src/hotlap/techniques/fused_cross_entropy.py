@@ -51,6 +51,7 @@ technique = Technique(
             remedy="pass the logits to the loss, and take the softmax where probabilities are read",
             ignore="never: the loss of a softmax of a softmax is not meant",
             check="hotlap.source.checks.losses:softmax_before_cross_entropy",
+            fault=True,
             phases=("forward", "backward"),
         ),
     ),

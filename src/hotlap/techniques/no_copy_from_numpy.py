@@ -53,6 +53,15 @@ technique = Technique(
             phases=("data", "other"),
         ),
         Pattern(
+            id="tensor_of_tolist",
+            says="an array or a tensor becomes a list first, which is read number by number",
+            remedy="drop .tolist(): torch.from_numpy takes an array, and a tensor is one already",
+            ignore="it is short",
+            check="hotlap.source.checks.tensors:tensor_of_tolist",
+            hint=True,
+            phases=("data", "other"),
+        ),
+        Pattern(
             id="tensor_of_arrays",
             says="a list of arrays is read number by number",
             remedy="torch.from_numpy(np.stack(arrays))",

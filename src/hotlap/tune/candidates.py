@@ -83,17 +83,20 @@ class ScriptProfile:
 
     `shares` maps the phases of a step, and its page faults (`faults`), to their part of its time.
     `bounds` maps phases to the largest ratio that a race showed for them. `step`: its seconds.
+    `world`: the ranks that train together.
     """
 
     facts: dict[str, object]
     shares: dict[str, float]
     bounds: dict[str, float] = field(default_factory=dict)
     step: float = 0.0
+    world: int = 1
 
     @classmethod
     def of(cls, payload: ProfilePayload) -> "ScriptProfile":
         """From what the probe sent."""
-        return cls(dict(payload.facts), shares_of(payload), step=usual_times(payload)[1])
+        step = usual_times(payload)[1]
+        return cls(dict(payload.facts), shares_of(payload), step=step, world=payload.world)
 
     def share(self, record: Technique) -> float:
         """The part of a step that the technique's phases take."""
@@ -217,8 +220,20 @@ def candidates_for(
             continue
         combinations = values_of(record, machine)
         set_already = [v for v in combinations if v and v.items() <= script.facts.items()]
-        found += [Candidate(record, v) for v in combinations if v not in set_already]
+        found += [
+            Candidate(record, v)
+            for v in combinations
+            if v not in set_already and not _crowded(v, script, machine)
+        ]
     return found, rows
+
+
+def _crowded(values: Values, script: ScriptProfile, machine: Machine) -> bool:
+    """Whether these are more threads, over all ranks, than there are cores."""
+    threads = values.get("threads")
+    if not isinstance(threads, int) or script.world < 2:
+        return False
+    return threads * script.world > machine.logical_cores
 
 
 def _refusal(record: Technique, script: ScriptProfile, wanted: Wanted) -> Outcome | None:

@@ -10,15 +10,15 @@ from pathlib import Path
 from hotlap.core.machine import Machine
 from hotlap.core.protocol import ProfilePayload
 from hotlap.core.recipe import Kept, Measured, Recipe, script_of, torch_version, unconfirmed
-from hotlap.core.registry import techniques
-from hotlap.core.technique import Numerics, Technique
-from hotlap.profile.model import Finding
+from hotlap.profile.model import Finding, Remedy
 from hotlap.profile.packing import WORTH, proposal
 from hotlap.trial.command import shown
 from hotlap.trial.parity import Parity
 from hotlap.trial.race import RaceResult
 from hotlap.trial.stats import Estimate, Verdict
 
+NAMED_PLACES = 2
+"""Places that a piece of advice names."""
 SENSIBLE_SECONDS = 900.0
 """More racing of one row than this is not advised: on a calmer machine it takes far less."""
 ENOUGH_PAIRS = 6
@@ -141,11 +141,18 @@ class UpperBound:
 
 @dataclass(frozen=True)
 class Advice:
-    """What is the user's to do: what it would bring, where, what to type, what to mind."""
+    """What is the user's to do: what it would bring, where, what to type, what to mind.
+
+    `expected`: the part of a step that it can be expected to take away; `share`: the part that it
+    was measured to cost (0: not measured); `most`: the bound that follows.
+    """
 
     technique: str
     says: str
     place: str
+    expected: float = 0.0
+    share: float = 0.0
+    most: float = 1.0
     lines: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -266,26 +273,28 @@ class TuneResult:
         return self.final_parity.kept and self.final.verdict is Verdict.FASTER
 
 
-def unproved(findings: Iterable[Finding], result: TuneResult) -> tuple[Finding, ...]:
-    """The findings of a profile that have a remedy which no race has settled."""
-    settled = {row.technique for row in result.outcomes if row.race and not row.is_open}
-    return tuple(f for f in findings if any(remedy.id not in settled for remedy in f.remedies))
-
-
-def rewritable(findings: Iterable[Finding]) -> list[str]:
-    """The Python files in which `hotlap lint --fix` may write a remedy: no result changes."""
-    files = [
-        finding.place.rpartition(":")[0]
+def by_hand(findings: Iterable[Finding], result: TuneResult) -> list[Advice]:
+    """The problems of a profile that no race of this tune has judged, or could with more time."""
+    judged = {row.technique for row in result.outcomes if row.race or row.is_open}
+    return [
+        _advice_of(remedy, finding)
         for finding in findings
         for remedy in finding.remedies
-        if finding.problem and remedy.id in techniques() and _rewritten(techniques()[remedy.id])
+        if finding.problem and remedy.id not in {*judged, "packed_dataset"}
     ]
-    return [name for name in dict.fromkeys(files) if name.endswith(".py")]
 
 
-def _rewritten(record: Technique) -> bool:
-    return bool(record.patterns and record.moves and not record.choices) and (
-        record.numerics is Numerics.EXACT
+def _advice_of(remedy: Remedy, finding: Finding) -> Advice:
+    places = dict.fromkeys((remedy.place or finding.place, *remedy.also))
+    return Advice(
+        remedy.id,
+        remedy.says,
+        ", ".join([place for place in places if place][:NAMED_PLACES]),
+        remedy.expected,
+        finding.share,
+        finding.most,
+        remedy.lines,
+        remedy.notes,
     )
 
 
@@ -342,11 +351,19 @@ def _program(profile: ProfilePayload | None) -> str:
     return str(path.relative_to(here)) if path.is_relative_to(here) and path.is_file() else ""
 
 
-def advice(payload: ProfilePayload | None, result: TuneResult, folder: Path) -> list[Advice]:
-    """A packed copy of the dataset, where it would bring more than what was kept.
+def advice(
+    findings: Iterable[Finding], payload: ProfilePayload | None, result: TuneResult, folder: Path
+) -> list[Advice]:
+    """What is left to the user, the largest expected gain first.
 
-    Its ratio is bounded by the upper-bound race with zero data-loading time, if it was run.
+    A packed copy of the dataset is among it where it would bring more than what was kept. Its ratio
+    is bounded by the upper-bound race with zero data-loading time, if it was run.
     """
+    found = [*_packed(payload, result, folder), *by_hand(findings, result)]
+    return sorted(found, key=lambda one: one.expected, reverse=True)
+
+
+def _packed(payload: ProfilePayload | None, result: TuneResult, folder: Path) -> list[Advice]:
     made = proposal(payload, folder) if payload else None
     if made is None:
         return []
@@ -359,8 +376,10 @@ def advice(payload: ProfilePayload | None, result: TuneResult, folder: Path) -> 
     )
     if made.least < WORTH or made.expected < WORTH * _kept(result):
         return []
-    says = f"{made.says}. Measured against the plain script: {made.evidence}"
-    return [Advice("packed_dataset", says, made.place, made.lines, made.notes)]
+    says = f"{made.says}. Measured against the plain script: {made.evidence}{made.further}"
+    saved = 1.0 - 1.0 / made.expected
+    bounds = 1.0 - 1.0 / made.most, made.most
+    return [Advice("packed_dataset", says, made.place, saved, *bounds, made.lines, made.notes)]
 
 
 def _bound(result: TuneResult) -> float:

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from hotlap.data.store.reader import Store
 
 ROUNDS = 6
-COPIED = {"RandomResizedCrop", "RandomCrop", "RandomHorizontalFlip"}
-"""Random transforms whose work the packed copy is read with."""
 
 
 def plan(seen: Seen) -> PackPlan:
@@ -47,14 +45,15 @@ def plan(seen: Seen) -> PackPlan:
         steps = [("RandomResizedCrop", [(height, width)])]
     elif not raw:
         steps = _cut(how, height, width)
-    if seen.draws:
+    if seen.draws and (not varied or "RandomHorizontalFlip" in varied):
         steps.append(("RandomHorizontalFlip", []))
     if seen.dtype != "uint8":
         steps.append(("Normalize", [*_scale(seen)]))
     larger = round(CROP_FROM * max(height, width))
     side = ([height, width] if how == "both" else height) if raw else larger
-    simpler = seen.draws and (not varied or not varied <= COPIED)
-    return PackPlan("raw" if raw else "jpeg256", side, steps, seen.fit is not None, simpler)
+    simpler = seen.draws and (not varied or not varied <= {name for name, _ in steps})
+    kind = "raw" if raw else "jpeg256"
+    return PackPlan(kind, side, steps, seen.fit is not None, simpler, _scale_known(seen))
 
 
 def _cut(how: str, height: int, width: int) -> list[tuple[str, list[object]]]:
@@ -69,6 +68,13 @@ def _scale(seen: Seen) -> tuple[list[float], list[float]]:
     found = seen.transforms.get("Normalize", {})
     mean, std = found.get("mean"), found.get("std")
     return (mean, std) if mean and std and len(mean) == len(std) == 3 else ([0.0] * 3, [1.0] * 3)
+
+
+def _scale_known(seen: Seen) -> bool:
+    """Whether it is known how pixels are scaled: by torchvision's transforms, or by comparison."""
+    if seen.dtype == "uint8" or (seen.fit is not None and seen.fit.plain):
+        return True
+    return bool(seen.transforms) and ("Normalize" not in seen.transforms or any(_scale(seen)[0]))
 
 
 def compared(seen: Seen, scratch: str, *, on_device: bool) -> PackedComparison:

@@ -38,7 +38,15 @@ def array_copied(source: Source, _: Technique) -> Iterator[ast.AST]:
 def tensor_of_lists(source: Source, _: Technique) -> Iterator[ast.AST]:
     """`torch.tensor(rows)` of a list, at each step, for each sample or in a loop."""
     for call in _constructors(source):
-        if len(call.args) == 1 and _is_list(source, call.args[0]) and _often(source, call):
+        listed = len(call.args) == 1 and _is_list(source, call.args[0]) and _often(source, call)
+        if listed and not _from_array(source, call.args[0]):
+            yield call
+
+
+def tensor_of_tolist(source: Source, _: Technique) -> Iterator[ast.AST]:
+    """`torch.tensor(values.tolist())`, at each step, for each sample or in a loop."""
+    for call in _constructors(source):
+        if len(call.args) == 1 and _from_array(source, call.args[0]) and _often(source, call):
             yield call
 
 
@@ -164,6 +172,12 @@ def _makes_list(source: Source, found: ast.expr) -> bool:
             listed = dotted in {"list", "sorted"} or method(found) in {"tolist", "split"}
             return listed or _SEQUENCE.search(dotted or text(found.func)) is not None
     return False
+
+
+def _from_array(source: Source, node: ast.expr) -> bool:
+    """Whether an expression is a list that `.tolist()` makes."""
+    found = meaning(source, node)
+    return isinstance(found, ast.Call) and method(found) == "tolist"
 
 
 def _computed(display: ast.List) -> bool:

@@ -38,6 +38,19 @@ class Note:
         return f"{self.path}:{self.line}" if self.line else self.path
 
 
+@dataclass(frozen=True)
+class Change:
+    """A run of lines that is rewritten: its first line in the new text, old lines and new ones."""
+
+    line: int
+    old: tuple[str, ...]
+    new: tuple[str, ...]
+
+
+def _stripped(lines: Sequence[str]) -> tuple[str, ...]:
+    return tuple(line.strip() for line in lines if line.strip())
+
+
 @dataclass
 class Patch:
     """The new text of each file, which techniques were written, which were there, what is left."""
@@ -52,10 +65,15 @@ class Patch:
         """The files whose text is another now."""
         return {file: text for file, text in self.texts.items() if text != file.text}
 
-    def changes(self, file: File) -> int:
-        """How many places of a file are rewritten: runs of lines that were changed or added."""
-        texts = difflib.SequenceMatcher(None, _lines(file.text), _lines(self.texts[file]), False)
-        return sum(tag != "equal" for tag, *_ in texts.get_opcodes())
+    def changes(self, file: File) -> list[Change]:
+        """The places of a file that are rewritten: runs of lines that were changed or added."""
+        before, after = _lines(file.text), _lines(self.texts[file])
+        found = difflib.SequenceMatcher(None, before, after, False).get_opcodes()
+        return [
+            Change(to + 1, _stripped(before[first:last]), _stripped(after[to:end]))
+            for tag, first, last, to, end in found
+            if tag != "equal"
+        ]
 
     def diff(self, file: File) -> str:
         """The change of one file as a unified diff that `git apply` and `patch -p1` take.
