@@ -186,11 +186,14 @@ def test_a_load_dependent_gain_counts_only_on_a_calm_machine() -> None:
     assert fate(FASTER, name="tf32", load=1.4).status is Status.KEPT
 
 
-def test_a_load_dependent_gain_that_fresh_pairs_do_not_show_is_inconclusive() -> None:
+def test_a_load_dependent_gain_that_fresh_pairs_refute_is_inconclusive() -> None:
+    refuted = replace(FASTER, fresh=Estimate(0.95, 0.4, 2.2, 6, 0.95))
+    found = fate(refuted, name="cpu_threads", load=1.6)
+    assert (found.status, found.estimate) == (Status.INCONCLUSIVE, FASTER.estimate)
+    assert "faster" not in found.reason
     unclear = replace(FASTER, fresh=Estimate(2.25, 0.58, 8.68, 6, 0.95))
     found = fate(unclear, name="cpu_threads", load=1.6)
-    assert (found.status, found.estimate) == (Status.INCONCLUSIVE, unclear.fresh)
-    assert "faster" not in found.reason
+    assert (found.status, found.estimate) == (Status.LOAD_DEPENDENT, FASTER.estimate)
     assert fate(unclear).estimate == FASTER.estimate, "kept, by all pairs"
 
 

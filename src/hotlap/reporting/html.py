@@ -18,7 +18,7 @@ from hotlap.reporting.shrink_text import COLUMNS, front_picture, quality, shrink
 from hotlap.reporting.view import Scale, View, estimate_of
 from hotlap.reporting.words import duration, interval, named, ratio, size, verdict
 from hotlap.trial.stats import Verdict
-from hotlap.tune.result import Status, is_raced, reported, standing
+from hotlap.tune.result import is_raced, reported, standing
 
 COLOURS = ("data", "copy", "forward", "backward", "optimizer", "evaluation", "other", "saving")
 BLENDED = {"loader": "data", "evaluation_data": "evaluation"}
@@ -264,7 +264,7 @@ def _row(row: Document) -> dict[str, object]:
     race = row["race"] or {}
     whole, fresh = estimate_of(race.get("estimate")), estimate_of(race.get("fresh"))
     status, verdict = standing(row["status"], race.get("verdict")), race.get("verdict")
-    won = verdict == Verdict.FASTER and status != Status.INCONCLUSIVE
+    won = verdict == Verdict.FASTER
     estimate = reported(whole, fresh, won=won) if whole else fresh
     failed = status in {"crashed", "broke parity"}
     slow = estimate is not None and estimate.high < 1

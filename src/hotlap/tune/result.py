@@ -73,13 +73,17 @@ class Outcome:
         """
         if self.race is None:
             return None
-        won = self.race.verdict is Verdict.FASTER and self.status is not Status.INCONCLUSIVE
+        won = self.race.verdict is Verdict.FASTER
         return reported(self.race.estimate, self.race.fresh, won=won)
 
     @property
     def unrepeated(self) -> bool:
-        """Whether the interval of the fresh pairs alone does not exclude that nothing was won."""
-        return self.race is not None and _unrepeated(self.race.fresh)
+        """Whether the pairs that were run after the verdict show no gain.
+
+        They are few: that their interval has 1 in it says little beside that of all pairs.
+        """
+        fresh = self.race.fresh if self.race else None
+        return fresh is not None and fresh.ratio <= 1.0
 
     @property
     def is_open(self) -> bool:
