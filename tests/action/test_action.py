@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from running import Runner, fake_tools, pull_request
 
-from hotlap.reporting.pull_request import MARK, comment
+from hotlap.reporting.pull_request import MARK, annotation, comment
 
 BIN = Path(sys.executable).parent
 SCRIPT = """
@@ -77,6 +77,20 @@ def test_an_inconclusive_race_says_so_and_claims_no_interval():
     assert "**inconclusive**" in text
     assert "not known yet" in text
     assert "inf" not in text
+
+
+def test_a_limit_that_was_not_decided_is_said_and_annotated():
+    estimate = {"ratio": 0.684, "low": 0.466, "high": 1.006, "pairs": 8, "level": 0.95}
+    race = RACE | {"estimate": estimate, "verdict": "inconclusive", "too_slow": None}
+    race |= {"max_slowdown": 1.05}
+    words = "it took 1.46x [0.99, 2.15] as long as the base, 1.05x is allowed"
+    assert f"**Could not tell whether the change is slower than this job allows: {words}" in (
+        comment(race)
+    )
+    assert annotation(race).startswith("::warning title=hotlap race::could not tell")
+    within = race | {"estimate": estimate | {"ratio": 0.99, "high": 1.5}}
+    assert annotation(within).startswith("::notice ")
+    assert annotation(RACE | {"max_slowdown": 1.05}) == ""
 
 
 def test_lint_writes_sarif_and_a_push_is_not_raced(repository, tmp_path):

@@ -37,6 +37,9 @@ def test_profiles_are_compared_figure_by_figure(tmp_path: Path) -> None:
     line = next(line for line in shown.output.splitlines() if line.startswith("step"))
     assert line.split() == ["step", "200.0", "ms", "100.0", "ms", "2.00x"]
     assert "different machines" in shown.output
+    line = next(line for line in shown.output.splitlines() if line.startswith("samples/s"))
+    assert line.split()[-1] == "2.00x", "more than 1 means that B is better, of rates too"
+    assert "B better by" in shown.output
     found = json.loads(CliRunner().invoke(hotlap, ["compare", "--json", *names]).output)
     assert {row["name"]: row["ratio"] for row in found["rows"]}["data loading"] == 2.0
 
@@ -57,6 +60,23 @@ def test_tunes_are_compared_by_ratios_that_have_an_interval(tmp_path: Path) -> N
     assert "cpu_threads" not in shown
     assert "585" not in shown
     assert "different commands: python 'a b.py' and python b.py" in " ".join(shown.split())
+
+
+def test_races_stand_side_by_side_with_verdict_and_interval(tmp_path: Path) -> None:
+    def race(verdict: str, ratio: float, low: float | None, high: float | None) -> dict[str, Any]:
+        estimate = {"ratio": ratio, "low": low, "high": high, "pairs": 9, "level": 0.95}
+        return {"verb": "race", "estimate": estimate, "verdict": verdict, "a_step": 0.0655,
+                "b_step": 0.03, "launches": 3}  # fmt: skip
+
+    vague = race("inconclusive", 0.7, None, None)
+    names = files(tmp_path, race("faster", 1.51, 1.2, 1.92), race("slower", 0.5, 0.4, 0.6), vague)
+    shown = CliRunner().invoke(hotlap, ["compare", *names[:2]]).output
+    assert "1.51x [1.20, 1.92] faster  0.50x [0.40, 0.60] slower" in shown
+    assert "65.5 ms" in shown
+    assert "3.02x" not in shown, "a ratio of ratios says nothing"
+    assert "better" not in shown
+    assert "launches" not in shown
+    assert "inconclusive" in CliRunner().invoke(hotlap, ["compare", *names[1:]]).output
 
 
 @pytest.mark.parametrize(

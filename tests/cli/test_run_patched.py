@@ -59,6 +59,20 @@ def test_a_recipe_in_the_source_is_one_calm_line(folder: Path) -> None:
     assert run(folder, "-q") == []
 
 
+def test_the_program_of_a_shell_script_may_have_the_recipe(folder: Path) -> None:
+    (folder / "run.sh").write_text(f"{sys.executable} train.py\n")
+    name, digest = script_of(("bash", "run.sh"))
+    measured = Measured(
+        command="bash run.sh", script=name, script_hash=digest, program="train.py", confirmed=True
+    )
+    Recipe({name: Kept() for name in BOTH}, measured).write(folder / "hotlap.toml")
+    unpatched = call("run", "bash", "run.sh", cwd=folder).stderr
+    assert unpatched == "hotlap: fused_optimizer, grads_to_none on (1.00x when tuned)\n"
+    assert call("patch", "--write", cwd=folder).returncode == 0
+    (line,) = call("run", "bash", "run.sh", cwd=folder).stderr.splitlines()
+    assert line.endswith("already in the source; it can be run plainly: bash run.sh")
+
+
 def test_what_is_left_is_still_applied(folder: Path) -> None:
     train = folder / "train.py"
     train.write_text(SCRIPT.replace("set_to_none=False", ""))

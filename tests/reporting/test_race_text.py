@@ -1,8 +1,11 @@
 """The outcome of a race, as a person and as a program reads it."""
 
+import io
 import math
+import time
 from dataclasses import replace
 
+import pytest
 from rich.console import Console
 
 from hotlap.reporting import race_text
@@ -10,6 +13,7 @@ from hotlap.trial.launch import SLEEPING_THREADS
 from hotlap.trial.load import LoadSummary
 from hotlap.trial.race import RaceResult
 from hotlap.trial.stats import Estimate, Verdict
+from hotlap.trial.stopping import StopReason
 
 COMMANDS = (("python", "a.py"), ("python", "b.py"))
 FOUND = RaceResult(
@@ -23,10 +27,10 @@ def again(seconds: float) -> str:
     return f"hotlap race --budget {60 + seconds:.0f}s a -- b"
 
 
-def shown(found: RaceResult) -> str:
+def shown(found: RaceResult, limit: float | None = None) -> str:
     out = Console(width=100, force_terminal=False, highlight=False)
     with out.capture() as capture:
-        race_text.show(out, found, COMMANDS, again=again)
+        race_text.show(out, found, COMMANDS, again=again, limit=limit)
     return " ".join(capture.get().split())
 
 
@@ -92,14 +96,73 @@ def test_with_a_limit_it_is_told_whether_it_holds() -> None:
     assert "allowed" not in shown(FOUND)
 
 
-def test_a_pipe_is_told_once_what_goes_on() -> None:
-    out = Console(width=100, force_terminal=False)
-    with out.capture() as capture, race_text.live(out, 60.0, enabled=True) as on_pair:
-        on_pair(FOUND.estimate)
-    assert capture.get() == "settling both commands, then racing for about 1 min 0 s\n"
-    with out.capture() as capture, race_text.live(out, 60.0, enabled=False):
+def test_a_pipe_is_told_each_stage_and_is_not_silent_for_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("hotlap.reporting.live_screen.SILENCE_SECONDS", 0.05)
+    out = Console(width=200, force_terminal=False, file=io.StringIO())
+    live = race_text.Follow(out, 60.0, enabled=True)
+    with live.showing():
+        live.ready(12.0)
+        live.pair(FOUND.estimate)
+        time.sleep(0.3)
+    settling, settled, *more = out.file.getvalue().splitlines()
+    assert settling.startswith("hotlap: settling both commands")
+    assert "on top of the 1 min 0 s to race" in settling
+    assert settled == "hotlap: settled after 1.0 s; racing for about 1 min 0 s"
+    assert "racing: speed B over A 1.10x [1.04, 1.16], 14 pairs" in more[-1]
+    out = Console(file=io.StringIO())
+    with race_text.Follow(out, 60.0, enabled=False).showing():
         pass
-    assert not capture.get()
+    assert not out.file.getvalue()
+
+
+def test_what_six_pairs_take_is_said_where_the_budget_is_shorter() -> None:
+    out = Console(width=200, force_terminal=False)
+    live = race_text.Follow(out, 60.0, enabled=True)
+    with out.capture() as capture:
+        live.ready(100.0)
+    assert "racing for about 1 min 40 s for six pairs of blocks" in capture.get()
+
+
+def test_an_interrupted_race_says_what_it_has_found() -> None:
+    stopped = {"stopped": StopReason.INTERRUPTED}
+    assert "interrupted: not decided" in shown(replace(INCONCLUSIVE, **stopped))
+    assert "1.10x [1.04, 1.16]" in shown(replace(INCONCLUSIVE, **stopped))
+    assert "interrupted: B is faster" in shown(replace(FOUND, **stopped))
+
+
+def test_a_limit_that_was_not_decided_is_named_with_what_b_took() -> None:
+    e = Estimate(0.684, 0.466, 1.006, 8, 0.95)
+    found = replace(INCONCLUSIVE, estimate=e, seconds=60.0, seconds_needed=4.0)
+    said = shown(found, 1.05)
+    assert (
+        "could not tell whether B is slower than allowed (1.05x): it took 1.46x [0.99, 2.15] as "
+        "long as A; raise --budget" in said
+    )
+    assert "hotlap race --budget 120s a" in said
+    assert "would settle it" not in said, "that is of another question"
+    unknown = replace(found, estimate=Estimate(0.7, 0.0, math.inf, 1, 0.95))
+    assert "slower than allowed (1.05x); raise --budget" in shown(unknown, 1.05)
+
+
+def test_a_limit_that_was_decided_needs_no_more_racing() -> None:
+    said = shown(replace(INCONCLUSIVE, too_slow=False, seconds_needed=40.0), 1.05)
+    assert "B is not slower than allowed" in said
+    assert "settle" not in said
+    assert "hotlap race" not in said
+
+
+def test_no_command_races_for_hours() -> None:
+    said = shown(replace(INCONCLUSIVE, seconds_needed=7000.0))
+    assert "try a calmer machine" in said
+    assert "hotlap race" not in said
+
+
+def test_a_revision_is_a_label_in_front_of_the_command() -> None:
+    assert race_text.contestant(("working tree:", "bash", "my run.sh")) == (
+        "working tree: bash 'my run.sh'"
+    )
 
 
 def test_a_program_reads_verdict_and_launches() -> None:
@@ -107,3 +170,5 @@ def test_a_program_reads_verdict_and_launches() -> None:
     assert told["verdict"] == "faster"
     assert told["launches"] == 2
     assert told["too_slow"] is None
+    assert told["max_slowdown"] is None
+    assert race_text.document(FOUND, COMMANDS, 1.05)["max_slowdown"] == 1.05

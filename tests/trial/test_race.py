@@ -18,7 +18,7 @@ from hotlap.trial.launch import Setting
 from hotlap.trial.load import LoadMeter
 from hotlap.trial.race import _Race, faults_of_launch, race
 from hotlap.trial.side import Pace, Side
-from hotlap.trial.stats import LAUNCH_SD, PairedTest, Verdict
+from hotlap.trial.stats import LAUNCH_SD, Estimate, PairedTest, Verdict
 from hotlap.trial.stopping import StoppingRules, StopReason
 from hotlap.trial.trial import Block, TimeOverError
 
@@ -74,6 +74,23 @@ def test_one_after_the_other_when_told_so(tmp_path: Path, monkeypatch: pytest.Mo
         found = race(a, b, StoppingRules(seconds=120, max_pairs=2))
         assert not found.lockstep
         assert a.launches + b.launches >= 3
+
+
+def test_an_interrupted_race_gives_what_its_pairs_have_shown(tmp_path: Path) -> None:
+    ready: list[float] = []
+
+    def interrupt(found: Estimate) -> None:
+        if found.pairs == 2:
+            raise KeyboardInterrupt
+
+    with sides(tmp_path, [MLP, "--sleep", "0.01"], [MLP]) as (a, b):
+        rules = StoppingRules(seconds=60, partial=True)
+        found = race(a, b, rules, interrupt, on_ready=ready.append)
+        assert (found.stopped, found.estimate.pairs) == (StopReason.INTERRUPTED, 2)
+        assert len(ready) == 1
+        assert 0 < ready[0] < 60
+        with pytest.raises(KeyboardInterrupt):
+            race(a, b, StoppingRules(seconds=60), interrupt)
 
 
 def test_a_failure_is_told_with_its_last_words(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from hotlap.cli.common import (
     headed,
     only_one,
     print_json,
+    say,
     stdin_copy,
     time_span,
     until_options,
@@ -35,7 +36,9 @@ from hotlap.core.errors import UsageError
 if TYPE_CHECKING:
     from hotlap.cli.isolated import Isolated
     from hotlap.trial.launch import Setting
+    from hotlap.trial.race import RaceResult
     from hotlap.trial.side import Side
+    from hotlap.trial.stopping import StoppingRules
     from hotlap.until.race import UntilResult
 
 UNTIL_SECONDS = 600.0
@@ -65,7 +68,7 @@ class TwoCommands(click.Command):
     type=Number(1, 100),
     metavar="RATIO",
     help="Exit with 1 when B is shown to take more than RATIO times as long as A, such as 1.05; "
-    "with 0 when it does not, or that could not be told.",
+    "with 0 when it does not, or that could not be told (`too_slow` is null in --json).",
 )
 @click.option(
     "--budget",
@@ -114,8 +117,7 @@ def race(ctx: click.Context, max_slowdown: float | None, budget: float, wait: fl
          seeds: int, metric_pattern: str, metric_file: Path | None) -> None:  # fmt: skip
     """Race CMD_A against CMD_B in lockstep, so that both meet the same background load."""
     from hotlap.reporting import race_text
-    from hotlap.trial.race import race as run_race
-    from hotlap.trial.stopping import StoppingRules
+    from hotlap.trial.stopping import StoppingRules, StopReason
 
     only_one(ctx)
     kept = isolated(ctx, quiet=quiet or as_json)
@@ -125,30 +127,46 @@ def race(ctx: click.Context, max_slowdown: float | None, budget: float, wait: fl
             to_target = _to_target(ctx, until, runs, seconds)
         _print_to_target(to_target, names, kept, as_json=as_json, brief=quiet)
         ctx.exit(INTERRUPTED if to_target.interrupted else 0)
-    with ExitStack() as stack:
-        runs, names = stack.enter_context(_contestants(base, command, ctx.meta["second"]))
-        sides = stack.enter_context(sides_of(runs, seed, patience))
-        threshold = None if max_slowdown is None else 1.0 / max_slowdown
-        rules = StoppingRules(
-            min_effect, seconds=budget, precision=precision, threshold=threshold,
-            unknown_change=True,
-        )  # fmt: skip
-        out = console(err=True)
-        wait_for_calm(out, wait, quiet=quiet or as_json)
-        with race_text.live(out, budget, enabled=not (quiet or as_json)) as on_pair:
-            result = run_race(*sides, rules, on_pair)
-    document = headed(race_text.document(result, names) | kept.document())
+    rules = StoppingRules(
+        min_effect, seconds=budget, precision=precision,
+        threshold=None if max_slowdown is None else 1.0 / max_slowdown, unknown_change=True,
+        partial=True,
+    )  # fmt: skip
+    result, names = _raced(ctx, rules)
+    document = headed(race_text.document(result, names, max_slowdown) | kept.document())
     report = keep(document)
     if as_json:
         print_json(document)
     else:
         race_text.show(
-            console(), result, names, brief=quiet, again=lambda more: _again(ctx, budget + more)
-        )
+            console(), result, names, brief=quiet, limit=max_slowdown,
+            again=lambda more: _again(ctx, budget + more),
+        )  # fmt: skip
         if not quiet:
-            out.print(f"report: {report}", style="dim", soft_wrap=True)
+            console(err=True).print(f"report: {report}", style="dim", soft_wrap=True)
+    words = race_text.undecided(result, max_slowdown)
+    if words and not sys.stdout.isatty():  # what reads it there may not be a person
+        say(f"hotlap: {words}; `too_slow` is null in --json", indent="  ")
+    if result.stopped is StopReason.INTERRUPTED:
+        ctx.exit(INTERRUPTED)
     if result.too_slow:
         ctx.exit(NEGATIVE)
+
+
+def _raced(ctx: click.Context, rules: "StoppingRules") -> tuple["RaceResult", list[Words]]:
+    """Race the two commands by steps; also how each is shown."""
+    from hotlap.reporting import race_text
+    from hotlap.trial.race import race as run_race
+
+    given, out = ctx.params, console(err=True)
+    with ExitStack() as stack:
+        both = _contestants(given["base"], given["command"], ctx.meta["second"])
+        runs, names = stack.enter_context(both)
+        sides = stack.enter_context(sides_of(runs, given["seed"], given["patience"]))
+        wait_for_calm(out, given["wait"], quiet=given["quiet"] or given["as_json"])
+        live = race_text.Follow(out, rules.seconds, enabled=not given["quiet"])
+        stack.enter_context(live.showing())
+        return run_race(*sides, rules, live.pair, on_ready=live.ready), names
 
 
 def _again(ctx: click.Context, seconds: float) -> str:

@@ -38,7 +38,7 @@ def run(recipe: Path, quiet: bool, command: tuple[str, ...]) -> None:  # fmt: sk
     parts = normalise(command)
     found = Recipe.read(recipe)
     _refuse_nested()
-    there = _in_source(found, parts) if found.script_changed(parts) else frozenset()
+    there = _in_source(found, parts) if _may_be_written(found, parts) else frozenset()
     if not quiet:
         _announce(found, parts, there)
     on = {name: values for name, values in found.values.items() if name not in there}
@@ -51,6 +51,15 @@ def run(recipe: Path, quiet: bool, command: tuple[str, ...]) -> None:  # fmt: sk
     for line in status.complaints(name for name in on if name not in written):
         say(f"hotlap: {line}", indent="  ")
     leave_like(code)
+
+
+def _may_be_written(recipe: "Recipe", command: tuple[str, ...]) -> bool:
+    """Whether the source may have the recipe: the file that trains is another than was measured.
+
+    Of a program that a shell script starts no hash is kept.
+    """
+    measured = recipe.measured
+    return recipe.script_changed(command) or measured.program not in {"", measured.script}
 
 
 def _in_source(recipe: "Recipe", command: tuple[str, ...]) -> frozenset[str]:

@@ -1,5 +1,6 @@
 """Two documents of the same verb, figure by figure."""
 
+import math
 import shlex
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -13,27 +14,45 @@ from hotlap.profile.model import TITLES
 from hotlap.reporting.tables import Row as Line
 from hotlap.reporting.tables import columns, table
 from hotlap.reporting.view import estimate_of
-from hotlap.reporting.words import duration, interval, ratio, size
+from hotlap.reporting.words import duration, interval, ratio, size, speed
+from hotlap.trial.stats import Estimate
 
 SKIPPED = frozenset({"schema_version", "date", "budget", "seconds", "needed"})
-SECONDS, BYTES, NUMBER = "seconds", "bytes", "number"
+SECONDS, BYTES, NUMBER, RATE, SPEED = "seconds", "bytes", "number", "rate", "speed"
+RACED = frozenset({"race", "tune"})
+"""Verbs whose figures are ratios with intervals: a ratio of two of them says nothing."""
+BETTER = "B is better by: of times and bytes A / B, of rates B / A"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of a document; of a race also what it found, in words."""
+
+    value: float
+    found: str = ""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One figure of both documents; None where one of them has none."""
+    """One figure of both documents, None where one of them has none; and what races found."""
 
     name: str
     unit: str
     first: float | None
     second: float | None
+    first_found: str = ""
+    second_found: str = ""
 
     @property
     def ratio(self) -> float | None:
-        """The first over the second: of times and bytes, above 1 the second needs less."""
-        if not self.first or not self.second:
+        """By how many times the second is better: it needs less, or has the higher rate.
+
+        None where more is neither better nor worse, and where the figure is a ratio itself.
+        """
+        if not self.first or not self.second or self.unit in {NUMBER, SPEED}:
             return None
-        return self.first / self.second
+        less = self.first / self.second
+        return 1 / less if self.unit == RATE else less
 
 
 @dataclass(frozen=True)
@@ -62,40 +81,85 @@ def compare(first: Document, second: Document) -> Comparison:
             "give two documents of the same verb",
         )
     a, b = dict(figures_of(first)), dict(figures_of(second))
-    rows = tuple(
-        Row(name, unit, a.get((name, unit)), b.get((name, unit))) for name, unit in {**a, **b}
-    )
+    rows = tuple(_row(key, a.get(key), b.get(key)) for key in {**a, **b})
     if not set(a) & set(b):
         raise UsageError("the two documents have no figure in common")
     return Comparison(first["verb"], rows, tuple(_notes(first, second)))
 
 
-def figures_of(document: Document) -> Iterator[tuple[tuple[str, str], float]]:
+Key = tuple[str, str]
+
+
+def _row(key: Key, first: Figure | None, second: Figure | None) -> Row:
+    return Row(
+        *key,
+        first.value if first else None,
+        second.value if second else None,
+        first.found if first else "",
+        second.found if second else "",
+    )
+
+
+def figures_of(document: Document) -> Iterator[tuple[Key, Figure]]:
     """Every figure of a document with its name and unit."""
     if document["verb"] == "profile":
         yield from _of_profile(document)
-        return
-    final = document.get("final_steps") or {}
-    yield from (((f"{name} step", SECONDS), value) for name, value in final.items())
-    for row in document.get("outcomes", ()):
-        found = estimate_of(row["race"]["estimate"]) if row["race"] else None
-        if found is not None and interval(found) != "-":
-            yield (f"{row['technique']}, ratio", NUMBER), found.ratio
-    if "estimate" in document:
-        yield ("B over A", NUMBER), document["estimate"]["ratio"]
-    for key, value in document.items():
-        if isinstance(value, int | float) and not isinstance(value, bool) and key not in SKIPPED:
-            yield (key.replace("_", " "), NUMBER), float(value)
+    elif document["verb"] == "tune":
+        yield from _of_tune(document)
+    elif "estimate" in document:
+        yield from _of_race(document)
+    else:
+        for key, value in document.items():
+            if _is_number(value) and key not in SKIPPED:
+                unit = RATE if key.endswith("per_second") else NUMBER
+                yield (key.replace("_", " "), unit), Figure(float(value))
 
 
-def _of_profile(document: Document) -> Iterator[tuple[tuple[str, str], float]]:
-    yield ("step", SECONDS), document["step"]
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _of_profile(document: Document) -> Iterator[tuple[Key, Figure]]:
+    yield ("step", SECONDS), Figure(document["step"])
     for phase in document["phases"]:
-        yield (TITLES.get(phase["name"], phase["name"]), SECONDS), phase["mean"]
-    yield ("samples/s", NUMBER), document["samples_per_second"]
-    yield ("peak memory", BYTES), document["peak_memory"]
+        yield (TITLES.get(phase["name"], phase["name"]), SECONDS), Figure(phase["mean"])
+    yield ("samples/s", RATE), Figure(document["samples_per_second"])
+    yield ("peak memory", BYTES), Figure(document["peak_memory"])
     for owner, held in document["memory_by_owner"].items():
-        yield (f"memory: {owner}", BYTES), held
+        yield (f"memory: {owner}", BYTES), Figure(held)
+
+
+def _of_race(document: Document) -> Iterator[tuple[Key, Figure]]:
+    """The verdict with its interval, and what a step took on either side."""
+    yield ("speed B over A", SPEED), _raced(document, document["verdict"])
+    yield ("a step of A", SECONDS), Figure(document["a_step"])
+    yield ("a step of B", SECONDS), Figure(document["b_step"])
+
+
+def _of_tune(document: Document) -> Iterator[tuple[Key, Figure]]:
+    """What came of each technique that was raced long enough, and of the whole recipe."""
+    for row in document["outcomes"]:
+        if row["race"] and _known(row["race"]) is not None:
+            name = f"{row['technique']}, ratio"
+            yield (name, SPEED), _raced(row["race"], row.get("status", ""))
+    if final := document.get("final"):
+        yield ("whole recipe", SPEED), _raced(final, final["verdict"])
+    for name, value in (document.get("final_steps") or {}).items():
+        yield (f"{name} step", SECONDS), Figure(value)
+
+
+def _raced(race: Document, outcome: str) -> Figure:
+    """A race's ratio, and in words what came of it."""
+    estimate = _known(race)
+    if estimate is None:
+        return Figure(math.nan, outcome)
+    return Figure(estimate.ratio, f"{speed(estimate)} {outcome}".strip())
+
+
+def _known(race: Document) -> Estimate | None:
+    """A race's estimate; None while its interval is too wide to say anything."""
+    found = estimate_of(race["estimate"])
+    return None if found is None or interval(found) == "-" else found
 
 
 def _notes(first: Document, second: Document) -> Iterator[str]:
@@ -116,15 +180,19 @@ def _typed(value: object) -> str:
 
 def show(out: Console, found: Comparison, *, brief: bool) -> None:
     """The figures as a table, and the notes, which `brief` leaves out."""
+    raced = found.verb in RACED
     lines = [
         Line((
-            row.name, _shown(row.first, row.unit), _shown(row.second, row.unit),
-            "" if row.ratio is None else ratio(row.ratio),
+            row.name, row.first_found or _shown(row.first, row.unit),
+            row.second_found or _shown(row.second, row.unit),
+            "" if raced or row.ratio is None else ratio(row.ratio),
         ))
         for row in found.rows
     ]  # fmt: skip
-    out.print(table(columns("", "A", "B", "A / B"), lines, out.width))
-    for note in () if brief else found.notes:
+    titles = ("", "A", "B") if raced else ("", "A", "B", "B better by")
+    out.print(table(columns(*titles), lines, out.width))
+    ratios = any(line.cells[-1] for line in lines) and not raced
+    for note in () if brief else ((BETTER,) * ratios + found.notes):
         out.print(Text(note, "dim"))
 
 

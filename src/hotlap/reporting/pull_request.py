@@ -1,7 +1,8 @@
 """The Markdown of a comment for a race: `python -m hotlap.reporting.pull_request FILE`, its JSON.
 
 The GitHub Action of this repository writes it into the pull request that was raced. The first line
-marks the comment, so that the next run replaces it.
+marks the comment, so that the next run replaces it. An annotation for a limit that was not decided
+goes to stderr, where the job's log shows it.
 """
 
 import json
@@ -43,9 +44,37 @@ def comment(race: Document) -> str:
     ]
     if race["too_slow"]:
         lines += ["", "It is slower than this job allows."]
-    if race["verdict"] == "inconclusive":
+    if words := undecided(race):
+        lines += ["", f"**{words[0].upper()}{words[1:]}**"]
+    elif race["verdict"] == "inconclusive":
         lines += ["", "A larger `budget` gives the race more pairs."]
     return "\n".join(lines) + "\n"
+
+
+def undecided(race: Document) -> str:
+    """Where the race could not tell whether the limit of the job holds: that, and what it took."""
+    limit, estimate = race.get("max_slowdown"), race["estimate"]
+    if limit is None or race["too_slow"] is not None:
+        return ""
+    found = "could not tell whether the change is slower than this job allows"
+    if not (estimate["low"] and estimate["high"]):
+        return f"{found}; raise its budget."
+    return (
+        f"{found}: it took {1 / estimate['ratio']:.2f}x [{1 / estimate['high']:.2f}, "
+        f"{1 / estimate['low']:.2f}] as long as the base, {limit:g}x is allowed; raise its budget."
+    )
+
+
+def annotation(race: Document) -> str:
+    """GitHub's workflow command for a limit that was not decided; empty where there is none.
+
+    A warning where the ratio itself breaks the limit, though its interval does not exclude it.
+    """
+    words = undecided(race)
+    if not words:
+        return ""
+    breaks = (race["estimate"]["ratio"] or 1.0) * race["max_slowdown"] < 1.0
+    return f"::{'warning' if breaks else 'notice'} title=hotlap race::{words}\n"
 
 
 def _side(words: list[str]) -> tuple[str, str]:
@@ -57,4 +86,6 @@ def _side(words: list[str]) -> tuple[str, str]:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(comment(json.loads(Path(sys.argv[1]).read_text("utf-8"))))
+    found = json.loads(Path(sys.argv[1]).read_text("utf-8"))
+    sys.stdout.write(comment(found))
+    sys.stderr.write(annotation(found))

@@ -8,64 +8,108 @@ from dataclasses import asdict
 from rich.console import Console
 from rich.text import Text
 
+from hotlap.reporting.live_screen import LiveScreen
 from hotlap.reporting.tables import Row, columns, table
-from hotlap.reporting.words import duration, hanging, more_memory, pasted, several, speed, verdict
+from hotlap.reporting.words import (
+    duration,
+    hanging,
+    interval,
+    more_memory,
+    pasted,
+    several,
+    speed,
+    verdict,
+)
 from hotlap.trial.command import shown
 from hotlap.trial.launch import SLEEPING_THREADS
 from hotlap.trial.load import load_now
 from hotlap.trial.race import RaceResult
 from hotlap.trial.stats import Estimate, Verdict
+from hotlap.trial.stopping import StopReason
 
 
-@contextmanager
-def live(out: Console, seconds: float, *, enabled: bool) -> Iterator[Callable[[Estimate], None]]:
-    """One line that follows a race of so many seconds, or says what goes on where none can."""
-    if not (enabled and out.is_terminal):
-        if enabled:
-            out.print(f"settling both commands, then racing for about {duration(seconds)}")
-        yield lambda _: None
-        return
-    with out.status("settling both commands") as status:
-        yield lambda e: status.update(
-            f"B over A {speed(e)} {several(e.pairs, 'pair')}, {load_now()}"
+class Follow(LiveScreen):
+    """What goes on in a race of so many seconds, drawn or in plain lines."""
+
+    def __init__(self, out: Console, seconds: float, *, enabled: bool) -> None:
+        super().__init__(out, "hotlap race: B against A", verbose=enabled)
+        self._seconds = seconds
+
+    @contextmanager
+    def showing(self) -> Iterator[None]:
+        """Draw for as long as the context is open."""
+        with super().showing():
+            self.stage(
+                "settling both commands: they start and warm up, which comes on top of "
+                f"the {duration(self._seconds)} to race"
+            )
+            yield
+
+    def ready(self, least: float) -> None:
+        """Both have settled; `least`: seconds that the fewest pairs take."""
+        slow = " for six pairs of blocks" if least > self._seconds else ""
+        self.stage(
+            f"settled after {self._elapsed()}; racing for about "
+            f"{duration(max(self._seconds, least))}{slow}"
         )
+
+    def pair(self, estimate: Estimate) -> None:
+        """Another pair has been run."""
+        pairs = several(estimate.pairs, "pair")
+        self.now(f"racing: speed B over A {speed(estimate)}, {pairs}, {load_now()}")
 
 
 def show(
     out: Console, race: RaceResult, commands: Sequence[Sequence[str]], *, brief: bool = False,
-    again: Callable[[float], str] | None = None,
+    again: Callable[[float], str] | None = None, limit: float | None = None,
 ) -> None:  # fmt: skip
     """The outcome, on a console; `brief`: the verdict and the ratio.
 
-    `again` gives the command that races for so many seconds more.
+    `again` gives the command that races for so many seconds more. `limit`: times as long as A that
+    B may take, where that was asked for.
     """
     if not brief:
         out.print(_steps(race, commands, out.width))
         out.print()
-    _show_verdict(out, race)
+    _show_verdict(out, race, limit)
     if brief:
         return
     cpu = f"CPU time A over B {race.cpu:.2f}, peak memory of B: {more_memory(race.memory)}"
-    for line in (cpu, *_notes(race)):
+    for line in (cpu, *_notes(race, limit)):
         out.print(Text(hanging(line, out.width)), style="dim")
-    if again is not None and _would_settle(race):
-        out.print(
-            Text(pasted(again(race.seconds_needed), out.width, "  "), "green"), soft_wrap=True
-        )
+    more = race.seconds if undecided(race, limit) else race.seconds_needed
+    if again is not None and (undecided(race, limit) or _would_settle(race, limit)):
+        out.print(Text(pasted(again(more), out.width, "  "), "green"), soft_wrap=True)
 
 
 def _steps(race: RaceResult, commands: Sequence[Sequence[str]], width: int) -> Text:
     rows = [
-        Row((letter, duration(step)), shown(command))
+        Row((letter, duration(step)), contestant(command))
         for letter, step, command in zip("AB", (race.a_step, race.b_step), commands, strict=True)
     ]
     return table(columns("", "a step"), rows, width)
 
 
-def _show_verdict(out: Console, race: RaceResult) -> None:
+def contestant(words: Sequence[str]) -> str:
+    """A side's command in a line, behind the revision that it is raced at, if there is one."""
+    if words and words[0].endswith(":"):
+        return f"{words[0]} {shown(words[1:])}"
+    return shown(words)
+
+
+def undecided(race: RaceResult, limit: float | None) -> str:
+    """Why the limit says nothing, and what B took; empty where there is none, or it decided."""
+    if limit is None or race.too_slow is not None:
+        return ""
     e = race.estimate
-    said = verdict(race.verdict)
-    out.print(f"[bold]{said if race.too_slow is None else ALLOWED[race.too_slow]}[/]")
+    times = Estimate(1 / e.ratio, 1 / e.high, 1 / e.low if e.low else math.inf, e.pairs, e.level)
+    took = "" if interval(times) == "-" else f": it took {speed(times)} as long as A"
+    return f"could not tell whether B is slower than allowed ({limit:g}x){took}; raise --budget"
+
+
+def _show_verdict(out: Console, race: RaceResult, limit: float | None) -> None:
+    e = race.estimate
+    out.print(Text(hanging(_outcome(race, limit), out.width), "bold"))
     words = (
         f"speed B over A {speed(e)} "
         f"({e.level:.0%} interval, from {several(e.pairs, 'pair')} of blocks{_launches(race)}, "
@@ -74,11 +118,23 @@ def _show_verdict(out: Console, race: RaceResult) -> None:
     out.print(Text(hanging(words, out.width)))
 
 
-def _notes(race: RaceResult) -> Iterator[str]:
+def _outcome(race: RaceResult, limit: float | None) -> str:
+    """What was found in a sentence: of the limit where there is one."""
+    found = undecided(race, limit) or verdict(race.verdict)
+    if race.too_slow is not None:
+        found = ALLOWED[race.too_slow]
+    elif race.stopped is StopReason.INTERRUPTED and race.verdict is Verdict.INCONCLUSIVE:
+        found = "not decided"
+    return f"interrupted: {found}" if race.stopped is StopReason.INTERRUPTED else found
+
+
+def _notes(race: RaceResult, limit: float | None) -> Iterator[str]:
     """What else a reader needs to judge the result."""
     yield from _conditions(race)
-    if _would_settle(race):
+    if _would_settle(race, limit):
         yield f"about {duration(race.seconds_needed)} more of racing would settle it"
+    elif race.verdict is Verdict.INCONCLUSIVE and LONGEST < race.seconds_needed < math.inf:
+        yield "more than 15 min of racing would settle it at this noise: try a calmer machine"
     if race.restarts > race.estimate.pairs:
         yield (
             f"the programs came to their end and were started again {race.restarts} times: let "
@@ -93,9 +149,10 @@ def _notes(race: RaceResult) -> Iterator[str]:
         yield f"B's longer start-up pays off after {race.break_even:.0f} steps"
 
 
-def _would_settle(race: RaceResult) -> bool:
-    """Whether it is known how much more racing would show which is faster."""
-    return race.verdict is Verdict.INCONCLUSIVE and 0 < race.seconds_needed < math.inf
+def _would_settle(race: RaceResult, limit: float | None) -> bool:
+    """Whether it is known how much more racing would show which is faster, and that was asked."""
+    open_yet = limit is None and race.verdict is Verdict.INCONCLUSIVE
+    return open_yet and 0 < race.seconds_needed <= LONGEST
 
 
 def _conditions(race: RaceResult) -> Iterator[str]:
@@ -123,6 +180,8 @@ def _launches(race: RaceResult) -> str:
     return f" in {race.launches} launches" if race.launches > 1 else " in 1 launch"
 
 
+LONGEST = 900.0
+"""Seconds of racing above which a calmer machine is the better advice."""
 CORRECTED = "corrected for background load"
 ALLOWED = {True: "B is slower than allowed", False: "B is not slower than allowed"}
 UNITS = {
@@ -131,11 +190,14 @@ UNITS = {
 }
 
 
-def document(race: RaceResult, commands: Sequence[Sequence[str]]) -> dict[str, object]:
-    """The outcome as plain data."""
+def document(
+    race: RaceResult, commands: Sequence[Sequence[str]], limit: float | None = None
+) -> dict[str, object]:
+    """The outcome as plain data; `limit`: times as long as A that B may take."""
     return {
         "commands": [list(command) for command in commands],
         **asdict(race),
         "verdict": str(race.verdict),
         "break_even": race.break_even,
+        "max_slowdown": limit,
     }

@@ -98,6 +98,7 @@ def schemas() -> dict[str, Schema]:
         | _measured(),
         "race": _fields(RaceResult)
         | {"commands": {"type": "array", "items": TEXTS}, "break_even": NUMBER}
+        | {"max_slowdown": {"type": ["number", "null"]}}
         | _measured(),
         "lint": {"findings": {"type": "array", "items": of(Spot)}},
         "compare": {

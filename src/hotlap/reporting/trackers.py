@@ -19,9 +19,9 @@ RUNS = "runs/hotlap"
 def metrics(document: Document) -> dict[str, float]:
     """The finite figures of a document by name: seconds, bytes, ratios and rates."""
     return {
-        f"hotlap/{document['verb']}/{name.replace(',', '').replace(' ', '_')}": float(value)
-        for (name, _), value in figures_of(document)
-        if value is not None and math.isfinite(value)
+        f"hotlap/{document['verb']}/{name.replace(',', '').replace(' ', '_')}": float(figure.value)
+        for (name, _), figure in figures_of(document)
+        if figure.value is not None and math.isfinite(figure.value)
     }
 
 

@@ -8,9 +8,10 @@ from typing import Any
 
 from rich.console import Console
 
+from hotlap.reporting.live_screen import LiveScreen
+from hotlap.reporting.race_text import contestant
 from hotlap.reporting.tables import Row, columns, table
 from hotlap.reporting.words import duration, ratio, several
-from hotlap.trial.command import shown
 from hotlap.trial.stats import Verdict
 from hotlap.until.race import Point, Run, UntilResult, UntilRules
 from hotlap.until.targets import LOSS, SMOOTHED_STEPS
@@ -34,22 +35,22 @@ SAID = {
 
 @contextmanager
 def live(out: Console, rules: UntilRules, *, enabled: bool) -> Iterator[Callable[..., None]]:
-    """One line that follows the race; in a pipe a line for each seed."""
-    if not enabled:
-        yield lambda *_: None
-        return
-    if out.is_terminal:
-        with out.status("launching both commands") as status:
-            yield lambda seed, runners: status.update(_line(seed, runners, rules))
-        return
-    last = [-1]
+    """A screen that follows the race; in a pipe a line for each seed, and where it lasts."""
+    screen = LiveScreen(
+        out, "hotlap race: A and B to the target", budget=rules.seconds, verbose=enabled
+    )
+    last = -1
 
-    def plainly(seed: int, runners: Sequence[object]) -> None:
-        if seed != last[0]:
-            last[0] = seed
-            out.print(f"seed {seed + 1} of {rules.seeds}")
+    def follow(seed: int, runners: Sequence[object]) -> None:
+        nonlocal last
+        if seed != last:
+            last = seed
+            screen.stage(f"seed {seed + 1} of {rules.seeds}")
+        screen.now(_line(seed, runners, rules))
 
-    yield plainly
+    with screen.showing():
+        screen.stage("launching both commands")
+        yield follow
 
 
 def _line(seed: int, runners: Sequence[Any], rules: UntilRules) -> str:
@@ -88,7 +89,7 @@ def show(
 
 def _seeds(out: Console, result: UntilResult, commands: Sequence[Sequence[str]]) -> None:
     for letter, command in zip("AB", commands, strict=True):
-        out.print(f"{letter}: {shown(command)}", markup=False)
+        out.print(f"{letter}: {contestant(command)}", markup=False)
     out.print()
     rows = []
     for seed, (a, b) in enumerate(result.pairs):

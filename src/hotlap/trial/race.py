@@ -118,11 +118,14 @@ class Evidence:
 
 
 OnPair = Callable[[Estimate], None]
+OnReady = Callable[[float], None]
+"""Told, as both sides are ready, how many seconds the fewest pairs take."""
 
 
 def race(
     a: Side, b: Side, rules: StoppingRules, on_pair: OnPair = lambda _: None,
     *, busy: bool | None = None, evidence: Evidence | None = None,
+    on_ready: OnReady = lambda _: None,
 ) -> RaceResult:  # fmt: skip
     """Race B against A. Both may be live already, and both stay live.
 
@@ -136,6 +139,7 @@ def race(
         on_pair: called behind each pair.
         evidence: what earlier races of the same two have shown, if there were any.
         busy: whether other programs want the cores; None: look, where no trial of ours runs yet.
+        on_ready: called once, before the first pair.
 
     Raises:
         TrialFailedError: one of the two failed; its last words are the message.
@@ -147,7 +151,9 @@ def race(
     if evidence is not None:
         evidence.begin(a)
     together = _settle_both(a, b)
-    return _Race(a, b, rules, together, meter, evidence).run(on_pair, begin)
+    running = _Race(a, b, rules, together, meter, evidence)
+    on_ready(running.least_seconds())
+    return running.run(on_pair, begin)
 
 
 def paired_test(rules: StoppingRules, launch_sd: float = LAUNCH_SD) -> PairedTest:
@@ -265,6 +271,11 @@ class _Race:
         epochs = self.a.longest_epoch + self.b.longest_epoch
         return PAIRS_OF_EPOCHS * epochs <= self.rules.seconds
 
+    def least_seconds(self) -> float:
+        """About how long the fewest pairs take."""
+        pair = self.steps * (self.a.ready_pace().step + self.b.ready_pace().step)
+        return min(self.rules.fewest_pairs, self.rules.max_pairs) * pair
+
     def run(self, on_pair: OnPair, begin: float) -> RaceResult:
         """Run pairs, and launch both again, until the rules say stop."""
         stopped = None
@@ -281,6 +292,10 @@ class _Race:
             if not self.pairs:
                 raise
             stopped = StopReason.TIME
+        except KeyboardInterrupt:
+            if not (self.rules.partial and self.pairs):
+                raise
+            stopped = StopReason.INTERRUPTED
         return self._result(stopped, time.monotonic() - begin)
 
     def _stop(self) -> StopReason | None:

@@ -9,6 +9,7 @@
 | `until_gain` and `give_up`: the remaining time is unlikely (10 %) to show it | `FUTILE` |
 | the deadline of a side comes, also within a block, which then does not count | `TIME` |
 | `max_pairs` have been run | `PAIRS` |
+| the user interrupts it, and asked for what is known by then | `INTERRUPTED` |
 
 Where a quarter of the time more is expected to bring a verdict, that is given as well.
 But for the deadline, no rule applies before `fewest_pairs`, nor before the last launch has had
@@ -29,6 +30,7 @@ class StopReason(StrEnum):
     TIME = "time"
     FUTILE = "futile"
     PAIRS = "pairs"
+    INTERRUPTED = "interrupted"
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,7 @@ class StoppingRules:
             long one is.
         unknown_change: nothing is known of what is raced: blocks are whole epochs where loader
             workers read ahead a good part of an epoch, if six pairs fit in `seconds`.
+        partial: an interrupt ends the race with what its pairs have shown, if there are any.
     """
 
     min_effect: float = 0.02
@@ -75,3 +78,4 @@ class StoppingRules:
     whole_epochs: bool = False
     unknown_change: bool = False
     give_up: bool = True
+    partial: bool = False
