@@ -1,6 +1,7 @@
 """A part of a live process is profiled, and nothing stays; the magics show cards."""
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import hotlap
 from hotlap.core.errors import NotReachedError, UsageError
-from hotlap.integrations.ipython import preparing
+from hotlap.integrations.ipython import _in_session, followed, preparing
 
 
 def train(loader: Any, model: Any, optimizer: Any, epochs: int) -> None:
@@ -152,6 +153,28 @@ def test_cells_that_only_ran_what_is_tested_are_not_run_again(
     assert [number for number, _ in preparing(enumerate(ran, 1), parts)] == again
 
 
+def test_places_in_a_sessions_notebook_are_its_cells() -> None:
+    text = (
+        "no_grad_eval [.hotlap/session-tune.ipynb:cell 2:9], .hotlap/session-tune.ipynb:cell\n  3:1"
+    )
+    assert _in_session(text, {"tune": [4, 6]}) == "no_grad_eval [In [6]:9], this cell:1"
+
+
+def test_a_card_follows_its_verb_and_shows_no_progress_at_the_end(tmp_path: Path) -> None:
+    script = tmp_path / "verb.py"
+    script.write_text(
+        "print('hotlap: settling', flush=True)\nimport sys, time\ntime.sleep(0.2)\n"
+        "print('hotlap: late', file=sys.stderr)\nprint('found')\n"
+    )
+    child = subprocess.Popen(
+        [sys.executable, str(script)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    told: list[str] = []
+    assert followed(child, told.append) == ("hotlap: settling\nfound\n", "hotlap: late\n")
+    assert sorted(told) == ["hotlap: late", "hotlap: settling"]
+    assert told[0] == "hotlap: settling"
+
+
 @pytest.mark.slow
 def test_the_magic_races_the_halves_of_a_cell(tmp_path: Path) -> None:
     slow = LOOP.replace("optimizer.step()", "optimizer.step(); time.sleep(0.02)")
@@ -159,6 +182,7 @@ def test_the_magic_races_the_halves_of_a_cell(tmp_path: Path) -> None:
     slow = slow.replace("range(6)", "range(10**6)")
     cell = f"%%hotlap race --budget 10s\n{slow}\n# --\n{many}"
     shown = run(tmp_path, "%load_ext hotlap", "1 / 0", SETUP, cell)
+    assert "settling both" not in shown[3]
     assert "B is faster" in shown[3], shown[3]
     assert "first half" in shown[3]
     assert "session-a" not in shown[3]

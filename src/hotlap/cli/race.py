@@ -164,7 +164,8 @@ def _raced(ctx: click.Context, rules: "StoppingRules") -> tuple["RaceResult", li
         runs, names = stack.enter_context(both)
         sides = stack.enter_context(sides_of(runs, given["seed"], given["patience"]))
         wait_for_calm(out, given["wait"], quiet=given["quiet"] or given["as_json"])
-        live = race_text.Follow(out, rules.seconds, enabled=not given["quiet"])
+        drawn = given["as_json"] and out.is_terminal  # a program reads along: no screen
+        live = race_text.Follow(out, rules.seconds, enabled=not (given["quiet"] or drawn))
         stack.enter_context(live.showing())
         return run_race(*sides, rules, live.pair, on_ready=live.ready), names
 

@@ -7,13 +7,15 @@ the order in which it ran them, and then the cell.
 
 import json
 import os
+import queue
 import re
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from hotlap.core.errors import did_you_mean
 from hotlap.integrations.live import COLUMNS, LiveProfile, profiling
@@ -35,11 +37,12 @@ _KERNEL_FILE = re.compile(r"[^\s:]*/ipykernel_\d+/\d+\.py")
 _PARTED = re.compile(r"^# --+\s*$", re.MULTILINE)
 _HALVES = {name: part for name, part in PARTS.items() if name != "tune"}
 _PLACE = re.compile(
-    r"(?:\S*python\S* )?(?P<path>[^\s\"'`()]*\.hotlap/session-(?P<name>\w+)\.ipynb)"
-    r"(?::cell (?P<cell>\d+))?"
+    r"(?:\S*python\S* )?(?P<path>[^\s\"'`()\[\]]*\.hotlap/session-(?P<name>\w+)\.ipynb)"
+    r"(?::cell\s+(?P<cell>\d+))?"
 )
 _SAME_CELL = re.compile(r"hotlap race (.*?) first half -- second half")
 _COLOURS = ("FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "PY_COLORS", "TTY_COMPATIBLE")
+_PROGRESS = re.compile(r"^hotlap: .*\n", re.MULTILINE)
 _REPORT = re.compile(r"^report: (.+)\.html$", re.MULTILINE)
 
 
@@ -217,8 +220,11 @@ def _plain_environment() -> dict[str, str]:
 def _run(words: list[str], renamed: Callable[[str], str]) -> Card:
     """Run a command line as a child; an interrupt of the cell is passed on, so that it tidies up.
 
-    The card is made of the report that the child leaves, and of what it prints.
+    What goes on is shown below the cell meanwhile. The card is made of the report that the child
+    leaves, and of what it prints.
     """
+    from IPython.display import display
+
     child = subprocess.Popen(
         [sys.executable, "-m", "hotlap", *words],
         stdin=subprocess.DEVNULL,
@@ -227,12 +233,10 @@ def _run(words: list[str], renamed: Callable[[str], str]) -> Card:
         text=True,
         env=_plain_environment(),
     )
-    try:
-        out, err = child.communicate()
-    except KeyboardInterrupt:
-        child.send_signal(signal.SIGINT)
-        out, err = child.communicate()
-    report = _REPORT.search(err)
+    shown: Any = display({"text/plain": ""}, raw=True, display_id=True)  # type: ignore[no-untyped-call]
+    out, err = followed(child, lambda line: shown.update({"text/plain": renamed(line)}, raw=True))
+    shown.update({"text/plain": ""}, raw=True)
+    report = _REPORT.search(err) or _REPORT.search(out)
     if report is None:
         why = err[max(0, err.find("hotlap: ")) :].strip()  # in front: what is told of the run
         text = renamed("\n".join(filter(None, (out.strip("\n"), why))) or "interrupted")
@@ -240,5 +244,34 @@ def _run(words: list[str], renamed: Callable[[str], str]) -> Card:
     document = json.loads(Path(f"{report[1]}.json").read_text("utf-8"))
     if words[0] == "race":
         document["commands"] = [[" ".join(command)] for command in document["commands"]]
-    text = renamed(out.strip("\n") or err.strip())
+    found = _PROGRESS.sub("", out)
+    text = renamed(found.strip("\n") or err.strip())
     return Card(with_texts(document, renamed), _SAME_CELL.sub(r"%%hotlap race \1", text))
+
+
+def followed(child: "subprocess.Popen[str]", show: Callable[[str], object]) -> tuple[str, str]:
+    """What a child prints on stdout and stderr; each line of progress is shown as it comes."""
+    lines: queue.SimpleQueue[tuple[int, str]] = queue.SimpleQueue()
+    for at, stream in enumerate((child.stdout, child.stderr)):
+        threading.Thread(target=_read, args=(at, stream, lines), daemon=True).start()
+    texts: tuple[list[str], list[str]] = ([], [])
+    running = len(texts)
+    while running:
+        try:
+            at, line = lines.get()
+        except KeyboardInterrupt:
+            child.send_signal(signal.SIGINT)
+            continue
+        running -= not line
+        texts[at].append(line)
+        if line.startswith("hotlap: "):
+            show(line.rstrip())
+    child.wait()
+    return "".join(texts[0]), "".join(texts[1])
+
+
+def _read(at: int, stream: IO[str], lines: "queue.SimpleQueue[tuple[int, str]]") -> None:
+    """Hand on the lines of a stream, then an empty one."""
+    for line in stream:
+        lines.put((at, line))
+    lines.put((at, ""))

@@ -40,8 +40,8 @@ class Follow(LiveScreen):
         """Draw for as long as the context is open."""
         with super().showing():
             self.stage(
-                "settling both commands: they start and warm up, which comes on top of "
-                f"the {duration(self._seconds)} to race"
+                "settling both commands (start and warm-up, on top of the "
+                f"{duration(self._seconds)} to race)"
             )
             yield
 

@@ -229,9 +229,12 @@ def time_for_a_race(state: TuneState, waiting: Sequence[Candidate]) -> bool:
 
 def leave_out(state: TuneState, waiting: Sequence[Candidate]) -> None:
     """No time is left for any candidate."""
-    state.watcher.stage(f"{max(0.0, state.plan.left):.0f} s are left, too few for a race")
+    left = max(0.0, state.plan.left)
     for candidate in waiting:
         state.record(unraced(state, candidate))
+    needed, _ = next_tune(state)
+    takes = f": a tune that races it takes about {needed:.0f} s" if needed else ""
+    state.watcher.stage(f"{left:.0f} s are left, too few for a race{takes}")
 
 
 def unraced(state: TuneState, candidate: Candidate) -> Outcome:
