@@ -131,9 +131,9 @@ def _of_profile(document: Document) -> Iterator[tuple[Key, Figure]]:
 
 def _of_race(document: Document) -> Iterator[tuple[Key, Figure]]:
     """The verdict with its interval, and what a step took on either side."""
-    yield ("speed B over A", SPEED), _raced(document, document["verdict"])
-    yield ("a step of A", SECONDS), Figure(document["a_step"])
-    yield ("a step of B", SECONDS), Figure(document["b_step"])
+    yield ("B over A", SPEED), _raced(document, document["verdict"])
+    yield ("a step", SECONDS), Figure(document["a_step"])
+    yield ("b step", SECONDS), Figure(document["b_step"])
 
 
 def _of_tune(document: Document) -> Iterator[tuple[Key, Figure]]:
