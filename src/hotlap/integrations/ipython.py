@@ -237,15 +237,17 @@ def _run(words: list[str], renamed: Callable[[str], str]) -> Card:
     out, err = followed(child, lambda line: shown.update({"text/plain": renamed(line)}, raw=True))
     shown.update({"text/plain": ""}, raw=True)
     report = _REPORT.search(err) or _REPORT.search(out)
-    if report is None:
-        why = err[max(0, err.find("hotlap: ")) :].strip()  # in front: what is told of the run
+    if words[0] in ON_CELLS:
+        out = _PROGRESS.sub("", out)
+    if report is None:  # what is told of the run stands in front of the error
+        begins = err.rfind("hotlap: ") if words[0] in ON_CELLS else err.find("hotlap: ")
+        why = err[max(0, begins) :].strip()
         text = renamed("\n".join(filter(None, (out.strip("\n"), why))) or "interrupted")
         return Card({"verb": "error", "text": text}, text)
     document = json.loads(Path(f"{report[1]}.json").read_text("utf-8"))
     if words[0] == "race":
         document["commands"] = [[" ".join(command)] for command in document["commands"]]
-    found = _PROGRESS.sub("", out)
-    text = renamed(found.strip("\n") or err.strip())
+    text = renamed(out.strip("\n") or err.strip())
     return Card(with_texts(document, renamed), _SAME_CELL.sub(r"%%hotlap race \1", text))
 
 
