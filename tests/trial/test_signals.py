@@ -14,6 +14,7 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
+from hotlap.common.disk import end_of
 from hotlap.common.signals import signals_held
 from hotlap.core.recipe import Kept, Recipe
 from hotlap.core.spec import VARIABLE, Mode
@@ -21,6 +22,7 @@ from hotlap.seam.wire import Wire
 from hotlap.trial.channel import Channel
 from hotlap.trial.foreground import run_foreground, signals_passed_on
 from hotlap.trial.launch import Setting, reaching
+from hotlap.trial.reach import last_words
 from hotlap.trial.supervised import Supervised
 from hotlap.trial.trial import Trial
 
@@ -143,6 +145,20 @@ def test_what_a_trial_leaves_behind_is_named_and_ended(tmp_path, monkeypatch):
     assert run_foreground(setting, lambda _: False, left.append) == 3
     assert re.fullmatch(r"process \d+: .*import os, sys, time.*", left[0])
     assert not psutil.pid_exists(int(left[0].split()[1].rstrip(":")))
+
+
+def test_of_a_very_long_output_the_end_is_kept(tmp_path, monkeypatch):
+    """A program that prints without end fills no disk, nor the memory of whoever reads it."""
+    monkeypatch.setattr("hotlap.trial.supervised.MOST_OUTPUT", 1 << 20)
+    monkeypatch.setattr("hotlap.trial.supervised.KEPT_OUTPUT", 1 << 16)
+    output = tmp_path / "log"
+    lines = "import time\nfor n in range(300):\n    print(n, 'x' * 50_000, flush=True)\n"
+    words = (sys.executable, "-c", f"{lines}    time.sleep(0.005)\nraise ValueError('its end')")
+    setting = Setting(words, Mode.PROFILE, output=output)
+    assert run_foreground(setting, lambda _: False) == 1
+    assert output.stat().st_blocks * 512 < 8 << 20 < output.stat().st_size
+    assert last_words(output) == "ValueError: its end"
+    assert end_of(output, 100_000).count("x") > 50_000
 
 
 def test_no_descriptor_that_the_program_closed_is_used(tmp_path):

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from hotlap.batch.limits import Limits, MemoryWatch
+from hotlap.common.disk import end_of
 from hotlap.core.errors import TrialFailedError
 from hotlap.core.protocol import BatchOptions, BatchReport
 from hotlap.core.spec import Mode
@@ -257,6 +258,4 @@ def _of_batches(block: Block) -> list[BatchReport]:
 
 
 def _tail(output: Path | None) -> str:
-    if output is None or not output.exists():
-        return ""
-    return output.read_text(errors="replace")[-4000:]
+    return "" if output is None else end_of(output, 4000)

@@ -1,8 +1,14 @@
-"""Folders on disk: the cache, and names that outlast a power cut."""
+"""Files and folders on disk: the cache, names that outlast a power cut, the end of a long file."""
 
 import contextlib
+import ctypes
 import os
 from pathlib import Path
+
+BLOCK_BYTES = 512
+"""The unit of `st_blocks`."""
+KEEP_SIZE, PUNCH_HOLE = 1, 2
+"""Flags of fallocate (linux/falloc.h)."""
 
 
 def cache_dir() -> Path:
@@ -22,3 +28,28 @@ def sync_folder(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def end_of(path: Path, characters: int) -> str:
+    """The end of a text file, as much as there is of it; empty where it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - 4 * characters))  # so many bytes a character has at the most
+            return file.read().decode(errors="replace")[-characters:]
+    except OSError:
+        return ""
+
+
+def free_all_but_the_end(path: Path, most: int, kept: int) -> None:
+    """Give back the disk space of a file that takes more than `most` bytes, but for `kept` ones.
+
+    These are the last. It keeps its length, and a hole takes the place: who writes or reads it
+    meanwhile is not disturbed. Where the file system makes no holes, nothing happens.
+    """
+    with contextlib.suppress(OSError), path.open("r+b") as file:
+        about = os.fstat(file.fileno())
+        if about.st_blocks * BLOCK_BYTES > most:
+            libc = ctypes.CDLL(None)
+            length = ctypes.c_longlong(about.st_size - kept)
+            libc.fallocate(file.fileno(), KEEP_SIZE | PUNCH_HOLE, ctypes.c_longlong(0), length)

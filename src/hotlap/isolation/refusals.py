@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
+from hotlap.common.disk import end_of
 from hotlap.core.spec import Tier
 from hotlap.isolation.refused_calls import REFUSED, SAID, refused
 from hotlap.isolation.tiers import Isolation, isolation
@@ -37,9 +38,9 @@ def refusal_hint(output: Path | None, scratch: Path | None) -> str:
         output: what the trial printed.
         scratch: the folder that takes trials' writes; its isolation decides what is said.
     """
-    if output is None or scratch is None or not output.exists():
+    if output is None or scratch is None:
         return ""
-    written = output.read_text(errors="replace")[-_TAIL:]
+    written = end_of(output, _TAIL)
     how = isolation(scratch)
     if how.tier is Tier.LANDLOCK and (REFUSED in written or _REFUSED.search(written)):
         return _refused(written)

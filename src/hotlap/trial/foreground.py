@@ -62,6 +62,7 @@ def _until_over(launched: Launched, channel: Channel, on_message: OnMessage) -> 
         except queue.Empty:
             if code is not None:
                 return code
+            launched.bound_output()
             on_message(None)
             if not trains:
                 launched.check_reached()

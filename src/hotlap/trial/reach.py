@@ -8,6 +8,7 @@ from pathlib import Path
 
 import psutil
 
+from hotlap.common.disk import end_of
 from hotlap.common.signals import signal_name
 from hotlap.core.errors import HotlapError, NotReachedError, TrialFailedError
 from hotlap.isolation.refusals import refusal_hint
@@ -23,6 +24,7 @@ FRAME = re.compile(r'(?m)^ +File "([^"<]+)", line (\d+)')
 OTHERS_CODE = re.compile(r"/(site|dist)-packages/|/lib/python\d|/hotlap/")
 EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(Error|Exception|Interrupt|Exit|Warning)\b(: |$)")
 TRACEBACK_CHARACTERS = 20_000
+OUTPUT_CHARACTERS = 1_000_000
 NO_TORCH = "No module named 'torch'"
 UNREACHED = re.compile(
     r"network addresses of \(.*\) cannot be retrieved"
@@ -196,9 +198,9 @@ def last_words(output: Path | None) -> str:
 
     Where torchrun says which rank failed first, that rank's own last line.
     """
-    if output is None or not output.exists():
+    if output is None:
         return ""
-    written = output.read_text(errors="replace")
+    written = end_of(output, OUTPUT_CHARACTERS)
     causes = list(ROOT_CAUSE.finditer(written))
     if causes and not _goes_on(written[causes[-1].end() :]):
         rank, code = (int(part) for part in causes[-1].groups())
@@ -246,9 +248,9 @@ def _last_line(written: str) -> str:
 
 def advice(output: Path | None) -> str:
     """What helps a command whose Python has no torch, or ranks that find no other; else empty."""
-    if output is None or not output.exists():
+    if output is None:
         return ""
-    text = output.read_text(errors="replace")[-20_000:]
+    text = end_of(output, TRACEBACK_CHARACTERS)
     if NO_TORCH in text:
         return (
             "the Python of the command is not that of your environment: activate it, or give its "

@@ -9,6 +9,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
 
+from hotlap.common.disk import free_all_but_the_end
+
+MOST_OUTPUT, KEPT_OUTPUT = 64 << 20, 4 << 20
+"""Bytes of a program's output up to which all of it is kept, and how many of a longer one."""
 SUPERVISOR = Path(__file__).with_name("supervisor.py")
 
 
@@ -59,6 +63,7 @@ class Supervised:
             "leaves": self.leaves,
         }
         self.left = ""
+        self._output = streams.output if streams else None
         (folder / "launch.json").write_text(json.dumps(orders))
         # A file, so that it closes, and the supervisor ends all, should this object get lost.
         life_theirs, life = os.pipe()
@@ -74,6 +79,11 @@ class Supervised:
     def supervisor(self) -> int:
         """The pid below which everything of the command lives."""
         return self._supervisor.pid
+
+    def bound_output(self) -> None:
+        """Keep of a very long output the end: it is read for what a program said last."""
+        if self._output is not None:
+            free_all_but_the_end(self._output, MOST_OUTPUT, KEPT_OUTPUT)
 
     def exit_code(self, timeout: float | None = 0.0) -> int | None:
         """The command's exit code (negative: the signal that ended it); None while it runs."""

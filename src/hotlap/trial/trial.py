@@ -332,6 +332,7 @@ class Trial:
                 raise self._reach.failure(code)
             raise Ended("the program came to its end")
         self._ranks.tick()
+        self.launched.bound_output()
         if first:
             self._reach.see(None)
             self.launched.check_reached()
