@@ -559,6 +559,19 @@ def test_a_script_that_is_too_short_to_race_is_seen_by_its_profile(
     assert not result.open
 
 
+def test_time_of_a_profile_that_was_interrupted_is_time_of_profiling(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: Any) -> None:
+        world.now += 12.0
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(search, "look", interrupted)
+    result = tuned(300.0)
+    assert result.interrupted
+    assert result.time_use.profiling == 12.0
+
+
 @pytest.mark.parametrize(("broken", "said"), [(math.nan, True), (math.inf, True), (0.1, False)])
 def test_a_loss_that_is_no_number_is_said_once(
     world: World, monkeypatch: pytest.MonkeyPatch, broken: float, said: bool

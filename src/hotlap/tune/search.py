@@ -122,8 +122,10 @@ def profile_baseline(state: TuneState) -> None:
         state.races.launch_ahead({})
     rare = Meanwhile(tick=lambda: state.races.drop_ahead() if available_memory() < free else None)
     began = time.monotonic()
-    payload = look(setting, bounds, rare).payload
-    state.profile_seconds = time.monotonic() - began
+    try:
+        payload = look(setting, bounds, rare).payload
+    finally:
+        state.profile_seconds = time.monotonic() - began
     state.plan.measured(max(0.0, state.plan.spent - seconds), state.plan.plain_block)
     if setting.passive_wait:
         payload = replace(payload, facts=payload.facts | would_spin(payload.facts))
