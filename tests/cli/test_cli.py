@@ -1,5 +1,6 @@
 """The command line: light, helpful, and exact about exit codes."""
 
+import errno
 import json
 import os
 import re
@@ -11,6 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 from hotlap import __version__
+from hotlap.cli import main
+from hotlap.cli.common import USAGE
 from hotlap.cli.main import VERBS, hotlap
 from hotlap.core.registry import FOLDER
 from hotlap.trial.command import normalise
@@ -248,3 +251,36 @@ def test_a_script_whose_name_has_a_blank_is_no_line_of_a_shell(
     Path("my train.py").touch()
     assert normalise(["my train.py"]) == (sys.executable, "my train.py")
     assert normalise([f"{sys.executable} -c pass"]) == (sys.executable, "-c", "pass")
+
+
+@pytest.mark.parametrize(
+    ("refused", "said"),
+    [
+        (OSError(errno.EACCES, "Permission denied", ".hotlap/lock"), ".hotlap/lock: Permission"),
+        (OSError(errno.ENOSPC, "No space left on device"), "hotlap: No space left on device"),
+    ],
+)
+def test_what_the_disk_refuses_hotlap_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], refused: OSError, said: str
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise refused
+
+    monkeypatch.setattr(main.hotlap, "main", refuse)
+    with pytest.raises(SystemExit) as ended:
+        main.main()
+    assert ended.value.code == USAGE
+    told = capsys.readouterr().err
+    assert said in told
+    assert ("another user" in told) is (".hotlap" in said)
+
+
+def test_any_other_failure_of_the_system_is_a_fault_of_ours(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise ProcessLookupError(errno.ESRCH, "No such process")
+
+    monkeypatch.setattr(main.hotlap, "main", fail)
+    with pytest.raises(ProcessLookupError):
+        main.main()

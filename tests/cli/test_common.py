@@ -2,12 +2,13 @@
 
 import io
 import json
+from pathlib import Path
 
 import click
 import pytest
 from rich.table import Table
 
-from hotlap.cli import common
+from hotlap.cli import common, reports
 
 
 def printed(monkeypatch: pytest.MonkeyPatch, stream: io.StringIO, *cells: str) -> str:
@@ -73,3 +74,15 @@ def test_a_time_span_is_read_as_people_write_it(text: str, seconds: float) -> No
 def test_what_is_no_time_span_is_refused(text: str) -> None:
     with pytest.raises(click.BadParameter):
         common.time_span(text)
+
+
+def test_a_report_that_cannot_be_written_ends_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    document = {"verb": "lr", "command": ["python", "train.py"], "schema_version": 1}
+    (tmp_path / ".hotlap").mkdir()
+    (tmp_path / ".hotlap" / "reports").touch()
+    said = reports.keep(document)
+    assert said.startswith("no report was written: ")
+    assert said.endswith(("File exists", "Not a directory"))

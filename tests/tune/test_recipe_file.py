@@ -5,6 +5,7 @@ from pathlib import Path
 
 from hotlap.core.machine import detect
 from hotlap.core.recipe import Recipe
+from hotlap.reporting.tune_text import next_steps
 from hotlap.trial.parity import Parity
 from hotlap.trial.race import RaceResult
 from hotlap.trial.stats import Estimate, Verdict
@@ -53,3 +54,10 @@ def test_a_confirmed_recipe_takes_the_place_of_an_unconfirmed_one(tmp_path: Path
     measured = Recipe.read(path).measured
     assert measured.confirmed
     assert measured.load == 1.23
+
+
+def test_a_recipe_that_cannot_be_written_leaves_what_was_measured(tmp_path: Path) -> None:
+    found = result()
+    assert write_recipe(found, tmp_path / "missing" / "hotlap.toml", detect()) is None
+    assert "hotlap.unconfirmed.toml cannot be written: No such file" in found.notes[0]
+    assert next_steps(found, None)[0] == ("written:", "no recipe, as it cannot be written")

@@ -1,5 +1,6 @@
 """`hotlap`: the group of verbs, loaded one by one so that help needs none of them."""
 
+import errno
 import importlib
 import sys
 
@@ -34,6 +35,8 @@ VERBS = {
 }
 
 HINT = " " * len("hotlap: ")
+OF_THE_DISK = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT}
+"""What a file system may refuse without a fault of ours."""
 
 
 class Verbs(click.Group):
@@ -108,7 +111,23 @@ def main() -> None:
         if error.hint:
             say(f"{HINT}{error.hint}", indent=HINT)
         sys.exit(exit_code(error))
+    except OSError as error:
+        if error.errno not in OF_THE_DISK:
+            raise
+        _show_refused(error)
+        sys.exit(2)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _show_refused(error: OSError) -> None:
+    """What the file system refused hotlap itself."""
+    from hotlap.cli.common import FOLDER, say
+
+    path = str(error.filename or "")
+    say(f"hotlap: {f'{path}: ' if path else ''}{error.strerror}", indent=HINT)
+    if FOLDER.name in path.split("/"):
+        words = f"is it another user's? {FOLDER} holds what hotlap writes, and can be removed"
+        say(f"{HINT}{words}", indent=HINT)
 
 
 def _show(error: click.ClickException) -> None:

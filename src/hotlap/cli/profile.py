@@ -101,7 +101,7 @@ def profile(ctx: click.Context, /, steps: int | None, budget: float, layers: boo
     else:
         _show(found, quiet=quiet)
         if not quiet:
-            click.echo(f"report: {report}", err=True)
+            click.echo(report, err=True)
     if seen.exit_code:
         if hint := refusal_hint(setting.output, setting.scratch):
             say(f"hotlap: {hint}", indent="  ")
@@ -139,7 +139,11 @@ def _profile(seen: "Look", setting: "Setting", began: float, said: "Progress") -
 
 def _keep(document: dict[str, object]) -> None:
     """Write the document where `hotlap lint --profile` looks for it."""
-    (folder() / DOCUMENT).write_text(json.dumps(document, indent=2))
+    path = folder() / DOCUMENT
+    try:
+        path.write_text(json.dumps(document, indent=2))
+    except OSError as error:
+        say(f"hotlap: {path} cannot be written: {error.strerror}", indent="  ")
 
 
 def _show(found: "Profile", *, quiet: bool) -> None:

@@ -143,7 +143,7 @@ def race(ctx: click.Context, max_slowdown: float | None, budget: float, wait: fl
             again=lambda more: _again(ctx, budget + more),
         )  # fmt: skip
         if not quiet:
-            console(err=True).print(f"report: {report}", style="dim", soft_wrap=True)
+            console(err=True).print(report, style="dim", soft_wrap=True)
     words = race_text.undecided(result, max_slowdown)
     if words and not sys.stdout.isatty():  # what reads it there may not be a person
         say(f"hotlap: {words}; `too_slow` is null in --json", indent="  ")
@@ -224,7 +224,7 @@ def _print_to_target(
     else:
         until_text.show(console(), result, names, brief=brief)
         if not brief:
-            console(err=True).print(f"report: {report}", style="dim", soft_wrap=True)
+            console(err=True).print(report, style="dim", soft_wrap=True)
 
 
 @contextmanager

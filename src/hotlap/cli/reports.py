@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hotlap.cli.common import folder, headed
+from hotlap.cli.common import FOLDER, folder, headed
 from hotlap.notebook.script import in_cells
 
 if TYPE_CHECKING:
@@ -18,8 +18,15 @@ MOST = 200
 """Reports that are kept; the oldest go first."""
 
 
-def keep(document: Mapping[str, object], diff: str = "") -> Path:
-    """Write the report of a run and the history's index; the page, relative to this folder."""
+def keep(document: Mapping[str, object], diff: str = "") -> str:
+    """Write the report of a run and the history's index; where it lies, or why there is none."""
+    try:
+        return f"report: {_write(document, diff)}"
+    except OSError as error:
+        return f"no report was written: {error.filename or FOLDER}: {error.strerror}"
+
+
+def _write(document: Mapping[str, object], diff: str) -> Path:
     from hotlap.reporting.html import headline, history, page
 
     reports = folder() / "reports"

@@ -158,7 +158,7 @@ def tune(ctx: click.Context, /, as_json: bool, quiet: bool, verbose: bool, recip
             tune_text.show_outcome(out, result, written)
         else:
             tune_text.show(out, result, written, everything=verbose)
-            out.print(f"report: {report}", soft_wrap=True)
+            out.print(report, soft_wrap=True)
     ctx.exit(_exit_code(result))
 
 
@@ -198,7 +198,7 @@ def _to_target(ctx: click.Context, config: "TuneConfig", recipe: Path) -> int:
     else:
         tune_until_text.show(console(), result, written)
         if not silent:
-            out.print(f"report: {report}", style="dim", soft_wrap=True)
+            out.print(report, style="dim", soft_wrap=True)
     return INTERRUPTED if result.interrupted else OK
 
 

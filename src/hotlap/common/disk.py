@@ -5,6 +5,8 @@ import ctypes
 import os
 from pathlib import Path
 
+FULL_BYTES = 1 << 20
+"""With less than this left, a write of some blocks may have failed."""
 BLOCK_BYTES = 512
 """The unit of `st_blocks`."""
 KEEP_SIZE, PUNCH_HOLE = 1, 2
@@ -28,6 +30,15 @@ def sync_folder(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def no_space(folder: Path) -> bool:
+    """Whether a write of some blocks may fail there: programs do not always say so."""
+    with contextlib.suppress(OSError):
+        disk = os.statvfs(folder)
+        blocks = disk.f_bavail if os.geteuid() else disk.f_bfree
+        return blocks * disk.f_frsize < FULL_BYTES
+    return False
 
 
 def end_of(path: Path, characters: int) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from hotlap.common.disk import end_of
+from hotlap.common.disk import end_of, no_space
 from hotlap.core.spec import Tier
 from hotlap.isolation.refused_calls import REFUSED, SAID, refused
 from hotlap.isolation.tiers import Isolation, isolation
@@ -45,7 +45,8 @@ def refusal_hint(output: Path | None, scratch: Path | None) -> str:
     if how.tier is Tier.LANDLOCK and (REFUSED in written or _REFUSED.search(written)):
         return _refused(written)
     hint = disk_full(how, scratch)
-    return hint if hint and (hint in written or _DISK_FULL.search(written)) else ""
+    full = hint in written or _DISK_FULL.search(written) or no_space(output.parent)
+    return hint if hint and full else ""
 
 
 def _refused(written: str) -> str:

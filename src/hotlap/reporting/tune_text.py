@@ -155,7 +155,8 @@ def next_steps(result: TuneResult, written: Path | None) -> list[tuple[str, str]
     command = shown(result.command)
     found = []
     if written is None:
-        found.append(("written:", "no recipe, as nothing was kept"))
+        why = "it cannot be written" if result.kept else "nothing was kept"
+        found.append(("written:", f"no recipe, as {why}"))
     else:
         option = "" if written == Path(NAME) else f"--recipe {written}"
         state = "confirmed" if result.confirmed else "not confirmed"

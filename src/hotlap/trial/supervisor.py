@@ -24,6 +24,7 @@ from typing import Any
 import psutil
 
 sys.path[0] = str(Path(__file__).parents[2])  # this hotlap, whatever else is installed
+from hotlap.common.disk import no_space  # noqa: E402
 from hotlap.isolation import landlock, namespace, seccomp  # noqa: E402
 from hotlap.isolation.folders import KEPT, remove_tree  # noqa: E402
 from hotlap.isolation.refused_calls import RefusedCalls  # noqa: E402
@@ -36,8 +37,6 @@ TIDIERS = ("resource_tracker", "torch_shm_manager")
 GRACE = 0.3
 REAP_SECONDS = 1.0  # what a killed process may take to give its memory back
 SHOWN_CHARACTERS = 120
-FULL_BYTES = 1 << 20
-"""With less than this left, a write of some blocks may have failed."""
 OUTLIVED = (
     signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2,
 )  # fmt: skip
@@ -134,7 +133,8 @@ def _as_child(
             landlock.restrict(isolation["writable"])
             _listen(to_us)
     except OSError as error:  # rather no trial than one that writes over the user's files
-        os.write(2, f"hotlap: the trial could not be isolated: {error}\n".encode())
+        with contextlib.suppress(OSError):  # where the output is kept, the disk may be full
+            os.write(2, f"hotlap: the trial could not be isolated: {error}\n".encode())
         os._exit(126)
 
 
@@ -155,10 +155,8 @@ def _calls(ours: socket.socket, isolation: dict[str, Any]) -> RefusedCalls | Non
 
 def _name_a_full_disk(folder: str, hint: str) -> None:
     """Programs say in words of their own that a write failed, or nothing at all."""
-    with contextlib.suppress(OSError):
-        disk = os.statvfs(folder)
-        blocks = disk.f_bavail if os.geteuid() else disk.f_bfree
-        if hint and blocks * disk.f_frsize < FULL_BYTES:
+    if hint and no_space(Path(folder)):
+        with contextlib.suppress(OSError):
             os.write(2, f"hotlap: no space is left: {hint}\n".encode())
 
 

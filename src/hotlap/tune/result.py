@@ -306,17 +306,22 @@ CEILING = "data_free"
 
 
 def write_recipe(result: TuneResult, path: Path, machine: Machine) -> Path | None:
-    """Write what was kept; return the file, None when nothing was kept.
+    """Write what was kept; return the file, None when nothing was kept or it cannot be written.
 
-    `path` only ever holds a recipe that was confirmed as a whole; another is written beside it.
+    A note says why it cannot: what was measured is still to be shown. `path` only ever holds a
+    recipe that was confirmed as a whole; another is written beside it.
     """
     beside = unconfirmed(path)
     if not result.kept:
         return None
     target = path if result.confirmed else beside
-    recipe_of(result, machine).write(target)
-    if result.confirmed:
-        beside.unlink(missing_ok=True)
+    try:
+        recipe_of(result, machine).write(target)
+        if result.confirmed:
+            beside.unlink(missing_ok=True)
+    except OSError as error:
+        result.notes.append(f"{target} cannot be written: {error.strerror}")
+        return None
     return target
 
 
