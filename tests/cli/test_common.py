@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 from pathlib import Path
 
 import click
@@ -86,3 +87,45 @@ def test_a_report_that_cannot_be_written_ends_nothing(
     said = reports.keep(document)
     assert said.startswith("no report was written: ")
     assert said.endswith(("File exists", "Not a directory"))
+
+
+@pytest.mark.parametrize(
+    ("written", "ends", "most", "said"),
+    [
+        (b"y\nn\n", True, 1000, ""),
+        (b"", False, 1000, ""),
+        (b"y\n", False, 1000, "goes on: each trial reads the first 2 bytes"),
+        (b"y\n" * 1000, False, 1000, "goes on: each trial reads the first 2,000 bytes"),
+    ],
+    ids=["ended", "silent", "paused", "endless"],
+)
+def test_a_pipe_that_stays_open_stops_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+    written: bytes, ends: bool, most: int, said: str,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(common, "PAUSE_OF_INPUT", 0.1)
+    monkeypatch.setattr(common, "MOST_INPUT", most)
+    read, write = os.pipe()
+    os.write(write, written)
+    if ends:
+        os.close(write)
+    with open(read) as stdin:
+        monkeypatch.setattr("sys.stdin", stdin)
+        copy = common.stdin_copy(tmp_path)
+    assert copy is not None
+    assert copy.read_bytes() == written
+    told = capsys.readouterr().err
+    assert said in told
+    assert bool(told) is bool(said)
+    if not ends:
+        os.close(write)
+
+
+def test_a_file_is_copied_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(common, "MOST_INPUT", 10)
+    (tmp_path / "answers").write_bytes(b"y\n" * 1000)
+    with (tmp_path / "answers").open() as stdin:
+        monkeypatch.setattr("sys.stdin", stdin)
+        copy = common.stdin_copy(tmp_path)
+    assert copy is not None
+    assert copy.read_bytes() == b"y\n" * 1000

@@ -5,12 +5,13 @@ import json
 import math
 import os
 import re
+import select
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 from click.decorators import FC
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
 
 FOLDER = Path(".hotlap")
 SCHEMA_VERSION = 1
+MOST_INPUT = 64 << 20
+"""Bytes of piped input that trials read at the most."""
+PAUSE_OF_INPUT = 1.0
+"""Seconds without a byte of piped input after which no more is waited for."""
 WIDE = 1000
 """Columns where there is no terminal: nothing is cut off and no line is broken."""
 
@@ -301,15 +306,34 @@ def only_one(ctx: click.Context) -> None:
 
 
 def stdin_copy(where: Path) -> Path | None:
-    """A copy of what is piped in, for every trial to read from its start; None at a terminal."""
+    """A copy of what is piped in, for every trial to read from its start; None at a terminal.
+
+    A pipe may stay open without end (`ssh`, a program that starts hotlap, `yes`): of that the
+    trials read what has come by now.
+    """
     if sys.stdin is None or sys.stdin.closed or sys.stdin.isatty():
         return None
     kind = os.fstat(sys.stdin.fileno()).st_mode
     if not (stat.S_ISFIFO(kind) or stat.S_ISREG(kind)):
         return None
     target = where / "stdin"
-    target.write_bytes(sys.stdin.buffer.read())
+    with target.open("wb") as file:
+        ended = _copy(sys.stdin.fileno(), file, math.inf if stat.S_ISREG(kind) else MOST_INPUT)
+    if not ended and (size := target.stat().st_size):
+        say(f"hotlap: standard input goes on: each trial reads the first {size:,} bytes of it")
     return target
+
+
+def _copy(source: int, target: IO[bytes], most: float) -> bool:
+    """Copy what comes; False where it pauses, or goes on after so many bytes."""
+    left = most
+    while left > 0 and select.select([source], [], [], PAUSE_OF_INPUT)[0]:
+        data = os.read(source, 1 << 20)
+        if not data:
+            return True
+        target.write(data)
+        left -= len(data)
+    return False
 
 
 def say(text: str, *, err: bool = True, indent: str = "") -> None:
