@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader
 from hotlap.core.spec import Mode, Spec
 from hotlap.seam.moves import Context
 from hotlap.seam.session import Session
-from hotlap.seam.where import place, short, users_lines, users_stack
+from hotlap.seam.where import is_users_file, place, short, users_lines, users_stack
 
 pytestmark = pytest.mark.clock
 
@@ -117,3 +117,12 @@ def test_the_end_of_a_loop_that_has_no_line_counts_for_the_line_before_it():
         assert first <= line <= first + 3
         assert users_lines(frame, 4) == ((code, line),)
         assert place(frame).endswith(f":{line}")
+
+
+def test_code_that_the_compiler_generates_is_not_the_users(monkeypatch, tmp_path):
+    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)
+    assert is_users_file("/home/me/train.py")
+    assert not is_users_file("/tmp/torchinductor_me/qz/cqztsiflm.py")
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "cache"))
+    assert not is_users_file(str(tmp_path / "cache" / "qz" / "cqztsiflm.py"))
+    assert is_users_file(str(tmp_path / "cached.py"))

@@ -29,7 +29,7 @@ bytecode instruction that is running (`f_lasti`), which says which call of the l
 
 
 def is_users(code: CodeType) -> bool:
-    """Whether code was written by the user: not installed, not built in, not ours."""
+    """Whether code was written by the user: not installed, generated, built in or ours."""
     verdict = _known.get(code)
     if verdict is None:
         verdict = _known[code] = is_users_file(code.co_filename)
@@ -38,7 +38,15 @@ def is_users(code: CodeType) -> bool:
 
 def is_users_file(name: str) -> bool:
     """Whether a file of that name is the user's own."""
-    return not (name.startswith("<") or os.path.realpath(name).startswith(_LIBRARIES))
+    path = os.path.realpath(name)
+    return not (name.startswith("<") or path.startswith(_LIBRARIES) or _is_generated(path))
+
+
+def _is_generated(path: str) -> bool:
+    """Whether torch.compile wrote the file, into its cache."""
+    if folder := os.environ.get("TORCHINDUCTOR_CACHE_DIR"):
+        return path.startswith(os.path.realpath(folder) + os.sep)
+    return f"{os.sep}torchinductor_" in path
 
 
 def users_frame(frame: FrameType | None) -> FrameType | None:
