@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import secrets
 import signal
 import subprocess
 import sys
@@ -147,6 +148,33 @@ def test_what_a_trial_leaves_behind_is_named_and_ended(tmp_path, monkeypatch):
     assert not psutil.pid_exists(int(left[0].split()[1].rstrip(":")))
 
 
+NAMED = """
+import multiprocessing, os, signal, time
+from multiprocessing import resource_tracker
+lock = multiprocessing.get_context("spawn").Lock()
+os.kill(resource_tracker._resource_tracker._pid, signal.SIGKILL)
+with open("new", "w") as file:
+    file.write(lock._semlock.name)
+os.rename("new", "name")
+time.sleep(60)
+"""
+
+
+def test_no_named_semaphore_outlives_a_trial(tmp_path, monkeypatch):
+    """The tracker that removes them may have been killed, or stopped before it began."""
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / f"hotlap-{secrets.token_hex(6)}"  # the cleaner ends all that bear its name
+    folder.mkdir()
+    running = Supervised((sys.executable, "-c", NAMED), dict(os.environ), folder, separate=True)
+    try:
+        assert within_seconds(30, (tmp_path / "name").exists)
+        semaphore = Path("/dev/shm") / f"sem.{(tmp_path / 'name').read_text().lstrip('/')}"
+        assert semaphore.exists()
+    finally:
+        running.end()
+    assert not semaphore.exists()
+
+
 def test_of_a_very_long_output_the_end_is_kept(tmp_path, monkeypatch):
     """A program that prints without end fills no disk, nor the memory of whoever reads it."""
     monkeypatch.setattr("hotlap.trial.supervised.MOST_OUTPUT", 1 << 20)
@@ -156,7 +184,7 @@ def test_of_a_very_long_output_the_end_is_kept(tmp_path, monkeypatch):
     words = (sys.executable, "-c", f"{lines}    time.sleep(0.005)\nraise ValueError('its end')")
     setting = Setting(words, Mode.PROFILE, output=output)
     assert run_foreground(setting, lambda _: False) == 1
-    assert output.stat().st_blocks * 512 < 8 << 20 < output.stat().st_size
+    assert output.stat().st_blocks * 512 < 12 << 20 < output.stat().st_size
     assert last_words(output) == "ValueError: its end"
     assert end_of(output, 100_000).count("x") > 50_000
 

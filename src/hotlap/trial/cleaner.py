@@ -9,7 +9,7 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from hotlap.isolation.folders import remove_tree
@@ -52,16 +52,19 @@ def clean(folders: Sequence[str]) -> None:
     """End every process that bears the trial's mark, and remove what it left."""
     mark = os.fsencode(Path(folders[0]).name)
     killed: set[int] = set()
+    named: set[int] = set()
     for _ in range(ROUNDS):
         found = {pid for pid in _processes() if _bears(pid, mark)} - {os.getpid()}
         if not found:
             break
         for pid in found:
+            named |= semaphores(pid)
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
         killed |= found
         time.sleep(PAUSE_SECONDS)
     sweep_shared_memory(killed)
+    remove_semaphores(named)
     for folder in folders:
         remove_tree(Path(folder))
 
@@ -77,6 +80,26 @@ def _bears(pid: int, mark: bytes) -> bool:
             if mark in Path(f"/proc/{pid}/{name}").read_bytes():
                 return b") Z " not in Path(f"/proc/{pid}/stat").read_bytes()
     return False
+
+
+def semaphores(pid: int) -> set[int]:
+    """The inodes of the named semaphores that a process has open.
+
+    Start methods other than `fork` give them names, and their tracker removes these: unless it is
+    killed as well, or had not begun. Who made one knows it by a name that is gone.
+    """
+    with contextlib.suppress(OSError):
+        lines = Path(f"/proc/{pid}/maps").read_text(errors="replace").splitlines()
+        return {int(line.split()[4]) for line in lines if "/dev/shm/sem." in line}
+    return set()
+
+
+def remove_semaphores(inodes: Collection[int]) -> None:
+    """Remove those of multiprocessing's that are still there."""
+    for path in Path("/dev/shm").glob("sem.mp-*") if inodes else ():
+        with contextlib.suppress(OSError):
+            if path.stat().st_ino in inodes:
+                path.unlink()
 
 
 def sweep_shared_memory(pids: Iterable[int]) -> None:

@@ -60,9 +60,9 @@ def _until_over(launched: Launched, channel: Channel, on_message: OnMessage) -> 
             if on_message(message):
                 return 0
         except queue.Empty:
+            launched.bound_output()
             if code is not None:
                 return code
-            launched.bound_output()
             on_message(None)
             if not trains:
                 launched.check_reached()

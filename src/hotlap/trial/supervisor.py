@@ -29,7 +29,7 @@ from hotlap.isolation import landlock, namespace, seccomp  # noqa: E402
 from hotlap.isolation.folders import KEPT, remove_tree  # noqa: E402
 from hotlap.isolation.refused_calls import RefusedCalls  # noqa: E402
 from hotlap.trial import cleaner  # noqa: E402
-from hotlap.trial.cleaner import sweep_shared_memory  # noqa: E402
+from hotlap.trial.cleaner import remove_semaphores, semaphores, sweep_shared_memory  # noqa: E402
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
@@ -182,6 +182,7 @@ def _wait(child: "subprocess.Popen[bytes]", life: int, calls: RefusedCalls | Non
 def kill_tree(root: int) -> set[int]:
     """Kill everything below `root`, those that tidy up shared memory last; return their pids."""
     killed: set[int] = set()
+    named: set[int] = set()
     deadline = time.monotonic() + GRACE
     for _ in range(100):
         below = _below(root)
@@ -190,11 +191,13 @@ def kill_tree(root: int) -> set[int]:
         late = time.monotonic() > deadline
         for process in below:
             tidier = _is_tidier(process)
+            named |= semaphores(process.pid) if process.pid not in killed else set()
             with contextlib.suppress(psutil.Error):
                 process.send_signal(signal.SIGCONT if tidier and not late else signal.SIGKILL)
             killed.add(process.pid)
         time.sleep(0.02)
     _reap(time.monotonic() + REAP_SECONDS)
+    remove_semaphores(named)
     return killed
 
 

@@ -326,13 +326,13 @@ class Trial:
     def _quiet(self, *, first: bool) -> None:
         """No message waits: the program may have ended, or patience may be over."""
         code = self.launched.exit_code()
+        self.launched.bound_output()
         if code is not None and self.channel.messages.empty():
             self._reach.leaves(self.launched.left)
             if code or not self.blocks:
                 raise self._reach.failure(code)
             raise Ended("the program came to its end")
         self._ranks.tick()
-        self.launched.bound_output()
         if first:
             self._reach.see(None)
             self.launched.check_reached()
