@@ -265,7 +265,8 @@ def _show_advice(out: Console, result: TuneResult) -> None:
         out.print(Text(hanging(words, out.width, "  - ", "    ")))
         show_steps(out, one.lines, one.notes if one.lines else ())
     if len(result.advice) > ADVISED:
-        more = f"{len(result.advice) - ADVISED} more: hotlap profile {shown(result.command)}"
+        rest = hotlap_line("profile", "", shown(result.command))
+        more = f"{len(result.advice) - ADVISED} more: {rest}"
         out.print(Text(hanging(more, out.width, "  - ", "    ")))
     out.print()
 
