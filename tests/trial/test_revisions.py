@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from hotlap.core.errors import UsageError
+from hotlap.trial.command import normalise
 from hotlap.trial.revisions import Repository
 
 AUTHOR = ("-c", "user.name=a", "-c", "user.email=a@example.org")
@@ -77,6 +78,25 @@ def test_a_folder_below_the_root_stays_the_working_directory(repository, tmp_pat
     with found.checked_out(found.commit("HEAD"), tmp_path / "trees") as tree:
         done = subprocess.run(found.command_in(tree, ("pwd",)), capture_output=True, check=True)
         assert done.stdout.decode().strip() == str(tree / "src")
+
+
+def test_a_notebook_runs_as_it_was_committed(repository, tmp_path, monkeypatch):
+    monkeypatch.chdir(repository)
+
+    def write(text):
+        cell = {"cell_type": "code", "source": text}
+        (repository / "a.ipynb").write_text(json.dumps({"cells": [cell]}))
+
+    write("print('then')")
+    git(repository, "add", "-A")
+    git(repository, "commit", "-qm", "a notebook")
+    write("print('now')")
+    command = normalise(("a.ipynb",))
+    found = Repository.around(repository)
+    with found.checked_out(found.commit("HEAD"), tmp_path / "below") as tree:
+        done = subprocess.run(found.command_in(tree, command), capture_output=True, check=True)
+    assert done.stdout == b"then\n"
+    assert subprocess.run(command, capture_output=True, check=True).stdout == b"now\n"
 
 
 def test_commits_between_two_revisions_come_oldest_first(repository):

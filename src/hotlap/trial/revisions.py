@@ -11,11 +11,12 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from hotlap.core.errors import UsageError
+from hotlap.notebook.script import notebook_of, write_script
 from hotlap.trial.command import python_of
 
 NOT_LINKED = {"__pycache__", ".hotlap", ".git"}
@@ -111,10 +112,18 @@ class Repository:
         """The command as it runs in a checked-out tree, from the same folder below its root.
 
         Paths below the repository, in the command and in Python's search path (an editable
-        install), are turned into those of the tree.
+        install), are turned into those of the tree. A notebook's script is written there, of the
+        notebook as it was committed.
+
+        Raises:
+            UsageError: the notebook is not in that tree, or is no program there.
         """
         moved = [self._moved(word, tree) for word in command]
         here = self._moved(str(Path.cwd()), tree)
+        scripts = (word for word in command if word.endswith(".py"))
+        for notebook in filter(None, map(notebook_of, scripts)):
+            with chdir(here):
+                write_script(Path(self._moved(notebook, tree)))
         imports = os.pathsep.join(self._moved(path, tree) for path in self._own_imports(command))
         return ("sh", "-c", RUN_IN, "sh", here, imports or here, *moved)
 
