@@ -110,11 +110,21 @@ def test_a_pipe_is_told_each_stage_and_is_not_silent_for_long(
     assert settling.startswith("hotlap: settling both commands")
     assert "on top of the 1 min 0 s to race" in settling
     assert settled == "hotlap: settled after 1.0 s; racing for about 1 min 0 s"
-    assert "racing: speed B over A 1.10x [1.04, 1.16], 14 pairs" in more[-1]
+    assert "racing, 1.0 s of 1 min 0 s: speed B over A 1.10x [1.04, 1.16], 14 pairs" in more[-1]
     out = Console(file=io.StringIO())
     with race_text.Follow(out, 60.0, enabled=False).showing():
         pass
     assert not out.file.getvalue()
+
+
+def test_a_race_that_takes_longer_than_planned_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hotlap.reporting.live_screen.SILENCE_SECONDS", 0.05)
+    out = Console(width=200, force_terminal=False, file=io.StringIO())
+    live = race_text.Follow(out, 0.1, enabled=True)
+    with live.showing():
+        live.ready(0.1)
+        time.sleep(0.3)
+    assert "racing, 1.0 s of 100.0 ms (six pairs are run in any case)" in out.file.getvalue()
 
 
 def test_what_six_pairs_take_is_said_where_the_budget_is_shorter() -> None:

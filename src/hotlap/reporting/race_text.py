@@ -1,6 +1,7 @@
 """How a race looks in the terminal and as JSON."""
 
 import math
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -33,7 +34,9 @@ class Follow(LiveScreen):
 
     def __init__(self, out: Console, seconds: float, *, enabled: bool) -> None:
         super().__init__(out, "hotlap race: B against A", verbose=enabled)
-        self._seconds = seconds
+        self._seconds = self._planned = seconds
+        self._racing_since = 0.0
+        self._shown = ""
 
     @contextmanager
     def showing(self) -> Iterator[None]:
@@ -48,15 +51,23 @@ class Follow(LiveScreen):
     def ready(self, least: float) -> None:
         """Both have settled; `least`: seconds that the fewest pairs take."""
         slow = " for six pairs of blocks" if least > self._seconds else ""
+        self._planned, self._racing_since = max(self._seconds, least), time.monotonic()
         self.stage(
-            f"settled after {self._elapsed()}; racing for about "
-            f"{duration(max(self._seconds, least))}{slow}"
+            f"settled after {self._elapsed()}; racing for about {duration(self._planned)}{slow}"
         )
 
     def pair(self, estimate: Estimate) -> None:
         """Another pair has been run."""
         pairs = several(estimate.pairs, "pair")
-        self.now(f"racing: speed B over A {speed(estimate)}, {pairs}, {load_now()}")
+        self._shown = f": speed B over A {speed(estimate)}, {pairs}, {load_now()}"
+
+    def _tick(self) -> None:
+        """Say how long it races; beyond the plan, why: what starts anew in a block takes longer."""
+        if not self._racing_since:
+            return
+        spent = max(1.0, time.monotonic() - self._racing_since)
+        over = " (six pairs are run in any case)" if spent > 1.1 * self._planned else ""
+        self.now(f"racing, {duration(spent)} of {duration(self._planned)}{over}{self._shown}")
 
 
 def show(
