@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from hotlap.core.protocol import PhaseTimes, ProfilePayload
+from hotlap.profile.model import Finding, Remedy
 from hotlap.profile.packing import Proposal
 from hotlap.trial.race import RaceResult
 from hotlap.trial.stats import Estimate, Verdict
@@ -76,3 +77,21 @@ def test_where_what_was_kept_gives_as_much_it_is_left_alone(tmp_path: Any) -> No
 def test_nothing_measured_nothing_proposed(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "proposal", lambda *_: None)
     assert advice((), SEEN, TuneResult(("x",)), tmp_path) == []
+
+
+def waits(*remedies: Remedy) -> Finding:
+    return Finding("waiting for data", "train.py:9", "", 0.5, 2.0, remedies)
+
+
+def test_of_a_problem_the_best_remedy_that_no_race_judged_is_left(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = {"loader_workers": 0.4, "python_transforms": 0.1, "worker_memory": 0.2}
+    seen = waits(*(Remedy(name, "", ("data",), "t.py:1", 2.0, g) for name, g in names.items()))
+    result = TuneResult(("x",), outcomes=[Outcome("loader_workers", Status.SAME, race=race(1.0))])
+    packed = waits(*seen.remedies, Remedy("packed_dataset", "", ("data",), "", 2.0, 0.3))
+    assert [one.technique for one in advice([packed], SEEN, result, tmp_path)] == ["packed_dataset"]
+    monkeypatch.setattr(module, "proposal", lambda *_: None)
+    for finding in (seen, packed):
+        found = advice([finding], SEEN, result, tmp_path)
+        assert [one.technique for one in found] == ["worker_memory"]

@@ -2,7 +2,7 @@
 
 import datetime
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
@@ -277,15 +277,17 @@ class TuneResult:
         return self.final_parity.kept and self.final.verdict is Verdict.FASTER
 
 
-def by_hand(findings: Iterable[Finding], result: TuneResult) -> list[Advice]:
-    """The problems of a profile that no race of this tune has judged, or could with more time."""
+def by_hand(findings: Iterable[Finding], result: TuneResult, *, packed: bool) -> Iterator[Advice]:
+    """The problems that no race of this tune has judged, or could with more time.
+
+    Of each the remedy that can be expected to give most. `packed`: a packed copy is advised.
+    """
     judged = {row.technique for row in result.outcomes if row.race or row.is_open}
-    return [
-        _advice_of(remedy, finding)
-        for finding in findings
-        for remedy in finding.remedies
-        if finding.problem and remedy.id not in {*judged, "packed_dataset"}
-    ]
+    for finding in findings:
+        names = {remedy.id for remedy in finding.remedies}
+        left = [r for r in finding.remedies if r.id not in {*judged, "packed_dataset"}]
+        if finding.problem and left and not (packed and "packed_dataset" in names):
+            yield _advice_of(max(left, key=lambda remedy: remedy.expected), finding)
 
 
 def _advice_of(remedy: Remedy, finding: Finding) -> Advice:
@@ -368,7 +370,8 @@ def advice(
     A packed copy of the dataset is among it where it would bring more than what was kept. Its ratio
     is bounded by the upper-bound race with zero data-loading time, if it was run.
     """
-    found = [*_packed(payload, result, folder), *by_hand(findings, result)]
+    packed = _packed(payload, result, folder)
+    found = [*packed, *by_hand(findings, result, packed=bool(packed))]
     return sorted(found, key=lambda one: one.expected, reverse=True)
 
 
