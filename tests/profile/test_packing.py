@@ -161,6 +161,7 @@ def test_what_would_not_train_as_the_script_does_is_not_printed(photos, tmp_path
     found = proposal(payload(photos, about=about, **how), tmp_path)
     assert (found.lines, found.notes) == ((), ())
     assert found.remedy().says.endswith(PAGE)
+    assert found.evidence.endswith("from a packed copy (24 files)")
 
 
 def test_a_copy_read_without_the_random_transforms_promises_no_least_gain(photos, tmp_path):

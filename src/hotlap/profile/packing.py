@@ -51,6 +51,8 @@ class Proposal:
     def evidence(self) -> str:
         """What was measured, in one sentence."""
         now, packed = (f"{seconds * 1e3:.3g} ms" for seconds in self.seconds)
+        if not self.code:
+            return f"{now} a sample now, {packed} from a packed copy ({self.samples} files)"
         e = self.reading
         high = "" if e.high == float("inf") else f", {e.high:.3g}"
         return (
