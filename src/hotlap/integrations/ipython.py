@@ -233,7 +233,7 @@ def _run(words: list[str], renamed: Callable[[str], str]) -> Card:
         text=True,
         env=_plain_environment(),
     )
-    shown: Any = display({"text/plain": ""}, raw=True, display_id=True)  # type: ignore[no-untyped-call]
+    shown = display({"text/plain": ""}, raw=True, display_id=True)  # type: ignore[no-untyped-call]
     out, err = followed(child, lambda line: shown.update({"text/plain": renamed(line)}, raw=True))
     shown.update({"text/plain": ""}, raw=True)
     report = _REPORT.search(err) or _REPORT.search(out)
