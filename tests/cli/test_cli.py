@@ -157,6 +157,7 @@ for epoch in range(int(sys.argv[1])):
 """
 
 
+@pytest.mark.slow
 def test_run_says_what_the_run_was_too_short_for(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(EPOCHS)
     names = ("loader_reuse", "async_checkpoint", "no_grad_eval")

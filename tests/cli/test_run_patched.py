@@ -51,6 +51,7 @@ def run(folder: Path, *words: str) -> list[str]:
     return done.stderr.splitlines()
 
 
+@pytest.mark.slow
 def test_a_recipe_in_the_source_is_one_calm_line(folder: Path) -> None:
     assert call("patch", "--write", cwd=folder).returncode == 0
     (line,) = run(folder)

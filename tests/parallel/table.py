@@ -21,7 +21,6 @@ CORE = [
     case("tp", {"clip": 0.5}, tp=2),
     case("tp sp loss", tp=2, sequence=True, loss_parallel=True),
     case("pp 1F1B", {"clip": 0.5}, pp=2),
-    case("fsdp tp-sp pp", {"clip": 0.5}, shard=2, tp=2, sequence=True, pp=2),
 ]
 
 TWO = [

@@ -18,7 +18,6 @@ from hotlap.trial.trial import Ended, Trial
 QUICK = (
     "distributed optimizers, which are scripted",
     "updates by p.data.add_",
-    "fork",
 )
 SEEN = {Mode.RUN: "step", Mode.PROFILE: "profile"}
 BLOCKS = 3

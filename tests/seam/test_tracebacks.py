@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import hotlap
 from hotlap.core.spec import Mode, Spec
 from hotlap.trial.launch import reaching
@@ -53,7 +55,8 @@ except RuntimeError as error:
 }
 
 
-def test_tracebacks_are_those_of_the_plain_run(tmp_path):
+@pytest.mark.parametrize("mode", [Mode.RUN, pytest.param(Mode.PROFILE, marks=pytest.mark.slow)])
+def test_tracebacks_are_those_of_the_plain_run(tmp_path, mode):
     """One process shows all the failures: each ends a copy of it that was forked before."""
     (tmp_path / "a_module_that_fails.py").write_text("import os.nothing\n")
     (tmp_path / "script.py").write_text(
@@ -66,14 +69,13 @@ def test_tracebacks_are_those_of_the_plain_run(tmp_path):
     )
     env = {k: v for k, v in os.environ.items() if not k.startswith("HOTLAP_")}
     plain = failing(tmp_path, env)
-    for mode in (Mode.RUN, Mode.PROFILE):
-        spec = Spec("test", mode, str(tmp_path / "control"), {"no_grad_eval": {}})
-        spec.write(tmp_path / "spec.json")
-        errors = failing(tmp_path, reaching(env) | {"HOTLAP_SPEC": str(tmp_path / "spec.json")})
-        assert errors.count("Traceback") >= len(FAILURES), mode
-        text = errors.replace(str(Path(hotlap.__file__).parents[2]), "")  # the checkout's own name
-        assert "hotlap" not in text, mode
-        assert frames(errors) == frames(plain), mode
+    spec = Spec("test", mode, str(tmp_path / "control"), {"no_grad_eval": {}})
+    spec.write(tmp_path / "spec.json")
+    errors = failing(tmp_path, reaching(env) | {"HOTLAP_SPEC": str(tmp_path / "spec.json")})
+    assert errors.count("Traceback") >= len(FAILURES)
+    text = errors.replace(str(Path(hotlap.__file__).parents[2]), "")  # the checkout's own name
+    assert "hotlap" not in text
+    assert frames(errors) == frames(plain)
 
 
 def failing(folder, env):

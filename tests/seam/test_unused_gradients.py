@@ -115,6 +115,14 @@ UNUSED = {"dcgan": DCGAN, "wgan": WGAN, "frozen": FROZEN, "trainer": TRAINER}
 USED = {"correct": CORRECT_GAN, "together": TOGETHER, "accumulated": ACCUMULATED, "late": LATE}
 
 
+def some(bodies, *names):
+    """All of them; those that are not named run with the slow tests."""
+    return [
+        pytest.param(body, id=name, marks=[] if name in names else [pytest.mark.slow])
+        for name, body in bodies.items()
+    ]
+
+
 def write(folder, body):
     script = folder / "train.py"
     script.write_text(HEAD + body + TAIL)
@@ -133,7 +141,7 @@ def with_technique(folder):
     return run(folder, sys.executable, "-m", "hotlap", "run")
 
 
-@pytest.mark.parametrize("body", UNUSED.values(), ids=UNUSED)
+@pytest.mark.parametrize("body", some(UNUSED, "dcgan", "frozen"))
 def test_the_training_is_bitwise_the_same_without_them(body, tmp_path):
     write(tmp_path, body)
     (plain, plain_left), (ours, left) = run(tmp_path), with_technique(tmp_path)
@@ -141,7 +149,7 @@ def test_the_training_is_bitwise_the_same_without_them(body, tmp_path):
     assert left != plain_left  # the discriminator's .grad holds nothing of the generator's step
 
 
-@pytest.mark.parametrize("body", [*USED.values(), READER], ids=[*USED, "reader"])
+@pytest.mark.parametrize("body", some(USED | {"reader": READER}, "late", "reader"))
 def test_gradients_that_are_used_are_left_alone(body, tmp_path):
     write(tmp_path, body)
     assert with_technique(tmp_path) == run(tmp_path)

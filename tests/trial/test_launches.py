@@ -36,6 +36,7 @@ class Pretended:
     passive_wait: bool = False
     trial: Any = None
     ends_after: int = 0
+    ends: frozenset[int] = frozenset()
     launches: int = 0
     live: bool = False
     setting: Any = field(default_factory=lambda: SimpleNamespace(command=(), techniques={}))
@@ -53,6 +54,9 @@ class Pretended:
 
     def first_step(self) -> None:
         self.start()
+
+    def peak_by(self, step: int) -> int:
+        return self.peak if step else 0
 
     def ready(self) -> Pace:
         self.start()

@@ -18,6 +18,7 @@ def output(*words: str) -> str:
     return re.sub(r"\(\d.*? s\)", "", done.stdout)
 
 
+@pytest.mark.slow
 def test_the_demo_prints_the_same_patched_as_under_run(tmp_path):
     copy, recipe = patched_copy("digits", tmp_path), HERE / "digits.toml"
     run = ("-m", "hotlap", "run", "-q", "--recipe", str(recipe), sys.executable, str(DEMO))
