@@ -11,15 +11,8 @@ from idioms.manifest import FOLDER, IDIOMS, Idiom
 # Their kind has another of its like among the rest; they run with the slow tests, so that those of
 # every commit stay well under 20 minutes.
 LIKE_OTHERS = {
-    *(
-        "bash_wrapper",
-        "mp_spawn",
-        "worker_spawn",
-        "grad_accumulation",
-        "own_get_batch",
-        "dict_output",
-    ),
-    *("dataclass_output", "next_iter", "module", "bash_wrapper"),
+    *("mp_spawn", "worker_spawn", "grad_accumulation", "own_get_batch", "dict_output"),
+    *("dataclass_output", "next_iter", "module", "bash_wrapper", "ends_by_exception"),
     *("packed_rnn", "optimizer_list", "custom_collate", "functional_params", "wgan"),
     *("schedule_ema", "iterable_workers", "plain_loader", "hf_output"),
     *("tuple_output", "worker_forkserver", "cpu_autocast", "data_parallel"),

@@ -31,7 +31,7 @@ LAYOUTS = {
 }
 GOES_ON = [
     ("alone", "fsdp"),
-    ("fsdp", "tensor"),
+    pytest.param("fsdp", "tensor", marks=pytest.mark.slow),
     ("pipeline", "alone"),
     pytest.param("fsdp x tensor", "interleaved", marks=pytest.mark.slow),
     pytest.param("interleaved", "fsdp", marks=pytest.mark.slow),

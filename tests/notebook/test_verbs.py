@@ -34,7 +34,14 @@ def cell_with(path: Path, text: str) -> str:
     raise AssertionError(text)
 
 
-@pytest.mark.parametrize("habit", HABITS)
+QUICK = ("plain", "magics")
+"""The habits of each commit; the others run with the slow tests."""
+
+
+@pytest.mark.parametrize(
+    "habit",
+    [h if h in QUICK else pytest.param(h, marks=pytest.mark.slow) for h in HABITS],
+)
 def test_profile_lint_and_patch(habit: str, tmp_path: Path) -> None:
     path = write(tmp_path / f"{habit}.ipynb", *HABITS[habit])
     before = path.read_text()

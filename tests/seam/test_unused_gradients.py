@@ -141,7 +141,7 @@ def with_technique(folder):
     return run(folder, sys.executable, "-m", "hotlap", "run")
 
 
-@pytest.mark.parametrize("body", some(UNUSED, "dcgan", "frozen"))
+@pytest.mark.parametrize("body", some(UNUSED, "frozen"))
 def test_the_training_is_bitwise_the_same_without_them(body, tmp_path):
     write(tmp_path, body)
     (plain, plain_left), (ours, left) = run(tmp_path), with_technique(tmp_path)
@@ -149,7 +149,7 @@ def test_the_training_is_bitwise_the_same_without_them(body, tmp_path):
     assert left != plain_left  # the discriminator's .grad holds nothing of the generator's step
 
 
-@pytest.mark.parametrize("body", some(USED | {"reader": READER}, "late", "reader"))
+@pytest.mark.parametrize("body", some(USED | {"reader": READER}, "reader"))
 def test_gradients_that_are_used_are_left_alone(body, tmp_path):
     write(tmp_path, body)
     assert with_technique(tmp_path) == run(tmp_path)
