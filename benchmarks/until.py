@@ -69,7 +69,7 @@ def demo() -> None:
     words = [*DEMO, "python", "train.py"]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "digits"
-        shutil.copytree(DIGITS, folder)
+        shutil.copytree(DIGITS, folder, ignore=shutil.ignore_patterns(".hotlap", "hotlap*.toml"))
         env = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
         done = subprocess.run([sys.executable, "-m", "hotlap", *words], cwd=folder, env=env,
                               capture_output=True, text=True, check=False)  # fmt: skip
