@@ -8,21 +8,10 @@ import pytest
 
 from idioms.manifest import FOLDER, IDIOMS, Idiom
 
-# Their kind has another of its like among the rest; they run with the slow tests, so that those of
-# every commit stay well under 20 minutes.
-LIKE_OTHERS = {
-    *("mp_spawn", "worker_spawn", "grad_accumulation", "own_get_batch", "dict_output"),
-    *("dataclass_output", "next_iter", "module", "bash_wrapper", "ends_by_exception"),
-    *("packed_rnn", "optimizer_list", "custom_collate", "functional_params", "wgan"),
-    *("schedule_ema", "iterable_workers", "plain_loader", "hf_output"),
-    *("tuple_output", "worker_forkserver", "cpu_autocast", "data_parallel"),
-    *("own_scaler", "loss_in_model", "lbfgs", "lightning_trainer", "accelerate_loop"),
-    *("ddp_torchrun", "user_compiled", "gan", "hf_trainer"),
-}
+QUICK = {"stdin_exit3"}
+"""Run at each commit, with input, output and an exit code; the others run with the slow tests."""
 CASES = [
-    pytest.param(
-        idiom, id=idiom.name, marks=[pytest.mark.slow] if idiom.name in LIKE_OTHERS else []
-    )
+    pytest.param(idiom, id=idiom.name, marks=[] if idiom.name in QUICK else [pytest.mark.slow])
     for idiom in IDIOMS
 ]
 

@@ -239,7 +239,7 @@ def _run(words: list[str], renamed: Callable[[str], str]) -> Card:
     report = _REPORT.search(err) or _REPORT.search(out)
     if words[0] in ON_CELLS:
         out = _PROGRESS.sub("", out)
-    if report is None:  # what is told of the run stands in front of the error
+    if report is None:  # the lines before the error describe the run
         begins = err.rfind("hotlap: ") if words[0] in ON_CELLS else err.find("hotlap: ")
         why = err[max(0, begins) :].strip()
         text = renamed("\n".join(filter(None, (out.strip("\n"), why))) or "interrupted")

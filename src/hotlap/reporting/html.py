@@ -264,8 +264,7 @@ def _row(row: Document) -> dict[str, object]:
     race = row["race"] or {}
     whole, fresh = estimate_of(race.get("estimate")), estimate_of(race.get("fresh"))
     status, verdict = standing(row["status"], race.get("verdict")), race.get("verdict")
-    won = verdict == Verdict.FASTER
-    estimate = reported(whole, fresh, won=won) if whole else fresh
+    estimate = reported(whole, fresh, verdict) if whole else fresh
     failed = status in {"crashed", "broke parity"}
     slow = estimate is not None and estimate.high < 1
     kind = "kept" if status == "kept" else "failed" if failed else "slow" if slow else ""

@@ -29,6 +29,7 @@ from hotlap.trial.command import hotlap_line, plain_lines, run_line, shown
 from hotlap.trial.launch import PASSIVE_WAIT, SLEEPING_THREADS
 from hotlap.trial.race import RaceResult
 from hotlap.trial.stats import Verdict
+from hotlap.tune.candidates import spins
 from hotlap.tune.result import (
     ENOUGH_PAIRS,
     Outcome,
@@ -166,17 +167,15 @@ def next_steps(result: TuneResult, written: Path | None) -> list[tuple[str, str]
         found += _settling(result)
     dependent, used = load_dependent(result), run_line("", command) if written else command
     if SLEEPING_THREADS in result.notes and not dependent:
-        asleep = plain_lines(used, PASSIVE_WAIT)
-        is_open = any(r.technique == "sleeping_threads" and r.is_open for r in result.outcomes)
+        asleep = plain_lines(command, PASSIVE_WAIT)
+        is_open = any(spins(technique(row.technique)) for row in result.open)
         if is_open and len(asleep) == 1:  # a notebook is no command
-            variables = " ".join(f"{name}={value}" for name, value in PASSIVE_WAIT.items())
-            found.append(("race it:", f"hotlap race {command} -- env {variables} {command}"))
-        found.append(("as raced:", "\n".join(asleep)))
+            found.append(("race it:", f"hotlap race {command} -- env {asleep[0]}"))
+        found.append(("as raced:", "\n".join(plain_lines(used, PASSIVE_WAIT))))
     if dependent:
         found.append(("under load:", "\n".join(plain_lines(used, _assigned(dependent[0])))))
         names = dict.fromkeys(
-            row.technique for row in dependent
-            if "contended_threads" not in technique(row.technique).facts
+            row.technique for row in dependent if not spins(technique(row.technique))
         )  # fmt: skip
         if names:
             only = f"--only {','.join(names)}"

@@ -264,7 +264,8 @@ class _Race:
         if whole:
             for side in (a, b):
                 side.see_epoch()
-        self.unit, self.steps, _ = block_size(a.ready_pace(), b.ready_pace(), longest, whole=whole)
+        size = block_size(a.ready_pace(), b.ready_pace(), longest, whole=whole)
+        self.unit, self.steps, self._pair_seconds = size
         self.evidence.unit = self.unit
 
     def _epochs_fit(self) -> bool:
@@ -273,8 +274,7 @@ class _Race:
 
     def least_seconds(self) -> float:
         """About how long the fewest pairs take."""
-        pair = self.steps * (self.a.ready_pace().step + self.b.ready_pace().step)
-        return min(self.rules.fewest_pairs, self.rules.max_pairs) * pair
+        return min(self.rules.fewest_pairs, self.rules.max_pairs) * self._pair_seconds
 
     def run(self, on_pair: OnPair, begin: float) -> RaceResult:
         """Run pairs, and launch both again, until the rules say stop."""

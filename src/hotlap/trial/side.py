@@ -10,7 +10,7 @@ from statistics import median
 from typing import NamedTuple
 
 from hotlap.core.errors import HotlapError, TrialFailedError
-from hotlap.core.protocol import SHORTEST_TRAINING
+from hotlap.core.protocol import SHORTEST_TRAINING, BlockReport
 from hotlap.trial.data_parity import DataUse
 from hotlap.trial.launch import Setting
 from hotlap.trial.reach import OtherStepsError
@@ -215,8 +215,7 @@ class Side:
         """Steps of an epoch: as seen, or the batches of the live process's loader; 0: unknown."""
         if self.pace is not None and self.pace.epoch:
             return self.pace.epoch
-        reports = self.trial.blocks[-1].reports if self.trial and self.trial.blocks else ()
-        return max((report.batches for report in reports), default=0)
+        return max((report.batches for report in self._reports), default=0)
 
     @property
     def reads_ahead(self) -> bool:
@@ -226,8 +225,12 @@ class Side:
     @property
     def has_workers(self) -> bool:
         """Whether loaders of the live process have worker processes."""
-        reports = self.trial.blocks[-1].reports if self.trial and self.trial.blocks else ()
-        return any(report.workers for report in reports)
+        return any(report.workers for report in self._reports)
+
+    @property
+    def _reports(self) -> tuple[BlockReport, ...]:
+        """What the live process's ranks told of its last block."""
+        return self.trial.blocks[-1].reports if self.trial and self.trial.blocks else ()
 
     def see_epoch(self) -> None:
         """Run on, untimed, until an epoch of known length has passed, or should have."""

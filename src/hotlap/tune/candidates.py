@@ -194,6 +194,11 @@ def _fills_queues(record: Technique, *, workers: bool) -> bool:
     return sets_workers or reads
 
 
+def spins(record: Technique) -> bool:
+    """Whether it is for threads that spin while they wait."""
+    return "contended_threads" in record.facts
+
+
 def once_an_epoch(name: str) -> bool:
     """Whether it acts in evaluations or where a file is saved, which plain steps leave out."""
     needed = occasion(technique(name))

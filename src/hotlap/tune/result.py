@@ -73,8 +73,7 @@ class Outcome:
         """
         if self.race is None:
             return None
-        won = self.race.verdict is Verdict.FASTER
-        return reported(self.race.estimate, self.race.fresh, won=won)
+        return reported(self.race.estimate, self.race.fresh, self.race.verdict)
 
     @property
     def unrepeated(self) -> bool:
@@ -116,15 +115,11 @@ def is_raced(status: str, *, timed: bool) -> bool:
     return timed or status in {Status.CRASHED, Status.INCONCLUSIVE}
 
 
-def reported(whole: Estimate, fresh: Estimate | None, *, won: bool) -> Estimate:
+def reported(whole: Estimate, fresh: Estimate | None, verdict: str | None) -> Estimate:
     """The ratio to report of all pairs and those fresh ones that did not decide the race."""
     if fresh is None or not math.isfinite(fresh.high):
         return whole
-    return whole if won and _unrepeated(fresh) else fresh
-
-
-def _unrepeated(fresh: Estimate | None) -> bool:
-    return fresh is not None and math.isfinite(fresh.high) and fresh.low <= 1.0
+    return whole if verdict == Verdict.FASTER and fresh.low <= 1.0 else fresh
 
 
 def standing(status: str, verdict: str | None) -> str:

@@ -33,6 +33,7 @@ from hotlap.tune.candidates import (
     memory_savers,
     phases_of,
     reads_ahead,
+    spins,
     values_of,
 )
 from hotlap.tune.races import NO_WHOLE_EPOCHS, Races, Watcher, inert, judged, noise_of
@@ -393,11 +394,6 @@ def reference(state: TuneState, record: Technique) -> Side:
     if not (spins(record) and state.best.passive_wait and state.room_for_one_more()):
         return state.best
     return state.races.side(state.chosen, spinning=True)
-
-
-def spins(record: Technique) -> bool:
-    """Whether it is for threads that spin while they wait."""
-    return "contended_threads" in record.facts
 
 
 def settle_row(state: TuneState, row: Outcome, side: Side) -> None:
