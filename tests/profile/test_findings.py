@@ -281,6 +281,15 @@ def test_padding_is_priced_by_what_a_shorter_batch_leaves_out():
     assert finding.most == pytest.approx(bound(0.8 * (1 - 0.5**2), STEP))
 
 
+def test_only_who_uses_transformers_is_told_of_its_collator():
+    facts = {"padded_share": 0.7, "padded_columns": 0.5}
+    for used in (True, False):
+        (finding,) = padded(seen({"backward": 0.5}, transformers=used, **facts))
+        notes = " ".join(finding.remedies[0].notes)
+        assert ("DataCollatorWithPadding" in notes) is used
+        assert ("pad_sequence" in notes) is not used
+
+
 @pytest.mark.parametrize("facts", [{}, {"padded_share": 0.7, "padded_columns": 0.1}], ids=str)
 def test_little_padding_is_no_finding(facts):
     assert not padded(seen({"backward": 0.5}, **facts))

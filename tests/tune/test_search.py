@@ -402,6 +402,13 @@ def test_a_row_that_no_time_suffices_for_does_not_end_the_race_of_another(world:
     assert not alone[-1]["rules"].give_up
 
 
+def test_a_row_that_is_raced_again_has_the_time_it_was_said_to_need(world: World) -> None:
+    world.open, world.unsettled = {"cached_dataset", "no_grad_eval"}, 90.0
+    tuned(400.0)
+    mine = [race["rules"].seconds for race in world.raced if race["on"] == ["cached_dataset"]]
+    assert mine[0] < 90.0 <= mine[1]
+
+
 def test_processes_that_will_be_needed_start_while_others_do(world: World) -> None:
     tuned(300.0)
     together = world.now
@@ -637,13 +644,25 @@ def test_where_no_time_is_left_the_race_of_the_only_winner_stands_for_the_final_
     assert "stands for it" in result.notes[-1]
 
 
-def test_shares_of_the_error_are_equal_and_what_was_kept_gives_its_own_back() -> None:
+def test_half_of_the_error_is_shared_equally_and_what_was_kept_gives_its_own_back() -> None:
     levels = Levels()
-    shares = [levels.take(waiting) for waiting in (3, 2, 1)]
+    shares = [levels.take(0.3, [0.3] * waiting) for waiting in (2, 1, 0)]
     assert shares == pytest.approx([1 / 4] * 3)
     assert levels.left == pytest.approx(1 / 4), "for a later best"
     levels.give_back(shares[1])
-    assert [levels.take(2), levels.take(1)] == pytest.approx([1 / 6] * 2)
+    assert [levels.take(0.0, [0.0]), levels.take(0.0, [])] == pytest.approx([1 / 6] * 2)
+
+
+@pytest.mark.parametrize("expected", [(0.6, 0.2, 0.0), (0.0, 0.1, 0.9), (1.0, 0.0, 0.0)])
+def test_what_can_be_expected_to_give_more_has_a_larger_share_and_none_has_too_little(
+    expected: tuple[float, ...],
+) -> None:
+    levels = Levels()
+    shares = [levels.take(gain, expected[i + 1 :]) for i, gain in enumerate(expected)]
+    assert sum(shares) < 1.0
+    assert levels.left == pytest.approx(1 - sum(shares))
+    assert sorted(shares) == [share for _, share in sorted(zip(expected, shares, strict=True))]
+    assert min(shares) >= 1 / 8 * (1 - 1e-9), "half of an equal share"
 
 
 def test_what_promises_more_and_is_less_known_is_worth_more() -> None:
@@ -656,6 +675,25 @@ def test_what_promises_more_and_is_less_known_is_worth_more() -> None:
     assert gain(0.9, 1.02) < 0.001
     assert gain(1.1, 1.01) == pytest.approx(math.log(1.1), rel=0.05)
     assert gain(1.1, math.inf) == pytest.approx(0.04, abs=0.002), "nothing is known"
+    wide = Estimate(1.7, 0.9, 3.2, 30, 0.95)
+    assert expected_gain(wide, 0.5) > 2 * expected_gain(wide), "the profile saw more to gain"
+
+
+def test_of_two_open_rows_the_one_that_needs_less_time_is_raced_first(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.open = {"cached_dataset", "no_grad_eval"}
+    plain_race = races.race
+
+    def race(a: Any, b: Any, *rest: Any, **more: Any) -> RaceResult:
+        found = plain_race(a, b, *rest, **more)
+        long = "cached_dataset" in b.setting.techniques
+        return replace(found, seconds_needed=math.inf if long else 30.0)
+
+    monkeypatch.setattr(races, "race", race)
+    tuned(250.0)
+    names = [race["on"] for race in world.raced if race["evidence"]]
+    assert names[:3] == [["cached_dataset"], ["no_grad_eval"], ["no_grad_eval"]]
 
 
 def test_the_final_race_goes_on_for_as_long_as_there_is_time(world: World) -> None:
@@ -790,7 +828,8 @@ def test_on_a_busy_machine_sleep_is_raced_against_the_script_as_it_is(
     world.raced.clear()
     tuned(600.0, "sleeping_threads", "no_grad_eval")
     (mine,) = [race["rules"] for race in world.raced if race["on"] == ["sleeping_threads"]]
-    assert max(mine.seconds, mine.seconds_if_promising) <= 0.4 * 600.0, "others need the time"
+    assert mine.seconds <= 0.4 * 600.0, "others need the time"
+    assert mine.seconds < mine.seconds_if_promising <= 0.6 * 600.0
     assert not mine.give_up, "its pairs differ much at first"
     asleep = {tuple(race["on"]): race["asleep"] for race in world.raced}
     assert asleep.pop(("sleeping_threads",)) == (False, False)

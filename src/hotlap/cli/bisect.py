@@ -25,6 +25,7 @@ from hotlap.cli.race import TwoCommands, Words, sides_of
 from hotlap.core.errors import TrialFailedError, UsageError
 
 if TYPE_CHECKING:
+    from hotlap.reporting.bisect_text import Follow
     from hotlap.trial.bisect import Step
     from hotlap.trial.race import RaceResult
     from hotlap.trial.revisions import Commit, Repository
@@ -72,7 +73,11 @@ def bisect(ctx: click.Context, budget: float, min_slowdown: float, seed: int, pa
     only_one(ctx)
     kept = isolated(ctx, quiet=quiet or as_json)
     follow = bisect_text.Follow(console(err=True), enabled=not (quiet or as_json))
-    with Races(repository, normalise(ctx.meta["second"]), good, seed, patience, budget) as races:
+    command = normalise(ctx.meta["second"])
+    with (
+        follow.showing(),
+        Races(repository, command, good, seed, patience, budget, follow) as races,
+    ):
         follow.begin(good, bad, len(commits))
         whole = races.against(bad, 1 / min_slowdown)
         follow.step(whole, len(commits))
@@ -94,9 +99,10 @@ class Races:
     """Races of commits against the fast revision, whose process serves all of them."""
 
     def __init__(self, repository: "Repository", command: Words, good: "Commit",
-                 seed: int, patience: float, seconds: float) -> None:  # fmt: skip
+                 seed: int, patience: float, seconds: float, follow: "Follow") -> None:  # fmt: skip
         self._repository, self._command, self._good = repository, command, good
         self._seed, self._patience, self._seconds = seed, patience, seconds
+        self._follow = follow
         self._below = folder() / "revisions"
         self._stack = ExitStack()
 
@@ -112,6 +118,7 @@ class Races:
         """Place a commit on one side of a ratio (fast time over its time)."""
         from hotlap.trial.bisect import Speed, Step
 
+        self._follow.racing(commit)
         with self._repository.checked_out(commit, self._below) as tree:
             command = self._repository.command_in(tree, self._command)
             with sides_of((self._fast_command, command), self._seed, self._patience) as sides:
@@ -131,7 +138,9 @@ class Races:
         from hotlap.trial.race import race
         from hotlap.trial.stopping import StoppingRules
 
-        found = race(*sides, StoppingRules(seconds=self._seconds, threshold=threshold))
-        if found.too_slow is None:
-            found = race(*sides, StoppingRules(seconds=2 * self._seconds, threshold=threshold))
+        for seconds in (self._seconds, 2 * self._seconds):
+            rules = StoppingRules(seconds=seconds, threshold=threshold)
+            found = race(*sides, rules, self._follow.pair)
+            if found.too_slow is not None:
+                break
         return found

@@ -70,10 +70,13 @@ COMPUTE = ("forward", "backward")
 PADDING = "dynamic_padding"
 LEAST_PADDING = 0.2
 """Share of the positions that no sequence of the batch uses, from which padding is a finding."""
-PADDING_NOTES = (
-    'Hugging Face: drop padding="max_length" from the call of the tokenizer, and pass '
+PAD_WITH_TOKENIZER = (
+    'drop padding="max_length" from the call of the tokenizer, and pass '
     "data_collator=DataCollatorWithPadding(tokenizer, pad_to_multiple_of=8), which alone changes "
-    "nothing; elsewhere torch.nn.utils.rnn.pad_sequence in collate_fn",
+    "nothing"
+)
+PAD_BY_HAND = "torch.nn.utils.rnn.pad_sequence in collate_fn does it"
+PADDING_NOTES = (
     "the loss changes by rounding alone where attention and loss leave padding out",
     "at most: if all of forward and backward grew with the square of the length, as attention does",
 )
@@ -152,7 +155,8 @@ def padded(seen: Seen) -> list[Finding]:
     says = (
         f"pad each batch to its own longest sequence, in collate_fn: {columns:.0%} fewer positions"
     )
-    remedy = Remedy(PADDING, says, COMPUTE, place, most, saved, notes=PADDING_NOTES)
+    how = PAD_WITH_TOKENIZER if seen.facts.get("transformers") else PAD_BY_HAND
+    remedy = Remedy(PADDING, says, COMPUTE, place, most, saved, notes=(how, *PADDING_NOTES))
     return [Finding(what, place, "", saved, most, (remedy,))] if saved >= WORTH else []
 
 

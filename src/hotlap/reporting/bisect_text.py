@@ -5,29 +5,40 @@ from dataclasses import asdict
 from rich.console import Console
 from rich.text import Text
 
+from hotlap.reporting.live_screen import LiveScreen
+from hotlap.reporting.race_text import so_far
 from hotlap.reporting.tables import Row, columns, table
 from hotlap.reporting.words import ratio
 from hotlap.trial.bisect import Bisection, Speed, Step
 from hotlap.trial.revisions import Commit
+from hotlap.trial.stats import Estimate
 
 
-class Follow:
-    """One line for each race, as it ends."""
+class Follow(LiveScreen):
+    """The race that goes on, and a line for each that has ended."""
 
     def __init__(self, out: Console, *, enabled: bool) -> None:
-        self._out, self._enabled = out, enabled
+        super().__init__(out, "hotlap bisect: commits against the fast one", verbose=enabled)
+        self._racing = ""
 
     def begin(self, good: Commit, bad: Commit, commits: int) -> None:
         """The search starts."""
-        if self._enabled:
-            plural = "commit" if commits == 1 else "commits"
-            self._out.print(f"racing {bad.short} against {good.short}; {commits} {plural} between")
+        plural = "commit" if commits == 1 else "commits"
+        self.row(f"searching {commits} {plural} after {good.short}, up to {bad.short}")
+
+    def racing(self, commit: Commit) -> None:
+        """A commit's race begins."""
+        self._racing = f"racing {commit.short} ({commit.subject})"
+        self.stage(self._racing)
+
+    def pair(self, estimate: Estimate) -> None:
+        """Another pair has been run."""
+        self.now(f"{self._racing}: speed {so_far(estimate)}")
 
     def step(self, step: Step, suspects: int) -> None:
         """A race is over; so many commits may still be the one."""
-        if self._enabled:
-            left = f"{suspects} left" if suspects > 1 else "found"
-            self._out.print(f"{step.commit.short} {_said(step)}  ({left})", highlight=False)
+        left = f"{suspects} left" if suspects > 1 else "found"
+        self.row(f"{step.commit.short} {_said(step)}  ({left})")
 
 
 def show(out: Console, result: Bisection, good: Commit, bad: Commit, *, brief: bool) -> None:

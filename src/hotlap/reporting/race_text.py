@@ -58,8 +58,7 @@ class Follow(LiveScreen):
 
     def pair(self, estimate: Estimate) -> None:
         """Another pair has been run."""
-        pairs = several(estimate.pairs, "pair")
-        self._shown = f": speed B over A {speed(estimate)}, {pairs}, {load_now()}"
+        self._shown = f": speed B over A {so_far(estimate)}"
 
     def _tick(self) -> None:
         """Say how long it races; beyond the plan, why: what starts anew in a block takes longer."""
@@ -68,6 +67,11 @@ class Follow(LiveScreen):
         spent = max(1.0, time.monotonic() - self._racing_since)
         over = " (six pairs are run in any case)" if spent > 1.1 * self._planned else ""
         self.now(f"racing, {duration(spent)} of {duration(self._planned)}{over}{self._shown}")
+
+
+def so_far(estimate: Estimate) -> str:
+    """What a race that goes on has shown, by how many pairs, and how busy the machine is."""
+    return f"{speed(estimate)}, {several(estimate.pairs, 'pair')}, {load_now()}"
 
 
 def show(

@@ -84,6 +84,10 @@ class Outcome:
         fresh = self.race.fresh if self.race else None
         return fresh is not None and fresh.ratio <= 1.0
 
+    def same_as(self, other: "Outcome") -> bool:
+        """Whether both are of the same technique with the same values."""
+        return (self.technique, self.values) == (other.technique, other.values)
+
     @property
     def is_open(self) -> bool:
         """Whether more time could settle it."""
@@ -230,7 +234,7 @@ class TuneResult:
         in its place, for the rows below it were raced on top of it.
         """
         for index, old in enumerate(self.outcomes):
-            if (old.technique, old.values) == (row.technique, row.values):
+            if old.same_as(row):
                 if old.status is Status.KEPT:
                     self.outcomes[index] = row
                     return

@@ -53,9 +53,10 @@ UPPER_BOUND_SECONDS = 5.0
 REPORTED_PRECISION = 0.05
 LONGEST_ADVISED_SECONDS = 1800.0
 """Longest tune that is advised to settle open rows."""
-SPINNING_SHARE = 0.4
-"""Part of the time that is left for a race against threads that spin, if others wait. On a busy
-machine it is the largest gain of many scripts; its pairs take long, and differ much."""
+SPINNING_SHARE, SPINNING_MOST_SHARE = 0.4, 0.6
+"""Part of the time that is left for a race against threads that spin, if others wait, and the part
+for what looks like a gain. On a busy machine it is the largest gain of many scripts; its pairs take
+long, and differ much."""
 NOT_CONFIRMED = "faster when it was raced, which the final race did not confirm"
 COMPILES_LONG = "it took longer to compile than its share of the time"
 STARTS_LONG = "it took longer to start than its share of the time"
@@ -412,8 +413,7 @@ def more_exact(row: Outcome, open_rows: Sequence[Outcome]) -> Outcome:
     those of both, and is right to be less sure where its launches differ more.
     """
     for old in open_rows:
-        same = (old.technique, old.values) == (row.technique, row.values)
-        more = same and pairs(old) >= pairs(row) and spread(old) < spread(row)
+        more = old.same_as(row) and pairs(old) >= pairs(row) and spread(old) < spread(row)
         if more and row.status is Status.INCONCLUSIVE:
             return old
     return row
@@ -451,7 +451,10 @@ def raced(
         seconds = max(seconds, state.plan.left - state.plan.reserve)
     promising, spinning = state.plan.promising_seconds, spins(record)
     if spinning and not last:
-        seconds = promising = SPINNING_SHARE * state.plan.left
+        seconds = SPINNING_SHARE * state.plan.left
+        promising = SPINNING_MOST_SHARE * state.plan.left
+    if (rest := seconds_to_go(state, row)) <= state.plan.left - state.plan.reserve:
+        seconds = max(seconds, rest)
     found = state.races.race(
         against, side, seconds, test.evidence, until_gain=True, give_up=not (last or spinning),
         candidates=math.ceil(1 / test.share),
@@ -464,12 +467,18 @@ def raced(
     return replace(row, race=found, parity=parity, load=found.load.other_cores)
 
 
+def seconds_to_go(state: TuneState, row: Outcome) -> float:
+    """What the last race of the same candidate said to need for a verdict; 0 where none did."""
+    raced_before = [old for old in state.result.open if old.race and old.same_as(row)]
+    return raced_before[0].seconds_needed if raced_before else 0.0
+
+
 def other_open_rows(state: TuneState, row: Outcome) -> bool:
     """Whether time that is left could go to another row."""
     others = [
         Candidate(technique(other.technique), other.values)
         for other in state.result.open
-        if (other.technique, other.values) != (row.technique, row.values)
+        if not other.same_as(row)
     ]
     return any(state.allows(c) and not state.why_pointless(c) for c in others)
 

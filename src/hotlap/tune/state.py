@@ -25,7 +25,7 @@ from hotlap.tune.candidates import (
     pointless,
 )
 from hotlap.tune.races import Races, Watcher, parity_of
-from hotlap.tune.result import Outcome, TuneResult
+from hotlap.tune.result import SENSIBLE_SECONDS, Outcome, TuneResult
 from hotlap.tune.time_plan import TimePlan
 
 COMPILE_PATIENCE_SECONDS = 900.0
@@ -52,16 +52,22 @@ class Levels:
     """Shares of the chance that any technique is wrongly kept, given out to tests.
 
     A test of a technique against the best so far takes its share when it first runs, however often
-    it is raced. One share is left for tests against a later best. What was kept gives its share
-    back: if it is no error, the errors of the others alone count (Bretz et al. 2009, "A graphical
-    approach to sequentially rejective multiple test procedures").
+    it is raced: half of it as every other test, half by what the technique can be expected to give,
+    so that what is likely to be a large gain needs fewer pairs (Genovese, Roeder & Wasserman 2006,
+    "False discovery control with p-value weighting"). An average share is left for tests against a
+    later best. What was kept gives its share back: if it is no error, the errors of the others
+    alone count (Bretz et al. 2009, "A graphical approach to sequentially rejective multiple test
+    procedures").
     """
 
     left: float = 1.0
 
-    def take(self, tests: int) -> float:
-        """The share of one of so many tests that are to come."""
-        share = self.left / (tests + 1)
+    def take(self, expected: float, others: Sequence[float]) -> float:
+        """The share of one test; `others`: what can be expected of each of those to come."""
+        tests = 1 + len(others)
+        total = expected + sum(others)
+        weight = (1 / tests + (expected / total if total else 1 / tests)) / 2
+        share = self.left * tests / (tests + 1) * weight
         self.left -= share
         return share
 
@@ -116,18 +122,21 @@ class TuneState:
     def test_of(self, candidate: Candidate, waiting: Sequence[Candidate]) -> Tried:
         """Its test against the best so far; a new one takes its share of those to come."""
         if candidate.key not in self.tests:
-            untested = sum(other.key not in self.tests for other in waiting)
-            share = self.levels.take(1 + untested)
+            untested = [other for other in waiting if other.key not in self.tests]
+            share = self.levels.take(
+                self.script.expected(candidate), [self.script.expected(c) for c in untested]
+            )
             rules = StoppingRules(self.config.min_effect, candidates=math.ceil(1 / share))
             self.tests[candidate.key] = Tried(share, Evidence(paired_test(rules)))
         return self.tests[candidate.key]
 
     def worth(self, row: Outcome, candidate: Candidate) -> float:
         """The gain that can be expected of a second of racing an open row again."""
-        seconds = self.cost(candidate)
+        seconds, expected = self.cost(candidate), self.script.expected(candidate)
         if candidate.key not in self.tests or row.race is None:
-            return self.script.expected(candidate) / seconds
-        return expected_gain(row.race.estimate) / seconds
+            return expected / seconds
+        rest = self.plan.start_up + min(row.seconds_needed, SENSIBLE_SECONDS)
+        return expected_gain(row.race.estimate, expected) / max(seconds, rest)
 
     def cost(self, candidate: Candidate) -> float:
         """Seconds that a race of it takes at the least."""
@@ -240,16 +249,17 @@ class TuneState:
         return parity_of(side.setting.techniques, self.plain, side, self.noise or REPEATS)
 
 
-def expected_gain(found: Estimate) -> float:
+def expected_gain(found: Estimate, expected: float = 0.0) -> float:
     """The gain to expect of what has been raced, zero where it is none: the mean of log(ratio)+.
 
     The interval spans two standard errors each way; before it, gains are taken to be normal about
-    zero with `GAINS_SD`.
+    zero, and to spread by what the profile lets expect, by `GAINS_SD` at the least.
     """
+    gains = max(GAINS_SD, expected)
     if not 0 < found.low < found.high < math.inf:
-        return GAINS_SD * NormalDist().pdf(0.0)
+        return gains * NormalDist().pdf(0.0)
     error = math.log(found.high / found.low) / 4
-    known = GAINS_SD**2 / (GAINS_SD**2 + error**2)
+    known = gains**2 / (gains**2 + error**2)
     mean, sd = known * math.log(found.ratio), math.sqrt(known) * error
     normal = NormalDist(mean, sd)
     return mean * (1 - normal.cdf(0.0)) + sd**2 * normal.pdf(0.0)

@@ -1,5 +1,6 @@
 """How much of the token inputs of a model is padding."""
 
+import sys
 from collections.abc import Mapping
 
 import torch
@@ -35,11 +36,18 @@ class Padded:
             self._sums.append(_sums(found))
 
     def facts(self) -> dict[str, object]:
-        """The share of positions that are padding, and of columns that hold nothing else."""
+        """The share of positions that are padding, and of columns that hold nothing else.
+
+        `transformers`: whether its tokenizers may have padded them.
+        """
         if not self._sums:
             return {}
         padding, of_columns, every = (sum(found) for found in zip(*self._lists(), strict=True))
-        return {"padded_share": padding / every, "padded_columns": of_columns / every}
+        return {
+            "padded_share": padding / every,
+            "padded_columns": of_columns / every,
+            "transformers": "transformers" in sys.modules,
+        }
 
     def _lists(self) -> list[list[int]]:
         return [found.tolist() for found in self._sums]
