@@ -5,6 +5,7 @@ import math
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -217,7 +218,7 @@ def test_whole_epochs_are_raced_unless_the_time_is_short_and_steps_tell(seconds,
 
 @pytest.mark.parametrize(
     ("reads_ahead", "seconds", "unit"),
-    [(True, 120.0, "epoch"), (True, 20.0, "step"), (False, 120.0, "step")],
+    [(True, 120.0, "epoch"), (True, 30.0, "step"), (True, 20.0, "step"), (False, 120.0, "step")],
 )
 def test_short_epochs_of_loader_workers_are_raced_whole_where_they_fit(reads_ahead, seconds, unit):
     pace = Pace(step=0.1, epoch=50, epoch_seconds=6.0, warmup=0.0)  # longer than a block may be
@@ -228,7 +229,37 @@ def test_short_epochs_of_loader_workers_are_raced_whole_where_they_fit(reads_ahe
     rules = StoppingRules(seconds=seconds, unknown_change=True)
     found = _Race(side, side, rules, True, LoadMeter())
     assert found.unit == unit
-    assert (found._reads_ahead and unit == "step") is (reads_ahead and seconds < 72)
+    assert found.epoch_shared is (reads_ahead and 24 <= seconds < 72)
+
+
+def epochs(step: float, once: float) -> Pace:
+    return Pace(step=step, epoch=50, epoch_seconds=50 * step + once, warmup=0.0)
+
+
+@pytest.mark.parametrize(
+    ("paces", "shared", "ratio"),
+    [
+        ((epochs(0.6, 0.0), epochs(0.3, 3.0)), True, 0.6 / 0.36),
+        ((epochs(0.6, 6.0), epochs(0.6, 0.0)), True, 0.72 / 0.6),
+        ((epochs(0.6, 0.0), replace(epochs(0.3, 3.0), epoch=49)), False, 2.0),
+        ((epochs(0.6, 0.0), Pace(0.3, 0, 0.0, 0.0)), False, 2.0),
+    ],
+)
+def test_what_an_epoch_has_once_is_shared_out_among_its_steps(paces, shared, ratio):
+    """Against the whole epochs: all their seconds over their steps."""
+    plain = SimpleNamespace(techniques={})
+    a, b = (
+        SimpleNamespace(
+            ready_pace=lambda pace=pace: pace, launches=1, start_up=1.0, setting=plain, at=0,
+            longest_epoch=30.0, see_epoch=lambda: None,
+            block=lambda steps, pace=pace: Block(steps, steps, steps * pace.step, 0.1, (), 0, 0),
+        )
+        for pace in paces
+    )  # fmt: skip
+    found = _Race(a, b, StoppingRules(seconds=40, share_epoch=True), True, LoadMeter())
+    assert (found.unit, found.epoch_shared) == ("step", shared)
+    found._pair(found.test)
+    assert found.test.estimate().ratio == pytest.approx(ratio)
 
 
 @pytest.mark.parametrize(

@@ -194,8 +194,9 @@ def fake_race(
     else:
         estimate = Estimate(ratio, 0.98 * ratio, 1.02 * ratio, rules.fewest_pairs, 0.95)
         verdict = Verdict.FASTER if ratio > 1.02 else Verdict.SAME
-    return RaceResult(estimate, verdict, "epoch", True, a.block, b.block, 1.0, 1.0, 0.0, 0.0,
-                      seconds, seconds_needed=WORLD.unsettled if unclear else 0.0)  # fmt: skip
+    return RaceResult(estimate, verdict, "step" if rules.share_epoch else "epoch", True, a.block,
+                      b.block, 1.0, 1.0, 0.0, 0.0, seconds, epoch_shared=rules.share_epoch,
+                      seconds_needed=WORLD.unsettled if unclear else 0.0)  # fmt: skip
 
 
 @pytest.fixture
@@ -286,8 +287,8 @@ def test_what_acts_once_an_epoch_is_raced_by_whole_epochs_where_they_fit(
     assert not any(race["rules"].whole_epochs for race in world.raced)
 
 
-@pytest.mark.parametrize("name", ["no_grad_eval", "loader_workers"])
-def test_what_plain_steps_do_not_show_is_not_raced_by_them(world: World, name: str) -> None:
+def test_what_plain_steps_do_not_show_is_not_raced_by_them(world: World) -> None:
+    name = "no_grad_eval"
     world.epoch, world.epoch_steps, world.pace_epoch = 50.0, 59, 0
     begin = world.now
     result = tuned(300.0, name)
@@ -299,8 +300,29 @@ def test_what_plain_steps_do_not_show_is_not_raced_by_them(world: World, name: s
     assert result.needed > 600.0, "eight epochs of both"
     assert world.now - begin < 60.0
     world.raced.clear()
-    assert kept(tuned(result.needed, name)) == (["no_grad_eval"] if name == "no_grad_eval" else [])
+    assert kept(tuned(result.needed, name)) == [name]
     assert any(race["rules"].whole_epochs for race in world.raced)
+
+
+@pytest.mark.parametrize(
+    ("budget", "rule"), [(60.0, ""), (300.0, "share_epoch"), (1200.0, "whole_epochs")]
+)
+def test_workers_are_raced_by_whole_epochs_or_by_steps_with_their_share_of_one(
+    world: World, budget: float, rule: str
+) -> None:
+    name, world.gains["loader_workers"] = "loader_workers", 1.5
+    world.epoch, world.epoch_steps, world.pace_epoch = 50.0, 59, 0
+    result = tuned(budget, name)
+    races = [race["rules"] for race in world.raced if race["evidence"]]
+    assert {race.share_epoch for race in races} == ({rule == "share_epoch"} if rule else set())
+    assert {race.whole_epochs for race in races} == ({rule == "whole_epochs"} if rule else set())
+    assert kept(result) == ([name] if rule else [])
+    if rule:
+        final = world.raced[-1]["rules"]
+        assert getattr(final, rule), "the final race has to show it as well"
+    else:
+        assert NO_WHOLE_EPOCHS in row(result, name).reason
+        assert 100.0 < result.needed < 300.0, "an epoch of both, and a race of steps"
 
 
 def test_what_changes_nothing_is_known_from_its_first_steps(world: World) -> None:

@@ -128,7 +128,7 @@ def _show_verdict(out: Console, race: RaceResult, limit: float | None) -> None:
     words = (
         f"speed B over A {speed(e)} "
         f"({e.level:.0%} interval, from {several(e.pairs, 'pair')} of blocks{_launches(race)}, "
-        f"{UNITS[race.unit]})"
+        f"{SHARED if race.epoch_shared else UNITS[race.unit]})"
     )
     out.print(Text(hanging(words, out.width)))
 
@@ -181,8 +181,8 @@ def _conditions(race: RaceResult) -> Iterator[str]:
     if race.queues_left_out:
         yield (
             "the epochs are short: the time in which loader workers fill their queues at the start "
-            "of an epoch was left out. Whole epochs are timed where both commands have as many "
-            "steps an epoch and six pairs fit in --budget"
+            "of an epoch was left out. It counts where both commands have as many steps an epoch, "
+            "and --budget holds two epochs of both"
         )
     if not race.lockstep:
         yield "memory did not allow both at once: blocks ran one after the other"
@@ -199,6 +199,10 @@ LONGEST = 900.0
 """Seconds of racing above which a calmer machine is the better advice."""
 CORRECTED = "corrected for background load"
 ALLOWED = {True: "B is slower than allowed", False: "B is not slower than allowed"}
+SHARED = (
+    "plain steps timed; to each is added its share of what an epoch has once (its start, an "
+    "evaluation), seen in one epoch of each side"
+)
 UNITS = {
     "epoch": "whole epochs timed",
     "step": "plain steps timed: epoch starts, evaluations and checkpoints left out",

@@ -26,6 +26,8 @@ OVERTIME = 0.25
 """Part of its time that a race may take longer, where that is expected to bring a verdict: less
 than what a second race of the same two would take."""
 NOTED_WAIT = 0.01  # part of a block's time from which waits for a core are reported
+EPOCHS_TO_SHARE = 2
+"""Times that the race's time must hold an epoch of both for each side to run one before it."""
 CATCH_UP_SECONDS = 3.0  # what it may take the side behind to get to the step of the other
 FAULTS_A_STEP, FAULTS_TIMES = 100, 2
 """Page faults a step, and in multiples of the other side's, from which a launch is to blame:
@@ -37,7 +39,8 @@ class RaceResult:
     """The outcome. Ratios are A over B: above 1, B is faster, or smaller.
 
     `unit` says what was timed: `epoch` (whole epochs with all that is in them) or `step` (plain
-    steps; epoch starts, evaluations and checkpoints left out). `lockstep` is False where memory did
+    steps; epoch starts, evaluations and checkpoints left out, or with `epoch_shared` added to each
+    by their share, as one epoch of each side had shown them). `lockstep` is False where memory did
     not allow two live processes. `a_step` and `b_step` are seconds a step, of the same pairs and
     corrected in the same way as the ratio, which is their quotient; `corrected`: whether waits for
     a core lengthened the blocks by more than 1 %. `cpu` compares CPU time a step. `launches`: how
@@ -77,6 +80,7 @@ class RaceResult:
     same_steps: bool = True
     corrected: bool = False
     queues_left_out: bool = False
+    epoch_shared: bool = False
     ends_vary: bool = False
 
     def with_estimate(self, estimate: Estimate) -> "RaceResult":
@@ -251,7 +255,6 @@ class _Race:
         self.fresh = PairedTest(rules.min_effect, rules.alpha)
         self.pairs: list[tuple[Block, Block]] = []
         self.same_steps = True
-        self.start = time.monotonic()
         self._launched = a.launches + b.launches
         self._launch_seconds = 1.25 * max(a.start_up, b.start_up)  # both start at the same time
         self._racing = 0.0
@@ -260,17 +263,24 @@ class _Race:
         longest = rules.seconds if rules.plain_steps else math.inf
         longest = {"step": 0.0, "epoch": math.inf}.get(self.evidence.unit, longest)
         self._reads_ahead = rules.unknown_change and (a.reads_ahead or b.reads_ahead)
-        whole = together and (rules.whole_epochs or (self._reads_ahead and self._epochs_fit()))
-        if whole:
+        whole = together and (rules.whole_epochs or self._fit(PAIRS_OF_EPOCHS))
+        share = together and (rules.share_epoch or self._fit(EPOCHS_TO_SHARE))
+        if whole or share:
             for side in (a, b):
                 side.see_epoch()
-        size = block_size(a.ready_pace(), b.ready_pace(), longest, whole=whole)
-        self.unit, self.steps, self._pair_seconds = size
+        self.start = time.monotonic()
+        paces = (a.ready_pace(), b.ready_pace())
+        self.unit, self.steps, self._pair_seconds = block_size(*paces, longest, whole=whole)
         self.evidence.unit = self.unit
+        known = paces[0].epoch == paces[1].epoch > 0
+        self.epoch_shared = share and known and self.unit == "step"
+        self._shares = [pace.once_an_epoch if self.epoch_shared else 0.0 for pace in paces]
 
-    def _epochs_fit(self) -> bool:
-        epochs = self.a.longest_epoch + self.b.longest_epoch
-        return PAIRS_OF_EPOCHS * epochs <= self.rules.seconds
+    def _fit(self, epochs: int) -> bool:
+        """Whether workers read ahead in epochs of which the time holds so many of both."""
+        if not self._reads_ahead:
+            return False
+        return epochs * (self.a.longest_epoch + self.b.longest_epoch) <= self.rules.seconds
 
     def least_seconds(self) -> float:
         """About how long the fewest pairs take."""
@@ -392,7 +402,10 @@ class _Race:
         self.evidence.launches.add(self.a.launches)
         self._racing += time.monotonic() - begin
         for test in tests:
-            test.add(self._time(a), self._time(b), a.stretch, b.stretch)
+            test.add(
+                self._time(a) + self._shares[0], self._time(b) + self._shares[1],
+                a.stretch, b.stretch,
+            )  # fmt: skip
         if not self._acts_on_faults:
             of_launch = self.pairs[-self.test.pairs_of_launch :]
             self.test.launches_differ_by(faults_of_launch(*zip(*of_launch, strict=True)))
@@ -469,7 +482,8 @@ class _Race:
             load=self.meter.summary(),
             passive_wait=self._slept(),
             same_steps=self.same_steps,
-            queues_left_out=self._reads_ahead and self.unit == "step",
+            queues_left_out=self._reads_ahead and self.unit == "step" and not self.epoch_shared,
+            epoch_shared=self.epoch_shared,
             ends_vary=any(len(side.ends) > 1 for side in (self.a, self.b)),
         )
 

@@ -51,6 +51,14 @@ class Pace:
         return self.epoch > 0 and self.epoch_seconds < LONGEST_BLOCK
 
     @property
+    def once_an_epoch(self) -> float:
+        """Seconds a step of what an epoch has once, shared out among its steps; 0: none was seen.
+
+        The start of its loader, an evaluation, a save: by how much these steps exceed plain ones.
+        """
+        return max(0.0, self.epoch_seconds / self.epoch - self.step) if self.epoch else 0.0
+
+    @property
     def block_seconds(self) -> float:
         """About how long a block will take."""
         return max(BLOCK, self.epoch_seconds) if self.whole else self.steps_seconds

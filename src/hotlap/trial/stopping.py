@@ -56,8 +56,12 @@ class StoppingRules:
         give_up: whether a race that is unlikely to show a gain ends, for the sake of other races.
         whole_epochs: what is raced acts on what an epoch has once: blocks are whole epochs, however
             long one is.
-        unknown_change: nothing is known of what is raced: blocks are whole epochs where loader
-            workers read ahead a good part of an epoch, if six pairs fit in `seconds`.
+        share_epoch: blocks are plain steps, to each of which is added its share of what an epoch
+            has once, as seen in an epoch that each side runs before: a race of long epochs in less
+            time than six pairs of them.
+        unknown_change: nothing is known of what is raced: where loader workers read ahead a good
+            part of an epoch, blocks are whole epochs if six pairs fit in `seconds`; else, if half
+            of `seconds` holds an epoch of both, it is as with `share_epoch`.
         partial: an interrupt ends the race with what its pairs have shown, if there are any.
     """
 
@@ -76,6 +80,7 @@ class StoppingRules:
     confirm_pairs: int = 6
     plain_steps: bool = False
     whole_epochs: bool = False
+    share_epoch: bool = False
     unknown_change: bool = False
     give_up: bool = True
     partial: bool = False

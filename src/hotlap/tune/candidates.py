@@ -189,9 +189,13 @@ def _fills_queues(record: Technique, *, workers: bool) -> bool:
     More or fewer workers do, also where they take cores from every step: a loader with more of them
     reads more batches in the step that plain steps leave out.
     """
-    sets_workers = any(isinstance(m, Keyword) and m.name == "num_workers" for m in record.moves)
     reads = workers and "data" in phases_of(record) and not in_every_step(record)
-    return sets_workers or reads
+    return sets_workers(record) or reads
+
+
+def sets_workers(record: Technique) -> bool:
+    """Whether it sets how many worker processes a loader has."""
+    return any(isinstance(m, Keyword) and m.name == "num_workers" for m in record.moves)
 
 
 def spins(record: Technique) -> bool:

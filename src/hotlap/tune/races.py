@@ -280,7 +280,7 @@ def judged(row: Outcome, side: Side) -> Outcome:
 
 def _left_out(row: Outcome, side: Side) -> bool:
     """Whether plain steps were raced of what acts, or costs, in the steps that they leave out."""
-    if row.race is None or row.race.unit != "step":
+    if row.race is None or row.race.unit != "step" or row.race.epoch_shared:
         return False
     names = (row.technique, *row.joined)
     return left_out(names, side.epoch_steps, workers=side.has_workers)

@@ -255,7 +255,7 @@ def epochs_needed(state: TuneState, candidate: Candidate, side: Side | None = No
 
     Without a `side`, for one that is no faster than the best so far.
     """
-    needed = state.plan.epochs_seconds(state.epochs_raced(candidate, side or state.best))
+    needed = state.epochs_cost(candidate.record, state.epochs_raced(candidate, side or state.best))
     return needed if math.isfinite(needed) else 0.0
 
 
@@ -441,10 +441,11 @@ def raced(
         return replace(row, status=Status.NOT_APPLICABLE, reason=reason)
     seconds = state.plan.race_seconds(remaining, plain_steps=candidate.plain_steps)
     epochs = state.epochs_raced(candidate, side)
-    if epochs:
-        if not state.plan.allows_epochs(epochs):
-            needed = epochs_needed(state, candidate, side)
-            return replace(row, reason=NO_WHOLE_EPOCHS, seconds_needed=needed)
+    whole = bool(epochs) and state.plan.allows(state.plan.epochs_seconds(epochs))
+    if epochs and not state.plan.allows(state.epochs_cost(record, epochs)):
+        needed = epochs_needed(state, candidate, side)
+        return replace(row, reason=NO_WHOLE_EPOCHS, seconds_needed=needed)
+    if whole:
         seconds = max(seconds, FEWEST_PAIRS * epochs * state.plan.stretch)
     last = remaining == 1 and not other_open_rows(state, row)
     if last:
@@ -459,7 +460,8 @@ def raced(
         against, side, seconds, test.evidence, until_gain=True, give_up=not (last or spinning),
         candidates=math.ceil(1 / test.share),
         seconds_if_promising=promising, confirm_pairs=state.plan.fresh_pairs,
-        plain_steps=candidate.plain_steps, whole_epochs=bool(epochs),
+        plain_steps=candidate.plain_steps, whole_epochs=whole,
+        share_epoch=bool(epochs) and not whole,
     )  # fmt: skip
     if not spinning:  # no other candidate's pairs take as long
         state.note_pairs(state.best, side, found.unit)
@@ -573,11 +575,12 @@ def race_recipe(state: TuneState) -> RaceResult:
     state.plain.ready()
     state.best.ready()
     seconds = max(min(plan.shortest_final, plan.latest), plan.left)
+    epochs = reads_ahead(state.chosen, state.plain.epoch_steps, workers=state.plain.has_workers)
+    both = state.plain.longest_epoch + state.best.longest_epoch
+    whole = epochs and FEWEST_PAIRS * both * plan.stretch <= plan.latest
     return state.races.race(
         state.plain, state.best, seconds, precision=REPORTED_PRECISION,
-        whole_epochs=reads_ahead(
-            state.chosen, state.plain.epoch_steps, workers=state.plain.has_workers
-        ),
+        whole_epochs=whole, share_epoch=epochs and not whole,
     )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from statistics import NormalDist
 
 from hotlap.core.machine import Machine, available_memory
+from hotlap.core.technique import Technique
 from hotlap.trial.launch import Setting
 from hotlap.trial.parity import Noise, Parity
 from hotlap.trial.race import Evidence, paired_test
@@ -23,6 +24,7 @@ from hotlap.tune.candidates import (
     joined,
     left_out,
     pointless,
+    sets_workers,
 )
 from hotlap.tune.races import Races, Watcher, parity_of
 from hotlap.tune.result import SENSIBLE_SECONDS, Outcome, TuneResult
@@ -204,7 +206,17 @@ class TuneState:
             compiles=candidate.compiles, plain_steps=candidate.plain_steps, fills=candidate.fills
         )
         epochs = self.epochs_raced(candidate)
-        return fits and (not epochs or self.plan.allows_epochs(epochs))
+        return fits and (not epochs or self.plan.allows(self.epochs_cost(candidate.record, epochs)))
+
+    def epochs_cost(self, record: Technique, epoch: float) -> float:
+        """Seconds of the cheapest race that shows what an epoch has once; `epoch`: of both sides.
+
+        Of what matters in every step as well one epoch of each is enough: what it has once is
+        shared out among plain steps.
+        """
+        whole = self.plan.epochs_seconds(epoch)
+        shared = self.plan.shared_epoch_seconds(epoch)
+        return min(whole, shared) if sets_workers(record) else whole
 
     def epochs_raced(self, candidate: Candidate, side: Side | None = None) -> float:
         """Seconds of an epoch of both sides, where plain steps do not show it; 0 where they do.

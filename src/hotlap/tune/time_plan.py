@@ -189,10 +189,14 @@ class TimePlan:
         """What a race of whole epochs takes, where one of both sides takes so many seconds."""
         return (EPOCHS_TO_SEE + FEWEST_PAIRS * self.stretch) * seconds
 
-    def allows_epochs(self, seconds: float) -> bool:
-        """Whether a race of whole epochs fits, where one of both sides takes so many seconds."""
+    def allows(self, seconds: float) -> bool:
+        """Whether a race of so many seconds fits, and the final one after it."""
         reserve = self.reserve if self.something_kept else 0.0
-        return self.latest - reserve >= self.epochs_seconds(seconds)
+        return self.latest - reserve >= seconds
+
+    def shared_epoch_seconds(self, seconds: float) -> float:
+        """What one epoch of both sides, of so many seconds, and a race of plain steps take."""
+        return self.stretch * seconds + self.shortest(plain_steps=True)
 
     @property
     def promising_seconds(self) -> float:
