@@ -325,6 +325,16 @@ def test_workers_are_raced_by_whole_epochs_or_by_steps_with_their_share_of_one(
         assert 100.0 < result.needed < 300.0, "an epoch of both, and a race of steps"
 
 
+def test_workers_do_not_take_the_time_of_others_for_whole_epochs(world: World) -> None:
+    world.gains["loader_workers"] = 1.5
+    world.epoch, world.epoch_steps, world.pace_epoch = 50.0, 59, 0
+    tuned(1500.0, "loader_workers", "no_grad_eval")
+    first = next(r["rules"] for r in world.raced if r["on"] == ["loader_workers"])
+    assert first.share_epoch
+    assert first.seconds < 300.0
+    assert any(race["rules"].whole_epochs for race in world.raced), "what only they can show"
+
+
 def test_what_changes_nothing_is_known_from_its_first_steps(world: World) -> None:
     world.inert = {"loader_workers"}
     result = tuned(300.0, "loader_workers")

@@ -33,6 +33,7 @@ from hotlap.tune.candidates import (
     memory_savers,
     phases_of,
     reads_ahead,
+    sets_workers,
     spins,
     values_of,
 )
@@ -439,34 +440,50 @@ def raced(
     state.timed_start(side, compiles=candidate.compiles)
     if reason := inert(row, side):
         return replace(row, status=Status.NOT_APPLICABLE, reason=reason)
-    seconds = state.plan.race_seconds(remaining, plain_steps=candidate.plain_steps)
     epochs = state.epochs_raced(candidate, side)
-    whole = bool(epochs) and state.plan.allows(state.plan.epochs_seconds(epochs))
     if epochs and not state.plan.allows(state.epochs_cost(record, epochs)):
         needed = epochs_needed(state, candidate, side)
         return replace(row, reason=NO_WHOLE_EPOCHS, seconds_needed=needed)
-    if whole:
-        seconds = max(seconds, FEWEST_PAIRS * epochs * state.plan.stretch)
-    last = remaining == 1 and not other_open_rows(state, row)
-    if last:
-        seconds = max(seconds, state.plan.left - state.plan.reserve)
-    promising, spinning = state.plan.promising_seconds, spins(record)
-    if spinning and not last:
-        seconds = SPINNING_SHARE * state.plan.left
-        promising = SPINNING_MOST_SHARE * state.plan.left
-    if (rest := seconds_to_go(state, row)) <= state.plan.left - state.plan.reserve:
-        seconds = max(seconds, rest)
     found = state.races.race(
-        against, side, seconds, test.evidence, until_gain=True, give_up=not (last or spinning),
-        candidates=math.ceil(1 / test.share),
-        seconds_if_promising=promising, confirm_pairs=state.plan.fresh_pairs,
-        plain_steps=candidate.plain_steps, whole_epochs=whole,
-        share_epoch=bool(epochs) and not whole,
+        against, side, evidence=test.evidence, until_gain=True,
+        candidates=math.ceil(1 / test.share), confirm_pairs=state.plan.fresh_pairs,
+        **rules_of_race(state, row, epochs, remaining),
     )  # fmt: skip
-    if not spinning:  # no other candidate's pairs take as long
+    if not spins(record):  # no other candidate's pairs take as long
         state.note_pairs(state.best, side, found.unit)
     parity = state.parity_with_plain(side)
     return replace(row, race=found, parity=parity, load=found.load.other_cores)
+
+
+def rules_of_race(
+    state: TuneState, row: Outcome, epochs: float, remaining: int
+) -> dict[str, float | bool]:
+    """How long the race of a row may take, and what its blocks are.
+
+    `epochs`: seconds of an epoch of both sides, where plain steps alone do not show it; else 0.
+    """
+    plan, candidate = state.plan, Candidate(technique(row.technique), row.values)
+    spinning = spins(candidate.record)
+    seconds = plan.race_seconds(remaining, plain_steps=candidate.plain_steps)
+    promising = plan.promising_seconds
+    last = remaining == 1 and not other_open_rows(state, row)
+    if last:
+        seconds = max(seconds, plan.left - plan.reserve)
+    elif spinning:
+        seconds, promising = SPINNING_SHARE * plan.left, SPINNING_MOST_SHARE * plan.left
+    whole = epochs > 0 and plan.allows(plan.epochs_seconds(epochs))
+    pairs = FEWEST_PAIRS * epochs * plan.stretch
+    if whole and sets_workers(candidate.record):  # its gain is in the steps: others need the time
+        whole = pairs <= seconds
+    if whole:
+        seconds = max(seconds, pairs)
+    if (rest := seconds_to_go(state, row)) <= plan.left - plan.reserve:
+        seconds = max(seconds, rest)
+    return {
+        "seconds": seconds, "seconds_if_promising": promising,
+        "give_up": not (last or spinning), "plain_steps": candidate.plain_steps,
+        "whole_epochs": whole, "share_epoch": epochs > 0 and not whole,
+    }  # fmt: skip
 
 
 def seconds_to_go(state: TuneState, row: Outcome) -> float:
