@@ -98,6 +98,25 @@ def test_what_lies_between_forward_and_backward_is_forward():
     assert millis(session, "other") < 6
 
 
+def test_a_check_on_one_batch_before_the_training_is_left_out():
+    def check(model, optimizer):
+        for _ in range(8):
+            optimizer.zero_grad()
+            functional.cross_entropy(model(X[:2]), Y[:2]).backward()
+            optimizer.step()
+            nap()
+
+    for checked in (net(), model := net()):  # another instance, or the one that is trained then
+        with probed(steps=10) as session:
+            check(checked, torch.optim.SGD(checked.parameters(), lr=0.1))
+            train(session, model)
+        profile = session.profile
+        assert profile["steps"] == 10
+        assert profile["samples"] == 8
+        assert profile["step"]["mean"] < 0.006, "of its own steps"
+        assert profile["places"]["model"] == line_of(train, "loss = functional")
+
+
 def test_slow_dataset_is_data_and_its_line_is_named():
     class Slow(Dataset):
         def __len__(self):

@@ -33,6 +33,26 @@ def test_a_cycle_is_the_shortest_period_in_which_all_take_turns(
     assert sum(ends) <= cycles + 2
 
 
+@pytest.mark.parametrize(
+    ("order", "moves"),
+    [
+        ("aaaaaaaabbbb", [10]),  # a check that it learns one batch, then the training
+        ("aaaabbbbcccc", [6, 10]),
+        ("aaaaabaaaaab", []),  # a critic that steps five times
+        ("abbabbabbabb", []),
+        ("aaaa", []),
+        ("a" * 70 + "bbbb", []),  # so late it is another phase, not a check before
+    ],
+)
+def test_a_loop_is_left_where_another_optimizer_alone_goes_on(order: str, moves: list[int]) -> None:
+    cycle, optimizers, found = Cycle(), {name: object() for name in "abc"}, []
+    for step, name in enumerate(order):
+        cycle.turn(optimizers[name])
+        if cycle.moved_on:
+            found.append(step)
+    assert found == moves
+
+
 def test_a_step_that_a_scaler_skips_counts() -> None:
     weight = nn.Parameter(torch.ones(2))
     optimizer = torch.optim.SGD([weight], lr=0.1)

@@ -26,6 +26,7 @@ OUTLIERS = 0.9
 """The usual time over the mean below which a few steps are said to make the mean."""
 BUSY_SHARE = 0.25
 """Share of the cores that other programs use from which a profile says so."""
+NAMED_PADDING = 0.05
 FEW = 20
 """Steps below which the figures are said to be rough."""
 UNSTEADY_SAYS = (
@@ -95,7 +96,10 @@ def _show_step(out: Console, profile: Profile) -> None:
         out.print(Text(hanging(few_steps(profile), out.width)), style="yellow")
     rates = [f"{profile.samples_per_second:,.0f} samples/s"] if profile.samples_per_second else []
     if profile.tokens_per_second:
-        rates.append(f"{profile.tokens_per_second:,.0f} tokens/s")
+        padding = profile.facts.get("padded_share")
+        known = isinstance(padding, float) and padding >= NAMED_PADDING
+        of_them = f", {padding:.0%} of them padding" if known else ""
+        rates.append(f"{profile.tokens_per_second:,.0f} tokens/s{of_them}")
     if rates:
         out.print(Text(hanging(", ".join(rates) + _of_ranks(profile), out.width)))
     out.print()

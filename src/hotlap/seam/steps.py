@@ -24,6 +24,9 @@ from hotlap.seam.patch import Patch, replaced
 from hotlap.seam.where import users_frame
 
 MEMORY = 64
+IN_A_ROW = 3
+"""Steps of an optimizer that is new, with none of another between, by which a program has left the
+loop before: a discriminator's first steps alternate with the generator's."""
 
 
 class Cycle:
@@ -44,6 +47,17 @@ class Cycle:
             return False
         self._since = 0
         return True
+
+    @property
+    def moved_on(self) -> bool:
+        """Whether this step shows that another optimizer trains from here on.
+
+        As behind a check that the model can learn one batch; true once for each loop that is left
+        within the first `MEMORY` steps.
+        """
+        before, last = self._history[:-IN_A_ROW], self._history[-IN_A_ROW:]
+        new = len(set(last)) == 1 and last[0] not in before
+        return bool(before) and new and len(self._history) < MEMORY
 
     @property
     def every(self) -> bool:

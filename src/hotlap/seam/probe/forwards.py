@@ -158,7 +158,7 @@ class _Known:
 
     def _look(self, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
         rec = self._rec
-        if self._new:
+        if self._new or rec.root is None:
             self._new = False
             self._first(args, kwargs)
         if rec.root is self._root:

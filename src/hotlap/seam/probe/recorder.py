@@ -173,6 +173,8 @@ class Recorder:
         if optimizer is not self.latest:
             self.latest = optimizer
             if isinstance(optimizer, Optimizer):
+                if optimizer not in self.optimizers:
+                    self.session.roots.expect()  # with it another model may train
                 self.optimizers.add(optimizer)
             else:  # parameters are updated by hand: nothing would tell of a step within a rest
                 self._shared = True
@@ -183,6 +185,8 @@ class Recorder:
             return True
         if not self._cycle.turn(optimizer):
             return False
+        if self._cycle.moved_on:
+            self._begin_anew()
         self.samples += self.drawn * self.counting
         self.drawn = 0
         special = self.timeline.evaluations.special
@@ -228,9 +232,21 @@ class Recorder:
             self._get_up()
             self.timeline.reopen(self.rest.ends[-1])
 
+    def _begin_anew(self) -> None:
+        """The program trains elsewhere from here on: what was seen of a loop before is left out."""
+        self.diagnostics.give_up()
+        self.diagnostics = Diagnostics(self)
+        self.tally, self.warm, self.padded = Tally(), Tally(), Padded()
+        self.sampler.timing = False
+        self.sampler.stacks.clear()
+        self.root = None
+        self.facts.settled -= {"model", "step"}
+        self._note = self._warming
+
     def _warming(self, marks: Marks, special: bool) -> None:
         if not self.warm.steps:
-            self.session.stepped()
+            if not self._first:
+                self.session.stepped()
             self._first = marks[1][-1]
             self.deadline = max(self.deadline, self._first + int(1e9 * LEAST_SECONDS))
         self.warm.add(marks, special)
