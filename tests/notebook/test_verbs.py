@@ -26,6 +26,30 @@ def hotlap(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+EVALUATION = """import torch
+from torch import nn
+model = nn.Linear(2, 2)""", """def evaluate(loader):
+    model.eval()
+    correct = 0
+    for x, y in loader:
+        correct += (model(x).argmax(1) == y).sum().item()
+    return correct"""
+
+
+def test_lint_rewrites_cells(tmp_path: Path) -> None:
+    path = write(tmp_path / "train.ipynb", *EVALUATION)
+    before = Notebook(path).sources
+    shown = hotlap(tmp_path, "lint", "--diff", path.name)
+    assert shown.returncode == 1
+    assert "+++ b/train.ipynb:cell 2" in shown.stdout
+    assert Notebook(path).sources == before
+    done = hotlap(tmp_path, "lint", "--fix", path.name)
+    assert done.returncode == 0, done.stderr
+    assert "train.ipynb:cell 2:1\n  + @torch.no_grad()" in done.stdout
+    assert "1 finding fixed in train.ipynb; nothing left" in done.stdout
+    assert Notebook(path).sources == [before[0], "@torch.no_grad()\n" + before[1]]
+
+
 def cell_with(path: Path, text: str) -> str:
     for number, source in enumerate(Notebook(path).sources, 1):
         for line, found in enumerate(source.split("\n"), 1):

@@ -132,16 +132,14 @@ def _fix(spots: "list[Spot]", config: "Config", *, write: bool, quiet: bool) -> 
     """Rewrite or show it. Exit code 1: findings are left; with --diff: something would change."""
     from hotlap.reporting.lint_text import summary_of_fixes
     from hotlap.source.fixes import fixed, fixes
+    from hotlap.source.patch.notebook_cells import as_written
     from hotlap.source.patch.text import write_all
 
-    if any(spot.cell for spot in spots):
-        click.echo("notebooks are left as they are: `hotlap patch` writes into cells", err=True)
-    spots = [spot for spot in spots if not spot.cell]
     done = fixes(spots, config)
     if not write:
         click.echo("".join(done.diff(file) for file in done.changed), nl=False)
         return NEGATIVE if done.changed else OK
-    write_all(done.changed)
+    write_all(as_written(done.changed))
     left = _judged(tuple(dict.fromkeys(spot.path for spot in spots)), config) if spots else []
     if not quiet:
         _say_rewritten(done)
@@ -152,12 +150,14 @@ def _fix(spots: "list[Spot]", config: "Config", *, write: bool, quiet: bool) -> 
 
 
 def _say_rewritten(done: "Patch") -> None:
+    from hotlap.notebook.script import in_cells
+
     if not done.changed:
         click.echo("nothing was rewritten", err=True)
         return
     for file in done.changed:
         for change in done.changes(file):
-            click.echo(f"{file.path}:{change.line}")
+            click.echo(in_cells(f"{file.path}:{change.line}"))
             for sign, lines in (("-", change.old), ("+", change.new)):
                 click.echo("".join(f"  {sign} {line}\n" for line in lines), nl=False)
 

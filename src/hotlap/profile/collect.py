@@ -138,7 +138,7 @@ def _written_by_lint(spots: Iterable[Costed], folder: Path) -> dict[str, str]:
     """The commands with which `hotlap lint` writes techniques, where it can do so safely."""
     found: dict[str, list[Spot]] = {}
     for one in spots:
-        if not (one.stale or one.spot.hint or notebook_of(str(one.spot.path))):
+        if not (one.stale or one.spot.hint):
             found.setdefault(one.spot.technique, []).append(one.spot)
     config, commands = read_config(folder), {}
     for name, same in found.items():
@@ -149,7 +149,8 @@ def _written_by_lint(spots: Iterable[Costed], folder: Path) -> dict[str, str]:
 
 
 def _shown(path: Path, folder: Path) -> str:
-    """A path as it would be typed in a folder."""
+    """A path as it would be typed in a folder; of a notebook's script that of the notebook."""
+    path = Path(notebook_of(str(path)) or path)
     return str(path.relative_to(folder) if path.is_relative_to(folder) else path)
 
 

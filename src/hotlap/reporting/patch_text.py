@@ -31,6 +31,8 @@ def _style(line: str) -> str:
 
 def show_written(out: Console, done: "Patch") -> None:
     """Which files were changed."""
+    if not done.changed:
+        out.print("nothing was written")
     for file in done.changed:
         out.print(Text(f"changed {in_cells(str(file.path))}"), soft_wrap=True)
 

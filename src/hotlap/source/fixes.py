@@ -6,6 +6,7 @@ from pathlib import Path
 from hotlap.core.errors import UsageError
 from hotlap.core.registry import technique
 from hotlap.core.technique import Numerics
+from hotlap.notebook.script import SUFFIX, notebook_of, write_script
 from hotlap.source.config import Config
 from hotlap.source.lint import Spot, lint_file
 from hotlap.source.patch.plan import Patch, apply
@@ -13,7 +14,9 @@ from hotlap.source.patch.text import File
 
 
 def fixes(spots: Iterable[Spot], config: Config) -> Patch:
-    """The files of the findings with what can be rewritten safely; nothing is written to disk.
+    """The files of the findings with what can be rewritten safely; none of them is written.
+
+    A notebook is there as the script that is made of it.
 
     A technique is written where a finding (no hint) names it, where it changes no result
     (numerics `exact`), and where the finding is gone afterwards and no other has come.
@@ -25,7 +28,7 @@ def fixes(spots: Iterable[Spot], config: Config) -> Patch:
     done = Patch({})
     for path, names in named.items():
         try:
-            file = File.read(path)
+            file = File.read(write_script(path) if path.suffix == SUFFIX else path)
         except UsageError:
             continue
         done.texts[file] = _fixed(file, sorted(names), config)
@@ -33,9 +36,9 @@ def fixes(spots: Iterable[Spot], config: Config) -> Patch:
 
 
 def fixed(done: Patch, config: Config) -> dict[Path, int]:
-    """How many findings (no hints) each changed file has less than before."""
+    """How many findings (no hints) each changed file or notebook has less than before."""
     return {
-        file.path: len(_findings(file, file.text, config)) - len(_findings(file, text, config))
+        Path(notebook_of(str(file.path)) or file.path): len(_findings(file, file.text, config)) - len(_findings(file, text, config))
         for file, text in done.changed.items()
     }
 

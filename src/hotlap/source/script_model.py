@@ -97,7 +97,8 @@ class ScriptModel:
         if not self.optimizers:
             return "no torch optimizer is constructed in this file"
         if len({self.origins.only(owner) for owner in self.owners}) > 1:
-            return "the optimizers have the parameters of several models"
+            names = ", ".join(dict.fromkeys(text(owner) for owner in self.owners))
+            return f"optimizers are made for several models ({names})"
         return "it is not certain from this file what the optimizer's parameters belong to"
 
     def is_model(self, node: ast.AST) -> bool:

@@ -117,7 +117,7 @@ def test_float16_has_a_scaler_that_is_handed_to_the_function():
                 loss.backward()
                 og.step()
             """,
-            "several models",
+            "several models (g, d)",
         ),
         (  # the model comes from somewhere else
             """

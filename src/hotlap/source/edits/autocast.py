@@ -31,9 +31,8 @@ def autocast(draft: Draft) -> None:
             _check(draft, region)
             draft.changes.wrap(region.first, region.last, _head(draft, region))
     if not script.model_calls:
-        place = next(iter(draft.script.backward_calls), None)
         reason = script.why_no_model if script.model is None else "the model is not called here"
-        draft.nothing_here(f"{reason}: `{head}` around forward and loss", place)
+        draft.nothing_here(f"{reason}: `{head}` around forward and loss", *script.backward_calls)
 
 
 def _head(draft: Draft, region: Region) -> str:

@@ -34,9 +34,9 @@ def _compile(draft: Draft, mode: object) -> None:
     if _is_compiled(draft):
         draft.already = True
     elif script.model is None:
-        place = next(iter(draft.script.backward_calls), None)
         draft.nothing_here(
-            f"{script.why_no_model}: `model = {wish}` once, after the optimizer is made", place
+            f"{script.why_no_model}: `model = {wish}` once, after the optimizer is made",
+            *script.optimizers,
         )
     else:
         last = script.optimizers[-1]

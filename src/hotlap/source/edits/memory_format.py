@@ -20,9 +20,10 @@ def channels_last(draft: Draft) -> None:
     """Write `.to(memory_format=torch.channels_last)` on the model and on what it is called with."""
     script, wish = draft.script, f".to(memory_format={FORMAT})"
     if script.model is None:
-        place = next(iter(draft.script.backward_calls), None)
         reason = script.why_no_model
-        draft.nothing_here(f"{reason}: `model = model{wish}`, and on each batch", place)
+        draft.nothing_here(
+            f"{reason}: `model = model{wish}`, and on each batch", *script.backward_calls
+        )
         return
     if _set_already(draft):
         draft.already = True

@@ -34,7 +34,7 @@ class Draft:
 
     `entry`: it is the script that the command starts. `classes`: the classes of all the files that
     are patched together, by name, `texts` the text of each. `remarks` are for the reader;
-    `fallback` is said when no file has a place for the technique; `already`: it is in place.
+    `fallbacks` are said when no file has a place for the technique; `already`: it is in place.
     `imports` were added.
     """
 
@@ -46,7 +46,7 @@ class Draft:
     values: Mapping[str, object] = field(default_factory=dict)
     texts: Collection[str] = ()
     remarks: list[Remark] = field(default_factory=list)
-    fallback: Remark | None = None
+    fallbacks: list[Remark] = field(default_factory=list)
     already: bool = False
     imports: set[str] = field(default_factory=set)
 
@@ -74,10 +74,11 @@ class Draft:
         """Say what to do by hand, and where."""
         self.remarks.append(Remark(getattr(node, "lineno", 0), text))
 
-    def nothing_here(self, text: str, node: ast.AST | None = None) -> None:
-        """Say this if no file at all has a place for the technique."""
+    def nothing_here(self, text: str, *nodes: ast.AST | None) -> None:
+        """Say this, at each of these places, if no file at all has one for the technique."""
         if not self.changes and not self.remarks and not self.already:
-            self.fallback = Remark(getattr(node, "lineno", 0), text)
+            lines = [getattr(node, "lineno", 0) for node in nodes if node is not None] or [0]
+            self.fallbacks = [Remark(line, text) for line in lines]
 
     def literal(self, node: ast.AST | None) -> tuple[object] | None:
         """The value of a constant expression, in a tuple; None if it is not constant."""

@@ -143,7 +143,7 @@ def apply(name: str, values: Mapping[str, object], done: Patch, entry: File | No
         }
     if not moves:
         text = f"`hotlap run` applies it, no edit of the source does: {record.title.lower()}"
-        state.fallback = Note(name, _any(done, entry), 0, text)
+        state.fallbacks = [Note(name, _any(done, entry), 0, text)]
     state.close(done, f"no place for it was found: {record.title.lower()} by hand")
 
 
@@ -155,15 +155,15 @@ class _State:
     written: bool = False
     present: bool = False
     notes: list[Note] = field(default_factory=list)
-    fallback: Note | None = None
+    fallbacks: list[Note] = field(default_factory=list)
 
     def take(self, file: File, draft: Draft) -> None:
         self.written |= bool(draft.changes)
         self.present |= draft.already
         path = file.path.as_posix()
         self.notes += [Note(self.name, path, r.line, r.text) for r in draft.remarks]
-        if draft.fallback is not None and (self.fallback is None or draft.entry):
-            self.fallback = Note(self.name, path, draft.fallback.line, draft.fallback.text)
+        if draft.fallbacks and (not self.fallbacks or draft.entry):
+            self.fallbacks = [Note(self.name, path, r.line, r.text) for r in draft.fallbacks]
 
     def close(self, done: Patch, otherwise: str) -> None:
         if self.written:
@@ -172,7 +172,7 @@ class _State:
             done.present.append(self.name)
         elif not self.notes:
             path = next(iter(done.texts)).path.as_posix()
-            self.notes.append(self.fallback or Note(self.name, path, 0, otherwise))
+            self.notes += self.fallbacks or [Note(self.name, path, 0, otherwise)]
         done.notes += dict.fromkeys(self.notes)
 
 
