@@ -26,14 +26,18 @@ def hotlap(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-EVALUATION = """import torch
-from torch import nn
-model = nn.Linear(2, 2)""", """def evaluate(loader):
+EVALUATION = (
+    "import torch\nfrom torch.utils.data import DataLoader\nloader = DataLoader(samples)",
+    """def evaluate(model, loader):
     model.eval()
     correct = 0
     for x, y in loader:
         correct += (model(x).argmax(1) == y).sum().item()
-    return correct"""
+    return correct
+
+
+print(evaluate(torch.nn.Linear(2, 2), loader))""",
+)
 
 
 def test_lint_rewrites_cells(tmp_path: Path) -> None:
