@@ -37,10 +37,11 @@ def fixes(spots: Iterable[Spot], config: Config) -> Patch:
 
 def fixed(done: Patch, config: Config) -> dict[Path, int]:
     """How many findings (no hints) each changed file or notebook has less than before."""
-    return {
-        Path(notebook_of(str(file.path)) or file.path): len(_findings(file, file.text, config)) - len(_findings(file, text, config))
-        for file, text in done.changed.items()
-    }
+    found = {}
+    for file, text in done.changed.items():
+        before, after = (_findings(file, one, config) for one in (file.text, text))
+        found[Path(notebook_of(str(file.path)) or file.path)] = len(before) - len(after)
+    return found
 
 
 def _fixed(file: File, names: list[str], config: Config) -> str:
