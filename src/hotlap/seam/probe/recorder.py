@@ -171,13 +171,7 @@ class Recorder:
     def turned(self, optimizer: object) -> bool:
         """An optimizer step is over; True if it ends a step of the training."""
         if optimizer is not self.latest:
-            self.latest = optimizer
-            if isinstance(optimizer, Optimizer):
-                if optimizer not in self.optimizers:
-                    self.session.roots.expect()  # with it another model may train
-                self.optimizers.add(optimizer)
-            else:  # parameters are updated by hand: nothing would tell of a step within a rest
-                self._shared = True
+            self._meet(optimizer)
         if self.rest.resting:
             self.rest.ends.append(perf_counter_ns())
             self._get_up()
@@ -201,6 +195,15 @@ class Recorder:
         else:
             self.timeline.reopen()
         return True
+
+    def _meet(self, optimizer: object) -> None:
+        """Another optimizer than the last one makes a step."""
+        self.latest = optimizer
+        if not isinstance(optimizer, Optimizer):  # parameters are updated by hand
+            self._shared = True  # nothing would tell of a step within a rest
+        elif optimizer not in self.optimizers:
+            self.session.roots.expect()  # with it another model may train
+            self.optimizers.add(optimizer)
 
     def _lie_down(self) -> None:
         """Only clock the steps to come."""
