@@ -303,3 +303,66 @@ def test_a_loop_that_calls_a_step_of_another_file_is_a_step_loop(write, tmp_path
     write(trainer=TRAINER, driver=DRIVER)
     spots = lint([tmp_path], Config(tmp_path, hints=True), LintCache(tmp_path / "cache"))
     assert {(s.path.name, s.line) for s in spots if s.id == "item_in_step"} == {("driver.py", 7)}
+
+
+LOOP = """\
+import torch
+def train_epoch(model, loader, optimizer):
+    for i, (x, y) in enumerate(loader):
+        loss = torch.nn.functional.cross_entropy(model(x), y)
+        (loss / 2).backward()
+        if (i + 1) % 2 == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+"""
+HOLDER = """\
+import torch
+from engine import train_epoch
+class Trainer:
+    def __init__(self, model, optimizer):
+        self.net, self.optimizer = model, optimizer
+        self.model = model
+    def fit(self, loader):
+        train_epoch(self.model, loader, self.optimizer)
+"""
+WRAPPING = "from torch.nn.parallel import DistributedDataParallel as DDP\n"
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"train": f"{WRAPPING}from engine import train_epoch\n"
+                  "def main(net, data, optimizer):\n"
+                  "    model = DDP(net)\n    train_epoch(model, data, optimizer)\n"},
+        {"train": f"{WRAPPING}import engine\nnet = DDP(net)\n"
+                  "engine.train_epoch(optimizer=o, loader=data, model=net)\n"},
+        {"train": f"{WRAPPING}from trainer import Trainer\n"
+                  "Trainer(DDP(net), optimizer).fit(data)\n", "trainer": HOLDER},
+        {"train": "import torch\nfrom engine import train_epoch\nfrom ranks import wrapped\n"
+                  "model = wrapped(net)\ntrain_epoch(model, data, optimizer)\n",
+         "ranks": f"{WRAPPING}def wrapped(net):\n    net = DDP(net)\n    return net\n"},
+    ],
+    ids=["parameter", "keyword", "attribute", "returned"],
+)  # fmt: skip
+def test_a_wrapped_model_is_known_in_the_file_that_it_is_passed_to(write, found, files):
+    write(engine=LOOP, **files)
+    assert ("engine.py", "synced_accumulation", False) in found()
+
+
+@pytest.mark.parametrize(
+    ("files", "engine"),
+    [
+        ({"train": "import torch\nfrom engine import train_epoch\ntrain_epoch(net, data, o)\n"},
+         LOOP),
+        ({"train": f"{WRAPPING}from engine import train_epoch, test\n"
+                   "test(DDP(net))\ntrain_epoch(net, data, o)\n"},
+         LOOP + "def test(model): ...\n"),
+        ({"train": f"{WRAPPING}from engine import train_epoch\n"
+                   "train_epoch(DDP(net), data, o)\n"},
+         LOOP.replace("        loss =", "        with model.no_sync(): pass\n        loss =")),
+    ],
+    ids=["nothing wrapped", "another function's", "no_sync"],
+)  # fmt: skip
+def test_a_model_that_is_not_wrapped_or_not_reduced_is_left_alone(write, found, files, engine):
+    write(engine=engine, **files)
+    assert "synced_accumulation" not in {name for _, name, _ in found()}

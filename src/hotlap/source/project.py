@@ -6,12 +6,13 @@ says of an option or a trait holds for all its files; two examples in one reposi
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 
 from hotlap.source import steps
-from hotlap.source.passed import Passed
+from hotlap.source.passed import DDP, Passed
 from hotlap.source.summary import UNKNOWN_DEFAULT, ClassSummary, Literal, Summary
 
 _DEEPEST = 6
@@ -177,6 +178,27 @@ class Component:
         """The functions of the files that make one step each time they run."""
         return steps.steppers([one.calls for one in self._summaries.values()])
 
+    @cached_property
+    def wrapped(self) -> frozenset[str]:
+        """The slots (`passed.slot`) of the files that hold a model wrapped by DDP.
+
+        A function or class that two files define is known by neither's calls.
+        """
+        files = self._summaries.values()
+        defined = Counter(name.removeprefix(".") for s in files for name in (*s.calls, *s.classes))
+        onward: dict[str, list[str]] = {}
+        for start, end in (edge for one in files for edge in one.edges):
+            if defined[end.partition("(")[0].partition(".")[0]] == 1:
+                onward.setdefault(start, []).append(end)
+        found: set[str] = set()
+        waiting = onward.get(DDP, [])
+        while waiting:
+            held = waiting.pop()
+            if held not in found:
+                found.add(held)
+                waiting += onward.get(held, [])
+        return frozenset(found)
+
     def passed(self, class_name: str) -> list[Passed]:
         """The arguments of each call that makes an object of a class of this name."""
         return [one for s in self._summaries.values() for one in s.passed.get(class_name, [])]
@@ -229,6 +251,10 @@ class View:
         """What the files of the component pass for a parameter of a class, call by call."""
         return [one.get(parameter, one.get(str(position)))
                 for one in self._component.passed(class_name)]  # fmt: skip
+
+    def wrapped(self, slot: str) -> bool:
+        """Whether a parameter or an attribute (`passed.slot`) holds a model wrapped by DDP."""
+        return slot in self._component.wrapped
 
     def stepped(self, function: str) -> bool:
         """Whether a training loop of the component runs a function (`steps.key`) at each step."""

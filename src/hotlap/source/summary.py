@@ -9,7 +9,7 @@ from typing import Any
 from hotlap.source import sample_copies, steps
 from hotlap.source.grad_mode import GradMode
 from hotlap.source.names import Names
-from hotlap.source.passed import Passed, passed
+from hotlap.source.passed import Edge, Passed, edges, passed
 from hotlap.source.slow_calls import slow_work
 from hotlap.source.tree import FunctionNode, Tree, keyword, text
 from hotlap.source.wrappers import ends_biased
@@ -39,6 +39,7 @@ _TRAITS = {
         rb"nn\.(?:LSTM|GRU|RNN|Transformer|MultiheadAttention)|softmax\(.*@|"
         rb"class \w*(?:Multi_?[Hh]ead\w*|Self|Cross|Causal|Product)Attention"
     ),
+    "no_sync": re.compile(rb"no_sync|require_backward_grad_sync"),
     "pins": re.compile(rb"pin_memory\s*=\s*(?!False|None)"),
     "convolves": re.compile(
         rb"Conv2d|ConvTranspose2d|torchvision\.models|torchvision import[^\n]*\bmodels\b|"
@@ -83,7 +84,8 @@ class Summary:
     of command-line options and of configuration fields to their defaults. `guarded` are the
     functions that it calls with gradients switched off, `slow` its functions that decode or parse.
     `calls` are the names that each function calls each time that it runs (`steps.calls`),
-    `passed` the numbers that it passes to the classes that it makes objects of.
+    `passed` the numbers that it passes to the classes that it makes objects of, `edges` where the
+    values of its variables go.
     """
 
     names: dict[str, str] = field(default_factory=dict)
@@ -96,6 +98,7 @@ class Summary:
     slow: dict[str, str] = field(default_factory=dict)
     calls: dict[str, tuple[str, ...]] = field(default_factory=dict)
     passed: dict[str, list[Passed]] = field(default_factory=dict)
+    edges: tuple[Edge, ...] = ()
     traits: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, object]:
@@ -111,6 +114,7 @@ class Summary:
         }
         lists = {name: tuple(stored[name]) for name in ("modules", "stars", "guarded", "traits")}
         calls = {name: tuple(called) for name, called in stored["calls"].items()}
+        lists["edges"] = tuple((start, end) for start, end in stored["edges"])
         return cls(**{**stored, **lists, "classes": classes, "calls": calls})
 
 
@@ -129,6 +133,7 @@ def summary(tree: Tree, names: Names, content: bytes) -> Summary:
         {f.name: why for f in tree.functions if (why := _slow(f, names))},
         steps.calls(tree, names),
         passed(tree, names),
+        tuple(edges(tree, names)),
         found,
     )
 

@@ -8,6 +8,7 @@ from hotlap.source.checks.accumulating import accumulations
 from hotlap.source.checks.context import in_test, is_constant
 from hotlap.source.constants import constant
 from hotlap.source.module import Source
+from hotlap.source.passed import slot
 from hotlap.source.tree import text
 
 DDP = "torch.nn.parallel.DistributedDataParallel"
@@ -33,12 +34,21 @@ def unused_parameters_searched(source: Source, _: Technique) -> Iterator[ast.AST
 
 def synced_accumulation(source: Source, _: Technique) -> Iterator[ast.AST]:
     """A backward pass for each micro-batch of a DDP model that is in no `no_sync()`."""
-    if not source.calls(DDP) or source.tree.methods.get("no_sync"):
+    if source.tree.methods.get("no_sync") or _mentions(source, "require_backward_grad_sync"):
         return
-    if _mentions(source, "require_backward_grad_sync"):
-        return
+    here = bool(source.calls(DDP))
     for _branch, backward in accumulations(source):
-        yield backward
+        if here or _of_ranks(source, backward):
+            yield backward
+
+
+def _of_ranks(source: Source, backward: ast.Call) -> bool:
+    """Whether another file wraps what the loop around a backward pass was given."""
+    loop = next(source.tree.loops(backward), None)
+    if loop is None or source.project.has("no_sync"):
+        return False
+    used = (node for node in ast.walk(loop) if isinstance(node, ast.Name | ast.Attribute))
+    return any(source.project.wrapped(slot(source.tree, node)) for node in used)
 
 
 def static_graph_unsynced(source: Source, _: Technique) -> Iterator[ast.AST]:
