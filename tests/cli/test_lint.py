@@ -6,6 +6,7 @@ from click.testing import CliRunner
 
 from hotlap.cli.lint import lint
 from hotlap.core.errors import UsageError
+from hotlap.notebook.script import write_script
 from hotlap.profile import sources
 
 SLOW = """\
@@ -178,16 +179,37 @@ def test_a_profile_gives_costs_and_drops_what_costs_nothing(run, tmp_path):
     assert isinstance(run("--profile").exception, UsageError)
     digest = sources.digest(Path("train.py").read_bytes())
     lines = {"2": {"data": [0.0019, 20]}}
-    document = {
-        "step": 0.0142, "folder": str(tmp_path), "findings": [], "phases": [], "places": {},
-        "files": {str(tmp_path / "train.py"): {"digest": digest, "lines": lines}},
-    }  # fmt: skip
-    Path(".hotlap/profile.json").write_text(json.dumps(document))
+    profiled(tmp_path / "train.py", {"digest": digest, "lines": lines})
     result = run("--profile")
     assert code(result) == 1
     assert "2:10" in result.output
     assert "1.9 ms of 14.2 ms a step" in result.output
     assert "3:9" not in result.output
+
+
+def profiled(path, known):
+    document = {
+        "step": 0.0142, "folder": str(Path.cwd()), "findings": [], "phases": [], "places": {},
+        "files": {str(path): known},
+    }  # fmt: skip
+    Path(".hotlap").mkdir(exist_ok=True)
+    Path(".hotlap/profile.json").write_text(json.dumps(document))
+
+
+@pytest.mark.parametrize("named", [".", "train.ipynb"])
+def test_a_profile_knows_a_notebook_below_a_folder(run, named):
+    source = "import torch\nloader = torch.utils.data.DataLoader(data)"
+    cell = {"cell_type": "code", "source": source, "outputs": [], "metadata": {}}
+    Path("train.ipynb").write_text(json.dumps({"nbformat": 4, "metadata": {}, "cells": [cell]}))
+    script = write_script(Path("train.ipynb"))
+    content = script.read_bytes()
+    line = content.splitlines().index(source.encode().splitlines()[1]) + 1
+    lines = {str(line): {"data": [0.0019, 20]}}
+    profiled(script.resolve(), {"digest": sources.digest(content), "lines": lines})
+    result = run("--profile", named)
+    assert code(result) == 1
+    assert "cell 1:2:10" in result.output
+    assert "1.9 ms of 14.2 ms a step" in result.output
 
 
 EVALUATION = """\

@@ -6,7 +6,7 @@ import pytest
 from hotlap.core.errors import UsageError
 from hotlap.profile.join import Past, joined
 from hotlap.profile.model import Finding, Remedy
-from hotlap.profile.sources import digest
+from hotlap.profile.sources import digest, line_digests
 from hotlap.source.config import Config
 from hotlap.source.lint import Spot
 
@@ -30,7 +30,9 @@ def spot(path, line, end=0, phases=(), technique="host_sync", **more):
 
 
 def document(path, lines, findings=(), step=0.0142, phases=()):
-    files = {str(path): {"digest": digest(path.read_bytes()), "lines": lines}}
+    content = path.read_bytes()
+    known = {"digest": digest(content), "line_digests": line_digests(content), "lines": lines}
+    files = {str(path): known}
     return {
         "step": step,
         "files": files,
@@ -152,13 +154,47 @@ def test_one_or_two_samples_are_no_measurement(script):
     assert not past.cost(spot(script, 10)).worth
 
 
-def test_a_file_that_changed_is_stale(script):
+@pytest.mark.parametrize(
+    ("old", "new", "line"),
+    [
+        ("import torch\n", "import os\nimport torch\n", 11),
+        ("        optimizer.step()\n", "", 9),
+        ("zero_grad()", "zero_grad(set_to_none=True)", 10),
+    ],
+)
+def test_a_line_that_moved_keeps_its_cost(script, old, new, line):
+    remedy = Remedy("host_sync", "", ("other",), "train.py:10", 2.0, 0.5)
+    own = Finding("reading", "train.py:10", "", 0.5, 2.0, (remedy,))
+    past = document(script, {"10": {"other": (0.005, 20)}}, [own])
+    script.write_text(SCRIPT.replace(old, new))
+    found = Past(past).cost(spot(script, line))
+    assert (found.seconds, found.stale, found.confirmed) == (0.005, False, True)
+    assert found.spot.line == line
+
+
+def test_a_line_that_changed_is_stale(script):
+    past = document(script, {"10": {"other": (0.005, 20)}, "7": {"forward": (0.005, 20)}})
+    script.write_text(SCRIPT.replace("print(loss.item())", "print(float(loss.item()))"))
+    for changed in (spot(script, 10), spot(script, 7, end=10)):
+        found = Past(past).cost(changed)
+        assert found.stale
+        assert not found.worth
+        assert not found.confirmed
+
+
+def test_a_line_put_between_the_lines_of_a_spot_makes_it_stale(script):
+    past = document(script, {"7": {"forward": (0.005, 20)}})
+    script.write_text(
+        SCRIPT.replace("        loss.backward()", "        y = y\n        loss.backward()")
+    )
+    assert Past(past).cost(spot(script, 7, end=9)).stale
+    assert not Past(past).cost(spot(script, 7)).stale
+
+
+def test_a_file_that_changed_during_the_profile_is_stale(script):
     past = document(script, {"10": {"other": (0.005, 20)}})
-    script.write_text("\n" + SCRIPT)
-    found = Past(past).cost(spot(script, 11))
-    assert found.stale
-    assert not found.worth
-    assert not found.confirmed
+    past["files"][str(script)] |= {"digest": "", "line_digests": []}
+    assert Past(past).cost(spot(script, 10)).stale
 
 
 def test_a_file_the_profile_did_not_meet_is_not_stale(script, tmp_path):

@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -205,7 +205,6 @@ def _judged_with_profile(paths: tuple[Path, ...], config: "Config") -> "list[Spo
     from dataclasses import replace
 
     from hotlap.core.errors import UsageError
-    from hotlap.notebook.script import SUFFIX, write_script
     from hotlap.profile.join import joined
     from hotlap.source.notebooks import in_cells
 
@@ -216,13 +215,25 @@ def _judged_with_profile(paths: tuple[Path, ...], config: "Config") -> "list[Spo
     except ValueError as error:
         raise UsageError(f"{DOCUMENT} cannot be read: {error}") from None
     spots = []
-    paths = tuple(write_script(path) if path.suffix == SUFFIX else path for path in paths)
-    for found in sorted(joined(paths, document, config), key=lambda c: -c.seconds):
+    files = list(_as_run(paths, config, document))
+    for found in sorted(joined(files, document, config), key=lambda c: -c.seconds):
         says = f"{found.spot.says}: {found.cost}" if found.cost else found.spot.says
-        says += " (the file changed since the profile)" if found.stale else ""
+        says += " (changed since the profile)" if found.stale else ""
         sure = found.worth or found.confirmed
         spots.append(replace(found.spot, says=says, hint=found.spot.hint and not sure))
     return in_cells(spots)
+
+
+def _as_run(paths: tuple[Path, ...], config: "Config", document: dict[str, Any]) -> Iterator[Path]:
+    """The files at and below the paths; of a notebook that was profiled, the script that ran."""
+    from hotlap.notebook.script import SUFFIX, script_path, write_script
+    from hotlap.profile.join import Past
+    from hotlap.source.files import python_files
+
+    met = Past(document).met
+    for path in python_files(paths, config):
+        ran = path.suffix == SUFFIX and (path in paths or script_path(path).resolve() in met)
+        yield write_script(path) if ran else path
 
 
 def _text(spots: "list[Spot]", *, brief: bool) -> None:

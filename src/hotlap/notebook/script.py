@@ -145,6 +145,12 @@ def _merged(source: str, before: str, after: str) -> str:
     return "\n".join(found)
 
 
+def script_path(path: Path) -> Path:
+    """Where the script of a notebook is written, relative to this folder."""
+    inside = os.path.relpath(path).replace("..", "_outside")
+    return FOLDER / Path(inside).with_suffix(".py")
+
+
 def write_script(path: Path) -> Path:
     """The script of a notebook, written below `.hotlap`; its name relative to this folder.
 
@@ -154,9 +160,7 @@ def write_script(path: Path) -> Path:
     notebook = Notebook(path)
     if notebook.language != "python":
         raise UsageError(f"{path} is a notebook of {notebook.language}, not of Python")
-    name = os.path.relpath(path)
-    inside = Path(name.replace("..", "_outside")).with_suffix(".py")
-    target = FOLDER / inside
+    name, target = os.path.relpath(path), script_path(path)
     plain = notebook.code(checked=True)
     code = awaited(plain)
     about = f"{name!r}, {notebook.folder!r}, awaits={code != plain}"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hotlap.core.protocol import Document
 from hotlap.profile.model import duration
-from hotlap.profile.sources import digest
+from hotlap.profile.sources import as_profiled, digest
 from hotlap.source.config import Config
 from hotlap.source.lint import Spot, lint
 
@@ -26,8 +26,8 @@ class Costed:
 
     `by_phase` are the parts of `seconds`. `estimated` seconds of them were not sampled on its
     lines: its part of the backward pass, in proportion to the forward pass. `confirmed`: the
-    profile shows its technique's symptom at this place. `stale`: the file changed since the profile
-    was taken, so nothing is known.
+    profile shows its technique's symptom at this place. `stale`: its lines changed since the
+    profile was taken, so nothing is known.
     """
 
     spot: Spot
@@ -99,21 +99,34 @@ class Past:
             }
         except (KeyError, TypeError, ValueError):
             raise _no_profile() from None
-        self._stale: dict[Path, bool] = {}
-
-    def stale(self, path: Path) -> bool:
-        """Whether the file is not what the profile saw; False for files it did not meet."""
-        if path not in self._stale:
-            known = self._files.get(str(path))
-            changed = known is not None and digest(path.read_bytes()) != known["digest"]
-            self._stale[path] = changed
-        return self._stale[path]
+        self._kept: dict[Path, dict[int, int] | None] = {}
 
     def cost(self, spot: Spot, *same: Spot) -> Costed:
         """What a spot costs, with the `same` pattern's others on its line."""
         path = spot.path.resolve()
-        if self.stale(path):
+        profiled = [one for each in (spot, *same) if (one := self._as_profiled(path, each))]
+        if len(profiled) <= len(same):
             return Costed(spot, stale=True)
+        return replace(self._cost(path, *profiled), spot=spot)
+
+    def _as_profiled(self, path: Path, spot: Spot) -> Spot | None:
+        """The spot with the lines that the profile saw it on; None where they have changed."""
+        if path not in self._kept:
+            known = self._files.get(str(path))
+            same = known is None or digest(path.read_bytes()) == known["digest"]
+            self._kept[path] = None if same or known is None else as_profiled(path, known)
+        kept = self._kept[path]
+        if kept is None:
+            return spot
+        first, last = spot.since or spot.line, max(spot.line, spot.end_line)
+        moved = kept.get(first, 0) - first
+        if any(kept.get(line) != line + moved for line in range(first, last + 1)):
+            return None
+        since = spot.since + moved if spot.since else 0
+        end = spot.end_line + moved if spot.end_line else 0
+        return replace(spot, line=spot.line + moved, end_line=end, since=since)
+
+    def _cost(self, path: Path, spot: Spot, *same: Spot) -> Costed:
         if spot.elsewhere:
             share = 0.0 if path not in self.met else self._shares.get(spot.technique, 0.0)
             return Costed(spot, share * self._step, self._step, confirmed=share > 0)

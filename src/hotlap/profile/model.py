@@ -93,13 +93,15 @@ Lines = Mapping[int, Mapping[str, tuple[float, int, tuple[object, ...]]]]
 class Touched:
     """A source file that the profile met.
 
-    `digest` is that of its content (empty: it changed while the profile was taken). `lines` gives,
-    by line and sampled phase, seconds a step with all calls from the line included, the number of
-    samples they stand on, and the columns (from 0) of the expressions that ran with their shares.
+    `digest` is that of its content (empty: it changed while the profile was taken), `line_digests`
+    those of its lines. `lines` gives, by line and sampled phase, seconds a step with all calls from
+    the line included, the number of samples they stand on, and the columns (from 0) of the
+    expressions that ran with their shares.
     """
 
     digest: str
     lines: Lines
+    line_digests: tuple[str, ...] = ()
 
 
 NO_BOUND = 1000.0

@@ -2,8 +2,11 @@
 
 import hashlib
 import linecache
+import zlib
 from collections.abc import Mapping
+from difflib import SequenceMatcher
 from pathlib import Path
+from typing import Any
 
 from hotlap.core.protocol import LineShare, ProfilePayload
 from hotlap.profile.model import Lines, Touched, usual_times
@@ -13,10 +16,16 @@ def touched(payload: ProfilePayload, began: float) -> dict[str, Touched]:
     """The files by absolute path. `began`: the time (seconds since the epoch) the run started."""
     seconds, _ = usual_times(payload)
     return {
-        path: Touched(_digest_since(Path(path), began), _costs(lines, seconds))
+        path: _touched(_content_since(Path(path), began), _costs(lines, seconds))
         for path, lines in payload.sampled.items()
         if Path(path).is_file()
     }
+
+
+def _touched(content: bytes | None, lines: Lines) -> Touched:
+    if content is None:
+        return Touched("", lines)
+    return Touched(digest(content), lines, tuple(line_digests(content)))
 
 
 def digest(content: bytes) -> str:
@@ -24,14 +33,29 @@ def digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:32]
 
 
+def line_digests(content: bytes) -> list[str]:
+    """A digest of each line of a file."""
+    return [f"{zlib.crc32(line.rstrip()):08x}" for line in content.splitlines()]
+
+
+def as_profiled(path: Path, known: Mapping[str, Any]) -> dict[int, int]:
+    """The line that each line (from 1) of a file was when it was profiled; changed ones are absent.
+
+    `known` is the file's entry in a profile's document.
+    """
+    new, old = line_digests(path.read_bytes()), known.get("line_digests", [])
+    blocks = SequenceMatcher(None, old, new).get_matching_blocks()
+    return {b.b + i + 1: b.a + i + 1 for b in blocks for i in range(b.size)}
+
+
 def line_of(path: Path, line: int) -> str:
     """A line of source as written, without its indentation; empty if it is not there."""
     return linecache.getline(str(path), line).strip()
 
 
-def _digest_since(path: Path, began: float) -> str:
-    """Empty if the file changed after the run began: the lines may be those of the old one."""
-    return digest(path.read_bytes()) if path.stat().st_mtime <= began else ""
+def _content_since(path: Path, began: float) -> bytes | None:
+    """None if the file changed after the run began: the lines may be those of the old one."""
+    return path.read_bytes() if path.stat().st_mtime <= began else None
 
 
 def _costs(lines: Mapping[int, Mapping[str, LineShare]], seconds: Mapping[str, float]) -> Lines:
