@@ -278,7 +278,18 @@ def test_padding_is_priced_by_what_a_shorter_batch_leaves_out():
     assert "70% of the input positions are padding" in finding.what
     assert finding.share == finding.expected == pytest.approx(0.4)
     assert finding.place == "train.py:7"
+    assert finding.most == finding.remedies[0].most == pytest.approx(bound(0.4, STEP))
+    assert "square" not in finding.what + " ".join(finding.remedies[0].notes)
+
+
+@pytest.mark.parametrize("attention", ["attends", "transformers"])
+def test_padding_of_attention_is_bounded_by_the_square_of_the_length(attention):
+    facts = {"padded_share": 0.7, "padded_columns": 0.5, attention: True}
+    (finding,) = padded(seen({"backward": 0.5, "data": 0.2}, **facts))
+    assert finding.share == finding.expected == pytest.approx(0.4)
     assert finding.most == pytest.approx(bound(0.8 * (1 - 0.5**2), STEP))
+    assert "40% of a step" in finding.what
+    assert "(60% if all of forward and backward grew with the square" in finding.what
 
 
 def test_only_who_uses_transformers_is_told_of_its_collator():

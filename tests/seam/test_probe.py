@@ -1075,6 +1075,30 @@ def test_functions_that_techniques_replace_are_proposed_where_they_are_called():
         assert not facts["calls_cross_entropy"], "its logits are small"
 
 
+class Attending(nn.Module):
+    def __init__(self, by):
+        super().__init__()
+        self.by, self.inner = by, nn.MultiheadAttention(4, 1, batch_first=True)
+        self.out = nn.Linear(4, 3)
+
+    def forward(self, x):
+        x = x[:, None]
+        if self.by == "module":
+            x, _ = self.inner(x, x, x)
+        elif self.by == "function":
+            x = functional.scaled_dot_product_attention(x, x, x)
+        else:
+            x = x * functional.softmax(x, dim=1)
+        return self.out(x[:, 0])
+
+
+@pytest.mark.parametrize(("by", "attends"), [("module", True), ("function", True), ("sum", False)])
+def test_attention_is_told_from_other_weighted_sums(by, attends):
+    with probed(steps=5) as session:
+        train(session, Attending(by))
+    assert session.profile["facts"]["attends"] is attends
+
+
 def test_a_cross_entropy_of_large_logits_is_told():
     many = nn.Sequential(
         nn.Linear(4, 5), nn.ReLU(), nn.Linear(5, LARGE_LOGITS_BYTES // len(X) // 4)

@@ -76,10 +76,10 @@ PAD_WITH_TOKENIZER = (
     "nothing"
 )
 PAD_BY_HAND = "torch.nn.utils.rnn.pad_sequence in collate_fn does it"
-PADDING_NOTES = (
-    "the loss changes by rounding alone where attention and loss leave padding out",
-    "at most: if all of forward and backward grew with the square of the length, as attention does",
+PADDING_CHANGES = (
+    "the loss changes by rounding alone where the model and the loss leave padding out"
 )
+SQUARED = "if all of forward and backward grew with the square of the length, as attention does"
 
 
 UNSPECIFIC = ("compute", "forward", "other")
@@ -143,21 +143,26 @@ def padded(seen: Seen) -> list[Finding]:
     """The padding that padding each batch to its longest sequence would leave out.
 
     Only forward and backward shrink with it. Most of their time grows with the length, that of
-    attention with its square: the first is what to expect, the second the bound.
+    attention with its square: the first is what to expect; where the model has attention, the
+    second is the bound.
     """
     share, columns = (seen.facts.get(name) for name in ("padded_share", "padded_columns"))
     if not isinstance(share, float) or not isinstance(columns, float) or columns < LEAST_PADDING:
         return []
-    saved, squared = (part * seen.share(COMPUTE) for part in (columns, 1 - (1 - columns) ** 2))
+    saved = most = columns * seen.share(COMPUTE)
     what = headline("computing on padding", saved, seen.step)
+    if seen.facts.get("attends") or seen.facts.get("transformers"):
+        most = (1 - (1 - columns) ** 2) * seen.share(COMPUTE)
+        what += f" ({most:.0%} {SQUARED})"
     what += f"; {share:.0%} of the input positions are padding"
-    most, place = bound(squared, seen.step), seen.places.get("model", "")
+    place, speedup = seen.places.get("model", ""), bound(most, seen.step)
     says = (
         f"pad each batch to its own longest sequence, in collate_fn: {columns:.0%} fewer positions"
     )
     how = PAD_WITH_TOKENIZER if seen.facts.get("transformers") else PAD_BY_HAND
-    remedy = Remedy(PADDING, says, COMPUTE, place, most, saved, notes=(how, *PADDING_NOTES))
-    return [Finding(what, place, "", saved, most, (remedy,))] if saved >= WORTH else []
+    notes = (how, PADDING_CHANGES)
+    remedy = Remedy(PADDING, says, COMPUTE, place, speedup, saved, notes=notes)
+    return [Finding(what, place, "", saved, speedup, (remedy,))] if saved >= WORTH else []
 
 
 def advised(seen: Seen, explained: Mapping[str, float], places: frozenset[str]) -> list[Finding]:

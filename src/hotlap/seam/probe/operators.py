@@ -20,13 +20,19 @@ LARGE_LOGITS_BYTES = 1 << 20
 """Smaller logits stay in a core's own cache, where copies of them cost next to nothing."""
 ASKED = 64
 """Calls that are judged of each technique; with more it counts as one that changes something."""
+ATTENTION = (
+    "torch.nn.functional.scaled_dot_product_attention",
+    "torch.nn.functional.multi_head_attention_forward",
+)
+"""Functions whose time and memory grow with the square of the length."""
 UNCHANGED = "it would leave every call of this script as it is"
 
 
 class Operators(Diagnosis):
     """Replaces the functions for one step.
 
-    `value` is a dictionary: `called` are the facts that hold, `unchanged` says of techniques why
+    `value` is a dictionary: `called` are the facts that hold, `attends` whether one of `ATTENTION`
+    was called, `unchanged` says of techniques why
     they would change nothing, `seconds` what the calls took, where the CPU's clock can say so.
     """
 
@@ -38,7 +44,10 @@ class Operators(Diagnosis):
         self._changing: set[str] = set()
         self._asked: dict[str, int] = {}
         self._seconds: dict[str, float] = {}
+        self._attends = False
         self._replaced = ExitStack()
+        for target in ATTENTION:
+            self._replaced.enter_context(replaced(*resolve(target), self._attention))
         for technique in techniques().values():
             for move in swaps_of(technique):
                 for target in move.targets:
@@ -50,9 +59,17 @@ class Operators(Diagnosis):
         self._replaced.close()
         self.value = {
             "called": self._called,
+            "attends": self._attends,
             "unchanged": dict.fromkeys(self._asked.keys() - self._changing, UNCHANGED),
             "seconds": {} if _on_device() else self._seconds,
         }
+
+    def _attention(self, original: Callable[..., object]) -> object:
+        def call(*args: object, **kwargs: object) -> object:
+            self._attends = True
+            return original(*args, **kwargs)
+
+        return call
 
     def _watch(self, technique: Technique, serves: str, original: Callable[..., object]) -> object:
         called = {need.fact for need in technique.needs if need.fact.startswith("calls_")}
@@ -114,9 +131,10 @@ def replaced_functions() -> dict[str, tuple[str, ...]]:
 
 
 def facts(seen: dict[str, Any] | None) -> dict[str, object]:
-    """A fact for each group of functions, and `unchanged`: why techniques would change nothing.
+    """A fact for each group of functions, and `attends`: whether there is attention.
 
-    Where no step could be watched, all functions may be called.
+    `unchanged` says why techniques would change nothing. Where no step could be
+    watched, all functions may be called.
     """
     unchanged = {
         technique.id: why
@@ -125,4 +143,5 @@ def facts(seen: dict[str, Any] | None) -> dict[str, object]:
         if isinstance(move, Swap) and (why := lacking(move))
     }
     called = {fact: seen is None or fact in seen["called"] for fact in replaced_functions()}
+    called["attends"] = seen is None or bool(seen["attends"])
     return {**called, "unchanged": {**(seen["unchanged"] if seen else {}), **unchanged}}
