@@ -1,4 +1,5 @@
 import io
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
@@ -35,9 +36,9 @@ def profile(**more):
     )
 
 
-def printed(found, **options):
+def printed(found, width=100, **options):
     out = io.StringIO()
-    profile_text.show(Console(file=out, width=100, highlight=False), found, **options)
+    profile_text.show(Console(file=out, width=width, highlight=False), found, **options)
     return out.getvalue()
 
 
@@ -198,9 +199,12 @@ def test_a_phase_whose_mean_a_few_steps_make_says_so():
     phase = Phase("forward", 0.05, 0.001, 0.002, 0.7)
     assert "a few far longer" in printed(profile(phases=(phase,)))
     usual = Phase("forward", 0.05, 0.001, 0.002, 0.7, 0.0015)
-    assert "a few far longer; findings go by 1.5 ms" in printed(profile(phases=(usual,)))
+    assert "2.0 ms; 1.5 ms without outliers" in printed(profile(phases=(usual,)))
     busy = Phase("forward", 0.05, 0.001, 0.06, 0.7, 0.02)
-    assert "60.0 ms, a few far longer; findings go by 20.0 ms" in printed(profile(phases=(busy,)))
+    text = printed(profile(phases=(busy, replace(busy, name="evaluation_data"))), width=80)
+    assert "60.0 ms; 20.0 ms without outliers" in text
+    assert all(len(line) <= 80 for line in text.splitlines())
+    assert "evaluation data  50.0 ms" in text, "one line a phase"
     assert "a few far longer" not in printed(profile())
 
 

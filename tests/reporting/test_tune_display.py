@@ -55,6 +55,14 @@ def test_a_pipe_gets_one_line_for_each_event_and_none_when_silent() -> None:
     assert silent.getvalue() == ""
 
 
+def test_as_many_candidates_are_named_as_are_counted() -> None:
+    stream = io.StringIO()
+    display = TuneDisplay(Console(file=stream, width=200), CONFIG, verbose=True)
+    with display.showing():
+        display.candidates(["tf32", "cpu_threads", "cpu_threads"])
+    assert "3 candidates: tf32, cpu_threads (2 values)" in stream.getvalue()
+
+
 def test_a_pipe_is_never_silent_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live_screen, "SILENCE_SECONDS", 0.1)
     stream = io.StringIO()
@@ -64,7 +72,7 @@ def test_a_pipe_is_never_silent_for_long(monkeypatch: pytest.MonkeyPatch) -> Non
         end = time.monotonic() + 10
         while "pairs" not in stream.getvalue() and time.monotonic() < end:
             time.sleep(0.1)
-    assert "of 2 min 25 s: fused_optimizer  1.30x [1.10, 1.50]  9 pairs" in stream.getvalue()
+    assert "of 2 min 25 s: fused_optimizer  1.30x [1.10, 1.50], 9 pairs" in stream.getvalue()
 
 
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (140, 40), (40, 12)])
@@ -82,7 +90,7 @@ def test_the_live_display_fits_the_terminal(width: int, height: int) -> None:
     assert "hotlap tune python train.py" in text
     if width >= 80:
         assert "best so far 1.30x" in text
-        assert "candidate 32 of 32: fused_optimizer  1.30x [1.10, 1.50]  9 pairs" in text
+        assert "candidate 32 of 32: fused_optimizer  1.30x [1.10, 1.50], 9 pairs" in text
         assert "0.25x ....." in text
 
 

@@ -95,6 +95,6 @@ def test_a_technique_that_changed_nothing_has_no_figure() -> None:
 
 def test_a_row_says_that_both_were_launched_again() -> None:
     row = Outcome("tf32", Status.INCONCLUSIVE, "no verdict within its time", {}, race(1.4))
-    assert "launches" not in reason(row)
+    assert "starts of" not in reason(row)
     again = replace(row, race=replace(race(1.4), launches=2))
-    assert reason(again) == "no verdict within its time; by 2 launches of both"
+    assert reason(again) == "no verdict within its time; over 2 starts of both programs"

@@ -73,11 +73,31 @@ def test_a_line_says_what_the_time_went_to() -> None:
     found.seconds = 180.0
     ran, unused = ProcessTimes((), 0.0, 4.0, 9.0, 3.0), ProcessTimes(("tf32",), 5.0, None, 9.0, 0.0)
     found.time_use = TimeUse(18.0, 72.0, 81.0, 9.0, (ran, unused))
-    line = "10% profiling, 40% starting processes, 45% racing, 5% other; 1 of 2 processes ran no"
-    assert line in " ".join(shown(found).split())
-    assert line in tune_text.document(found, None)["time_spent"]
-    found.time_use = replace(found.time_use, processes=(ran,))
+    line = "10% profiling, 40% starting processes, 45% racing, 5% other"
+    assert f"{line} " in " ".join(shown(found).split())
     assert "ran no race" not in shown(found)
+    spent = tune_text.document(found, None)["time_spent"]
+    assert f"{line}; 1 of 2 processes ran no race" in spent
+    found.time_use = replace(found.time_use, processes=(ran,))
+    assert "ran no race" not in tune_text.document(found, None)["time_spent"]
+
+
+def test_what_was_not_allowed_is_said_in_plain_words() -> None:
+    found = result()
+    found.outcomes.append(Outcome("tf32", Status.NOT_ALLOWED, "precision numerics"))
+    text = " ".join(shown(found).split())
+    assert "1 would change numerics or the training (--allow)" in text
+
+
+def test_the_race_of_sleeping_threads_is_left_out_of_what_is_said_of_all_others() -> None:
+    found = result()
+    found.notes = [SLEEPING_THREADS]
+    assert "both sides ran with OpenMP threads" in " ".join(shown(found).split())
+    found.outcomes.append(Outcome("sleeping_threads", Status.INCONCLUSIVE, "", {}, race(1.1)))
+    words = "all races but that of sleeping_threads ran with OpenMP threads that sleep"
+    assert words in " ".join(shown(found).split())
+    assert words in str(tune_text.document(found, None)["notes"])
+    assert ("as raced:" in shown(found)) is True
 
 
 def open_row(name: str, seconds: float = 30.0) -> Outcome:
@@ -280,8 +300,8 @@ def test_an_interval_without_an_end_is_never_printed() -> None:
 @pytest.mark.parametrize(
     ("low", "ratio", "high", "words"),
     [
-        (0.03, 0.77, 17.49, "not known yet"),
-        (0.0, 1.44, math.inf, "not known yet"),
+        (0.03, 0.77, 17.49, "not measured: the machine was too noisy"),
+        (0.0, 1.44, math.inf, "not measured: the machine was too noisy"),
         (0.9, 0.96, 1.02, "0.96x [0.90, 1.02]"),
         (0.8, 0.9, 0.95, "0.90x [0.80, 0.95]"),
         (1.3, 1.44, 1.6, "1.44x [1.30, 1.60]"),
@@ -293,6 +313,13 @@ def test_an_upper_bound_is_printed_where_it_bounds(
     found = result()
     found.upper_bounds = [UpperBound("data_free", "bound", Estimate(ratio, low, high, 6, 0.95))]
     assert f"bound: {words}\n" in shown(found)
+
+
+def test_an_upper_bound_of_few_pairs_says_so() -> None:
+    found = result()
+    found.upper_bounds = [UpperBound("data_free", "bound", Estimate(1.4, 0.5, 4.0, 3, 0.95))]
+    assert "bound: too few pairs\n" in shown(found)
+    assert "yet" not in shown(found)
 
 
 def test_json_holds_only_json() -> None:

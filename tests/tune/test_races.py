@@ -115,7 +115,19 @@ def test_whether_a_program_that_does_not_train_repeats_is_seen_in_its_outputs(
         ({"verdict": Verdict.SAME}, Status.SAME, "within 5% of one another"),
         ({"not_faster": True}, Status.NOT_FASTER, "at most the same"),
         ({}, Status.INCONCLUSIVE, "no verdict within its time"),
-        ({"stopped": StopReason.FUTILE}, Status.INCONCLUSIVE, "dropped early"),
+        (
+            {"stopped": StopReason.FUTILE},
+            Status.INCONCLUSIVE,
+            f"stopped early: {OPEN.estimate.ratio:.2f}x so far, not certain in the time it had",
+        ),
+        (
+            {
+                "stopped": StopReason.FUTILE,
+                "estimate": replace(OPEN.estimate, ratio=0.86),
+            },
+            Status.INCONCLUSIVE,
+            "stopped early: slower so far (0.86x), so that a gain is unlikely",
+        ),
     ],
 )
 def test_not_faster_is_said_only_of_what_the_interval_excludes(

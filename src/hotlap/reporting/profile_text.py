@@ -157,15 +157,16 @@ def _phases(profile: Profile, width: int) -> Text:
 
 
 def _band(phase: Phase) -> str:
-    """Where 80 % of the steps lie; with what findings go by where a few others make the mean."""
+    """Where 80 % of the steps lie; where a few others make the mean, that without them."""
     if not phase.p90:
         return "occasional"
     spread = f"{duration(phase.p10)} to {duration(phase.p90)}"
     usual = phase.mean if phase.usual is None else phase.usual
     if phase.p10 <= phase.mean <= phase.p90 and usual > OUTLIERS * phase.mean:
         return spread
-    counted = f"; findings go by {duration(usual)}" if usual < phase.mean else ""
-    return f"{spread}, a few far longer{counted}"
+    if usual < phase.mean:
+        return f"{spread}; {duration(usual)} without outliers"
+    return f"{spread}, a few far longer"
 
 
 def _show_other(out: Console, profile: Profile) -> None:

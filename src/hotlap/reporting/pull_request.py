@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from hotlap.core.protocol import Document
-from hotlap.reporting.words import duration
+from hotlap.reporting.words import TOO_FEW, duration
 
 MARK = "<!-- hotlap race -->"
 HEADLINES = {
@@ -27,7 +27,7 @@ def comment(race: Document) -> str:
     estimate = race["estimate"]
     low, high = estimate["low"] or 0.0, estimate["high"]
     known = high is not None and low > 0
-    interval = f"[{low:.2f}, {high:.2f}]" if known else "not known yet"
+    interval = f"[{low:.2f}, {high:.2f}]" if known else TOO_FEW
     ratio = "" if estimate["ratio"] is None else f"{estimate['ratio']:.2f}x"
     base, change = (_side(words) for words in race["commands"])
     lines = [

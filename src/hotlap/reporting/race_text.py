@@ -17,6 +17,7 @@ from hotlap.reporting.words import (
     interval,
     more_memory,
     pasted,
+    raced_so_far,
     several,
     speed,
     verdict,
@@ -71,7 +72,7 @@ class Follow(LiveScreen):
 
 def so_far(estimate: Estimate) -> str:
     """What a race that goes on has shown, by how many pairs, and how busy the machine is."""
-    return f"{speed(estimate)}, {several(estimate.pairs, 'pair')}, {load_now()}"
+    return f"{raced_so_far(estimate)}, {load_now()}"
 
 
 def show(

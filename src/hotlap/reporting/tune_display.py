@@ -3,6 +3,7 @@
 import math
 import os
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from rich.console import Console
@@ -11,7 +12,7 @@ from rich.text import Text
 from hotlap.core.registry import technique
 from hotlap.reporting.live_screen import LiveScreen
 from hotlap.reporting.tune_table import STYLES, plain
-from hotlap.reporting.words import interval, named, ratio, several, shortened, speed
+from hotlap.reporting.words import interval, named, raced_so_far, ratio, several, shortened
 from hotlap.trial.command import shown
 from hotlap.trial.load import OtherPrograms
 from hotlap.trial.stats import Estimate
@@ -54,7 +55,7 @@ class TuneDisplay(LiveScreen):
         """These are waiting to be raced, in this order."""
         self._waiting = list(names)
         if names:
-            self._say(f"{several(len(names), 'candidate')}: {', '.join(dict.fromkeys(names))}")
+            self._say(f"{several(len(names), 'candidate')}: {_counted(names)}")
 
     def racing(self, name: str, values: Mapping[str, object]) -> None:
         """A candidate is being started."""
@@ -92,8 +93,7 @@ class TuneDisplay(LiveScreen):
                 return self._now
             seconds = time.monotonic() - self._since
             return f"starting {self._racing}{self._long_start}, {seconds:.0f} s"
-        e = self._estimate
-        return f"{self._now}  {speed(e)}  {several(e.pairs, 'pair')}"
+        return f"{self._now}  {raced_so_far(self._estimate)}"
 
     def _lines(self) -> list[Text]:
         done = len(self._outcomes)
@@ -129,10 +129,16 @@ class TuneDisplay(LiveScreen):
         rows = [Text(f"  {_state(row)}", STYLES.get(row.status, "dim")) for row in self._outcomes]
         rows = rows[-max(1, most - 1) :]
         if self._waiting:
-            waiting = f"  waiting: {', '.join(dict.fromkeys(self._waiting))}"
+            waiting = f"  waiting: {_counted(self._waiting)}"
             rows.append(shortened(waiting, self._out.width))
             rows[-1].stylize("dim")
         return rows
+
+
+def _counted(names: Sequence[str]) -> str:
+    """Techniques with the number of values that are raced of each, `tf32, cpu_threads (2)`."""
+    counts = Counter(names)
+    return ", ".join(f"{name} ({n} values)" if n > 1 else name for name, n in counts.items())
 
 
 def _long_start(name: str) -> str:

@@ -16,6 +16,7 @@ from hotlap.reporting import findings_text, tune_table
 from hotlap.reporting.findings_text import cost, show_steps
 from hotlap.reporting.race_text import CORRECTED
 from hotlap.reporting.words import (
+    TOO_FEW,
     duration,
     hanging,
     more_memory,
@@ -34,6 +35,7 @@ from hotlap.tune.result import (
     ENOUGH_PAIRS,
     Outcome,
     Status,
+    TimeUse,
     TuneResult,
     UpperBound,
 )
@@ -49,13 +51,16 @@ LONG_SECONDS = 300.0
 """Time of a race, as one of whole epochs takes it, from which it is named."""
 SAYS_LITTLE = 2.0
 """Upper end of an interval from which it bounds nothing, where its lower end is not above 1."""
+TOO_NOISY = "not measured: the machine was too noisy"
+LEFT_OUT = {Status.NOT_ALLOWED: "would change numerics or the training (--allow)"}
+"""Statuses of what was not raced that say too little by themselves."""
 
 
 def show(out: Console, result: TuneResult, written: Path | None, *, everything: bool) -> None:
     """The outcome of a tune, on a console: conditions, rows, headline, next commands."""
     _show_conditions(out, result)
     _show_rows(out, result, everything=everything)
-    for note in result.notes:
+    for note in _notes(result):
         out.print(Text(hanging(f"note: {note}", out.width, "", "  ")))
     _show_headline(out, result)
     if result.timed:
@@ -183,6 +188,16 @@ def next_steps(result: TuneResult, written: Path | None) -> list[tuple[str, str]
     return found
 
 
+def _notes(result: TuneResult) -> list[str]:
+    """What is to be known; of sleeping threads, which races did not have them."""
+    awake = [row for row in result.raced if row.race and spins(technique(row.technique))]
+    if not awake:
+        return result.notes
+    but = f"all races but that of {awake[0].technique} "
+    slept = SLEEPING_THREADS.replace("both sides ", but)
+    return [slept if note == SLEEPING_THREADS else note for note in result.notes]
+
+
 def load_dependent(result: TuneResult) -> list[Outcome]:
     """The rows that were faster under load, and were not kept for that: the best one first.
 
@@ -242,7 +257,7 @@ def _left_out(rows: Iterable[Outcome]) -> str:
     rows = list(rows)
     late = dict.fromkeys(_late(row) for row in rows if row.is_open)
     counts = {s: sum(row.status is s and not row.is_open for row in rows) for s in Status}
-    words = [f"{n} {s}" for s, n in counts.items() if n]
+    words = [f"{n} {LEFT_OUT.get(s, s)}" for s, n in counts.items() if n]
     if late:
         words.insert(0, f"no time left for {', '.join(late)}")
     return f"left out: {'; '.join(words)} (--verbose says why)"
@@ -278,8 +293,12 @@ def spent(result: TuneResult) -> str:
     parts = [("profiling", use.profiling), ("starting processes", use.starting),
              ("racing", use.racing), ("other", use.other)]  # fmt: skip
     shares = ", ".join(f"{seconds / whole:.0%} {name}" for name, seconds in parts)
-    unraced = f"; {use.unraced} of {len(use.processes)} processes ran no race"
-    return f"of {duration(whole)}: {shares}{unraced if use.unraced else ''}"
+    return f"of {duration(whole)}: {shares}"
+
+
+def _unraced(use: TimeUse) -> str:
+    """How many processes never ran a race; nothing where each did."""
+    return f"; {use.unraced} of {len(use.processes)} processes ran no race" if use.unraced else ""
 
 
 def _show_conditions(out: Console, result: TuneResult) -> None:
@@ -290,7 +309,7 @@ def _show_conditions(out: Console, result: TuneResult) -> None:
         same = "; a run repeats exactly" if result.deterministic else ""
         if result.deterministic is False:
             same = "; a run does not repeat exactly"
-        figure = speed(e) if e.pairs >= ENOUGH_PAIRS else "too few pairs"
+        figure = speed(e) if e.pairs >= ENOUGH_PAIRS else TOO_FEW
         lines.append(f"noise floor (A/A test): {figure}{same}")
         if result.noisy:
             lines.append("the machine is very noisy at the moment: small gains cannot be seen")
@@ -307,8 +326,9 @@ def _bounded(bound: UpperBound) -> str:
     known = bound.estimate
     if known is None:
         return f"unknown: {bound.reason}"
-    open_end = known.low <= 1.0 and known.high > SAYS_LITTLE
-    return "not known yet" if open_end else speed(known)
+    if known.low <= 1.0 and known.high > SAYS_LITTLE:
+        return TOO_FEW if known.pairs < ENOUGH_PAIRS else TOO_NOISY
+    return speed(known)
 
 
 def document(result: TuneResult, written: Path | None) -> dict[str, object]:
@@ -317,7 +337,8 @@ def document(result: TuneResult, written: Path | None) -> dict[str, object]:
     del fields["profile"]
     return {
         **fields,
-        "time_spent": spent(result),
+        "notes": _notes(result),
+        "time_spent": f"{spent(result)}{_unraced(result.time_use)}",
         "command_line": shown(result.command),
         "next_steps": [text for label, text in next_steps(result, written) if label not in PROSE],
         "phases": {name: phase.mean for name, phase in seen.phases.items()} if seen else {},

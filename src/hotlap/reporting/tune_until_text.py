@@ -20,7 +20,7 @@ def show(out: Console, result: UntilTune, written: Path | None) -> None:
     """The table, the outcome and what to mind."""
     plain = result.plain
     if plain is None:
-        out.print("interrupted: the plain script had not reached the target yet")
+        out.print("interrupted before the plain script reached the target")
         return
     if not plain.time.reached:
         out.print(_not_reached(result.target, plain), markup=False)

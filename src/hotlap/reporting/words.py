@@ -29,10 +29,18 @@ def interval(estimate: Estimate) -> str:
     return f"[{estimate.low:.2f}, {estimate.high:.2f}]"
 
 
-def speed(estimate: Estimate) -> str:
+TOO_FEW = "too few pairs"
+
+
+def speed(estimate: Estimate, unknown: str = TOO_FEW) -> str:
     """Ratio and interval, `1.27x [1.21, 1.33]`; no ratio is printed whose interval is unknown."""
     known = interval(estimate)
-    return "not known yet" if known == "-" else f"{ratio(estimate.ratio)} {known}"
+    return unknown if known == "-" else f"{ratio(estimate.ratio)} {known}"
+
+
+def raced_so_far(estimate: Estimate) -> str:
+    """What a race that goes on has shown, and by how many pairs."""
+    return f"{speed(estimate, 'not known yet')}, {several(estimate.pairs, 'pair')}"
 
 
 def several(number: int, noun: str) -> str:

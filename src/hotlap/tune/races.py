@@ -319,13 +319,19 @@ def _not_kept(row: Outcome, found: RaceResult) -> Outcome:
         reason = f"within {StoppingRules.same_within:.0%} of one another"
         return replace(row, status=Status.SAME, reason=reason)
     if found.stopped is StopReason.FUTILE:
-        so_far = found.estimate.ratio
-        reason = f"dropped early: its gain so far, {so_far:.2f}x, would not show in its time"
+        reason = f"stopped early: {_so_far(found.estimate.ratio)}"
     else:
         reason = "no verdict within its time"
     return replace(
         row, status=Status.INCONCLUSIVE, reason=reason, seconds_needed=found.seconds_needed
     )
+
+
+def _so_far(ratio: float) -> str:
+    """What a race that was stopped for want of a gain had shown by then."""
+    if ratio < 1.0:
+        return f"slower so far ({ratio:.2f}x), so that a gain is unlikely"
+    return f"{ratio:.2f}x so far, not certain in the time it had"
 
 
 def noise_of(plain: Side, again: Side) -> Noise | None:
