@@ -4,6 +4,7 @@ import math
 import random
 import re
 from dataclasses import asdict
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,9 @@ from hotlap.optim.sweep import Sweep
 from hotlap.plan.cluster import PRESETS
 from hotlap.plan.layout_search import search
 from hotlap.plan.reading import read_shape
+from hotlap.profile.model import Finding, Headroom, Phase, Profile, Remedy
 from hotlap.reporting import html
+from hotlap.reporting.findings_text import AT_MOST
 from hotlap.reporting.search_view import sweep_picture
 
 WIDTHS = (390, 768, 1280)
@@ -63,13 +66,28 @@ def tune() -> dict[str, Any]:
 
 
 def profile() -> dict[str, Any]:
-    phases = [{"name": "data", "mean": 0.05}, {"name": "forward", "mean": 0.03}]
-    finding = {"what": "waiting for data: 60 % of a step", "place": "train.py:3", "problem": True,
-               "text": "y" * 200, "remedies": [{"id": "loader_workers", "says": "w " * 60}],
-               }  # fmt: skip
-    return {"verb": "profile", "hotlap": "0.1.0", "command": LONG, "phases": phases, "step": 0.08,
-            "steps": 40, "device": "cpu", "partial": "", "notes": [], "findings": [finding],
-            "memory_by_owner": {"parameters": 1000}}  # fmt: skip
+    """The document of a profile, with a problem and an option."""
+    worker = Remedy("loader_workers", "w " * 60, ("data",), "train.py:3", 2.5, 0.5)
+    says = "AdamW runs an operation for each parameter"
+    fused = Remedy("fused_optimizer", says, ("optimizer",), "", 1.07, 0.05)
+    sleepers = Remedy("sleeping_threads", "threads spin", ("forward",), "", 1.0, 0.1)
+    found = Profile(
+        steps=40, step=0.08, step_p10=0.07, step_p90=0.09, device="cpu", lines={},
+        phases=(Phase("data", 0.05, 0.04, 0.06, 0.6), Phase("forward", 0.03, 0.02, 0.04, 0.4)),
+        samples_per_second=1234.0, tokens_per_second=98765.0, memory_by_phase={},
+        memory_by_owner={"parameters": 1000}, peak_memory=2000,
+        headroom=Headroom(2e9, 5e10, "float32", 1e11),
+        findings=(
+            Finding("waiting for data: 60 % of a step", "train.py:3", "y" * 200, 0.6, 2.5,
+                    (worker,)),
+            Finding("threads waited for a core 80% of the time; threads spin", "", "", 0.0, 1.0,
+                    (sleepers,)),
+            Finding("the optimizer: 7 % of a step", "train.py:9", "", 0.07, 1.07, (fused,),
+                    problem=False),
+        ),
+        command=LONG,
+    )  # fmt: skip
+    return found.to_json() | {"verb": "profile", "hotlap": "0.1.0"}
 
 
 def one_race() -> dict[str, Any]:
@@ -160,10 +178,27 @@ def test_a_page_says_what_was_found() -> None:
     for text in ("1.50x", "loader_workers", "[1.30, 1.50]", "data loading", "382 MiB", "a note",
                  "Left out: 1", "overlay", "hotlap run", "a CPU", "500 steps"):  # fmt: skip
         assert text in PAGES["tune"].replace("381.5 MiB", "382 MiB"), text
-    assert "loader_workers" in PAGES["profile"]
     assert "B is faster" in PAGES["race"]
     for text in ("Batch 128", "largest that fits: 128", "[1.17, 1.75]", "out of memory"):
         assert text in PAGES["batch"], text
+
+
+def test_the_page_of_a_profile_says_what_the_terminal_says() -> None:
+    page = unescape(PAGES["profile"])
+    for text in (
+        "waiting for data: 60 % of a step (at most 2.50x)",
+        "AT_MOST",
+        "Worth racing (effect unknown until raced",
+        "fused_optimizer: AdamW runs an operation for each parameter (cannot give more than 1.07x)",
+        "threads spin (cost not measured)",
+        "sleeping_threads: let OpenMP threads sleep",
+        "1,234 samples/s, 98,765 tokens/s",
+        "2 GFLOP a step, 50 GFLOP/s in forward and backward: 50%",
+        "Next: race them, keep what is proved faster with equal losses",
+        "hotlap tune python",
+    ):
+        assert text.replace("AT_MOST", AT_MOST) in page, text
+    assert page.count("threads spin") == 1, "an advice does not repeat its heading"
 
 
 def test_the_page_leaves_out_the_rows_that_the_terminal_leaves_out() -> None:

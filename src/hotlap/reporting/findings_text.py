@@ -25,6 +25,8 @@ NEXT_LIVE = (
 TOO_SHORT = "let the program train longer: it ends before there is enough of it for a race"
 NOT_MEASURED = "cost not measured"
 ORDER = "the largest expected gain first"
+UNKNOWN = "effect unknown until raced"
+EXPLAIN = "`hotlap explain ID` describes a technique; `hotlap lint` shows each place"
 AT_MOST = "at most: the speed-up if all of that time vanished"
 
 
@@ -43,7 +45,7 @@ def show(out: Console, profile: Profile, *, brief: bool = False, following: bool
         out.print("[bold]No problem found[/] that costs 2 % of a step")
         out.print()
     if profile.options and not brief:
-        out.print(f"[bold]Worth racing[/] (effect unknown until raced; {ORDER})")
+        out.print(f"[bold]Worth racing[/] ({UNKNOWN}; {ORDER})")
         for finding in profile.options:
             _show_option(out, finding)
         out.print()
@@ -52,12 +54,12 @@ def show(out: Console, profile: Profile, *, brief: bool = False, following: bool
 
 
 def _show_problem(out: Console, number: int, finding: Finding) -> None:
-    head = hanging(f"{number}. {finding.what}{_most(finding)}", out.width, then="   ")
+    head = hanging(f"{number}. {problem_words(finding)}", out.width, then="   ")
     out.print(Text(head, "bold"))
     if finding.place:
         out.print(shortened(f"   at {finding.place}  {finding.text}", out.width), style="cyan")
     for remedy in finding.remedies:
-        out.print(Text(hanging(_remedy(remedy, finding), out.width, "   - ", "     ")))
+        out.print(Text(hanging(remedy_words(remedy, finding), out.width, "   - ", "     ")))
         show_steps(out, remedy.lines, remedy.notes)
     out.print()
 
@@ -65,14 +67,23 @@ def _show_problem(out: Console, number: int, finding: Finding) -> None:
 def _show_option(out: Console, finding: Finding) -> None:
     out.print(Text(hanging(finding.what, out.width, "  ", "    ")))
     for remedy in finding.remedies:
-        most = _bound(remedy.most, "cannot give more than") if remedy.most <= TELLING else ""
-        words = f"{_remedy(remedy, finding, option=True)}{most}"
-        out.print(Text(hanging(words, out.width, "  - ", "    ")))
+        out.print(Text(hanging(remedy_words(remedy, finding), out.width, "  - ", "    ")))
         show_steps(out, remedy.lines, remedy.notes)
 
 
 def _show_next(out: Console, profile: Profile) -> None:
-    """The command that races what was found and can be switched on, or the one that explains."""
+    words, command = next_step(profile)
+    if words:
+        out.print(Text(hanging(words, out.width)))
+    if command:
+        out.print(Text(pasted(command, out.width, "  "), "green"), soft_wrap=True)
+
+
+def next_step(profile: Profile) -> tuple[str, str]:
+    """What to do next, and the command for it, each empty where there is none.
+
+    It races what was found and can be switched on.
+    """
     named = dict.fromkeys(
         remedy.id
         for finding in profile.findings
@@ -80,20 +91,16 @@ def _show_next(out: Console, profile: Profile) -> None:
         if not remedy.by_hand
     )
     if named and not profile.command:
-        out.print(Text(hanging(f"Next: {NEXT_LIVE}", out.width)))
-    elif named and profile.too_short:
-        out.print(f"Next: {TOO_SHORT}")
-    elif named:
+        return f"Next: {NEXT_LIVE}", ""
+    if named and profile.too_short:
+        return f"Next: {TOO_SHORT}", ""
+    if named:
         only = f"--only {','.join(named)}" if len(named) <= NAMED else ""
         command = hotlap_line("tune", only, profile.command)
         equal = "outputs" if profile.inference else "losses"
         where = ", above the code of the cell" if profile.command == THIS_CELL else ""
-        out.print(
-            f"[bold]Next[/]: race them, keep what is proved faster with equal {equal}{where}:"
-        )
-        out.print(Text(pasted(command, out.width, "  "), "green"), soft_wrap=True)
-    elif profile.problems:
-        out.print("`hotlap explain ID` describes a technique; `hotlap lint` shows each place")
+        return f"Next: race them, keep what is proved faster with equal {equal}{where}:", command
+    return (EXPLAIN, "") if profile.problems else ("", "")
 
 
 def show_steps(out: Console, lines: Iterable[str], notes: Iterable[str]) -> None:
@@ -109,9 +116,10 @@ def cost(share: float, most: float) -> str:
     return f"{share:.0%} of a step{_bound(most)}" if share else NOT_MEASURED
 
 
-def _most(finding: Finding) -> str:
+def problem_words(finding: Finding) -> str:
+    """What was seen, with its bound."""
     unmeasured = finding.most <= 1.0 and not finding.share
-    return f" ({NOT_MEASURED})" if unmeasured else _bound(finding.most)
+    return f"{finding.what}{f' ({NOT_MEASURED})' if unmeasured else _bound(finding.most)}"
 
 
 def _bound(most: float, words: str = "at most") -> str:
@@ -119,17 +127,21 @@ def _bound(most: float, words: str = "at most") -> str:
     return f" ({words} {ratio(most)})" if 1.0 < most <= UNBOUNDED else ""
 
 
-def _remedy(remedy: Remedy, finding: Finding, *, option: bool = False) -> str:
+def remedy_words(remedy: Remedy, finding: Finding) -> str:
     """A technique, what it would do, and its lines that are not printed yet.
 
-    An option has no line of source above it: where a pattern found it, its place stands here.
+    An option has no line of source above it: where a pattern found it, its place stands here. Its
+    bound is its own, where it is low enough to tell whether to race it.
     """
+    option = not finding.problem
     shown = "" if option and finding.pattern else finding.place
+    telling = option and remedy.most <= TELLING
+    most = _bound(remedy.most, "cannot give more than") if telling else ""
     named = dict.fromkeys((remedy.place, *remedy.also))
     places = [place for place in named if place not in {shown, ""}]
     more = f" and {len(places) - PLACES} more" if len(places) > PLACES else ""
     where = f" [{', '.join(places[:PLACES])}{more}]" if places else ""
-    return f"{remedy.id}{' (by hand)' * remedy.by_hand}: {_says(remedy, finding)}{where}"
+    return f"{remedy.id}{' (by hand)' * remedy.by_hand}: {_says(remedy, finding)}{where}{most}"
 
 
 def _says(remedy: Remedy, finding: Finding) -> str:

@@ -9,13 +9,21 @@ from collections.abc import Mapping, Sequence
 
 from jinja2 import Environment, PackageLoader, select_autoescape
 
-from hotlap.core.protocol import Document
-from hotlap.profile.model import TITLES
+from hotlap.core.protocol import Document, decode
+from hotlap.profile.model import TITLES, Finding, Profile
 from hotlap.reporting import search_view, until_view
-from hotlap.reporting.findings_text import cost
-from hotlap.reporting.profile_text import FEW
+from hotlap.reporting.findings_text import (
+    AT_MOST,
+    ORDER,
+    UNKNOWN,
+    cost,
+    next_step,
+    problem_words,
+    remedy_words,
+)
+from hotlap.reporting.profile_text import few_steps, limit, rates
 from hotlap.reporting.shrink_text import COLUMNS, front_picture, quality, shrink_cells, tested_text
-from hotlap.reporting.view import Scale, View, estimate_of
+from hotlap.reporting.view import PROBLEMS, Scale, View, estimate_of
 from hotlap.reporting.words import duration, interval, named, ratio, size, verdict
 from hotlap.trial.stats import Verdict
 from hotlap.tune.result import is_raced, reported, standing
@@ -82,28 +90,47 @@ def _profile(document: Document) -> View:
     bars = _bars(phases, document["step"])
     largest = max(bars, key=lambda bar: bar["share"], default=None)
     words = f"{largest['share']:.0%} of it is {largest['title']}" if largest else ""
-    problems = [finding for finding in document["findings"] if finding["problem"]]
+    found = decode(Profile, document)
+    following, command = next_step(found)
     return View(
         "profile",
         command=document["command"],
         figure=f"{duration(document['step'])} a step",
         headline=f"{words}; {document['steps']} steps on {document['device']}".lstrip("; "),
-        notes=[*filter(None, (document["partial"], _few(document))), *document["notes"]],
+        notes=[
+            *filter(None, (rates(found), found.partial, few_steps(found))),
+            *found.notes,
+            *([following] if following and not command else []),
+        ],
         step=document["step"],
         before=bars,
-        findings_title=View.findings_title
-        if problems
-        else "Worth racing (effect unknown until raced)",
-        findings=problems or document["findings"][:3],
+        limit=limit(found.headroom) if found.headroom else "",
+        findings=_findings(found),
+        findings_note=AT_MOST,
         memory=_memory(document["memory_by_owner"]),
+        steps_title=following.removesuffix(":"),
+        steps=[command] if command else (),
     )
 
 
-def _few(document: Document) -> str:
-    """What is said of a profile of few steps."""
-    if document["steps"] >= FEW:
-        return ""
-    return f"only {document['steps']} steps were timed: the mean step and the shares are rough"
+def _findings(profile: Profile) -> dict[str, list[dict[str, object]]]:
+    """What the terminal lists, in its words, by heading."""
+    lists = {
+        f"Problems ({PROBLEMS}; {ORDER})": profile.problems,
+        f"Worth racing ({UNKNOWN}; {ORDER})": profile.options,
+    }
+    return {title: [_finding(one) for one in found] for title, found in lists.items() if found}
+
+
+def _finding(finding: Finding) -> dict[str, object]:
+    remedies = [
+        {"words": remedy_words(r, finding), "lines": r.lines, "notes": r.notes}
+        for r in finding.remedies
+    ]
+    if not finding.problem:
+        return {"what": finding.what, "remedies": remedies}
+    return {"what": problem_words(finding), "place": finding.place, "text": finding.text,
+            "remedies": remedies}  # fmt: skip
 
 
 def _tune(document: Document) -> View:

@@ -94,15 +94,20 @@ def _show_step(out: Console, profile: Profile) -> None:
         out.print(Text(hanging(f"steps vary {times}: {UNSTEADY_SAYS}", out.width)), style="yellow")
     if profile.steps < FEW:
         out.print(Text(hanging(few_steps(profile), out.width)), style="yellow")
-    rates = [f"{profile.samples_per_second:,.0f} samples/s"] if profile.samples_per_second else []
+    if words := rates(profile):
+        out.print(Text(hanging(words, out.width)))
+    out.print()
+
+
+def rates(profile: Profile) -> str:
+    """Samples and tokens a second, as far as they are known."""
+    found = [f"{profile.samples_per_second:,.0f} samples/s"] if profile.samples_per_second else []
     if profile.tokens_per_second:
         padding = profile.facts.get("padded_share")
         known = isinstance(padding, float) and padding >= NAMED_PADDING
         of_them = f", {padding:.0%} of them padding" if known else ""
-        rates.append(f"{profile.tokens_per_second:,.0f} tokens/s{of_them}")
-    if rates:
-        out.print(Text(hanging(", ".join(rates) + _of_ranks(profile), out.width)))
-    out.print()
+        found.append(f"{profile.tokens_per_second:,.0f} tokens/s{of_them}")
+    return ", ".join(found) + _of_ranks(profile) if found else ""
 
 
 def _of_ranks(profile: Profile) -> str:

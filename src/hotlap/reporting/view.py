@@ -25,8 +25,9 @@ class View:
     tuned_step: float = 0.0
     before: Sequence[Mapping[str, object]] = ()
     after: Sequence[Mapping[str, object]] = ()
-    findings_title: str = f"Problems ({PROBLEMS})"
-    findings: Sequence[Mapping[str, object]] = ()
+    limit: str = ""
+    findings_note: str = ""
+    findings: Mapping[str, Sequence[Mapping[str, object]]] = field(default_factory=dict)
     rows: Sequence[Mapping[str, object]] = ()
     rows_note: str = ""
     left_out: Sequence[Mapping[str, object]] = ()
@@ -39,6 +40,7 @@ class View:
     memory: Sequence[Mapping[str, object]] = ()
     loads: Sequence[Mapping[str, object]] = ()
     advice: Sequence[Mapping[str, object]] = ()
+    steps_title: str = "Commands"
     steps: Sequence[str] = ()
     diff: Sequence[tuple[str, str]] = ()
     fields: Sequence[tuple[str, str]] = ()
