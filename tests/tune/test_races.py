@@ -129,7 +129,7 @@ def test_whether_a_program_that_does_not_train_repeats_is_seen_in_its_outputs(
                 "estimate": replace(OPEN.estimate, ratio=0.86),
             },
             Status.INCONCLUSIVE,
-            "stopped early: slower so far (0.86x), so that a gain is unlikely",
+            "stopped early: slower so far (0.86x), and a gain would not show in its time",
         ),
     ],
 )

@@ -330,7 +330,7 @@ def _not_kept(row: Outcome, found: RaceResult) -> Outcome:
 def _so_far(ratio: float) -> str:
     """What a race that was stopped for want of a gain had shown by then."""
     if ratio < 1.0:
-        return f"slower so far ({ratio:.2f}x), so that a gain is unlikely"
+        return f"slower so far ({ratio:.2f}x), and a gain would not show in its time"
     return f"{ratio:.2f}x so far, not certain in the time it had"
 
 
