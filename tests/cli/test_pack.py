@@ -18,7 +18,9 @@ def run(*args):
 def test_pack_info_verify_and_bench(tmp_path):
     folder(tmp_path / "src", classes=3)
     done = run(tmp_path / "src", tmp_path / "s", "--shuffle", "--seed", 3, "--shards", 2)
-    assert "18 samples (image folder), profile jpeg" in done.output
+    kept = "profile jpeg (image files as they are, decoded whenever they are read)"
+    assert f"18 samples (image folder), {kept}" in done.output
+    assert done.output.endswith("to read it: hotlap explain packed_dataset\n")
     assert "2 shards, 3 classes" in done.output
     assert Store(tmp_path / "s").manifest.settings["seed"] == 3
     told = json.loads(run("info", tmp_path / "s", "--json").output)
@@ -31,6 +33,25 @@ def test_pack_info_verify_and_bench(tmp_path):
     }
     notes = {row["name"]: row["note"] for row in rows}
     assert notes[".npy, mapped"] == "for rows of one length only"
+
+
+@pytest.mark.parametrize(
+    ("args", "kept", "line"),
+    [
+        (("--resize", 16), "(JPEGs encoded anew where size or turn differ", "hotlap explain"),
+        (
+            ("--profile", "raw", "--resize", "16x16"),
+            "profile raw,",
+            '/s", batch_size=64, shuffle=True)',
+        ),
+    ],
+)
+def test_a_pack_says_what_it_holds_and_how_it_is_read(tmp_path, args, kept, line):
+    folder(tmp_path / "src")
+    done = run(tmp_path / "src", tmp_path / "s", *args)
+    assert kept in done.output
+    assert line in done.output.splitlines()[-1]
+    assert "to read it" not in run(tmp_path / "src", tmp_path / "q", "--quiet", *args).output
 
 
 def test_ctrl_c_says_how_to_go_on(tmp_path, monkeypatch):

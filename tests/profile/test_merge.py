@@ -65,6 +65,7 @@ def test_what_costs_time_in_the_wait_for_data_is_a_remedy_of_it(script):
     spot = costed(script, 3, 0.004, "data", "python_transforms")
     (finding,) = merged([waiting()], [spot], script.parent).findings
     assert [remedy.id for remedy in finding.remedies] == ["loader_workers", "python_transforms"]
+    assert finding.remedies[1].share == pytest.approx(0.4)
 
 
 def test_spots_of_one_pattern_make_one_finding(script):

@@ -8,7 +8,7 @@ import pytest
 
 from hotlap.core.protocol import DatasetReport, PackedComparison, ProfilePayload, decode
 from hotlap.profile.findings import proposed, seen_in
-from hotlap.profile.packing import ENCODED, PAGE, proposal, step_ratio, with_packing
+from hotlap.profile.packing import ENCODED, EXPLAIN, PAGE, proposal, step_ratio, with_packing
 
 STEP = 0.1
 
@@ -159,7 +159,8 @@ def test_a_pack_of_crops_says_which_side_and_which_transforms(photos, tmp_path):
 )
 def test_what_would_not_train_as_the_script_does_is_not_printed(photos, tmp_path, about, how):
     found = proposal(payload(photos, about=about, **how), tmp_path)
-    assert (found.lines, found.notes) == ((), ())
+    assert found.lines[0].startswith("hotlap pack photos packed --profile")
+    assert found.lines[1:] == (EXPLAIN,)
     assert found.remedy().says.endswith(PAGE)
     assert found.evidence.endswith("from a packed copy (24 files)")
 

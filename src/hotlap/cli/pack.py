@@ -1,5 +1,6 @@
 """`hotlap pack`: a folder of samples into a fast dataset, and verbs about it."""
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -148,6 +149,8 @@ def into(
             _summary(store, found.kind)
         for what in found.left_out:
             click.echo(f"  left out: {what}")
+        if not quiet:
+            click.echo(f"  to read it: {_reading(store)}")
 
 
 def _renamed(options: dict[str, Any]) -> dict[str, Any]:
@@ -329,10 +332,38 @@ def _summary(store: "Store", kind: str) -> None:
         f"{store.path}: {len(store):,} samples ({kind}), profile {store.profile}, "
         f"{_size(size)} in {shards} shard{'s' * (shards != 1)}{shape}{classes}{left}"
     )
+    if kept := _kept(store):
+        click.echo(f"  it holds {kept}")
     fields = [*store.fields, *(f"{name} ({kind})" for name, kind in store.columns.items())]
     if fields:
         note = "" if "label" in store.field_names else "; none of them is the label"
         click.echo(f"  fields: {', '.join(fields)}{note}")
+
+
+KEPT = {
+    "jpeg": "image files as they are, decoded whenever they are read",
+    "jpeg256": "JPEGs of short side 256, decoded whenever they are read",
+}
+"""What the profiles of images hold."""
+
+
+def _kept(store: "Store") -> str:
+    """What a store of images holds, in words; `--resize` and `--exif` encode files anew."""
+    settings, words = store.manifest.settings, KEPT.get(store.profile, "")
+    anew = settings.get("resize") is not None or settings.get("exif")
+    if words and anew:
+        words = "JPEGs encoded anew where size or turn differ, decoded whenever they are read"
+    return words
+
+
+def _reading(store: "Store") -> str:
+    """The lines that read a store, or the command that shows them."""
+    name = json.dumps(str(store.path))
+    if store.profile in KEPT:
+        return "hotlap explain packed_dataset"
+    data = f"TokenWindows({name}, 1024)" if store.profile == "tokens" else name
+    names = "Loader, TokenWindows" if store.profile == "tokens" else "Loader"
+    return f"from hotlap.data import {names}; loader = Loader({data}, batch_size=64, shuffle=True)"
 
 
 def _size(count: int) -> str:

@@ -176,6 +176,7 @@ def _remedy(group: list[Costed], folder: Path) -> Remedy:
         bound(share, group[0].step),
         expected,
         tuple(places[1:]),
+        share=share,
     )
 
 

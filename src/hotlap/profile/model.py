@@ -130,8 +130,9 @@ class Remedy:
 
     `most` is the `bound` of what it acts on, `expected` the part of a step it can be expected to
     take away. `also` are further places where it is missing. `lines` are commands and
-    code, to be shown as they are; `notes` what to mind. `by_hand`: no race of `hotlap tune` can
-    switch it on in this program; a person has to apply it.
+    code, to be shown as they are; `notes` what to mind. `share`: the part of a step that was
+    measured on its own lines; 0: only that of its finding is known. `by_hand`: no race of
+    `hotlap tune` can switch it on in this program; a person has to apply it.
     """
 
     id: str
@@ -144,6 +145,7 @@ class Remedy:
     lines: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     by_hand: bool = False
+    share: float = 0.0
 
 
 @dataclass(frozen=True)

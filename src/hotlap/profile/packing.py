@@ -19,6 +19,9 @@ PAGE = (
     "documentation"
 )
 """Where to read on, where no recipe can be printed that trains as the script does."""
+LESS_TRANSFORMS = "less what your own random transforms take"
+EXPLAIN = "hotlap explain packed_dataset"
+"""The command that shows how a store is read."""
 ENCODED = "JPEGs are encoded anew, so that pixels change a little (--quality, 92 by default)"
 
 
@@ -65,13 +68,9 @@ class Proposal:
         """What it would bring to the step."""
         if self.simpler:
             return (
-                f"the step would be at most about {self.expected:.2f}x as fast, less what your own "
-                "random transforms take"
+                f"the step would be at most about {self.expected:.2f}x as fast, {LESS_TRANSFORMS}"
             )
-        return (
-            f"the step would be about {self.expected:.2f}x as fast (at least {self.least:.2f}x; "
-            f"{self.most:.2f}x with zero data-loading time)"
-        )
+        return f"the step would be about {self.expected:.2f}x as fast (at least {self.least:.2f}x)"
 
     @property
     def further(self) -> str:
@@ -80,8 +79,8 @@ class Proposal:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """What to type, and the two lines of code to change; nothing where these would not do."""
-        return (self.command, *self.code) if self.code else ()
+        """What to type, and the two lines of code to change, or the command that explains them."""
+        return (self.command, *(self.code or (EXPLAIN,)))
 
     def remedy(self) -> Remedy:
         """The proposal as a remedy of the wait for data."""
@@ -122,7 +121,7 @@ def proposal(payload: ProfilePayload, folder: Path) -> Proposal | None:
         bytes=int(packed.bytes * dataset.length),
         command=_command(found, packed),
         code=_code(dataset, packed) if whole else (),
-        notes=(*found.notes, *_notes(packed)) if whole else (),
+        notes=(*found.notes, *_notes(packed)),
         simpler=packed.simpler,
     )
 

@@ -14,7 +14,8 @@ technique = Technique(
         "larger than the crops, is read batch by batch, checked, and ahead of need."
     ),
     changes=(
-        "Nothing with --profile jpeg, which keeps the files as they are. Rows are resized within 1 "
+        "Nothing with --profile jpeg, which keeps the files as they are (without --resize) and "
+        "decodes them whenever they are read. Rows are resized within 1 "
         "of 255 of PIL's bilinear; smaller JPEGs are encoded anew, and random crops come out of "
         "them. The order of samples is hotlap's own, the same "
         "for any number of workers. The copy takes room on the disk, and has to be made again "

@@ -11,7 +11,7 @@ from hotlap.core.machine import Machine
 from hotlap.core.protocol import ProfilePayload
 from hotlap.core.recipe import Kept, Measured, Recipe, script_of, torch_version, unconfirmed
 from hotlap.profile.model import Finding, Remedy
-from hotlap.profile.packing import WORTH, proposal
+from hotlap.profile.packing import LESS_TRANSFORMS, WORTH, proposal
 from hotlap.trial.command import shown
 from hotlap.trial.parity import Parity
 from hotlap.trial.race import RaceResult
@@ -290,14 +290,15 @@ def by_hand(findings: Iterable[Finding], result: TuneResult, *, packed: bool) ->
 
 
 def _advice_of(remedy: Remedy, finding: Finding) -> Advice:
+    """The remedy with the cost of its own lines, where it was measured; else its finding's."""
     places = dict.fromkeys((remedy.place or finding.place, *remedy.also))
     return Advice(
         remedy.id,
         remedy.says,
         ", ".join([place for place in places if place][:NAMED_PLACES]),
         remedy.expected,
-        finding.share,
-        finding.most,
+        remedy.share or finding.share,
+        remedy.most if remedy.share else finding.most,
         remedy.lines,
         remedy.notes,
     )
@@ -387,9 +388,11 @@ def _packed(payload: ProfilePayload | None, result: TuneResult, folder: Path) ->
     )
     if made.least < WORTH or made.expected < WORTH * _kept(result):
         return []
-    says = f"{made.says}. Measured against the plain script: {made.evidence}{made.further}"
+    gain = LESS_TRANSFORMS if made.simpler else made.says
+    says = f"{gain}. Measured against the plain script: {made.evidence}{made.further}"
     saved = 1.0 - 1.0 / made.expected
-    bounds = 1.0 - 1.0 / made.most, made.most
+    most = made.expected if made.simpler else made.most
+    bounds = 1.0 - 1.0 / most, most
     return [Advice("packed_dataset", says, made.place, saved, *bounds, made.lines, made.notes)]
 
 
