@@ -85,6 +85,7 @@ PLANTED = [
         "memory",
         "loop_clean.py",
         ("retained_graph",),
+        option=ANYWHERE,
     ),
     Planted(
         "outputs_kept",
@@ -92,6 +93,7 @@ PLANTED = [
         "memory",
         "loop_clean.py",
         ("retained_graph",),
+        option=ANYWHERE,
     ),
     Planted(
         "checkpoint_often",

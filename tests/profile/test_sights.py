@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 from hotlap.core.protocol import InputStatistics, ProfilePayload, ShownWarning, decode
+from hotlap.profile.join import Costed
+from hotlap.profile.merge import merged
 from hotlap.profile.sights import raw, rollout, sights
 from hotlap.profile.torch_warnings import KNOWN, known
 
@@ -139,6 +141,16 @@ def test_sights_become_spots_with_their_line(tmp_path):
         ("input_normalised", 1),
         ("debug_off", 2),
     }
+
+
+@pytest.mark.parametrize("freed", [True, False])
+def test_a_graph_without_activations_is_no_problem(tmp_path, freed):
+    (tmp_path / "train.py").write_text("for x in y:\n    total += loss\n")
+    holder = {"kind": "global", "name": "total", "path": "train.py", "function": 0, "freed": freed}
+    (spot,) = sights(payload(retained=[holder]), tmp_path)
+    (finding,) = merged([], [Costed(spot)], tmp_path).findings
+    assert ("freed the activations" in spot.says) is freed
+    assert finding.problem is not freed
 
 
 def test_odd_sizes_matter_on_a_gpu_alone(tmp_path):

@@ -103,6 +103,20 @@ def test_the_holder_is_told_with_its_function():
     assert running.requires_grad
 
 
+def test_activations_are_told_from_the_nodes_of_a_graph():
+    x, y = data(8, 4)
+    model, state = linear(), {"values": []}
+    for update, freed in (
+        (lambda loss, _: state["values"].append(loss), True),
+        (lambda _, out: state["values"].append(out), True),
+        (lambda *_: state["values"].append(model(x)), False),
+        (lambda *_: state.update(sum=state.get("sum", 0) + model(x).sum()), False),
+    ):
+        state["values"] = []
+        holders = train(model, x, y, update)["retained"]
+        assert {holder["freed"] for holder in holders} == {freed}
+
+
 @pytest.mark.parametrize(
     "update",
     [

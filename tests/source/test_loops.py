@@ -4,6 +4,8 @@ from pathlib import Path
 import pytest
 
 from hotlap.source.checks.evaluating import evaluations, over_loader
+from hotlap.source.config import Config
+from hotlap.source.lint import lint_file
 from hotlap.source.module import Source
 
 STEP = "loss = criterion(model(x), y)\nloss.backward()\noptimizer.step()\n"
@@ -150,3 +152,34 @@ def test_a_region_knows_its_backward_and_its_loop():
     (region,) = source.script.steps
     assert region.loop is region.body
     assert region.backward.lineno == 4
+
+
+COLLECTING = """\
+import torch
+losses, outputs = [], []
+for x, y in loader:
+    output = model(x)
+    loss = torch.nn.functional.cross_entropy(output, y)
+    (loss / 2).backward({keywords})
+    optimizer.step()
+    losses.append({kept})
+"""
+
+
+@pytest.mark.parametrize(
+    ("kept", "keywords", "sure"),
+    [
+        ("loss", "", False),
+        ("output", "", False),
+        ("loss", "retain_graph=True", True),
+        ("model(x).mean()", "", True),
+    ],
+)
+def test_a_graph_that_a_backward_pass_went_through_is_kept_as_a_hint(
+    tmp_path, kept, keywords, sure
+):
+    text = COLLECTING.format(kept=kept, keywords=keywords).encode()
+    config = Config(tmp_path, hints=True, select=("graph_kept",))
+    (spot,) = lint_file(tmp_path / "train.py", text, config)
+    assert spot.hint is not sure
+    assert ("freed" in spot.says) is not sure

@@ -21,6 +21,7 @@ from hotlap.cli.common import (
 )
 
 if TYPE_CHECKING:
+    from hotlap.core.protocol import Document
     from hotlap.source.config import Config
     from hotlap.source.lint import Spot
     from hotlap.source.patch.plan import Patch
@@ -224,7 +225,7 @@ def _judged_with_profile(paths: tuple[Path, ...], config: "Config") -> "list[Spo
     return in_cells(spots)
 
 
-def _as_run(paths: tuple[Path, ...], config: "Config", document: dict[str, Any]) -> Iterator[Path]:
+def _as_run(paths: tuple[Path, ...], config: "Config", document: "Document") -> Iterator[Path]:
     """The files at and below the paths; of a notebook that was profiled, the script that ran."""
     from hotlap.notebook.script import SUFFIX, script_path, write_script
     from hotlap.profile.join import Past

@@ -222,13 +222,15 @@ class MemoryReport:
 class Holder:
     """A variable that keeps graphs: `kind` is `local`, `global` or `attribute`.
 
-    `function` is the first line of its function, 0 outside of one.
+    `function` is the first line of its function, 0 outside of one. `freed`: only nodes of the
+    graphs stay; a backward pass has freed the activations.
     """
 
     kind: str
     name: str
     path: str
     function: int = 0
+    freed: bool = False
 
 
 @dataclass(frozen=True)

@@ -114,7 +114,8 @@ class Past:
         if path not in self._kept:
             known = self._files.get(str(path))
             same = known is None or digest(path.read_bytes()) == known["digest"]
-            self._kept[path] = None if same or known is None else as_profiled(path, known)
+            digests = (known or {}).get("line_digests", [])
+            self._kept[path] = None if same else as_profiled(path, digests)
         kept = self._kept[path]
         if kept is None:
             return spot

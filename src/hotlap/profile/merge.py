@@ -153,6 +153,8 @@ def _is_problem(found: Costed) -> bool:
     seen to cost anything.
     """
     record = techniques().get(found.spot.technique)
+    if found.spot.hint and not (found.worth or found.confirmed):
+        return False
     if record is None or any(p.fault for p in record.patterns if p.id == found.spot.id):
         return True
     sure = record.symptom is None or record.symptom.sure

@@ -6,7 +6,7 @@ Each becomes a spot, as if lint had found it, so that it gets its cost and stand
 import linecache
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hotlap.core.protocol import InputStatistics, ProfilePayload, ShownWarning
@@ -15,6 +15,7 @@ from hotlap.profile.join import split
 from hotlap.profile.retained import binding
 from hotlap.profile.sources import line_of
 from hotlap.profile.torch_warnings import known as known_warnings
+from hotlap.source.checks.retaining import FREED
 from hotlap.source.lint import Spot
 
 RAW_PIXELS = (128, 255)
@@ -69,7 +70,9 @@ def _retained(payload: ProfilePayload, folder: Path) -> Iterator[Spot]:
         if line := binding(path, holder):
             summed = "+=" in line_of(path, line)
             name = "graph_summed" if summed else "graph_kept"
-            yield from _spot("retained_graph", f"{path}:{line}", folder, holder.name, name)
+            said = f"{holder.name}: {FREED}" if holder.freed else holder.name
+            spots = _spot("retained_graph", f"{path}:{line}", folder, said, name)
+            yield from (replace(spot, hint=holder.freed) for spot in spots)
 
 
 def _modules(payload: ProfilePayload, folder: Path) -> Iterator[Spot]:

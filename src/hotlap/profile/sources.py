@@ -3,10 +3,9 @@
 import hashlib
 import linecache
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
 from pathlib import Path
-from typing import Any
 
 from hotlap.core.protocol import LineShare, ProfilePayload
 from hotlap.profile.model import Lines, Touched, usual_times
@@ -38,12 +37,12 @@ def line_digests(content: bytes) -> list[str]:
     return [f"{zlib.crc32(line.rstrip()):08x}" for line in content.splitlines()]
 
 
-def as_profiled(path: Path, known: Mapping[str, Any]) -> dict[int, int]:
+def as_profiled(path: Path, old: Sequence[str]) -> dict[int, int]:
     """The line that each line (from 1) of a file was when it was profiled; changed ones are absent.
 
-    `known` is the file's entry in a profile's document.
+    `old` are the line digests of then.
     """
-    new, old = line_digests(path.read_bytes()), known.get("line_digests", [])
+    new = line_digests(path.read_bytes())
     blocks = SequenceMatcher(None, old, new).get_matching_blocks()
     return {b.b + i + 1: b.a + i + 1 for b in blocks for i in range(b.size)}
 

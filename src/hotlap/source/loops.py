@@ -18,7 +18,7 @@ from hotlap.source.script_model import ScriptModel, Step
 from hotlap.source.tree import FunctionNode, receiver
 from hotlap.source.values import Values
 
-_BACKWARD = ("backward", "manual_backward", "grad")
+BACKWARD = ("backward", "manual_backward", "grad")
 
 
 class Loops:
@@ -188,7 +188,7 @@ def _differentiated(values: Values) -> set[Definition]:
 
 
 def _starts(values: Values) -> Iterator[ast.AST]:
-    for call in (c for name in _BACKWARD for c in values.tree.methods.get(name, [])):
+    for call in (c for name in BACKWARD for c in values.tree.methods.get(name, [])):
         yield from call.args
         owner = receiver(call)
         if owner is not None:

@@ -9,10 +9,13 @@ technique = Technique(
     numerics=Numerics.EXACT,
     how=(How.ADVICE,),
     why=(
-        "A loss or an output that still has its graph keeps every activation of its step alive."
-        " Summed or collected over steps, memory grows with each of them, and the allocator "
-        "slows down before it fails. retain_graph=True keeps them past the backward pass, until "
-        "the loss is bound again: the next forward pass finds less room."
+        "An output or a loss that still has its graph keeps every activation of its step alive, "
+        "unless backward() went through it. Summed or collected over steps, as in an evaluation "
+        "with gradients, memory grows with each of them, and the allocator slows down before it "
+        "fails. backward() frees the activations: of a loss that is collected after it only the "
+        "nodes of the graph stay, some kilobytes a step. retain_graph=True keeps the activations "
+        "past the backward pass, until the loss is bound again: the next forward pass finds less "
+        "room."
     ),
     changes=("Nothing, as long as no one goes backward from the sum. Values are the same."),
     avoid=(

@@ -54,7 +54,11 @@ class Creep(Diagnosis):
     def end(self) -> None:
         """The last look."""
         self.between()
-        kept = (holder for holder, times in self._grew.items() if times >= TIMES)
+        kept = (
+            replace(holder, freed=_freed(self._roots.get(holder, set())))
+            for holder, times in self._grew.items()
+            if times >= TIMES
+        )
         self.value = sorted(kept, key=lambda holder: holder.name)
         self._roots = {}
 
@@ -71,6 +75,34 @@ def _grown(now: set[Node], before: set[Node]) -> bool:
                 missing.discard(node)
                 queue.append(node)
     return not missing
+
+
+def _freed(roots: set[Node]) -> bool:
+    """Whether backward passes have freed what the nodes saved, as far as nodes tell."""
+    seen, queue, saved = set(roots), deque(roots), False
+    while queue and len(seen) < MOST_NODES:
+        node = queue.popleft()
+        for name in dir(node):
+            if name.startswith("_saved_") or name == "saved_tensors":
+                try:
+                    kept = getattr(node, name)
+                except RuntimeError as error:  # another one: changed in place since
+                    saved = saved or "already been freed" in str(error)
+                    continue
+                if _tensors(kept):
+                    return False
+        following = (inner for inner, _ in node.next_functions if inner is not None)
+        fresh = [inner for inner in following if inner not in seen]
+        seen.update(fresh)
+        queue.extend(fresh)
+    return saved
+
+
+def _tensors(kept: object) -> bool:
+    """Whether what a node saved is a tensor, or holds some."""
+    if isinstance(kept, (tuple, list)):
+        return any(isinstance(one, torch.Tensor) for one in kept)
+    return isinstance(kept, torch.Tensor)
 
 
 def roots_by_holder(frame: FrameType | None) -> dict[Holder, set[Node]]:

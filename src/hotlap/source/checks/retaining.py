@@ -5,26 +5,60 @@ from collections.abc import Iterator
 
 from hotlap.core.technique import Technique
 from hotlap.source.flow import Definition
+from hotlap.source.found import Found, Spread
 from hotlap.source.kinds import GRAPH, MODEL
+from hotlap.source.loops import BACKWARD
 from hotlap.source.module import Source
-from hotlap.source.tree import method, receiver, text
+from hotlap.source.tree import keyword, method, names_in, receiver, text
 
 _ADDS = ("append", "extend", "appendleft", "insert", "add")
 Variable = ast.Name | ast.Attribute
 
 
-def graph_summed(source: Source, _: Technique) -> Iterator[ast.AST]:
+FREED = "its nodes alone: backward() has freed the activations"
+
+
+def graph_summed(source: Source, _: Technique) -> Iterator[Found]:
     """`total += loss`, where total is never gone backward from."""
     for target, value, statement in _sums(source):
         if source.values.are(value, GRAPH) and _outlives(source, target, statement):
-            yield statement
+            yield _kept(source, value, statement)
 
 
-def graph_kept(source: Source, _: Technique) -> Iterator[ast.AST]:
+def graph_kept(source: Source, _: Technique) -> Iterator[Found]:
     """`losses.append(loss)`, `outputs[i] = out`, into what outlives the step."""
     for holder, value, node in _stores(source):
         if source.values.are(value, GRAPH) and _outlives(source, holder, node):
-            yield node
+            yield _kept(source, value, node)
+
+
+def _kept(source: Source, value: ast.expr, node: ast.AST) -> Found:
+    """A hint where the value's own backward, in the same body, leaves nothing but graph nodes."""
+    parts = list(ast.walk(value))
+    calls = [receiver(part) for part in parts if isinstance(part, ast.Call)]
+    if any(owner is None or not source.values.are(owner, GRAPH) for owner in calls):
+        return node
+    held = [part for part in parts if isinstance(part, Variable) and source.values.are(part, GRAPH)]
+    known = [part for part in held if source.values.flow.reaching(part)]
+    if known and all(_freed(source, part, node) for part in known):
+        return Spread(node, node, FREED, hint=True)
+    return node
+
+
+def _freed(source: Source, variable: Variable, node: ast.AST) -> bool:
+    """Whether a backward pass of the same body, without retain_graph, goes through a variable."""
+    function = source.tree.function(node)
+    if function is not None and function.name == "training_step":
+        returned = (
+            r.value for r in source.tree.every(ast.Return) if source.tree.inside(r, function)
+        )
+        return any(text(variable) in names_in(value) for value in returned)
+    body = next(source.tree.loops(node), None) or function
+    calls = (c for name in BACKWARD for c in source.tree.methods.get(name, []))
+    plain = (call for call in calls if keyword(call, "retain_graph") is None)
+    if not any(body is None or source.tree.inside(call, body) for call in plain):
+        return False
+    return source.loops.differentiated.issuperset(source.values.flow.reaching(variable))
 
 
 def _sums(source: Source) -> Iterator[tuple[Variable, ast.expr, ast.stmt]]:
