@@ -18,6 +18,7 @@ from mkdocs.structure.pages import Page
 from hotlap.cli.main import VERBS, Verbs, hotlap
 from hotlap.core.registry import techniques
 from hotlap.reporting.technique_page import Measured, index, page, pattern_page, patterns_page
+from hotlap.tune.result import MEANINGS
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
@@ -45,6 +46,17 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for name, text in pages().items():
         files.append(File.generated(config, name, content=text))
     return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Put the table of verdicts where a page asks for it."""
+    return markdown.replace("<!-- verdicts -->", verdicts())
+
+
+def verdicts() -> str:
+    """The words of a tune and what they mean, as a table."""
+    rows = "".join(f"| {word} | {meaning} |\n" for word, meaning in MEANINGS.items())
+    return f"| word | meaning |\n|---|---|\n{rows}"
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:

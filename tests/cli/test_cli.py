@@ -17,6 +17,7 @@ from hotlap.cli.common import USAGE
 from hotlap.cli.main import VERBS, hotlap
 from hotlap.core.registry import FOLDER
 from hotlap.trial.command import normalise
+from hotlap.tune.result import MEANINGS, NOT_CONFIRMED, Status
 
 MLP = Path(__file__).parent.parent / "scripts" / "mlp.py"
 
@@ -243,6 +244,24 @@ def test_explain_takes_the_id_of_a_lint_pattern():
     done = CliRunner().invoke(hotlap, ["explain", "graph_kept"])
     assert done.exit_code == 0
     assert done.output.startswith("retained_graph")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["load-dependent"], "load-dependent: It was faster while other programs used the cores"),
+        (["broke", "parity"], "broke parity: The losses or outputs differ"),
+        (["not_faster"], "not faster: The interval excludes"),
+    ],
+)
+def test_explain_says_what_a_verdict_means(words: list[str], says: str) -> None:
+    assert CliRunner().invoke(hotlap, ["explain", *words]).output.startswith(says)
+    found = json.loads(CliRunner().invoke(hotlap, ["explain", "--json", *words]).output)
+    assert says.startswith(f"{found['verdict']}: {found['meaning'][:10]}")
+
+
+def test_every_verdict_has_a_meaning() -> None:
+    assert set(MEANINGS) == {*Status, NOT_CONFIRMED}
 
 
 def test_a_script_whose_name_has_a_blank_is_no_line_of_a_shell(

@@ -113,3 +113,10 @@ def test_the_gallery_of_a_gain_of_none_and_of_a_failure(generate):
     assert generate._gained(none) == "nothing to gain | - | - | 0.1 cores"
     assert "1 inconclusive" in generate._gained(none | {"inconclusive": ["tf32"]})
     assert "not raced: boom" in generate._gained({"error": "boom\nmore"})
+
+
+def test_the_table_of_verdicts_stands_on_its_page(generate):
+    text = (ROOT / "docs" / "measuring.md").read_text("utf-8")
+    shown = generate.on_page_markdown(text, None, None, None)
+    assert "| load-dependent | It was faster while other programs used the cores" in shown
+    assert "<!--" not in shown

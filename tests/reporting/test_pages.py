@@ -178,6 +178,11 @@ def test_a_page_says_what_was_found() -> None:
     for text in ("1.50x", "loader_workers", "[1.30, 1.50]", "data loading", "382 MiB", "a note",
                  "Left out: 1", "overlay", "hotlap run", "a CPU", "500 steps"):  # fmt: skip
         assert text in PAGES["tune"].replace("381.5 MiB", "382 MiB"), text
+    assert "a step in the final race; its phases" in PAGES["tune"]
+    assert "as profiled before the races: 101.0 ms a step, not corrected" in PAGES["tune"]
+    found = tune()
+    found["final"] = {**found["final"], "corrected": True}
+    assert "in the final race, corrected for background load" in html.page(found)
     assert "B is faster" in PAGES["race"]
     for text in ("Batch 128", "largest that fits: 128", "[1.17, 1.75]", "out of memory"):
         assert text in PAGES["batch"], text

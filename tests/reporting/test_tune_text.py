@@ -192,6 +192,17 @@ def test_a_gain_under_load_alone_is_named_with_its_command_and_not_denied() -> N
     assert "OMP_NUM_THREADS=1 python train.py" in steps
 
 
+def test_what_was_kept_stays_on_while_the_others_are_settled() -> None:
+    found = result()
+    found.outcomes.append(open_row("tf32"))
+    found.needed, found.settles = 240.0, ["tf32"]
+    text = " ".join(shown(found, width=200).split())
+    assert "--only no_grad_eval,tf32 python train.py (no_grad_eval stays on: the others" in text
+    assert "stays on" not in str(tune_text.document(found, None)["next_steps"])
+    found.outcomes = [open_row("tf32")]
+    assert "stays on" not in shown(found)
+
+
 def test_of_sleeping_threads_and_what_was_raced_with_them_one_command_has_both() -> None:
     found = result()
     sleep = Outcome("sleeping_threads", Status.LOAD_DEPENDENT, "x", {}, race(2.4))

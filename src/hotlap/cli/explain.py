@@ -8,12 +8,44 @@ from hotlap.cli.common import console, json_option, print_json, quiet_option
 @click.command()
 @json_option
 @quiet_option
-@click.argument("technique", required=False)
-def explain(as_json: bool, quiet: bool, technique: str | None) -> None:
+@click.argument("technique", nargs=-1, metavar="[ID|WORD]")
+def explain(as_json: bool, quiet: bool, technique: tuple[str, ...]) -> None:
     """Say what a technique does, when it pays and what it may change; without ID, list all.
 
-    A lint pattern's id stands for the technique it belongs to.
+    A lint pattern's id stands for the technique it belongs to. A verdict of `hotlap tune` (kept,
+    same, load-dependent ...) is explained in a sentence.
     """
+    name = " ".join(technique)
+    if meant := _verdict(name):
+        _show_verdict(*meant, as_json=as_json)
+    else:
+        _show(name, as_json=as_json, quiet=quiet)
+
+
+def _verdict(name: str) -> tuple[str, str] | None:
+    """The verdict of this name, with blanks, hyphens or underlines, and what it means."""
+    from hotlap.tune.result import MEANINGS
+
+    known = {_plain(word): (str(word), meaning) for word, meaning in MEANINGS.items()}
+    return known.get(_plain(name))
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("-", " ").replace("_", " ")
+
+
+def _show_verdict(word: str, meaning: str, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"verdict": word, "meaning": meaning})
+        return
+    from hotlap.reporting.words import hanging
+
+    out = console()
+    out.print(hanging(f"{word}: {meaning}", out.width), markup=False)
+
+
+def _show(technique: str, *, as_json: bool, quiet: bool) -> None:
+    """One technique, or all of them."""
     from hotlap.core.registry import technique as find
     from hotlap.core.registry import techniques
 

@@ -22,6 +22,7 @@ from hotlap.reporting.findings_text import (
     remedy_words,
 )
 from hotlap.reporting.profile_text import few_steps, limit, rates
+from hotlap.reporting.race_text import CORRECTED
 from hotlap.reporting.shrink_text import COLUMNS, front_picture, quality, shrink_cells, tested_text
 from hotlap.reporting.view import PROBLEMS, Scale, View, estimate_of
 from hotlap.reporting.words import duration, interval, named, ratio, size, verdict
@@ -154,6 +155,8 @@ def _tune(document: Document) -> View:
         notes=[*document["notes"], *([_sentence(ended["reason"])] if ended else [])],
         step=steps["plain"] if steps else sum(document["phases"].values()),
         tuned_step=steps["tuned"] if steps else 0.0,
+        timed=_timed(final) if steps else "",
+        profiled=sum(document["phases"].values()),
         before=before,
         after=_whole(steps) if steps and before else (),
         rows=rows,
@@ -170,6 +173,11 @@ def _tune(document: Document) -> View:
         ],
         steps=document["next_steps"],
     )
+
+
+def _timed(final: Document) -> str:
+    """How the times of a step of the final race were taken."""
+    return f" in the final race{f', {CORRECTED}' if final.get('corrected') else ''}"
 
 
 def _race(document: Document) -> View:

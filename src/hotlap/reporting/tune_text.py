@@ -221,12 +221,15 @@ def _assigned(row: Outcome) -> dict[str, str]:
 def _settling(result: TuneResult) -> list[tuple[str, str]]:
     """The command that settles open rows: by time, or else by waiting for a calmer machine."""
     rows = dict.fromkeys(row.technique for row in result.open)
-    names = dict.fromkeys([*(row.technique for row in result.kept), *(result.settles or rows)])
+    kept = dict.fromkeys(row.technique for row in result.kept)
+    names = dict.fromkeys([*kept, *(result.settles or rows)])
     time = f"--budget {span(result.needed)}" if result.settles else f"--wait {CALM_WAIT}"
     line = hotlap_line("tune", f"{time} --only {','.join(names)}", shown(result.command))
+    stays = "stays" if len(kept) == 1 else "stay"
+    base = [("", f"({', '.join(kept)} {stays} on: the others are measured on top)")]
     if not result.settles:
-        return [("when calm:", line)]
-    found = [("settle it:", line)]
+        return [("when calm:", line), *(base if kept else ())]
+    found = [("settle it:", line), *(base if kept else ())]
     if result.load > BUSY_CORES:
         cores = os.cpu_count() or 1
         busy = f"other programs used {min(result.load, cores):.1f} of {cores} cores"

@@ -23,6 +23,8 @@ class View:
     notes: Sequence[str] = ()
     step: float = 0.0
     tuned_step: float = 0.0
+    timed: str = ""
+    profiled: float = 0.0
     before: Sequence[Mapping[str, object]] = ()
     after: Sequence[Mapping[str, object]] = ()
     limit: str = ""

@@ -45,6 +45,33 @@ class Status(StrEnum):
 
 
 NOT_CONFIRMED = "not confirmed"
+MEANINGS = {
+    Status.KEPT: "It was faster at the level of its race, with parity.",
+    Status.NOT_FASTER: (
+        "The interval excludes the smallest effect worth having (`--min-effect`); the reason is "
+        '"slower" where it shows that.'
+    ),
+    Status.SAME: "The interval lies within 5 % of 1, but does not exclude that smallest effect.",
+    Status.INCONCLUSIVE: (
+        "The race showed none of these; the report says about how much more time would settle it, "
+        "or that it takes a calmer machine."
+    ),
+    Status.LOAD_DEPENDENT: (
+        "It was faster while other programs used the cores, also by fresh pairs; it may be a loss "
+        "without them, so it is not written. `under load:` gives the command that uses it."
+    ),
+    Status.BROKE_PARITY: (
+        "The losses or outputs differ by more than the rule of its numerics class allows, so that "
+        "its speed does not count."
+    ),
+    NOT_CONFIRMED: "It was kept, but the race that repeated its gain did not show it.",
+    Status.CRASHED: "The program failed with it.",
+    Status.NOT_APPLICABLE: "It lacks what it needs, or found nothing to change in the script.",
+    Status.NOT_ALLOWED: "It would change numerics or the training; `--allow` lets it run.",
+    Status.NOT_RACED: "No time was left for it, or it could not have gained enough.",
+    Status.SKIPPED: "It was not asked for (`--only`, `--skip`), or runs on request alone.",
+}
+"""What the verdict words of a tune mean, in a sentence each."""
 
 
 @dataclass(frozen=True)
