@@ -249,6 +249,34 @@ def test_fix_names_each_change_with_its_line(run):
     assert "nothing was rewritten" in run("--fix").output
 
 
+INLINE = """\
+import torch
+
+for epoch in range(3):
+    model.train()
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    model.eval()
+    for x, y in held_out:
+        seen.append(model(x).argmax(1))
+"""
+
+
+def test_fix_shows_its_changes_with_their_indentation(run):
+    Path("one.py").write_text(INLINE)
+    output = run("--fix").output
+    assert (
+        "  - for x, y in held_out:\n"
+        "  -     seen.append(model(x).argmax(1))\n"
+        "  + with torch.no_grad():\n"
+        "  +     for x, y in held_out:\n"
+        "  +         seen.append(model(x).argmax(1))\n"
+    ) in output, output
+
+
 def lines_of(name):
     return Path(name).read_text().splitlines()
 

@@ -3,6 +3,7 @@
 import io
 from pathlib import Path
 
+import pytest
 from rich.console import Console
 
 from hotlap.core.recipe import Kept, Recipe
@@ -40,6 +41,17 @@ def test_notes_name_place_technique_and_what_to_do():
     assert "to be written with --write: pinned_memory\n" in out.getvalue()
     note = "  train.py  fragmentation: `export PYTORCH_ALLOC_CONF=expandable_segments:True`"
     assert note in out.getvalue()
+
+
+@pytest.mark.parametrize(("name", "imports"), [("keep_heap", True), ("pinned_memory", False)])
+def test_a_patch_says_that_its_code_needs_hotlap(name, imports):
+    text = "import torch\n" + TEXT
+    done = patch(Recipe({name: Kept()}), [File(Path("train.py"), text, "utf-8")])
+    out = io.StringIO()
+    patch_text.show_lists(Console(file=out, width=40), done, written=False)
+    assert done.changed
+    assert done.imports_hotlap is imports
+    assert (patch_text.INSTALL in out.getvalue()) is imports
 
 
 def test_what_has_no_form_in_source_names_the_command_that_applies_it():

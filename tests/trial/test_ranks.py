@@ -364,6 +364,13 @@ def _is_rank(process: psutil.Process) -> bool:
         return False
 
 
+def test_a_script_exported_from_a_notebook_is_told_how_to_run(tmp_path: Path) -> None:
+    output = tmp_path / "out"
+    output.write_text("Traceback\nNameError: name 'get_ipython' is not defined\n")
+    assert "NOTEBOOK.ipynb" in advice(output)
+    assert "`ipython`" in advice(output)
+
+
 def test_a_python_without_torch_is_the_wrong_environment(tmp_path: Path) -> None:
     output = tmp_path / "out"
     output.write_text("Traceback\nModuleNotFoundError: No module named 'torch'\n")

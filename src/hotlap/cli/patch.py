@@ -91,6 +91,7 @@ def _below_here(path: Path) -> Path:
 def _document(done: "Patch", *, written: bool) -> dict[str, object]:
     return {
         "written": written,
+        "imports_hotlap": done.imports_hotlap,
         "files": [
             {"path": str(file.path), "diff": done.diff(file)} for file in done.changed
         ],

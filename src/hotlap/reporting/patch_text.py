@@ -11,6 +11,7 @@ from hotlap.notebook.script import in_cells
 if TYPE_CHECKING:
     from hotlap.source.patch.plan import Patch
 
+INSTALL = "the patched code imports hotlap: it runs only where hotlap is installed"
 _STYLES = {"+++": "bold", "---": "bold", "@@": "cyan", "+": "green", "-": "red"}
 
 
@@ -38,7 +39,7 @@ def show_written(out: Console, done: "Patch") -> None:
 
 
 def show_lists(out: Console, done: "Patch", *, written: bool) -> None:
-    """What is written, and what was there already."""
+    """What is written, and what was there already; and whether hotlap stays necessary."""
     lists = (
         ("written" if written else "to be written with --write", done.written),
         ("there already", done.present),
@@ -46,6 +47,8 @@ def show_lists(out: Console, done: "Patch", *, written: bool) -> None:
     for title, names in lists:
         if names:
             out.print(Text(f"{title}: {', '.join(names)}"), soft_wrap=True)
+    if done.imports_hotlap:
+        out.print(Text(INSTALL), soft_wrap=True)
 
 
 def show_notes(out: Console, done: "Patch") -> None:

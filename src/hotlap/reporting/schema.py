@@ -108,6 +108,7 @@ def schemas() -> dict[str, Schema]:
         "doctor": {"checks": {"type": "array", "items": of(Check)}},
         "patch": {
             "written": FLAG,
+            "imports_hotlap": FLAG,
             "files": {"type": "array", "items": objects({"path": TEXT, "diff": TEXT})},
             "techniques": {"type": "object", "additionalProperties": TEXT},
             "by_hand": {"type": "array", "items": objects({

@@ -31,8 +31,9 @@ technique = Technique(
             id="padded_to_max_length",
             says="every sequence is padded to one length, and the model computes on the padding",
             remedy=(
-                "tokenise without padding; pad in the collate function: "
-                "DataCollatorWithPadding(tokenizer, pad_to_multiple_of=8), or pad_sequence"
+                "leave the sequences as they are; pad in collate_fn: torch.nn.utils.rnn."
+                "pad_sequence(batch, batch_first=True), or with a Hugging Face tokenizer "
+                "DataCollatorWithPadding(tokenizer, pad_to_multiple_of=8)"
             ),
             ignore="the model needs one length, or most sequences reach it",
             check="hotlap.source.checks.padding:padded_to_max_length",

@@ -26,6 +26,7 @@ EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(Error|Exception|Interrupt|Exit|Warning)
 TRACEBACK_CHARACTERS = 20_000
 OUTPUT_CHARACTERS = 1_000_000
 NO_TORCH = "No module named 'torch'"
+NO_IPYTHON = "name 'get_ipython' is not defined"
 UNREACHED = re.compile(
     r"network addresses of \(.*\) cannot be retrieved"
     r"|Unable to (?:find|resolve) (?:address|hostname)"
@@ -247,7 +248,10 @@ def _last_line(written: str) -> str:
 
 
 def advice(output: Path | None) -> str:
-    """What helps a command whose Python has no torch, or ranks that find no other; else empty."""
+    """What helps a command whose end has a known cause; else empty.
+
+    Its Python has no torch, it is a notebook's export, or its ranks find no other.
+    """
     if output is None:
         return ""
     text = end_of(output, TRACEBACK_CHARACTERS)
@@ -255,6 +259,11 @@ def advice(output: Path | None) -> str:
         return (
             "the Python of the command is not that of your environment: activate it, or give its "
             f"interpreter in the command (hotlap runs in {sys.executable})"
+        )
+    if NO_IPYTHON in text:
+        return (
+            "the script was exported from a notebook and has its magics: give the notebook itself "
+            "(NOTEBOOK.ipynb in the place of `python SCRIPT`), or run it with `ipython`"
         )
     if not UNREACHED.search(text):
         return ""

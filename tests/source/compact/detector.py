@@ -19,7 +19,7 @@ class Boxes(Dataset):
 
     def __getitem__(self, i):
         image = cv2.imread(self.images[i])  # found: heavy_getitem
-        boxes = np.loadtxt(self.labels[i]).reshape(-1, 5)  # found: heavy_getitem
+        boxes = np.loadtxt(self.labels[i]).reshape(-1, 5)
         return image, boxes
 
 

@@ -24,7 +24,7 @@ class Captions(Dataset):
     def __getitem__(self, i):
         path, caption = self.rows[i]
         image = Image.open(os.path.join(self.root, path)).convert("RGB")  # found: heavy_getitem
-        tokens = nltk.tokenize.word_tokenize(caption.lower())  # found: heavy_getitem
+        tokens = nltk.tokenize.word_tokenize(caption.lower())
         words = [self.vocabulary[token] for token in tokens]
         return self.transform(image), torch.Tensor(words)  # found: tensor_of_lists
 

@@ -1,6 +1,8 @@
 """Every technique's examples are what the patcher writes, and what it leaves alone."""
 
 import ast
+import re
+from pathlib import Path
 
 import pytest
 from patching import patched
@@ -8,6 +10,9 @@ from patching import patched
 from hotlap.core.move import Env, Wrap
 from hotlap.core.registry import techniques
 from hotlap.seam.patch import load
+from hotlap.source.patch.moves import can_write
+
+ROOT = Path(__file__).parents[3]
 
 BY_HAND = {
     "adamw",
@@ -67,3 +72,15 @@ def test_edits_are_there(record):
         if isinstance(move, Wrap | Env) and move.edit:
             assert move.edit.startswith("hotlap.source.edits.")
             assert load(move.edit).__doc__
+
+
+def test_the_page_names_the_techniques_whose_patch_imports_hotlap():
+    importing = {
+        record.id
+        for record in techniques().values()
+        if any(map(can_write, record.moves))
+        and any("hotlap" in (example.after or "") for example in record.examples)
+    }
+    page = (ROOT / "docs" / "how-to" / "source.md").read_text("utf-8")
+    (sentence,) = re.findall(r"import hotlap, so that.*?\.\n", page, re.DOTALL)
+    assert set(re.findall(r"`(\w+)`", sentence)) == importing

@@ -55,7 +55,7 @@ class LeafDataset(Dataset):
         path = os.path.join(self.root, self.paths[idx])
         with open(path.replace(".jpg", ".json")) as f:
             meta = json.load(f)  # found: heavy_getitem
-        image = np.array(Image.open(path).convert("RGB"))  # found: heavy_getitem
+        image = np.array(Image.open(path).convert("RGB"))
         image = cv2.resize(image, (CFG.img_size, CFG.img_size))
         if self.transform:
             image = self.transform(image=image)["image"]

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 
 from hotlap.core.technique import Technique
-from hotlap.source.checks.context import meaning
+from hotlap.source.checks.context import meaning, place
 from hotlap.source.kinds import DATASET
 from hotlap.source.module import Source
 from hotlap.source.sample_copies import SAMPLE, copies
@@ -14,11 +14,24 @@ from hotlap.source.tree import FunctionNode, keyword, method, text
 
 
 def heavy_getitem(source: Source, _: Technique) -> Iterator[tuple[ast.AST, str]]:
-    """Decoding, parsing, tokenising and Python loops in `Dataset.__getitem__`."""
+    """Decoding, parsing, tokenising and Python loops in `Dataset.__getitem__`, once a function."""
     for function in per_sample(source):
-        for node in ast.walk(function):
-            if why := _costs(source, node):
-                yield node, why
+        work = (node for node in ast.walk(function) if isinstance(node, ast.expr | ast.stmt))
+        slow = {node: why for node in work if (why := _costs(source, node))}
+        if slow:
+            nodes = sorted(slow, key=place)
+            yield _span(nodes), ", ".join(dict.fromkeys(slow[node] for node in nodes))
+
+
+def _span(nodes: list[ast.expr | ast.stmt]) -> ast.AST:
+    """Everything from the first of some nodes to the last."""
+    if len(nodes) == 1:
+        return nodes[0]
+    ends = max((n.end_lineno or n.lineno, n.end_col_offset or 0) for n in nodes)
+    first = nodes[0]
+    return ast.Pass(
+        lineno=first.lineno, col_offset=first.col_offset, end_lineno=ends[0], end_col_offset=ends[1]
+    )
 
 
 def copied_in_loader(source: Source, _: Technique) -> Iterator[tuple[ast.AST, str]]:

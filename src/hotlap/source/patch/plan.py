@@ -3,7 +3,9 @@
 import ast
 import difflib
 import io
+import re
 import shlex
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -20,6 +22,7 @@ from hotlap.source.patch.moves import can_write, write
 from hotlap.source.patch.notebook_cells import cell_diff
 from hotlap.source.patch.text import File
 
+_IMPORTS_HOTLAP = re.compile(r"^\s*(?:from|import) hotlap\b", re.MULTILINE)
 Classes = dict[str, tuple[Source, ast.ClassDef]]
 
 
@@ -40,15 +43,21 @@ class Note:
 
 @dataclass(frozen=True)
 class Change:
-    """A run of lines that is rewritten: its first line in the new text, old lines and new ones."""
+    """A run of lines that is rewritten: its first line in the new text, old lines and new ones.
+
+    The lines are dedented together; blank ones are left out.
+    """
 
     line: int
     old: tuple[str, ...]
     new: tuple[str, ...]
 
 
-def _stripped(lines: Sequence[str]) -> tuple[str, ...]:
-    return tuple(line.strip() for line in lines if line.strip())
+def _change(line: int, old: Sequence[str], new: Sequence[str]) -> Change:
+    rows = textwrap.dedent("".join(map(_ended, (*old, *new)))).splitlines()
+    parts = rows[: len(old)], rows[len(old) :]
+    before, after = (tuple(row.rstrip() for row in part if row.strip()) for part in parts)
+    return Change(line, before, after)
 
 
 @dataclass
@@ -65,12 +74,17 @@ class Patch:
         """The files whose text is another now."""
         return {file: text for file, text in self.texts.items() if text != file.text}
 
+    @property
+    def imports_hotlap(self) -> bool:
+        """Whether a changed file imports hotlap, so that it runs only where that is installed."""
+        return any(_IMPORTS_HOTLAP.search(text) for text in self.changed.values())
+
     def changes(self, file: File) -> list[Change]:
         """The places of a file that are rewritten: runs of lines that were changed or added."""
         before, after = _lines(file.text), _lines(self.texts[file])
         found = difflib.SequenceMatcher(None, before, after, False).get_opcodes()
         return [
-            Change(to + 1, _stripped(before[first:last]), _stripped(after[to:end]))
+            _change(to + 1, before[first:last], after[to:end])
             for tag, first, last, to, end in found
             if tag != "equal"
         ]

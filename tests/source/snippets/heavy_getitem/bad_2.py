@@ -9,7 +9,7 @@ class Windows(data.Dataset):
         frame = self._read(i)
         table = pd.read_csv(self.files[i])  # found: heavy_getitem
         out = torch.zeros(10, 10)
-        for a in range(10):  # found: heavy_getitem
+        for a in range(10):
             for b in range(10):
                 out[a, b] = table.iloc[a, b]
         return frame, out

@@ -13,7 +13,7 @@ class Pairs:
 
     def read(self, path):
         image = Image.open(path).convert("RGB")  # found: heavy_getitem
-        return cv2.cvtColor(np.asarray(image), cv2.COLOR_RGB2BGR)  # found: heavy_getitem
+        return cv2.cvtColor(np.asarray(image), cv2.COLOR_RGB2BGR)
 
     def numbers(self, line):
         return torch.tensor([float(word) for word in line.split(",")])  # found: heavy_getitem
