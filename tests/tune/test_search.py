@@ -674,6 +674,9 @@ def test_where_no_time_is_left_the_race_of_the_only_winner_stands_for_the_final_
     assert len(world.raced) == 3, "the A/A test, the upper bound, the candidate"
     assert result.confirmed
     assert "stands for it" in result.notes[-1]
+    assert recipe_of(result, detect()).measured.note == result.notes[-1]
+    result.notes.clear()
+    assert recipe_of(result, detect()).measured.note == ""
 
 
 def test_half_of_the_error_is_shared_equally_and_what_was_kept_gives_its_own_back() -> None:

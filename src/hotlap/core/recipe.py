@@ -37,7 +37,8 @@ class Measured:
     """What the whole recipe was measured on, and what came out.
 
     `script` is the first file that the command names; `program` the Python file that trains, from
-    the working directory, where it lies below that.
+    the working directory, where it lies below that. `note`: in what the final race was weaker than
+    one of fresh processes; empty where it was one.
     """
 
     command: str = ""
@@ -56,6 +57,7 @@ class Measured:
     script: str = ""
     script_hash: str = ""
     program: str = ""
+    note: str = ""
 
 
 @dataclass(frozen=True)

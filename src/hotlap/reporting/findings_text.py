@@ -74,7 +74,9 @@ def _show_option(out: Console, finding: Finding) -> None:
 def _show_next(out: Console, profile: Profile) -> None:
     words, command = next_step(profile)
     if words:
-        out.print(Text(hanging(words, out.width)))
+        text = Text(hanging(words, out.width))
+        text.stylize("bold", 0, len("Next") if command else 0)
+        out.print(text)
     if command:
         out.print(Text(pasted(command, out.width, "  "), "green"), soft_wrap=True)
 

@@ -237,7 +237,7 @@ class Side:
 
     @property
     def _reports(self) -> tuple[BlockReport, ...]:
-        """What the live process's ranks told of its last block."""
+        """What the live process's ranks reported of its last block."""
         return self.trial.blocks[-1].reports if self.trial and self.trial.blocks else ()
 
     def see_epoch(self) -> None:

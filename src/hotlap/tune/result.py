@@ -25,6 +25,8 @@ ENOUGH_PAIRS = 6
 """Pairs from which on a wide interval is due to the machine, not to their number."""
 NOISY = 1.8
 """Upper over lower end of an A/A test's interval from which small gains cannot be seen."""
+LIVE_FINAL = "no time for fresh processes: the final race went on in live ones"
+RACE_STANDS = "no time for a final race: the race of the one technique stands for it"
 OUT_OF_TIME = "no time was left for it"
 
 
@@ -380,6 +382,7 @@ def _measured(result: TuneResult, machine: Machine) -> Measured:
         script=script,
         script_hash=script_hash,
         program=_program(result.profile),
+        note=next((note for note in result.notes if note in {LIVE_FINAL, RACE_STANDS}), ""),
     )
 
 

@@ -38,7 +38,15 @@ from hotlap.tune.candidates import (
     values_of,
 )
 from hotlap.tune.races import NO_WHOLE_EPOCHS, Races, Watcher, inert, judged, noise_of
-from hotlap.tune.result import OUT_OF_TIME, Outcome, Status, TuneResult, UpperBound
+from hotlap.tune.result import (
+    LIVE_FINAL,
+    OUT_OF_TIME,
+    RACE_STANDS,
+    Outcome,
+    Status,
+    TuneResult,
+    UpperBound,
+)
 from hotlap.tune.state import Tried, TuneConfig, TuneState
 from hotlap.tune.time_plan import FEWEST_PAIRS, TimePlan
 
@@ -587,8 +595,7 @@ def race_recipe(state: TuneState) -> RaceResult:
             side.close()
             side.start()
     else:
-        note = "no time for fresh processes: the final race went on in live ones"
-        state.result.notes.append(note)
+        state.result.notes.append(LIVE_FINAL)
     state.plain.ready()
     state.best.ready()
     seconds = max(min(plan.shortest_final, plan.latest), plan.left)
@@ -613,7 +620,7 @@ def race_stands_for_final(result: TuneResult) -> None:
     assert row.estimate is not None
     result.final = row.race.with_estimate(row.estimate)
     result.final_parity = row.parity
-    result.notes.append("no time for a final race: the race of the one technique stands for it")
+    result.notes.append(RACE_STANDS)
 
 
 def next_tune(state: TuneState) -> tuple[float, list[str]]:
