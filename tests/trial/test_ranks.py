@@ -15,6 +15,7 @@ import pytest
 
 from hotlap.core.errors import NotReachedError, TrialFailedError
 from hotlap.core.spec import Mode
+from hotlap.notebook.script import HEADER
 from hotlap.trial import trial as module
 from hotlap.trial.channel import Message
 from hotlap.trial.launch import Setting
@@ -368,7 +369,25 @@ def test_a_script_exported_from_a_notebook_is_told_how_to_run(tmp_path: Path) ->
     output = tmp_path / "out"
     output.write_text("Traceback\nNameError: name 'get_ipython' is not defined\n")
     assert "NOTEBOOK.ipynb" in advice(output)
-    assert "`ipython`" in advice(output)
+    assert "`ipython SCRIPT`" in advice(output)
+
+
+@pytest.mark.parametrize(
+    ("text", "program", "told"),
+    [
+        ("import torch\nget_ipython().system('ls')\n", "python", True),
+        ("import torch\nif live:\n    get_ipython().system('ls')\n", "python", False),
+        ("import torch\nget_ipython().system('ls')\n", "ipython", False),
+        (f"{HEADER}'a.ipynb'; written\nget_ipython().system('ls')\n", "python", False),
+    ],
+)
+def test_an_exported_script_is_known_without_its_words(
+    tmp_path: Path, text: str, program: str, told: bool
+) -> None:
+    script = tmp_path / "export.py"
+    script.write_text(text)
+    failure = Reach(1.0, command=(program, str(script))).failure(1)
+    assert ("NOTEBOOK.ipynb" in failure.hint) is told
 
 
 def test_a_python_without_torch_is_the_wrong_environment(tmp_path: Path) -> None:

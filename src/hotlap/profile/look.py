@@ -99,7 +99,7 @@ def look(setting: Setting, bounds: Bounds, meanwhile: Meanwhile | None = None) -
 
 def _look(setting: Setting, bounds: Bounds, options: dict[str, object], calls: Meanwhile) -> Look:
     payloads: list[ProfilePayload] = []
-    reach = Reach(bounds.patience, setting.output, setting.scratch)
+    reach = Reach(bounds.patience, setting.output, setting.scratch, setting.command)
 
     def see(message: Message | None) -> bool:
         if time.monotonic() > bounds.deadline:

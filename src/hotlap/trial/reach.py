@@ -4,6 +4,7 @@ import re
 import socket
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import psutil
@@ -12,6 +13,7 @@ from hotlap.common.disk import end_of
 from hotlap.common.signals import signal_name
 from hotlap.core.errors import HotlapError, NotReachedError, TrialFailedError
 from hotlap.isolation.refusals import refusal_hint
+from hotlap.notebook.script import notebook_of
 from hotlap.trial.channel import Message
 
 STEPS = {"step", "block", "profile"}
@@ -27,6 +29,11 @@ TRACEBACK_CHARACTERS = 20_000
 OUTPUT_CHARACTERS = 1_000_000
 NO_TORCH = "No module named 'torch'"
 NO_IPYTHON = "name 'get_ipython' is not defined"
+ASKS_IPYTHON = re.compile(r"^get_ipython\(\)\.", re.MULTILINE)
+EXPORTED = (
+    "`get_ipython` exists in IPython alone, and the script was exported from a notebook: give the "
+    "notebook itself (NOTEBOOK.ipynb in the place of `python SCRIPT`), or `ipython SCRIPT`"
+)
 UNREACHED = re.compile(
     r"network addresses of \(.*\) cannot be retrieved"
     r"|Unable to (?:find|resolve) (?:address|hostname)"
@@ -56,14 +63,20 @@ class Reach:
     """Remembers which kinds of messages came, and when to lose patience (seconds).
 
     `output` is where the program's words are kept, if they are; `scratch` takes its trials' writes.
+    `command` is the program's.
     """
 
     def __init__(
-        self, patience: float, output: Path | None = None, scratch: Path | None = None
+        self,
+        patience: float,
+        output: Path | None = None,
+        scratch: Path | None = None,
+        command: Sequence[str] = (),
     ) -> None:
         self.patience = patience
         self._output = output
         self._scratch = scratch
+        self._command = command
         self._seen: set[str] = set()
         self._left = ""
         self._deadline = time.monotonic() + patience
@@ -98,6 +111,8 @@ class Reach:
             early = "" if "backward" in self._seen else " before its first training step"
             words = last_words(self._output) or f"the program {_how_it_ended(code)}{early}"
             hint = refusal_hint(self._output, self._scratch) or advice(self._output)
+            if early and not hint and self._output is None and _exported(self._command):
+                hint = EXPORTED
             if "block" in self._seen and TIME_LIMIT.search(words):
                 hint = hint or STOOD
             return TrialFailedError(words, hint or self._where())
@@ -247,6 +262,15 @@ def _last_line(written: str) -> str:
     return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
 
+def _exported(command: Sequence[str]) -> bool:
+    """Whether plain Python runs a script with the magics of the notebook that it was made of."""
+    if not command or "ipython" in Path(command[0]).name:
+        return False
+    scripts = [Path(word) for word in command if word.endswith(".py") and not notebook_of(word)]
+    return any(ASKS_IPYTHON.search(path.read_text("utf-8", "replace"))
+               for path in scripts if path.is_file())  # fmt: skip
+
+
 def advice(output: Path | None) -> str:
     """What helps a command whose end has a known cause; else empty.
 
@@ -261,10 +285,7 @@ def advice(output: Path | None) -> str:
             f"interpreter in the command (hotlap runs in {sys.executable})"
         )
     if NO_IPYTHON in text:
-        return (
-            "the script was exported from a notebook and has its magics: give the notebook itself "
-            "(NOTEBOOK.ipynb in the place of `python SCRIPT`), or run it with `ipython`"
-        )
+        return EXPORTED
     if not UNREACHED.search(text):
         return ""
     name = socket.gethostname()
