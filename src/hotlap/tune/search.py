@@ -529,7 +529,7 @@ def adopt(state: TuneState, row: Outcome, side: Side) -> None:
     launches = launches_needed(state.ratio, state.config.min_effect)
     on = [Candidate(technique(name), {}) for name in state.chosen]
     state.plan.kept(
-        side.ready_pace().block_seconds, final, launches,
+        side.ready_pace().block_seconds, final, launches, pairs(row),
         compiles=any(c.compiles for c in on), fills=any(c.fills for c in on),
     )  # fmt: skip
     state.races.drop_ahead()

@@ -18,6 +18,7 @@ ORIENTING_SHARE = 0.35  # of the budget: profile, A/A test and upper bounds toge
 COMPILE_SECONDS = 30.0  # expected of torch.compile until a candidate has been compiled
 BOTH_LAUNCHES = 1.5  # two processes launched together, in launches of one
 PROMISING_RACES = 2.0  # shortest races that what looks like a gain is given at the least
+MOST_OF_FINAL = 0.2  # of the budget: pairs of a final race that other races leave time for
 FINAL_RACES = 1.5  # shortest final races that are planned for
 ROUNDED_TO_SECONDS = 15.0
 
@@ -45,6 +46,7 @@ class TimePlan:
         self.compile_seconds = COMPILE_SECONDS
         self.something_kept = False
         self.final_launches = 1
+        self.final_pairs = 0
         self.best_compiles = self.best_fills = False
 
     def measured(self, launching: float, block: float, settling: float = 0.0) -> None:
@@ -69,18 +71,19 @@ class TimePlan:
         self.stretch = (self.stretch + max(1.0, seconds / blocks)) / 2
 
     def kept(
-        self, block: float, final_pair: float, final_launches: int = 1,
+        self, block: float, final_pair: float, final_launches: int = 1, final_pairs: int = 0,
         *, compiles: bool = False, fills: bool = False,
     ) -> None:  # fmt: skip
         """A candidate is the best so far: its block, and a pair of it and the plain script.
 
-        `final_launches`: of both, that a final race is likely to need. `compiles`, `fills`: whether
+        `final_launches`: of both, that a final race is likely to need, `final_pairs` those that the
+        candidate's own race needed on this machine. `compiles`, `fills`: whether
         the best so far does, and with it every candidate from now on.
         """
         self.something_kept = True
         self.final_launches, self.best_compiles, self.best_fills = final_launches, compiles, fills
         self.best_block = min(self.best_block, block)
-        self.final_pair = final_pair
+        self.final_pair, self.final_pairs = final_pair, final_pairs
 
     @property
     def spent(self) -> float:
@@ -223,9 +226,10 @@ class TimePlan:
 
         The smaller the gain, the more launches it takes to tell it from their differences.
         """
-        pairs = self.final_launches * PAIRS_OF_LAUNCH * self.final_pair * self.stretch
+        pairs = max(self.final_launches * PAIRS_OF_LAUNCH, self.final_pairs)
+        racing = min(pairs * self.final_pair * self.stretch, MOST_OF_FINAL * self.budget)
         launching = self.final_launches * self._launching_both
-        return launching + max(FINAL_RACES * self.shortest_final, pairs)
+        return launching + max(FINAL_RACES * self.shortest_final, racing)
 
     @property
     def _launching_both(self) -> float:
