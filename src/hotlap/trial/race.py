@@ -26,6 +26,7 @@ OVERTIME = 0.25
 """Part of its time that a race may take longer, where that is expected to bring a verdict: less
 than what a second race of the same two would take."""
 NOTED_WAIT = 0.01  # part of a block's time from which waits for a core are reported
+DIFFERENT = frozenset({Verdict.FASTER, Verdict.SLOWER})
 EPOCHS_TO_SHARE = 2
 """Times that the race's time must hold an epoch of both for each side to run one before it."""
 CATCH_UP_SECONDS = 3.0  # what it may take the side behind to get to the step of the other
@@ -47,14 +48,15 @@ class RaceResult:
     often both were launched to see whether they differ again. `restarts`: how often one was started
     again since its program had come to its end, `ends_vary` whether one ended after different
     numbers of steps. `too_slow`: whether B is slower than the rules' threshold allows; None where
-    that is not shown, or there is none. `stopped`: why the race ended.
-    `not_faster`: whether the interval excludes the smallest gain worth having. `seconds_needed`:
-    about how much more racing would give a verdict; 0 when there is one, infinite where no end is
-    in sight. `fresh`: the ratio of the pairs that were run after the verdict, which it did not
-    select; None without. `load`: what other programs took. `passive_wait`: whether both ran with
-    OpenMP threads that sleep while they wait. `same_steps`: whether both always timed the same
-    steps of the training. `queues_left_out`: whether loader workers fill their queues in steps that
-    were not timed, and read ahead a good part of so short an epoch.
+    that is not shown, or there is none. `stopped`: why the race ended. `not_faster`: whether the
+    interval excludes the smallest gain worth having. `seconds_needed`: about how much more racing
+    would give a verdict; 0 when there is one, infinite where no end is in sight. `fresh`: the ratio
+    of the pairs that were run after the verdict, in this race or in an earlier one from which it
+    goes on, and which it did not select; None without. `load`: what other programs took.
+    `passive_wait`: whether both ran with OpenMP threads that sleep while they wait. `same_steps`:
+    whether both always timed the same steps of the training. `queues_left_out`: whether loader
+    workers fill their queues in steps that were not timed, and read ahead a good part of so short
+    an epoch.
     """
 
     estimate: Estimate
@@ -252,7 +254,8 @@ class _Race:
         self.evidence, self.test = evidence, evidence.test
         self._earlier = self.test.launches - 1
         self._before = self.evidence.seconds
-        self.fresh = PairedTest(rules.min_effect, rules.alpha)
+        self._won = self.test.verdict() in DIFFERENT
+        self.fresh = paired_test(replace(rules, candidates=1), LAUNCH_SD if self._won else 0.0)
         self.pairs: list[tuple[Block, Block]] = []
         self.same_steps = True
         self._launched = a.launches + b.launches
@@ -293,7 +296,7 @@ class _Race:
             while stopped is None:
                 if self._launch_pays():
                     self._relaunch()
-                self._pair(self.test)
+                self._pair(self.test, *([self.fresh] if self._won else []))
                 on_pair(self.test.estimate())
                 stopped = self._stop()
                 if stopped is StopReason.DECIDED:
@@ -330,7 +333,7 @@ class _Race:
 
     def _confirm(self, on_pair: OnPair) -> StopReason | None:
         """Run fresh pairs after a verdict that there is a difference; None if it does not hold."""
-        if self.test.verdict() not in {Verdict.FASTER, Verdict.SLOWER}:
+        if self._won or self.test.verdict() not in DIFFERENT:
             return StopReason.DECIDED
         self.fresh = PairedTest(self.rules.min_effect, self.rules.alpha)
         for _ in range(self.rules.confirm_pairs):
@@ -380,6 +383,7 @@ class _Race:
         for side in sides:
             side.ready()
         self.test.relaunched()
+        self.fresh.relaunched()
         self._launch_seconds = time.monotonic() - begin
 
     def _pair(self, *tests: PairedTest) -> None:

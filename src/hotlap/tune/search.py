@@ -46,6 +46,7 @@ from hotlap.tune.result import (
     Status,
     TuneResult,
     UpperBound,
+    reported,
 )
 from hotlap.tune.state import Tried, TuneConfig, TuneState
 from hotlap.tune.time_plan import FEWEST_PAIRS, TimePlan
@@ -512,6 +513,8 @@ def other_open_rows(state: TuneState, row: Outcome) -> bool:
 
 def adopt(state: TuneState, row: Outcome, side: Side) -> None:
     """A candidate becomes the best so far."""
+    mine = Candidate(technique(row.technique), row.values).key
+    state.won = state.tests[mine].evidence if state.best is state.plain else None
     if state.best is not state.plain:
         state.races.drop(state.best)
     elif available_memory() < 2 * state.plain.peak:
@@ -533,7 +536,6 @@ def adopt(state: TuneState, row: Outcome, side: Side) -> None:
         compiles=any(c.compiles for c in on), fills=any(c.fills for c in on),
     )  # fmt: skip
     state.races.drop_ahead()
-    mine = Candidate(technique(row.technique), row.values).key
     state.levels.give_back(state.tests[mine].share)
     state.tests.clear()
     kept = [technique(name) for name in (*row.joined, row.technique)]
@@ -590,7 +592,9 @@ def race_recipe(state: TuneState) -> RaceResult:
     """Race it, on fresh processes where the time suffices for launching them."""
     plan = state.plan
     state.races.give_until(plan.end)
+    evidence = None
     if plan.final_fits_fresh:
+        evidence = state.won
         for side in (state.plain, state.best):
             side.close()
             side.start()
@@ -602,10 +606,28 @@ def race_recipe(state: TuneState) -> RaceResult:
     epochs = reads_ahead(state.chosen, state.plain.epoch_steps, workers=state.plain.has_workers)
     both = state.plain.longest_epoch + state.best.longest_epoch
     whole = epochs and FEWEST_PAIRS * both * plan.stretch <= plan.latest
-    return state.races.race(
-        state.plain, state.best, seconds, precision=REPORTED_PRECISION,
+    found = state.races.race(
+        state.plain, state.best, seconds, evidence, precision=REPORTED_PRECISION,
         whole_epochs=whole, share_epoch=epochs and not whole,
     )  # fmt: skip
+    return found if evidence is None else confirmed(found, state.config.min_effect)
+
+
+def confirmed(found: RaceResult, min_effect: float) -> RaceResult:
+    """A final race that went on from the races of the only technique, as it is to be reported.
+
+    Its own pairs have to show a gain, alone or together with those before.
+    """
+    fresh = found.fresh
+    if fresh is None:
+        return found
+    alone = fresh.low > 1.0 + min_effect / 2
+    faster = fresh.ratio > 1.0 and (alone or found.verdict is Verdict.FASTER)
+    verdict = Verdict.FASTER if faster else Verdict.INCONCLUSIVE
+    return replace(
+        found.with_estimate(reported(found.estimate, fresh, verdict) if faster else fresh),
+        verdict=verdict,
+    )
 
 
 def too_few_pairs(found: RaceResult) -> bool:

@@ -93,7 +93,8 @@ class TuneState:
 
     `noise` is None until the A/A test has run. `tests` holds what the races of candidates against
     the best so far have shown. `ratio` is a cautious guess of how much faster the best so far is.
-    `profile_seconds` are what the profile took.
+    `profile_seconds` are what the profile took. `won` is what the races of the only technique kept
+    have shown against the plain script; None where several are kept, or none is.
     """
 
     config: TuneConfig
@@ -108,6 +109,7 @@ class TuneState:
     tests: dict[str, Tried] = field(default_factory=dict)
     ratio: float = 1.0
     profile_seconds: float = 0.0
+    won: Evidence | None = None
     plain: Side = field(init=False)
     best: Side = field(init=False)
 
