@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hotlap.trial import race as module
-from hotlap.trial.race import RaceResult, race
+from hotlap.trial.race import Evidence, RaceResult, paired_test, race
 from hotlap.trial.side import Pace
 from hotlap.trial.stats import Verdict
 from hotlap.trial.stopping import StoppingRules, StopReason
@@ -253,3 +253,15 @@ def test_of_sides_that_do_not_fit_together_each_pair_is_launched(
     assert not found.lockstep
     assert found.verdict is Verdict.FASTER
     assert found.launches == 1
+
+
+def test_pairs_of_a_race_that_goes_on_from_one_that_was_won_are_all_fresh(clock: Clock) -> None:
+    a, rules = Pretended(clock, [0.02]), StoppingRules(seconds=30.0)
+    evidence = Evidence(paired_test(rules))
+    won = race(a, Pretended(clock, [0.01]), rules, evidence=evidence)  # type: ignore[arg-type]
+    assert won.verdict is Verdict.FASTER
+    assert won.fresh is not None
+    assert won.fresh.pairs == rules.confirm_pairs
+    again = race(a, Pretended(clock, [0.01]), rules, evidence=evidence)  # type: ignore[arg-type]
+    assert again.fresh is not None
+    assert again.estimate.pairs == won.estimate.pairs + again.fresh.pairs

@@ -731,6 +731,52 @@ def test_of_two_open_rows_the_one_that_needs_less_time_is_raced_first(
     assert names[:3] == [["cached_dataset"], ["no_grad_eval"], ["no_grad_eval"]]
 
 
+def final_with(fresh: Estimate | None, verdict: Verdict) -> RaceResult:
+    whole = Estimate(1.4, 1.1, 1.8, 30, 0.99)
+    found = RaceResult(whole, verdict, "step", True, 1.4, 1.0, 1, 1, 0, 0, 9, fresh=fresh)
+    return search.confirmed(found, 0.02)
+
+
+def test_a_final_race_that_goes_on_from_the_winners_own_needs_a_gain_of_its_own_pairs() -> None:
+    clear, vague, none = (
+        Estimate(ratio, ratio - half, ratio + half, 8, 0.95)
+        for ratio, half in ((1.3, 0.2), (1.3, 0.5), (0.97, 0.1))
+    )
+    for verdict in (Verdict.FASTER, Verdict.INCONCLUSIVE):
+        found = final_with(clear, verdict)
+        assert (found.verdict, found.estimate) == (Verdict.FASTER, clear), "they show it alone"
+        found = final_with(none, verdict)
+        assert (found.verdict, found.estimate) == (Verdict.INCONCLUSIVE, none), "they refute it"
+    both = final_with(vague, Verdict.FASTER)
+    assert (both.verdict, both.estimate.pairs) == (Verdict.FASTER, 30), "together they do"
+    assert both.a_step / both.b_step == pytest.approx(both.estimate.ratio)
+    open_ = final_with(vague, Verdict.INCONCLUSIVE)
+    assert (open_.verdict, open_.estimate) == (Verdict.INCONCLUSIVE, vague)
+    assert final_with(None, Verdict.FASTER).verdict is Verdict.FASTER
+
+
+def test_only_the_final_race_of_one_technique_goes_on_from_its_own_race(world: World) -> None:
+    tuned(300.0, "cached_dataset")
+    first, final = (race for race in world.raced if race["evidence"])
+    assert final is world.raced[-1]
+    assert final["evidence"] is first["evidence"]
+    world.raced.clear()
+    assert len(kept(tuned(300.0))) == 2
+    assert world.raced[-1]["evidence"] is None
+
+
+def test_a_gain_that_lasts_comes_before_one_that_depends_on_the_load(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+    monkeypatch.setattr(races.BusyWatch, "now", lambda _: True)
+    monkeypatch.setitem(FACTS, "threads", 2)
+    monkeypatch.setitem(FACTS, "model", True)
+    tuned(600.0, "sleeping_threads", "cached_dataset")
+    first = next(race["on"] for race in world.raced if race["evidence"])
+    assert first == ["cached_dataset"]
+
+
 def test_the_final_race_goes_on_for_as_long_as_there_is_time(world: World) -> None:
     tuned(300.0)
     rules = world.raced[-1]["rules"]

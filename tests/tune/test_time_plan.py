@@ -206,6 +206,17 @@ def test_a_small_gain_keeps_time_for_the_launches_that_confirm_it() -> None:
 
 
 @pytest.mark.usefixtures("clock")
+def test_what_took_many_pairs_to_win_keeps_time_for_as_many_to_confirm_it() -> None:
+    found = plan(180.0, 5.0, 0.3)
+    reserves = []
+    for pairs in (0, 30, 300):
+        found.kept(0.3, 0.6, final_pairs=pairs)
+        reserves.append(found.reserve - 1.5 * 5.0)
+    assert reserves[1:] == pytest.approx([30 * 0.6, 0.2 * 180.0])
+    assert reserves[0] < reserves[1]
+
+
+@pytest.mark.usefixtures("clock")
 def test_on_top_of_what_compiles_everything_compiles() -> None:
     found = plan(180.0, 5.0, 0.3)
     found.compile_seconds = 40.0

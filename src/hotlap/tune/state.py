@@ -33,6 +33,8 @@ from hotlap.tune.time_plan import TimePlan
 COMPILE_PATIENCE_SECONDS = 900.0
 ROOM = 3
 """Times the memory of one process that must be free for one to be launched ahead of its race."""
+PASSING_WORTH = 0.5
+"""Of a lasting gain, what one is worth that no recipe keeps, as it depends on the load."""
 GAINS_SD = 0.1
 """Spread (log) of what candidates give before anything was raced."""
 REPEATS = Noise(deterministic=True, spread=())
@@ -188,7 +190,11 @@ class TuneState:
 
     def by_worth(self, waiting: Sequence[Candidate]) -> list[Candidate]:
         """Sort by the gain that can be expected of a second of racing."""
-        return sorted(waiting, key=lambda c: self.script.expected(c) / self.cost(c), reverse=True)
+        return sorted(waiting, key=self._per_second, reverse=True)
+
+    def _per_second(self, candidate: Candidate) -> float:
+        passing = PASSING_WORTH if candidate.record.load_dependent else 1.0
+        return passing * self.script.expected(candidate) / self.cost(candidate)
 
     def hopeful(self, waiting: Sequence[Candidate]) -> list[Candidate]:
         """Those that something can come of, in the order of their races: by worth.
