@@ -265,7 +265,7 @@ def test_the_bound_of_an_operator_is_that_of_its_measured_part():
     whole = seen({"backward": 0.4, "other": 0.2}, places={"model": "train.py:5"}, **NORMS)
     found = remedy_of("fused_norm", replace(whole, operators={"fused_norm": 0.1}))
     assert found.most == pytest.approx(1 / (1 - 0.1 * 0.8 * (1 + CACHE_SHARE)))
-    assert found.expected == pytest.approx(0.4 * 0.08)
+    assert found.expected == pytest.approx(0.3 * 0.08)
     assert "fused_norm" not in ids(proposed(replace(whole, operators={"fused_norm": 0.01})))
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hotlap.core.technique import Numerics
 from hotlap.trial.data_parity import DataUse
-from hotlap.trial.parity import Noise, Parity, compare, noise
+from hotlap.trial.parity import UNMOVED, Noise, Parity, compare, noise
 
 QUIET = Noise(deterministic=True, spread=(0.0,) * 200)
 SEEDS = range(10)
@@ -214,6 +214,22 @@ def test_the_difference_of_a_mean_says_what_it_is_a_part_of() -> None:
     assert found, reason
     old, new, off = map(float, found.groups())
     assert off == pytest.approx(100 * (old - new) / 4.0, rel=0.05)  # two digits
+
+
+@pytest.mark.parametrize(("slope", "said"), [(0.0, True), (0.002, False)])
+@pytest.mark.parametrize("own", [QUIET, Noise(deterministic=False, spread=())])
+def test_losses_that_match_where_nothing_is_learnt_say_so(
+    slope: float, said: bool, own: Noise
+) -> None:
+    losses = [0.693 - slope * step + 0.01 * math.cos(step) for step in range(96)]
+    parity = compare(losses, [loss * (1 + 1e-6) for loss in losses], Numerics.PRECISION, own)
+    assert parity.kept
+    assert (UNMOVED in parity.reason) is said
+
+
+def test_equal_bits_need_no_fall() -> None:
+    parity = compare([0.693] * 96, [0.693] * 96, Numerics.EXACT, QUIET)
+    assert parity.reason == "losses equal in all 96 steps"
 
 
 def test_reason_names_the_step() -> None:

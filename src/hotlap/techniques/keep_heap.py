@@ -24,6 +24,7 @@ technique = Technique(
         says="freed memory kept by malloc, not returned to the kernel",
         place="model",
         sure=False,
+        likely=1.0,
     ),
     examples=(
         Example(

@@ -15,8 +15,9 @@ its size at the start or, where it has grown, now; so a loss that vanishes is no
 How far rounding alone takes the losses is measured where that could be: an A/A test nudges one
 side's parameters by one unit in the last place (`Noise.fork`); the limits of later steps follow.
 
-But for bitwise, a loss that is stuck while the reference falls is looked for in all of them. Steps
-where the reference itself is not finite are left out.
+But for bitwise, a loss that is stuck while the reference falls is looked for in all of them; where
+the reference does not fall either, the reason says so. Steps where the reference itself is not
+finite are left out.
 
 Of a program that does not train the outputs are compared, by class:
 
@@ -68,6 +69,7 @@ BY_CLASS = (
 )
 BY_ITSELF = "not deterministic by itself: compared statistically"
 BY_DRAWS = "the data draw random numbers ({names}) in each process: compared statistically"
+UNMOVED = "the loss itself moved no more than by chance in them, so this says little of learning"
 OTHER_DRAWS = "other draws may make such a difference; more steps would show it"
 
 
@@ -178,6 +180,15 @@ def compare(
     which process reads a sample. If both draw no random numbers, the class's own rule holds.
     """
     runs = _common(reference, candidate, noise)
+    found = _by_rule(runs, numerics, noise, data)
+    if found.kept and found.rule != "bitwise" and _unmoved(runs):
+        return replace(found, reason=f"{found.reason}; {UNMOVED}")
+    return found
+
+
+def _by_rule(
+    runs: _Runs, numerics: Numerics, noise: Noise, data: tuple[DataUse, DataUse] | None
+) -> Parity:
     primary = _rule(numerics, noise)
     if len(runs.steps) < FEWEST:
         few = f"too few steps to compare: {len(runs.steps)}, at least {FEWEST} are needed"
@@ -328,14 +339,29 @@ def _stuck(runs: _Runs) -> Iterator[_Check]:
         return
     head, tail = _ends(runs)
     scale = _scale(runs.reference)
-    fall = (fmean(runs.reference[head]) - fmean(runs.reference[tail])) / scale
-    blur = math.hypot(_error(runs.reference[head]), _error(runs.reference[tail])) / scale
+    fall, blur = _fall(runs)
     if fall <= max(SIGMAS * blur, runs.own_noise(tail)):
         return
     missing = fmean(runs.diffs[tail]) - fmean(runs.diffs[head])
     chance = SIGMAS * math.hypot(_error(runs.diffs[head]), _error(runs.diffs[tail]))
     what = f"loss fell by {(fall - missing) * scale:.3g}, the reference's by {fall * scale:.3g}"
     yield _Check(max(0.0, missing), max(STUCK * fall, min(chance, HOPELESS)), what)
+
+
+def _fall(runs: _Runs) -> tuple[float, float]:
+    """By how much the reference's loss fell from its first to its last fifth, and the error."""
+    head, tail = _ends(runs)
+    scale = _scale(runs.reference)
+    fall = (fmean(runs.reference[head]) - fmean(runs.reference[tail])) / scale
+    return fall, math.hypot(_error(runs.reference[head]), _error(runs.reference[tail])) / scale
+
+
+def _unmoved(runs: _Runs) -> bool:
+    """Whether the reference's loss moved by no more than chance, in enough steps to tell."""
+    if len(runs.steps) < SHORTEST:
+        return False
+    fall, blur = _fall(runs)
+    return abs(fall) <= SIGMAS * blur
 
 
 def _ends(runs: _Runs) -> tuple[slice, slice]:

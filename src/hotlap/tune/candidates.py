@@ -20,9 +20,6 @@ Chosen = dict[str, Values]
 
 REPLACING_MIN_GAIN = 0.1
 """Gain a technique must be able to give to be raced against one that is kept and excludes it."""
-OPTION_CHANCE = 0.3
-"""Chance that an option, which is no fault that was seen, gives anything: 3 of 10 in the records of
-benchmarks/techniques.py."""
 IN_EVERY_STEP = frozenset({"forward", "backward", "optimizer", "copy", "faults"})
 """Phases that every step has; loaders start, models are evaluated and files saved once an epoch."""
 EVALUATING = frozenset({"evaluation", "evaluation_data"})
@@ -119,8 +116,7 @@ class ScriptProfile:
         symptom = candidate.record.symptom
         if symptom is None:
             return UNKNOWN_GAIN
-        chance = 1.0 if symptom.sure else OPTION_CHANCE
-        expected = chance * symptom.gives * self.share(candidate.record)
+        expected = symptom.expected * self.share(candidate.record)
         if "num_workers" in candidate.values:
             expected = min(expected, 1.0 - 1.0 / (os.cpu_count() or 1))
         return expected
