@@ -92,6 +92,12 @@ def _counts(tree: Tree, node: ast.AST) -> bool:
     return (tree.function(node), text(node)) in tree.counted
 
 
+def counts_rounds(tree: Tree, test: ast.expr) -> bool:
+    """Whether a test is true at every n-th round: a remainder, or a flag that was set from one."""
+    flags = (node for node in ast.walk(test) if isinstance(node, ast.Name))
+    return has_modulo(test) or any(_counts(tree, flag) for flag in flags)
+
+
 def has_modulo(value: ast.expr) -> bool:
     """Whether an expression counts: `step % 10 == 0`."""
     return any(isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mod) for n in ast.walk(value))

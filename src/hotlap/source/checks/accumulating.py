@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from hotlap.core.technique import Technique
 from hotlap.source.checks.context import (
@@ -13,7 +14,7 @@ from hotlap.source.checks.context import (
     name_of,
     place,
 )
-from hotlap.source.conditional import has_modulo
+from hotlap.source.conditional import counts_rounds
 from hotlap.source.kinds import LOADER, OPTIMIZER
 from hotlap.source.module import Source
 from hotlap.source.tree import Loop, method, receiver, text
@@ -22,41 +23,69 @@ _DIVIDES = frozenset({"div", "div_", "mul", "mul_", "true_divide"})
 _OTHERS = ("accelerator", "fabric", "engine", "manager", "booster")
 
 
+@dataclass(frozen=True)
+class Accumulation:
+    """A step at every k-th round of a loop alone: the `if` that counts, and the one `backward`.
+
+    `whole_groups`: nothing but the count decides, so that the last rounds may get no step.
+    """
+
+    branch: ast.If
+    loop: Loop
+    backward: ast.Call
+    whole_groups: bool
+
+
 def undivided_accumulation(source: Source, _: Technique) -> Iterator[ast.AST]:
     """The loss of each batch at full weight: the sum grows with the number of batches."""
-    for branch, backward in accumulations(source):
-        loop = next(source.tree.loops(branch), None)
-        if loop is not None and not _divided(source, backward, loop):
-            yield backward
+    for found in accumulations(source):
+        if not _divided(source, found.backward, found.loop):
+            yield found.backward
 
 
 def dropped_last_group(source: Source, _: Technique) -> Iterator[ast.AST]:
     """Batches after the last whole group get no step of their own."""
-    for branch, _backward in accumulations(source):
-        loop = next(source.tree.loops(branch), None)
-        if not isinstance(loop, ast.For) or not _ends(source, loop):
+    for found in accumulations(source):
+        if not isinstance(found.loop, ast.For) or not _ends(source, found.loop):
             continue
-        if not _looks_for_the_end(branch.test) and not _steps_after(source, loop):
-            yield branch
+        if found.whole_groups and not _steps_after(source, found.loop):
+            yield found.branch
 
 
-def accumulations(source: Source) -> Iterator[tuple[ast.If, ast.Call]]:
-    """`if i % k == 0:` with the step and `zero_grad`, and the backward before it."""
+def accumulations(source: Source) -> Iterator[Accumulation]:
+    """Loops that step and clear the gradients at every k-th round, behind one backward."""
     for branch in source.tree.every(ast.If):
-        if not has_modulo(branch.test) or not _steps(source, branch):
-            continue
         loop = next(source.tree.loops(branch), None)
-        backward = _backward(source, loop, branch) if loop is not None else None
-        if loop is not None and backward is not None and not _cleared(source, loop, branch):
-            yield branch, backward
+        if loop is None or not counts_rounds(source.tree, branch.test):
+            continue
+        group = _group(source, branch)
+        backward = _backward(source, loop, branch) if _steps(source, group) else None
+        if backward is not None and not _cleared(source, loop, group):
+            yield Accumulation(branch, loop, backward, _only_counts(source, branch.test))
 
 
-def _steps(source: Source, branch: ast.If) -> bool:
-    """Whether the branch steps an optimizer (itself or by a scaler) and clears its gradients."""
-    names = {method(n) for part in branch.body for n in ast.walk(part)}
+def _group(source: Source, branch: ast.If) -> tuple[ast.stmt, ...]:
+    """What runs at every k-th round: the branch, or what follows `if i % k != 0: continue`."""
+    if isinstance(branch.body[-1], ast.Continue) and not branch.orelse:
+        siblings = source.tree.siblings(branch)
+        return tuple(siblings[siblings.index(branch) + 1 :])
+    return tuple(branch.body)
+
+
+def _only_counts(source: Source, test: ast.expr) -> bool:
+    """Whether nothing but the count decides: neither here nor where a flag is set."""
+    flags = (node for node in ast.walk(test) if isinstance(node, ast.Name))
+    set_to = (d.value for flag in flags for d in source.values.flow.reaching(flag))
+    values = [test, *(value for value in set_to if value is not None)]
+    return not any(isinstance(node, ast.BoolOp) for value in values for node in ast.walk(value))
+
+
+def _steps(source: Source, group: tuple[ast.stmt, ...]) -> bool:
+    """Whether it steps an optimizer (itself or by a scaler) and clears its gradients."""
+    names = {method(n) for part in group for n in ast.walk(part)}
     stepped = any(
         method(n) == "step" and _is_optimizer(source, n)
-        for part in branch.body
+        for part in group
         for n in ast.walk(part)
         if isinstance(n, ast.Call)
     )
@@ -83,14 +112,14 @@ def _backward(source: Source, loop: Loop, branch: ast.If) -> ast.Call | None:
     return found[0] if not inside and not found[0].keywords else None
 
 
-def _cleared(source: Source, loop: Loop, branch: ast.If) -> bool:
-    """Whether gradients are cleared, or steps made, outside of the branch at each round too."""
+def _cleared(source: Source, loop: Loop, group: tuple[ast.stmt, ...]) -> bool:
+    """Whether gradients are cleared, or steps made, outside of the group at each round too."""
     return any(
         method(node) in {"zero_grad", "no_sync", "accumulate"}
         or (method(node) == "step" and _is_optimizer(source, node))
         for node in ast.walk(loop)
         if isinstance(node, ast.Call)
-        and not source.tree.inside(node, branch)
+        and not any(source.tree.inside(node, part) for part in group)
         and not any(isinstance(h, ast.If) and source.tree.inside(h, loop)
                     for h, _ in source.tree.blocks(node))
     )  # fmt: skip
@@ -155,11 +184,6 @@ def _ends(source: Source, loop: ast.For) -> bool:
     """Whether the loop runs over data that end, whose number nobody rounds."""
     heads = [node for node in ast.walk(loop.iter) if isinstance(node, ast.Name | ast.Attribute)]
     return any(source.values.are(node, LOADER) or "loader" in text(node).lower() for node in heads)
-
-
-def _looks_for_the_end(test: ast.expr) -> bool:
-    return any(isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or)
-               for node in ast.walk(test))  # fmt: skip
 
 
 def _steps_after(source: Source, loop: Loop) -> bool:

@@ -9,7 +9,7 @@ from hotlap.source.checks.context import in_test, is_constant
 from hotlap.source.constants import constant
 from hotlap.source.module import Source
 from hotlap.source.passed import slot
-from hotlap.source.tree import text
+from hotlap.source.tree import Loop, text
 
 DDP = "torch.nn.parallel.DistributedDataParallel"
 SAMPLER = "torch.utils.data.DistributedSampler"
@@ -37,15 +37,14 @@ def synced_accumulation(source: Source, _: Technique) -> Iterator[ast.AST]:
     if source.tree.methods.get("no_sync") or _mentions(source, "require_backward_grad_sync"):
         return
     here = bool(source.calls(DDP))
-    for _branch, backward in accumulations(source):
-        if here or _of_ranks(source, backward):
-            yield backward
+    for found in accumulations(source):
+        if here or _of_ranks(source, found.loop):
+            yield found.backward
 
 
-def _of_ranks(source: Source, backward: ast.Call) -> bool:
-    """Whether another file wraps what the loop around a backward pass was given."""
-    loop = next(source.tree.loops(backward), None)
-    if loop is None or source.project.has("no_sync"):
+def _of_ranks(source: Source, loop: Loop) -> bool:
+    """Whether another file wraps what the loop was given."""
+    if source.project.has("no_sync"):
         return False
     used = (node for node in ast.walk(loop) if isinstance(node, ast.Name | ast.Attribute))
     return any(source.project.wrapped(slot(source.tree, node)) for node in used)
