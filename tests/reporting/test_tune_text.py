@@ -179,6 +179,16 @@ def test_a_load_dependent_row_says_what_to_run_when_it_is_calm() -> None:
     assert f"under load: {variables} hotlap run python train.py" in " ".join(text.split())
 
 
+def test_what_is_run_under_load_names_the_recipe_that_was_written() -> None:
+    found = result()
+    row = Outcome("cpu_threads", Status.LOAD_DEPENDENT, "x", {"threads": 1}, race(1.36))
+    found.outcomes.append(row)
+    steps = dict(tune_text.next_steps(found, Path("hotlap.unconfirmed.toml")))
+    run = "hotlap run --recipe hotlap.unconfirmed.toml python train.py"
+    assert steps["use it:"] == run
+    assert steps["under load:"] == f"OMP_NUM_THREADS=1 {run}"
+
+
 def test_a_gain_under_load_alone_is_named_with_its_command_and_not_denied() -> None:
     found = result()
     found.final = found.final_parity = None

@@ -858,6 +858,19 @@ def test_flops_are_those_of_the_matrix_products():
     assert session.profile["flops"] == forward + gradients
 
 
+@pytest.mark.parametrize("directions", [1, 2])
+def test_flops_of_a_fused_recurrent_layer(directions):
+    model = nn.LSTM(8, 16, num_layers=2, bidirectional=directions == 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    tokens = torch.randn(5, 4, 8)
+    with probed(steps=1) as session:
+        for _ in steps_of(session):
+            model(tokens)[0].sum().backward()
+            optimizer.step()
+    weights = sum(w.numel() for name, w in model.named_parameters() if "weight" in name)
+    assert session.profile["flops"] == 3 * 2 * 5 * 4 * weights
+
+
 def test_flops_of_attention_on_the_cpu():
     class Attend(nn.Module):
         def __init__(self):

@@ -131,6 +131,11 @@ Root Cause (first observed failure):
         ),
         (REPORT.format(code=-9) + "another trial\nRuntimeError: later\n", "RuntimeError: later"),
         ("step 1\n\nMemoryError\n\n", "MemoryError"),
+        (
+            "DistNetworkError: EADDRINUSE\n[rank1]:[W1123 21:52:11.263 reducer.cpp] Warning: x",
+            "DistNetworkError: EADDRINUSE",
+        ),
+        ("[W1123 21:52:11.263 reducer.cpp:1529] x\n", "[W1123 21:52:11.263 reducer.cpp:1529] x"),
         ("", ""),
     ],
 )

@@ -1,10 +1,11 @@
 """Counts the floating-point operations of matrix products and convolutions in one step.
 
-By torch's own formulas (`torch.utils.flop_counter`), with the CPU's fused attention added. A plain
-dispatch mode: unlike `FlopCounterMode` it puts no hooks on the modules.
+By torch's own formulas (`torch.utils.flop_counter`), with the CPU's fused attention and the fused
+recurrent layers of oneDNN and cuDNN added. A plain dispatch mode: unlike `FlopCounterMode` it puts
+no hooks on the modules.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -25,10 +26,37 @@ def _attention_backward(
     return int(sdpa_backward_flop_count(*shapes))  # type: ignore[no-untyped-call]
 
 
+def _recurrent(tokens: Tensor, weights: Sequence[Tensor]) -> int:
+    """Each weight matrix is multiplied with each of the tokens once; biases do not count."""
+    return 2 * (tokens.numel() // tokens.shape[-1]) * sum(w.numel() for w in weights if w.dim() > 1)
+
+
+def _onednn(tokens: Tensor, of_input: Tensor, of_hidden: Tensor, *_: object, **__: object) -> int:
+    return _recurrent(tokens, (of_input, of_hidden))
+
+
+def _onednn_backward(
+    tokens: Tensor, of_input: Tensor, of_hidden: Tensor, *_: object, **__: object
+) -> int:
+    return 2 * _recurrent(tokens, (of_input, of_hidden))
+
+
+def _cudnn(tokens: Tensor, weights: Sequence[Tensor], *_: object, **__: object) -> int:
+    return _recurrent(tokens, weights)
+
+
+def _cudnn_backward(tokens: Tensor, weights: Sequence[Tensor], *_: object, **__: object) -> int:
+    return 2 * _recurrent(tokens, weights)
+
+
 def formulas() -> dict[object, Callable[..., int]]:
     """The formula of each operator that has one: (arguments, `out_val` the result) -> FLOPs."""
     aten: object = torch.ops.aten
-    ours = {ATTENTION: _attention, f"{ATTENTION}_backward": _attention_backward}
+    ours: dict[str, Callable[..., int]] = {
+        ATTENTION: _attention, f"{ATTENTION}_backward": _attention_backward,
+        "mkldnn_rnn_layer": _onednn, "mkldnn_rnn_layer_backward": _onednn_backward,
+        "_cudnn_rnn": _cudnn, "_cudnn_rnn_backward": _cudnn_backward,
+    }  # fmt: skip
     found = {getattr(aten, name): formula for name, formula in ours.items() if hasattr(aten, name)}
     return {**found, **flop_registry}
 

@@ -160,17 +160,17 @@ def next_steps(result: TuneResult, written: Path | None) -> list[tuple[str, str]
     """What was written, and commands to paste: to use it, and to settle what is open."""
     command = shown(result.command)
     found = []
+    option = "" if written in {None, Path(NAME)} else f"--recipe {written}"
     if written is None:
         why = "it cannot be written" if result.kept else "nothing was kept"
         found.append(("written:", f"no recipe, as {why}"))
     else:
-        option = "" if written == Path(NAME) else f"--recipe {written}"
         state = "confirmed" if result.confirmed else "not confirmed"
         found.append(("written:", f"{written} ({state})"))
         found.append(("use it:", run_line(option, command)))
     if result.open:
         found += _settling(result)
-    dependent, used = load_dependent(result), run_line("", command) if written else command
+    dependent, used = load_dependent(result), run_line(option, command) if written else command
     if SLEEPING_THREADS in result.notes and not dependent:
         asleep = plain_lines(command, PASSIVE_WAIT)
         is_open = any(spins(technique(row.technique)) for row in result.open)

@@ -27,7 +27,12 @@ technique = Technique(
         Claim("named without a figure", "A0: '18 tips' article, 2022"),
         Claim("named without a figure", "A4: '17 tips' article"),
     ),
-    needs=(Need("tensor_from_numpy", "torch.tensor is never called on a NumPy array"),),
+    needs=(
+        Need(
+            "tensor_from_numpy",
+            "outside of loader workers, torch.tensor is called on no NumPy array",
+        ),
+    ),
     moves=(
         Wrap(
             "tensor",

@@ -25,6 +25,8 @@ ROOT_CAUSE = re.compile(
 FRAME = re.compile(r'(?m)^ +File "([^"<]+)", line (\d+)')
 OTHERS_CODE = re.compile(r"/(site|dist)-packages/|/lib/python\d|/hotlap/")
 EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(Error|Exception|Interrupt|Exit|Warning)\b(: |$)")
+TORCH_WARNING = re.compile(r"(\[rank\d+\]:)?\[[IW]\d{4} ")
+"""How a line begins that torch's C++ code logs; it may come after the error, of another rank."""
 TRACEBACK_CHARACTERS = 20_000
 OUTPUT_CHARACTERS = 1_000_000
 NO_TORCH = "No module named 'torch'"
@@ -258,8 +260,9 @@ def _how_it_ended(code: int) -> str:
 
 
 def _last_line(written: str) -> str:
-    lines = written.strip().splitlines()
-    return next((line.strip() for line in reversed(lines) if line.strip()), "")
+    lines = [line.strip() for line in written.splitlines() if line.strip()]
+    own = (line for line in reversed(lines) if not TORCH_WARNING.match(line))
+    return next(own, lines[-1] if lines else "")
 
 
 def _exported(command: Sequence[str]) -> bool:

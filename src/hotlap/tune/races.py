@@ -27,6 +27,9 @@ LOADED_CORES = 0.5
 
 NOT_REPEATED = "a gain at first, which fresh pairs did not repeat"
 NO_WHOLE_EPOCHS = "the time did not hold races of whole epochs, and plain steps do not show it"
+SLEEPING_IN_MOST = SLEEPING_THREADS.replace(
+    "both sides ran", "every race but that of sleeping_threads runs"
+)
 PAIRS_IN_ANY_CASE = 3
 """Pairs that are run however long they take. A verdict needs more, a budget must not be overrun."""
 
@@ -196,17 +199,17 @@ class Races:
         finally:
             self._racing += time.monotonic() - begin - (a.starting + b.starting - starting)
         if found.passive_wait:
-            self._note("threads", SLEEPING_THREADS)
+            self._note("threads", SLEEPING_THREADS, live=SLEEPING_IN_MOST)
         if not a.setting.techniques:
             self._note("losses", not_finite(a.losses))
         return found
 
-    def _note(self, about: str, note: str) -> None:
-        """Say it, once; nothing where it is empty."""
+    def _note(self, about: str, note: str, live: str = "") -> None:
+        """Say it, once; nothing where it is empty. `live`: its words while races are to come."""
         if note and about not in self._said:
             self._said.add(about)
             self.notes.append(note)
-            self._watcher.note(note)
+            self._watcher.note(live or note)
 
     def time_use(self, begin: float, profiling: float) -> TimeUse:
         """Where the seconds since a moment went; `profiling` of them before the first race."""

@@ -14,10 +14,15 @@ from hotlap.source.tree import FunctionNode, keyword, method, text
 
 
 def heavy_getitem(source: Source, _: Technique) -> Iterator[tuple[ast.AST, str]]:
-    """Decoding, parsing, tokenising and Python loops in `Dataset.__getitem__`, once a function."""
+    """Decoding, parsing, tokenising and Python loops in `Dataset.__getitem__`, once a function.
+
+    Rows of a pandas table are named where there is nothing slower.
+    """
     for function in per_sample(source):
-        work = (node for node in ast.walk(function) if isinstance(node, ast.expr | ast.stmt))
-        slow = {node: why for node in work if (why := _costs(source, node))}
+        work = [node for node in ast.walk(function) if isinstance(node, ast.expr | ast.stmt)]
+        slow = {node: why for node in work if (why := _costs(source, node))} or {
+            node: "indexes a pandas table" for node in work if _of_table(node)
+        }
         if slow:
             nodes = sorted(slow, key=place)
             yield _span(nodes), ", ".join(dict.fromkeys(slow[node] for node in nodes))
@@ -106,6 +111,15 @@ def _costs(source: Source, node: ast.AST) -> str:
     if isinstance(node, ast.ListComp) and _parses(source, node):
         return "parses text"
     return "a Python loop" if method(node) == "iterrows" else ""
+
+
+def _of_table(node: ast.AST) -> bool:
+    """Whether it is `table.iloc[...]` or the like: tens of microseconds in pandas for each."""
+    return (
+        isinstance(node, ast.Subscript)
+        and isinstance(node.value, ast.Attribute)
+        and node.value.attr in {"iloc", "loc", "iat"}
+    )
 
 
 def _parses(source: Source, node: ast.ListComp) -> bool:
