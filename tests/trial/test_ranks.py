@@ -132,8 +132,8 @@ Root Cause (first observed failure):
         (REPORT.format(code=-9) + "another trial\nRuntimeError: later\n", "RuntimeError: later"),
         ("step 1\n\nMemoryError\n\n", "MemoryError"),
         (
-            "DistNetworkError: EADDRINUSE\n[rank1]:[W1123 21:52:11.263 reducer.cpp] Warning: x",
-            "DistNetworkError: EADDRINUSE",
+            "ValueError: planted\n[rank1]:[W1123 21:52:11.263 reducer.cpp] Warning: x",
+            "ValueError: planted",
         ),
         ("[W1123 21:52:11.263 reducer.cpp:1529] x\n", "[W1123 21:52:11.263 reducer.cpp:1529] x"),
         ("", ""),
@@ -155,6 +155,21 @@ def test_ranks_that_look_for_an_unknown_name_are_advised(tmp_path: Path) -> None
         Reach(0.0, output).see(None)
     assert "GLOO_SOCKET_IFNAME=lo" in failed.value.hint
     assert "GLOO_SOCKET_IFNAME=lo" in Reach(1.0, output).failure(1).hint
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "torch.distributed.DistNetworkError: port: 29511, code: -98, name: EADDRINUSE, message: x",
+        "OSError: [Errno 98] Address already in use",
+    ],
+)
+def test_a_port_that_both_sides_want_is_advised(tmp_path: Path, words: str) -> None:
+    output = tmp_path / "log"
+    output.write_text(f"{words}\n[rank1]:[W1123 21:52:11.26 reducer.cpp] Warning: x\n")
+    failed = Reach(1.0, output).failure(1)
+    assert words in str(failed)
+    assert "torchrun --standalone" in failed.hint
 
 
 def seen(reach: Reach, *kinds: str) -> Reach:

@@ -27,6 +27,11 @@ OTHERS_CODE = re.compile(r"/(site|dist)-packages/|/lib/python\d|/hotlap/")
 EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(Error|Exception|Interrupt|Exit|Warning)\b(: |$)")
 TORCH_WARNING = re.compile(r"(\[rank\d+\]:)?\[[IW]\d{4} ")
 """How a line begins that torch's C++ code logs; it may come after the error, of another rank."""
+PORT_TAKEN = re.compile(r"\bEADDRINUSE\b|\[Errno 98\]")
+NEEDS_FREE_PORT = (
+    "a race runs the command twice at a time, and both want the same port: let it choose a free "
+    "one, with `torchrun --standalone` in the place of --master-port or --rdzv-endpoint, or port 0"
+)
 TRACEBACK_CHARACTERS = 20_000
 OUTPUT_CHARACTERS = 1_000_000
 NO_TORCH = "No module named 'torch'"
@@ -277,7 +282,8 @@ def _exported(command: Sequence[str]) -> bool:
 def advice(output: Path | None) -> str:
     """What helps a command whose end has a known cause; else empty.
 
-    Its Python has no torch, it is a notebook's export, or its ranks find no other.
+    Its Python has no torch, it is a notebook's export, its port is taken, or its ranks find no
+    other.
     """
     if output is None:
         return ""
@@ -289,6 +295,8 @@ def advice(output: Path | None) -> str:
         )
     if NO_IPYTHON in text:
         return EXPORTED
+    if PORT_TAKEN.search(text):
+        return NEEDS_FREE_PORT
     if not UNREACHED.search(text):
         return ""
     name = socket.gethostname()
