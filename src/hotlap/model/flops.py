@@ -35,18 +35,16 @@ def _onednn(tokens: Tensor, of_input: Tensor, of_hidden: Tensor, *_: object, **_
     return _recurrent(tokens, (of_input, of_hidden))
 
 
-def _onednn_backward(
-    tokens: Tensor, of_input: Tensor, of_hidden: Tensor, *_: object, **__: object
-) -> int:
-    return 2 * _recurrent(tokens, (of_input, of_hidden))
-
-
 def _cudnn(tokens: Tensor, weights: Sequence[Tensor], *_: object, **__: object) -> int:
     return _recurrent(tokens, weights)
 
 
-def _cudnn_backward(tokens: Tensor, weights: Sequence[Tensor], *_: object, **__: object) -> int:
-    return 2 * _recurrent(tokens, weights)
+def _twice(formula: Callable[..., int]) -> Callable[..., int]:
+    """The formula of a backward operator that begins with its forward's arguments.
+
+    A product's gradients to both of its factors take as much as the product each.
+    """
+    return lambda *args, **kwargs: 2 * formula(*args, **kwargs)
 
 
 def formulas() -> dict[object, Callable[..., int]]:
@@ -54,8 +52,8 @@ def formulas() -> dict[object, Callable[..., int]]:
     aten: object = torch.ops.aten
     ours: dict[str, Callable[..., int]] = {
         ATTENTION: _attention, f"{ATTENTION}_backward": _attention_backward,
-        "mkldnn_rnn_layer": _onednn, "mkldnn_rnn_layer_backward": _onednn_backward,
-        "_cudnn_rnn": _cudnn, "_cudnn_rnn_backward": _cudnn_backward,
+        "mkldnn_rnn_layer": _onednn, "mkldnn_rnn_layer_backward": _twice(_onednn),
+        "_cudnn_rnn": _cudnn, "_cudnn_rnn_backward": _twice(_cudnn),
     }  # fmt: skip
     found = {getattr(aten, name): formula for name, formula in ours.items() if hasattr(aten, name)}
     return {**found, **flop_registry}

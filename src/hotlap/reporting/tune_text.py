@@ -27,7 +27,7 @@ from hotlap.reporting.words import (
     speed,
 )
 from hotlap.trial.command import hotlap_line, plain_lines, run_line, shown
-from hotlap.trial.launch import PASSIVE_WAIT, SLEEPING_THREADS
+from hotlap.trial.launch import PASSIVE_WAIT, SLEEPING_IN_MOST, SLEEPING_THREADS
 from hotlap.trial.race import RaceResult
 from hotlap.trial.stats import Verdict
 from hotlap.tune.candidates import spins
@@ -190,12 +190,9 @@ def next_steps(result: TuneResult, written: Path | None) -> list[tuple[str, str]
 
 def _notes(result: TuneResult) -> list[str]:
     """What is to be known; of sleeping threads, which races did not have them."""
-    awake = [row for row in result.raced if row.race and spins(technique(row.technique))]
-    if not awake:
+    if not any(row.race and spins(technique(row.technique)) for row in result.raced):
         return result.notes
-    but = f"all races but that of {awake[0].technique} "
-    slept = SLEEPING_THREADS.replace("both sides ", but)
-    return [slept if note == SLEEPING_THREADS else note for note in result.notes]
+    return [SLEEPING_IN_MOST if note == SLEEPING_THREADS else note for note in result.notes]
 
 
 def load_dependent(result: TuneResult) -> list[Outcome]:

@@ -29,6 +29,8 @@ SLEEPING_THREADS = (
     "programs use the cores; without these variables threads spin, and steps may take longer"
 )
 """What is said of a race with `PASSIVE_WAIT`."""
+SLEEPING_IN_MOST = SLEEPING_THREADS.replace("both sides", "all races but that of sleeping_threads")
+"""What is said of the races of a tune, where that technique is raced as well, or may be."""
 THREADING = re.compile(r"(?<![\w-])((?:OMP|KMP|GOMP|MKL)_\w+)=([^\s'\";]*)")
 """An assignment of a variable that sets how OpenMP and MKL compute, in the words of a command."""
 Techniques = Mapping[str, Document]

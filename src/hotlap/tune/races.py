@@ -10,7 +10,7 @@ from typing import Protocol
 from hotlap.core.errors import NotReachedError, TrialFailedError
 from hotlap.core.registry import technique
 from hotlap.core.technique import Numerics
-from hotlap.trial.launch import SLEEPING_THREADS, Setting, threading_variables
+from hotlap.trial.launch import SLEEPING_IN_MOST, SLEEPING_THREADS, Setting, threading_variables
 from hotlap.trial.load import BusyWatch, OtherPrograms
 from hotlap.trial.parity import FEWEST as FEWEST_STEPS
 from hotlap.trial.parity import Noise, Parity, compare, compare_outputs, noise, not_finite
@@ -27,9 +27,6 @@ LOADED_CORES = 0.5
 
 NOT_REPEATED = "a gain at first, which fresh pairs did not repeat"
 NO_WHOLE_EPOCHS = "the time did not hold races of whole epochs, and plain steps do not show it"
-SLEEPING_IN_MOST = SLEEPING_THREADS.replace(
-    "both sides ran", "every race but that of sleeping_threads runs"
-)
 PAIRS_IN_ANY_CASE = 3
 """Pairs that are run however long they take. A verdict needs more, a budget must not be overrun."""
 

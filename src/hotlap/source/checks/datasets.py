@@ -114,7 +114,7 @@ def _costs(source: Source, node: ast.AST) -> str:
 
 
 def _of_table(node: ast.AST) -> bool:
-    """Whether it is `table.iloc[...]` or the like: tens of microseconds in pandas for each."""
+    """Whether it is `table.iloc[...]` or the like, which makes pandas objects for each sample."""
     return (
         isinstance(node, ast.Subscript)
         and isinstance(node.value, ast.Attribute)
