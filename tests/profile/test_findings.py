@@ -55,6 +55,20 @@ def test_workers_are_not_proposed_for_a_wait_shorter_than_they_cost():
     assert "loader_workers" not in ids(proposed(seen({"data": 0.4}, step=0.001)))
 
 
+def test_workers_that_were_seen_to_start_anew_are_a_problem_and_others_an_option():
+    """Of what keeps them one is proposed: by whether the loader itself is made anew."""
+    facts = {"loader_serial": False, "loader_workers": 2, "loader_not_persistent": True}
+    kept = {"persistent_workers", "loader_reuse"}
+    for restarted, rebuilt in ((False, False), (True, False), (True, True)):
+        more = {"workers_restarted": restarted, "loader_rebuilt": rebuilt}
+        (found,) = [f for f in proposed(seen({"data": 0.5}, **facts, **more)) if ids([f]) & kept]
+        assert ids([found]) & kept == {"loader_reuse" if rebuilt else "persistent_workers"}
+        assert found.problem is restarted
+        (remedy,) = [remedy for remedy in found.remedies if remedy.id in kept]
+        assert ("not persistent" in remedy.says) is not restarted
+        assert found.problem or remedy.expected == pytest.approx(0.5 * 0.3 * 0.5)
+
+
 def test_workers_are_not_proposed_where_there_are_some():
     assert "loader_workers" not in ids(proposed(seen({"data": 0.5}, loader_serial=False)))
 

@@ -197,6 +197,8 @@ def test_workers_are_left_alone_and_seen():
     facts = session.profile["facts"]
     assert facts["loader_workers"] == 1
     assert facts["loader_not_persistent"]
+    assert not facts["workers_restarted"], "one epoch starts them once"
+    assert not facts["loader_rebuilt"]
     assert not facts["loader_serial"]
 
 
@@ -1058,19 +1060,75 @@ def test_other_threads_pass_through():
     assert "copy" not in session.profile["phases"]
 
 
-def test_a_loader_made_anew_is_told_from_one_that_restarts_its_workers():
-    data = TensorDataset(X.repeat(4, 1), Y.repeat(4))
+DATA = TensorDataset(X.repeat(4, 1), Y.repeat(4))
+
+
+class PerEpoch:
+    """Gives each epoch a new loader, of the same dataset or one that is made with it."""
+
+    def __init__(self, *, same, **options):
+        self.same, self.options = same, options
+
+    def __iter__(self):
+        data = DATA if self.same else TensorDataset(*DATA.tensors)
+        return iter(DataLoader(data, 16, num_workers=1, **self.options))
+
+
+class AskedTwice(DataLoader):
+    """Its `iter()` is called twice, as `tqdm.auto` does in a notebook."""
+
+    def __iter__(self):
+        super().__iter__()
+        return super().__iter__()
+
+
+@pytest.mark.parametrize(
+    ("made", "restarted", "rebuilt", "not_persistent"),
+    [
+        (lambda: PerEpoch(same=True, persistent_workers=True), True, True, False),
+        (lambda: PerEpoch(same=True), True, True, True),
+        (lambda: PerEpoch(same=False), True, True, True),
+        (lambda: DataLoader(DATA, 16, num_workers=1), True, False, True),
+        (lambda: DataLoader(DATA, 16, num_workers=1, persistent_workers=True),
+         False, False, False),
+        (lambda: DataLoader(DATA, 16), False, False, True),
+        (lambda: AskedTwice(TensorDataset(X.repeat(60, 1), Y.repeat(60)), 16, num_workers=1),
+         False, False, True),
+    ],
+    ids=["anew, persistent", "anew", "anew with its data", "iterated again", "persistent",
+         "serial", "asked twice"],
+)  # fmt: skip
+def test_workers_that_start_anew_are_told_by_the_way_they_do(
+    made, restarted, rebuilt, not_persistent
+):
     model = net()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with probed(steps=4) as session:
-        for _ in range(4):
-            for x, y in DataLoader(data, 16, num_workers=1, persistent_workers=True):
+        loader = made()
+        while "profile" not in session.kinds():
+            for x, y in loader:
                 optimizer.zero_grad()
                 functional.cross_entropy(model(x), y).backward()
                 optimizer.step()
     facts = session.profile["facts"]
-    assert facts["workers_restarted"]
-    assert not facts["loader_not_persistent"]
+    found = (facts["workers_restarted"], facts["loader_rebuilt"], facts["loader_not_persistent"])
+    assert found == (restarted, rebuilt, not_persistent)
+
+
+def test_loaders_of_one_place_for_several_datasets_are_no_rebuilt_ones():
+    def made(repeats):
+        return DataLoader(TensorDataset(X.repeat(repeats, 1), Y.repeat(repeats)), 16, num_workers=1)
+
+    model = net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with probed(steps=4) as session:
+        loaders = [made(4), made(8)]
+        for x, y in (batch for loader in loaders for batch in loader):
+            optimizer.zero_grad()
+            functional.cross_entropy(model(x), y).backward()
+            optimizer.step()
+    assert not session.profile["facts"]["workers_restarted"]
+    assert not session.profile["facts"]["loader_rebuilt"]
 
 
 def test_functions_that_techniques_replace_are_proposed_where_they_are_called():

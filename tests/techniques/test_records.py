@@ -91,9 +91,14 @@ def test_conflicts_and_joins_name_techniques(record):
     assert not set(record.joins) & set(record.conflicts)
 
 
+OF_THE_SCRIPT = {"loader_not_persistent", "loader_rebuilt"}
+"""What no technique grants that is joined: how the script makes its loaders."""
+
+
 @each
 def test_a_joined_technique_grants_what_is_needed(record):
-    facts = dict.fromkeys(("cuda", "loaders", "map_style", "loader_serial", "pageable"), True)
+    facts = {need.fact: True for need in record.needs if need.fact in OF_THE_SCRIPT}
+    facts |= dict.fromkeys(("cuda", "loaders", "map_style", "loader_serial", "pageable"), True)
     facts["h2d_blocking"] = True
     if record.joins:
         for name in record.joins:

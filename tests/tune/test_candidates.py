@@ -22,6 +22,7 @@ from hotlap.tune.result import Status
 FACTS: dict[str, object] = {
     "loaders": True, "loader_serial": True, "map_style": True, "model": True, "conv4d": True,
     "float32_model": True, "compiler": True, "optimizer_unfused": True, "eval_with_grad": True,
+    "loader_not_persistent": True,
 }  # fmt: skip
 SHARES = {"data": 0.7, "forward": 0.1, "backward": 0.1, "optimizer": 0.02, "evaluation": 0.08}
 
@@ -94,6 +95,25 @@ def test_numerics_only_skip_and_request_are_obeyed() -> None:
 def test_persistent_workers_may_be_raced_together_with_workers() -> None:
     todo, _ = candidates_for(script(), Wanted(UNASKED), detect())
     assert "persistent_workers" in {c.name for c in todo}
+    assert "loader_reuse" not in {c.name for c in todo}, "no loader was made anew"
+
+
+def test_workers_of_a_loader_that_is_made_anew_are_handed_over() -> None:
+    seen = script()
+    seen.facts["loader_rebuilt"] = True
+    todo, _ = candidates_for(seen, Wanted(UNASKED), detect())
+    assert "persistent_workers" not in {c.name for c in todo}
+    reuse = next(c for c in todo if c.name == "loader_reuse")
+    seen.facts["workers_restarted"] = True
+    assert seen.expected(reuse) == pytest.approx(0.5 * SHARES["data"])
+
+
+def test_a_fault_that_was_not_seen_is_expected_to_give_less() -> None:
+    seen = script()
+    kept = Candidate(technique("persistent_workers"), {})
+    assert seen.expected(kept) == pytest.approx(0.3 * 0.5 * SHARES["data"])
+    seen.facts["workers_restarted"] = True
+    assert seen.expected(kept) == pytest.approx(0.5 * SHARES["data"])
 
 
 def test_the_bound_is_amdahls() -> None:

@@ -54,8 +54,9 @@ FACTS: Mapping[str, str] = MappingProxyType(
         "in_memory": "the samples are tensors or arrays in RAM",
         "inference": "the program does not train",
         "linear_layers": "the model has nn.Linear layers",
-        "loader_not_persistent": "a loader that serves all epochs starts its workers anew in each",
+        "loader_not_persistent": "a loader does not keep its workers from one epoch to the next",
         "loader_pinned": "a loader pins its batches",
+        "loader_rebuilt": "a loader takes the place of an equal one that was read before",
         "loader_serial": "a loader has no workers",
         "loader_workers": "a loader has workers",
         "loaders": "a DataLoader is iterated",
@@ -70,7 +71,7 @@ FACTS: Mapping[str, str] = MappingProxyType(
         "sync_calls": "the step calls what waits for the device",
         "tensor_from_numpy": "torch.tensor copies NumPy arrays",
         "unused_gradients": "gradients are computed that no optimizer uses",
-        "workers_restarted": "workers start anew each epoch: with the same loader, or a new one",
+        "workers_restarted": "workers were started anew while profiled, by a loader or by a new one",
         "zero_grad_false": "zero_grad is called with set_to_none=False",
     }
 )

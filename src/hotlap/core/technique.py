@@ -1,6 +1,7 @@
 """A technique: one way to train faster or smaller, as a frozen record."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from hotlap.core.move import Choice, Move, choice_of
@@ -77,7 +78,8 @@ class Symptom:
     worth `line_gives`, more than one where other lines pay for it, too. `sure`: it is a fault that
     was seen, not an option, which on average gives the part `likely` of it: 3 of 10 options gave
     something in the records of benchmarks/techniques.py. `whole`: it acts on all of its phases;
-    else on a part of them, so that their bound is not its own.
+    else on a part of them, so that their bound is not its own. `seen`: the fact by which the fault
+    is seen; without it, it is an option, and `unseen` its line.
     """
 
     phases: tuple[str, ...]
@@ -89,6 +91,14 @@ class Symptom:
     likely: float = 0.3
     line_gives: float = 0.0
     whole: bool = True
+    seen: str = ""
+    unseen: str = ""
+
+    def where(self, facts: Mapping[str, object]) -> "Symptom":
+        """What it is with these facts: an option, where the fault was not seen."""
+        if not self.seen or facts.get(self.seen):
+            return self
+        return replace(self, sure=False, says=self.unseen)
 
     @property
     def expected(self) -> float:
@@ -150,9 +160,10 @@ class Technique:
 
     @property
     def facts(self) -> tuple[str, ...]:
-        """The facts that it needs or grants."""
+        """The facts that it needs or grants, or that its symptom is seen by."""
         needed = tuple(need.fact.removeprefix("!") for need in self.needs)
-        return needed + tuple(name for name, _ in self.grants)
+        seen = (self.symptom.seen,) if self.symptom and self.symptom.seen else ()
+        return (*needed, *seen, *(name for name, _ in self.grants))
 
     @property
     def phases(self) -> tuple[str, ...]:

@@ -131,7 +131,7 @@ def proposed(seen: Seen) -> list[Finding]:
     """What the techniques' symptoms say; each worth at least 2 %."""
     return _found(
         [
-            (record.id, record.symptom, 0.0)
+            (record.id, record.symptom.where(seen.facts), 0.0)
             for record in techniques().values()
             if record.symptom and not record.missing(dict(seen.facts)) and not record.on_request
         ],

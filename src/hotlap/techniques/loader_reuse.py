@@ -26,13 +26,16 @@ technique = Technique(
         "C library."
     ),
     claims=(Claim("goes beyond the articles", "PyTorch documentation, torch.utils.data"),),
-    needs=(Need("workers_restarted", "no loader starts workers more than once"),),
+    needs=(
+        Need("loader_workers", "no loader has workers"),
+        Need("loader_rebuilt", "no loader was made anew while the script was profiled"),
+    ),
     conflicts=("persistent_workers",),
     joins=("loader_workers",),
     moves=(Wrap("loader", "hotlap.seam.loader_reuse:loader_reuse"),),
     symptom=Symptom(
         phases=("data",),
-        says="each epoch starts its loader workers anew",
+        says="each epoch makes its loader anew, which starts its workers anew",
         place="loader",
         gives=0.5,
     ),
@@ -73,5 +76,5 @@ technique = Technique(
         ),
     ),
     whole_epochs=True,
-    grants=(("workers_restarted", False), ("loader_not_persistent", False)),
+    grants=(("loader_rebuilt", False), ("workers_restarted", False)),
 )

@@ -89,7 +89,5 @@ technique = Technique(
     grants=(
         ("loader_serial", False),
         ("loader_workers", True),
-        ("loader_not_persistent", True),
-        ("workers_restarted", True),
     ),
 )

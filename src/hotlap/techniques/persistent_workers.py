@@ -25,7 +25,11 @@ technique = Technique(
         "growing image sizes) or when idle workers of several loaders would fill the memory."
     ),
     claims=(Claim("named without a figure", "A2: 'six techniques' article"),),
-    needs=(Need("loader_not_persistent", "no loader starts its workers anew at each epoch"),),
+    needs=(
+        Need("loader_workers", "no loader has workers"),
+        Need("loader_not_persistent", "every loader with workers keeps them between epochs"),
+        Need("!loader_rebuilt", "the loader is made anew, and its workers end with it"),
+    ),
     conflicts=("loader_reuse",),
     joins=("loader_workers",),
     moves=(
@@ -42,6 +46,8 @@ technique = Technique(
         says="each epoch starts its loader workers anew",
         place="loader",
         gives=0.5,
+        seen="workers_restarted",
+        unseen="the loader's workers are not persistent: each epoch would start them anew",
     ),
     patterns=(
         Pattern(

@@ -116,7 +116,7 @@ class ScriptProfile:
         symptom = candidate.record.symptom
         if symptom is None:
             return UNKNOWN_GAIN
-        expected = symptom.expected * self.share(candidate.record)
+        expected = symptom.where(self.facts).expected * self.share(candidate.record)
         if "num_workers" in candidate.values:
             expected = min(expected, 1.0 - 1.0 / (os.cpu_count() or 1))
         return expected

@@ -76,7 +76,7 @@ def _start(rec: Recorder, original: Callable[..., object]) -> object:
 def _feeds(rec: Recorder, loader: DataLoader[object]) -> Known:
     known = rec.loaders.known(loader)
     if rec.begun:  # before, it may be for means and deviations
-        rec.loaders.use(known)
+        rec.loaders.begin(known)
     return known
 
 
@@ -96,6 +96,8 @@ def _wait(rec: Recorder, original: Callable[..., object]) -> object:
             raise
         else:
             rec.drawn += samples_drawn(iterator)
+            if rec.feeding is not None:
+                rec.loaders.read(rec.feeding)
             return batch
         finally:
             mark(CHECKING if line.evaluations.going_on else line.base)

@@ -33,10 +33,16 @@ class Kind:
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """One DataLoader. `loader()` gives it, or None once it is gone."""
+    """One DataLoader, and the identity of its dataset. `loader()`: None once it is gone."""
 
     kind: Kind
     loader: "weakref.ref[DataLoader[object]]"
+    dataset: int
+
+    def in_place_of(self, other: "Known") -> bool:
+        """Whether it was made where another one was, for the same dataset or once that was gone."""
+        same = self.dataset == other.dataset or other.loader() is None
+        return self is not other and self.kind == other.kind and same
 
 
 class Loaders:
@@ -46,7 +52,9 @@ class Loaders:
         self._known: dict[int, Known] = {}
         self._used: dict[Kind, None] = {}
         self._made: set[tuple[Kind, int]] = set()
+        self._read: dict[Known, None] = {}
         self._rebuilt: set[Kind] = set()
+        self._restarted = False
         self._fetched: Counter[int] = Counter()
         self._drawing: set[int] = set()
 
@@ -54,9 +62,8 @@ class Loaders:
         """A loader has been made here."""
         key = id(loader)
         kind = _kind(loader, place)
-        self._known[key] = Known(kind, weakref.ref(loader, lambda _: self._known.pop(key, None)))
-        if (kind, id(loader.dataset)) in self._made:
-            self._rebuilt.add(kind)
+        gone = weakref.ref(loader, lambda _: self._known.pop(key, None))
+        self._known[key] = Known(kind, gone, id(loader.dataset))
         self._made.add((kind, id(loader.dataset)))
 
     def known(self, loader: DataLoader[object]) -> Known:
@@ -68,6 +75,19 @@ class Loaders:
     def use(self, known: Known) -> None:
         """The training, or an evaluation within it, takes batches of this one."""
         self._used[known.kind] = None
+
+    def begin(self, known: Known) -> None:
+        """An iterator of this one begins, after the training has."""
+        self.use(known)
+        rebuilt = any(known.in_place_of(other) for other in self._read)
+        if rebuilt:
+            self._rebuilt.add(known.kind)
+        again = rebuilt or (known in self._read and not known.kind.persistent)
+        self._restarted = self._restarted or (again and known.kind.workers > 0)
+
+    def read(self, known: Known) -> None:
+        """It has given a batch."""
+        self._read[known] = None
 
     def fetched(self, dataset: object, fetch: Callable[[], object]) -> object:
         """Read a batch in this process; whether that draws random numbers is noted."""
@@ -92,19 +112,21 @@ class Loaders:
         return list(self._used | {known.kind: None for known in self._known.values()})
 
     def facts(self) -> dict[str, object]:
-        """What the techniques' `needs` ask for; `loaders` counts kinds."""
+        """What the techniques' `needs` ask for; `loaders` counts kinds.
+
+        Of epochs it is asked where loaders have workers; where none has, what it would be with.
+        """
         kinds = self.kinds
-        rebuilt = any(kind.workers and kind in self._rebuilt for kind in kinds)
-        serving = [kind for kind in kinds if kind.workers and kind not in self._rebuilt]
+        serving = [kind for kind in self._used if kind.workers] or list(self._used)
         cores = len(os.sched_getaffinity(0))
-        not_persistent = not all(kind.persistent for kind in serving)
         return {
             "loaders": len(kinds),
             "loader_serial": any(not kind.workers for kind in kinds),
             "loader_workers": max((kind.workers for kind in kinds), default=0),
             "crowded_workers": any(kind.workers > cores for kind in kinds),
-            "loader_not_persistent": not_persistent,
-            "workers_restarted": rebuilt or not_persistent,
+            "loader_not_persistent": not all(kind.persistent for kind in serving),
+            "loader_rebuilt": any(kind in self._rebuilt for kind in serving),
+            "workers_restarted": self._restarted,
             "map_style": any(kind.map_style for kind in kinds),
             "in_memory": bool(kinds) and all(kind.in_memory for kind in kinds),
             "loader_pinned": any(kind.pinned for kind in kinds),
