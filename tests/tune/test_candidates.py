@@ -108,6 +108,20 @@ def test_workers_of_a_loader_that_is_made_anew_are_handed_over() -> None:
     assert seen.expected(reuse) == pytest.approx(0.5 * SHARES["data"])
 
 
+def test_what_was_seen_is_raced_before_an_option_of_the_same_phases() -> None:
+    """A fault is priced no lower than what may or may not help there."""
+    symptoms = {name: t.symptom for name, t in techniques().items() if t.symptom and t.moves}
+    options = [one for one in symptoms.values() if not one.sure]
+    late = {
+        name
+        for name, fault in symptoms.items()
+        for option in options
+        if fault.sure and not fault.by_line
+        if set(option.phases) <= set(fault.phases) and option.expected > fault.expected
+    }
+    assert not late
+
+
 def test_a_fault_that_was_not_seen_is_expected_to_give_less() -> None:
     seen = script()
     kept = Candidate(technique("persistent_workers"), {})
