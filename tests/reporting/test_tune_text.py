@@ -20,6 +20,7 @@ from hotlap.trial.parity import Parity
 from hotlap.trial.race import RaceResult
 from hotlap.trial.stats import Estimate, Verdict
 from hotlap.tune.result import (
+    ENDED,
     OUT_OF_TIME,
     Outcome,
     ProcessTimes,
@@ -440,3 +441,21 @@ def test_where_nothing_was_raced_the_findings_stand_in_full() -> None:
     assert findings_text(found, problem("mixed_precision", "t.py:5")) == ""
     found.outcomes = []
     assert "at t.py:5" in findings_text(found, problem("mixed_precision", "t.py:5"))
+
+
+def test_what_a_failed_tune_did_not_reach_is_named_and_settled_where_races_ran() -> None:
+    found = result()
+    found.final, found.failed = None, "out of luck"
+    found.outcomes += [
+        Outcome("fused_optimizer", Status.NOT_RACED, ENDED),
+        Outcome("channels_last", Status.NOT_RACED, OUT_OF_TIME),
+    ]
+    found.needed, found.settles = 95.0, ["fused_optimizer", "channels_last"]
+    text = " ".join(shown(found, 200).split())
+    assert (
+        "left out: no time left for channels_last; not reached: fused_optimizer; 1 not applicable"
+        in text
+    )
+    assert "--only no_grad_eval,fused_optimizer,channels_last python" in text
+    found.outcomes = found.outcomes[2:]
+    assert "settle it" not in shown(found), "the script itself failed: that is to be seen to first"

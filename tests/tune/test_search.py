@@ -26,7 +26,7 @@ from hotlap.trial.trial import TimeOverError
 from hotlap.tune import races, search, state, time_plan
 from hotlap.tune.candidates import Candidate, Wanted
 from hotlap.tune.races import NO_WHOLE_EPOCHS
-from hotlap.tune.result import OUT_OF_TIME, Outcome, Status, TuneResult, recipe_of
+from hotlap.tune.result import ENDED, OUT_OF_TIME, Outcome, Status, TuneResult, recipe_of
 from hotlap.tune.state import Levels, TuneConfig, expected_gain
 
 START_UP, BLOCK = 4.0, 1.0
@@ -150,7 +150,7 @@ class FakeSide:
             self.close()
             raise TimeOverError("the time was over")
         for name, error in WORLD.fails.items():
-            if name in self.setting.techniques:
+            if name in (self.setting.techniques or {"plain": {}}):
                 raise error
         self.live = True
         return self.ready_pace()
@@ -560,6 +560,26 @@ def test_an_interrupt_at_any_race_keeps_what_was_measured(world: World, race: in
     assert list(result.chosen) == kept(result)
     cut_short = [row.technique for row in result.outcomes if row.reason == "interrupted"]
     assert cut_short == {2: ["cached_dataset"], 3: ["no_grad_eval"]}.get(race, [])
+    assert {row.technique for row in result.outcomes} >= {"cached_dataset", "no_grad_eval"}
+    if race < 4:
+        assert {row.technique for row in result.open} == {"cached_dataset", "no_grad_eval"} - set(
+            kept(result)
+        )
+        assert set(result.settles) == {row.technique for row in result.open}
+
+
+def test_what_a_failure_left_out_has_a_row_and_can_be_settled(world: World) -> None:
+    def fail(_: int) -> None:
+        if any("cached_dataset" in race["on"] for race in world.raced):
+            world.fails["plain"] = TrialFailedError("out of luck")
+            raise TrialFailedError("out of luck")
+
+    world.at_race = fail
+    world.open = {"cached_dataset"}
+    result = tuned(300.0)
+    assert result.failed == "out of luck"
+    assert row(result, "no_grad_eval").reason == ENDED
+    assert set(result.settles) == {"cached_dataset", "no_grad_eval"}
 
 
 def test_a_final_race_that_fails_leaves_the_recipe_unconfirmed(world: World) -> None:

@@ -71,7 +71,7 @@ FACTS: Mapping[str, str] = MappingProxyType(
         "sync_calls": "the step calls what waits for the device",
         "tensor_from_numpy": "torch.tensor copies NumPy arrays",
         "unused_gradients": "gradients are computed that no optimizer uses",
-        "workers_restarted": "workers were started anew while profiled, by a loader or by a new one",
+        "workers_restarted": "workers were started anew while profiled, by a loader or a new one",
         "zero_grad_false": "zero_grad is called with set_to_none=False",
     }
 )

@@ -32,6 +32,7 @@ from hotlap.trial.race import RaceResult
 from hotlap.trial.stats import Verdict
 from hotlap.tune.candidates import spins
 from hotlap.tune.result import (
+    ENDED,
     ENOUGH_PAIRS,
     Outcome,
     Status,
@@ -168,7 +169,7 @@ def next_steps(result: TuneResult, written: Path | None) -> list[tuple[str, str]
         state = "confirmed" if result.confirmed else "not confirmed"
         found.append(("written:", f"{written} ({state})"))
         found.append(("use it:", run_line(option, command)))
-    if result.open:
+    if result.open and (result.timed or not result.failed):
         found += _settling(result)
     dependent, used = load_dependent(result), run_line(option, command) if written else command
     if SLEEPING_THREADS in result.notes and not dependent:
@@ -253,11 +254,14 @@ def _show_rows(out: Console, result: TuneResult, *, everything: bool) -> None:
 
 
 def _left_out(rows: Iterable[Outcome]) -> str:
-    """How many were not raced, and which for want of time."""
+    """How many were not raced, and which for want of time or by the end of the tune."""
     rows = list(rows)
-    late = dict.fromkeys(_late(row) for row in rows if row.is_open)
+    cut = dict.fromkeys(row.technique for row in rows if row.reason == ENDED)
+    late = dict.fromkeys(_late(row) for row in rows if row.is_open and row.reason != ENDED)
     counts = {s: sum(row.status is s and not row.is_open for row in rows) for s in Status}
     words = [f"{n} {LEFT_OUT.get(s, s)}" for s, n in counts.items() if n]
+    if cut:
+        words.insert(0, f"not reached: {', '.join(cut)}")
     if late:
         words.insert(0, f"no time left for {', '.join(late)}")
     return f"left out: {'; '.join(words)} (--verbose says why)"

@@ -28,6 +28,7 @@ NOISY = 1.8
 LIVE_FINAL = "no time for fresh processes: the final race went on in live ones"
 RACE_STANDS = "no time for a final race: the race of the one technique stands for it"
 OUT_OF_TIME = "no time was left for it"
+ENDED = "the tune ended before its race"
 
 
 class Status(StrEnum):
@@ -120,7 +121,7 @@ class Outcome:
     @property
     def is_open(self) -> bool:
         """Whether more time could settle it."""
-        late = self.status is Status.NOT_RACED and self.reason.startswith(OUT_OF_TIME)
+        late = self.status is Status.NOT_RACED and self.reason.startswith((OUT_OF_TIME, ENDED))
         return late or self.status is Status.INCONCLUSIVE
 
     @property

@@ -32,6 +32,7 @@ from hotlap.tune.candidates import (
     joined,
     memory_savers,
     phases_of,
+    pointless,
     reads_ahead,
     sets_workers,
     spins,
@@ -39,6 +40,7 @@ from hotlap.tune.candidates import (
 )
 from hotlap.tune.races import NO_WHOLE_EPOCHS, Races, Watcher, inert, judged, noise_of
 from hotlap.tune.result import (
+    ENDED,
     LIVE_FINAL,
     OUT_OF_TIME,
     RACE_STANDS,
@@ -106,6 +108,7 @@ def tune(config: TuneConfig, machine: Machine, watcher: Watcher) -> TuneResult:
         result.notes += races.notes
         result.seconds = state.plan.spent
         result.time_use = races.time_use(state.plan.begin, state.profile_seconds)
+    record_rest(state)
     result.needed, result.settles = next_tune(state)
     return result
 
@@ -227,7 +230,7 @@ def list_candidates(state: TuneState) -> list[Candidate]:
     waiting, rows = candidates_for(state.script, state.config.wanted, state.machine)
     for row in rows:
         state.record(row)
-    waiting = state.by_worth(waiting)
+    state.candidates = waiting = state.by_worth(waiting)
     state.watcher.candidates([candidate.name for candidate in waiting])
     return waiting
 
@@ -258,6 +261,16 @@ def unraced(state: TuneState, candidate: Candidate) -> Outcome:
     return Outcome(
         candidate.name, Status.NOT_RACED, reason, candidate.values, seconds_needed=needed
     )
+
+
+def record_rest(state: TuneState) -> None:
+    """Give rows to the candidates that a failure or an interrupt left without."""
+    wanted, least = state.config.wanted, state.config.min_effect
+    for candidate in state.candidates:
+        reason = pointless(candidate, state.result.chosen, state.script, wanted, least) or ENDED
+        row = Outcome(candidate.name, Status.NOT_RACED, reason, candidate.values)
+        if not any(row.same_as(known) for known in state.result.outcomes):
+            state.result.record(row)
 
 
 def epochs_needed(state: TuneState, candidate: Candidate, side: Side | None = None) -> float:
@@ -649,7 +662,7 @@ def next_tune(state: TuneState) -> tuple[float, list[str]]:
     """Seconds and techniques of a tune that settles open rows; what takes a calm machine left out.
 
     The rows that need least come first, for as long as the tune stays short enough to be advised.
-    What joins another open one has to wait for that.
+    What was raced and joins another open one has to wait for that.
     """
     plan = state.plan
     total = state.profile_seconds + 2 * plan.launching + plan.noise_floor_seconds + plan.final_cost
@@ -657,7 +670,8 @@ def next_tune(state: TuneState) -> tuple[float, list[str]]:
     needs = sorted(
         (seconds_to_settle(state, row), row.technique)
         for row in state.result.open
-        if not row.out_of_reach and rows.isdisjoint(technique(row.technique).joins)
+        if not row.out_of_reach
+        and (row.race is None or rows.isdisjoint(technique(row.technique).joins))
     )
     names: list[str] = []
     for seconds, name in needs:

@@ -95,8 +95,9 @@ class TuneState:
 
     `noise` is None until the A/A test has run. `tests` holds what the races of candidates against
     the best so far have shown. `ratio` is a cautious guess of how much faster the best so far is.
-    `profile_seconds` are what the profile took. `won` is what the races of the only technique kept
-    have shown against the plain script; None where several are kept, or none is.
+    `candidates` are all that were listed. `profile_seconds` are what the profile took. `won` is
+    what the races of the only technique kept have shown against the plain script; None where
+    several are kept, or none is.
     """
 
     config: TuneConfig
@@ -106,6 +107,7 @@ class TuneState:
     races: Races
     result: TuneResult
     script: ScriptProfile = field(default_factory=lambda: ScriptProfile({}, {}))
+    candidates: Sequence[Candidate] = ()
     noise: Noise | None = None
     levels: Levels = field(default_factory=Levels)
     tests: dict[str, Tried] = field(default_factory=dict)
