@@ -240,6 +240,18 @@ def test_a_technique_of_ones_own_is_raced(tmp_path: Path, more: dict[str, str]) 
     assert rows["my_fused"]["race"] is not None, rows["my_fused"]
 
 
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [
+        ("no_sync", "ddp_no_sync"), ("find_unused_parameters", "ddp_unused_search"),
+        ("pin_memory", "pinned_memory"), ("torch.compile", "fused_pointwise"),
+        ("autocast", "mixed_precision"), ("set_to_none", "grads_to_none"),
+    ],
+)  # fmt: skip
+def test_explain_takes_torchs_own_name_of_what_a_technique_sets(word: str, meant: str) -> None:
+    assert CliRunner().invoke(hotlap, ["explain", word]).output.startswith(f"{meant}:")
+
+
 def test_explain_takes_the_id_of_a_lint_pattern():
     done = CliRunner().invoke(hotlap, ["explain", "graph_kept"])
     assert done.exit_code == 0

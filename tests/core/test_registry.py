@@ -38,6 +38,12 @@ def test_an_unknown_name_gets_a_hint():
     assert "fused_optimizer" in caught.value.hint
 
 
+def test_a_name_that_several_have_in_them_gets_them_as_a_hint():
+    with pytest.raises(UsageError) as caught:
+        technique("num_workers")
+    assert caught.value.hint == "did you mean fewer_workers or loader_workers?"
+
+
 @pytest.mark.parametrize(
     ("name", "text", "says"),
     [

@@ -213,6 +213,17 @@ def test_a_hint_is_confirmed_where_the_profile_proposes_its_technique(script):
     assert not past.cost(spot(script, 5, technique="host_sync", hint=True)).confirmed
 
 
+def test_what_is_confirmed_has_the_cost_of_the_problem_that_confirms_it(script):
+    remedy = Remedy("loader_workers", "", ("data",), "train.py:5", 2.0, 0.5)
+    own = Finding("waiting", "train.py:5", "", 0.5, 2.0, (remedy,))
+    hint = spot(script, 5, technique="loader_workers", hint=True)
+    assert Past(document(script, {}, [own])).cost(hint).cost == "7.1 ms of 14.2 ms a step"
+    unpriced = Past(document(script, {}, [replace(own, share=0.0)])).cost(hint)
+    assert (unpriced.confirmed, unpriced.cost) == (True, "cost not measured")
+    option = Past(document(script, {}, [replace(own, problem=False)])).cost(hint)
+    assert (option.confirmed, option.cost) == (False, ""), "nobody knows whether it costs anything"
+
+
 def test_the_cause_of_a_cost_that_is_measured_elsewhere_costs_what_its_finding_does(script):
     remedy = Remedy("dynamic_padding", "", ("forward",), "train.py:7", 2.0, 0.5)
     own = Finding("padding", "train.py:7", "", 0.5, 2.0, (remedy,))

@@ -37,7 +37,7 @@ def estimate(ratio: float, spread: float = 0.1) -> dict[str, Any]:
 
 
 def race(ratio: float) -> dict[str, Any]:
-    return {"estimate": estimate(ratio), "fresh": None, "memory": 1.1}
+    return {"estimate": estimate(ratio), "fresh": None, "memory": 1.1, "verdict": "faster"}
 
 
 def row(name: str, status: str, ratio: float | None, reason: str = "") -> dict[str, Any]:
@@ -51,7 +51,8 @@ def tune() -> dict[str, Any]:
     return {
         "verb": "tune", "hotlap": "0.1.0", "command_line": LONG, "date": "2026-01-02 10:00",
         "machine": "a CPU, 2 cores", "isolation": {"tier": "overlay"}, "final": race(1.5),
-        "final_steps": {"plain": 0.1, "tuned": 0.066}, "final_parity": {"reason": "losses match"},
+        "final_steps": {"plain": 0.1, "tuned": 0.066},
+        "final_parity": {"kept": True, "reason": "losses match"},
         "headline": "1.50x [1.40, 1.60] faster with the whole recipe", "notes": ["a note"],
         "noise_floor": race(1.0), "losses": {"plain": curve, "tuned": [v + 0.02 for v in curve]},
         "outcomes": [row("loader_workers", "kept", 1.4, "because " * 20),
@@ -204,6 +205,26 @@ def test_the_page_of_a_profile_says_what_the_terminal_says() -> None:
     ):
         assert text.replace("AT_MOST", AT_MOST) in page, text
     assert page.count("threads spin") == 1, "an advice does not repeat its heading"
+
+
+def test_a_ratio_that_was_not_settled_is_no_headline() -> None:
+    found = tune()
+    assert "<h1>1.50x</h1>" in html.page(found)
+    found["final"]["verdict"] = "inconclusive"
+    assert "<h1>Inconclusive</h1>" in html.page(found)
+    found["final_parity"] = {"kept": False, "reason": "losses differ"}
+    assert "<h1>Not confirmed</h1>" in html.page(found)
+    raced = {"verb": "race", "commands": [["a"], ["b"]], "a_step": 0.2, "b_step": 0.1, **race(2.0)}
+    assert "<h1>2.00x</h1>" in html.page(raced)
+    page = html.page({**raced, "verdict": "inconclusive"})
+    assert "<h1>Inconclusive</h1>\n<p>inconclusive: the difference" in page
+
+
+def test_rows_are_said_to_build_on_kept_ones_only_where_some_were_kept() -> None:
+    found = tune()
+    assert "Each row is measured on top of" in html.page(found)
+    found["outcomes"] = [row("channels_last", "same", 1.0)]
+    assert "measured on top of" not in html.page(found)
 
 
 def test_the_page_leaves_out_the_rows_that_the_terminal_leaves_out() -> None:

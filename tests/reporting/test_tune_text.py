@@ -90,6 +90,22 @@ def test_what_was_not_allowed_is_said_in_plain_words() -> None:
     assert "1 would change numerics or the training (--allow)" in text
 
 
+def test_rows_build_on_what_was_kept_alone() -> None:
+    found = result()
+    assert "on top of the techniques kept above it" in shown(found)
+    found.outcomes = [Outcome("tf32", Status.NOT_FASTER, "", {}, race(1.0))]
+    found.final = found.final_parity = None
+    assert "on top of" not in shown(found)
+
+
+def test_a_load_that_has_passed_is_not_said_to_last() -> None:
+    found = result()
+    found.notes, found.load = [SLEEPING_THREADS], 0.0
+    text = " ".join(shown(found).split())
+    assert "background load: 0.0 of" in text
+    assert "since other programs used the cores, for a time at least;" in text
+
+
 def test_the_race_of_sleeping_threads_is_left_out_of_what_is_said_of_all_others() -> None:
     found = result()
     found.notes = [SLEEPING_THREADS]
@@ -230,14 +246,18 @@ def test_of_sleeping_threads_and_what_was_raced_with_them_one_command_has_both()
         "python train.py",
     )
     found.outcomes = [sleep]
+    asleep = (
+        "hotlap race python train.py -- env OMP_WAIT_POLICY=passive KMP_BLOCKTIME=0 python train.py"
+    )
     assert tune_text.next_steps(found, None)[1:] == [
-        ("under load:", "OMP_WAIT_POLICY=passive KMP_BLOCKTIME=0 python train.py")
+        ("under load:", "OMP_WAIT_POLICY=passive KMP_BLOCKTIME=0 python train.py"),
+        ("when calm:", asleep),
     ]
     found.outcomes = [sleep, more]
     variables = "OMP_WAIT_POLICY=passive KMP_BLOCKTIME=0 OMP_NUM_THREADS=1"
     assert tune_text.next_steps(found, None)[1:] == [
         ("under load:", f"{variables} python train.py"),
-        ("when calm:", "hotlap tune --only cpu_threads python train.py"),
+        ("when calm:", f"hotlap tune --only cpu_threads python train.py\n{asleep}"),
     ]
 
 

@@ -39,6 +39,8 @@ def test_a_race_to_a_target_shows_its_seeds_and_the_course_of_the_first():
     found = race_page(result(*((run(8 + i / 10), run(4 + i / 10)) for i in range(5))))
     text = page(found)
     assert headline(found) == "val <= 0.3: B reaches the target sooner; 5 of 5 seeds tell"
+    assert "<h1>Inconclusive</h1>" not in text
+    assert "<h1>Inconclusive</h1>" in page({**found, "verdict": "inconclusive"})
     assert "4.4 s, 40 steps" in text
     assert text.count("<polyline") == 4  # two commands, over the seconds and over the steps
     assert "until 40 steps" in text

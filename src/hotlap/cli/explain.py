@@ -12,7 +12,8 @@ from hotlap.cli.common import console, json_option, print_json, quiet_option
 def explain(as_json: bool, quiet: bool, technique: tuple[str, ...]) -> None:
     """Say what a technique does, when it pays and what it may change; without ID, list all.
 
-    A lint pattern's id stands for the technique it belongs to. A verdict of `hotlap tune` (kept,
+    A lint pattern's id stands for the technique it belongs to, torch's own name of a setting
+    (no_sync, pin_memory) for the one technique that is about it. A verdict of `hotlap tune` (kept,
     same, load-dependent ...) is explained in a sentence.
     """
     name = " ".join(technique)
@@ -64,8 +65,11 @@ def _show(technique: str, *, as_json: bool, quiet: bool) -> None:
 
 
 def _owner(name: str) -> str:
-    """The technique that a lint pattern belongs to; any other name stays."""
-    from hotlap.core.registry import techniques
+    """The technique that a lint pattern belongs to, or that alone has such a name in it."""
+    from hotlap.core.registry import ceilings, named_by, techniques
 
     owners = {p.id: record.id for record in techniques().values() for p in record.patterns}
-    return owners.get(name, name)
+    if name in {*techniques(), *ceilings(), *owners}:
+        return owners.get(name, name)
+    meant = named_by(name)
+    return meant[0] if len(meant) == 1 else name

@@ -217,7 +217,8 @@ def _judged_with_profile(paths: tuple[Path, ...], config: "Config") -> "list[Spo
         raise UsageError(f"{DOCUMENT} cannot be read: {error}") from None
     spots = []
     files = list(_as_run(paths, config, document))
-    for found in sorted(joined(files, document, config), key=lambda c: -c.seconds):
+    dearest = sorted(joined(files, document, config), key=lambda c: -(c.share or c.finding))
+    for found in dearest:
         says = f"{found.spot.says}: {found.cost}" if found.cost else found.spot.says
         says += " (changed since the profile)" if found.stale else ""
         sure = found.worth or found.confirmed

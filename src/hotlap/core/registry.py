@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
@@ -10,11 +11,14 @@ from types import MappingProxyType, ModuleType
 
 from hotlap.core.errors import UsageError, did_you_mean
 from hotlap.core.facts import check_vocabulary
+from hotlap.core.move import Call, Env, Flag, Keyword, Swap
 from hotlap.core.technique import Technique
 
 FOLDER = Path(__file__).parent.parent / "techniques"
 CEILINGS = FOLDER.parent / "ceilings"
 VARIABLE = "HOTLAP_TECHNIQUES"
+MOST_MEANT = 3
+"""Techniques that the hint on an unknown one names."""
 
 
 def folders() -> list[Path]:
@@ -44,8 +48,57 @@ def technique(name: str) -> Technique:
         return known[name]
     if name in ceilings():
         return ceilings()[name]
-    hint = did_you_mean(name, known, otherwise="`hotlap explain` lists all of them")
+    meant = named_by(name)[:MOST_MEANT]
+    otherwise = "`hotlap explain` lists all of them"
+    hint = (
+        f"did you mean {' or '.join(meant)}?"
+        if meant
+        else did_you_mean(name, known, str, otherwise)
+    )
     raise UsageError(f"there is no technique called {name!r}", hint)
+
+
+def named_by(word: str) -> list[str]:
+    """The techniques whose id has a word in it, or torch's name of what they change.
+
+    Without such, those whose title or remedy names it: `torch.compile`, `autocast`.
+    """
+    wanted = _parts(word)
+    for names in (_own_names, _words):
+        found = [
+            record.id
+            for record in techniques().values()
+            if any(_within(wanted, _parts(name)) for name in names(record))
+        ]
+        if found:
+            return found
+    return []
+
+
+def _own_names(record: Technique) -> Iterator[str]:
+    yield record.id
+    for move in record.moves:
+        if isinstance(move, Keyword | Env):
+            yield move.name
+        elif isinstance(move, Flag | Call):
+            yield move.target
+        elif isinstance(move, Swap):
+            yield from move.targets
+
+
+def _words(record: Technique) -> Iterator[str]:
+    yield record.title
+    for pattern in record.patterns:
+        yield pattern.remedy
+
+
+def _parts(name: str) -> list[str]:
+    return re.findall("[a-z0-9]+", name.lower())
+
+
+def _within(wanted: list[str], parts: list[str]) -> bool:
+    size = len(wanted)
+    return bool(wanted) and any(parts[i : i + size] == wanted for i in range(len(parts) - size + 1))
 
 
 @cache

@@ -1,7 +1,7 @@
 """A profile joined with lint: what each spot of the source costs in a step.
 
 A hint becomes a finding when its lines cost at least 2 % of a step, or when the profile shows its
-technique's symptom at that very place; else it is dropped.
+technique's symptom at that very place as a problem; else it is dropped.
 """
 
 from collections.abc import Iterable, Mapping
@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hotlap.core.protocol import Document
-from hotlap.profile.model import duration
+from hotlap.profile.model import NOT_MEASURED, duration
 from hotlap.profile.sources import as_profiled, digest
 from hotlap.source.config import Config
 from hotlap.source.lint import Spot, lint
@@ -26,8 +26,9 @@ class Costed:
 
     `by_phase` are the parts of `seconds`. `estimated` seconds of them were not sampled on its
     lines: its part of the backward pass, in proportion to the forward pass. `confirmed`: the
-    profile shows its technique's symptom at this place. `stale`: its lines changed since the
-    profile was taken, so nothing is known.
+    profile shows its technique's symptom at this place, as a problem. `finding`: the share of a
+    step that this took, wherever its lines are. `stale`: its lines changed since the profile was
+    taken, so nothing is known.
     """
 
     spot: Spot
@@ -35,6 +36,7 @@ class Costed:
     step: float = 0.0
     by_phase: tuple[tuple[str, float], ...] = ()
     confirmed: bool = False
+    finding: float = 0.0
     stale: bool = False
     estimated: float = 0.0
 
@@ -50,10 +52,14 @@ class Costed:
 
     @property
     def cost(self) -> str:
-        """The cost in words, `1.9 ms of 14.2 ms a step`; empty where it is not known."""
-        if not self.seconds:
-            return ""
-        words = f"{duration(self.seconds)} of {duration(self.step)} a step"
+        """The cost in words, `1.9 ms of 14.2 ms a step`; empty where it is not known.
+
+        What costs nothing on its own lines costs what the finding does that confirms it.
+        """
+        seconds = self.seconds or self.finding * self.step
+        if not seconds:
+            return NOT_MEASURED if self.confirmed else ""
+        words = f"{duration(seconds)} of {duration(self.step)} a step"
         return f"{words}, {ESTIMATE}" if self.estimated else words
 
 
@@ -131,10 +137,10 @@ class Past:
         if spot.elsewhere:
             share = 0.0 if path not in self.met else self._shares.get(spot.technique, 0.0)
             return Costed(spot, share * self._step, self._step, confirmed=share > 0)
-        confirmed = self._confirmed(path, spot)
+        confirmed, share = self._confirmed(path, spot)
         by_phase, samples = self._on(path, (spot, *same))
         if samples < LEAST_SAMPLES or not any(by_phase.values()):
-            return Costed(spot, step=self._step, confirmed=confirmed)
+            return Costed(spot, step=self._step, confirmed=confirmed, finding=share)
         behind = self._behind(by_phase) if spot.differentiated else 0.0
         if behind:
             by_phase["backward"] = by_phase.get("backward", 0.0) + behind
@@ -167,9 +173,14 @@ class Past:
                     samples += round(part * count)
         return seconds, samples
 
-    def _confirmed(self, path: Path, spot: Spot) -> bool:
-        places = self._places.get(spot.technique, ())
-        return any(not at or (at[0] == path and covers(spot, at[1])) for at in places)
+    def _confirmed(self, path: Path, spot: Spot) -> tuple[bool, float]:
+        """Whether a problem proposes the spot's technique there, and its share of a step."""
+        shares = [
+            share
+            for at, share in self._places.get(spot.technique, ())
+            if not at or (at[0] == path and covers(spot, at[1]))
+        ]
+        return bool(shares), max(shares, default=0.0)
 
 
 def _part(spots: tuple[Spot, ...], calls: Iterable[tuple[int, int, float]]) -> float:
@@ -214,13 +225,18 @@ def _met(document: Document) -> frozenset[Path]:
     return frozenset({*map(Path, document["files"]), *(at[0] for at in named if at)})
 
 
-def _places(findings: Iterable[Document], folder: Path) -> dict[str, list[tuple[Path, int] | None]]:
-    """Where each remedy of the profile's own findings points."""
-    found: dict[str, list[tuple[Path, int] | None]] = {}
+def _places(
+    findings: Iterable[Document], folder: Path
+) -> dict[str, list[tuple[tuple[Path, int] | None, float]]]:
+    """Where each remedy of the profile's own problems points, and the problem's share of a step."""
+    found: dict[str, list[tuple[tuple[Path, int] | None, float]]] = {}
     for finding in findings:
+        if not finding["problem"]:  # an option: nobody knows what it costs
+            continue
         for remedy in finding["remedies"]:
             for place in (remedy["place"], *remedy["also"]):
-                found.setdefault(remedy["id"], []).append(split(place, folder))
+                at = split(place, folder)
+                found.setdefault(remedy["id"], []).append((at, float(finding["share"])))
     return found
 
 

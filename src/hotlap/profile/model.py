@@ -6,6 +6,7 @@ from typing import Any
 
 from hotlap.core.protocol import ProfilePayload
 
+NOT_MEASURED = "cost not measured"
 DATA = ("data", "loader", "evaluation_data")
 TITLES = {
     "data": "data loading",

@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.text import Text
 
 from hotlap.core.registry import techniques
-from hotlap.profile.model import Finding, Profile, Remedy
+from hotlap.profile.model import NOT_MEASURED, Finding, Profile, Remedy
 from hotlap.reporting.view import PROBLEMS
 from hotlap.reporting.words import hanging, pasted, ratio, shortened
 from hotlap.trial.command import THIS_CELL, hotlap_line
@@ -23,7 +23,6 @@ NEXT_LIVE = (
     "with equal losses"
 )
 TOO_SHORT = "let the program train longer: it ends before there is enough of it for a race"
-NOT_MEASURED = "cost not measured"
 ORDER = "the largest expected gain first"
 UNKNOWN = "effect unknown until raced"
 EXPLAIN = "`hotlap explain ID` describes a technique; `hotlap lint` shows each place"

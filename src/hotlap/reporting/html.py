@@ -24,10 +24,11 @@ from hotlap.reporting.findings_text import (
 from hotlap.reporting.profile_text import few_steps, limit, rates
 from hotlap.reporting.race_text import CORRECTED
 from hotlap.reporting.shrink_text import COLUMNS, front_picture, quality, shrink_cells, tested_text
-from hotlap.reporting.view import PROBLEMS, Scale, View, estimate_of
+from hotlap.reporting.tune_text import ON_TOP
+from hotlap.reporting.view import INCONCLUSIVE, PROBLEMS, Scale, View, estimate_of
 from hotlap.reporting.words import duration, interval, named, ratio, size, verdict
 from hotlap.trial.stats import Verdict
-from hotlap.tune.result import is_raced, reported, standing
+from hotlap.tune.result import Status, is_raced, reported, standing
 
 COLOURS = ("data", "copy", "forward", "backward", "optimizer", "evaluation", "other", "saving")
 BLENDED = {"loader": "data", "evaluation_data": "evaluation"}
@@ -138,21 +139,25 @@ def _tune(document: Document) -> View:
     if "final" not in document:
         return until_view.tune(document)
     final, steps = document["final"], document["final_steps"]
+    parity = document["final_parity"]
     kinds: dict[bool, list[Document]] = {True: [], False: []}
     for row in document["outcomes"]:
         kinds[is_raced(row["status"], timed=bool(row["race"]))].append(row)
     races = [row for row in kinds[True] if row["race"]]
+    kept = any(row["status"] == Status.KEPT for row in races)
     rows = [_row(row) for row in kinds[True]]
     rows[:0] = _ends("A/A test (noise floor)", document["noise_floor"])
     rows += _ends("whole recipe", final)
     before = _bars(document["phases"], sum(document["phases"].values()))
-    ended = final and document["final_parity"]
     return View(
         "tune",
         command=document["command_line"],
-        figure=ratio(final["estimate"]["ratio"]) if final else "No recipe",
+        figure=_figure_of_recipe(final, parity) if final else "No recipe",
         headline=document["headline"],
-        notes=[*document["notes"], *([_sentence(ended["reason"])] if ended else [])],
+        notes=[
+            *document["notes"],
+            *([_sentence(parity["reason"])] if final and parity else []),
+        ],
         step=steps["plain"] if steps else sum(document["phases"].values()),
         tuned_step=steps["tuned"] if steps else 0.0,
         timed=_timed(final) if steps else "",
@@ -161,7 +166,7 @@ def _tune(document: Document) -> View:
         after=_whole(steps) if steps and before else (),
         rows=rows,
         rows_note="Ratio of plain time to tuned time with its interval, logarithmic scale: above 1 "
-        "is faster. Each row is measured on top of the techniques kept above it.",
+        f"is faster.{f' {_sentence(ON_TOP)}.' if kept else ''}",
         left_out=[_row(row) for row in kinds[False]],
         left_out_title="Left out",
         scale=Scale([row["estimate"] for row in rows if row["estimate"]]),
@@ -173,6 +178,16 @@ def _tune(document: Document) -> View:
         ],
         steps=document["next_steps"],
     )
+
+
+def figure_of(race: Document) -> str:
+    """The ratio of a race, where it is known which side is faster, or that none is."""
+    known = race["verdict"] != Verdict.INCONCLUSIVE
+    return ratio(race["estimate"]["ratio"]) if known else INCONCLUSIVE
+
+
+def _figure_of_recipe(final: Document, parity: Document | None) -> str:
+    return "Not confirmed" if parity and not parity["kept"] else figure_of(final)
 
 
 def _timed(final: Document) -> str:
@@ -188,7 +203,7 @@ def _race(document: Document) -> View:
     return View(
         "race",
         command="  --  ".join(commands),
-        figure=ratio(document["estimate"]["ratio"]),
+        figure=figure_of(document),
         headline=f"{verdict(Verdict(document['verdict']))}: {duration(document['a_step'])} a step "
         f"against {duration(document['b_step'])}, {document['estimate']['pairs']} pairs",
         rows=rows,

@@ -64,8 +64,7 @@ def under_load(profile: Profile, other_cores: float, cores: int) -> Profile:
     used = f"other programs used {min(other_cores, cores):.1f} of {cores} cores meanwhile"
     note = (
         f"{used}: times are longer than on a calm machine; shares differ, and so do the bounds "
-        "(at most) that follow from them; profile again when it is idle (`--wait 5m` lets tune and "
-        "race wait for that)"
+        "(at most) that follow from them; profile again when it is idle"
     )
     headroom = profile.headroom
     if headroom is not None and profile.device == "cpu":

@@ -48,6 +48,7 @@ ADVISED = 5
 """Pieces of advice that are printed."""
 BUSY_CORES = 0.5
 CALM_WAIT = "10m"
+ON_TOP = "each row is measured on top of the techniques kept above it"
 LONG_SECONDS = 300.0
 """Time of a race, as one of whole epochs takes it, from which it is named."""
 SAYS_LITTLE = 2.0
@@ -173,20 +174,25 @@ def next_steps(result: TuneResult, written: Path | None) -> list[tuple[str, str]
         found += _settling(result)
     dependent, used = load_dependent(result), run_line(option, command) if written else command
     if SLEEPING_THREADS in result.notes and not dependent:
-        asleep = plain_lines(command, PASSIVE_WAIT)
         is_open = any(spins(technique(row.technique)) for row in result.open)
-        if is_open and len(asleep) == 1:  # a notebook is no command
-            found.append(("race it:", f"hotlap race {command} -- env {asleep[0]}"))
+        if is_open:
+            found += [("race it:", line) for line in _asleep(command)]
         found.append(("as raced:", "\n".join(plain_lines(used, PASSIVE_WAIT))))
     if dependent:
         found.append(("under load:", "\n".join(plain_lines(used, _assigned(dependent[0])))))
-        names = dict.fromkeys(
-            row.technique for row in dependent if not spins(technique(row.technique))
-        )  # fmt: skip
-        if names:
-            only = f"--only {','.join(names)}"
-            found.append(("when calm:", hotlap_line("tune", only, command)))
+        names = dict.fromkeys(row.technique for row in dependent)
+        others = [name for name in names if not spins(technique(name))]
+        calm = [hotlap_line("tune", f"--only {','.join(others)}", command)] if others else []
+        if len(others) < len(names):  # no tune on a calm machine sees what makes it a candidate
+            calm += _asleep(command)
+        found += [("when calm:", "\n".join(calm))] if calm else []
     return found
+
+
+def _asleep(command: str) -> list[str]:
+    """The race of sleeping threads against the command as it is; a notebook is no command."""
+    lines = plain_lines(command, PASSIVE_WAIT)
+    return [f"hotlap race {command} -- env {lines[0]}"] if len(lines) == 1 else []
 
 
 def _notes(result: TuneResult) -> list[str]:
@@ -244,7 +250,10 @@ def _show_rows(out: Console, result: TuneResult, *, everything: bool) -> None:
     raced = result.raced
     if raced:
         out.print(tune_table.table(raced, out.width))
-        out.print("each row is measured on top of the techniques kept above it\n", style="dim")
+        if result.kept:
+            out.print(f"{ON_TOP}\n", style="dim")
+        else:
+            out.print()
     others = [row for row in result.outcomes if row not in raced]
     if everything and others:
         out.print(tune_table.table(others, out.width))

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from hotlap.core.protocol import Document
 from hotlap.reporting.until_text import SAID
-from hotlap.reporting.view import Scale, View, estimate_of
+from hotlap.reporting.view import INCONCLUSIVE, Scale, View, estimate_of
 from hotlap.reporting.words import duration, named, ratio
 from hotlap.trial.stats import Verdict
 
@@ -18,12 +18,13 @@ def race(document: Document) -> View:
     """A race to a target: which command was sooner, every seed, the course of the first."""
     found, pairs = document["ratio"], document["pairs"]
     estimate = estimate_of(found)
+    known = found["ratio"] and document["verdict"] != Verdict.INCONCLUSIVE
     tell = f"{found['pairs']} of {len(pairs)} seeds tell"
     runs = list(zip("AB", pairs[0], strict=True)) if pairs else []
     return View(
         "race",
         command="  --  ".join(" ".join(command) for command in document["commands"]),
-        figure=ratio(found["ratio"]) if found["ratio"] else "Inconclusive",
+        figure=ratio(found["ratio"]) if known else INCONCLUSIVE,
         headline=f"{target_of(document)}: {SAID[Verdict(document['verdict'])]}; "
         f"{tell}",
         rows=[{"name": "B over A", "estimate": estimate, "reason": "", "kind": "", "status": tell}],

@@ -9,6 +9,7 @@ from typing import Any
 from hotlap.core.protocol import Document
 
 PROBLEMS = "seen in this run or in its source"
+INCONCLUSIVE = "Inconclusive"
 
 
 @dataclass

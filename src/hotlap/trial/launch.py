@@ -26,7 +26,8 @@ PASSIVE_WAIT = {"OMP_WAIT_POLICY": "passive", "KMP_BLOCKTIME": "0"}
 SLEEPING_THREADS = (
     "both sides ran with OpenMP threads that sleep while they wait "
     f"({', '.join(f'{name}={value}' for name, value in PASSIVE_WAIT.items())}), since other "
-    "programs use the cores; without these variables threads spin, and steps may take longer"
+    "programs used the cores, for a time at least; without these variables threads spin, and steps "
+    "may take longer"
 )
 """What is said of a race with `PASSIVE_WAIT`."""
 SLEEPING_IN_MOST = SLEEPING_THREADS.replace("both sides", "all races but that of sleeping_threads")
