@@ -3,11 +3,14 @@
 import sys
 from pathlib import Path
 
+import pytest
+
 from hotlap.core.spec import Mode
-from hotlap.trial.data_parity import DataUse, changed_data, ks_distance
+from hotlap.trial.data_parity import DataUse, changed_data, ks_distance, reshuffled
 from hotlap.trial.launch import Setting
-from hotlap.trial.parity import noise
+from hotlap.trial.parity import Noise, noise
 from hotlap.trial.side import Side
+from hotlap.tune.races import parity_of
 
 SCRIPT = """
 import numpy as np
@@ -36,9 +39,15 @@ for epoch in range(1000):
 """
 
 
-def side(tmp_path: Path, *, perturbed: bool = False, **techniques: dict[str, int]) -> Side:
+def side(
+    tmp_path: Path,
+    text: str = SCRIPT,
+    *,
+    perturbed: bool = False,
+    **techniques: dict[str, int],
+) -> Side:
     script = tmp_path / "train.py"
-    script.write_text(SCRIPT)
+    script.write_text(text)
     setting = Setting(
         (sys.executable, str(script)), Mode.RACE, techniques, seed=0,
         scratch=tmp_path / "scratch", output=tmp_path / "output.log",
@@ -78,6 +87,32 @@ def test_a_nudge_by_rounding_parts_the_losses_after_its_step(tmp_path: Path) -> 
     assert 0 < max(map(abs, own.spread)) < 1e-4
 
 
+TWICE = SCRIPT.replace("float(np.random.rand())", "0.0").replace(
+    "for x, y in DataLoader(Noisy(), 16, shuffle=True):",
+    "loader = DataLoader(Noisy(), 16, shuffle=True)\n"
+    "    iter(loader)\n"
+    "    for x, y in loader:",
+).replace("        self.reads += 1\n", "")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("script", "shuffled"), [(TWICE, True), (TWICE.replace("    iter(loader)\n", ""), False)]
+)
+def test_a_loader_that_is_asked_twice_shuffles_otherwise_with_workers(
+    tmp_path: Path, script: str, shuffled: bool
+) -> None:
+    """As `tqdm.auto` does; nothing else of the data differs."""
+    workers: dict[str, dict[str, object]] = {"loader_workers": {"num_workers": 1}}
+    plain = run(side(tmp_path, script))
+    tuned = run(side(tmp_path, script, loader_workers={"num_workers": 1}))
+    assert reshuffled(plain.data, tuned.data) is shuffled
+    assert changed_data(plain.data, tuned.data) == ""
+    found = parity_of(workers, plain, tuned, Noise(True, ()))
+    assert found.rule == ("statistical" if shuffled else "bitwise")
+    assert ("another seed" in found.reason) is shuffled
+    assert found.kept or found.unclear
+
+
 def use(**columns: list[float]) -> DataUse:
     found = DataUse(draws={"torch"})
     size = max(map(len, columns.values()))
@@ -103,3 +138,10 @@ def test_another_label_for_the_same_sample() -> None:
     assert changed_data(theirs, use(indices=[2, 0, 1], labels=[7, 5, 6], inputs=[4, 5, 6])) == ""
     wrong = use(indices=[2, 0, 1], labels=[7, 6, 5], inputs=[4, 5, 6])
     assert changed_data(theirs, wrong).startswith("2 of 3 samples have another label, sample 0")
+
+
+def test_only_what_is_shuffled_may_come_in_another_order() -> None:
+    some, other = use(indices=[2, 0, 1]), use(indices=[1, 0, 2])
+    assert reshuffled(some, other)
+    assert not reshuffled(some, use(indices=[2, 0])), "as far as both were seen"
+    assert not reshuffled(use(indices=[0, 1, 2]), other), "a technique that reorders is at fault"

@@ -16,7 +16,9 @@ technique = Technique(
     ),
     changes=(
         "Nothing, as long as samples draw no random numbers. Where they do, each worker has its "
-        "own seed, so augmentations differ from the serial run and parity is judged statistically."
+        "own seed, so augmentations differ from the serial run and parity is judged statistically. "
+        "So does the order of samples where iterators of the loader are begun and dropped unread, "
+        "as tqdm.auto does: workers ask the sampler, which draws its seed, before they are read."
     ),
     avoid=(
         "Leave it off when batches are already in memory (starting workers and passing tensors "

@@ -1,14 +1,16 @@
 """Did a training get the same data? Compare what two runs were given, where both draw at random.
 
-Bitwise losses need none of this. Where the dataset draws random numbers and a technique changes
-which process reads a sample, the batches differ rightly; but each sample still has to come as often
-as before, with its label, drawn anew in each epoch and from the same distribution.
+Bitwise losses need none of this. Where the dataset draws random numbers, or the sampler another
+seed, and a technique changes which process reads a sample, the batches differ rightly; but each
+sample still has to come as often as before, with its label, drawn anew in each epoch and from the
+same distribution.
 """
 
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from hotlap.core.protocol import Document
@@ -68,6 +70,21 @@ class DataUse:
 def changed_data(reference: DataUse, candidate: DataUse) -> str:
     """How the candidate's data differ from the reference's, one sentence; empty if they do not."""
     return next(_differences(reference, candidate), "")
+
+
+def reshuffled(reference: DataUse, candidate: DataUse) -> bool:
+    """Whether samples that the reference shuffles came in another order.
+
+    A sampler takes its seed as its iterator begins: a loader with workers asks it at once, one
+    without at its first batch. So iterators that are dropped unread (`tqdm.auto` begins two), and
+    workers that are not started anew, change the order.
+    """
+    theirs = [reference.column("indices", at) for at in reference.batches]
+    mine = [candidate.column("indices", at) for at in candidate.batches]
+    before, now = list(chain(*theirs)), list(chain(*mine))
+    common = min(len(before), len(now))
+    shuffled = any(epoch != sorted(epoch) for epoch in theirs)
+    return shuffled and before[:common] != now[:common]
 
 
 def _differences(reference: DataUse, candidate: DataUse) -> Iterator[str]:

@@ -10,7 +10,8 @@ its size at the start or, where it has grown, now; so a loss that vanishes is no
 - Any class, where the script differs from itself when run twice (`statistical`): equal in the mean
   over windows, to within noise.
 - Any class, where a technique changes which process reads a sample and the dataset was seen to draw
-  random numbers (`statistical`): the same data by `data_parity`, and losses equal in the mean.
+  random numbers, or the sampler to shuffle in another order (`statistical`): the same data by
+  `data_parity`, and losses equal in the mean.
 
 How far rounding alone takes the losses is measured where that could be: an A/A test nudges one
 side's parameters by one unit in the last place (`Noise.fork`); the limits of later steps follow.
@@ -38,7 +39,7 @@ from statistics import fmean
 
 from hotlap.core.protocol import Document
 from hotlap.core.technique import PERTURBED_AT, Numerics
-from hotlap.trial.data_parity import DataUse, changed_data
+from hotlap.trial.data_parity import DataUse, changed_data, reshuffled
 
 FEWEST = 3  # steps to compare at all; also the "first steps" of the tolerance rule
 WINDOWS, SHORTEST = 3, 16  # up to 3 windows, of 16 steps or more: few looks, few false alarms
@@ -68,6 +69,7 @@ BY_CLASS = (
     f"{LATER[Numerics.TRAINING]:.0%} of its start, or chance"
 )
 BY_ITSELF = "not deterministic by itself: compared statistically"
+BY_ORDER = "the sampler shuffles with another seed: compared statistically"
 BY_DRAWS = "the data draw random numbers ({names}) in each process: compared statistically"
 UNMOVED = "the loss itself moved no more than by chance in them, so this says little of learning"
 OTHER_DRAWS = "other draws may make such a difference; more steps would show it"
@@ -177,7 +179,8 @@ def compare(
     """Compare a candidate's losses with the reference's, both from step 0, by the class's rule.
 
     `data`: what the reference and the candidate did with their data, where the technique may change
-    which process reads a sample. If both draw no random numbers, the class's own rule holds.
+    which process reads a sample. If both draw no random numbers, and shuffle alike, the class's
+        own rule holds.
     """
     runs = _common(reference, candidate, noise)
     found = _by_rule(runs, numerics, noise, data)
@@ -212,8 +215,8 @@ def _with_data(parity: Parity, runs: _Runs, before: DataUse, now: DataUse) -> Pa
     """The verdict once it is known what both did with their data."""
     draws = before.draws | now.draws
     changed = changed_data(before, now)
-    if draws and not changed and not parity.kept:
-        why = BY_DRAWS.format(names=", ".join(sorted(draws)))
+    if not changed and not parity.kept and (draws or reshuffled(before, now)):
+        why = BY_DRAWS.format(names=", ".join(sorted(draws))) if draws else BY_ORDER
         found = _because(why, _decide(runs, "statistical", _windows(runs, REORDERED)))
         stuck = any(check.deviation > check.limit for check in _stuck(runs))
         if found.kept or stuck or found.deviation > HOPELESS:
