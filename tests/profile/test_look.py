@@ -4,8 +4,9 @@ import pytest
 from click.testing import CliRunner
 
 from hotlap.cli.profile import profile
+from hotlap.core.protocol import ProfilePayload, decode
 from hotlap.core.spec import Mode
-from hotlap.profile.look import Bounds, Look, look
+from hotlap.profile.look import Bounds, Look, look, would_spin
 from hotlap.trial.launch import Setting
 from hotlap.trial.trial import TimeOverError
 
@@ -66,3 +67,49 @@ def test_senseless_bounds_are_refused(options):
     done = CliRunner().invoke(profile, [*options, "python", "train.py"])
     assert done.exit_code == 2
     assert options[0] in done.output
+
+
+@pytest.mark.parametrize(
+    ("facts", "policy", "spin"),
+    [
+        ({"threads": 2}, None, True),
+        ({"threads": 1}, None, False),
+        ({"threads": 2, "cuda": True}, None, False),
+        ({}, None, False),
+        ({"threads": 2}, "passive", False),
+    ],
+)
+def test_threads_that_were_made_to_sleep_would_spin_in_a_run_of_the_users(
+    monkeypatch, facts, policy, spin
+):
+    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+    if policy:
+        monkeypatch.setenv("OMP_WAIT_POLICY", policy)
+    assert would_spin(facts) is spin
+
+
+@pytest.mark.parametrize("passive", [False, True])
+def test_where_threads_were_made_to_sleep_their_sleep_is_proposed(monkeypatch, tmp_path, passive):
+    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+    payload = decode(
+        ProfilePayload,
+        {"facts": {"threads": 2, "contended_threads": False}, "step": {"mean": 1.0}, "phases": {}},
+    )
+    monkeypatch.setattr("hotlap.profile.look._look", lambda *_: Look(payload, None))
+    setting = Setting(("python",), Mode.PROFILE, scratch=tmp_path, passive_wait=passive)
+    found = look(setting, Bounds())
+    assert found.asleep is passive
+    assert found.payload.facts["contended_threads"] is passive
+
+
+def test_on_a_busy_machine_the_program_of_a_profile_sleeps_while_it_waits(monkeypatch, tmp_path):
+    seen = []
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").touch()
+    monkeypatch.setattr(
+        "hotlap.profile.look.look", lambda setting, *_: seen.append(setting) or 1 / 0
+    )
+    for busy in (False, True):
+        monkeypatch.setattr("hotlap.trial.load.busy_now", lambda busy=busy: busy)
+        CliRunner().invoke(profile, ["python", "train.py"])
+    assert [setting.passive_wait for setting in seen] == [False, True]

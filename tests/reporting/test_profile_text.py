@@ -220,14 +220,26 @@ def test_the_next_command_stays_short():
 
 def test_a_busy_machine_is_named_and_no_limit_is_claimed():
     headroom = Headroom(1e6, 5e9, "float32", 1e12)
-    found = profile(headroom=headroom, device="cpu")
+    remedies = (Remedy("cached_dataset", "", ("data",), "", 2.0, 0.5),)
+    data = Finding("waiting for data", "train.py:3", "", 0.5, 2.0, remedies)
+    found = profile(headroom=headroom, device="cpu", findings=(data,))
     calm, busy = (" ".join(printed(under_load(found, cores, 2)).split()) for cores in (0.3, 3.1))
     assert "limited by overhead" in calm
     assert "other programs" not in calm
     assert "limited by overhead" not in busy
     assert busy.count("other programs used 2.0 of 2 cores meanwhile") == 1
     assert "--wait" not in busy, "profile has no such option"
-    assert "the bounds (at most)" in busy
+    assert "no bound (at most) follows" in busy
+    assert "(at most 2.00x)" in calm
+    assert "2.00x" not in busy
+
+
+def test_threads_that_were_made_to_sleep_are_named():
+    found = profile(device="cpu")
+    for cores in (0.1, 1.5):
+        text = " ".join(printed(under_load(found, cores, 2, asleep=True)).split())
+        assert "the program ran with OpenMP threads that sleep while they wait" in text
+    assert "OpenMP threads that sleep" not in printed(under_load(found, 1.5, 2))
 
 
 def test_the_rate_of_one_rank_is_not_taken_for_that_of_all():

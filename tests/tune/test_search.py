@@ -212,7 +212,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     return WORLD
 
 
-def fake_look(_: Any, bounds: Any, meanwhile: Any) -> Any:
+def fake_look(setting: Any, bounds: Any, meanwhile: Any) -> Any:
     WORLD.profiled = bounds
     WORLD.launched_at_profile = WORLD.launched
     meanwhile.tick()
@@ -220,7 +220,8 @@ def fake_look(_: Any, bounds: Any, meanwhile: Any) -> Any:
     phases = {"data": {"mean": 0.6}, "evaluation": {"mean": 0.3}}
     return SimpleNamespace(
         payload=decode(ProfilePayload, {
-            "facts": FACTS, "program": __file__, "phases": phases, "step": {"mean": 1.0},
+            "facts": FACTS | ({"contended_threads": True} if setting.passive_wait else {}),
+            "program": __file__, "phases": phases, "step": {"mean": 1.0},
             "memory": {"peak": {"resident": WORLD.peak}},
         })
     )  # fmt: skip
@@ -897,25 +898,6 @@ def test_a_noisy_machine_is_told_at_once(world: World, monkeypatch: pytest.Monke
     search.tune(config, detect(), watcher)
     at = next(i for i, text in enumerate(watcher.stages) if "--wait" in text)
     assert watcher.stages[at - 1].startswith("A/A test")
-
-
-@pytest.mark.parametrize(
-    ("facts", "policy", "spin"),
-    [
-        ({"threads": 2}, None, True),
-        ({"threads": 1}, None, False),
-        ({"threads": 2, "cuda": True}, None, False),
-        ({}, None, False),
-        ({"threads": 2}, "passive", False),
-    ],
-)
-def test_where_a_profile_had_sleeping_threads_their_sleep_is_a_candidate(
-    monkeypatch: pytest.MonkeyPatch, facts: dict[str, object], policy: str | None, spin: bool
-) -> None:
-    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
-    if policy:
-        monkeypatch.setenv("OMP_WAIT_POLICY", policy)
-    assert search.would_spin(facts) == {"contended_threads": spin}
 
 
 def test_on_a_busy_machine_sleep_is_raced_against_the_script_as_it_is(

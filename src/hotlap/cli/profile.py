@@ -78,11 +78,12 @@ def profile(ctx: click.Context, /, steps: int | None, budget: float, layers: boo
     from hotlap.trial.command import normalise
     from hotlap.trial.foreground import leave_like
     from hotlap.trial.launch import Setting
-    from hotlap.trial.load import OtherPrograms
+    from hotlap.trial.load import OtherPrograms, busy_now
 
     setting = Setting(
-        normalise(command), Mode.PROFILE, seed=seed, scratch=folder() / "scratch", separate=False
-    )
+        normalise(command), Mode.PROFILE, seed=seed, scratch=folder() / "scratch", separate=False,
+        passive_wait=busy_now(),
+    )  # fmt: skip
     if as_json:  # stdout is for the document
         setting = replace(setting, output=folder() / "profile.log")
     kept = isolated(ctx, quiet=quiet or as_json)
@@ -92,7 +93,9 @@ def profile(ctx: click.Context, /, steps: int | None, budget: float, layers: boo
         bounds, others = _bounds(steps, budget, patience, layers=layers), OtherPrograms()
         seen = look(setting, bounds, Meanwhile(partial(said.steps, seconds=bounds.seconds)))
         busy = others.cores()
-        found = under_load(_profile(seen, setting, began, said), busy, os.cpu_count() or 1)
+        found = under_load(
+            _profile(seen, setting, began, said), busy, os.cpu_count() or 1, asleep=seen.asleep
+        )
     document = headed(found.to_json() | kept.document())
     _keep(document)
     report = keep(document)

@@ -1,9 +1,10 @@
 """Running a command under the probe until its profile has come."""
 
 import math
+import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 
 from hotlap.common.signals import signal_name
@@ -49,10 +50,14 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Look:
-    """What came of it: the probe's payload, and the program's exit code if it ran to its end."""
+    """What came of it: the probe's payload, and the program's exit code if it ran to its end.
+
+    `asleep`: its threads slept while they waited for one another, though the user's would spin.
+    """
 
     payload: ProfilePayload
     exit_code: int | None
+    asleep: bool = False
 
     @property
     def partial(self) -> str:
@@ -84,6 +89,9 @@ class Meanwhile:
 def look(setting: Setting, bounds: Bounds, meanwhile: Meanwhile | None = None) -> Look:
     """Run the command under the probe.
 
+    Where its threads were made to sleep while they wait (`passive_wait`), the facts say that in the
+    user's own runs they would spin, so that their sleep is proposed and raced as well.
+
     Raises:
         NotReachedError: no step was seen, and what was seen instead.
         TimeOverError: the deadline came first.
@@ -92,9 +100,20 @@ def look(setting: Setting, bounds: Bounds, meanwhile: Meanwhile | None = None) -
     """
     calls = meanwhile or Meanwhile()
     try:
-        return _look(setting, bounds, bounds.options(), calls)
+        found = _look(setting, bounds, bounds.options(), calls)
     except OtherStepsError as other:  # what a step is is known now
-        return _look(setting, bounds, {**bounds.options(), "inference": other.inference}, calls)
+        found = _look(setting, bounds, {**bounds.options(), "inference": other.inference}, calls)
+    if not (setting.passive_wait and would_spin(found.payload.facts)):
+        return found
+    facts = found.payload.facts | {"contended_threads": True}
+    return replace(found, payload=replace(found.payload, facts=facts), asleep=True)
+
+
+def would_spin(facts: Mapping[str, object]) -> bool:
+    """Whether threads that were made to sleep while they wait spin as the user runs the script."""
+    threads = facts.get("threads")
+    several = isinstance(threads, int) and threads > 1
+    return several and not facts.get("cuda") and "OMP_WAIT_POLICY" not in os.environ
 
 
 def _look(setting: Setting, bounds: Bounds, options: dict[str, object], calls: Meanwhile) -> Look:

@@ -6,10 +6,11 @@ from dataclasses import replace
 from rich.console import Console
 from rich.text import Text
 
-from hotlap.profile.model import TITLES, Headroom, Phase, Profile
+from hotlap.profile.model import NO_BOUND, TITLES, Finding, Headroom, Phase, Profile
 from hotlap.reporting import findings_text, layers_text
 from hotlap.reporting.tables import Column, Row, table
 from hotlap.reporting.words import count, duration, hanging, shortened, size
+from hotlap.trial.launch import SLEEPING_THREADS
 
 COLUMNS = (
     Column("phase", left=True),
@@ -54,22 +55,39 @@ def show(out: Console, profile: Profile, *, brief: bool = False) -> None:
     findings_text.show(out, profile, brief=brief)
 
 
-def under_load(profile: Profile, other_cores: float, cores: int) -> Profile:
+def under_load(
+    profile: Profile, other_cores: float, cores: int, *, asleep: bool = False
+) -> Profile:
     """The profile with a note on the cores that other programs used, where they used many.
 
-    What limits a step on the CPU cannot be told from the distance to the peak then.
+    What limits a step on the CPU cannot be told from the distance to the peak then, nor what a
+    change gives at most from its share of the step. `asleep`: the program's threads were made to
+    sleep while they wait, since the machine was busy at the start.
     """
+    notes = (SLEEPING_THREADS.replace("both sides", "the program"),) if asleep else ()
     if other_cores < BUSY_SHARE * cores:
-        return profile
+        return replace(profile, notes=(*notes, *profile.notes))
     used = f"other programs used {min(other_cores, cores):.1f} of {cores} cores meanwhile"
     note = (
-        f"{used}: times are longer than on a calm machine; shares differ, and so do the bounds "
-        "(at most) that follow from them; profile again when it is idle"
+        f"{used}: times are longer than on a calm machine, and shares differ, so that no bound (at "
+        "most) follows from them; profile again when it is idle"
     )
     headroom = profile.headroom
     if headroom is not None and profile.device == "cpu":
         headroom = replace(headroom, caution="the cores were shared")
-    return replace(profile, notes=(note, *profile.notes), headroom=headroom)
+    findings = tuple(unbounded(finding) for finding in profile.findings)
+    return replace(
+        profile, notes=(note, *notes, *profile.notes), headroom=headroom, findings=findings
+    )
+
+
+def unbounded(finding: Finding) -> Finding:
+    """The finding without the bounds that follow from shares of a step."""
+    remedies = tuple(
+        replace(remedy, most=NO_BOUND) if remedy.most > 1.0 else remedy
+        for remedy in finding.remedies
+    )
+    return replace(finding, most=NO_BOUND if finding.most > 1.0 else 1.0, remedies=remedies)
 
 
 def _partial(profile: Profile) -> str:

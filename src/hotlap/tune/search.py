@@ -11,9 +11,8 @@ fresh pairs, and the whole recipe has a race of its own.
 """
 
 import math
-import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from hotlap.core.errors import HotlapError, NotReachedError, TrialFailedError
@@ -142,25 +141,12 @@ def profile_baseline(state: TuneState) -> None:
     finally:
         state.profile_seconds = time.monotonic() - began
     state.plan.measured(max(0.0, state.plan.spent - seconds), state.plan.plain_block)
-    if setting.passive_wait:
-        payload = replace(payload, facts=payload.facts | would_spin(payload.facts))
     state.result.profile, state.script = payload, ScriptProfile.of(payload)
     if payload.ended_after is not None and payload.too_short:
         raise too_short(payload.ended_after, payload.usual_step)
     if state.script.facts.get("inference"):
         state.races.drop_ahead()
         state.races.count_calls()
-
-
-def would_spin(facts: Mapping[str, object]) -> dict[str, object]:
-    """What a profile with sleeping threads hides: as the user runs the script, they spin.
-
-    So that their sleep is raced as well, against the script as it is.
-    """
-    threads = facts.get("threads")
-    several = isinstance(threads, int) and threads > 1
-    spin = several and not facts.get("cuda") and "OMP_WAIT_POLICY" not in os.environ
-    return {"contended_threads": spin}
 
 
 def start_plain(state: TuneState, waiting: Sequence[Candidate]) -> bool:
