@@ -2,6 +2,7 @@
 
 `--uneven`: the second rank ends sooner, and joins. `--daemon`: the first rank is the parent, the
 second one its daemonic child, which is the later one in every step.
+`--port`: where forked ranks meet.
 """
 
 import argparse
@@ -64,6 +65,7 @@ if __name__ == "__main__":
     parser.add_argument("--uneven", action="store_true")
     parser.add_argument("--search", action="store_true")
     parser.add_argument("--daemon", action="store_true")
+    parser.add_argument("--port", type=int, default=0)
     given = parser.parse_args()
     if "RANK" in os.environ:
         dist.init_process_group("gloo")
@@ -75,4 +77,5 @@ if __name__ == "__main__":
         forked(0, given, port)
         child.join()
     else:
-        mp.start_processes(forked, args=(given, free_port()), nprocs=2, start_method="fork")
+        port = given.port or free_port()
+        mp.start_processes(forked, args=(given, port), nprocs=2, start_method="fork")

@@ -2,6 +2,7 @@
 
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -26,10 +27,11 @@ from hotlap.trial.stopping import StoppingRules
 from hotlap.trial.trial import FOREVER, Ended, Ranks, Trial
 
 SCRIPT = Path(__file__).parent.parent / "scripts" / "ranks.py"
-TORCHRUN = (
-    *(sys.executable, "-m", "torch.distributed.run", "--standalone"),
+ELASTIC = (
+    *(sys.executable, "-m", "torch.distributed.run"),
     *("--local-addr", "127.0.0.1", "--nproc-per-node", "2"),
 )
+TORCHRUN = (*ELASTIC, "--standalone")
 
 
 class Peer:
@@ -169,7 +171,15 @@ def test_a_port_that_both_sides_want_is_advised(tmp_path: Path, words: str) -> N
     output.write_text(f"{words}\n[rank1]:[W1123 21:52:11.26 reducer.cpp] Warning: x\n")
     failed = Reach(1.0, output).failure(1)
     assert words in str(failed)
-    assert "torchrun --standalone" in failed.hint
+    assert "both sides want the same port" in failed.hint
+
+
+def test_a_port_that_the_program_did_without_is_not_advised(tmp_path: Path) -> None:
+    output = tmp_path / "log"
+    output.write_text("OSError: [Errno 98] Address already in use\nValueError: planted\n")
+    failed = Reach(1.0, output).failure(1)
+    assert "planted" in str(failed)
+    assert "same port" not in failed.hint
 
 
 def seen(reach: Reach, *kinds: str) -> Reach:
@@ -329,6 +339,32 @@ def test_a_killed_rank_is_told_and_the_side_starts_afresh(
         assert not any(process.is_running() for process in before)
         assert side.block(5).steps == 5
         assert side.launches == 2
+
+
+@pytest.mark.parametrize(
+    ("launcher", "options"),
+    [
+        ((sys.executable,), ("--port",)),
+        pytest.param((*ELASTIC, "--master-port"), (), marks=pytest.mark.slow),
+        pytest.param((*ELASTIC, "--rdzv-backend", "c10d", "--rdzv-endpoint"), (),
+                     marks=pytest.mark.slow),
+    ],
+    ids=["tcp", "static", "c10d"],
+)  # fmt: skip
+def test_each_side_meets_at_a_port_of_its_own(
+    tmp_path: Path, launcher: tuple[str, ...], options: tuple[str, ...]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+    if launcher[-1] == "--rdzv-endpoint":
+        port = f"localhost:{port}"
+    words = (*launcher, SCRIPT, *options, port) if options else (*launcher, port, SCRIPT)
+    one, other = (setting(tmp_path / name, *words) for name in "ab")
+    with sides(one, other) as both:
+        for side in both:
+            side.ready()
+        for side in both:
+            assert len(side.block(5).reports) == 2
 
 
 @pytest.mark.slow

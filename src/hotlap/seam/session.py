@@ -92,8 +92,11 @@ class Session:
     def enter(self) -> None:
         """Seed, apply the techniques, begin the mode's part."""
         from hotlap.seam.modes import part
+        from hotlap.seam.rendezvous import ports_of_its_own
 
         _seed(self.spec.seed)
+        if self.spec.mode in {Mode.RACE, Mode.BATCH}:  # of which several run at a time
+            self.undo.enter_context(ports_of_its_own(os.path.dirname(self.spec.control)))
         self.undo.enter_context(reseeding(self.spec.options.get("reseed", 0)))
         for name in _innermost_first(self.spec.techniques):
             self._apply(name)

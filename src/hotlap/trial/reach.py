@@ -29,8 +29,9 @@ TORCH_WARNING = re.compile(r"(\[rank\d+\]:)?\[[IW]\d{4} ")
 """How a line begins that torch's C++ code logs; it may come after the error, of another rank."""
 PORT_TAKEN = re.compile(r"\bEADDRINUSE\b|\[Errno 98\]")
 NEEDS_FREE_PORT = (
-    "a race runs the command twice at a time, and both want the same port: let it choose a free "
-    "one, with `torchrun --standalone` in the place of --master-port or --rdzv-endpoint, or port 0"
+    "a race runs the command twice at a time, and both sides want the same port: where the ranks "
+    "are all on one node each side has a MASTER_PORT of its own; any other port has to be a free "
+    "one, which port 0 gives"
 )
 TRACEBACK_CHARACTERS = 20_000
 OUTPUT_CHARACTERS = 1_000_000
@@ -295,7 +296,7 @@ def advice(output: Path | None) -> str:
         )
     if NO_IPYTHON in text:
         return EXPORTED
-    if PORT_TAKEN.search(text):
+    if PORT_TAKEN.search(last_words(output)):  # the program may have gone on without the port
         return NEEDS_FREE_PORT
     if not UNREACHED.search(text):
         return ""
