@@ -12,6 +12,7 @@ import pytest
 from rich.console import Console
 
 from hotlap.cli.common import plain
+from hotlap.core.protocol import ProfilePayload, decode
 from hotlap.profile.model import Finding, Remedy
 from hotlap.reporting import html, tune_text
 from hotlap.trial.command import EXECUTE, FIRST_CELL, normalise
@@ -67,6 +68,16 @@ def test_the_table_names_each_status_and_the_final_figure() -> None:
     for part in ("no_grad_eval", "kept", "boom", "not applicable", "1.50x", "losses equal"):
         assert part in text
     assert "CUDA" not in shown(result())
+
+
+def test_where_the_time_of_a_plain_step_goes_is_said_first() -> None:
+    found = result()
+    phases = {"data": {"mean": 0.006}, "forward": {"mean": 0.003}, "saving": {"mean": 0.0001}}
+    found.profile = decode(ProfilePayload, {"step": {"mean": 0.01}, "phases": phases})
+    text = " ".join(shown(found).split())
+    assert text.startswith("a step of the plain script, profiled: 10.0 ms: 60% data loading, ")
+    assert "30% forward" in text
+    assert "saving" not in text
 
 
 def test_a_line_says_what_the_time_went_to() -> None:

@@ -1,6 +1,7 @@
 """`hotlap tune`."""
 
 import datetime
+import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -116,6 +117,7 @@ def tune(ctx: click.Context, /, as_json: bool, quiet: bool, verbose: bool, recip
     from hotlap.notebook.script import in_cells
     from hotlap.profile.collect import Circumstances, profile_from
     from hotlap.reporting import tune_text
+    from hotlap.reporting.profile_text import under_load
     from hotlap.reporting.tune_display import TuneDisplay
     from hotlap.trial.command import shown
     from hotlap.tune.result import advice, recipe_of, write_recipe
@@ -142,7 +144,8 @@ def tune(ctx: click.Context, /, as_json: bool, quiet: bool, verbose: bool, recip
     found = None
     if result.profile:
         run = Circumstances(began, Path.cwd(), "", shown(result.command))
-        found = in_cells(profile_from(result.profile, machine, None, run))
+        profiled = profile_from(result.profile, machine, None, run)
+        found = in_cells(under_load(profiled, result.load, os.cpu_count() or 1))
     seen = found.findings if found else ()
     result.advice = in_cells(advice(seen, result.profile, result, Path.cwd()))
     result.notes = in_cells(result.notes)

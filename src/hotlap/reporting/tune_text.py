@@ -9,9 +9,11 @@ from rich.console import Console
 from rich.text import Text
 
 from hotlap.core.move import variables
+from hotlap.core.protocol import ProfilePayload
 from hotlap.core.recipe import NAME
 from hotlap.core.registry import technique
-from hotlap.profile.model import Profile
+from hotlap.profile.findings import WORTH
+from hotlap.profile.model import TITLES, Profile, shares_of, usual_times
 from hotlap.reporting import findings_text, tune_table
 from hotlap.reporting.findings_text import cost, show_steps
 from hotlap.reporting.race_text import CORRECTED
@@ -44,6 +46,8 @@ from hotlap.tune.result import (
 LABEL_COLUMNS = 12
 PROSE = ("written:", "")
 """Labels of what is no command to paste."""
+PHASES = 4
+"""Phases of a step that are named, the largest first."""
 ADVISED = 5
 """Pieces of advice that are printed."""
 BUSY_CORES = 0.5
@@ -315,8 +319,8 @@ def _unraced(use: TimeUse) -> str:
 
 
 def _show_conditions(out: Console, result: TuneResult) -> None:
-    """The noise floor, the background load and the upper bounds."""
-    lines = []
+    """Where a step's time goes, the noise floor, the background load and the upper bounds."""
+    lines = [plain_step(result.profile)] if result.profile else []
     if result.noise_floor is not None:
         e = result.noise_floor.estimate
         same = "; a run repeats exactly" if result.deterministic else ""
@@ -332,6 +336,15 @@ def _show_conditions(out: Console, result: TuneResult) -> None:
     for line in lines:
         out.print(Text(hanging(line, out.width, "", "  "), "dim"))
     out.print()
+
+
+def plain_step(profile: ProfilePayload) -> str:
+    """How long a step of the plain script took in the profile, and its largest phases."""
+    (_, step), shares = usual_times(profile), shares_of(profile)
+    largest = sorted(TITLES.keys() & shares, key=lambda name: shares[name], reverse=True)
+    parts = [f"{shares[name]:.0%} {TITLES[name]}" for name in largest if shares[name] >= WORTH]
+    of = f": {', '.join(parts[:PHASES])}" if parts else ""
+    return f"a step of the plain script, profiled: {duration(step)}{of}"
 
 
 def _bounded(bound: UpperBound) -> str:
