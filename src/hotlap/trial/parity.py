@@ -180,7 +180,7 @@ def compare(
 
     `data`: what the reference and the candidate did with their data, where the technique may change
     which process reads a sample. If both draw no random numbers, and shuffle alike, the class's
-        own rule holds.
+    own rule holds.
     """
     runs = _common(reference, candidate, noise)
     found = _by_rule(runs, numerics, noise, data)
