@@ -218,12 +218,13 @@ def test_the_next_command_stays_short():
     assert "  hotlap tune python train.py\n" in text
 
 
-def test_a_busy_machine_is_named_and_no_limit_is_claimed():
+def test_a_busy_machine_is_named_and_no_limit_is_claimed(monkeypatch):
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
     headroom = Headroom(1e6, 5e9, "float32", 1e12)
     remedies = (Remedy("cached_dataset", "", ("data",), "", 2.0, 0.5),)
     data = Finding("waiting for data", "train.py:3", "", 0.5, 2.0, remedies)
     found = profile(headroom=headroom, device="cpu", findings=(data,))
-    calm, busy = (" ".join(printed(under_load(found, cores, 2)).split()) for cores in (0.3, 3.1))
+    calm, busy = (" ".join(printed(under_load(found, cores)).split()) for cores in (0.3, 3.1))
     assert "limited by overhead" in calm
     assert "other programs" not in calm
     assert "limited by overhead" not in busy
@@ -234,12 +235,13 @@ def test_a_busy_machine_is_named_and_no_limit_is_claimed():
     assert "2.00x" not in busy
 
 
-def test_threads_that_were_made_to_sleep_are_named():
+def test_threads_that_were_made_to_sleep_are_named(monkeypatch):
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
     found = profile(device="cpu")
     for cores in (0.1, 1.5):
-        text = " ".join(printed(under_load(found, cores, 2, asleep=True)).split())
+        text = " ".join(printed(under_load(found, cores, asleep=True)).split())
         assert "the program ran with OpenMP threads that sleep while they wait" in text
-    assert "OpenMP threads that sleep" not in printed(under_load(found, 1.5, 2))
+    assert "OpenMP threads that sleep" not in printed(under_load(found, 1.5))
 
 
 def test_the_rate_of_one_rank_is_not_taken_for_that_of_all():

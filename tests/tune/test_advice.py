@@ -1,5 +1,6 @@
 """A tune proposes a packed copy within what the race without data allows."""
 
+import os
 from dataclasses import replace
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from hotlap.core.protocol import PhaseTimes, ProfilePayload
 from hotlap.profile.model import Finding, Remedy
 from hotlap.profile.packing import Proposal
+from hotlap.reporting.findings_text import cost
 from hotlap.trial.race import RaceResult
 from hotlap.trial.stats import Estimate, Verdict
 from hotlap.tune import result as module
@@ -48,6 +50,11 @@ def test_the_lines_to_type_come_with_it(tmp_path: Any) -> None:
     assert found.notes == ("mind this",)
     assert "about 4.00x as fast (at least 3.50x)" in found.says
     assert found.most == 5.0
+
+
+def test_where_other_programs_used_the_cores_no_share_bounds_a_gain(tmp_path: Any) -> None:
+    (found,) = advice((), SEEN, TuneResult(("x",), load=float(os.cpu_count() or 1)), tmp_path)
+    assert "at most" not in cost(found.share, found.most)
 
 
 def test_it_promises_no_more_than_free_data_gave(tmp_path: Any) -> None:

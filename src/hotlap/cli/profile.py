@@ -1,7 +1,6 @@
 """`hotlap profile`."""
 
 import json
-import os
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -93,9 +92,7 @@ def profile(ctx: click.Context, /, steps: int | None, budget: float, layers: boo
         bounds, others = _bounds(steps, budget, patience, layers=layers), OtherPrograms()
         seen = look(setting, bounds, Meanwhile(partial(said.steps, seconds=bounds.seconds)))
         busy = others.cores()
-        found = under_load(
-            _profile(seen, setting, began, said), busy, os.cpu_count() or 1, asleep=seen.asleep
-        )
+        found = under_load(_profile(seen, setting, began, said), busy, asleep=seen.asleep)
     document = headed(found.to_json() | kept.document())
     _keep(document)
     report = keep(document)

@@ -1,7 +1,6 @@
 """`hotlap tune`."""
 
 import datetime
-import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -145,7 +144,7 @@ def tune(ctx: click.Context, /, as_json: bool, quiet: bool, verbose: bool, recip
     if result.profile:
         run = Circumstances(began, Path.cwd(), "", shown(result.command))
         profiled = profile_from(result.profile, machine, None, run)
-        found = in_cells(under_load(profiled, result.load, os.cpu_count() or 1))
+        found = in_cells(under_load(profiled, result.load))
     seen = found.findings if found else ()
     result.advice = in_cells(advice(seen, result.profile, result, Path.cwd()))
     result.notes = in_cells(result.notes)

@@ -2,7 +2,6 @@
 
 import io
 import json
-import os
 import sys
 import time
 from collections.abc import Iterator
@@ -97,7 +96,7 @@ def profiling(*, show: bool = True) -> Iterator[LiveProfile]:
     if found.profile is not None:
         from hotlap.reporting.profile_text import under_load
 
-        found.profile = under_load(found.profile, busy, os.cpu_count() or 1)
+        found.profile = under_load(found.profile, busy)
     if show:
         found.show()
 

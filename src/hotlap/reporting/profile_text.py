@@ -1,5 +1,6 @@
 """How a profile looks in the terminal."""
 
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -11,6 +12,7 @@ from hotlap.reporting import findings_text, layers_text
 from hotlap.reporting.tables import Column, Row, table
 from hotlap.reporting.words import count, duration, hanging, shortened, size
 from hotlap.trial.launch import SLEEPING_THREADS
+from hotlap.trial.load import shared
 
 COLUMNS = (
     Column("phase", left=True),
@@ -25,8 +27,6 @@ SMALL = 0.01
 UNSTEADY = 6
 OUTLIERS = 0.9
 """The usual time over the mean below which a few steps are said to make the mean."""
-BUSY_SHARE = 0.25
-"""Share of the cores that other programs use from which a profile says so."""
 NAMED_PADDING = 0.05
 FEW = 20
 """Steps below which the figures are said to be rough."""
@@ -55,9 +55,7 @@ def show(out: Console, profile: Profile, *, brief: bool = False) -> None:
     findings_text.show(out, profile, brief=brief)
 
 
-def under_load(
-    profile: Profile, other_cores: float, cores: int, *, asleep: bool = False
-) -> Profile:
+def under_load(profile: Profile, other_cores: float, *, asleep: bool = False) -> Profile:
     """The profile with a note on the cores that other programs used, where they used many.
 
     What limits a step on the CPU cannot be told from the distance to the peak then, nor what a
@@ -65,8 +63,9 @@ def under_load(
     sleep while they wait, since the machine was busy at the start.
     """
     notes = (SLEEPING_THREADS.replace("both sides", "the program"),) if asleep else ()
-    if other_cores < BUSY_SHARE * cores:
+    if not shared(other_cores):
         return replace(profile, notes=(*notes, *profile.notes))
+    cores = os.cpu_count() or 1
     used = f"other programs used {min(other_cores, cores):.1f} of {cores} cores meanwhile"
     note = (
         f"{used}: times are longer than on a calm machine, and shares differ, so that no bound (at "

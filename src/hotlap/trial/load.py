@@ -21,6 +21,8 @@ BUSY = 0.1
 """Share of time waited for a core above which a machine counts as busy."""
 BUSY_CORES = 0.25
 """Cores used by other programs from which a machine counts as busy, seen over `WINDOW_SECONDS`."""
+BUSY_SHARE = 0.25
+"""Share of the cores that other programs use from which shares of a step bound no gain."""
 WINDOW_SECONDS = 3.0
 SAMPLE_SECONDS = 0.5
 POLL_SECONDS = 1.0
@@ -80,6 +82,11 @@ class OtherPrograms:
             with suppress(psutil.Error):
                 own += sum(process.cpu_times()[:4])
         return time.monotonic(), busy_seconds(), own
+
+
+def shared(other_cores: float) -> bool:
+    """Whether other programs used so many cores that the shares of a step bound no gain."""
+    return other_cores >= BUSY_SHARE * (os.cpu_count() or 1)
 
 
 def busy_seconds() -> float:

@@ -10,9 +10,10 @@ from pathlib import Path
 from hotlap.core.machine import Machine
 from hotlap.core.protocol import ProfilePayload
 from hotlap.core.recipe import Kept, Measured, Recipe, script_of, torch_version, unconfirmed
-from hotlap.profile.model import Finding, Remedy
+from hotlap.profile.model import NO_BOUND, Finding, Remedy
 from hotlap.profile.packing import LESS_TRANSFORMS, WORTH, proposal
 from hotlap.trial.command import shown
+from hotlap.trial.load import shared
 from hotlap.trial.parity import Parity
 from hotlap.trial.race import RaceResult
 from hotlap.trial.stats import Estimate, Verdict
@@ -399,10 +400,13 @@ def advice(
     """What is left to the user, the largest expected gain first.
 
     A packed copy of the dataset is among it where it would bring more than what was kept. Its ratio
-    is bounded by the upper-bound race with zero data-loading time, if it was run.
+    is bounded by the upper-bound race with zero data-loading time, if it was run. Where other
+    programs used many of the cores, no share of a step bounds a gain.
     """
     packed = _packed(payload, result, folder)
     found = [*packed, *by_hand(findings, result, packed=bool(packed))]
+    if shared(result.load):
+        found = [replace(one, most=NO_BOUND) if one.most > 1.0 else one for one in found]
     return sorted(found, key=lambda one: one.expected, reverse=True)
 
 
