@@ -267,6 +267,38 @@ def test_a_problem_that_costs_an_unknown_part_of_the_work_has_no_share_and_comes
     assert 0 < search.expected < WORTH < data.expected
 
 
+def test_threads_that_were_not_seen_to_spin_are_an_option():
+    facts = {"contended_threads": True, "threads_waited": None, **NORMS}
+    whole = seen({"backward": 0.4}, places={"model": "train.py:5"}, **facts)
+    (found,) = [f for f in proposed(whole) if "sleeping_threads" in ids([f])]
+    assert not found.problem
+    (mine,) = [r for r in found.remedies if r.id == "sleeping_threads"]
+    assert "waited" not in found.what + mine.says
+    assert mine.says.startswith("run without these variables")
+
+
+def test_the_line_of_a_wait_for_data_is_the_one_that_takes_most_of_all_loading():
+    # decoding takes more of the evaluation's data, but less of all
+    lines = {
+        "data": [("train.py:36", 0.5), ("train.py:33", 0.3)],
+        "evaluation_data": [("train.py:33", 0.6)],
+    }
+    whole = seen({"data": 0.5, "evaluation_data": 0.1}, lines)
+    (found,) = [f for f in proposed(whole) if "loader_workers" in ids([f])]
+    assert found.place == "train.py:36"
+    more = seen({"data": 0.5, "evaluation_data": 0.3}, lines)
+    (found,) = [f for f in proposed(more) if "loader_workers" in ids([f])]
+    assert found.place == "train.py:33"
+
+
+@pytest.mark.parametrize(("most", "spread"), [(0.2, True), (0.6, False)])
+def test_a_wait_for_data_that_no_line_takes_much_of_says_so(most, spread):
+    others = [(f"train.py:{line}", (1 - most) / 5) for line in range(40, 45)]
+    whole = seen({"data": 0.5}, {"data": [("train.py:36", most), *others]})
+    (found,) = [f for f in proposed(whole) if "loader_workers" in ids([f])]
+    assert ("spread over several lines, 20% of it at the costliest" in found.what) is spread
+
+
 def test_threads_that_spin_are_expected_to_cost_what_they_waited():
     facts = {"contended_threads": True, "threads_waited": 0.8, **NORMS}
     whole = seen({"backward": 0.4}, places={"model": "train.py:5"}, **facts)

@@ -103,6 +103,16 @@ def test_what_must_still_be_computed_is_expected_to_give_less_than_it_costs(scri
     assert found["item"].most == found["b"].most
 
 
+def test_what_costs_a_part_of_its_lines_has_no_figure_of_its_own(script):
+    backward = costed(script, 3, 0.004, phase="backward", technique="ddp_no_sync")
+    backward = replace(backward, spot=replace(backward.spot, partial=True))
+    (found,) = merged((), [backward], script.parent).findings
+    assert "which is part of this: " in found.what
+    assert (found.share, found.most, found.remedies[0].share) == (0.0, 1.0, 0.0)
+    assert 0 < found.expected < backward.share
+    assert backward.cost.startswith("part of 4.0 ms of ")
+
+
 def test_what_is_wrong_in_any_case_is_a_problem(script):
     """Also where its technique is a choice that a race has to judge."""
     wrong = costed(script, 2, 0.0, "", "fused_cross_entropy", "softmax_before_cross_entropy")

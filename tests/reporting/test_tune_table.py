@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from hotlap.reporting.tune_table import plain, reason, table
+from hotlap.reporting.tune_table import UNKNOWN_TIME, plain, reason, table
 from hotlap.trial.race import RaceResult
 from hotlap.trial.stats import Estimate, Verdict
 from hotlap.tune.result import Outcome, Status
@@ -85,7 +85,10 @@ def test_hours_of_racing_are_never_advised(pairs: int) -> None:
     few = replace(race(1.0), estimate=Estimate(1.0, 0.5, 2.0, pairs, 0.95))
     row = Outcome("tf32", Status.INCONCLUSIVE, "no verdict", {}, few, seconds_needed=15000.0)
     assert "more than 15 min at this noise: race it on a calmer machine" in reason(row)
-    assert "about 5 min more would settle it" in reason(replace(row, seconds_needed=290.0))
+    assert reason(replace(row, seconds_needed=290.0)) == f"no verdict; {UNKNOWN_TIME}"
+    close = replace(race(1.0), estimate=Estimate(1.1, 0.9, 1.4, pairs, 0.95))
+    known = reason(replace(row, race=close, seconds_needed=290.0))
+    assert known == "no verdict; about 5 min more would settle it"
 
 
 def test_a_technique_that_changed_nothing_has_no_figure() -> None:

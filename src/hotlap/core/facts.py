@@ -69,6 +69,7 @@ FACTS: Mapping[str, str] = MappingProxyType(
         "scaler_on": "an enabled GradScaler scales the loss",
         "several_ranks": "several ranks train together",
         "sync_calls": "the step calls what waits for the device",
+        "threads_waited": "how long torch's threads waited for a core is known",
         "tensor_from_numpy": "torch.tensor copies NumPy arrays",
         "unused_gradients": "gradients are computed that no optimizer uses",
         "workers_restarted": "workers were started anew while profiled, by a loader or a new one",

@@ -6,6 +6,7 @@ make one finding: its headline is what was measured, its `bound` that of that sh
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -87,6 +88,8 @@ UNSPECIFIC = ("compute", "forward", "other")
 WORK = ("compute", "forward", "backward")
 """Parts that are the training itself: a problem there costs an unknown part of them, unless its own
 lines or functions were timed."""
+SPREAD = 0.35
+"""Part of a phase's time below which its costliest line is not what the phase is spent on."""
 LITTLE = 0.01
 """What fixing a problem is expected to save that costs an unknown part of some of that work."""
 EVIDENCE = {"sleeping_threads": "threads_waited"}
@@ -98,6 +101,7 @@ class Seen:
     """What the findings are made from; `lines` by phase.
 
     `operators`: by technique, the part of the forward pass in the functions that it replaces.
+    `seconds`: of a step, by phase; in `shares` all that concerns loading is added up under `data`.
     """
 
     facts: Mapping[str, object]
@@ -106,25 +110,43 @@ class Seen:
     lines: Mapping[str, tuple[Line, ...]]
     step: float
     operators: Mapping[str, float] = field(default_factory=dict)
+    seconds: Mapping[str, float] = field(default_factory=dict)
 
     def share(self, phases: Iterable[str]) -> float:
         """The phases' part of a step."""
         return sum(self.shares.get(phase, 0.0) for phase in phases)
 
     def hottest(self, phases: Iterable[str]) -> Line | None:
-        """The user's line that most of the phases' samples fell on."""
+        """The user's line that takes most of the phases' time, of the phase where it takes most."""
+        spent: dict[str, float] = defaultdict(float)
+        found = self._sampled(phases)
+        for name, line in found:
+            spent[line.place] += self._seconds(name, line)
+        key = lambda one: (spent[one[1].place], self._seconds(*one))  # noqa: E731
+        return max(found, key=key, default=("", None))[1]
+
+    def part_of(self, line: Line, phases: Iterable[str]) -> float:
+        """The part of the phases' sampled time that a line takes."""
+        found = self._sampled(phases)
+        whole = sum(self._seconds(*one) for one in found)
+        mine = sum(self._seconds(*one) for one in found if one[1].place == line.place)
+        return mine / whole if whole else 1.0
+
+    def _sampled(self, phases: Iterable[str]) -> list[tuple[str, Line]]:
+        """The lines that samples of the phases fell on, with their phase."""
         names = [n for phase in phases for n in (DATA if phase == "data" else (phase,))]
-        weights = {n: self.lines[n] for n in names if self.lines.get(n)}
-        found = [line for lines in weights.values() for line in lines[:1]]
-        return max(found, key=lambda line: line.share, default=None)
+        return [(name, line) for name in names for line in self.lines.get(name, ())]
+
+    def _seconds(self, name: str, line: Line) -> float:
+        return line.share * self.seconds.get(name, self.step)
 
 
 def seen_in(payload: ProfilePayload, lines: Mapping[str, tuple[Line, ...]]) -> Seen:
     """What a payload of the probe holds to make findings from."""
-    (_, step), shares = usual_times(payload), shares_of(payload)
+    (seconds, step), shares = usual_times(payload), shares_of(payload)
     forward = shares.get("forward", 0.0) * step
     parts = {name: min(1.0, s / forward) for name, s in payload.operators.items() if forward}
-    return Seen(payload.facts, payload.places, shares, lines, step, parts)
+    return Seen(payload.facts, payload.places, shares, lines, step, parts, seconds)
 
 
 def proposed(seen: Seen) -> list[Finding]:
@@ -318,8 +340,12 @@ def _finding(part: str, remedies: list[Remedy], seen: Seen, *, problem: bool) ->
     if problem and part in UNSPECIFIC and remedies[0].place:
         what = f"{what}; {remedies[0].says}"
         place, text = remedies[0].place, ""
-    elif problem and line is not None and line.place == place and line.call:
-        what = f"{what}; mostly {line.call}"
+    elif problem and line is not None and line.place == place:
+        here = seen.part_of(line, phases)
+        if here < SPREAD:
+            what = f"{what}; spread over several lines, {here:.0%} of it at the costliest"
+        elif line.call:
+            what = f"{what}; mostly {line.call}"
     if part == "evaluation" and seen.facts.get("eval_in_train_mode"):
         what = f"{what}, in train mode (model.eval() is not called)"
     most = max(remedy.most for remedy in remedies)

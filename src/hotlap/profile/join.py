@@ -59,7 +59,8 @@ class Costed:
         seconds = self.seconds or self.finding * self.step
         if not seconds:
             return NOT_MEASURED if self.confirmed else ""
-        words = f"{duration(seconds)} of {duration(self.step)} a step"
+        part = "part of " if self.spot.partial else ""
+        words = f"{part}{duration(seconds)} of {duration(self.step)} a step"
         return f"{words}, {ESTIMATE}" if self.estimated else words
 
 

@@ -90,7 +90,8 @@ def look(setting: Setting, bounds: Bounds, meanwhile: Meanwhile | None = None) -
     """Run the command under the probe.
 
     Where its threads were made to sleep while they wait (`passive_wait`), the facts say that in the
-    user's own runs they would spin, so that their sleep is proposed and raced as well.
+    user's own runs they would spin, so that their sleep is proposed and raced as well: an option,
+    as nobody saw them spin.
 
     Raises:
         NotReachedError: no step was seen, and what was seen instead.
@@ -105,7 +106,7 @@ def look(setting: Setting, bounds: Bounds, meanwhile: Meanwhile | None = None) -
         found = _look(setting, bounds, {**bounds.options(), "inference": other.inference}, calls)
     if not (setting.passive_wait and would_spin(found.payload.facts)):
         return found
-    facts = found.payload.facts | {"contended_threads": True}
+    facts = found.payload.facts | {"contended_threads": True, "threads_waited": None}
     return replace(found, payload=replace(found.payload, facts=facts), asleep=True)
 
 

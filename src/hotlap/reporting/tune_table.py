@@ -19,6 +19,10 @@ STYLES = {
     Status.INCONCLUSIVE: "yellow",
     Status.LOAD_DEPENDENT: "yellow",
 }
+VAGUE = 1.8
+"""Upper over lower end of an interval above which its middle may be anywhere, and with it the time
+that a verdict takes: of 0.79x [0.41, 1.52] after 2 s came 1.21x [0.92, 1.60] after a minute."""
+UNKNOWN_TIME = "a longer race would settle it; the interval is too wide to say how long"
 HEADER = ("technique", "speed", "interval", "memory", "")
 
 
@@ -67,5 +71,6 @@ def reason(row: Outcome) -> str:
         limit = SENSIBLE_SECONDS / 60
         parts.append(f"more than {limit:.0f} min at this noise: race it on a calmer machine")
     elif 0 < needed < math.inf:
-        parts.append(f"{roughly(needed)} more would settle it")
+        vague = row.estimate is not None and row.estimate.high > VAGUE * row.estimate.low
+        parts.append(UNKNOWN_TIME if vague else f"{roughly(needed)} more would settle it")
     return "; ".join(parts)

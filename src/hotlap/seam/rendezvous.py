@@ -11,10 +11,14 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING
 
 from hotlap.seam.hook import when_imported
 from hotlap.seam.patch import replaced, resolve
+
+if TYPE_CHECKING:
+    from torch._C._distributed_c10d import TCPStore
+    from torch.distributed.elastic.rendezvous import RendezvousParameters
 
 _ARGUMENTS = (
     "host_name", "port", "world_size", "is_master", "timeout", "wait_for_workers", "multi_tenant",
@@ -98,7 +102,7 @@ def ports_of_its_own(folder: str) -> Iterator[None]:
 
 
 def _store(original: Callable[..., object], ports: Ports) -> object:
-    def __init__(store: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
+    def __init__(store: "TCPStore", *args: object, **kwargs: object) -> None:  # noqa: N807
         given = dict(zip(_ARGUMENTS, args, strict=False)) | kwargs
         host, asked = given.get("host_name"), given.get("port")
         if isinstance(host, str) and isinstance(asked, int) and asked > 0:
@@ -116,7 +120,7 @@ def _store(original: Callable[..., object], ports: Ports) -> object:
 
 
 def _handler(original: Callable[..., object], ports: Ports) -> object:
-    def create_handler(registry: object, params: Any) -> object:
+    def create_handler(registry: object, params: "RendezvousParameters") -> object:
         from torch.distributed.elastic.rendezvous import c10d_rendezvous_backend as c10d
         from torch.distributed.elastic.rendezvous import utils
 

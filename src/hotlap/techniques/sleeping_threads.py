@@ -35,6 +35,11 @@ technique = Technique(
         place="model",
         gives=0.9,
         whole=False,
+        seen="threads_waited",
+        unseen=(
+            "run without these variables, OpenMP threads spin while they wait for one another, and "
+            "hold cores that other programs want: `OMP_WAIT_POLICY=passive KMP_BLOCKTIME=0 CMD`"
+        ),
     ),
     examples=(Example("import torch\n\nmodel = Net()\n"),),
 )
