@@ -41,6 +41,7 @@ KEPT = {**tune("mixed_precision", 1.2)["outcomes"][0], "status": "kept"}
         (tune("loader_workers", 2.1), True),
         (tune("cpu_threads", 8.0), False),
         (tune("fused_optimizer", 1.2, KEPT), False),  # raced with something kept
+        ({**tune("fused_optimizer", 1.2), "load": 0.1}, True),
     ],
 )
 def test_a_bound_that_a_race_refutes_is_found(
@@ -48,6 +49,15 @@ def test_a_bound_that_a_race_refutes_is_found(
 ) -> None:
     (tmp_path / "record.json").write_text(json.dumps({"rows": [{"tune": document}]}))
     assert [one.refuted for one in bounds.check(tmp_path)] == [refuted]
+
+
+def test_where_other_programs_used_the_cores_no_bound_was_printed(
+    bounds: Any, tmp_path: Path
+) -> None:
+    rows = [{**tune("fused_optimizer", 1.2), "load": load} for load in (0.4, 0.6)]
+    document = {"machine": "AMD EPYC, 2 cores (2 physical)", "rows": rows}
+    (tmp_path / "record.json").write_text(json.dumps(document))
+    assert [one.refuted for one in bounds.check(tmp_path)] == [True]
 
 
 def test_no_record_refutes_a_bound(bounds: Any) -> None:
