@@ -16,7 +16,7 @@ from typing import Any
 
 from hotlap.core.registry import techniques
 from hotlap.profile.model import DATA, bound
-from hotlap.trial.load import BUSY_SHARE
+from hotlap.trial.load import shared
 
 RESULTS = Path(__file__).parent / "results"
 NO_PHASES = {"faults"}
@@ -72,9 +72,8 @@ def check(folder: Path = RESULTS) -> list[Raced]:
     found: list[Raced] = []
     for path in sorted(folder.rglob("*.json")):
         document = json.loads(path.read_text(encoding="utf-8"))
-        many = BUSY_SHARE * cores(document)
         for tune in tunes(document):
-            if (tune.get("load") or 0.0) < many:
+            if not shared(tune.get("load") or 0.0, cores(document)):
                 found += raced(str(path.relative_to(folder)), tune)
     return found
 

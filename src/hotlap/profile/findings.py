@@ -122,8 +122,8 @@ class Seen:
         found = self._sampled(phases)
         for name, line in found:
             spent[line.place] += self._seconds(name, line)
-        key = lambda one: (spent[one[1].place], self._seconds(*one))  # noqa: E731
-        return max(found, key=key, default=("", None))[1]
+        weighed = ((spent[line.place], self._seconds(name, line), line) for name, line in found)
+        return max(weighed, key=lambda one: one[:2], default=(0.0, 0.0, None))[2]
 
     def part_of(self, line: Line, phases: Iterable[str]) -> float:
         """The part of the phases' sampled time that a line takes."""

@@ -11,7 +11,7 @@ from hotlap.profile.model import NO_BOUND, TITLES, Finding, Headroom, Phase, Pro
 from hotlap.reporting import findings_text, layers_text
 from hotlap.reporting.tables import Column, Row, table
 from hotlap.reporting.words import count, duration, hanging, shortened, size
-from hotlap.trial.launch import SLEEPING_THREADS
+from hotlap.trial.launch import SLEEPING_IN_PROFILE
 from hotlap.trial.load import shared
 
 COLUMNS = (
@@ -62,7 +62,7 @@ def under_load(profile: Profile, other_cores: float, *, asleep: bool = False) ->
     change gives at most from its share of the step. `asleep`: the program's threads were made to
     sleep while they wait, since the machine was busy at the start.
     """
-    notes = (SLEEPING_THREADS.replace("both sides", "the program"),) if asleep else ()
+    notes = (SLEEPING_IN_PROFILE,) if asleep else ()
     if not shared(other_cores):
         return replace(profile, notes=(*notes, *profile.notes))
     cores = os.cpu_count() or 1

@@ -21,7 +21,7 @@ STYLES = {
 }
 VAGUE = 1.8
 """Upper over lower end of an interval above which its middle may be anywhere, and with it the time
-that a verdict takes: of 0.79x [0.41, 1.52] after 2 s came 1.21x [0.92, 1.60] after a minute."""
+that a verdict takes."""
 UNKNOWN_TIME = "a longer race would settle it; the interval is too wide to say how long"
 HEADER = ("technique", "speed", "interval", "memory", "")
 

@@ -113,7 +113,7 @@ def _store(original: Callable[..., object], ports: Ports) -> object:
             elif _is_here(host):
                 kwargs["port"] = ports.of(asked)
         original(store, *args, **kwargs)
-        if asked == 0:  # the ranks are told which port that has become
+        if asked == 0:  # the other ranks ask for the port that the system chose
             ports.keep(store.port)
 
     return __init__

@@ -23,14 +23,17 @@ NO_MONITOR = ("TORCH_NCCL_ENABLE_MONITORING", "0")
 """NCCL's monitor would take a rank that stood stopped for long for one that hangs."""
 PASSIVE_WAIT = {"OMP_WAIT_POLICY": "passive", "KMP_BLOCKTIME": "0"}
 """OpenMP threads (GNU's and Intel's) sleep while they wait for one another, rather than spin."""
-SLEEPING_THREADS = (
-    "both sides ran with OpenMP threads that sleep while they wait "
+_SLEPT = (
+    "{} ran with OpenMP threads that sleep while they wait "
     f"({', '.join(f'{name}={value}' for name, value in PASSIVE_WAIT.items())}), since other "
     "programs used the cores, for a time at least; without these variables threads spin, and steps "
     "may take longer"
 )
+SLEEPING_THREADS = _SLEPT.format("both sides")
 """What is said of a race with `PASSIVE_WAIT`."""
-SLEEPING_IN_MOST = SLEEPING_THREADS.replace("both sides", "all races but that of sleeping_threads")
+SLEEPING_IN_PROFILE = _SLEPT.format("the program")
+"""What is said of a profile with it."""
+SLEEPING_IN_MOST = _SLEPT.format("all races but that of sleeping_threads")
 """What is said of the races of a tune, where that technique is raced as well, or may be."""
 THREADING = re.compile(r"(?<![\w-])((?:OMP|KMP|GOMP|MKL)_\w+)=([^\s'\";]*)")
 """An assignment of a variable that sets how OpenMP and MKL compute, in the words of a command."""

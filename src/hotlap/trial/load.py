@@ -84,9 +84,12 @@ class OtherPrograms:
         return time.monotonic(), busy_seconds(), own
 
 
-def shared(other_cores: float) -> bool:
-    """Whether other programs used so many cores that the shares of a step bound no gain."""
-    return other_cores >= BUSY_SHARE * (os.cpu_count() or 1)
+def shared(other_cores: float, cores: int = 0) -> bool:
+    """Whether other programs used so many of the cores that shares of a step bound no gain.
+
+    `cores`: those of the machine; 0: of this one.
+    """
+    return other_cores >= BUSY_SHARE * (cores or os.cpu_count() or 1)
 
 
 def busy_seconds() -> float:

@@ -400,13 +400,10 @@ def advice(
     """What is left to the user, the largest expected gain first.
 
     A packed copy of the dataset is among it where it would bring more than what was kept. Its ratio
-    is bounded by the upper-bound race with zero data-loading time, if it was run. Where other
-    programs used many of the cores, no share of a step bounds a gain.
+    is bounded by the upper-bound race with zero data-loading time, if it was run.
     """
     packed = _packed(payload, result, folder)
     found = [*packed, *by_hand(findings, result, packed=bool(packed))]
-    if shared(result.load):
-        found = [replace(one, most=NO_BOUND) if one.most > 1.0 else one for one in found]
     return sorted(found, key=lambda one: one.expected, reverse=True)
 
 
@@ -427,7 +424,7 @@ def _packed(payload: ProfilePayload | None, result: TuneResult, folder: Path) ->
     says = f"{gain}. Measured against the plain script: {made.evidence}{made.further}"
     saved = 1.0 - 1.0 / made.expected
     most = made.expected if made.simpler else made.most
-    bounds = 1.0 - 1.0 / most, most
+    bounds = 1.0 - 1.0 / most, NO_BOUND if shared(result.load) else most
     return [Advice("packed_dataset", says, made.place, saved, *bounds, made.lines, made.notes)]
 
 
