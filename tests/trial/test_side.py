@@ -21,6 +21,7 @@ class Training:
 
     The loader says that it has `batches`. The threads wait `waits[i]` times as long as they run in
     block i. 0 steps: no loader. `filling`: seconds more that each step of the first epoch takes.
+    `kind`: what happens at the start of an epoch.
     """
 
     epoch: int
@@ -30,6 +31,7 @@ class Training:
     waits: list[float] = field(default_factory=list)
     blocks: list[Block] = field(default_factory=list)
     filling: float = 0.0
+    kind: str = "epoch"
 
     def __post_init__(self) -> None:
         self.run(1)
@@ -39,7 +41,7 @@ class Training:
         index = len(self.blocks)
         stretch = 1 + (self.waits[index] if index < len(self.waits) else 0.0)
         starts = [n for n in range(at + 1, at + steps + 1) if self.epoch and n % self.epoch == 1]
-        special = tuple((n, "epoch", (self.step + self.between) * stretch) for n in starts)
+        special = tuple((n, self.kind, (self.step + self.between) * stretch) for n in starts)
         ran = steps * self.step + len(starts) * self.between
         ran += self.filling * max(0, min(at + steps, self.epoch) - at)
         reports = (BlockReport(0, 1, 0.0, batches=self.batches),)
@@ -84,6 +86,30 @@ def test_one_that_does_not_is_not_waited_for() -> None:
 def test_an_epoch_of_many_micro_batches_is_found() -> None:
     """An epoch of 400 batches has but 100 steps."""
     assert settled(Training(100, 0.02, batches=400)).epoch == 100
+
+
+def test_without_a_loader_what_lies_between_two_evaluations_is_an_epoch() -> None:
+    pace = settled(Training(40, 0.02, between=0.3, kind="eval"))
+    assert (pace.epoch, pace.whole) == (40, True)
+    assert pace.epoch_seconds == pytest.approx(1.1)
+
+
+def test_with_a_loader_an_evaluation_ends_no_epoch() -> None:
+    class Evaluating(Training):
+        def run(self, steps: int) -> Block:
+            block = super().run(steps)
+            at = range(block.at - steps + 1, block.at + 1)
+            more = tuple((n, "eval", self.step) for n in at if n % 10 == 5)
+            self.blocks[-1] = replace(block, special=(*block.special, *more))
+            return self.blocks[-1]
+
+    assert settled(Evaluating(100, 0.01, batches=100)).epoch == 100
+
+
+def test_no_epoch_is_looked_for_where_the_other_side_has_none_that_is_short() -> None:
+    training = Training(100_000, 0.01)
+    assert settled(training, epochs=False).epoch == 0
+    assert seconds(training) < 1.0
 
 
 def test_a_later_launch_need_not_look_again() -> None:

@@ -15,6 +15,7 @@ from hotlap.trial.data_parity import DataUse
 from hotlap.trial.launch import SLEEPING_THREADS, Setting
 from hotlap.trial.parity import Parity
 from hotlap.trial.race import RaceResult
+from hotlap.trial.side import Pace
 from hotlap.trial.stats import Estimate, Verdict
 from hotlap.trial.stopping import StopReason
 from hotlap.tune import races as module
@@ -278,8 +279,10 @@ def test_a_candidate_that_fails_is_not_given_another_race(
 class FakeSide:
     losses: ClassVar[list[float]] = []
 
-    def __init__(self, setting: Setting, *_: Any, passive_wait: bool, deadline: float) -> None:
-        self.deadline = deadline
+    pace = None
+
+    def __init__(self, setting: Setting, *_: Any, passive_wait: bool, deadline: float, **more: Any):
+        self.deadline, self.epochs = deadline, more["epochs"]
         self.setting, self.passive_wait = setting, passive_wait
         self.log: list[str] = []
         self.starting = 0.0
@@ -320,6 +323,20 @@ def test_what_was_launched_ahead_is_used_and_stands_still_during_a_race(
     some.drop_ahead()
     other: Any = some.side({"channels_last": {}})
     assert other.log == []
+
+
+def test_no_candidate_looks_for_an_epoch_that_the_plain_script_has_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "Side", FakeSide)
+    monkeypatch.setattr(load, "busy_now", lambda: False)
+    some, _ = races()
+    plain: Any = some.side({})
+    assert some.side({"tf32": {}}).epochs, "nobody has looked yet"
+    plain.pace = Pace(0.01, 50, 0.7, 0.0)
+    assert some.side({"tf32": {}}).epochs
+    plain.pace = Pace(0.01, 0, 0.0, 0.0)
+    assert not some.side({"tf32": {}}).epochs
 
 
 def test_that_threads_slept_in_the_races_is_said_once(monkeypatch: pytest.MonkeyPatch) -> None:

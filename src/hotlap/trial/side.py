@@ -86,7 +86,7 @@ class Side:
     A command that fails is over: the failure is raised, and the next use launches it afresh.
     `start_up` is the seconds that launching and settling took the last time, less those in which it
     stood still, `threads` what torch
-    computes with, `passive_wait` whether they sleep while they wait for one another, `ends_after`
+    computes with, `epochs` whether an epoch may be short enough to be looked for, `passive_wait` whether they sleep while they wait for one another, `ends_after`
     the steps that the program was seen to run before it ended (0: it was not), `ends` those of all
     launches that ended. `held` and `inert`
     say of each technique where it took hold in any launch, or why not; `happened` counts the steps
@@ -99,6 +99,7 @@ class Side:
     setting: Setting
     patience: float = PATIENCE
     whole_epoch: bool = False
+    epochs: bool = True
     passive_wait: bool = False
     trial: Trial | None = None
     pace: Pace | None = None
@@ -173,7 +174,8 @@ class Side:
                     if self._short:
                         self._settle_short()
                     else:
-                        self._settle(Patience(self.whole_epoch, known=self.pace))
+                        known, epochs = self.pace, self.epochs
+                        self._settle(Patience(self.whole_epoch, known=known, epochs=epochs))
             except OtherStepsError as other:
                 self._counting(other)
                 continue
@@ -380,12 +382,14 @@ class Patience:
     """How long to settle.
 
     Through the first epoch with `whole_epoch`; for at most so many steps (0: any number); only
-    until steady where an earlier launch has shown the pace (`known`).
+    until steady where an earlier launch has shown the pace (`known`), or where the other side of a
+    race has shown that no epoch is short (`epochs` False).
     """
 
     whole_epoch: bool = False
     most_steps: int = 0
     known: Pace | None = None
+    epochs: bool = True
 
 
 def settle(trial: Trial, patience: Patience) -> Pace:
@@ -434,7 +438,7 @@ def _epoch_known(blocks: Sequence[Block], patience: Patience) -> bool:
         return True
     if patience.whole_epoch:
         return False
-    if patience.known is not None or not _epoch_starts(blocks):
+    if patience.known is not None or not patience.epochs or not _epoch_starts(blocks):
         return True
     last = blocks[-1]
     batches = max((report.batches for report in last.reports), default=0)
@@ -444,7 +448,10 @@ def _epoch_known(blocks: Sequence[Block], patience: Patience) -> bool:
 
 
 def _epoch_starts(blocks: Sequence[Block]) -> list[int]:
-    return [at for block in blocks for at, kinds, _ in block.special if "epoch" in kinds]
+    """The steps in which a loader began; of a script without one, those behind an evaluation."""
+    special = [one for block in blocks for one in block.special]
+    began = [at for at, kinds, _ in special if "epoch" in kinds]
+    return began or [at for at, kinds, _ in special if "eval" in kinds]
 
 
 class BlockSize(NamedTuple):

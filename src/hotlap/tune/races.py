@@ -113,8 +113,10 @@ class Races:
                 self._ahead.remove(side)
                 return side
         whole = any(technique(name).whole_epochs for name in chosen)
+        no_epoch = any(side.pace is not None and not side.pace.epoch for side in self._live)
         side = Side(
             setting, patience or self._patience, whole,
+            epochs=not no_epoch,  # both sides of a race need to have the same
             passive_wait=not spinning and self.busy
             and "OMP_WAIT_POLICY" not in threading_variables(setting),
             deadline=self._deadline,

@@ -64,10 +64,11 @@ UPPER_BOUND_SECONDS = 5.0
 REPORTED_PRECISION = 0.05
 LONGEST_ADVISED_SECONDS = 1800.0
 """Longest tune that is advised to settle open rows."""
-SPINNING_SHARE, SPINNING_MOST_SHARE = 0.4, 0.6
+SPINNING_SHARE, SPINNING_MOST_SHARE = 0.2, 0.3
 """Part of the time that is left for a race against threads that spin, if others wait, and the part
 for what looks like a gain. On a busy machine it is the largest gain of many scripts; its pairs take
-long, and differ much."""
+long, and differ much. No recipe keeps it: with twice the time, two of six scripts had none left for
+what it may keep (`benchmarks.tune_load --busy`)."""
 NOT_CONFIRMED = "faster when it was raced, which the final race did not confirm"
 COMPILES_LONG = "it took longer to compile than its share of the time"
 STARTS_LONG = "it took longer to start than its share of the time"
@@ -544,18 +545,20 @@ def adopt(state: TuneState, row: Outcome, side: Side) -> None:
 def retry_open_rows(state: TuneState) -> None:
     """Spend the time that is left on open rows: those first that promise most per second.
 
-    A race goes on where the last one of the row ended, with fresh processes.
+    What no recipe keeps, as it depends on the load, comes after what one may keep. A race goes on
+    where the last one of the row ended, with fresh processes.
     """
     while state.plan.latest:
         found = []
         for row in state.result.open:
             candidate = Candidate(technique(row.technique), row.values)
             if state.allows(candidate) and not state.why_pointless(candidate):
-                found.append((state.worth(row, candidate), candidate))
+                lasts = not (candidate.record.load_dependent and state.races.busy)
+                found.append((lasts, state.worth(row, candidate), candidate))
         if not found:
             return
-        _, candidate = max(found, key=lambda entry: entry[0])
-        race_candidate(state, candidate, [other for _, other in found if other != candidate])
+        *_, candidate = max(found, key=lambda entry: entry[:2])
+        race_candidate(state, candidate, [other for *_, other in found if other != candidate])
 
 
 def final_race(state: TuneState) -> None:
