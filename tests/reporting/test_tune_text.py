@@ -125,7 +125,18 @@ def test_the_race_of_sleeping_threads_is_left_out_of_what_is_said_of_all_others(
     words = "all races but that of sleeping_threads ran with OpenMP threads that sleep"
     assert words in " ".join(shown(found).split())
     assert words in str(tune_text.document(found, None)["notes"])
-    assert ("as raced:" in shown(found)) is True
+
+
+def test_a_recipe_is_used_with_what_its_figures_hold_with() -> None:
+    found = result()
+    steps = dict(tune_text.next_steps(found, Path("hotlap.toml")))
+    assert steps["use it:"] == "hotlap run python train.py"
+    found.notes = [SLEEPING_THREADS]
+    steps = dict(tune_text.next_steps(found, Path("hotlap.toml")))
+    assert steps["use it:"] == "OMP_WAIT_POLICY=passive KMP_BLOCKTIME=0 hotlap run python train.py"
+    assert "leave the variables out once" in steps[""]
+    steps = dict(tune_text.next_steps(found, None))
+    assert steps["as raced:"] == "OMP_WAIT_POLICY=passive KMP_BLOCKTIME=0 python train.py"
 
 
 def open_row(name: str, seconds: float = 30.0) -> Outcome:
@@ -312,7 +323,7 @@ def test_next_steps_of_a_live_session_are_magics(
         f"{FIRST_CELL}\n%env OMP_WAIT_POLICY=passive\n%env KMP_BLOCKTIME=0",
     ]
     assert tune_text.next_steps(found, Path("hotlap.toml"))[1] == (
-        "use it:", "hotlap run 'my train.ipynb'"
+        "use it:", "OMP_WAIT_POLICY=passive KMP_BLOCKTIME=0 hotlap run 'my train.ipynb'"
     )  # fmt: skip
 
 

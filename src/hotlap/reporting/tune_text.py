@@ -52,6 +52,10 @@ ADVISED = 5
 """Pieces of advice that are printed."""
 BUSY_CORES = 0.5
 CALM_WAIT = "10m"
+ON_A_BUSY_MACHINE = (
+    "(threads sleep while they wait, as in the races; leave the variables out once other programs "
+    "let go of the cores)"
+)
 ON_TOP = "each row is measured on top of the techniques kept above it"
 LONG_SECONDS = 300.0
 """Time of a race, as one of whole epochs takes it, from which it is named."""
@@ -167,30 +171,38 @@ def next_steps(result: TuneResult, written: Path | None) -> list[tuple[str, str]
     command = shown(result.command)
     found = []
     option = "" if written in {None, Path(NAME)} else f"--recipe {written}"
+    slept = SLEEPING_THREADS in result.notes
+    dependent = load_dependent(result)
+    used = run_line(option, command) if written else command
     if written is None:
         why = "it cannot be written" if result.kept else "nothing was kept"
         found.append(("written:", f"no recipe, as {why}"))
     else:
         state = "confirmed" if result.confirmed else "not confirmed"
         found.append(("written:", f"{written} ({state})"))
-        found.append(("use it:", run_line(option, command)))
-    if result.open and (result.timed or not result.failed):
-        found += _settling(result)
-    dependent, used = load_dependent(result), run_line(option, command) if written else command
-    if SLEEPING_THREADS in result.notes and not dependent:
-        is_open = any(spins(technique(row.technique)) for row in result.open)
-        if is_open:
-            found += [("race it:", line) for line in _asleep(command)]
-        found.append(("as raced:", "\n".join(plain_lines(used, PASSIVE_WAIT))))
+        asleep = PASSIVE_WAIT if slept and not dependent else {}
+        found.append(("use it:", "\n".join(plain_lines(used, asleep))))
+        found += [("", ON_A_BUSY_MACHINE)] if asleep else []
     if dependent:
         found.append(("under load:", "\n".join(plain_lines(used, _assigned(dependent[0])))))
-        names = dict.fromkeys(row.technique for row in dependent)
-        others = [name for name in names if not spins(technique(name))]
-        calm = [hotlap_line("tune", f"--only {','.join(others)}", command)] if others else []
-        if len(others) < len(names):  # no tune on a calm machine sees what makes it a candidate
-            calm += _asleep(command)
-        found += [("when calm:", "\n".join(calm))] if calm else []
-    return found
+    if result.open and (result.timed or not result.failed):
+        found += _settling(result)
+    if slept and not dependent:
+        is_open = any(spins(technique(row.technique)) for row in result.open)
+        found += [("race it:", line) for line in _asleep(command) if is_open]
+        found += [] if written else [("as raced:", "\n".join(plain_lines(used, PASSIVE_WAIT)))]
+    calm = _when_calm(dependent, command)
+    return [*found, ("when calm:", "\n".join(calm))] if calm else found
+
+
+def _when_calm(dependent: Iterable[Outcome], command: str) -> list[str]:
+    """What tells on a calm machine whether gains that depend on the load last."""
+    names = dict.fromkeys(row.technique for row in dependent)
+    others = [name for name in names if not spins(technique(name))]
+    lines = [hotlap_line("tune", f"--only {','.join(others)}", command)] if others else []
+    if len(others) < len(names):  # no tune on a calm machine sees what makes it a candidate
+        lines += _asleep(command)
+    return lines
 
 
 def _asleep(command: str) -> list[str]:
