@@ -63,6 +63,20 @@ def test_as_many_candidates_are_named_as_are_counted() -> None:
     assert "3 candidates: tf32, cpu_threads (2 values)" in stream.getvalue()
 
 
+def test_what_began_to_race_has_an_outcome_in_a_pipe() -> None:
+    stream = io.StringIO()
+    display = TuneDisplay(Console(file=stream, width=200), CONFIG, verbose=True)
+    inert = Outcome("tf32", Status.NOT_APPLICABLE, "it found nothing to change in this script")
+    with display.showing():
+        display.outcome(inert)
+        display.racing("tf32", {})
+        display.outcome(inert)
+    assert [line for line in stream.getvalue().splitlines() if "tf32" in line] == [
+        "hotlap: racing tf32",
+        "hotlap: tf32 not applicable: it found nothing to change in this script",
+    ]
+
+
 def test_a_pipe_is_never_silent_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live_screen, "SILENCE_SECONDS", 0.1)
     stream = io.StringIO()

@@ -74,7 +74,9 @@ class TuneDisplay(LiveScreen):
         """What became of a technique is known."""
         if outcome.status is Status.NOT_RACED and outcome.technique in self._waiting:
             self._waiting.remove(outcome.technique)
-        if outcome.race is None and outcome.status not in {Status.CRASHED, Status.INCONCLUSIVE}:
+        begun = self._racing == named(outcome.technique, outcome.values)
+        told = outcome.race or outcome.status in {Status.CRASHED, Status.INCONCLUSIVE}
+        if not (told or begun):
             return
         same = (outcome.technique, outcome.values)
         self._outcomes = [r for r in self._outcomes if (r.technique, r.values) != same] + [outcome]
