@@ -208,6 +208,13 @@ def test_a_phase_whose_mean_a_few_steps_make_says_so():
     assert "a few far longer" not in printed(profile())
 
 
+def test_where_outliers_make_the_shares_differ_the_usual_step_is_named():
+    busy = Phase("forward", 0.05, 0.001, 0.06, 0.7, 0.02)
+    words = "without outliers a step takes 40.0 ms; shares below are shares of that"
+    assert words in printed(profile(phases=(busy,), step=0.07))
+    assert "without outliers a step" not in printed(profile(phases=(busy,), step=0.7))
+
+
 def test_the_next_command_stays_short():
     remedies = tuple(
         Remedy(name, "", ("data",), "", 2.0, 0.5)

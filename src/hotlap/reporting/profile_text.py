@@ -43,6 +43,8 @@ def show(out: Console, profile: Profile, *, brief: bool = False) -> None:
     if not brief:
         _show_step(out, profile)
         out.print(_phases(profile, out.width))
+        if words := _usual(profile):
+            out.print(Text(hanging(words, out.width)), style="dim")
         _show_other(out, profile)
         _show_memory(out, profile)
         if profile.headroom is not None:
@@ -188,6 +190,15 @@ def _band(phase: Phase) -> str:
     if usual < phase.mean:
         return f"{spread}; {duration(usual)} without outliers"
     return f"{spread}, a few far longer"
+
+
+def _usual(profile: Profile) -> str:
+    """What a step takes without outliers, where the shares of the findings differ by that."""
+    outliers = sum(phase.mean - (phase.usual or phase.mean) for phase in profile.phases)
+    usual = profile.step - outliers
+    if usual > OUTLIERS * profile.step:
+        return ""
+    return f"without outliers a step takes {duration(usual)}; shares below are shares of that"
 
 
 def _show_other(out: Console, profile: Profile) -> None:
