@@ -70,6 +70,17 @@ def test_the_table_names_each_status_and_the_final_figure() -> None:
     assert "CUDA" not in shown(result())
 
 
+def test_the_parity_of_the_only_row_is_said_once() -> None:
+    found = result()
+    assert shown(found).count("losses equal") == 1
+    found.final_parity = replace(PARITY, reason="losses equal in all 200 steps")
+    assert shown(found).count("losses equal") == 2
+    out = Console(width=100, force_terminal=False)
+    with out.capture() as capture:
+        tune_text.show_outcome(out, result(), None)
+    assert capture.get().count("losses equal") == 1, "there is no table"
+
+
 def test_where_the_time_of_a_plain_step_goes_is_said_first() -> None:
     found = result()
     phases = {"data": {"mean": 0.006}, "forward": {"mean": 0.003}, "saving": {"mean": 0.0001}}

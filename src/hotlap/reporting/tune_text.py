@@ -89,7 +89,7 @@ def show_findings(out: Console, profile: Profile, result: TuneResult) -> None:
 
 def show_outcome(out: Console, result: TuneResult, written: Path | None) -> None:
     """The outcome alone: the headline, what was kept, and where it was written."""
-    _show_headline(out, result)
+    _show_headline(out, result, brief=True)
     if result.kept:
         out.print(
             Text(hanging(f"kept: {', '.join(row.technique for row in result.kept)}", out.width))
@@ -97,8 +97,8 @@ def show_outcome(out: Console, result: TuneResult, written: Path | None) -> None
     _show_next(out, [step for step in next_steps(result, written) if step[0] == "written:"])
 
 
-def _show_headline(out: Console, result: TuneResult) -> None:
-    """The outcome in a sentence, and the figures of the final race."""
+def _show_headline(out: Console, result: TuneResult, *, brief: bool = False) -> None:
+    """The outcome in a sentence, and the figures of the final race; `brief`: there is no table."""
     style = "bold green" if result.confirmed else "bold"
     out.print(Text(hanging(headline(result), out.width, "", "  "), style))
     if result.final is not None and result.final_parity is not None:
@@ -106,9 +106,11 @@ def _show_headline(out: Console, result: TuneResult) -> None:
             f"{duration(result.final.a_step)} a step became {duration(result.final.b_step)} "
             f"({several(result.final.estimate.pairs, 'pair')}"
             f"{f', {CORRECTED}' if result.final.corrected else ''}); peak memory "
-            f"{more_memory(result.final.memory)}; {result.final_parity.reason}"
+            f"{more_memory(result.final.memory)}"
         )
-        out.print(Text(hanging(figures, out.width, "", "  ")))
+        parity = result.final_parity.reason
+        said = any(row.reason == parity for row in result.kept) and not brief
+        out.print(Text(hanging(figures if said else f"{figures}; {parity}", out.width, "", "  ")))
 
 
 def _show_next(out: Console, steps: Iterable[tuple[str, str]]) -> None:
