@@ -886,6 +886,23 @@ def test_what_fills_a_cache_for_longer_than_is_left_says_so_and_leaves_others_th
     assert "with the epoch that fills it, it needs about 4" in found.reason
     assert "cached_dataset" in result.settles
     assert result.needed > 450.0
+    world.epoch = 1e7
+    assert "it needs more than 30 min, and" in row(tuned(400.0), "cached_dataset").reason
+
+
+def test_what_joins_a_technique_that_failed_is_not_raced(world: World) -> None:
+    names = ("loader_workers", "prefetch_factor")
+    tuned(600.0, *names)
+    both = ["loader_workers", "prefetch_factor"]
+    assert both in [race["on"] for race in world.raced]
+    world.raced.clear()
+    world.losses["loader_workers"] = [9.0] * len(LOSSES)
+    result = tuned(600.0, *names)
+    assert row(result, "loader_workers").status is Status.BROKE_PARITY
+    found = row(result, "prefetch_factor")
+    assert (found.status, found.is_open) == (Status.NOT_RACED, False)
+    assert found.reason == "it is raced together with loader_workers, which broke parity"
+    assert both not in [race["on"] for race in world.raced]
 
 
 def test_what_a_start_with_a_filled_cache_took_does_not_count_as_a_start(world: World) -> None:

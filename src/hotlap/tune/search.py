@@ -274,12 +274,17 @@ def why_so_long(state: TuneState, candidate: Candidate) -> str:
     left, needed = state.plan.latest, state.cost(candidate)
     if state.epochs_raced(candidate):
         epochs = epochs_needed(state, candidate)
-        takes = f", about {epochs:.0f} s, and {left:.0f} s were left" if epochs else ""
-        return f": {NO_WHOLE_EPOCHS}{takes}"
+        return f": {NO_WHOLE_EPOCHS}{f', {_takes(epochs, left)}' if epochs else ''}"
     if candidate.fills and left >= needed - state.plan.filling(fills=True):
-        takes = f"about {needed:.0f} s, and {left:.0f} s were left"
-        return f": with the epoch that fills it, it needs {takes}"
+        return f": with the epoch that fills it, it needs {_takes(needed, left)}"
     return ""
+
+
+def _takes(needed: float, left: float) -> str:
+    """Seconds that something takes, where they can be waited for, and those that were left."""
+    hours = f"more than {LONGEST_ADVISED_SECONDS / 60:.0f} min"
+    time = f"about {needed:.0f} s" if needed <= LONGEST_ADVISED_SECONDS else hours
+    return f"{time}, and {left:.0f} s were left"
 
 
 def measure_noise_floor(state: TuneState) -> None:

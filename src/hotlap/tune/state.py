@@ -27,7 +27,7 @@ from hotlap.tune.candidates import (
     sets_workers,
 )
 from hotlap.tune.races import Races, Watcher, parity_of
-from hotlap.tune.result import SENSIBLE_SECONDS, Outcome, TuneResult
+from hotlap.tune.result import SENSIBLE_SECONDS, Outcome, Status, TuneResult
 from hotlap.tune.time_plan import TimePlan
 
 COMPILE_PATIENCE_SECONDS = 900.0
@@ -38,6 +38,7 @@ PASSING_WORTH = 0.5
 GAINS_SD = 0.1
 """Spread (log) of what candidates give before anything was raced."""
 REPEATS = Noise(deterministic=True, spread=())
+FAILED = {Status.BROKE_PARITY: "broke parity", Status.CRASHED: "crashed"}
 
 
 @dataclass(frozen=True)
@@ -246,7 +247,17 @@ class TuneState:
     def why_pointless(self, candidate: Candidate) -> str:
         """Why nothing could come of racing it now; empty if something could."""
         config = self.config
-        return pointless(candidate, self.chosen, self.script, config.wanted, config.min_effect)
+        return self._joins_a_failure(candidate) or pointless(
+            candidate, self.chosen, self.script, config.wanted, config.min_effect
+        )
+
+    def _joins_a_failure(self, candidate: Candidate) -> str:
+        """Which technique that it is raced together with changed the training, or crashed."""
+        more = joined(candidate.record, self.chosen, self.script, self.machine)
+        for row in self.result.outcomes:
+            if row.status in FAILED and more.get(row.technique) == row.values:
+                return f"it is raced together with {row.technique}, which {FAILED[row.status]}"
+        return ""
 
     def room_for_one_more(self) -> bool:
         """Whether memory suffices for a process more than a race needs; on a GPU none is risked."""
