@@ -85,10 +85,10 @@ class Side:
 
     A command that fails is over: the failure is raised, and the next use launches it afresh.
     `start_up` is the seconds that launching and settling took the last time, less those in which it
-    stood still, `threads` what torch
-    computes with, `epochs` whether an epoch may be short enough to be looked for, `passive_wait` whether they sleep while they wait for one another, `ends_after`
-    the steps that the program was seen to run before it ended (0: it was not), `ends` those of all
-    launches that ended. `held` and `inert`
+    stood still, `threads` what torch computes with, `epochs` whether an epoch may be short enough
+    to be looked for, `passive_wait` whether threads sleep while they wait for one another,
+    `ends_after` the steps that the program was seen to run before it ended (0: it was not), `ends`
+    those of all launches that ended. `held` and `inert`
     say of each technique where it took hold in any launch, or why not; `happened` counts the steps
     in which a loader began (`epoch`), an evaluation ran (`eval`) or a file was saved (`save`), in
     the launch that had most of them. A wait that lasts until `deadline` (a
