@@ -2,6 +2,7 @@
 
 from benchmarks import (
     batch,
+    blocks,
     engine,
     honesty,
     kernels,
@@ -28,6 +29,7 @@ for load in (0, 6):
     honesty.main(20, 60, 1.3, load, honesty.KINDS)
     honesty.main(20, 60, 1.15, load, honesty.KINDS)
 honesty.main(10, 60, 1.1, 0, honesty.KINDS)
+blocks.main(12, ("mlp", "cnn", "gpt", "variable"), 1.0)
 launches.main(12, 8, honesty.KINDS, passive=False)
 launches.main(12, 8, ("gpt",), passive=True)
 simulated.main(200, 30)

@@ -17,9 +17,9 @@ from applying import on, torch_is_left_as_it_was  # noqa: F401
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
+from hotlap.common.processes import children
 from hotlap.seam import async_checkpoint as seam
 from hotlap.seam.checkpoint_copies import SAVES, Buffers
-from hotlap.seam.process import children
 
 HERE = Path(__file__).parent
 SLOW_SECONDS = 0.3
@@ -52,8 +52,8 @@ def slow(monkeypatch):
 def folder(tmp_path, monkeypatch):
     """Where the test runs; processes that other tests have left are not its own."""
     monkeypatch.chdir(tmp_path)
-    left = seam.children()
-    monkeypatch.setattr(seam, "children", lambda: children() - left)
+    left = set(children(os.getpid()))
+    monkeypatch.setattr(seam, "children", lambda pid: set(children(pid)) - left)
     return tmp_path
 
 
@@ -228,7 +228,7 @@ import torch
 from applying import on
 from hotlap.seam import async_checkpoint as seam
 from hotlap.seam.checkpoint_copies import SAVES, Buffers
-from hotlap.seam.process import children
+from hotlap.common.processes import children
 torch.save([0], "last.pt")
 write = seam._Save._fill
 def slow(self, archive):

@@ -12,10 +12,10 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset, TensorDataset
 
 from data.images import folder
+from hotlap.common.processes import children
 from hotlap.data.errors import MissingPackageError
 from hotlap.seam.probe import dataset as looked
 from hotlap.seam.probe.dataset import opened
-from hotlap.seam.probe.resources import children
 
 SIDE = 24
 

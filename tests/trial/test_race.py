@@ -17,7 +17,7 @@ from hotlap.core.protocol import BlockReport
 from hotlap.core.spec import Mode
 from hotlap.trial.launch import Setting
 from hotlap.trial.load import LoadMeter
-from hotlap.trial.race import _Race, faults_of_launch, race
+from hotlap.trial.race import RunningRace, faults_of_launch, race
 from hotlap.trial.side import Pace, Side
 from hotlap.trial.stats import LAUNCH_SD, Estimate, PairedTest, Verdict
 from hotlap.trial.stopping import StoppingRules, StopReason
@@ -145,7 +145,7 @@ def test_nothing_is_left_of_a_closed_side(tmp_path: Path) -> None:
     with sides(tmp_path, [MLP]) as (a,):
         a.ready()
         assert a.trial is not None
-        processes = a.trial.processes()
+        processes = [psutil.Process(pid) for pid in a.trial.pids()]
         assert processes
         a.close()
         assert not any(lives(process) for process in processes)
@@ -212,8 +212,8 @@ def test_whole_epochs_are_raced_unless_the_time_is_short_and_steps_tell(seconds,
     plain = SimpleNamespace(techniques={})
     side = SimpleNamespace(ready_pace=lambda: pace, launches=1, start_up=1.0, setting=plain)
     rules = StoppingRules(seconds=seconds, plain_steps=plain_steps)
-    found = _Race(side, side, rules, True, LoadMeter())
-    assert (found.unit, found.steps) == (unit, 100 if unit == "epoch" else 30)
+    found = RunningRace(side, side, rules, True, LoadMeter())
+    assert (found.unit, found.steps) == (unit, 100 if unit == "epoch" else 10)
 
 
 @pytest.mark.parametrize(
@@ -227,7 +227,7 @@ def test_short_epochs_of_loader_workers_are_raced_whole_where_they_fit(reads_ahe
         reads_ahead=reads_ahead, longest_epoch=6.0, see_epoch=lambda: None,
     )  # fmt: skip
     rules = StoppingRules(seconds=seconds, unknown_change=True)
-    found = _Race(side, side, rules, True, LoadMeter())
+    found = RunningRace(side, side, rules, True, LoadMeter())
     assert found.unit == unit
     assert found.epoch_shared is (reads_ahead and 24 <= seconds < 72)
 
@@ -256,7 +256,7 @@ def test_what_an_epoch_has_once_is_shared_out_among_its_steps(paces, shared, rat
         )
         for pace in paces
     )  # fmt: skip
-    found = _Race(a, b, StoppingRules(seconds=40, share_epoch=True), True, LoadMeter())
+    found = RunningRace(a, b, StoppingRules(seconds=40, share_epoch=True), True, LoadMeter())
     assert (found.unit, found.epoch_shared) == ("step", shared)
     found._pair(found.test)
     assert found.test.estimate().ratio == pytest.approx(ratio)
@@ -335,4 +335,4 @@ def test_what_one_side_alone_came_to_is_no_difference_of_memory():
     for side, peaks in ((a, {40: 600, 80: 1000}), (b, {40: 500, 60: 500})):
         side._peaks, side.peak = peaks, max(peaks.values())
     raced = SimpleNamespace(a=a, b=b, pairs=[(SimpleNamespace(at=80), SimpleNamespace(at=60))])
-    assert _Race._memory(raced) == 1.2, "A evaluated at step 80"
+    assert RunningRace._memory(raced) == 1.2, "A evaluated at step 80"

@@ -249,7 +249,7 @@ def test_all_ranks_run_the_same_steps_and_stop_together(tmp_path: Path) -> None:
         assert found.resident >= sum(report.resident for report in found.reports)
         trial.pause()
         time.sleep(0.1)
-        processes = trial.processes()
+        processes = [psutil.Process(pid) for pid in trial.pids()]
         assert {p.status() for p in processes} == {psutil.STATUS_STOPPED}
         assert len(processes) >= 3  # the script and its two ranks
         assert trial.run(3).at == 11
@@ -274,7 +274,7 @@ def test_a_trial_that_is_held_on_its_way_loses_no_patience_and_starts_no_slower(
         trial.hold()
         deadline = trial._reach._deadline
         time.sleep(1.0)
-        assert {p.status() for p in trial.processes()} == {psutil.STATUS_STOPPED}
+        assert {psutil.Process(pid).status() for pid in trial.pids()} == {psutil.STATUS_STOPPED}
         assert trial.channel.messages.empty(), "it was stopped on its way"
         first = trial.first()
         assert first.at == 1
@@ -311,8 +311,10 @@ def sides(*settings: Setting) -> Iterator[list[Side]]:
 
 def ranks_of(side: Side) -> list[psutil.Process]:
     assert side.trial is not None
-    found = {p.pid: p for p in side.trial.processes()}
-    return [found[report.pid] for report in side.trial.blocks[-1].reports]
+    pids = side.trial.pids()
+    found = [report.pid for report in side.trial.blocks[-1].reports]
+    assert set(found) <= set(pids)
+    return [psutil.Process(pid) for pid in found]
 
 
 @pytest.mark.parametrize(

@@ -161,11 +161,11 @@ def pace_of(step: float, epoch: int = 0, epoch_seconds: float = 0.0) -> Pace:
 
 
 def test_blocks_are_long_enough_by_the_geometric_mean_of_both_sides() -> None:
-    assert block_size(pace_of(0.016), pace_of(0.0025)) == ("step", 48, pytest.approx(48 * 0.0185))
-    assert block_size(pace_of(0.01), pace_of(0.01)).steps == 30
+    assert block_size(pace_of(0.016), pace_of(0.0025)) == ("step", 16, pytest.approx(16 * 0.0185))
+    assert block_size(pace_of(0.01), pace_of(0.01)).steps == 10
     slow, fast = pace_of(0.016, 45, 0.8), pace_of(0.0025, 45, 0.1)
-    assert block_size(slow, fast) == ("epoch", 90, pytest.approx(2 * 0.9))
-    assert block_size(slow, fast, longest=10.0).unit == "step"
+    assert block_size(slow, fast) == ("epoch", 45, pytest.approx(0.9))
+    assert block_size(slow, fast, longest=5.0).unit == "step"
     assert block_size(slow, pace_of(0.0025, 46, 0.14)).unit == "step", "not the same epochs"
     assert block_size(slow, pace_of(1.0, 45, 45.0)).unit == "step", "too long for a block"
 
@@ -213,6 +213,7 @@ class Live(Training):
     inert: dict[str, str] = field(default_factory=dict)
     outputs: list[dict[str, Any]] = field(default_factory=list)
     deadline: float = 0.0
+    switched: bool = False
 
     def pause(self) -> None: ...
 

@@ -16,6 +16,7 @@ import psutil
 import pytest
 
 from hotlap.common.disk import end_of
+from hotlap.common.processes import descendants
 from hotlap.common.signals import signals_held
 from hotlap.core.recipe import Kept, Recipe
 from hotlap.core.spec import VARIABLE, Mode
@@ -253,10 +254,10 @@ class Below(Trial):
     """A trial of processes that were started here."""
 
     def __init__(self, root):
-        self.root = psutil.Process(root)
+        self.root = root
 
-    def processes(self):
-        return [self.root, *self.root.children(recursive=True)]
+    def pids(self):
+        return [self.root, *descendants(self.root)]
 
 
 def test_what_is_forked_while_a_trial_is_stopped_is_stopped_too(tmp_path):
@@ -267,12 +268,14 @@ def test_what_is_forked_while_a_trial_is_stopped_is_stopped_too(tmp_path):
         for _ in range(5):
             time.sleep(0.02)
             trial.pause()
-            assert within_seconds(5, lambda: all(map(stands, trial.processes())))
+            assert within_seconds(
+                5, lambda: all(stands(psutil.Process(pid)) for pid in trial.pids())
+            )
             trial.resume()
     finally:
         trial.pause()  # else a process may end, or fork, between the listing and its kill
-        for process in trial.processes():
-            process.kill()
+        for pid in trial.pids():
+            os.kill(pid, signal.SIGKILL)
         running.wait()
 
 
@@ -286,10 +289,9 @@ def test_process_forked_between_listing_and_stop_is_met_by_the_next_listing():
         def __init__(self):
             self.listed = 0
 
-        def processes(self):
+        def pids(self):
             self.listed += 1
-            pids = [first.pid] if self.listed == 1 else [first.pid, second.pid]
-            return [psutil.Process(pid) for pid in pids]
+            return [first.pid] if self.listed == 1 else [first.pid, second.pid]
 
     try:
         Lagging().pause()

@@ -2,7 +2,9 @@
 
 import contextlib
 import math
+import os
 import resource
+import signal
 import threading
 import time
 from dataclasses import dataclass
@@ -76,23 +78,23 @@ class MemoryWatch:
         self._thread.join()
 
     def _watch(self) -> None:
-        processes: list[psutil.Process] = []
+        pids: list[int] = []
         samples = 0
         while not self._over.wait(SAMPLE_SECONDS):
             if samples % SAMPLES_PER_LISTING == 0:
-                processes = self._trial.processes()
+                pids = self._trial.pids()
             samples += 1
             if time.monotonic() > self._deadline:
                 self.expired = True
                 self._kill()
             else:
-                self._sample(processes)
+                self._sample(pids)
 
-    def _sample(self, processes: list[psutil.Process]) -> None:
+    def _sample(self, pids: list[int]) -> None:
         resident = space = 0
-        for process in processes:
+        for pid in pids:
             with contextlib.suppress(psutil.Error):
-                used = process.memory_info()
+                used = psutil.Process(pid).memory_info()
                 resident += used.rss - used.shared
                 space = max(space, used.vms)
         exceeded = self._limits.exceeded(resident, space, available_memory())
@@ -101,6 +103,6 @@ class MemoryWatch:
             self._kill()
 
     def _kill(self) -> None:
-        for process in self._trial.processes():
-            with contextlib.suppress(psutil.Error):
-                process.kill()
+        for pid in self._trial.pids():
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)

@@ -24,12 +24,13 @@ from typing import Any
 import torch
 import torch.utils.data
 
+from hotlap.common.processes import children
 from hotlap.core.machine import available_memory
 from hotlap.seam.checkpoint_copies import SAVES, Buffers, Record, Recorder
 from hotlap.seam.file_barrier import Watched, watching
 from hotlap.seam.moves import Context
 from hotlap.seam.patch import replaced
-from hotlap.seam.process import at_exit, children, rank_and_world
+from hotlap.seam.process import at_exit, rank_and_world
 
 MOST_WAITING = SAVES
 MEMORY_SHARE = 0.25
@@ -171,7 +172,7 @@ class _Writer:
             self._context.inert("other ranks may read the file")
             return True
         tracker: object = getattr(resource_tracker, "_resource_tracker", None)
-        others = children() - self._workers - {getattr(tracker, "_pid", None)}
+        others = set(children(os.getpid())) - self._workers - {getattr(tracker, "_pid", None)}
         if others:
             self._context.inert("another process of the program may read the file")
         return bool(others)

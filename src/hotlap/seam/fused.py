@@ -1,4 +1,4 @@
-"""Fused optimizers: which may be, and the way back where the kernels do not reach."""
+"""Fused optimizers: which may be, the way back where the kernels do not reach, and live ones."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,8 +6,13 @@ from typing import Any
 from weakref import WeakSet
 
 import torch
-from torch.optim import Adagrad
-from torch.optim.optimizer import Optimizer, _get_scalar_dtype, register_optimizer_step_pre_hook
+from torch.optim import SGD, Adagrad, Adam, AdamW
+from torch.optim.optimizer import (
+    Optimizer,
+    _get_scalar_dtype,
+    register_optimizer_step_pre_hook,
+)
+from torch.utils._foreach_utils import _get_fused_kernels_supported_devices
 
 from hotlap.seam.moves import Context
 
@@ -24,8 +29,13 @@ def may_fuse(arguments: dict[str, Any]) -> bool:
 
 @contextmanager
 def where_supported(context: Context) -> Iterator[None]:
-    """Before an optimizer's first step, take `fused` back where its kernel would refuse."""
+    """Before an optimizer's first step, take `fused` back where its kernel would refuse.
+
+    In a live program the optimizers are there already: they are fused as they step, and on exit
+    they are as they were.
+    """
     seen: WeakSet[Optimizer] = WeakSet()
+    fused: WeakSet[Optimizer] = WeakSet()
 
     def check(optimizer: Optimizer, *_: object) -> None:
         if optimizer in seen:
@@ -36,12 +46,44 @@ def where_supported(context: Context) -> Iterator[None]:
             if why and any(group.get("fused") for group in optimizer.param_groups):
                 _unfuse(optimizer)
                 context.inert(why)
+            elif context.live and not why and _could_be_fused(optimizer):
+                _fuse(optimizer)
+                fused.add(optimizer)
+                context.held()
 
     handle = register_optimizer_step_pre_hook(check)
     try:
         yield
     finally:
         handle.remove()
+        for optimizer in fused:
+            _unfuse(optimizer)
+
+
+def _could_be_fused(optimizer: Optimizer) -> bool:
+    """Whether the optimizer would have been built as a fused one, as the technique declares it."""
+    options = [{**optimizer.defaults, **group} for group in optimizer.param_groups]
+    plain = all(
+        group.get("fused") is None
+        and not any(group.get(name) for name in ("foreach", "capturable", "differentiable"))
+        and may_fuse({**group, "self": optimizer})
+        for group in options
+    )
+    places = {p.device.type for group in optimizer.param_groups for p in group["params"]}
+    supported = places <= set(_get_fused_kernels_supported_devices())
+    return isinstance(optimizer, (Adam, AdamW, SGD, Adagrad)) and plain and supported
+
+
+def _fuse(optimizer: Optimizer) -> None:
+    """Make it what it would be if it had been built with `fused=True`."""
+    for group in optimizer.param_groups:
+        group["fused"] = True
+    optimizer.defaults["fused"] = True
+    vars(optimizer)["_step_supports_amp_scaling"] = True
+    for parameter, state in optimizer.state.items():
+        if "step" in state:
+            dtype = _get_scalar_dtype(is_fused=True)  # type: ignore[no-untyped-call]
+            state["step"] = state["step"].to(parameter.device, dtype)
 
 
 def _refusal(optimizer: Optimizer) -> str:
@@ -58,7 +100,7 @@ def _refusal(optimizer: Optimizer) -> str:
 
 
 def _unfuse(optimizer: Optimizer) -> None:
-    """Make it what it would be without `fused`, before it has stepped."""
+    """Make it what it would be without `fused`."""
     for group in optimizer.param_groups:
         group["fused"] = None
     optimizer.defaults["fused"] = None

@@ -32,16 +32,22 @@ from hotlap.seam.wire import Wire
 
 SLICE_SECONDS = 0.25
 """Of a wait with a time limit."""
+Techniques = dict[str, dict[str, object]]
 
 
 class Gate:
     """Stops the training process at the end of each block."""
 
     def __init__(
-        self, wire: Wire, first: int, details: Callable[[], RaceDetails | BatchDetails]
+        self,
+        wire: Wire,
+        first: int,
+        details: Callable[[], RaceDetails | BatchDetails],
+        switch: Callable[[Techniques], None] = lambda _: None,
     ) -> None:
         self._wire = wire
         self._details = details
+        self._switch = switch
         self._left = first
         self._steps = first
         self._count = 0
@@ -125,6 +131,7 @@ class Gate:
         self._special = []
         order = self._wire.receive()
         self._steps = self._left = order["go"] if order else 1 << 60
+        self._switch(order.get("also", {}) if order else {})
         self._cpu = time.process_time()
         self._usage = resource.getrusage(resource.RUSAGE_SELF)
         self._threads = thread_times()

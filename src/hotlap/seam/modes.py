@@ -85,6 +85,7 @@ def _race(session: Participant) -> Iterator[None]:
         session.wire,
         options.first,
         lambda: {"losses": losses.take(), "outputs": outputs.take(), **session.standing()},
+        session.switch.to,
     )
 
     def after(optimizer: Optimizer | ManualUpdate) -> None:

@@ -36,12 +36,18 @@ class _Isolated:
 
 
 class Context:
-    """What a move may use: the values chosen, the process's seams, and the word that it held."""
+    """What a move may use: the values chosen, the process's seams, and the word that it held.
 
-    def __init__(self, name: str, values: dict[str, Any], seams: Any) -> None:
+    `live`: it is switched on in a program that has made its models and optimizers already.
+    """
+
+    def __init__(
+        self, name: str, values: dict[str, Any], seams: Any, *, live: bool = False
+    ) -> None:
         self.name = name
         self.values = values
         self.seams = seams
+        self.live = live
         self._told: set[object] = set()
         self._isolated = _Isolated(self.failed)
 

@@ -6,6 +6,7 @@ from typing import Protocol
 from hotlap.core.protocol import Standing
 from hotlap.core.spec import Spec
 from hotlap.seam.roots import Roots
+from hotlap.seam.switch import Switch
 from hotlap.seam.wire import Wire
 
 
@@ -15,6 +16,7 @@ class Participant(Protocol):
     spec: Spec
     wire: Wire
     roots: Roots
+    switch: Switch
     at_exit: list[Callable[[], None]]
 
     def stepped(self) -> None:

@@ -85,12 +85,3 @@ def trains(control: str, pid: int) -> bool:
 
 def _training_mark(control: str, pid: int) -> str:
     return os.path.join(os.path.dirname(control), REACHED, f"{pid}.trains")
-
-
-def children() -> set[int]:
-    """Processes that this one has started and that still run."""
-    found: set[int] = set()
-    for task in os.listdir("/proc/self/task"):
-        with suppress(OSError), open(f"/proc/self/task/{task}/children", "rb") as file:
-            found.update(map(int, file.read().split()))
-    return found

@@ -104,6 +104,29 @@ class Roots:
         self._makers.sort(key=lambda wrapper: wrapper.order)
 
     @contextmanager
+    def more(self) -> Iterator[None]:
+        """Forget on exit what is added inside; `wrap_again` gives it to the known roots."""
+        before = list(self._makers)
+        try:
+            yield
+        finally:
+            self._makers = before
+
+    def wrap_again(self) -> None:
+        """Wrap the known roots by what is asked for now."""
+        for root in self.found:
+            present = root.__dict__.pop(SLOT, None)
+            inner = getattr(present, "hotlap_inner", present or root._call_impl)
+            wrapped = self._wrapped(root, inner)
+            if wrapped is not None:
+                root.__dict__[SLOT] = wrapped
+                self._unwrapped.discard(root)
+            else:
+                self._unwrapped.add(root)
+                if inner != root._call_impl:
+                    root.__dict__[SLOT] = inner
+
+    @contextmanager
     def watching(self) -> Iterator[None]:
         """Look for roots; on exit all wrappers are gone."""
         if not self._makers:
@@ -258,6 +281,7 @@ class Roots:
                 thread.inside = False
 
         call.hotlap_root = True  # type: ignore[attr-defined]
+        call.hotlap_inner = inner  # type: ignore[attr-defined]
         return call
 
 

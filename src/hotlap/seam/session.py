@@ -86,8 +86,10 @@ class Session:
         # Shared with forked processes: what takes hold in a loader worker is seen here as well.
         self._in_forks = mmap.mmap(-1, len(spec.techniques) or 1)
         from hotlap.seam.roots import Roots
+        from hotlap.seam.switch import Switch
 
         self.roots = Roots()
+        self.switch = Switch(self.roots, self._apply_live)
 
     def enter(self) -> None:
         """Seed, apply the techniques, begin the mode's part."""
@@ -99,17 +101,25 @@ class Session:
             self.undo.enter_context(ports_of_its_own(os.path.dirname(self.spec.control)))
         self.undo.enter_context(reseeding(self.spec.options.get("reseed", 0)))
         for name in _innermost_first(self.spec.techniques):
-            self._apply(name)
+            self._apply(name, self.spec.techniques[name], self.undo)
         self.undo.enter_context(part(self))
         self.undo.enter_context(self.roots.watching())
         self.wire.send("torch")
 
-    def _apply(self, name: str) -> None:
-        """Apply one technique; if it fails, undo it alone and say so."""
+    def _apply_live(self, name: str, values: dict[str, object], undo: ExitStack) -> None:
+        self._apply(name, values, undo, live=True)
+
+    def _apply(
+        self, name: str, values: dict[str, object], undo: ExitStack, *, live: bool = False
+    ) -> None:
+        """Apply one technique until `undo` is closed; if it fails, undo it alone and say so.
+
+        `live`: the program has made its models and optimizers already.
+        """
         from hotlap.core.registry import technique
         from hotlap.seam.moves import Context, applied
 
-        context = Context(name, self.spec.techniques[name], self)
+        context = Context(name, values, self, live=live)
         with ExitStack() as moves:
             try:
                 for move in technique(name).moves:
@@ -117,7 +127,7 @@ class Session:
             except Exception as error:
                 context.failed(error)
             else:
-                self.undo.enter_context(moves.pop_all())
+                undo.enter_context(moves.pop_all())
 
     def held(self, name: str, note: str = "") -> None:
         """A technique took hold; remember where, a few times."""

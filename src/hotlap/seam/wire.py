@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BufferedReader
+from typing import Any
 
 LONGEST_ADDRESS_BYTES = 107
 """What `struct sockaddr_un` has room for."""
@@ -52,7 +53,7 @@ class Wire:
         except OSError:
             self._let_go()
 
-    def receive(self) -> dict[str, int] | None:
+    def receive(self) -> dict[str, Any] | None:
         """Wait for one order; None when the parent is gone."""
         if self._socket is None or self._reader is None:
             return None

@@ -16,6 +16,8 @@ from pathlib import Path
 
 import psutil
 
+from hotlap.common.processes import cpu_seconds, descendants
+
 PROC = Path("/proc")
 BUSY = 0.1
 """Share of time waited for a core above which a machine counts as busy."""
@@ -78,9 +80,7 @@ class OtherPrograms:
     def _busy_own(self) -> tuple[float, float, float]:
         """The time, the machine's busy CPU seconds, and those of this process and all below it."""
         own = sum(os.times()[:4])
-        for process in psutil.Process().children(recursive=True):
-            with suppress(psutil.Error):
-                own += sum(process.cpu_times()[:4])
+        own += sum(map(cpu_seconds, descendants(os.getpid())))
         return time.monotonic(), busy_seconds(), own
 
 

@@ -17,10 +17,10 @@ from hotlap.core.machine import available_memory
 from hotlap.core.registry import technique
 from hotlap.trial.launch import threading_variables
 from hotlap.trial.load import LoadMeter, LoadSummary, busy_now
-from hotlap.trial.side import PAIRS_OF_EPOCHS, Side, block_size
+from hotlap.trial.side import BLOCK, PAIRS_OF_EPOCHS, Pace, Side, block_size
 from hotlap.trial.stats import LAUNCH_SD, Estimate, PairedTest, Verdict
 from hotlap.trial.stopping import PAIRS_OF_LAUNCH, StoppingRules, StopReason
-from hotlap.trial.trial import Block, TimeOverError
+from hotlap.trial.trial import Block, TimeOverError, merged
 
 OVERTIME = 0.25
 """Part of its time that a race may take longer, where that is expected to bring a verdict: less
@@ -56,7 +56,8 @@ class RaceResult:
     `passive_wait`: whether both ran with OpenMP threads that sleep while they wait. `same_steps`:
     whether both always timed the same steps of the training. `queues_left_out`: whether loader
     workers fill their queues in steps that were not timed, and read ahead a good part of so short
-    an epoch.
+    an epoch. `switched`: both are one live process, in which what is raced was switched on for B's
+    blocks.
     """
 
     estimate: Estimate
@@ -84,6 +85,7 @@ class RaceResult:
     queues_left_out: bool = False
     epoch_shared: bool = False
     ends_vary: bool = False
+    switched: bool = False
 
     def with_estimate(self, estimate: Estimate) -> "RaceResult":
         """The same race reported by other pairs of it: the quotient of its times is their ratio."""
@@ -157,7 +159,7 @@ def race(
     if evidence is not None:
         evidence.begin(a)
     together = _settle_both(a, b)
-    running = _Race(a, b, rules, together, meter, evidence)
+    running = RunningRace(a, b, rules, together, meter, evidence)
     on_ready(running.least_seconds())
     return running.run(on_pair, begin)
 
@@ -236,8 +238,12 @@ def out_of_memory(words: str) -> bool:
     )
 
 
-class _Race:
+class RunningRace:
     """Two sides that are ready, and what their pairs of blocks have shown."""
+
+    launch_sd = LAUNCH_SD
+    """By how much launches are expected to differ (1 sd of the log ratio)."""
+    switched = False
 
     def __init__(
         self,
@@ -250,17 +256,18 @@ class _Race:
     ) -> None:
         self.a, self.b, self.rules, self.together, self.meter = a, b, rules, together, meter
         if not (together and evidence):
-            evidence = Evidence(paired_test(rules, LAUNCH_SD if together else 0.0))
+            evidence = Evidence(paired_test(rules, self.launch_sd if together else 0.0))
         self.evidence, self.test = evidence, evidence.test
         self._earlier = self.test.launches - 1
         self._before = self.evidence.seconds
         self._won = self.test.verdict() in DIFFERENT
-        self.fresh = paired_test(replace(rules, candidates=1), LAUNCH_SD if self._won else 0.0)
+        self.fresh = paired_test(replace(rules, candidates=1), self.launch_sd if self._won else 0.0)
         self.pairs: list[tuple[Block, Block]] = []
         self.same_steps = True
-        self._launched = a.launches + b.launches
+        self._launched = sum(side.launches for side in self.processes)
         self._launch_seconds = 1.25 * max(a.start_up, b.start_up)  # both start at the same time
         self._racing = 0.0
+        self._turns = 0
         changed = set(a.setting.techniques) ^ set(b.setting.techniques)
         self._acts_on_faults = any("faults" in technique(name).phases for name in changed)
         longest = rules.seconds if rules.plain_steps else math.inf
@@ -269,15 +276,24 @@ class _Race:
         whole = together and (rules.whole_epochs or self._fit(PAIRS_OF_EPOCHS))
         share = together and (rules.share_epoch or self._fit(EPOCHS_TO_SHARE))
         if whole or share:
-            for side in (a, b):
+            for side in self.processes:
                 side.see_epoch()
         self.start = time.monotonic()
-        paces = (a.ready_pace(), b.ready_pace())
+        paces = self._paces()
         self.unit, self.steps, self._pair_seconds = block_size(*paces, longest, whole=whole)
         self.evidence.unit = self.unit
         known = paces[0].epoch == paces[1].epoch > 0
         self.epoch_shared = share and known and self.unit == "step"
         self._shares = [pace.once_an_epoch if self.epoch_shared else 0.0 for pace in paces]
+
+    @property
+    def processes(self) -> tuple[Side, ...]:
+        """The sides that have processes of their own."""
+        return self.a, self.b
+
+    def _paces(self) -> tuple[Pace, Pace]:
+        """The paces of both, that blocks are sized by."""
+        return self.a.ready_pace(), self.b.ready_pace()
 
     def _fit(self, epochs: int) -> bool:
         """Whether workers read ahead in epochs of which the time holds so many of both."""
@@ -371,9 +387,9 @@ class _Race:
         return by_launching > now.within**2 / max(self._racing, 1e-9)
 
     def _relaunch(self) -> None:
-        """Give both a fresh process; they start at the same time, and settle in turns."""
+        """Give all fresh processes; they start at the same time, and settle in turns."""
         begin = time.monotonic()
-        sides = (self.b, self.a)
+        sides = self.processes[::-1]
         for side in sides:
             side.close()
         for side in sides:
@@ -387,19 +403,9 @@ class _Race:
         self._launch_seconds = time.monotonic() - begin
 
     def _pair(self, *tests: PairedTest) -> None:
-        """Run one pair of blocks and add it; the order turns with each.
-
-        It is run once more where a program came to its end in between, so that the two blocks are
-        of different steps.
-        """
+        """Run one pair of blocks and add it."""
         begin = time.monotonic()
-        for _ in range(2):
-            aligned = self._same_step()
-            order = (self.b, self.a) if len(self.pairs) % 2 else (self.a, self.b)
-            blocks = {id(side): self._block(side) for side in order}
-            a, b = blocks[id(self.a)], blocks[id(self.b)]
-            if a.at == b.at or not aligned:
-                break
+        a, b = self._blocks()
         self.same_steps &= a.at == b.at
         self.steps = min(self.steps, a.steps, b.steps)  # a short program had them shortened
         self.pairs.append((a, b))
@@ -414,6 +420,36 @@ class _Race:
             of_launch = self.pairs[-self.test.pairs_of_launch :]
             self.test.launches_differ_by(faults_of_launch(*zip(*of_launch, strict=True)))
 
+    def _blocks(self) -> tuple[Block, Block]:
+        """A block of A and one of B, run in pieces by turns; the order turns with each piece.
+
+        They are run once more where a program came to its end in between, so that the two are of
+        different steps.
+        """
+        for _ in range(2):
+            aligned = self._same_step()
+            pieces: dict[int, list[Block]] = {id(self.a): [], id(self.b): []}
+            for steps in self._pieces():
+                order = (self.b, self.a) if self._turns % 2 else (self.a, self.b)
+                self._turns += 1
+                for side in order:
+                    pieces[id(side)].append(self._block(side, steps))
+            a, b = merged(pieces[id(self.a)]), merged(pieces[id(self.b)])
+            if a.at == b.at or not aligned:
+                break
+        return a, b
+
+    def _pieces(self) -> Sequence[int]:
+        """The steps of each piece of a block: both run an epoch side by side, not one by one.
+
+        A machine's speed drifts, so that a second in between makes more noise than a tenth of one.
+        """
+        if not self.together:
+            return (self.steps,)
+        count = min(self.steps, max(1, round(self._pair_seconds / 2 / BLOCK)))
+        whole, more = divmod(self.steps, count)
+        return [whole + (piece < more) for piece in range(count)]
+
     def _same_step(self) -> bool:
         """Let the side that is behind catch up, untimed, where that takes little time."""
         behind, ahead = sorted((self.a, self.b), key=lambda side: side.at)
@@ -425,11 +461,11 @@ class _Race:
             behind.catch_up(steps)
         return behind.at == ahead.at
 
-    def _block(self, side: Side) -> Block:
+    def _block(self, side: Side, steps: int) -> Block:
         if not self.together:
             (self.b if side is self.a else self.a).close()
         self.meter.begin()
-        block = side.block(self.steps)
+        block = side.block(steps)
         self.meter.end(block.ran, block.waited)
         return block
 
@@ -440,8 +476,8 @@ class _Race:
         """Launches beside those made to see whether the sides differ again."""
         if not self.together:
             return 0
-        again = 2 * (self.test.launches - 1 - self._earlier)
-        return self.a.launches + self.b.launches - self._launched - again
+        again = len(self.processes) * (self.test.launches - 1 - self._earlier)
+        return sum(side.launches for side in self.processes) - self._launched - again
 
     def _slept(self) -> bool:
         """Whether threads slept while they waited that would spin without us."""
@@ -488,7 +524,8 @@ class _Race:
             same_steps=self.same_steps,
             queues_left_out=self._reads_ahead and self.unit == "step" and not self.epoch_shared,
             epoch_shared=self.epoch_shared,
-            ends_vary=any(len(side.ends) > 1 for side in (self.a, self.b)),
+            ends_vary=any(len(side.ends) > 1 for side in self.processes),
+            switched=self.switched,
         )
 
 

@@ -12,11 +12,12 @@ from typing import NamedTuple
 from hotlap.core.errors import HotlapError, TrialFailedError
 from hotlap.core.protocol import SHORTEST_TRAINING, BlockReport
 from hotlap.trial.data_parity import DataUse
-from hotlap.trial.launch import Setting
+from hotlap.trial.launch import Setting, Techniques
 from hotlap.trial.reach import OtherStepsError
 from hotlap.trial.trial import PATIENCE, Block, Ended, Trial
 
-BLOCK = 0.3  # seconds a block lasts at the least, by the geometric mean of both sides
+BLOCK = 0.1
+"""Seconds a block lasts at the least, by the geometric mean of both sides: benchmarks.blocks."""
 PAIRS_OF_EPOCHS = 6
 """Pairs of whole epochs that the time must suffice for, where plain steps would decide as well."""
 SHORT_EPOCH_STEPS = 100
@@ -27,7 +28,7 @@ ACCUMULATED = 4  # batches that may make one step: an epoch has fewer steps than
 EPOCHS_TO_SEE, EPOCH_PARTS = 2, 8
 """Epochs that are run at the most to see the length of one, and pieces that each is run in."""
 STEADY = 0.25
-SETTLE_BLOCKS = 40
+SETTLE_BLOCKS = 120
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,8 @@ class Side:
     in which a loader began (`epoch`), an evaluation ran (`eval`) or a file was saved (`save`), in
     the launch that had most of them. A wait that lasts until `deadline` (a
     moment of `time.monotonic`) is given up. `log` holds its launches, `starting` the seconds that
-    were spent on starting and settling it.
+    were spent on starting and settling it. `also` are techniques that are switched on in the live
+    process for the blocks to come: losses and outputs are kept as they were before.
     """
 
     setting: Setting
@@ -116,6 +118,7 @@ class Side:
     inert: dict[str, str] = field(default_factory=dict)
     happened: Counter[str] = field(default_factory=Counter)
     deadline: float = math.inf
+    also: Techniques = field(default_factory=dict)
     log: list[Launch] = field(default_factory=list)
     starting: float = 0.0
     _peaks: dict[int, int] = field(default_factory=dict)
@@ -277,6 +280,11 @@ class Side:
             fresh = self.trial is None
             self.ready()
             assert self.trial is not None
+            self._switch()
+            if self.trial is None:  # it ended in the step with which it was switched
+                if fresh:
+                    break
+                continue
             if fresh and self.ends_after > self.at:
                 steps = min(steps, self.ends_after - self.at)
             try:
@@ -293,6 +301,33 @@ class Side:
             self._note()
             self.log[-1].raced += block.wall
             return block
+        raise self._too_short()
+
+    def _switch(self) -> None:
+        """Have `also` on and nothing else, behind a first step that is not timed."""
+        assert self.trial is not None
+        if self.trial.also != self.also:
+            self.trial.also = self.also
+            self.catch_up(1)
+
+    def pace_with(self, also: Techniques) -> Pace:
+        """The pace with these switched on in the live process, and nothing else; they stay on."""
+        self.also = also
+        for _ in range(2):
+            known = self.ready()
+            assert self.trial is not None
+            self._switch()
+            try:
+                if self.trial is not None:
+                    with self._over_if_it_fails():
+                        found = settle(
+                            self.trial, Patience(known=known, since=len(self.trial.blocks) - 1)
+                        )
+                    self.trial.pause()
+                    self._note()
+                    return found
+            except Ended:
+                self._ended()
         raise self._too_short()
 
     def catch_up(self, steps: int) -> None:
@@ -315,7 +350,8 @@ class Side:
 
     def _note(self) -> None:
         assert self.trial is not None
-        if len(self.trial.losses) > len(self.losses):
+        as_started = not self.trial.switched
+        if as_started and len(self.trial.losses) > len(self.losses):
             self.losses = list(self.trial.losses)
             self.data = self.trial.data
         self.held = self.held | self.trial.held
@@ -324,7 +360,7 @@ class Side:
             kind for block in self.trial.blocks for _, kinds, _ in block.special
             for kind in kinds.split("+")
         )  # fmt: skip
-        if len(self.trial.outputs) > len(self.outputs):
+        if as_started and len(self.trial.outputs) > len(self.outputs):
             self.outputs = list(self.trial.outputs)
         found = max(b.cuda or b.resident for b in self.trial.blocks[-3:])
         self.peak = max(self.peak, found)
@@ -383,13 +419,14 @@ class Patience:
 
     Through the first epoch with `whole_epoch`; for at most so many steps (0: any number); only
     until steady where an earlier launch has shown the pace (`known`), or where the other side of a
-    race has shown that no epoch is short (`epochs` False).
+    race has shown that no epoch is short (`epochs` False). `since`: blocks that do not count.
     """
 
     whole_epoch: bool = False
     most_steps: int = 0
     known: Pace | None = None
     epochs: bool = True
+    since: int = 0
 
 
 def settle(trial: Trial, patience: Patience) -> Pace:
@@ -408,7 +445,7 @@ def settle(trial: Trial, patience: Patience) -> Pace:
         trial.run(min(steps, most - blocks[-1].at))
         if _steady(_after_filling(blocks, patience)) and _epoch_known(blocks, patience):
             break
-        if len(blocks) > SETTLE_BLOCKS and not patience.whole_epoch:
+        if len(blocks) - patience.since > SETTLE_BLOCKS and not patience.whole_epoch:
             break
         last = blocks[-1].wall
         steps = min(4 * steps, max(1, math.ceil(steps * BLOCK / max(last, 1e-6))))
@@ -419,7 +456,7 @@ def settle(trial: Trial, patience: Patience) -> Pace:
 def _after_filling(blocks: Sequence[Block], patience: Patience) -> Sequence[Block]:
     """The blocks that count: with `whole_epoch` those that began in the second epoch or later."""
     if not patience.whole_epoch:
-        return blocks
+        return blocks[patience.since :]
     second = next(iter(_epoch_starts(blocks)[1:]), math.inf)
     return [block for block in blocks if block.at - block.steps >= second]
 

@@ -12,17 +12,19 @@ import queue
 import shutil
 import signal
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import psutil
 
+from hotlap.common.processes import cpu_seconds, descendants
 from hotlap.common.signals import signals_held
 from hotlap.core.errors import HotlapError
 from hotlap.core.protocol import BlockReport, decode
 from hotlap.trial.channel import Channel, Message, Peer
 from hotlap.trial.data_parity import DataUse
-from hotlap.trial.launch import Launched, Setting, trial_folder
+from hotlap.trial.launch import Launched, Setting, Techniques, trial_folder
 from hotlap.trial.load import busy_seconds
 from hotlap.trial.reach import Reach
 
@@ -114,6 +116,7 @@ class Ranks:
 
 PATIENCE = 120.0
 LONGEST_WAIT = 0.95  # share of a block's time that counts as waiting at the most
+MEMORY_SECONDS = 1.0
 LISTINGS = 50
 """A program that forks faster than this many listings is not stopped as a whole."""
 
@@ -175,6 +178,32 @@ class Block:
         return self.wall / self.steps
 
 
+def merged(blocks: Sequence[Block]) -> Block:
+    """Blocks that one process ran, one behind the other, as one."""
+    last = blocks[-1]
+    if len(blocks) == 1:
+        return last
+
+    def total(name: str, of: Sequence[object] = blocks) -> Any:
+        return sum(getattr(each, name) for each in of)
+
+    reports = tuple(
+        replace(
+            ranks[-1],
+            **{name: total(name, ranks) for name in ("wall", "steps", "cpu", "system", "faults")},
+        )
+        for ranks in zip(*(block.reports for block in blocks), strict=False)
+    )
+    return replace(
+        last,
+        **{name: total(name) for name in ("steps", "wall", "cpu", "ran", "waited", "others")},
+        special=tuple(one for block in blocks for one in block.special),
+        resident=max(block.resident for block in blocks),
+        cuda=max(block.cuda for block in blocks),
+        reports=reports,
+    )
+
+
 class Ended(HotlapError):  # noqa: N818
     """The user's program came to its end by itself."""
 
@@ -193,7 +222,8 @@ class Trial:
 
     `deadline` is the moment (of `time.monotonic`) at which a wait for it is given up. `ended_at` is
     the number of steps after which the program has ended (0: not known). `stood`: seconds
-    until the end of `first` in which it was held, or had come to its first step already.
+    until the end of `first` in which it was held, or had come to its first step already. `also`:
+    what is on in the next block beside the setting's techniques, `switched` whether anything was.
     """
 
     def __init__(self, setting: Setting, patience: float = PATIENCE) -> None:
@@ -204,6 +234,8 @@ class Trial:
         self.inert: dict[str, str] = {}
         self.blocks: list[Block] = []
         self.deadline = math.inf
+        self.also: Techniques = {}
+        self.switched = False
         self.ended_at = 0
         self.data = DataUse()
         self._metrics: list[tuple[str, float, float]] = []
@@ -211,6 +243,7 @@ class Trial:
         self._waiting: list[RankReport] = []
         self._cpu = self._busy = 0.0
         self._holds: list[tuple[float, float]] = []
+        self._memory, self._memory_at = 0, -math.inf
         self._held_at = self._came_at = 0.0
         self.stood = 0.0
         try:
@@ -269,8 +302,9 @@ class Trial:
             TimeOverError: the deadline came first.
         """
         self._cpu, self._busy = self._tree_cpu(), _busy_but_for_us()
+        self.switched |= bool(self.also)
         for waiting in self._waiting:
-            waiting.peer.send(go=steps)
+            waiting.peer.send(go=steps, also=self.also)
         self.resume(but={worker for waiting in self._waiting for worker in waiting.block.workers})
         return self._block(first=False)
 
@@ -337,12 +371,9 @@ class Trial:
             self._reach.see(None)
             self.launched.check_reached()
 
-    def processes(self) -> list[psutil.Process]:
+    def pids(self) -> list[int]:
         """Every live process of the trial, the supervisor left out."""
-        try:
-            return psutil.Process(self.launched.supervisor).children(recursive=True)
-        except psutil.Error:
-            return []
+        return descendants(self.launched.supervisor)
 
     def pause(self) -> None:
         """Stop every process of the trial where it stands.
@@ -350,39 +381,40 @@ class Trial:
         A process that is forked between the listing and the stop of its parent is met by the next
         listing; what is stopped forks no more, so the second one is nearly always the last.
         """
-        stopped: set[psutil.Process] = set()
+        stopped: set[int] = set()
         for _ in range(LISTINGS):
-            running = [process for process in self.processes() if process not in stopped]
+            running = set(self.pids()) - stopped
             if not running:
                 return
             for process in running:
-                with contextlib.suppress(psutil.Error):
-                    process.send_signal(signal.SIGSTOP)
-            stopped.update(running)
+                with contextlib.suppress(OSError):  # it has ended
+                    os.kill(process, signal.SIGSTOP)
+            stopped |= running
 
     def resume(self, but: Collection[int] = ()) -> None:
         """Let every process of the trial go on, but for those that another one lets go on."""
-        for process in self.processes():
-            if process.pid not in but:
-                with contextlib.suppress(psutil.Error):
-                    process.send_signal(signal.SIGCONT)
+        for process in self.pids():
+            if process not in but:
+                with contextlib.suppress(OSError):
+                    os.kill(process, signal.SIGCONT)
 
     def _tree_cpu(self) -> float:
-        total = 0.0
-        for process in self.processes():
-            with contextlib.suppress(psutil.Error):
-                total += sum(process.cpu_times()[:4])
-        return total
+        return sum(map(cpu_seconds, self.pids()))
 
     def _others_memory(self) -> int:
-        """Unique memory of the processes besides the reporting ones: loader workers, launchers."""
+        """Unique memory of the processes besides the reporting ones: loader workers, launchers.
+
+        As of the last `MEMORY_SECONDS`: the kernel walks through all of it.
+        """
+        now = time.monotonic()
+        if now < self._memory_at + MEMORY_SECONDS:
+            return self._memory
         steppers = {waiting.block.pid for waiting in self._waiting}
-        total = 0
-        for process in self.processes():
-            if process.pid not in steppers:
-                with contextlib.suppress(psutil.Error):
-                    total += process.memory_full_info().uss
-        return total
+        self._memory, self._memory_at = 0, now
+        for process in set(self.pids()) - steppers:
+            with contextlib.suppress(psutil.Error):
+                self._memory += psutil.Process(process).memory_full_info().uss
+        return self._memory
 
     def close(self) -> None:
         """End the trial and remove what it left."""

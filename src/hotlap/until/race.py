@@ -368,10 +368,10 @@ class _Runner:
         trial = self._trial
         if self.source.file is None or trial is None or not (trial.blocks or self.ended):
             return None
-        for process in trial.processes() if not self._held else ():
+        for pid in trial.pids() if not self._held else ():
             with suppress(OSError):
-                self._held.append(os.open(f"/proc/{process.pid}/root", os.O_PATH))
-                self._held.append(os.open(f"/proc/{process.pid}/ns/mnt", os.O_RDONLY))
+                self._held.append(os.open(f"/proc/{pid}/root", os.O_PATH))
+                self._held.append(os.open(f"/proc/{pid}/ns/mnt", os.O_RDONLY))
                 break
         inside = str(self.source.file.absolute())
         roots = [f"{trial.launched.scratch}/tree"]  # writes by Python, without namespaces

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from time import perf_counter, thread_time
 
+from hotlap.common.processes import children
 from hotlap.core.protocol import ResourceReport
 
 INTERVAL = 1.0
@@ -112,15 +113,6 @@ class Resources:
             for at in (0, 1)
         )
         return disk / spent, read / spent
-
-
-def children(pid: int) -> list[int]:
-    """The processes that a process has started, from any of its threads."""
-    found: list[int] = []
-    for thread in os.listdir(f"/proc/{pid}/task"):
-        with suppress(OSError), open(f"/proc/{pid}/task/{thread}/children") as file:
-            found += map(int, file.read().split())
-    return found
 
 
 def private(pid: int) -> int:
