@@ -142,7 +142,7 @@ class Simulated:
             seconds *= draw.uniform(1.0, 1.5)
         stretch = self.world.stretch(seconds)
         wall = seconds * stretch**load.slope
-        self.world.now += wall + 0.03  # to stop one and wake the other
+        self.world.now += wall + 0.004  # to stop one and wake the other
         self.at += steps
         ran = steps * self.step
         return Block(

@@ -24,6 +24,7 @@ from hotlap.core.protocol import ProfilePayload, decode
 from hotlap.core.spec import Mode
 from hotlap.core.technique import Numerics
 from hotlap.trial import race as race_module
+from hotlap.trial import switched
 from hotlap.trial.data_parity import DataUse
 from hotlap.trial.launch import Setting
 from hotlap.trial.load import LoadSummary
@@ -67,8 +68,7 @@ class Process(Simulated):
     """A side of a tune: it starts by itself, may be held, and keeps to a deadline."""
 
     def __init__(self, script: Script, setting: Setting, deadline: float) -> None:
-        ratio = math.prod(script.gains.get(name, 1.0) for name in setting.techniques)
-        super().__init__(script.world, STEP / ratio, LUCK)
+        super().__init__(script.world, STEP, LUCK)
         self.script, self.setting, self.deadline = script, setting, deadline
         self.log: list[Launch] = []
         self.starting = self._begun = self._due = self._held_at = self._stood = 0.0
@@ -76,6 +76,22 @@ class Process(Simulated):
         self.peak, self.data, self.outputs = 1000, DataUse(), ()
         self.losses = [1 / step for step in range(1, 60)]
         self.held, self.inert = dict.fromkeys(setting.techniques), dict[str, str]()
+        self.also: dict[str, dict[str, object]] = {}
+        self._with({})
+
+    def _with(self, also: dict[str, dict[str, object]]) -> None:
+        """Its step with these switched on."""
+        names = {*self.setting.techniques, *also}
+        self.step = STEP / math.prod(self.script.gains.get(name, 1.0) for name in names)
+        self.held |= dict.fromkeys(also)
+
+    def pace_with(self, also: dict[str, dict[str, object]]) -> Pace:
+        """Settle with these switched on."""
+        self.ready()
+        self.also = also
+        self._with(also)
+        self._wait(SETTLE / 3)
+        return Pace(self.step, 0, 0.0, 0.0)
 
     def start(self) -> None:
         """Launch; it comes to its first step by itself."""
@@ -132,6 +148,7 @@ class Process(Simulated):
     def block(self, steps: int) -> Block:
         """Run a block, unless the deadline comes first."""
         self.ready()
+        self._with(self.also)
         found = super().block(steps)
         self.world.now = min(self.world.now, self.deadline)
         self._over()
@@ -194,11 +211,12 @@ def tuned(load: str, gains: Mapping[str, float], budget: float, seed: int) -> Tu
         Setting(("python", "train.py"), Mode.RACE), Wanted(set(Numerics), CANDIDATES), budget
     )
     with ExitStack() as stack:
-        for module in (search, state, time_plan, races, race_module):
+        for module in (search, state, time_plan, races, race_module, switched):
             stack.enter_context(patch.object(module, "time", script))
         for module in (search, state, race_module):
             stack.enter_context(patch.object(module, "available_memory", lambda: 1 << 40))
-        stack.enter_context(patch.object(race_module, "LoadMeter", NoLoad))
+        for module in (race_module, switched):
+            stack.enter_context(patch.object(module, "LoadMeter", NoLoad))
         stack.enter_context(
             patch.multiple(races, BusyWatch=NoLoad, OtherPrograms=NoLoad, Side=side)
         )

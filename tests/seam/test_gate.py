@@ -92,7 +92,7 @@ class Waits:
         before = self.count()
         time.sleep(0.3)
         self.grown = self.count() - before
-        return {"go": 1}
+        return {"go": 1, "also": {}}
 
 
 def reads_on(count: Any) -> None:

@@ -146,8 +146,8 @@ def test_a_candidate_without_a_gain_is_dropped_early(clock: Clock) -> None:
 def test_a_verdict_is_confirmed_by_fresh_pairs(clock: Clock) -> None:
     found = raced(clock, [0.02], [0.01], confirm_pairs=5)
     assert found.fresh is not None
-    assert found.fresh.pairs == 5
-    assert found.estimate.pairs == 11
+    assert found.fresh.pairs > 5, "pairs are short here, and are to take some seconds"
+    assert found.estimate.pairs == found.fresh.pairs + 6
     assert found.fresh.ratio == pytest.approx(2.0, rel=0.05)
     assert raced(clock, [0.01], [0.01], seconds=60.0).fresh is None
 
@@ -261,7 +261,7 @@ def test_pairs_of_a_race_that_goes_on_from_one_that_was_won_are_all_fresh(clock:
     won = race(a, Pretended(clock, [0.01]), rules, evidence=evidence)  # type: ignore[arg-type]
     assert won.verdict is Verdict.FASTER
     assert won.fresh is not None
-    assert won.fresh.pairs == rules.confirm_pairs
+    assert won.fresh.pairs >= rules.confirm_pairs
     again = race(a, Pretended(clock, [0.01]), rules, evidence=evidence)  # type: ignore[arg-type]
     assert again.fresh is not None
     assert again.estimate.pairs == won.estimate.pairs + again.fresh.pairs

@@ -34,7 +34,7 @@ def test_a_planted_difference_is_found_and_not_overstated(name: str) -> None:
     called = [race for race in found if race.verdict == "faster"]
     assert len(called) >= 0.85 * RACES
     assert sum(race.estimate.ratio for race in called) / len(called) == pytest.approx(1.3, rel=0.04)
-    assert all(race.fresh is not None and race.fresh.pairs == 6 for race in called)
+    assert all(race.fresh is not None and race.fresh.pairs >= 6 for race in called)
 
 
 def test_a_race_that_is_about_to_be_decided_takes_a_quarter_longer() -> None:

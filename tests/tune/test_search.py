@@ -86,6 +86,7 @@ class FakeSide:
     log: list[Launch] = field(default_factory=list)
     starting: float = 0.0
     launches: int = 0
+    tried: set[str] = field(default_factory=set)
 
     @property
     def trial(self) -> Any:
@@ -93,7 +94,8 @@ class FakeSide:
 
     @property
     def held(self) -> dict[str, Any]:
-        return {name: None for name in self.setting.techniques if name not in WORLD.inert}
+        known = {*self.setting.techniques, *self.tried}
+        return {name: None for name in known if name not in WORLD.inert}
 
     @property
     def losses(self) -> list[float]:
@@ -200,8 +202,42 @@ def fake_race(
                       seconds_needed=WORLD.unsettled if unclear else 0.0)  # fmt: skip
 
 
+def fake_race_switched(
+    side: FakeSide, also: Any, rules: Any, on_pair: Any, busy: bool = False, evidence: Any = None
+) -> RaceResult:
+    side.ready()
+    WORLD.at_race(len(WORLD.raced))
+    side.tried |= set(also)
+    WORLD.raced.append(
+        {"switched": sorted(also), "in": sorted(side.setting.techniques), "rules": rules,
+         "evidence": evidence, "side": side}
+    )  # fmt: skip
+    WORLD.now = min(WORLD.now + 3.0, max(WORLD.now, side.deadline))
+    ratio = math.prod(WORLD.gains.get(name, 1.0) for name in also)
+    if WORLD.open & set(also):
+        estimate, verdict = Estimate(1.0, 0.5, 2.0, 6, 0.95), Verdict.INCONCLUSIVE
+    else:
+        estimate = Estimate(ratio, 0.99 * ratio, 1.01 * ratio, 20, 0.95)
+        verdict = Verdict.FASTER if ratio > 1.02 else Verdict.SAME
+    needed = WORLD.unsettled if verdict is Verdict.INCONCLUSIVE else 0.0
+    unit = "step" if rules.plain_steps else "epoch"
+    return RaceResult(estimate, verdict, unit, True, side.block, side.block / ratio, 1.0, 1.0,
+                      0.0, 0.0, 3.0, switched=True, seconds_needed=needed)  # fmt: skip
+
+
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    """Each technique has a process of its own; with `live` some are switched on."""
+    monkeypatch.setattr(state.TuneState, "switchable", lambda *_: False)
+    return made_up(monkeypatch)
+
+
+@pytest.fixture
+def live(monkeypatch: pytest.MonkeyPatch) -> World:
+    return made_up(monkeypatch)
+
+
+def made_up(monkeypatch: pytest.MonkeyPatch) -> World:
     WORLD.__dict__.update(World().__dict__)
     monkeypatch.setattr("os.getloadavg", lambda: (0.5, 0.5, 0.5))
     clock = SimpleNamespace(monotonic=lambda: WORLD.now)
@@ -209,6 +245,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
         monkeypatch.setattr(module, "time", clock)
     monkeypatch.setattr(races, "Side", FakeSide)
     monkeypatch.setattr(races, "race", fake_race)
+    monkeypatch.setattr(races, "race_switched", fake_race_switched)
     monkeypatch.setattr(search, "look", fake_look)
     return WORLD
 
@@ -956,3 +993,94 @@ def test_on_a_busy_machine_sleep_is_raced_against_the_script_as_it_is(
     monkeypatch.setattr(races.BusyWatch, "now", lambda _: False)
     calm = row(tuned(600.0, "sleeping_threads"), "sleeping_threads")
     assert calm.status is Status.NOT_APPLICABLE
+
+
+def switched(world: World) -> list[list[str]]:
+    return [race["switched"] for race in world.raced if "switched" in race]
+
+
+def test_what_can_be_switched_on_is_raced_in_the_process_of_the_a_a_test(live: World) -> None:
+    result = tuned(300.0, "no_grad_eval")
+    assert kept(result) == ["no_grad_eval"]
+    first = next(race for race in live.raced if "switched" in race)
+    assert first["in"] == []
+    assert first["side"].setting.options.get("perturb"), "whose losses nobody needs"
+    assert first["side"].launches == 1, "nothing was launched for it"
+    kept_row = row(result, "no_grad_eval")
+    assert kept_row.race.switched
+    assert kept_row.parity.kept, "the winner was launched, to compare its losses"
+
+
+def test_only_a_winner_of_a_live_process_is_launched(live: World) -> None:
+    live.gains["no_grad_eval"] = 1.0
+    result = tuned(300.0, "no_grad_eval")
+    assert row(result, "no_grad_eval").status is Status.SAME
+    assert switched(live) == [["no_grad_eval"]]
+    assert "no_grad_eval" not in live.ahead, "it had no process of its own"
+
+
+def test_on_top_of_a_kept_one_the_best_so_far_is_switched(live: World) -> None:
+    result = tuned(300.0)
+    assert set(kept(result)) == {"cached_dataset", "no_grad_eval"}
+    raced = next(race for race in live.raced if race.get("switched") == ["no_grad_eval"])
+    assert raced["in"] == ["cached_dataset"]
+    assert result.final is not None
+    assert not result.final.switched, "the whole recipe has to be there from the first step on"
+
+
+def test_a_recipe_that_can_be_switched_on_as_a_whole_has_its_final_race_so(live: World) -> None:
+    result = tuned(300.0, "no_grad_eval")
+    assert result.final is not None
+    assert result.final.switched
+    assert switched(live)[-1] == ["no_grad_eval"]
+    assert live.raced[-1]["evidence"] is live.raced[1]["evidence"], "it goes on from its own race"
+    assert result.confirmed
+
+
+def test_a_winner_whose_losses_differ_from_the_first_step_on_broke_parity(live: World) -> None:
+    live.losses["no_grad_eval"] = [2.0 * loss for loss in LOSSES]
+    result = tuned(300.0, "no_grad_eval")
+    assert row(result, "no_grad_eval").status is Status.BROKE_PARITY
+    assert not result.kept
+
+
+def test_what_takes_no_hold_of_a_live_process_is_launched(live: World) -> None:
+    live.inert.add("no_grad_eval")
+    result = tuned(300.0, "no_grad_eval")
+    assert switched(live) == [["no_grad_eval"]]
+    assert "no_grad_eval" in live.ahead, "it has a process of its own after all"
+    assert not result.kept
+
+
+def test_an_interrupt_of_a_switched_race_leaves_its_row(live: World) -> None:
+    def interrupt(number: int) -> None:
+        if number == 1:
+            raise KeyboardInterrupt
+
+    live.at_race = interrupt
+    result = tuned(300.0, "no_grad_eval")
+    assert result.interrupted
+    assert row(result, "no_grad_eval").status is Status.INCONCLUSIVE
+    assert row(result, "no_grad_eval").reason == "interrupted"
+
+
+def test_without_memory_for_one_more_the_plain_script_itself_is_switched(
+    live: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(state, "available_memory", lambda: 0)
+    tuned(300.0, "no_grad_eval")
+    first = next(race for race in live.raced if "switched" in race)
+    assert first["side"].setting.options.get("perturb") is None
+
+
+def test_a_gain_that_a_restart_refutes_is_not_kept(
+    live: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slower(*given: Any, **options: Any) -> RaceResult:
+        found = fake_race(*given, **options)
+        return replace(found, verdict=Verdict.SLOWER)
+
+    monkeypatch.setattr(races, "race", slower)
+    result = tuned(300.0, "no_grad_eval")
+    assert row(result, "no_grad_eval").status is Status.INCONCLUSIVE
+    assert row(result, "no_grad_eval").reason == search.NOT_AFTER_RESTART

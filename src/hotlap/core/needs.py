@@ -27,6 +27,7 @@ def measured_kernel(
         group=Group.COMPUTE,
         numerics=Numerics.ROUNDING,
         how=(How.MOVE,),
+        switchable=True,
         why=(
             "Each call runs the implementation that was measured to be fastest for its device, "
             "dtype and size: torch's own, C for the CPU, or Triton."

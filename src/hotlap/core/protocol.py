@@ -132,6 +132,16 @@ class BlockReport:
     inert: dict[str, str] = field(default_factory=dict)
 
 
+class Order(TypedDict):
+    """What a gate waits for: the steps of the next block, and what is on in it beside the rest.
+
+    `also` maps techniques to their values.
+    """
+
+    go: int
+    also: dict[str, dict[str, object]]
+
+
 class Standing(TypedDict):
     """Where each technique took hold, and why others did not."""
 

@@ -123,7 +123,8 @@ class Technique:
     process draws the random numbers. `whole_epochs`: its gain begins after the first epoch.
     `on_request`: raced only when the user asks. `load_dependent`: its gain under background load
     may be a loss without, so that a race under load does not put it into a recipe.
-    `inference`: it also applies to programs that do not train.
+    `inference`: it also applies to programs that do not train. `switchable`: it can be switched on
+    and off between two steps of a live process, and is as fast there as from the first step on.
     `saves_memory`: switched on when memory runs out. `patterns`: where source shows that it is
     missing.
     """
@@ -149,6 +150,7 @@ class Technique:
     saves_memory: bool = False
     load_dependent: bool = False
     inference: bool = False
+    switchable: bool = False
     grants: tuple[tuple[str, object], ...] = ()
     id: str = ""
 

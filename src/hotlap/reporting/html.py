@@ -24,7 +24,7 @@ from hotlap.reporting.findings_text import (
 from hotlap.reporting.profile_text import few_steps, limit, rates
 from hotlap.reporting.race_text import CORRECTED
 from hotlap.reporting.shrink_text import COLUMNS, front_picture, quality, shrink_cells, tested_text
-from hotlap.reporting.tune_text import ON_TOP
+from hotlap.reporting.tune_text import ON_TOP, switched
 from hotlap.reporting.view import INCONCLUSIVE, PROBLEMS, Scale, View, estimate_of
 from hotlap.reporting.words import duration, interval, named, ratio, size, verdict
 from hotlap.trial.stats import Verdict
@@ -145,6 +145,7 @@ def _tune(document: Document) -> View:
         kinds[is_raced(row["status"], timed=bool(row["race"]))].append(row)
     races = [row for row in kinds[True] if row["race"]]
     kept = any(row["status"] == Status.KEPT for row in races)
+    live = [row["technique"] for row in races if row["race"].get("switched")]
     rows = [_row(row) for row in kinds[True]]
     rows[:0] = _ends("A/A test (noise floor)", document["noise_floor"])
     rows += _ends("whole recipe", final)
@@ -166,7 +167,8 @@ def _tune(document: Document) -> View:
         after=_whole(steps) if steps and before else (),
         rows=rows,
         rows_note="Ratio of plain time to tuned time with its interval, logarithmic scale: above 1 "
-        f"is faster.{f' {_sentence(ON_TOP)}.' if kept else ''}",
+        f"is faster.{f' {_sentence(ON_TOP)}.' if kept else ''}"
+        f"{f' {_sentence(switched(live))}.' if live else ''}",
         left_out=[_row(row) for row in kinds[False]],
         left_out_title="Left out",
         scale=Scale([row["estimate"] for row in rows if row["estimate"]]),

@@ -65,7 +65,8 @@ def reason(row: Outcome) -> str:
             steps = f"{row.race.break_even:.0f}"
             parts.append(f"adds {duration(extra)} of start-up; pays off after {steps} steps")
     if row.race is not None and row.race.launches > 1:
-        parts.append(f"over {row.race.launches} starts of both programs")
+        programs = "the program" if row.race.switched else "both programs"
+        parts.append(f"over {row.race.launches} starts of {programs}")
     needed = row.seconds_needed if row.status is Status.INCONCLUSIVE else 0.0
     if row.out_of_reach or SENSIBLE_SECONDS < needed < math.inf:
         limit = SENSIBLE_SECONDS / 60

@@ -57,6 +57,7 @@ ON_A_BUSY_MACHINE = (
     "let go of the cores)"
 )
 ON_TOP = "each row is measured on top of the techniques kept above it"
+SWITCHED = "raced by switching it on and off in one live process: {}"
 LONG_SECONDS = 300.0
 """Time of a race, as one of whole epochs takes it, from which it is named."""
 SAYS_LITTLE = 2.0
@@ -259,6 +260,11 @@ def _settling(result: TuneResult) -> list[tuple[str, str]]:
     return found
 
 
+def switched(names: Iterable[str]) -> str:
+    """Which techniques were not raced between two processes."""
+    return SWITCHED.format(", ".join(dict.fromkeys(names)))
+
+
 def span(seconds: float) -> str:
     """A time as an option takes it: `90s`, `12m`."""
     return f"{seconds:.0f}s" if seconds < 180 else f"{-(-seconds // 60):.0f}m"
@@ -268,10 +274,12 @@ def _show_rows(out: Console, result: TuneResult, *, everything: bool) -> None:
     raced = result.raced
     if raced:
         out.print(tune_table.table(raced, out.width))
-        if result.kept:
-            out.print(f"{ON_TOP}\n", style="dim")
-        else:
-            out.print()
+        live = [row.technique for row in raced if row.race and row.race.switched]
+        lines = [ON_TOP] if result.kept else []
+        lines += [switched(live)] if live else []
+        for line in lines:
+            out.print(Text(hanging(line, out.width, "", "  "), "dim"))
+        out.print()
     others = [row for row in result.outcomes if row not in raced]
     if everything and others:
         out.print(tune_table.table(others, out.width))

@@ -32,7 +32,6 @@ from hotlap.seam.wire import Wire
 
 SLICE_SECONDS = 0.25
 """Of a wait with a time limit."""
-Techniques = dict[str, dict[str, object]]
 
 
 class Gate:
@@ -43,7 +42,7 @@ class Gate:
         wire: Wire,
         first: int,
         details: Callable[[], RaceDetails | BatchDetails],
-        switch: Callable[[Techniques], None] = lambda _: None,
+        switch: Callable[[dict[str, dict[str, object]]], None] = lambda _: None,
     ) -> None:
         self._wire = wire
         self._details = details
@@ -131,7 +130,7 @@ class Gate:
         self._special = []
         order = self._wire.receive()
         self._steps = self._left = order["go"] if order else 1 << 60
-        self._switch(order.get("also", {}) if order else {})
+        self._switch(order["also"] if order else {})
         self._cpu = time.process_time()
         self._usage = resource.getrusage(resource.RUSAGE_SELF)
         self._threads = thread_times()

@@ -11,7 +11,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BufferedReader
-from typing import Any
+
+from hotlap.core.protocol import Order
 
 LONGEST_ADDRESS_BYTES = 107
 """What `struct sockaddr_un` has room for."""
@@ -53,7 +54,7 @@ class Wire:
         except OSError:
             self._let_go()
 
-    def receive(self) -> dict[str, Any] | None:
+    def receive(self) -> Order | None:
         """Wait for one order; None when the parent is gone."""
         if self._socket is None or self._reader is None:
             return None

@@ -9,6 +9,7 @@ technique = Technique(
     group=Group.COMPUTE,
     numerics=Numerics.ROUNDING,
     how=(How.MOVE,),
+    switchable=True,
     inference=True,
     why=(
         "torch uses a thread for each physical core. Small operations spend longer waking threads "

@@ -10,6 +10,7 @@ technique = Technique(
     group=Group.COMPUTE,
     numerics=Numerics.ROUNDING,
     how=(How.MOVE,),
+    switchable=True,
     inference=True,
     why=(
         "cuDNN has several algorithms for each convolution and picks one by rule. In benchmark "

@@ -9,6 +9,7 @@ technique = Technique(
     group=Group.DEBUGGING,
     numerics=Numerics.EXACT,
     how=(How.MOVE, How.ADVICE),
+    switchable=True,
     inference=True,
     why=(
         "Anomaly detection records a stack trace for every operation and checks every gradient "

@@ -9,6 +9,7 @@ technique = Technique(
     group=Group.OPTIMIZER,
     numerics=Numerics.ROUNDING,
     how=(How.MOVE,),
+    switchable=True,
     why=(
         "The plain optimizer runs ten or so operations for each parameter tensor, the foreach "
         "form as many for each group. The fused form reads and writes each parameter once."

@@ -9,6 +9,7 @@ technique = Technique(
     group=Group.OPTIMIZER,
     numerics=Numerics.EXACT,
     how=(How.MOVE,),
+    switchable=True,
     why=(
         "set_to_none=False writes zeros into every gradient and backward then adds to them. A "
         "dropped gradient costs no write, and backward stores its result directly."

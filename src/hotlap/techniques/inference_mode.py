@@ -8,6 +8,7 @@ technique = Technique(
     group=Group.COMPUTE,
     numerics=Numerics.ROUNDING,  # nn.TransformerEncoder has a fast path for it
     how=(How.MOVE,),
+    switchable=True,
     inference=True,
     why=(
         "With gradients on, each operation records a node of the graph and keeps its inputs, which "

@@ -10,6 +10,7 @@ technique = Technique(
     group=Group.COMPUTE,
     numerics=Numerics.PRECISION,
     how=(How.MOVE, How.PART),
+    switchable=True,
     inference=True,
     why=(
         "Tensor cores (on CPUs: AMX and AVX-512 BF16) multiply 16-bit matrices several times "

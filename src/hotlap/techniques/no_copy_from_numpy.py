@@ -9,6 +9,7 @@ technique = Technique(
     group=Group.TRANSFER,
     numerics=Numerics.EXACT,
     how=(How.MOVE,),
+    switchable=True,
     inference=True,
     why=(
         "torch.tensor(array) copies the array; torch.from_numpy shares its memory. A list of "

@@ -9,6 +9,7 @@ technique = Technique(
     group=Group.DEBUGGING,
     numerics=Numerics.EXACT,
     how=(How.MOVE,),
+    switchable=True,
     why=(
         "With gradients on, an evaluation forward records a graph and keeps every activation, "
         "only to throw them away."

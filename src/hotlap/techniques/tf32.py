@@ -9,6 +9,7 @@ technique = Technique(
     group=Group.COMPUTE,
     numerics=Numerics.PRECISION,
     how=(How.MOVE,),
+    switchable=True,
     inference=True,
     why=(
         "From Ampere on, tensor cores can multiply float32 matrices with their mantissas cut to "

@@ -22,6 +22,8 @@ from hotlap.trial.stats import LAUNCH_SD, Estimate, PairedTest, Verdict
 from hotlap.trial.stopping import PAIRS_OF_LAUNCH, StoppingRules, StopReason
 from hotlap.trial.trial import Block, TimeOverError, merged
 
+CONFIRM_SECONDS = 4.0
+"""Seconds that fresh pairs take together at the least, however short each of them is."""
 OVERTIME = 0.25
 """Part of its time that a race may take longer, where that is expected to bring a verdict: less
 than what a second race of the same two would take."""
@@ -243,6 +245,7 @@ class RunningRace:
 
     launch_sd = LAUNCH_SD
     """By how much launches are expected to differ (1 sd of the log ratio)."""
+    block_seconds = BLOCK
     switched = False
 
     def __init__(
@@ -280,7 +283,9 @@ class RunningRace:
                 side.see_epoch()
         self.start = time.monotonic()
         paces = self._paces()
-        self.unit, self.steps, self._pair_seconds = block_size(*paces, longest, whole=whole)
+        self.unit, self.steps, self._pair_seconds = block_size(
+            *paces, longest, whole=whole, least=self.block_seconds
+        )
         self.evidence.unit = self.unit
         known = paces[0].epoch == paces[1].epoch > 0
         self.epoch_shared = share and known and self.unit == "step"
@@ -352,7 +357,8 @@ class RunningRace:
         if self._won or self.test.verdict() not in DIFFERENT:
             return StopReason.DECIDED
         self.fresh = PairedTest(self.rules.min_effect, self.rules.alpha)
-        for _ in range(self.rules.confirm_pairs):
+        enough = math.ceil(CONFIRM_SECONDS / max(self._pair_seconds, 1e-9))
+        for _ in range(max(self.rules.confirm_pairs, enough) if self.rules.confirm_pairs else 0):
             if self._spent() > self._allowed():
                 break
             self._pair(self.test, self.fresh)
@@ -377,7 +383,7 @@ class RunningRace:
         test, pairs = self.test, len(self.pairs)
         enough = PAIRS_OF_LAUNCH if test.launches > 1 else self.rules.fewest_pairs
         more = self.together and test.launches - self._earlier < self.rules.launches
-        if not more or test.pairs_of_launch < enough:
+        if not (more and pairs) or test.pairs_of_launch < enough:
             return False
         again = self._launch_seconds + PAIRS_OF_LAUNCH * self._racing / pairs
         if self._spent() + again > self._allowed():
@@ -416,9 +422,14 @@ class RunningRace:
                 self._time(a) + self._shares[0], self._time(b) + self._shares[1],
                 a.stretch, b.stretch,
             )  # fmt: skip
-        if not self._acts_on_faults:
-            of_launch = self.pairs[-self.test.pairs_of_launch :]
-            self.test.launches_differ_by(faults_of_launch(*zip(*of_launch, strict=True)))
+        self.test.launches_differ_by(self._seen_luck())
+
+    def _seen_luck(self) -> float:
+        """By how much launches can be seen to differ (1 sd of the log ratio), if they can."""
+        if self._acts_on_faults:
+            return 0.0
+        of_launch = self.pairs[-self.test.pairs_of_launch :]
+        return faults_of_launch(*zip(*of_launch, strict=True))
 
     def _blocks(self) -> tuple[Block, Block]:
         """A block of A and one of B, run in pieces by turns; the order turns with each piece.

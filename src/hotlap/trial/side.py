@@ -499,20 +499,22 @@ class BlockSize(NamedTuple):
     pair_seconds: float
 
 
-def block_size(a: Pace, b: Pace, longest: float = math.inf, *, whole: bool = False) -> BlockSize:
+def block_size(
+    a: Pace, b: Pace, longest: float = math.inf, *, whole: bool = False, least: float = BLOCK
+) -> BlockSize:
     """Blocks of whole epochs where both have the same short ones; else of plain steps.
 
-    The geometric mean of what both take for one is at least `BLOCK` seconds: a side that is many
+    The geometric mean of what both take for one is at least `least` seconds: a side that is many
     times faster has shorter blocks, as a difference that large shows in them, and pairs stay cheap.
     `longest`: seconds that `PAIRS_OF_EPOCHS` may take; plain steps where they take longer.
     `whole`: an epoch may be of any length.
     """
     if a.epoch == b.epoch > 0 and (whole or (a.whole and b.whole)):
-        epochs = max(1, math.ceil(BLOCK / math.sqrt(a.epoch_seconds * b.epoch_seconds)))
+        epochs = max(1, math.ceil(least / math.sqrt(a.epoch_seconds * b.epoch_seconds)))
         seconds = epochs * (a.epoch_seconds + b.epoch_seconds)
         if PAIRS_OF_EPOCHS * seconds <= longest:
             return BlockSize("epoch", epochs * a.epoch, seconds)
-    steps = max(1, math.ceil(BLOCK / math.sqrt(a.step * b.step)))
+    steps = max(1, math.ceil(least / math.sqrt(a.step * b.step)))
     return BlockSize("step", steps, steps * (a.step + b.step))
 
 

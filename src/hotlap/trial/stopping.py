@@ -50,7 +50,8 @@ class StoppingRules:
         max_pairs: the most pairs.
         launches: the most launches of both sides.
         same_within: relative difference up to which the two count as the same.
-        confirm_pairs: fresh pairs after a verdict of faster or slower, where time allows.
+        confirm_pairs: fresh pairs after a verdict of faster or slower, where time allows; more of
+            them where they are short (`CONFIRM_SECONDS`).
         plain_steps: what is raced acts in every step alike, so that plain steps show it where
             six pairs of whole epochs take more than `seconds`.
         give_up: whether a race that is unlikely to show a gain ends, for the sake of other races.

@@ -14,7 +14,6 @@ import signal
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import psutil
 
@@ -76,7 +75,7 @@ class Ranks:
         rank = block.rank
         stranger = self._peers.setdefault(rank, message.peer) is not message.peer
         if stranger or self.alone not in (None, rank):
-            message.peer.send(go=FOREVER)
+            message.peer.send(go=FOREVER, also={})
             return
         if not self._reports:
             wait = STRAGGLE + PER_BLOCK * block.wall
@@ -104,7 +103,7 @@ class Ranks:
         self.losses = []
         for rank, peer in self._peers.items():
             if rank != self.alone:
-                peer.send(go=FOREVER)
+                peer.send(go=FOREVER, also={})
         self._reports = {self.alone: self._reports[self.alone]}
 
     def _join(self) -> None:
@@ -184,19 +183,25 @@ def merged(blocks: Sequence[Block]) -> Block:
     if len(blocks) == 1:
         return last
 
-    def total(name: str, of: Sequence[object] = blocks) -> Any:
-        return sum(getattr(each, name) for each in of)
-
     reports = tuple(
         replace(
             ranks[-1],
-            **{name: total(name, ranks) for name in ("wall", "steps", "cpu", "system", "faults")},
+            wall=sum(each.wall for each in ranks),
+            steps=sum(each.steps for each in ranks),
+            cpu=sum(each.cpu for each in ranks),
+            system=sum(each.system for each in ranks),
+            faults=sum(each.faults for each in ranks),
         )
         for ranks in zip(*(block.reports for block in blocks), strict=False)
     )
     return replace(
         last,
-        **{name: total(name) for name in ("steps", "wall", "cpu", "ran", "waited", "others")},
+        steps=sum(block.steps for block in blocks),
+        wall=sum(block.wall for block in blocks),
+        cpu=sum(block.cpu for block in blocks),
+        ran=sum(block.ran for block in blocks),
+        waited=sum(block.waited for block in blocks),
+        others=sum(block.others for block in blocks),
         special=tuple(one for block in blocks for one in block.special),
         resident=max(block.resident for block in blocks),
         cuda=max(block.cuda for block in blocks),

@@ -2,7 +2,8 @@
 
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import pairwise
 from typing import Protocol
@@ -18,6 +19,7 @@ from hotlap.trial.race import Evidence, RaceResult, race
 from hotlap.trial.side import Side
 from hotlap.trial.stats import Estimate, Verdict
 from hotlap.trial.stopping import StoppingRules, StopReason
+from hotlap.trial.switched import race_switched
 from hotlap.tune.candidates import Chosen, Values, left_out, occasion, once_an_epoch
 from hotlap.tune.result import Outcome, ProcessTimes, Status, TimeUse
 
@@ -177,10 +179,7 @@ class Races:
             TimeOverError: the deadline came before the first pair.
             NotReachedError: no step of B was seen in time, or of A a second time.
         """
-        self.hold_ahead()
-        plain = StoppingRules(self._min_effect, seconds=seconds, fewest_pairs=PAIRS_IN_ANY_CASE)
-        rules = replace(plain, **more)  # type: ignore[arg-type]
-        self._pairs_at = []
+        rules = self._rules(seconds, more)
         try:
             return self._timed_race(a, b, rules, evidence)
         except (TrialFailedError, NotReachedError) as error:
@@ -189,19 +188,51 @@ class Races:
             self._watcher.stage(f"the reference failed ({error}) and is started again")
         return self._timed_race(a, b, rules, evidence)
 
+    def race_switched(
+        self, side: Side, also: Chosen, seconds: float, evidence: Evidence | None, **more: object
+    ) -> RaceResult:
+        """Race a side with techniques switched on against itself, like `race`."""
+        rules = self._rules(seconds, more)
+        epoch = side.ready().epoch > 0
+        rules = replace(rules, share_epoch=rules.plain_steps and epoch)
+        with self._counted(side):
+            found = race_switched(
+                side, also, rules, self._on_pair, busy=self.busy, evidence=evidence
+            )
+        self._note_race(side, found)
+        return found
+
+    def _rules(self, seconds: float, more: Mapping[str, object]) -> StoppingRules:
+        """The rules of a race that begins now."""
+        self.hold_ahead()
+        self._pairs_at = []
+        plain = StoppingRules(self._min_effect, seconds=seconds, fewest_pairs=PAIRS_IN_ANY_CASE)
+        return replace(plain, **more)  # type: ignore[arg-type]
+
+    @contextmanager
+    def _counted(self, *sides: Side) -> Iterator[None]:
+        """Count what is inside as time of racing, but for what starting the sides takes."""
+        begin, starting = time.monotonic(), sum(side.starting for side in sides)
+        try:
+            yield
+        finally:
+            started = sum(side.starting for side in sides) - starting
+            self._racing += time.monotonic() - begin - started
+
     def _timed_race(
         self, a: Side, b: Side, rules: StoppingRules, evidence: Evidence | None
     ) -> RaceResult:
-        begin, starting = time.monotonic(), a.starting + b.starting
-        try:
+        with self._counted(a, b):
             found = race(a, b, rules, self._on_pair, busy=self.busy, evidence=evidence)
-        finally:
-            self._racing += time.monotonic() - begin - (a.starting + b.starting - starting)
+        self._note_race(a, found)
+        return found
+
+    def _note_race(self, a: Side, found: RaceResult) -> None:
+        """Say what holds of a race that is over."""
         if found.passive_wait:
             self._note("threads", SLEEPING_THREADS, live=SLEEPING_IN_MOST)
         if not a.setting.techniques:
             self._note("losses", not_finite(a.losses))
-        return found
 
     def _note(self, about: str, note: str, live: str = "") -> None:
         """Say it, once; nothing where it is empty. `live`: its words while races are to come."""
@@ -268,7 +299,7 @@ def judged(row: Outcome, side: Side) -> Outcome:
         status = Status.INCONCLUSIVE if unknown else Status.BROKE_PARITY
         return replace(row, status=status, reason=row.parity.reason)
     if row.race.verdict is not Verdict.FASTER:
-        return _not_kept(row, row.race)
+        return not_kept(row, row.race)
     if technique(row.technique).load_dependent and row.load > LOADED_CORES:
         if row.unrepeated:
             return replace(row, status=Status.INCONCLUSIVE, reason=NOT_REPEATED)
@@ -312,7 +343,8 @@ def _not_applied(row: Outcome, side: Side) -> Outcome:
     return replace(row, status=Status.INCONCLUSIVE, reason=reason, race=None)
 
 
-def _not_kept(row: Outcome, found: RaceResult) -> Outcome:
+def not_kept(row: Outcome, found: RaceResult) -> Outcome:
+    """A raced row that was not faster, with its status."""
     if found.verdict is Verdict.SLOWER:
         return replace(row, status=Status.NOT_FASTER, reason="slower")
     if found.not_faster:

@@ -28,6 +28,7 @@ from hotlap.tune.candidates import (
     Candidate,
     ScriptProfile,
     candidates_for,
+    in_every_step,
     joined,
     memory_savers,
     phases_of,
@@ -37,7 +38,15 @@ from hotlap.tune.candidates import (
     spins,
     values_of,
 )
-from hotlap.tune.races import NO_WHOLE_EPOCHS, Races, Watcher, inert, judged, noise_of
+from hotlap.tune.races import (
+    NO_WHOLE_EPOCHS,
+    Races,
+    Watcher,
+    inert,
+    judged,
+    noise_of,
+    not_kept,
+)
 from hotlap.tune.result import (
     ENDED,
     LIVE_FINAL,
@@ -70,6 +79,10 @@ for what looks like a gain. On a busy machine it is the largest gain of many scr
 long, and differ much. No recipe keeps it: with twice the time, two of six scripts had none left for
 what it may keep (`benchmarks.tune_load --busy`)."""
 NOT_CONFIRMED = "faster when it was raced, which the final race did not confirm"
+CHECK_SECONDS = 4.0
+"""For what won in a live process: losses from its first step on, and a look at its speed."""
+NOT_AFTER_RESTART = "the gain of a live process did not reproduce after a restart"
+UNCHECKED = "faster in a live process; no time was left to check that the training is the same"
 COMPILES_LONG = "it took longer to compile than its share of the time"
 STARTS_LONG = "it took longer to start than its share of the time"
 UNKNOWN_NOISE = "the losses differ, and there was no time for an A/A test to compare them with"
@@ -200,10 +213,10 @@ def launch_next(
 ) -> None:
     """Launch the candidate that will be raced next, if time and memory suffice for it as well.
 
-    `now`: the one whose race begins.
+    `now`: the one whose race begins. What is raced in a live process needs no launch.
     """
     following = next((c for c in state.hopeful(waiting) if state.allows(c)), None)
-    if following is None or not state.room_for_one_more():
+    if following is None or state.switched_on(following) or not state.room_for_one_more():
         return
     filling = now is not None and now.fills
     if state.plan.allows_another_race(
@@ -300,11 +313,17 @@ def measure_noise_floor(state: TuneState) -> None:
         state.timed_start(again)
         found = state.races.race(state.plain, again, seconds, fewest_pairs=pairs)
     except TimeOverError:
-        return
-    finally:
         state.races.drop(again)
+        return
+    except HotlapError:
+        state.races.drop(again)
+        raise
     state.note_pairs(state.plain, again, found.unit)
     state.noise = noise_of(state.plain, again)
+    if any(map(state.switched_on, state.candidates)) and state.room_for_one_more():
+        state.spare = again
+    else:
+        state.races.drop(again)
     state.result.noise_floor = found
     if state.result.noisy:
         apart = max(found.estimate.high, 1 / found.estimate.low) - 1
@@ -360,12 +379,67 @@ def greedy_search(state: TuneState, waiting: list[Candidate]) -> None:
 
 
 def race_candidate(state: TuneState, candidate: Candidate, waiting: Sequence[Candidate]) -> None:
-    """Race the best so far plus one technique against the best so far; keep it if it wins."""
+    """Race the best so far plus one technique against the best so far; keep it if it wins.
+
+    What can be switched on in a live process is raced there. Only if it is faster it is launched,
+    to see whether the training stays the same.
+    """
     state.watcher.racing(candidate.name, candidate.values)
     candidate_test = state.test_of(candidate, waiting)
     candidate_test.races += 1
-    chosen = state.with_candidate(candidate)
     more = joined(candidate.record, state.chosen, state.script, state.machine)
+    row = Outcome(candidate.name, Status.INCONCLUSIVE, "", candidate.values, joined=tuple(more))
+    if state.switched_on(candidate):
+        row = raced_switched(state, row, candidate_test, 1 + len(waiting))
+        if row.reason:
+            state.record(more_exact(row, state.result.open))
+            return
+    launch_and_race(state, row, candidate_test, waiting)
+
+
+def raced_switched(state: TuneState, row: Outcome, test: Tried, remaining: int) -> Outcome:
+    """The row of a race in a live process, with the reason why it is not kept.
+
+    Without a reason it is faster there, or (without a race) has to be raced between processes,
+    since it took no hold of a live one.
+    """
+    candidate = Candidate(technique(row.technique), row.values)
+    also, bench = state.switched_on(candidate), state.bench()
+    state.races.give_until(state.plan.end - (state.plan.reserve if state.result.kept else 0.0))
+    try:
+        if bench.trial is None:
+            state.timed_start(bench)
+        if (lacking := without_epochs(state, row, bench)) is not None:
+            return lacking
+        found = state.races.race_switched(
+            bench, also, evidence=test.switched, until_gain=True,
+            candidates=math.ceil(1 / test.share), confirm_pairs=state.plan.fresh_pairs,
+            **rules_of_race(state, row, state.epochs_raced(candidate, bench), remaining),
+        )  # fmt: skip
+    except TimeOverError:
+        needed = 2 * state.cost(candidate)
+        return replace(row, reason=too_late(candidate, shared=False), seconds_needed=needed)
+    except HotlapError:
+        state.only_from_start.add(row.technique)
+        return row
+    except KeyboardInterrupt:
+        state.record(replace(row, reason="interrupted"))
+        raise
+    if row.technique not in bench.held:
+        state.only_from_start.add(row.technique)
+        return row
+    row = replace(row, race=found, load=found.load.other_cores)
+    return row if found.verdict is Verdict.FASTER else not_kept(row, found)
+
+
+def launch_and_race(
+    state: TuneState, row: Outcome, candidate_test: Tried, waiting: Sequence[Candidate]
+) -> None:
+    """Launch the best so far plus a technique, race it, and keep it if it wins."""
+    candidate = Candidate(technique(row.technique), row.values)
+    chosen = state.with_candidate(candidate)
+    if not state.room_for_one_more():
+        state.drop_spare()
     side = state.races.side(chosen, state.patience_for(candidate))
     state.races.give_until(state.plan.end - (state.plan.reserve if state.result.kept else 0.0))
     side.start()
@@ -374,31 +448,44 @@ def race_candidate(state: TuneState, candidate: Candidate, waiting: Sequence[Can
     if own := against is not state.best:
         against.start()
     launch_next(state, waiting, candidate)
-    row = Outcome(candidate.name, Status.INCONCLUSIVE, "", candidate.values, joined=tuple(more))
     try:
-        row = raced(state, row, against, side, candidate_test, 1 + len(waiting))
-        row = judged(row, side) if row.race else row
-        guessed = state.noise is None and not (row.parity and row.parity.data_changed)
-        if row.status is Status.BROKE_PARITY and guessed:
-            row = replace(row, status=Status.INCONCLUSIVE, reason=UNKNOWN_NOISE)
-    except TimeOverError:
-        needed = 2 * state.cost(candidate)
-        late = too_late(candidate, shared=bool(state.plan.latest))
-        row = replace(row, reason=late, seconds_needed=needed)
-    except NotReachedError as error:
-        state.best.ready()
-        needed = state.plan.start_allowance
-        row = replace(row, reason=f"{error}; compiling may take longer", seconds_needed=needed)
-    except HotlapError as error:
-        state.best.ready()
-        row = replace(row, status=Status.CRASHED, reason=str(error))
+        row = outcome_of(state, row, against, side, candidate_test, 1 + len(waiting))
     except KeyboardInterrupt:
-        settle_row(state, replace(row, reason=row.reason or "interrupted"), side)
+        settle_row(state, replace(row, reason="interrupted"), side)
         raise
     finally:
         if own:
             state.races.drop(against)
     settle_row(state, row, side)
+
+
+def outcome_of(
+    state: TuneState, row: Outcome, against: Side, side: Side, test: Tried, remaining: int
+) -> Outcome:
+    """The row with what became of it, also where its process failed or came too late."""
+    try:
+        row = checked(state, row, side) if row.race else raced(
+            state, row, against, side, test, remaining
+        )  # fmt: skip
+    except TimeOverError:
+        candidate = Candidate(technique(row.technique), row.values)
+        late = too_late(candidate, shared=bool(state.plan.latest))
+        needed = 2 * state.cost(candidate)
+        return replace(row, reason=UNCHECKED if row.race else late, seconds_needed=needed)
+    except NotReachedError as error:
+        state.best.ready()
+        needed = state.plan.start_allowance
+        return replace(row, reason=f"{error}; compiling may take longer", seconds_needed=needed)
+    except HotlapError as error:
+        state.best.ready()
+        return replace(row, status=Status.CRASHED, reason=str(error), race=None)
+    if row.reason or not row.race:
+        return row
+    row = judged(row, side)
+    guessed = state.noise is None and not (row.parity and row.parity.data_changed)
+    if row.status is Status.BROKE_PARITY and guessed:
+        return replace(row, status=Status.INCONCLUSIVE, reason=UNKNOWN_NOISE)
+    return row
 
 
 def reference(state: TuneState, record: Technique) -> Side:
@@ -454,10 +541,9 @@ def raced(
     state.timed_start(side, compiles=candidate.compiles)
     if reason := inert(row, side):
         return replace(row, status=Status.NOT_APPLICABLE, reason=reason)
+    if (lacking := without_epochs(state, row, side)) is not None:
+        return lacking
     epochs = state.epochs_raced(candidate, side)
-    if epochs and not state.plan.allows(state.epochs_cost(record, epochs)):
-        needed = epochs_needed(state, candidate, side)
-        return replace(row, reason=NO_WHOLE_EPOCHS, seconds_needed=needed)
     found = state.races.race(
         against, side, evidence=test.evidence, until_gain=True,
         candidates=math.ceil(1 / test.share), confirm_pairs=state.plan.fresh_pairs,
@@ -467,6 +553,36 @@ def raced(
         state.note_pairs(state.best, side, found.unit)
     parity = state.parity_with_plain(side)
     return replace(row, race=found, parity=parity, load=found.load.other_cores)
+
+
+def without_epochs(state: TuneState, row: Outcome, side: Side) -> Outcome | None:
+    """The row of what only whole epochs show, where the time does not hold them; None if it may."""
+    candidate = Candidate(technique(row.technique), row.values)
+    epochs = state.epochs_raced(candidate, side)
+    if not epochs or state.plan.allows(state.epochs_cost(candidate.record, epochs)):
+        return None
+    needed = epochs_needed(state, candidate, side)
+    return replace(row, reason=NO_WHOLE_EPOCHS, seconds_needed=needed)
+
+
+def checked(state: TuneState, row: Outcome, side: Side) -> Outcome:
+    """A row that won in a live process, with what it shows from its first step on.
+
+    Whether the training is the same, what it costs to start, and that it is not slower after all:
+    its few pairs against another process tell no more of a small gain.
+    """
+    assert row.race is not None
+    candidate = Candidate(technique(row.technique), row.values)
+    state.timed_start(side, compiles=candidate.compiles)
+    if reason := inert(row, side):
+        return replace(row, status=Status.NOT_APPLICABLE, reason=reason, race=None)
+    found = state.races.race(state.best, side, CHECK_SECONDS, precision=0.0, launches=1)
+    parity = state.parity_with_plain(side)
+    own = {name: getattr(found, name) for name in ("memory", "a_warmup", "b_warmup")}
+    row = replace(row, race=replace(row.race, **own), parity=parity)
+    if found.verdict is Verdict.SLOWER and parity.kept:
+        return replace(row, race=replace(found), reason=NOT_AFTER_RESTART)
+    return row
 
 
 def rules_of_race(
@@ -519,7 +635,11 @@ def other_open_rows(state: TuneState, row: Outcome) -> bool:
 def adopt(state: TuneState, row: Outcome, side: Side) -> None:
     """A candidate becomes the best so far."""
     mine = Candidate(technique(row.technique), row.values).key
-    state.won = state.tests[mine].evidence if state.best is state.plain else None
+    test, alone = state.tests[mine], state.best is state.plain
+    state.won = (
+        (test.switched if row.race and row.race.switched else test.evidence) if alone else None
+    )
+    state.drop_spare()
     if state.best is not state.plain:
         state.races.drop(state.best)
     elif available_memory() < 2 * state.plain.peak:
@@ -534,7 +654,8 @@ def adopt(state: TuneState, row: Outcome, side: Side) -> None:
     final = block_size(state.plain.ready_pace(), side.ready_pace()).pair_seconds
     assert row.estimate is not None
     state.ratio *= math.sqrt(row.estimate.ratio * max(row.estimate.low, 1.0))  # it flatters
-    launches = launches_needed(state.ratio, state.config.min_effect)
+    one = state.switchable(state.chosen)
+    launches = 1 if one else launches_needed(state.ratio, state.config.min_effect)
     on = [Candidate(technique(name), {}) for name in state.chosen]
     state.plan.kept(
         side.ready_pace().block_seconds, final, launches, pairs(row),
@@ -596,20 +717,34 @@ def final_race(state: TuneState) -> None:
 
 
 def race_recipe(state: TuneState) -> RaceResult:
-    """Race it, on fresh processes where the time suffices for launching them."""
+    """Race it, on fresh processes where the time suffices for launching them.
+
+    What can be switched on in a live process, as a whole, is raced in one of the plain script.
+    """
     plan = state.plan
     state.races.give_until(plan.end)
+    switched = state.switchable(state.chosen)
+    sides = (state.plain,) if switched else (state.plain, state.best)
     evidence = None
     if plan.final_fits_fresh:
         evidence = state.won
-        for side in (state.plain, state.best):
+        for side in sides:
             side.close()
             side.start()
     else:
         state.result.notes.append(LIVE_FINAL)
-    state.plain.ready()
-    state.best.ready()
+    for side in sides:
+        side.ready()
     seconds = max(min(plan.shortest_final, plan.latest), plan.left)
+    if switched:
+        in_steps = all(in_every_step(technique(name)) for name in state.chosen)
+        memory = state.plain.peak / max(1, state.best.peak)
+        found = state.races.race_switched(
+            state.plain, state.chosen, seconds, evidence, precision=REPORTED_PRECISION,
+            plain_steps=in_steps, whole_epochs=not in_steps,
+        )  # fmt: skip
+        found = replace(found, memory=memory)
+        return found if evidence is None else confirmed(found, state.config.min_effect)
     epochs = reads_ahead(state.chosen, state.plain.epoch_steps, workers=state.plain.has_workers)
     both = state.plain.longest_epoch + state.best.longest_epoch
     whole = epochs and FEWEST_PAIRS * both * plan.stretch <= plan.latest
@@ -680,7 +815,8 @@ def seconds_to_settle(state: TuneState, row: Outcome) -> float:
     """What a row takes in a tune that begins anew: its start, what it was raced, and the rest."""
     candidate = Candidate(technique(row.technique), row.values)
     plan, test = state.plan, state.tests.get(candidate.key)
-    raced = max(row.race.seconds if row.race else 0.0, test.evidence.seconds if test else 0.0)
+    earlier = max(test.evidence.seconds, test.switched.seconds) if test else 0.0
+    raced = max(row.race.seconds if row.race else 0.0, earlier)
     rest = row.seconds_needed if math.isfinite(row.seconds_needed) else raced
     starting = plan.race_cost(compiles=candidate.compiles, fills=candidate.fills)
     return plan.launching + max(starting, raced + rest)

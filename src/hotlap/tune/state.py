@@ -2,11 +2,12 @@
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from statistics import NormalDist
 
 from hotlap.core.machine import Machine, available_memory
+from hotlap.core.registry import technique
 from hotlap.core.technique import Technique
 from hotlap.trial.launch import Setting
 from hotlap.trial.parity import Noise, Parity
@@ -14,6 +15,7 @@ from hotlap.trial.race import Evidence, paired_test
 from hotlap.trial.side import Side, block_size
 from hotlap.trial.stats import Estimate
 from hotlap.trial.stopping import StoppingRules
+from hotlap.trial.switched import switched_evidence
 from hotlap.trial.trial import TimeOverError
 from hotlap.tune.candidates import (
     Candidate,
@@ -23,6 +25,7 @@ from hotlap.tune.candidates import (
     excluded,
     joined,
     left_out,
+    phases_of,
     pointless,
     sets_workers,
 )
@@ -83,10 +86,14 @@ class Levels:
 
 @dataclass
 class Tried:
-    """The test of a candidate against the best so far: its share of alpha, what it has shown."""
+    """The test of a candidate against the best so far: its share of alpha, what it has shown.
+
+    `switched`: in a live process, by switching it on and off; `evidence`: between two processes.
+    """
 
     share: float
     evidence: Evidence
+    switched: Evidence
     races: int = 0
 
 
@@ -96,7 +103,9 @@ class TuneState:
 
     `noise` is None until the A/A test has run. `tests` holds what the races of candidates against
     the best so far have shown. `ratio` is a cautious guess of how much faster the best so far is.
-    `candidates` are all that were listed. `profile_seconds` are what the profile took. `won` is
+    `spare` is a process of the plain script whose losses nobody needs, in which techniques are
+    switched on, `only_from_start` those that took no hold there. `candidates` are all that were
+    listed. `profile_seconds` are what the profile took. `won` is
     what the races of the only technique kept have shown against the plain script; None where
     several are kept, or none is.
     """
@@ -115,12 +124,21 @@ class TuneState:
     ratio: float = 1.0
     profile_seconds: float = 0.0
     won: Evidence | None = None
+    spare: Side | None = None
+    only_from_start: set[str] = field(default_factory=set)
     plain: Side = field(init=False)
     best: Side = field(init=False)
 
     @property
+    def started(self) -> bool:
+        """Whether the plain script was launched."""
+        return "best" in vars(self)
+
+    @property
     def chosen(self) -> Chosen:
-        """The techniques of the best so far, with their values."""
+        """The techniques of the best so far, with their values; none before it is launched."""
+        if not self.started:
+            return {}
         return {name: dict(values) for name, values in self.best.setting.techniques.items()}
 
     def record(self, row: Outcome) -> None:
@@ -136,7 +154,8 @@ class TuneState:
                 self.script.expected(candidate), [self.script.expected(c) for c in untested]
             )
             rules = StoppingRules(self.config.min_effect, candidates=math.ceil(1 / share))
-            self.tests[candidate.key] = Tried(share, Evidence(paired_test(rules)))
+            evidence = Evidence(paired_test(rules))
+            self.tests[candidate.key] = Tried(share, evidence, switched_evidence(rules))
         return self.tests[candidate.key]
 
     def worth(self, row: Outcome, candidate: Candidate) -> float:
@@ -144,11 +163,54 @@ class TuneState:
         seconds, expected = self.cost(candidate), self.script.expected(candidate)
         if candidate.key not in self.tests or row.race is None:
             return expected / seconds
-        rest = self.plan.start_up + min(row.seconds_needed, SENSIBLE_SECONDS)
+        start_up = 0.0 if self.switched_on(candidate) else self.plan.start_up
+        rest = start_up + min(row.seconds_needed, SENSIBLE_SECONDS)
         return expected_gain(row.race.estimate, expected) / max(seconds, rest)
+
+    def switched_on(self, candidate: Candidate) -> Chosen:
+        """What a live process of the best so far is given to race it; empty where that cannot be.
+
+        What has to be there from the first step on, or replaces what is, needs its own process.
+        """
+        chosen = self.with_candidate(candidate)
+        more = {name: chosen[name] for name in chosen if chosen[name] != self.chosen.get(name)}
+        return more if self.switchable(more) and chosen.keys() >= self.chosen.keys() else {}
+
+    def switchable(self, techniques: Iterable[str]) -> bool:
+        """Whether all of these can be switched on in a live process, and took hold in it so far.
+
+        In live worker processes of a loader nothing can.
+        """
+        workers = self.started and self.best.has_workers
+        return all(
+            technique(name).switchable
+            and name not in self.only_from_start
+            and not (workers and "data" in phases_of(technique(name)))
+            for name in techniques
+        )
+
+    def bench(self) -> Side:
+        """The process in which techniques are switched on.
+
+        The plain script's own only where there is no memory for another one: its losses are what
+        those of others are compared with, and come to their end with the first switch.
+        """
+        if self.best is not self.plain:
+            return self.best
+        if self.spare is None and self.room_for_one_more():
+            self.spare = self.races.side({})
+        return self.spare or self.plain
+
+    def drop_spare(self) -> None:
+        """Nothing is raced on top of the plain script any more, or its memory is needed."""
+        if self.spare is not None:
+            self.races.drop(self.spare)
+            self.spare = None
 
     def cost(self, candidate: Candidate) -> float:
         """Seconds that a race of it takes at the least."""
+        if self.switched_on(candidate):
+            return self.plan.shortest(plain_steps=candidate.plain_steps)
         return self.plan.race_cost(
             compiles=candidate.compiles, plain_steps=candidate.plain_steps, fills=candidate.fills
         )
