@@ -182,3 +182,10 @@ def test_a_program_reads_verdict_and_launches() -> None:
     assert told["too_slow"] is None
     assert told["max_slowdown"] is None
     assert race_text.document(FOUND, COMMANDS, 1.05)["max_slowdown"] == 1.05
+
+
+def test_page_faults_that_launches_differ_by_are_named_with_what_takes_them_out() -> None:
+    said = shown(replace(INCONCLUSIVE, faults=(33.4, 1074.2)))
+    assert "page faults a step: A 33, B 1,074" in said
+    assert "MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=2147483647 hotlap race" in said
+    assert "page faults" not in shown(INCONCLUSIVE)

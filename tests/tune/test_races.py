@@ -122,15 +122,7 @@ def test_whether_a_program_that_does_not_train_repeats_is_seen_in_its_outputs(
                 "estimate": replace(OPEN.estimate, ratio=1.45),
             },
             Status.INCONCLUSIVE,
-            "stopped early: 1.45x so far, not certain in the time it had",
-        ),
-        (
-            {
-                "stopped": StopReason.FUTILE,
-                "estimate": replace(OPEN.estimate, ratio=0.86),
-            },
-            Status.INCONCLUSIVE,
-            "stopped early: slower so far (0.86x), and a gain would not show in its time",
+            "stopped early: its time did not suffice for a verdict",
         ),
     ],
 )
@@ -155,7 +147,6 @@ def test_what_was_dropped_early_names_no_others() -> None:
     reason = fate(replace(OPEN, stopped=StopReason.FUTILE)).reason
     assert "others" not in reason
     assert "unlikely" not in reason, "the interval may be wide"
-    assert "slower so far (0.90x), and a gain would not show in its time" in reason
 
 
 @pytest.mark.parametrize(

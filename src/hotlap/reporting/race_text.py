@@ -179,6 +179,8 @@ def _conditions(race: RaceResult) -> Iterator[str]:
         yield f"times and speed are {CORRECTED}"
     if race.passive_wait:
         yield SLEEPING_THREADS
+    if race.faults is not None:
+        yield FAULTS.format(*race.faults, STEADY_HEAP)
     if race.queues_left_out:
         yield (
             "the epochs are short: the time in which loader workers fill their queues at the start "
@@ -199,6 +201,12 @@ def _launches(race: RaceResult) -> str:
 LONGEST = 900.0
 """Seconds of racing above which a calmer machine is the better advice."""
 CORRECTED = "corrected for background load"
+STEADY_HEAP = "MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=2147483647"
+FAULTS = (
+    "page faults a step: A {:,.0f}, B {:,.0f}. Whether malloc gives memory back to the kernel in "
+    "each step may change from launch to launch, so that only more launches (--budget) can tell. "
+    "If A and B allocate alike, take it out of both: {} hotlap race ..."
+)
 ALLOWED = {True: "B is slower than allowed", False: "B is not slower than allowed"}
 SHARED = (
     "plain steps timed; to each is added its share of what an epoch has once (its start, an "

@@ -59,7 +59,8 @@ class RaceResult:
     whether both always timed the same steps of the training. `queues_left_out`: whether loader
     workers fill their queues in steps that were not timed, and read ahead a good part of so short
     an epoch. `switched`: both are one live process, in which what is raced was switched on for B's
-    blocks.
+    blocks. `faults`: page faults a step of A and of B in the last launch, where they are so far
+    apart that launches are expected to differ by them; else None.
     """
 
     estimate: Estimate
@@ -88,6 +89,7 @@ class RaceResult:
     epoch_shared: bool = False
     ends_vary: bool = False
     switched: bool = False
+    faults: tuple[float, float] | None = None
 
     def with_estimate(self, estimate: Estimate) -> "RaceResult":
         """The same race reported by other pairs of it: the quotient of its times is their ratio."""
@@ -426,10 +428,18 @@ class RunningRace:
 
     def _seen_luck(self) -> float:
         """By how much launches can be seen to differ (1 sd of the log ratio), if they can."""
-        if self._acts_on_faults:
-            return 0.0
-        of_launch = self.pairs[-self.test.pairs_of_launch :]
-        return faults_of_launch(*zip(*of_launch, strict=True))
+        return 0.0 if self._acts_on_faults else faults_of_launch(*self._of_launch())
+
+    def _of_launch(self) -> tuple[Sequence[Block], Sequence[Block]]:
+        """The blocks of A and of B since the last launch."""
+        a, b = zip(*self.pairs[-self.test.pairs_of_launch :], strict=True)
+        return a, b
+
+    def _faults(self) -> tuple[float, float] | None:
+        if not self._seen_luck():
+            return None
+        a, b = map(step_cost, self._of_launch())
+        return a.faults, b.faults
 
     def _blocks(self) -> tuple[Block, Block]:
         """A block of A and one of B, run in pieces by turns; the order turns with each piece.
@@ -537,6 +547,7 @@ class RunningRace:
             epoch_shared=self.epoch_shared,
             ends_vary=any(len(side.ends) > 1 for side in self.processes),
             switched=self.switched,
+            faults=self._faults(),
         )
 
 

@@ -101,5 +101,8 @@ class _SwitchedRace(RunningRace):
     def _seen_luck(self) -> float:
         return LUCK_OF_GAIN * abs(self.test.interval().centre)
 
+    def _faults(self) -> None:
+        """Both sides are of one launch."""
+
     def _memory(self) -> float:
         return 1.0

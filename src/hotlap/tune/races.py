@@ -28,6 +28,7 @@ LOADED_CORES = 0.5
 
 
 NOT_REPEATED = "a gain at first, which fresh pairs did not repeat"
+NO_VERDICT = "no verdict within its time"
 NO_WHOLE_EPOCHS = "the time did not hold races of whole epochs, and plain steps do not show it"
 PAIRS_IN_ANY_CASE = 3
 """Pairs that are run however long they take. A verdict needs more, a budget must not be overrun."""
@@ -352,20 +353,11 @@ def not_kept(row: Outcome, found: RaceResult) -> Outcome:
     if found.verdict is Verdict.SAME:
         reason = f"within {StoppingRules.same_within:.0%} of one another"
         return replace(row, status=Status.SAME, reason=reason)
-    if found.stopped is StopReason.FUTILE:
-        reason = f"stopped early: {_so_far(found.estimate.ratio)}"
-    else:
-        reason = "no verdict within its time"
+    futile = found.stopped is StopReason.FUTILE
+    reason = "stopped early: its time did not suffice for a verdict" if futile else NO_VERDICT
     return replace(
         row, status=Status.INCONCLUSIVE, reason=reason, seconds_needed=found.seconds_needed
     )
-
-
-def _so_far(ratio: float) -> str:
-    """What a race that was stopped for want of a gain had shown by then."""
-    if ratio < 1.0:
-        return f"slower so far ({ratio:.2f}x), and a gain would not show in its time"
-    return f"{ratio:.2f}x so far, not certain in the time it had"
 
 
 def noise_of(plain: Side, again: Side) -> Noise | None:

@@ -311,7 +311,7 @@ def measure_noise_floor(state: TuneState) -> None:
     state.races.give_until(state.plan.end - state.plan.race_cost())
     try:
         state.timed_start(again)
-        found = state.races.race(state.plain, again, seconds, fewest_pairs=pairs)
+        found = state.races.race(state.plain, again, seconds, fewest_pairs=pairs, plain_steps=True)
     except TimeOverError:
         state.races.drop(again)
         return
