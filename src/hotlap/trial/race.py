@@ -337,7 +337,8 @@ class RunningRace:
     def _stop(self) -> StopReason | None:
         """Why the race is over, if it is: the table of hotlap.trial.stopping, in its order."""
         rules, test = self.rules, self.test
-        if len(self.pairs) < min(rules.fewest_pairs, rules.max_pairs):
+        fewest = max(rules.fewest_pairs, self._in(rules.least_seconds))
+        if len(self.pairs) < min(fewest, rules.max_pairs):
             return None
         if self._decided():
             return StopReason.DECIDED
@@ -359,13 +360,17 @@ class RunningRace:
         if self._won or self.test.verdict() not in DIFFERENT:
             return StopReason.DECIDED
         self.fresh = PairedTest(self.rules.min_effect, self.rules.alpha)
-        enough = math.ceil(CONFIRM_SECONDS / max(self._pair_seconds, 1e-9))
-        for _ in range(max(self.rules.confirm_pairs, enough) if self.rules.confirm_pairs else 0):
+        enough = max(self.rules.confirm_pairs, self._in(CONFIRM_SECONDS))
+        for _ in range(enough if self.rules.confirm_pairs else 0):
             if self._spent() > self._allowed():
                 break
             self._pair(self.test, self.fresh)
             on_pair(self.test.estimate())
         return self._stop()
+
+    def _in(self, seconds: float) -> int:
+        """The pairs that take so many seconds."""
+        return math.ceil(seconds / max(self._pair_seconds, 1e-9))
 
     def _spent(self) -> float:
         return time.monotonic() - self.start

@@ -283,6 +283,7 @@ class PairedTest:
         self._prior_sd = launch_sd
         self._expected = [launch_sd]
         self._launches: list[list[Pair]] = [[]]
+        self._known: Interval | None = None
 
     @property
     def launches(self) -> int:
@@ -298,6 +299,7 @@ class PairedTest:
         """Both sides are fresh processes from here on."""
         self._launches.append([])
         self._expected.append(self._prior_sd)
+        self._known = None
 
     def add(
         self, a_seconds: float, b_seconds: float, a_stretch: float = 1.0, b_stretch: float = 1.0
@@ -315,6 +317,7 @@ class PairedTest:
         waits = math.log(a_stretch), math.log(b_stretch)
         pair = Pair(a - b, waits[0] - waits[1], (a + b) / 2, (waits[0] + waits[1]) / 2)
         self._launches[-1].append(pair)
+        self._known = None
 
     def launches_differ_by(self, sd: float) -> None:
         """By what this launch shows now, launches differ by so much (1 sd of the log ratio).
@@ -323,10 +326,13 @@ class PairedTest:
         """
         if self._prior_sd:
             self._expected[-1] = max(self._prior_sd, sd)
+            self._known = None
 
     def interval(self) -> Interval:
         """The interval of log(A / B) so far."""
-        return log_interval(self._launches, self._alpha, max(self._expected))
+        if self._known is None:
+            self._known = log_interval(self._launches, self._alpha, max(self._expected))
+        return self._known
 
     def estimate(self) -> Estimate:
         """Give the ratio and its interval so far; nan in (0, inf) before the first pair."""

@@ -47,6 +47,7 @@ class StoppingRules:
         seconds_if_promising: with `until_gain`, time for what looks like a gain.
         threshold: ratio to be told from; the race goes on until the interval excludes it.
         fewest_pairs: pairs of blocks that are run in any case.
+        least_seconds: time before which no rule but the deadline applies either.
         max_pairs: the most pairs.
         launches: the most launches of both sides.
         same_within: relative difference up to which the two count as the same.
@@ -75,7 +76,8 @@ class StoppingRules:
     seconds_if_promising: float = 120.0
     threshold: float | None = None
     fewest_pairs: int = 6
-    max_pairs: int = 400
+    least_seconds: float = 0.0
+    max_pairs: int = 4000
     launches: int = 6
     same_within: float = 0.05
     confirm_pairs: int = 6

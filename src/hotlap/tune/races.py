@@ -30,6 +30,8 @@ LOADED_CORES = 0.5
 NOT_REPEATED = "a gain at first, which fresh pairs did not repeat"
 NO_VERDICT = "no verdict within its time"
 NO_WHOLE_EPOCHS = "the time did not hold races of whole epochs, and plain steps do not show it"
+SWITCHED_LEAST_SECONDS = 4.0
+"""Of a race in a live process: its pairs are short, and few of them tell little."""
 PAIRS_IN_ANY_CASE = 3
 """Pairs that are run however long they take. A verdict needs more, a budget must not be overrun."""
 
@@ -195,7 +197,9 @@ class Races:
         """Race a side with techniques switched on against itself, like `race`."""
         rules = self._rules(seconds, more)
         epoch = side.ready().epoch > 0
-        rules = replace(rules, share_epoch=rules.plain_steps and epoch)
+        rules = replace(
+            rules, share_epoch=rules.plain_steps and epoch, least_seconds=SWITCHED_LEAST_SECONDS
+        )
         with self._counted(side):
             found = race_switched(
                 side, also, rules, self._on_pair, busy=self.busy, evidence=evidence

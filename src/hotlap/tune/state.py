@@ -29,7 +29,7 @@ from hotlap.tune.candidates import (
     pointless,
     sets_workers,
 )
-from hotlap.tune.races import Races, Watcher, parity_of
+from hotlap.tune.races import SWITCHED_LEAST_SECONDS, Races, Watcher, parity_of
 from hotlap.tune.result import SENSIBLE_SECONDS, Outcome, Status, TuneResult
 from hotlap.tune.time_plan import TimePlan
 
@@ -210,7 +210,8 @@ class TuneState:
     def cost(self, candidate: Candidate) -> float:
         """Seconds that a race of it takes at the least."""
         if self.switched_on(candidate):
-            return self.plan.shortest(plain_steps=candidate.plain_steps)
+            shortest = self.plan.shortest(plain_steps=candidate.plain_steps)
+            return max(SWITCHED_LEAST_SECONDS, shortest)
         return self.plan.race_cost(
             compiles=candidate.compiles, plain_steps=candidate.plain_steps, fills=candidate.fills
         )
