@@ -98,7 +98,7 @@ def test_a_program_that_fails_with_it_is_a_failure(side: Side) -> None:
 
 
 def test_a_race_goes_on_in_the_same_process_at_the_level_of_the_first(side: Side) -> None:
-    rules = StoppingRules(seconds=1, max_pairs=8, precision=0.0, candidates=5, launches=1)
+    rules = StoppingRules(seconds=20, max_pairs=8, precision=0.0, candidates=5, launches=1)
     evidence = switched_evidence(rules)
     first = race_switched(side, TF32, rules, evidence=evidence)
     second = race_switched(side, TF32, rules, evidence=evidence)
