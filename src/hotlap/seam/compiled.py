@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from weakref import WeakKeyDictionary
 
 import torch
 from torch.nn import Module
@@ -10,6 +11,9 @@ from hotlap.common.nested import mapped
 from hotlap.seam.moves import Context
 from hotlap.seam.patch import assigned
 from hotlap.seam.roots import CallModule, Order, has_parameters
+
+_live: WeakKeyDictionary[Module, dict[str, CallModule]] = WeakKeyDictionary()
+"""What was compiled in a live program, by mode: once, however often it is switched on and off."""
 
 
 @contextmanager
@@ -41,7 +45,10 @@ def _compiling(context: Context, mode: str, after: CallModule | None = None) -> 
                 context.inert("the model is already compiled")
                 return None
             _keep_random_numbers(undo)
-            return _told(torch.compile(_traceable(root, inner), mode=mode), context, root, after)
+            known = _live.setdefault(root, {}) if context.live else {}
+            if mode not in known:
+                known[mode] = torch.compile(_traceable(root, inner), mode=mode)
+            return _told(known[mode], context, root, after)
 
         context.seams.roots.add(Order.COMPILE, maker, context.failed, traced=True)
         yield
@@ -78,7 +85,9 @@ def _told(fast: CallModule, context: Context, root: Module, after: CallModule | 
 
 def _is_compiled(root: Module) -> bool:
     kinds = (torch._dynamo.OptimizedModule,)
-    return any(isinstance(m, kinds) or m._compiled_call_impl is not None for m in root.modules())
+    slots = [module._compiled_call_impl for module in root.modules()]
+    others = [slot for slot in slots if slot is not None and not hasattr(slot, "hotlap_root")]
+    return bool(others) or any(isinstance(module, kinds) for module in root.modules())
 
 
 def _keep_random_numbers(undo: ExitStack) -> None:

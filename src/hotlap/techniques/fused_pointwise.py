@@ -10,6 +10,7 @@ technique = Technique(
     group=Group.COMPUTE,
     numerics=Numerics.ROUNDING,
     how=(How.MOVE,),
+    switchable=True,
     inference=True,
     why=(
         "Each activation, scaling or normalisation reads and writes all its data. Compiled into "

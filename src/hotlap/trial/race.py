@@ -283,8 +283,8 @@ class RunningRace:
         if whole or share:
             for side in self.processes:
                 side.see_epoch()
-        self.start = time.monotonic()
         paces = self._paces()
+        self.start = time.monotonic()
         self.unit, self.steps, self._pair_seconds = block_size(
             *paces, longest, whole=whole, least=self.block_seconds
         )

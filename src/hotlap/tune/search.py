@@ -411,6 +411,8 @@ def raced_switched(state: TuneState, row: Outcome, test: Tried, remaining: int) 
             state.timed_start(bench)
         if (lacking := without_epochs(state, row, bench)) is not None:
             return lacking
+        if candidate.compiles and test.races == 1:
+            state.compile_live(bench, also)
         found = state.races.race_switched(
             bench, also, evidence=test.switched, until_gain=True,
             candidates=math.ceil(1 / test.share), confirm_pairs=state.plan.fresh_pairs,
@@ -418,7 +420,8 @@ def raced_switched(state: TuneState, row: Outcome, test: Tried, remaining: int) 
         )  # fmt: skip
     except TimeOverError:
         needed = 2 * state.cost(candidate)
-        return replace(row, reason=too_late(candidate, shared=False), seconds_needed=needed)
+        late = too_late(candidate, shared=bool(state.plan.latest))
+        return replace(row, reason=late, seconds_needed=needed)
     except HotlapError:
         state.only_from_start.add(row.technique)
         return row

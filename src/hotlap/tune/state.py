@@ -211,7 +211,8 @@ class TuneState:
         """Seconds that a race of it takes at the least."""
         if self.switched_on(candidate):
             shortest = self.plan.shortest(plain_steps=candidate.plain_steps)
-            return max(SWITCHED_LEAST_SECONDS, shortest)
+            compiling = self.plan.compile_seconds if candidate.compiles else 0.0
+            return max(SWITCHED_LEAST_SECONDS, shortest) + compiling
         return self.plan.race_cost(
             compiles=candidate.compiles, plain_steps=candidate.plain_steps, fills=candidate.fills
         )
@@ -242,6 +243,20 @@ class TuneState:
             self.plan.filled(time.monotonic() - begin)
         else:
             self.plan.started(time.monotonic() - begin)
+
+    def compile_live(self, side: Side, also: Chosen) -> None:
+        """Have a live process compile what is switched on in it; what that took goes into the plan.
+
+        Raises:
+            TimeOverError: it took longer than a compilation may, or the side's deadline came.
+        """
+        begin, deadline = time.monotonic(), side.deadline
+        side.deadline = min(deadline, begin + self._compile_allowance())
+        try:
+            side.pace_with(also)
+        finally:
+            side.also, side.deadline = {}, deadline
+            self.plan.compile_seconds = time.monotonic() - begin
 
     def _compile_allowance(self) -> float:
         expected = self.plan.start_up + self.plan.compile_seconds
