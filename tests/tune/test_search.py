@@ -1084,3 +1084,14 @@ def test_a_gain_that_a_restart_refutes_is_not_kept(
     result = tuned(300.0, "no_grad_eval")
     assert row(result, "no_grad_eval").status is Status.INCONCLUSIVE
     assert row(result, "no_grad_eval").reason == search.NOT_AFTER_RESTART
+
+
+def test_a_gain_that_depends_on_the_load_is_not_launched(
+    live: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(races, "LOADED_CORES", -1.0)
+    monkeypatch.setitem(FACTS, "model", True)
+    live.gains["cpu_threads"] = 1.5
+    result = tuned(300.0, "cpu_threads")
+    assert {row.status for row in result.raced} == {Status.LOAD_DEPENDENT}
+    assert "cpu_threads" not in live.ahead

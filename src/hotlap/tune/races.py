@@ -305,15 +305,24 @@ def judged(row: Outcome, side: Side) -> Outcome:
         return replace(row, status=status, reason=row.parity.reason)
     if row.race.verdict is not Verdict.FASTER:
         return not_kept(row, row.race)
-    if technique(row.technique).load_dependent and row.load > LOADED_CORES:
-        if row.unrepeated:
-            return replace(row, status=Status.INCONCLUSIVE, reason=NOT_REPEATED)
-        reason = (
-            f"faster while other programs used {row.load:.1f} cores, which may not last: not "
-            "written; race it again when they are gone"
-        )
-        return replace(row, status=Status.LOAD_DEPENDENT, reason=reason)
-    return replace(row, status=Status.KEPT, reason=row.parity.reason)
+    found = passing(row)
+    return found if found.reason else replace(row, status=Status.KEPT, reason=row.parity.reason)
+
+
+def passing(row: Outcome) -> Outcome:
+    """A faster row with its status, where the gain depends on a load that may pass; else as it is.
+
+    No recipe keeps it.
+    """
+    if not (technique(row.technique).load_dependent and row.load > LOADED_CORES):
+        return row
+    if row.unrepeated:
+        return replace(row, status=Status.INCONCLUSIVE, reason=NOT_REPEATED)
+    reason = (
+        f"faster while other programs used {row.load:.1f} cores, which may not last: not "
+        "written; race it again when they are gone"
+    )
+    return replace(row, status=Status.LOAD_DEPENDENT, reason=reason)
 
 
 def _left_out(row: Outcome, side: Side) -> bool:

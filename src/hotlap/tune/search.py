@@ -46,6 +46,7 @@ from hotlap.tune.races import (
     judged,
     noise_of,
     not_kept,
+    passing,
 )
 from hotlap.tune.result import (
     ENDED,
@@ -432,7 +433,7 @@ def raced_switched(state: TuneState, row: Outcome, test: Tried, remaining: int) 
         state.only_from_start.add(row.technique)
         return row
     row = replace(row, race=found, load=found.load.other_cores)
-    return row if found.verdict is Verdict.FASTER else not_kept(row, found)
+    return passing(row) if found.verdict is Verdict.FASTER else not_kept(row, found)
 
 
 def launch_and_race(
