@@ -9,6 +9,8 @@ from hotlap.profile.join import Costed
 from hotlap.profile.merge import merged
 from hotlap.profile.sights import raw, rollout, sights
 from hotlap.profile.torch_warnings import KNOWN, known
+from hotlap.source.config import read_config
+from hotlap.source.fixes import fixes
 
 SHOWN = {
     "tensor_of_arrays": "Creating a tensor from a list of numpy.ndarrays is extremely slow. Please",
@@ -72,6 +74,17 @@ def test_an_environment_is_named_where_stepping_it_takes_much_of_a_step(tmp_path
         [("environment_step", 1, 8)] if named else []
     )
     assert spots(0.3) == []
+
+
+def test_what_no_technique_cures_is_not_written_by_lint(tmp_path):
+    path = tmp_path / "train.py"
+    path.write_text("seen = env.step(action)\n")
+    linecache.checkcache(str(path))
+    sampled = {str(path): {1: {"loss": (0.5, 50, [(7, 23, 0.5)])}}}
+    phases = {"forward": {"mean": 0.01}}
+    seen = sights(payload(sampled=sampled, phases=phases, step={"mean": 0.02}), tmp_path)
+    assert seen
+    assert not fixes(seen, read_config(tmp_path)).changed
 
 
 @pytest.mark.parametrize("around", ["def act(self, a):", "def step(self, a):"])

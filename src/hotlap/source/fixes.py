@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from hotlap.core.errors import UsageError
-from hotlap.core.registry import technique
+from hotlap.core.registry import technique, techniques
 from hotlap.core.technique import Numerics
 from hotlap.notebook.script import SUFFIX, notebook_of, write_script
 from hotlap.source.config import Config
@@ -23,7 +23,7 @@ def fixes(spots: Iterable[Spot], config: Config) -> Patch:
     """
     named: dict[Path, set[str]] = {}
     for spot in spots:
-        if spot.technique and not spot.hint:
+        if spot.technique in techniques() and not spot.hint:
             named.setdefault(spot.path, set()).add(spot.technique)
     done = Patch({})
     for path, names in named.items():
