@@ -363,6 +363,21 @@ IDIOMS = {
             loss = optimizer.step(closure)
         """
     ),
+    "all of the training in one call of L-BFGS": loop(
+        f"""
+        model = nn.Linear(8, 2)
+        optimizer = torch.optim.LBFGS(
+            model.parameters(), lr=1e-3, max_iter={STEPS}, tolerance_grad=0, tolerance_change=0
+        )
+        losses = []
+        def closure():
+            optimizer.zero_grad(); loss = model(inputs).square().mean(); loss.backward()
+            losses.append(loss.item())
+            return loss
+        optimizer.step(closure)
+        loss = torch.tensor(losses).sum()
+        """
+    ),
     "two optimizers": loop(
         f"""
         a, b = nn.Linear(8, 8), nn.Linear(8, 2)

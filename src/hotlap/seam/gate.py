@@ -68,8 +68,11 @@ class Gate:
         self._marks.add(kind)
 
     def epoch(self, batches: int) -> None:
-        """A loader of so many batches (0: unknown) begins anew."""
-        self._batches = batches
+        """A loader of so many batches (0: unknown) begins anew.
+
+        The longest one is taken to be the training's: an evaluation's begins in the middle of it.
+        """
+        self._batches = max(self._batches, batches)
         self.mark("epoch")
 
     def step(self) -> None:

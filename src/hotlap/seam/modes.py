@@ -65,7 +65,8 @@ def _run(session: Participant) -> Iterator[None]:
 
     stepped: list[bool] = []
     with ExitStack() as stack:
-        use = stack.enter_context(bare_step_hooks(None, first))
+        evaluations = bool(session.spec.techniques)
+        use = stack.enter_context(bare_step_hooks(None, first, evaluations=evaluations))
         if session.spec.techniques:
             stack.enter_context(manual_steps(by_hand))
         if roots.wanted:

@@ -2,7 +2,9 @@
 
 One optimizer: each of its steps. Several (a GAN, sparse and dense parameters): the shortest period
 in which their order repeats. Seen through torch's own global optimizer hooks, so that Lightning,
-Accelerate and closures are covered; a step that a GradScaler skipped counts as well.
+Accelerate and closures are covered; a step that a GradScaler skipped counts as well. An optimizer
+that evaluates its closure several times, as L-BFGS does up to `max_iter` times in one call, makes
+as many steps: the whole training may be one call of it.
 
 A program that has made no torch optimizer updates its parameters by hand, or by an optimizer of its
 own. There a cycle is one of the calls that compute gradients: a step ends as each returns.
@@ -11,6 +13,7 @@ own. There a cycle is one of the calls that compute gradients: a step ends as ea
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial, wraps
 from types import CodeType
 
 import torch
@@ -102,10 +105,14 @@ def step_hooks(before: Listener | None, after: Listener) -> Iterator[None]:
 
 
 @contextmanager
-def bare_step_hooks(before: Hook | None, after: Hook) -> Iterator[Callable[[Hook], None]]:
+def bare_step_hooks(
+    before: Hook | None, after: Hook, again: Hook | None = None, *, evaluations: bool = True
+) -> Iterator[Callable[[Hook], None]]:
     """The same where a frame more is too many: what else torch passes is to be let by (`*_`).
 
-    Yields what puts another hook in the place of `after`, from within a hook and from any thread.
+    Between two evaluations of one closure `after` and `again` are called, by default `before`; not
+    without `evaluations`, where a step is a whole call of the optimizer. Yields what puts another
+    hook in the place of `after`, from within a hook and from any thread.
     """
     behind = register_optimizer_step_post_hook(after)
     hooks: dict[int, Hook] | None = behind.hooks_dict_ref()
@@ -115,29 +122,72 @@ def bare_step_hooks(before: Hook | None, after: Hook) -> Iterator[Callable[[Hook
         if behind.id in hooks:
             hooks[behind.id] = hook
 
-    def make(original: Callable[..., object]) -> object:
-        def step(self: object, optimizer: Optimizer, *args: object, **kwargs: object) -> object:
-            stepped: list[bool] = []
-            handle = register_optimizer_step_post_hook(lambda *_: stepped.append(True))
-            try:
-                result = original(self, optimizer, *args, **kwargs)
-            finally:
-                handle.remove()
-            if not stepped:  # infinities: the scaler left this step out
-                hooks.get(behind.id, after)(optimizer)
-            return result
-
-        return step
+    def ends(optimizer: Optimizer | ManualUpdate) -> None:
+        hooks.get(behind.id, after)(optimizer)
 
     handles = [behind]
     if before is not None:
         handles.append(register_optimizer_step_pre_hook(before))
+    if evaluations:
+        handles.append(register_optimizer_step_pre_hook(_evaluations(ends, again or before)))
     try:
-        with replaced(torch.amp.GradScaler, "step", make):
+        with replaced(torch.amp.GradScaler, "step", partial(_skipped, ends)):
             yield use
     finally:
         for handle in handles:
             handle.remove()
+
+
+def _skipped(ends: Listener, original: Callable[..., object]) -> object:
+    """A GradScaler's step that has `ends` called where it leaves out the optimizer's."""
+
+    def step(self: object, optimizer: Optimizer, *args: object, **kwargs: object) -> object:
+        stepped: list[bool] = []
+        handle = register_optimizer_step_post_hook(lambda *_: stepped.append(True))
+        try:
+            result = original(self, optimizer, *args, **kwargs)
+        finally:
+            handle.remove()
+        if not stepped:  # infinities: the scaler left this step out
+            ends(optimizer)
+        return result
+
+    return step
+
+
+Arguments = tuple[object, ...]
+Keywords = dict[str, object]
+
+
+def _evaluations(
+    ends: Listener, begins: Hook | None
+) -> Callable[..., tuple[Arguments, Keywords] | None]:
+    """A hook before steps that has both called between two evaluations of a step's closure."""
+
+    def before(
+        optimizer: Optimizer, args: Arguments, kwargs: Keywords
+    ) -> tuple[Arguments, Keywords] | None:
+        if len(args) > 1 and callable(closure := args[1]):  # the optimizer itself is the first
+            return (args[0], counted(optimizer, closure), *args[2:]), kwargs
+        if callable(closure := kwargs.get("closure")):
+            return args, kwargs | {"closure": counted(optimizer, closure)}
+        return None
+
+    def counted(optimizer: Optimizer, closure: Callable[..., object]) -> Callable[..., object]:
+        evaluated: list[bool] = []
+
+        @wraps(closure)
+        def evaluate(*args: object, **kwargs: object) -> object:
+            if evaluated:
+                ends(optimizer)
+                if begins is not None:
+                    begins(optimizer)
+            evaluated.append(True)
+            return closure(*args, **kwargs)
+
+        return evaluate
+
+    return before
 
 
 @contextmanager

@@ -197,7 +197,7 @@ def _optimizers(rec: Recorder) -> Iterator[None]:
         use(after if awake else rest.clocking(rec.latest, rec.optimizers, after))
 
     with (
-        bare_step_hooks(None, after) as use,
+        bare_step_hooks(None, after, before) as use,
         _before_steps(rec, before),
         manual_steps(lambda update: _by_hand(rec, lambda: after(update))),
         _pointing(rec, Optimizer, "__init__", "optimizer"),
