@@ -852,6 +852,15 @@ def test_what_no_recipe_keeps_is_raced_again_behind_what_one_may_keep(
     assert not result.kept
 
 
+def test_what_was_raced_again_in_vain_comes_last_and_is_not_given_up_then(world: World) -> None:
+    world.open = {"cached_dataset", "no_grad_eval"}
+    tuned(400.0)
+    again = [race for race in world.raced if race["evidence"]][2:]
+    names = [race["on"][0] for race in again]
+    assert set(names[:2]) == {"cached_dataset", "no_grad_eval"}, "no interval got narrower"
+    assert [race["rules"].give_up for race in again[:3]] == [True, True, False]
+
+
 def test_the_final_race_goes_on_for_as_long_as_there_is_time(world: World) -> None:
     tuned(300.0)
     rules = world.raced[-1]["rules"]

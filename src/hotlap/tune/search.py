@@ -615,7 +615,8 @@ def rules_of_race(
         seconds = max(seconds, rest)
     return {
         "seconds": seconds, "seconds_if_promising": promising,
-        "give_up": not (last or spinning), "plain_steps": candidate.plain_steps,
+        "give_up": not (last or spinning or candidate.key in state.in_vain),
+        "plain_steps": candidate.plain_steps,
         "whole_epochs": whole, "share_epoch": epochs > 0 and not whole,
     }  # fmt: skip
 
@@ -668,6 +669,7 @@ def adopt(state: TuneState, row: Outcome, side: Side) -> None:
     state.races.drop_ahead()
     state.levels.give_back(state.tests[mine].share)
     state.tests.clear()
+    state.in_vain.clear()
     kept = [technique(name) for name in (*row.joined, row.technique)]
     state.script.keep(kept, row.estimate.ratio)
 
@@ -675,8 +677,9 @@ def adopt(state: TuneState, row: Outcome, side: Side) -> None:
 def retry_open_rows(state: TuneState) -> None:
     """Spend the time that is left on open rows: those first that promise most per second.
 
-    What no recipe keeps, as it depends on the load, comes after what one may keep. A race goes on
-    where the last one of the row ended, with fresh processes.
+    What no recipe keeps, as it depends on the load, comes after what one may keep, and what told
+    nothing more when it was raced again comes last: it then has the whole of its time. A race goes
+    on where the last one of the row ended, with fresh processes.
     """
     while state.plan.latest:
         found = []
@@ -684,11 +687,22 @@ def retry_open_rows(state: TuneState) -> None:
             candidate = Candidate(technique(row.technique), row.values)
             if state.allows(candidate) and not state.why_pointless(candidate):
                 lasts = not (candidate.record.load_dependent and state.races.busy)
-                found.append((lasts, state.worth(row, candidate), candidate))
+                order = lasts, candidate.key not in state.in_vain, state.worth(row, candidate)
+                found.append((order, row, candidate))
         if not found:
             return
-        *_, candidate = max(found, key=lambda entry: entry[:2])
+        _, old, candidate = max(found, key=lambda entry: entry[0])
         race_candidate(state, candidate, [other for *_, other in found if other != candidate])
+        note_if_in_vain(state, old, candidate)
+
+
+def note_if_in_vain(state: TuneState, old: Outcome, candidate: Candidate) -> None:
+    """Remember a candidate that is still open, and whose race again narrowed no interval."""
+    now = next((row for row in state.result.open if row.same_as(old)), None)
+    if now is not None and old.race is not None and spread(now) >= spread(old):
+        state.in_vain.add(candidate.key)
+    else:
+        state.in_vain.discard(candidate.key)
 
 
 def final_race(state: TuneState) -> None:

@@ -104,10 +104,10 @@ class TuneState:
     `noise` is None until the A/A test has run. `tests` holds what the races of candidates against
     the best so far have shown. `ratio` is a cautious guess of how much faster the best so far is.
     `spare` is a process of the plain script whose losses nobody needs, in which techniques are
-    switched on, `only_from_start` those that took no hold there. `candidates` are all that were
-    listed. `profile_seconds` are what the profile took. `won` is
-    what the races of the only technique kept have shown against the plain script; None where
-    several are kept, or none is.
+    switched on, `only_from_start` those that took no hold there. `in_vain` are the candidates whose
+    last race told nothing more than those before. `candidates` are all that were listed.
+    `profile_seconds` are what the profile took. `won` is what the races of the only technique kept
+    have shown against the plain script; None where several are kept, or none is.
     """
 
     config: TuneConfig
@@ -126,6 +126,7 @@ class TuneState:
     won: Evidence | None = None
     spare: Side | None = None
     only_from_start: set[str] = field(default_factory=set)
+    in_vain: set[str] = field(default_factory=set)
     plain: Side = field(init=False)
     best: Side = field(init=False)
 
@@ -316,8 +317,8 @@ class TuneState:
         if best.pace is None or best.pace.whole:
             return 0.0
         more = joined(candidate.record, self.chosen, self.script, self.machine)
-        names = (candidate.name, *more)
-        if not left_out(names, best.epoch_steps, workers=best.has_workers):
+        names, seen = (candidate.name, *more), side or best
+        if not left_out(names, seen.epoch_steps, workers=seen.has_workers):
             return 0.0
         own = 1.0 - self.script.expected(candidate)
         return best.longest_epoch + (side.longest_epoch if side else own * best.longest_epoch)
