@@ -126,3 +126,13 @@ def test_of_a_problem_the_best_remedy_that_no_race_judged_is_left(
     for finding in (seen, packed):
         found = advice([finding], SEEN, result, tmp_path)
         assert [one.technique for one in found] == ["worker_memory"]
+
+
+def test_what_is_pointless_beside_what_was_kept_is_not_left_to_the_user(tmp_path: Any) -> None:
+    seen = waits(Remedy("loader_workers", "", ("data",), "t.py:1", 2.0, 0.4))
+    why = "data loading can give 1.01x at most"
+    kept = Outcome("cached_dataset", Status.KEPT, race=race(5.0))
+    result = TuneResult(("x",), outcomes=[kept, Outcome("loader_workers", Status.NOT_RACED, why)])
+    assert advice([seen], None, result, tmp_path) == []
+    result.outcomes.pop()
+    assert [one.technique for one in advice([seen], None, result, tmp_path)] == ["loader_workers"]

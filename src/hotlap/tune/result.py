@@ -310,9 +310,14 @@ class TuneResult:
 def by_hand(findings: Iterable[Finding], result: TuneResult, *, packed: bool) -> Iterator[Advice]:
     """The problems that no race of this tune has judged, or could with more time.
 
-    Of each the remedy that can be expected to give most. `packed`: a packed copy is advised.
+    Nor those that are none beside what was kept. Of each the remedy that can be expected to give
+    most. `packed`: a packed copy is advised.
     """
-    judged = {row.technique for row in result.outcomes if row.race or row.is_open}
+    judged = {
+        row.technique
+        for row in result.outcomes
+        if row.race or row.is_open or row.status is Status.NOT_RACED
+    }
     for finding in findings:
         names = {remedy.id for remedy in finding.remedies}
         left = [r for r in finding.remedies if r.id not in {*judged, "packed_dataset"}]
