@@ -13,7 +13,7 @@ from hotlap.reporting.findings_text import cost
 from hotlap.trial.race import RaceResult
 from hotlap.trial.stats import Estimate, Verdict
 from hotlap.tune import result as module
-from hotlap.tune.result import Outcome, Status, TuneResult, UpperBound, advice
+from hotlap.tune.result import UNSEEN, Outcome, Status, TuneResult, UpperBound, advice
 
 SEEN = ProfilePayload(PhaseTimes(0.1), {})
 
@@ -134,5 +134,5 @@ def test_what_is_pointless_beside_what_was_kept_is_not_left_to_the_user(tmp_path
     kept = Outcome("cached_dataset", Status.KEPT, race=race(5.0))
     result = TuneResult(("x",), outcomes=[kept, Outcome("loader_workers", Status.NOT_RACED, why)])
     assert advice([seen], None, result, tmp_path) == []
-    result.outcomes.pop()
+    result.outcomes[1] = replace(result.outcomes[1], reason=f"no evaluation ran {UNSEEN}")
     assert [one.technique for one in advice([seen], None, result, tmp_path)] == ["loader_workers"]

@@ -13,7 +13,7 @@ from hotlap.core.registry import technique, techniques
 from hotlap.core.technique import How, Numerics, Technique
 from hotlap.profile.model import bound, shares_of, usual_times
 from hotlap.trial.side import short_epoch
-from hotlap.tune.result import Outcome, Status
+from hotlap.tune.result import UNSEEN, Outcome, Status
 
 Values = dict[str, object]
 Chosen = dict[str, Values]
@@ -266,7 +266,7 @@ def _inapplicable(
         return Outcome(record.id, Status.NOT_APPLICABLE, missing)
     if wanted.asks_for(record.id):
         return None
-    reason = f"{lacking} while it was profiled; --only {record.id} races it"
+    reason = f"{lacking} {UNSEEN}; --only {record.id} races it"
     return Outcome(record.id, Status.NOT_RACED, reason)
 
 

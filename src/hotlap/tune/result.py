@@ -29,6 +29,7 @@ NOISY = 1.8
 LIVE_FINAL = "no time for fresh processes: the final race went on in live ones"
 RACE_STANDS = "no time for a final race: the race of the one technique stands for it"
 OUT_OF_TIME = "no time was left for it"
+UNSEEN = "while it was profiled"
 ENDED = "the tune ended before its race"
 
 
@@ -124,6 +125,12 @@ class Outcome:
         """Whether more time could settle it."""
         late = self.status is Status.NOT_RACED and self.reason.startswith((OUT_OF_TIME, ENDED))
         return late or self.status is Status.INCONCLUSIVE
+
+    @property
+    def pointless(self) -> bool:
+        """Whether it was not raced because it could not have gained enough."""
+        passed = self.status is Status.NOT_RACED and not self.is_open
+        return passed and UNSEEN not in self.reason
 
     @property
     def out_of_reach(self) -> bool:
@@ -313,11 +320,7 @@ def by_hand(findings: Iterable[Finding], result: TuneResult, *, packed: bool) ->
     Nor those that are none beside what was kept. Of each the remedy that can be expected to give
     most. `packed`: a packed copy is advised.
     """
-    judged = {
-        row.technique
-        for row in result.outcomes
-        if row.race or row.is_open or row.status is Status.NOT_RACED
-    }
+    judged = {row.technique for row in result.outcomes if row.race or row.is_open or row.pointless}
     for finding in findings:
         names = {remedy.id for remedy in finding.remedies}
         left = [r for r in finding.remedies if r.id not in {*judged, "packed_dataset"}]
