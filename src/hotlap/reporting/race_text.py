@@ -213,7 +213,7 @@ SHARED = (
     "evaluation), seen in one epoch of each side"
 )
 UNITS = {
-    "epoch": "whole epochs timed; without a loader, from evaluation to evaluation",
+    "epoch": "whole epochs timed; without a loader, one is from evaluation to evaluation",
     "step": "plain steps timed: epoch starts, evaluations and checkpoints left out",
 }
 
