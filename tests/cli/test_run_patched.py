@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hotlap.core.recipe import Kept, Measured, Recipe, script_of
+from hotlap.core.recipe import Kept, Measured, Recipe, hash_of, script_of
 
 SCRIPT = """\
 import torch
@@ -64,8 +64,9 @@ def test_the_program_of_a_shell_script_may_have_the_recipe(folder: Path) -> None
     (folder / "run.sh").write_text(f"{sys.executable} train.py\n")
     name, digest = script_of(("bash", "run.sh"))
     measured = Measured(
-        command="bash run.sh", script=name, script_hash=digest, program="train.py", confirmed=True
-    )
+        command="bash run.sh", script=name, script_hash=digest, program="train.py",
+        program_hash=hash_of(folder / "train.py"), confirmed=True,
+    )  # fmt: skip
     Recipe({name: Kept() for name in BOTH}, measured).write(folder / "hotlap.toml")
     unpatched = call("run", "bash", "run.sh", cwd=folder).stderr
     assert unpatched == "hotlap: fused_optimizer, grads_to_none on (1.00x when tuned)\n"

@@ -8,7 +8,7 @@ import pytest
 from hotlap.core.errors import UsageError
 from hotlap.core.machine import detect
 from hotlap.core.move import Choice
-from hotlap.core.recipe import Kept, Measured, Recipe, script_of
+from hotlap.core.recipe import Kept, Measured, Recipe, hash_of, script_of
 from hotlap.core.registry import techniques
 
 MEASURED = Measured(command="python train.py", ratio=2.5, interval=(2.4, 2.6), pairs=12)
@@ -100,6 +100,32 @@ def test_stale_names_each_thing_that_changed(tmp_path: Path) -> None:
     assert recipe.stale(machine, "2.14.0", command)[0] == "torch was 2.13.0 and is 2.14.0"
     other = replace(machine, cpu="another")
     assert "another machine" in recipe.stale(other, "2.13.0", command)[0]
+
+
+def test_the_program_that_a_shell_script_or_a_module_name_starts_may_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run.sh").write_text("torchrun -m net.train")
+    (tmp_path / "net").mkdir()
+    program, other = tmp_path / "net" / "train.py", tmp_path / "net" / "other.py"
+    program.write_text("one")
+    other.write_text("one")
+    by_module = ("torchrun", "--nproc-per-node", "2", "--master-port", "29500", "-m", "net.train")
+    for command in (("bash", "run.sh"), by_module):
+        name, text_hash = script_of(command)
+        assert name
+        measured = replace(
+            MEASURED, script=name, script_hash=text_hash, program="net/train.py",
+            program_hash=hash_of(program),
+        )  # fmt: skip
+        recipe = Recipe({}, measured)
+        assert not recipe.script_changed(command)
+        another = (*by_module[:-1], "net.other")
+        assert recipe.script_changed(another) == "it was measured with net/train.py"
+        program.write_text("two")
+        assert "train.py has changed" in recipe.script_changed(command)
+        program.write_text("one")
 
 
 def test_a_choice_may_be_between_values_of_several_types() -> None:

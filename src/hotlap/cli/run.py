@@ -54,12 +54,8 @@ def run(recipe: Path, quiet: bool, command: tuple[str, ...]) -> None:  # fmt: sk
 
 
 def _may_be_written(recipe: "Recipe", command: tuple[str, ...]) -> bool:
-    """Whether the source may have the recipe: the file that trains is another than was measured.
-
-    Of a program that a shell script starts no hash is kept.
-    """
-    measured = recipe.measured
-    return recipe.script_changed(command) or measured.program not in {"", measured.script}
+    """Whether the source may have the recipe: the file that trains is another than was measured."""
+    return bool(recipe.script_changed(command))
 
 
 def _in_source(recipe: "Recipe", command: tuple[str, ...]) -> frozenset[str]:
@@ -97,7 +93,7 @@ def _announce(recipe: "Recipe", command: tuple[str, ...], there: Collection[str]
     also = f"; {_already(recipe.techniques, there)}" if there else ""
     say(f"hotlap: {', '.join(on) or 'nothing'} on{ratio}{also}", indent="  ")
     if there:  # that is why the script is another
-        recipe = replace(recipe, measured=replace(recipe.measured, script_hash=""))
+        recipe = replace(recipe, measured=replace(recipe.measured, script_hash="", program_hash=""))
     for reason in recipe.stale(detect(), torch_version(), command):
         say(f"hotlap: the recipe may be stale: {reason}; `hotlap tune` again", indent="  ")
 

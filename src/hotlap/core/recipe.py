@@ -8,6 +8,7 @@ import importlib.metadata
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +38,8 @@ class Measured:
     """What the whole recipe was measured on, and what came out.
 
     `script` is the first file that the command names; `program` the Python file that trains, from
-    the working directory, where it lies below that. `note`: in what the final race was weaker than
-    one of fresh processes; empty where it was one.
+    the working directory, where it lies below that; each with a hash of its text. `note`: in what
+    the final race was weaker than one of fresh processes; empty where it was one.
     """
 
     command: str = ""
@@ -57,6 +58,7 @@ class Measured:
     script: str = ""
     script_hash: str = ""
     program: str = ""
+    program_hash: str = ""
     note: str = ""
 
 
@@ -107,14 +109,22 @@ class Recipe:
             reasons.append(f"it was measured on another machine ({then.machine})")
         if then.torch and torch and then.torch != torch:
             reasons.append(f"torch was {then.torch} and is {torch}")
-        if self.script_changed(command):
-            reasons.append(f"{then.script} has changed")
+        if why := self.script_changed(command):
+            reasons.append(why)
         return reasons
 
-    def script_changed(self, command: Sequence[str]) -> bool:
-        """Whether the command's script is the one it was measured on, with another text."""
+    def script_changed(self, command: Sequence[str]) -> str:
+        """Which file has another text than when it was measured, or is another; empty if none."""
         then, (name, now) = self.measured, script_of(command)
-        return bool(then.script_hash) and then.script == name and then.script_hash != now
+        program = Path(then.program)
+        measured = {then.script, program.name} - {""}
+        if then.script_hash and measured and name.endswith(".py") and name not in measured:
+            return f"it was measured with {then.program or then.script}"
+        if then.script_hash and then.script == name and then.script_hash != now:
+            return f"{then.script} has changed"
+        if then.program_hash and program.is_file() and hash_of(program) != then.program_hash:
+            return f"{then.program} has changed"
+        return ""
 
 
 HEADER = """\
@@ -190,12 +200,26 @@ def _refuse_conflicts(path: Path, kept: Mapping[str, Kept]) -> None:
 
 
 def script_of(command: Sequence[str]) -> tuple[str, str]:
-    """The first file of Python or shell that the command names, and a hash of its text."""
-    for word in command[:6]:
-        path = Path(word)
-        if path.suffix in {".py", ".sh"} and path.is_file():
-            return path.name, hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+    """The first file of Python or shell that the command names, and a hash of its text.
+
+    A module is named behind `-m`, where it lies below the working directory.
+    """
+    for before, word in pairwise(("", *command)):
+        for path in _module(word) if before == "-m" else (Path(word),):
+            if path.suffix in {".py", ".sh"} and path.is_file():
+                return path.name, hash_of(path)
     return "", ""
+
+
+def _module(name: str) -> tuple[Path, Path]:
+    """The files that a module may be run from."""
+    path = name.replace(".", "/")
+    return Path(f"{path}.py"), Path(path, "__main__.py")
+
+
+def hash_of(path: Path) -> str:
+    """A hash of a file's text."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
 
 
 def torch_version() -> str:

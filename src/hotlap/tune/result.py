@@ -9,7 +9,15 @@ from pathlib import Path
 
 from hotlap.core.machine import Machine
 from hotlap.core.protocol import ProfilePayload
-from hotlap.core.recipe import Kept, Measured, Recipe, script_of, torch_version, unconfirmed
+from hotlap.core.recipe import (
+    Kept,
+    Measured,
+    Recipe,
+    hash_of,
+    script_of,
+    torch_version,
+    unconfirmed,
+)
 from hotlap.profile.model import NO_BOUND, Finding, Remedy
 from hotlap.profile.packing import LESS_TRANSFORMS, WORTH, proposal
 from hotlap.trial.command import shown
@@ -375,7 +383,7 @@ def recipe_of(result: TuneResult, machine: Machine) -> Recipe:
 
 def _measured(result: TuneResult, machine: Machine) -> Measured:
     script, script_hash = script_of(result.command)
-    final = result.final
+    program, final = _program(result.profile), result.final
     return Measured(
         command=shown(result.command),
         ratio=final.estimate.ratio if final else 1.0,
@@ -391,7 +399,8 @@ def _measured(result: TuneResult, machine: Machine) -> Measured:
         isolation=result.isolation,
         script=script,
         script_hash=script_hash,
-        program=_program(result.profile),
+        program=program,
+        program_hash=hash_of(Path(program)) if program else "",
         note=next((note for note in result.notes if note in {LIVE_FINAL, RACE_STANDS}), ""),
     )
 
