@@ -8,6 +8,9 @@ import tempfile
 import time
 from pathlib import Path
 
+import pytest
+
+from hotlap.launch import hang
 from hotlap.launch.hang import HangWatch, described
 from hotlap.launch.rank_records import Answer, Rank, ask, living
 from hotlap.launch.stacks import main_stack, place
@@ -149,3 +152,15 @@ def test_records_that_are_no_records_are_passed_over(tmp_path: Path) -> None:
     (rank,) = living(tmp_path)
     assert (rank.number, rank.steps) == (2, 4)
     assert 4.9 < rank.idle < 60
+
+
+def test_a_new_start_of_the_ranks_is_said_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    watch = HangWatch(tmp_path, tmp_path, 0.0, told.append)
+    for pids in ((), (1,), (1, 2), (), (3,), (3, 4), (3, 4)):
+        ranks = [Rank(number, pid, 0, 0.0) for number, pid in enumerate(pids)]
+        monkeypatch.setattr(hang, "living", lambda _, ranks=ranks: ranks)
+        watch.look()
+    assert told == [hang.STARTED_AGAIN]

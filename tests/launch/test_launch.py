@@ -94,6 +94,7 @@ def test_a_hang_is_ended_and_shown_and_training_starts_again(
     assert "rank 1 stands after step 2:" in result.stderr
     assert re.search(r"hanging\.py:\d+ in stands_still", result.stderr)
     assert "hotlap: rank 0 stands after step 2:" in result.stderr
+    assert result.stderr.count("started again") == 1
     assert len(list((tmp_path / ".hotlap").glob("hang-*.txt"))) == 1
 
 

@@ -7,7 +7,9 @@ import pytest
 import torch
 from torch.utils.data import ConcatDataset, DataLoader, Dataset, Subset, TensorDataset, random_split
 
+from hotlap.core.registry import technique
 from hotlap.seam.gate import thread_times
+from hotlap.seam.probe import facts as probe_facts
 from hotlap.seam.probe import recorder
 from hotlap.seam.probe.facts import contended, optimizer_facts
 from hotlap.seam.probe.loaders import Loaders
@@ -148,3 +150,18 @@ def test_the_main_thread_can_be_left_out_of_the_threads_times(tmp_path):
         (tmp_path / str(thread) / "schedstat").write_text(words)
     assert thread_times(str(tmp_path)) == (7.0, 3.0)
     assert thread_times(str(tmp_path), main=False) == (3.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("threads", "ranks", "found"), [(1, 1, False), (1, 2, True), (2, 2, False), (1, 3, True)]
+)
+def test_where_no_other_number_of_threads_fits_none_is_to_be_raced(
+    monkeypatch, threads, ranks, found
+):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2} if ranks == 1 else {0, 1})
+    monkeypatch.setattr(probe_facts, "rank_and_world", lambda: (0, ranks))
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    seen = probe_facts.global_facts()["one_thread_fits"]
+    assert seen is found
+    missing = technique("cpu_threads").missing({"model": True, "one_thread_fits": seen})
+    assert bool(missing) is found

@@ -54,6 +54,7 @@ FACTS: Mapping[str, str] = MappingProxyType(
         "in_memory": "the samples are tensors or arrays in RAM",
         "inference": "the program does not train",
         "linear_layers": "the model has nn.Linear layers",
+        "one_thread_fits": "each process has one thread, and two would be more than the cores",
         "loader_not_persistent": "a loader does not keep its workers from one epoch to the next",
         "loader_pinned": "a loader pins its batches",
         "loader_rebuilt": "a loader takes the place of an equal one that was read before",

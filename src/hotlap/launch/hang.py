@@ -5,7 +5,7 @@ import datetime
 import os
 import signal
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from hotlap.launch.rank_records import Answer, Rank, ask, living
@@ -13,6 +13,10 @@ from hotlap.launch.stacks import place
 
 Tell = Callable[[str], None]
 DEPTH = 12
+STARTED_AGAIN = (
+    "the ranks were ended, and started again: a script that loads no checkpoint trains from its "
+    "beginning"
+)
 
 
 @dataclass(frozen=True)
@@ -20,21 +24,31 @@ class HangWatch:
     """Ends the ranks when none of them has made an optimizer step for `limit` seconds.
 
     Before the first step of any rank no time counts: imports, downloads, rendezvous, compilation.
-    The launcher then starts them again, from their last checkpoint, as if they had died. `folder`
-    holds their records, `reports` takes the whole stacks.
+    The launcher then starts them again, from their last checkpoint, as if they had died; that, and
+    every other new start, is said. `folder` holds their records, `reports` takes the whole stacks,
+    `pids` are those of the ranks that were seen.
     """
 
     folder: Path
     reports: Path
     limit: float
     tell: Tell
+    pids: dict[int, int] = field(default_factory=dict)
 
     def look(self) -> None:
         """Look at the ranks once; called at intervals."""
         ranks = living(self.folder)
+        self._see_new_start(ranks)
         stepped = any(rank.steps for rank in ranks)
         if self.limit and stepped and all(rank.idle > self.limit for rank in ranks):
             self._end(ranks)
+
+    def _see_new_start(self, ranks: list[Rank]) -> None:
+        """Say once that the ranks run in new processes; all old ones are gone by then."""
+        if any(self.pids.get(rank.number, rank.pid) != rank.pid for rank in ranks):
+            self.pids.clear()
+            self.tell(STARTED_AGAIN)
+        self.pids.update({rank.number: rank.pid for rank in ranks})
 
     def _end(self, ranks: list[Rank]) -> None:
         answers = ask(self.folder, ranks)

@@ -2,7 +2,7 @@
 
 from hotlap.core.move import Call, Choice
 from hotlap.core.needs import MODEL
-from hotlap.core.technique import Claim, Example, Group, How, Numerics, Symptom, Technique
+from hotlap.core.technique import Claim, Example, Group, How, Need, Numerics, Symptom, Technique
 
 technique = Technique(
     title="Set the number of CPU threads",
@@ -20,7 +20,10 @@ technique = Technique(
     avoid="Leave it off when the machine is shared and its load changes.",
     load_dependent=True,
     claims=(Claim("goes beyond the articles", "PyTorch documentation, CPU threading"),),
-    needs=(MODEL,),
+    needs=(
+        MODEL,
+        Need("!one_thread_fits", "each process has one thread, and the cores allow no more"),
+    ),
     moves=(
         Call(
             "torch.set_num_threads",

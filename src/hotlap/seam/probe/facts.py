@@ -14,6 +14,7 @@ from torch.optim import Optimizer
 from hotlap.core.move import Keyword
 from hotlap.core.registry import technique
 from hotlap.seam.moves import permits
+from hotlap.seam.process import rank_and_world
 from hotlap.seam.where import CALLERS, Lines, place, short, users_lines
 
 TRIES = 16
@@ -107,6 +108,7 @@ def global_facts() -> dict[str, object]:
         "cudnn_deterministic": bool(cudnn.deterministic),
         "distributed": torch.distributed.is_available() and torch.distributed.is_initialized(),
         "threads": torch.get_num_threads(),
+        "one_thread_fits": _one_thread_fits(),
         "interop_threads": torch.get_num_interop_threads(),
         "compiler": _compiler(),
         "fast_fp8": _capability() >= (8, 9),
@@ -115,6 +117,12 @@ def global_facts() -> dict[str, object]:
         "fragmented": _fragmented(),
         "alloc_conf": any(name in os.environ for name in ALLOCATOR),
     }
+
+
+def _one_thread_fits() -> bool:
+    """Whether each rank has one thread, and two would be more than there are cores."""
+    _, world = rank_and_world()
+    return torch.get_num_threads() == 1 and 2 * world > len(os.sched_getaffinity(0))
 
 
 def contended(waited: float, *, cuda: bool) -> dict[str, object]:
