@@ -161,7 +161,7 @@ def _notes(race: RaceResult, limit: float | None) -> Iterator[str]:
                 "they did not always end after the same number of steps: a program that ends by "
                 "the clock counts the time in which the race stops it"
             )
-    if race.verdict is Verdict.FASTER and 1 < race.break_even < math.inf:
+    if race.verdict is Verdict.FASTER and race.starts_longer:
         yield f"B's longer start-up pays off after {race.break_even:.0f} steps"
 
 
@@ -213,7 +213,7 @@ SHARED = (
     "evaluation), seen in one epoch of each side"
 )
 UNITS = {
-    "epoch": "whole epochs timed; without a loader, one is from evaluation to evaluation",
+    "epoch": "whole epochs timed",
     "step": "plain steps timed: epoch starts, evaluations and checkpoints left out",
 }
 

@@ -61,7 +61,7 @@ def reason(row: Outcome) -> str:
     parts += [row.reason] if row.reason else []
     if row.race is not None and row.status is Status.KEPT:
         extra = row.race.b_warmup - row.race.a_warmup
-        if extra > 2:
+        if row.race.starts_longer:
             steps = f"{row.race.break_even:.0f}"
             parts.append(f"adds {duration(extra)} of start-up; pays off after {steps} steps")
     if row.race is not None and row.race.launches > 1:

@@ -103,9 +103,10 @@ def _show_headline(out: Console, result: TuneResult, *, brief: bool = False) -> 
     style = "bold green" if result.confirmed else "bold"
     out.print(Text(hanging(headline(result), out.width, "", "  "), style))
     if result.final is not None and result.final_parity is not None:
+        after = " after its verdict" if result.final.estimate == result.final.fresh else ""
         figures = (
             f"{duration(result.final.a_step)} a step became {duration(result.final.b_step)} "
-            f"({several(result.final.estimate.pairs, 'pair')}"
+            f"({several(result.final.estimate.pairs, 'pair')}{after}"
             f"{f', {CORRECTED}' if result.final.corrected else ''}); peak memory "
             f"{more_memory(result.final.memory)}"
         )

@@ -37,6 +37,10 @@ FAULTS_A_STEP, FAULTS_TIMES = 100, 2
 benchmarks.launches with `--kinds cnn` shows launches of one program that far apart."""
 
 
+START_DIFFERS = 2.0
+"""Seconds by which the warm-up of one program differs from start to start on a busy machine."""
+
+
 @dataclass(frozen=True)
 class RaceResult:
     """The outcome. Ratios are A over B: above 1, B is faster, or smaller.
@@ -95,6 +99,11 @@ class RaceResult:
         """The same race reported by other pairs of it: the quotient of its times is their ratio."""
         level, half = math.sqrt(self.a_step * self.b_step), math.sqrt(estimate.ratio)
         return replace(self, estimate=estimate, a_step=level * half, b_step=level / half)
+
+    @property
+    def starts_longer(self) -> bool:
+        """Whether B's warm-up is longer by more than two starts of one program differ."""
+        return self.b_warmup - self.a_warmup > START_DIFFERS
 
     @property
     def break_even(self) -> float:
