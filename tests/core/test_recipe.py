@@ -120,11 +120,11 @@ def test_the_program_that_a_shell_script_or_a_module_name_starts_may_change(
             program_hash=hash_of(program),
         )  # fmt: skip
         recipe = Recipe({}, measured)
-        assert not recipe.script_changed(command)
+        assert not recipe.script_change(command)
         another = (*by_module[:-1], "net.other")
-        assert recipe.script_changed(another) == "it was measured with net/train.py"
+        assert recipe.script_change(another) == "it was measured with net/train.py"
         program.write_text("two")
-        assert "train.py has changed" in recipe.script_changed(command)
+        assert "train.py has changed" in recipe.script_change(command)
         program.write_text("one")
 
 

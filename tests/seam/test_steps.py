@@ -1,6 +1,6 @@
 """Cycles of optimizers, and root modules found without disturbing what compiles them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -85,11 +85,10 @@ def test_a_hook_may_put_another_in_its_place() -> None:
     assert seen == ["first", "second", "second"]
 
 
-@pytest.mark.parametrize("by_name", [False, True], ids=["an argument", "a keyword"])
-def test_each_evaluation_of_a_closure_is_a_step(by_name: bool) -> None:
+def evaluating(order: list[str]) -> tuple[torch.optim.LBFGS, Callable[[], torch.Tensor]]:
+    """An optimizer that evaluates its closure four times a call, and the closure."""
     weight = nn.Parameter(torch.ones(2))
     optimizer = torch.optim.LBFGS([weight], lr=1e-3, max_iter=4, tolerance_change=0)
-    order: list[str] = []
 
     def closure() -> torch.Tensor:
         order.append("closure")
@@ -98,22 +97,21 @@ def test_each_evaluation_of_a_closure_is_a_step(by_name: bool) -> None:
         loss.backward()
         return loss
 
+    return optimizer, closure
+
+
+@pytest.mark.parametrize("by_name", [False, True], ids=["an argument", "a keyword"])
+def test_each_evaluation_of_a_closure_is_a_step(by_name: bool) -> None:
+    order: list[str] = []
+    optimizer, closure = evaluating(order)
     with step_hooks(lambda _: order.append("begin"), lambda _: order.append("end")):
         optimizer.step(closure=closure) if by_name else optimizer.step(closure)
     assert order == ["begin", "closure", "end"] * 4
 
 
 def test_a_whole_call_of_an_optimizer_is_a_step_where_it_is_asked_for() -> None:
-    weight = nn.Parameter(torch.ones(2))
-    optimizer = torch.optim.LBFGS([weight], lr=1e-3, max_iter=4, tolerance_change=0)
     seen: list[object] = []
-
-    def closure() -> torch.Tensor:
-        optimizer.zero_grad()
-        loss = weight.square().sum()
-        loss.backward()
-        return loss
-
+    optimizer, closure = evaluating([])
     with bare_step_hooks(None, lambda one, *_: seen.append(one), evaluations=False):
         optimizer.step(closure)
     assert seen == [optimizer]

@@ -38,7 +38,8 @@ def run(recipe: Path, quiet: bool, command: tuple[str, ...]) -> None:  # fmt: sk
     parts = normalise(command)
     found = Recipe.read(recipe)
     _refuse_nested()
-    there = _in_source(found, parts) if _may_be_written(found, parts) else frozenset()
+    changed = bool(found.script_change(parts))
+    there = _in_source(found, parts) if changed else frozenset()  # `patch` may have written it
     if not quiet:
         _announce(found, parts, there)
     on = {name: values for name, values in found.values.items() if name not in there}
@@ -51,11 +52,6 @@ def run(recipe: Path, quiet: bool, command: tuple[str, ...]) -> None:  # fmt: sk
     for line in status.complaints(name for name in on if name not in written):
         say(f"hotlap: {line}", indent="  ")
     leave_like(code)
-
-
-def _may_be_written(recipe: "Recipe", command: tuple[str, ...]) -> bool:
-    """Whether the source may have the recipe: the file that trains is another than was measured."""
-    return bool(recipe.script_changed(command))
 
 
 def _in_source(recipe: "Recipe", command: tuple[str, ...]) -> frozenset[str]:

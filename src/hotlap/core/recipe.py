@@ -109,11 +109,11 @@ class Recipe:
             reasons.append(f"it was measured on another machine ({then.machine})")
         if then.torch and torch and then.torch != torch:
             reasons.append(f"torch was {then.torch} and is {torch}")
-        if why := self.script_changed(command):
-            reasons.append(why)
+        if change := self.script_change(command):
+            reasons.append(change)
         return reasons
 
-    def script_changed(self, command: Sequence[str]) -> str:
+    def script_change(self, command: Sequence[str]) -> str:
         """Which file has another text than when it was measured, or is another; empty if none."""
         then, (name, now) = self.measured, script_of(command)
         program = Path(then.program)

@@ -161,7 +161,7 @@ def _notes(race: RaceResult, limit: float | None) -> Iterator[str]:
                 "they did not always end after the same number of steps: a program that ends by "
                 "the clock counts the time in which the race stops it"
             )
-    if race.verdict is Verdict.FASTER and race.starts_longer:
+    if race.verdict is Verdict.FASTER and race.starts_longer and race.break_even < math.inf:
         yield f"B's longer start-up pays off after {race.break_even:.0f} steps"
 
 

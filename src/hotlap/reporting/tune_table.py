@@ -59,11 +59,9 @@ def reason(row: Outcome) -> str:
     """Why it was kept or not, with what it was raced together with and what its start costs."""
     parts = [f"with {', '.join(row.joined)}"] if row.joined else []
     parts += [row.reason] if row.reason else []
-    if row.race is not None and row.status is Status.KEPT:
-        extra = row.race.b_warmup - row.race.a_warmup
-        if row.race.starts_longer:
-            steps = f"{row.race.break_even:.0f}"
-            parts.append(f"adds {duration(extra)} of start-up; pays off after {steps} steps")
+    if row.race is not None and row.status is Status.KEPT and row.race.starts_longer:
+        extra, steps = duration(row.race.extra_start), f"{row.race.break_even:.0f}"
+        parts.append(f"adds {extra} of start-up; pays off after {steps} steps")
     if row.race is not None and row.race.launches > 1:
         programs = "the program" if row.race.switched else "both programs"
         parts.append(f"over {row.race.launches} starts of {programs}")

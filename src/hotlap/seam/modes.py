@@ -21,7 +21,15 @@ from hotlap.seam.patch import replaced
 from hotlap.seam.perturb import perturbing
 from hotlap.seam.process import note_training
 from hotlap.seam.roots import Maker, has_parameters
-from hotlap.seam.steps import Cycle, ManualUpdate, bare_step_hooks, manual_steps, step_hooks
+from hotlap.seam.steps import (
+    Arguments,
+    Cycle,
+    Keywords,
+    ManualUpdate,
+    bare_step_hooks,
+    manual_steps,
+    step_hooks,
+)
 from hotlap.seam.wire import Wire
 
 OUTERMOST = 0
@@ -97,9 +105,7 @@ def _race(session: Participant) -> Iterator[None]:
             audit.flush()
             gate.step()
 
-    def answered(
-        root: torch.nn.Module, args: tuple[object, ...], kwargs: Keywords, result: object
-    ) -> None:
+    def answered(root: torch.nn.Module, args: Arguments, kwargs: Keywords, result: object) -> None:
         if cycle.turn(root):
             outputs.record(args, kwargs, result)
             session.roots.step()
@@ -135,8 +141,7 @@ def _send_metric(wire: Wire, gate: Gate, name: str, value: float) -> None:
     wire.send("metric", name=name, value=value, seconds=gate.elapsed())
 
 
-Keywords = dict[str, object]
-Answered = Callable[[torch.nn.Module, tuple[object, ...], Keywords, object], None]
+Answered = Callable[[torch.nn.Module, Arguments, Keywords, object], None]
 
 
 def _root_calls(inference: InferenceSteps, answered: Answered, evaluates: Told) -> Maker:

@@ -90,6 +90,8 @@ class ManualUpdate:
     param_groups: tuple[dict[str, float], ...] = ()
 
 
+Arguments = tuple[object, ...]
+Keywords = dict[str, object]
 Listener = Callable[[Optimizer | ManualUpdate], None]
 """Called with the optimizer, or with the `ManualUpdate` that stands for one."""
 Hook = Callable[..., None]
@@ -153,10 +155,6 @@ def _skipped(ends: Listener, original: Callable[..., object]) -> object:
         return result
 
     return step
-
-
-Arguments = tuple[object, ...]
-Keywords = dict[str, object]
 
 
 def _evaluations(

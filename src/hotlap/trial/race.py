@@ -36,9 +36,8 @@ FAULTS_A_STEP, FAULTS_TIMES = 100, 2
 """Page faults a step, and in multiples of the other side's, from which a launch is to blame:
 benchmarks.launches with `--kinds cnn` shows launches of one program that far apart."""
 
-
 START_DIFFERS = 2.0
-"""Seconds by which the warm-up of one program differs from start to start on a busy machine."""
+"""Seconds of warm-up that are not told from the luck of a start."""
 
 
 @dataclass(frozen=True)
@@ -101,15 +100,20 @@ class RaceResult:
         return replace(self, estimate=estimate, a_step=level * half, b_step=level / half)
 
     @property
+    def extra_start(self) -> float:
+        """Seconds by which B's warm-up is longer."""
+        return self.b_warmup - self.a_warmup
+
+    @property
     def starts_longer(self) -> bool:
-        """Whether B's warm-up is longer by more than two starts of one program differ."""
-        return self.b_warmup - self.a_warmup > START_DIFFERS
+        """Whether B's warm-up is longer by more than the luck of a start."""
+        return self.extra_start > START_DIFFERS
 
     @property
     def break_even(self) -> float:
         """Steps after which B's longer warm-up pays off; infinite if it never is."""
-        extra, gain = self.b_warmup - self.a_warmup, self.a_step - self.b_step
-        return max(0.0, extra) / gain if gain > 0 else math.inf
+        gain = self.a_step - self.b_step
+        return max(0.0, self.extra_start) / gain if gain > 0 else math.inf
 
 
 @dataclass(eq=False)

@@ -225,7 +225,7 @@ class Side:
 
     @property
     def epoch_steps(self) -> int:
-        """Steps of an epoch: as seen, or the batches of the live process's loader; 0: unknown."""
+        """Steps of an epoch: as seen, or the batches of the longest loader; 0: unknown."""
         if self.pace is not None and self.pace.epoch:
             return self.pace.epoch
         return max((report.batches for report in self._reports), default=0)

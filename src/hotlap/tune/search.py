@@ -615,7 +615,7 @@ def rules_of_race(
         seconds = max(seconds, rest)
     return {
         "seconds": seconds, "seconds_if_promising": promising,
-        "give_up": not (last or spinning or candidate.key in state.in_vain),
+        "give_up": not (last or spinning or state.in_vain(candidate)),
         "plain_steps": candidate.plain_steps,
         "whole_epochs": whole, "share_epoch": epochs > 0 and not whole,
     }  # fmt: skip
@@ -669,7 +669,6 @@ def adopt(state: TuneState, row: Outcome, side: Side) -> None:
     state.races.drop_ahead()
     state.levels.give_back(state.tests[mine].share)
     state.tests.clear()
-    state.in_vain.clear()
     kept = [technique(name) for name in (*row.joined, row.technique)]
     state.script.keep(kept, row.estimate.ratio)
 
@@ -687,22 +686,20 @@ def retry_open_rows(state: TuneState) -> None:
             candidate = Candidate(technique(row.technique), row.values)
             if state.allows(candidate) and not state.why_pointless(candidate):
                 lasts = not (candidate.record.load_dependent and state.races.busy)
-                order = lasts, candidate.key not in state.in_vain, state.worth(row, candidate)
+                order = lasts, not state.in_vain(candidate), state.worth(row, candidate)
                 found.append((order, row, candidate))
         if not found:
             return
         _, old, candidate = max(found, key=lambda entry: entry[0])
         race_candidate(state, candidate, [other for *_, other in found if other != candidate])
-        note_if_in_vain(state, old, candidate)
+        if test := state.tests.get(candidate.key):
+            test.in_vain = learned_nothing(old, state.result.open)
 
 
-def note_if_in_vain(state: TuneState, old: Outcome, candidate: Candidate) -> None:
-    """Remember a candidate that is still open, and whose race again narrowed no interval."""
-    now = next((row for row in state.result.open if row.same_as(old)), None)
-    if now is not None and old.race is not None and spread(now) >= spread(old):
-        state.in_vain.add(candidate.key)
-    else:
-        state.in_vain.discard(candidate.key)
+def learned_nothing(old: Outcome, open_rows: Sequence[Outcome]) -> bool:
+    """Whether a row that was raced again is still open, with an interval that is no narrower."""
+    now = next((row for row in open_rows if row.same_as(old)), None)
+    return now is not None and old.race is not None and spread(now) >= spread(old)
 
 
 def final_race(state: TuneState) -> None:

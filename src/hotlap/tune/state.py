@@ -89,12 +89,14 @@ class Tried:
     """The test of a candidate against the best so far: its share of alpha, what it has shown.
 
     `switched`: in a live process, by switching it on and off; `evidence`: between two processes.
+    `in_vain`: the last race told nothing more than those before.
     """
 
     share: float
     evidence: Evidence
     switched: Evidence
     races: int = 0
+    in_vain: bool = False
 
 
 @dataclass
@@ -104,10 +106,9 @@ class TuneState:
     `noise` is None until the A/A test has run. `tests` holds what the races of candidates against
     the best so far have shown. `ratio` is a cautious guess of how much faster the best so far is.
     `spare` is a process of the plain script whose losses nobody needs, in which techniques are
-    switched on, `only_from_start` those that took no hold there. `in_vain` are the candidates whose
-    last race told nothing more than those before. `candidates` are all that were listed.
-    `profile_seconds` are what the profile took. `won` is what the races of the only technique kept
-    have shown against the plain script; None where several are kept, or none is.
+    switched on, `only_from_start` those that took no hold there. `candidates` are all that were
+    listed. `profile_seconds` are what the profile took. `won` is what the races of the only
+    technique kept have shown against the plain script; None where several are kept, or none is.
     """
 
     config: TuneConfig
@@ -126,7 +127,6 @@ class TuneState:
     won: Evidence | None = None
     spare: Side | None = None
     only_from_start: set[str] = field(default_factory=set)
-    in_vain: set[str] = field(default_factory=set)
     plain: Side = field(init=False)
     best: Side = field(init=False)
 
@@ -158,6 +158,10 @@ class TuneState:
             evidence = Evidence(paired_test(rules))
             self.tests[candidate.key] = Tried(share, evidence, switched_evidence(rules))
         return self.tests[candidate.key]
+
+    def in_vain(self, candidate: Candidate) -> bool:
+        """Whether its last race against the best so far told nothing more than those before."""
+        return candidate.key in self.tests and self.tests[candidate.key].in_vain
 
     def worth(self, row: Outcome, candidate: Candidate) -> float:
         """The gain that can be expected of a second of racing an open row again."""
