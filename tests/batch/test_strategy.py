@@ -159,9 +159,24 @@ def test_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
     track = Lockstep(1 << 20, saturating)
     found = search(monkeypatch, track, seconds=0.0)
     assert track.raced_sizes == [32]
-    assert found.largest == found.fastest == 32
+    assert found.largest == 32
+    assert found.fastest == 0  # compared with nothing
     assert not found.largest_known
     assert found.confirmed == ()
+
+
+@pytest.mark.parametrize("step", [3.0, 6.0, 9.0])
+def test_long_steps_are_compared_before_answers_are_confirmed(
+    step: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twenty confirming steps of two sizes would take more than the whole budget."""
+    now = [0.0]
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    track = Timed(now, start_up=15.0, step=step / 32)
+    track.deadline = 240.0
+    found = search(monkeypatch, track, seconds=240.0)
+    assert found.fastest
+    assert len([row for row in found.rows.values() if row.rate]) > 1
 
 
 class Timed(Lockstep):

@@ -32,6 +32,17 @@ def test_rates_are_written_out() -> None:
     assert "largest that fits: 64 (limited by the data set's size)" in text
 
 
+def test_a_size_that_was_compared_with_none_is_not_called_fastest() -> None:
+    known = rows(
+        SizeResult(32, True, 5.0, 1.0, 1.0, 1.0, 6.0, samples=32), SizeResult(64, True, step=3.5)
+    )
+    text = printed(BatchResult(BatchFacts(32), known, 0, 64, OUT_OF_BUDGET))
+    assert "fastest: not known (only batch 32 was timed within the budget" in text
+    assert "6.4 s" in text  # 32 samples at 5 a second, as the column beside it says
+    assert "3.5 s" not in text  # of steps that were not timed
+    assert "background load: 0.0 of" in text
+
+
 def test_an_interrupt_before_and_after_the_first_figure() -> None:
     text = printed(BatchResult(BatchFacts(32), interrupted=True))
     assert text.strip() == "interrupted before any batch size was timed"

@@ -1,12 +1,15 @@
 """What is put into torch must not hurt the program: not by threads, copies, errors or undo."""
 
+import gc
 import sys
 import threading
+import weakref
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
 import torch
-from applying import torch_is_left_as_it_was  # noqa: F401
+from applying import on, torch_is_left_as_it_was  # noqa: F401
 from torch.utils.data import DataLoader
 
 from hotlap.core.move import Keyword
@@ -331,3 +334,62 @@ def test_a_tracer_that_wraps_module_calls_is_not_undone():
         Doubled()(torch.ones(1))
         assert torch.nn.Module.__call__ is traced
         torch.nn.Module.__call__ = ours
+
+
+class Blocks(torch.nn.Module):
+    """A small model that every wrapper of a root has something to do in."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = torch.nn.Conv2d(3, 4, 3)
+        self.blocks = torch.nn.Sequential(*(torch.nn.Linear(4, 4) for _ in range(3)))
+
+    def forward(self, x):
+        return self.blocks(self.conv(x).mean((2, 3)))
+
+
+@pytest.fixture
+def no_collector():
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+WRAPPING = {
+    "mixed_precision": {"dtype": "bfloat16"},
+    "no_grad_eval": {},
+    "inference_mode": {},
+    "channels_last": {},
+    "activation_checkpoint": {},
+    "int8_inference": {},
+    "fused_pointwise": {"mode": "default"},
+}
+
+
+@pytest.mark.parametrize("name", WRAPPING)
+@pytest.mark.usefixtures("no_collector")
+def test_a_model_is_freed_when_the_program_lets_go_of_it(name, monkeypatch):
+    monkeypatch.setattr(torch, "compile", lambda function, **_: function)
+    with on(name, **WRAPPING[name]) as seams:
+        for _ in range(3):
+            model = Blocks()
+            for training in (True, False):
+                with torch.set_grad_enabled(training):
+                    model.train(training)(torch.randn(2, 3, 5, 5))
+            gone = weakref.ref(model.conv)
+            del model
+            assert gone() is None
+        assert seams.roots.found == []
+
+
+def test_loss_modules_made_anew_in_each_step_let_the_look_end():
+    roots = Roots()
+    roots.add(10, lambda _, inner: partial(inner))
+    model = Doubled()
+    with roots.watching():
+        for _ in range(8):
+            torch.nn.MSELoss()(model(torch.ones(1)), torch.ones(1))
+            roots.step()
+        assert not roots.looking
+        assert roots.found == [model]

@@ -5,6 +5,7 @@ import pytest
 import torch
 from applying import on, torch_is_left_as_it_was  # noqa: F401
 from torch import nn
+from torch.distributions import Categorical, Independent, Normal
 
 Pair = namedtuple("Pair", "a b")
 
@@ -259,3 +260,32 @@ def test_cuda_graphs_outputs_may_be_kept():
         for was, now in zip(plain, kept, strict=True):
             assert torch.allclose(was, now, atol=1e-5)
     assert seams.holds
+
+
+class Policy(nn.Module):
+    """A model whose answer is a distribution, as reinforcement learning writes it."""
+
+    def __init__(self, kind):
+        super().__init__()
+        self.kind, self.net = kind, nn.Linear(6, 4)
+
+    def forward(self, x):
+        out = self.net(x)
+        if self.kind is Categorical:
+            return Categorical(logits=out)
+        return Independent(Normal(out, nn.functional.softplus(out)), 1)
+
+
+@pytest.mark.parametrize("kind", [Categorical, Normal])
+def test_a_distribution_comes_back_in_float32(kind):
+    torch.manual_seed(0)
+    model, x = Policy(kind), torch.randn(3, 6)
+    plain = model(x)
+    action = plain.sample()
+    with on("mixed_precision", dtype="bfloat16"):
+        found = model(x)
+        assert type(found) is type(plain)
+        assert found.sample().dtype == action.dtype
+        assert found.log_prob(action).dtype is torch.float32
+        assert torch.allclose(found.log_prob(action), plain.log_prob(action), atol=0.1)
+        assert found.entropy().dtype is torch.float32

@@ -82,6 +82,38 @@ def test_sparse_gradients_go_the_plain_way(name):
     assert "sparse" in seams.inerts["fused_optimizer"]
 
 
+def thawed(table, dense, optimizer):
+    table.weight.requires_grad_(True)
+
+
+def added(table, dense, optimizer):
+    table.weight.requires_grad_(True)
+    optimizer.add_param_group({"params": list(table.parameters())})
+
+
+@pytest.mark.parametrize("begin", [thawed, added])
+@pytest.mark.parametrize("name", ["SGD", "Adagrad"])
+def test_sparse_gradients_that_begin_later_go_the_plain_way(name, begin):
+    def run():
+        torch.manual_seed(0)
+        table, dense = nn.Embedding(5, 3, sparse=True), nn.Linear(3, 3)
+        table.weight.requires_grad_(False)
+        first = [*dense.parameters(), *(table.parameters() if begin is thawed else ())]
+        optimizer = getattr(torch.optim, name)(first, lr=0.1)
+        for step in range(4):
+            if step == 2:
+                begin(table, dense, optimizer)
+            optimizer.zero_grad()
+            dense(table(torch.tensor([1, 2]))).square().sum().backward()
+            optimizer.step()
+        return table.weight.detach()
+
+    plain = run()
+    with on("fused_optimizer") as seams:
+        assert torch.allclose(run(), plain, rtol=1e-5)  # two steps of rounding
+    assert "sparse" in seams.inerts["fused_optimizer"]
+
+
 def test_gradients_are_dropped():
     model = nn.Linear(2, 2)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)

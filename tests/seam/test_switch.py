@@ -1,5 +1,6 @@
 """Techniques switched on and off between two steps of a live training."""
 
+import copy
 import shutil
 from contextlib import contextmanager
 from functools import partial
@@ -144,7 +145,7 @@ def test_two_may_be_on_at_once_and_change_for_others():
         training.step()
         switch.to({"fused_optimizer": {}})
         training.step()
-        assert training.optimizer.param_groups[0]["fused"] is True
+        assert fused(training.optimizer)
     assert training.with_grad == [True, False, True]
     assert training.optimizer.param_groups[0]["fused"] is None
 
@@ -174,3 +175,97 @@ def test_a_model_is_compiled_once_however_often_it_is_switched():
     assert graphs[0] == 0, "not before it is on"
     assert graphs[1] > 0
     assert graphs[-1] == graphs[1]
+
+
+def fused(optimizer):
+    """Whether it steps by the fused kernel, by all that says so."""
+    said = [group["fused"] for group in (*optimizer.param_groups, optimizer.defaults)]
+    said += [vars(optimizer).get("_step_supports_amp_scaling", said[0])]  # a copy has it not
+    assert len({bool(each) for each in said}) == 1, said
+    return bool(said[0])
+
+
+def anew(training):
+    training.optimizer = torch.optim.AdamW(training.model.parameters(), lr=1e-2)
+
+
+def by_its_defaults(training):
+    given = {k: v for k, v in training.optimizer.defaults.items() if k != "decoupled_weight_decay"}
+    training.optimizer = torch.optim.AdamW(training.model.parameters(), **given)
+
+
+def rolled_back(training):
+    saved = copy.deepcopy(training.optimizer.state_dict())
+    training.optimizer.load_state_dict(saved)
+
+
+def copied(training):
+    training.model, training.optimizer = copy.deepcopy((training.model, training.optimizer))
+
+
+def with_a_group_more(training):
+    more = nn.Linear(16, 4)
+    training.optimizer.add_param_group({"params": list(more.parameters())})
+
+
+CHANGES = [anew, by_its_defaults, rolled_back, copied, with_a_group_more]
+FUSED = {"fused_optimizer": {}}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_an_optimizer_made_while_it_is_on_is_plain_while_it_is_off(change):
+    with switching() as (switch, _):
+        training = Training()
+        training.step()
+        switch.to(FUSED)
+        training.step()
+        change(training)
+        training.step()
+        assert fused(training.optimizer)
+        switch.to({})
+        training.step()
+        assert not fused(training.optimizer)
+
+
+def test_what_was_saved_while_it_was_on_is_plain_when_loaded_while_it_is_off():
+    with switching() as (switch, _):
+        training = Training()
+        plain = copy.deepcopy(training.optimizer.state_dict())
+        switch.to(FUSED)
+        training.step()
+        saved = copy.deepcopy(training.optimizer.state_dict())
+        training.optimizer.load_state_dict(plain)
+        training.step()
+        assert fused(training.optimizer)
+        switch.to({})
+        training.optimizer.load_state_dict(saved)
+        training.step()
+        assert not fused(training.optimizer)
+
+
+def test_an_optimizer_that_the_program_fuses_stays_so():
+    with switching() as (switch, seams):
+        training = Training(fused=True)
+        for on in ({}, FUSED, {}):
+            switch.to(on)
+            training.step()
+            rolled_back(training)
+            training.step()
+            assert training.optimizer.param_groups[0]["fused"] is True
+    assert "fused_optimizer" not in seams.holds
+
+
+def test_threads_that_the_program_chooses_while_it_is_on_stay():
+    before = torch.get_num_threads()
+    try:
+        with switching() as (switch, _):
+            torch.set_num_threads(2)
+            for chosen in (3, None):
+                switch.to({"cpu_threads": {"threads": 1}})
+                assert torch.get_num_threads() == 1
+                if chosen:
+                    torch.set_num_threads(chosen)
+                switch.to({})
+                assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)

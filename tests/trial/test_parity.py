@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hotlap.core.technique import Numerics
 from hotlap.trial.data_parity import DataUse
-from hotlap.trial.parity import UNMOVED, Noise, Parity, compare, noise
+from hotlap.trial.parity import UNMOVED, Noise, Parity, compare, noise, not_finite
 
 QUIET = Noise(deterministic=True, spread=(0.0,) * 200)
 SEEDS = range(10)
@@ -365,3 +365,19 @@ def test_any_losses_get_an_answer(
 def test_a_run_agrees_with_itself(losses: list[float], numerics: Numerics) -> None:
     assert compare(losses, losses, numerics, noise(losses, losses)).kept
     assert compare(losses, losses, numerics, Noise(False, ())).kept
+
+
+def test_steps_without_a_loss_are_left_out() -> None:
+    seen = [1.0, None, 0.5, None, 0.4, 0.3]
+    found = compare(seen, list(seen), Numerics.EXACT, noise(seen, seen))
+    assert found.kept
+    assert found.steps == 4
+    assert not_finite(seen) == ""
+    assert "in 1 of 5 steps" in not_finite([*seen, math.nan])
+
+
+def test_a_training_without_any_loss_cannot_be_compared() -> None:
+    none: list[float | None] = [None] * 10
+    found = compare(none, none, Numerics.EXACT, noise(none, none))
+    assert not found.kept
+    assert found.reason.startswith("no loss was seen")

@@ -31,10 +31,12 @@ class BatchFacts:
 class SizeResult:
     """What was measured at one batch size.
 
-    `ratio` is its samples per second over those of the size it was raced against, pair by pair;
-    `low` and `high` bound it (0 and inf: timed alone, or too few pairs). `memory` is the peak of
-    one process in bytes: of the accelerator where there is one, else resident. `why` says why a
-    size does not fit.
+    `rate` is in samples per second (0: it was only seen to fit). `ratio` is that over the rate of
+    the size it was raced against, pair by pair; `low` and `high` bound it (0 and inf: timed alone,
+    or too few pairs). `step` is the seconds of an optimizer step when it last ran, whatever other
+    programs took then, and `samples` the samples of one (0: not timed). `memory` is the peak of one
+    process in bytes: of the accelerator where there is one, else resident. `why` says why a size
+    does not fit.
     """
 
     size: int
@@ -46,6 +48,12 @@ class SizeResult:
     step: float = 0.0
     memory: int = 0
     why: str = ""
+    samples: float = 0.0
+
+    @property
+    def step_seconds(self) -> float:
+        """The seconds of a step at `rate`; 0: not timed."""
+        return self.samples / self.rate if self.rate else 0.0
 
     @property
     def faster(self) -> bool:
@@ -57,9 +65,11 @@ class SizeResult:
 class BatchResult:
     """The outcome: every size tried, the fastest, and the largest that fits.
 
-    `bound` says what ends the sizes above `largest`; where it is the budget, no larger size was
-    tried, and the largest that fits is not known (`largest_known`). `promising` is a size whose
-    ratio is the best although the races do not show that it is faster than the reference; 0: none.
+    `fastest` is 0 where no size could be compared with another. `bound` says what ends the sizes
+    above `largest`; where it is the budget, no larger size was tried, and the largest that fits is
+    not known (`largest_known`). `promising` is a size whose ratio is the best although the races do
+    not show that it is faster than the reference; 0: none.
+    `load` is how many cores other programs used meanwhile.
     """
 
     script: BatchFacts
@@ -71,6 +81,7 @@ class BatchResult:
     confirmed: tuple[int, ...] = ()
     interrupted: bool = False
     seconds: float = 0.0
+    load: float = 0.0
 
     @property
     def largest_known(self) -> bool:

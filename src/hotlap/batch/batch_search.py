@@ -18,8 +18,10 @@ from hotlap.batch.batch_result import OUT_OF_BUDGET, BatchFacts, BatchResult, Si
 from hotlap.batch.contestant import BLOCK_SECONDS, OutOfTime, SizedCommand
 from hotlap.batch.lockstep import EQUAL_WITHIN, Lockstep
 from hotlap.core.errors import TrialFailedError
+from hotlap.trial.load import OtherPrograms
 
-PAIRS = 5  # the fewest that give an interval of use
+PAIRS = 5  # that give an interval of use
+FEWEST_PAIRS = 3  # where steps are so long that there is no time for more
 MORE_PAIRS = 10
 CHECK_STEPS = 3
 FINALISTS = 3
@@ -61,6 +63,7 @@ class Search:
         self._deadline = self._begin + config.seconds
         self._sized = replace(config.sized, deadline=self._deadline)
         self._lockstep = Lockstep(self._sized)
+        self._others = OtherPrograms()
 
     def run(self) -> BatchResult:
         """Observe the script, search, confirm.
@@ -88,6 +91,7 @@ class Search:
         finally:
             self._lockstep.close()
             self.result.seconds = time.monotonic() - self._begin
+            self.result.load = self._others.cores()
         self._conclude()
         return self.result
 
@@ -106,7 +110,7 @@ class Search:
         result = self.result
         result.largest = self._largest()
         choice = self._choice()
-        result.fastest = choice.size
+        result.fastest = choice.size if self._compared() else 0
         if choice.ratio == 1.0 and (rows := self._timed()):
             best = max(rows, key=lambda row: row.ratio)
             maybe = best.ratio > 1 + EQUAL_WITHIN and best.high > 1 + EQUAL_WITHIN
@@ -114,10 +118,10 @@ class Search:
 
     # trying one size
 
-    def _try(self, size: int) -> bool:
+    def _try(self, size: int, pairs: int = PAIRS) -> bool:
         """Race one size against the reference; whether it fits."""
         self.progress.stage(f"batch {size}")
-        return self._keep(self._lockstep.raced(size, PAIRS))
+        return self._keep(self._lockstep.raced(size, pairs))
 
     def _fits(self, size: int) -> bool:
         """Whether a few steps run at this size, untimed."""
@@ -151,8 +155,8 @@ class Search:
         good, bad = size, 0 if size == first else first
         while not bad and good < most:
             size = min(_power_above(good), most)
-            if self._gaining() and self._time_for_race(size):
-                fits = self._try(size)
+            if self._gaining() and (pairs := self._pairs_in_time(size)):
+                fits = self._try(size, pairs)
             elif self._time_for_check(size):
                 fits = self._fits(size)
             else:
@@ -189,17 +193,17 @@ class Search:
             if smallest == 1 or self._best().size != smallest:
                 return
             below = _power_below(smallest)
-            if not self._time_for_race(below):
+            if not (pairs := self._pairs_in_time(below)):
                 return
-            self._try(below)
+            self._try(below, pairs)
 
     def _between(self) -> None:
         """The multiples of 8 halfway to the best one's neighbours."""
         best = self._best().size
         for size in (best * 3 // 4 // 8 * 8, best * 3 // 2 // 8 * 8):
             fits = size and size <= min(self._largest(), self._most()[0])
-            if fits and not self._rated(size) and self._time_for_race(size):
-                self._try(size)
+            if fits and not self._rated(size) and (pairs := self._pairs_in_time(size)):
+                self._try(size, pairs)
 
     def _finals(self) -> None:
         """Launch the best ones again and race them on, where their order is not yet clear."""
@@ -208,7 +212,8 @@ class Search:
             close = row.ratio > CLEARLY_SLOWER * rows[0].ratio
             self._lockstep.close()  # a final is between fresh processes of both
             cost = self._race_seconds(row.size, MORE_PAIRS)
-            if close and self._lockstep.paired(row.size) and self._affordable(cost):
+            in_time = cost + self._confirming() <= self._left()
+            if close and self._lockstep.paired(row.size) and in_time:
                 self.progress.stage(f"batch {row.size} once more")
                 again = self._lockstep.raced(row.size, MORE_PAIRS)
                 if again.fits and again.low:  # else the two no longer fit together
@@ -265,26 +270,44 @@ class Search:
     def _check_seconds(self, size: int) -> float:
         return self._lockstep.start_up + CHECK_STEPS * self._step_seconds(size)
 
-    def _affordable(self, seconds: float, largest: int = 0) -> bool:
-        """Whether so many seconds are left beside those that confirm the answers."""
+    def _confirming(self, largest: int = 0) -> float:
+        """The seconds that confirm the answers, if a size `largest` comes to be one."""
         answers = self._choice().size, max(largest, self._largest())
-        return seconds + sum(map(self._confirm_seconds, answers)) <= self._left()
+        return sum(map(self._confirm_seconds, answers))
 
-    def _time_for_race(self, size: int) -> bool:
-        return self._early() and self._affordable(self._race_seconds(size, PAIRS), size)
+    def _affordable(self, seconds: float, largest: int) -> bool:
+        """Whether so many seconds may go into trying a size, with those left that confirm it."""
+        return self._early() and seconds + self._confirming(largest) <= self._left()
+
+    def _pairs_in_time(self, size: int) -> int:
+        """How many pairs there is time for in a race of this size; 0: for none.
+
+        Until two sizes have been compared, all of the time may go into that: where steps are long,
+        confirming the answers would take more than there is.
+        """
+        for pairs in (PAIRS, FEWEST_PAIRS):
+            seconds = self._race_seconds(size, pairs)
+            if self._affordable(seconds, size):
+                return pairs
+        return FEWEST_PAIRS if not self._compared() and seconds <= self._left() else 0
 
     def _time_for_check(self, size: int) -> bool:
         """One larger size is tried even where confirming it would take the time that is left."""
         larger_known = any(row.size > self.result.reference for row in self.result.rows.values())
         if not larger_known:
             return self._check_seconds(size) <= self._left()
-        return self._early() and self._affordable(self._check_seconds(size), size)
+        return self._affordable(self._check_seconds(size), size)
 
     def _early(self) -> bool:
         """Whether new sizes may still be tried: the rest of the time compares the best ones."""
         return self._left() > (1 - EXPLORING_SHARE) * self.config.seconds
 
     # what is known
+
+    def _compared(self) -> bool:
+        """Whether more than one size was timed, or only one can be."""
+        only = [row.size for row in self.result.rows.values() if row.fits] == [1]
+        return len(self._timed()) > 1 or (only and self.result.bound != OUT_OF_BUDGET)
 
     def _timed(self) -> list[SizeResult]:
         return [row for row in self.result.rows.values() if row.fits and row.rate]

@@ -81,14 +81,14 @@ class Contestant:
     """A trial at one batch size, started when it is needed and again when it has ended.
 
     `start_up` is the seconds that starting and warming up took the last time, `step` those of one
-    step.
+    step; `threads` how many torch computes with.
     """
 
     def __init__(self, sized: SizedCommand, size: int) -> None:
         self.size = size
         self.memory = 0
         self.report: BatchReport | None = None
-        self.world = 1
+        self.world = self.threads = 1
         self.step = 0.0
         self.start_up = 0.0
         self._sized = sized
@@ -233,6 +233,7 @@ class Contestant:
     def _note(self, block: Block) -> None:
         reports = _of_batches(block)
         self.report, self.world = reports[0], len(reports)
+        self.threads = block.threads
         self.memory = max(self.memory, *(r.cuda or r.resident for r in block.reports))
         for report in reports:
             total, peak = report.device_total, report.device_peak

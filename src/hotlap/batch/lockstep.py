@@ -94,12 +94,14 @@ class Lockstep:
             blocks = [contestant.timed() for _ in range(3)]
             self._calibrate(contestant, blocks)
             self._rate = 1 / median(self._pace(contestant, block) for block in blocks)
+            samples = self._samples_a_step(contestant, blocks)
         except BaseException:
             contestant.close()
             raise
         self._reference = contestant
         self.start_up = contestant.start_up
-        return SizeResult(size, True, self._rate, 1.0, 1.0, 1.0, contestant.step, contestant.memory)
+        return SizeResult(size, True, self._rate, 1.0, 1.0, 1.0, contestant.step,
+                          contestant.memory, samples=samples)  # fmt: skip
 
     def _calibrate(self, contestant: Contestant, blocks: list[TimedBlock]) -> None:
         """Samples an element of the model's input, for programs without a DataLoader.
@@ -113,8 +115,15 @@ class Lockstep:
 
     def _pace(self, contestant: Contestant, block: TimedBlock) -> float:
         """Seconds a sample."""
+        return block.seconds / self._samples(contestant, block)
+
+    def _samples(self, contestant: Contestant, block: TimedBlock) -> float:
         samples = block.samples or block.elements * self._per_element
-        return block.seconds / (samples or contestant.size * contestant.world * block.steps)
+        return samples or contestant.size * contestant.world * block.steps
+
+    def _samples_a_step(self, contestant: Contestant, blocks: list[TimedBlock]) -> float:
+        samples = sum(self._samples(contestant, block) for block in blocks)
+        return samples / sum(block.steps for block in blocks)
 
     def _beside(self, reference: Contestant, size: int, pairs: int) -> SizeResult:
         contestant = Contestant(self.sized, size)
@@ -129,35 +138,40 @@ class Lockstep:
         try:
             contestant.ready()
             self._check_argument(contestant)
-            for index in range(pairs):
+            blocks = [
                 self._pair(test, reference, contestant, contestant_first=index % 2 == 0)
+                for index in range(pairs)
+            ]
         except TooLarge:
             del self._tests[size]
             raise
         finally:
             self._ended(contestant)
         e = test.estimate()
-        rate = self._rate * e.ratio
-        return SizeResult(
-            size, True, rate, e.ratio, e.low, e.high, contestant.step, contestant.memory
-        )
+        rate, samples = self._rate * e.ratio, self._samples_a_step(contestant, blocks)
+        return SizeResult(size, True, rate, e.ratio, e.low, e.high, contestant.step,
+                          contestant.memory, samples=samples)  # fmt: skip
 
     def _pair(
         self, test: PairedTest, reference: Contestant, other: Contestant, *, contestant_first: bool
-    ) -> None:
+    ) -> TimedBlock:
+        """Add a pair to the test; returns the block of `other`."""
         order = (other, reference) if contestant_first else (reference, other)
         blocks = {side.size: side.timed() for side in order}
         a, b = blocks[reference.size], blocks[other.size]
         test.add(self._pace(reference, a), self._pace(other, b), a.stretch, b.stretch)
+        return b
 
     def _alone(self, size: int) -> SizeResult:
         contestant = Contestant(self.sized, size)
         try:
-            rate = 1 / median(self._pace(contestant, contestant.timed()) for _ in range(3))
+            blocks = [contestant.timed() for _ in range(3)]
         finally:
             self._ended(contestant)
-        ratio = rate / self._rate
-        return SizeResult(size, True, rate, ratio, step=contestant.step, memory=contestant.memory)
+        rate = 1 / median(self._pace(contestant, block) for block in blocks)
+        return SizeResult(size, True, rate, rate / self._rate, step=contestant.step,
+                          memory=contestant.memory,
+                          samples=self._samples_a_step(contestant, blocks))  # fmt: skip
 
     def _check_argument(self, contestant: Contestant) -> None:
         """The option must have had its effect."""

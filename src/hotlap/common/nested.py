@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import Any
 
 import torch
+from torch.distributions import Distribution
 
 OnTensor = Callable[[torch.Tensor], object]
 
@@ -14,7 +15,7 @@ def mapped(value: object, function: OnTensor) -> Any:
     """Return `value` with `function` applied to each tensor in it; the containers keep their types.
 
     Knows tuples, named tuples, lists, mappings (Hugging Face's `ModelOutput` and `BatchEncoding`
-    among them) and dataclasses. Anything else is handed back as it is, and so is every container
+    among them), dataclasses and the distributions of torch. Anything else is handed back as it is, and so is every container
     in which nothing changed.
     """
     if isinstance(value, torch.Tensor):
@@ -40,7 +41,9 @@ def _children(value: object) -> Iterator[tuple[object, object]]:
         yield from enumerate(value)
     elif isinstance(value, Mapping):
         yield from value.items()
-    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+    elif isinstance(value, Distribution) or (
+        dataclasses.is_dataclass(value) and not isinstance(value, type)
+    ):
         yield from vars(value).items() if hasattr(value, "__dict__") else ()
 
 

@@ -1,10 +1,11 @@
 """Activation checkpointing: blocks that are computed again in backward instead of kept."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from fnmatch import fnmatchcase
 from typing import Any
+from weakref import WeakSet
 
 import torch
 from torch import nn
@@ -85,7 +86,7 @@ Contexts = tuple[AbstractContextManager[None], AbstractContextManager[None]]
 
 def recompute_contexts(block: nn.Module) -> Callable[[], Contexts]:
     """`context_fn` of a checkpoint: the recomputation moves no running statistics."""
-    tracking = norms(block)
+    tracking = WeakSet(norms(block))  # the block holds what is returned
     return lambda: (nullcontext(), _frozen(tracking))
 
 
@@ -104,7 +105,7 @@ def _recomputed(block: nn.Module) -> Any:
 
 
 @contextmanager
-def _frozen(tracking: Sequence[_NormBase]) -> Iterator[None]:
+def _frozen(tracking: Iterable[_NormBase]) -> Iterator[None]:
     """Leave the running statistics as they are: the forward pass moved them already."""
     buffers = [buffer for norm in tracking for buffer in norm.buffers(recurse=False)]
     before = [buffer.clone() for buffer in buffers]

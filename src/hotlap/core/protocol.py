@@ -11,6 +11,8 @@ from types import UnionType
 from typing import Any, TypedDict, TypeVar, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
+Losses = list[float | None]
+"""A figure for each step; None in a step in which none was seen. It may be NaN or infinite."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,7 @@ class BlockReport:
     resident: int = 0
     cuda: int = 0
     workers: list[int] = field(default_factory=list)
-    losses: list[float] = field(default_factory=list)
+    losses: Losses = field(default_factory=list)
     outputs: list[dict[str, object]] = field(default_factory=list)
     batch: BatchReport | None = None
     held: dict[str, list[str]] = field(default_factory=dict)
@@ -152,7 +154,7 @@ class Standing(TypedDict):
 class RaceDetails(Standing):
     """What `Mode.RACE` adds to a `BlockReport`."""
 
-    losses: list[float]
+    losses: Losses
     outputs: list[dict[str, object]]
 
 

@@ -1,5 +1,7 @@
 """Prints a search for the batch size in the terminal."""
 
+from collections.abc import Iterator
+
 from rich.console import Console
 from rich.text import Text
 
@@ -7,7 +9,7 @@ from hotlap.batch.batch_result import BatchResult, SizeResult
 from hotlap.batch.limits import gib
 from hotlap.reporting.live_screen import LiveScreen
 from hotlap.reporting.tables import Row, columns, table
-from hotlap.reporting.words import duration
+from hotlap.reporting.words import background, duration
 
 COLUMNS = columns("batch", "samples/s", "ratio (interval)", "time per step", "memory")
 
@@ -53,17 +55,29 @@ def show(out: Console, found: BatchResult, *, brief: bool) -> None:
             out.print(note, style="dim")
     if found.interrupted:
         out.print("interrupted: these are the sizes measured so far", style="yellow")
-    ranks = f" on each of {found.script.world} ranks" if found.script.world > 1 else ""
-    if found.fastest:
-        out.print(f"[bold]fastest: {found.fastest}[/]{ranks}{_against_reference(found)}")
-        title = "largest that fits" if found.largest_known else "largest tried"
-        out.print(f"[bold]{title}: {found.largest}[/]{ranks}{_bound(found)}")
-        open_answers = {found.fastest, found.largest} - set(found.confirmed)
-        if open_answers:
-            sizes = " and ".join(map(str, sorted(open_answers)))
-            out.print(f"not confirmed by more steps within the budget: batch {sizes}")
-    for line in found.advice():
+    for line in [*(_answers(found) if found.largest else []), *found.advice()]:
         out.print(line)
+    if not brief:
+        out.print(background(found.load), style="dim")
+
+
+def _answers(found: BatchResult) -> Iterator[str]:
+    ranks = f" on each of {found.script.world} ranks" if found.script.world > 1 else ""
+    yield _fastest(found, ranks)
+    title = "largest that fits" if found.largest_known else "largest tried"
+    yield f"[bold]{title}: {found.largest}[/]{ranks}{_bound(found)}"
+    if open_answers := {found.fastest, found.largest} - {0, *found.confirmed}:
+        sizes = " and ".join(map(str, sorted(open_answers)))
+        yield f"not confirmed by more steps within the budget: batch {sizes}"
+
+
+def _fastest(found: BatchResult, ranks: str) -> str:
+    if found.fastest:
+        return f"[bold]fastest: {found.fastest}[/]{ranks}{_against_reference(found)}"
+    return (
+        f"[bold]fastest: not known[/] (only batch {found.reference} was timed within the budget; "
+        "raise --budget)"
+    )
 
 
 def _bound(found: BatchResult) -> str:
@@ -100,7 +114,7 @@ def _row(found: BatchResult, row: SizeResult) -> Row:
     figures = (
         _pace(row.rate) if row.rate else "",
         _ratio(row),
-        duration(row.step) if row.step else "",
+        duration(row.step_seconds) if row.step_seconds else "",
         gib(row.memory) if row.memory else "",
     )
     return Row((f"{row.size:>5}", *figures), _mark(found, row))

@@ -19,6 +19,7 @@ from hotlap.reporting.findings_text import cost, show_steps
 from hotlap.reporting.race_text import CORRECTED
 from hotlap.reporting.words import (
     TOO_FEW,
+    background,
     duration,
     hanging,
     more_memory,
@@ -353,7 +354,7 @@ def _show_conditions(out: Console, result: TuneResult) -> None:
         lines.append(f"noise floor (A/A test): {figure}{same}")
         if result.noisy:
             lines.append("the machine is very noisy at the moment: small gains cannot be seen")
-    lines.append(f"background load: {result.load:.1f} of {os.cpu_count()} cores")
+    lines.append(background(result.load))
     lines += [f"{bound.title}: {_bounded(bound)}" for bound in result.upper_bounds]
     lines.append(f"time: {duration(result.seconds)} of {duration(result.budget)}")
     for line in lines:

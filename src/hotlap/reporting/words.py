@@ -1,6 +1,7 @@
 """Small wordings used everywhere."""
 
 import math
+import os
 import shlex
 import textwrap
 from collections.abc import Mapping
@@ -15,6 +16,11 @@ def named(technique: str, values: Mapping[str, object]) -> str:
     """A technique with its values: `loader_workers(2)`."""
     inside = ", ".join(str(value) for value in values.values())
     return f"{technique}({inside})" if inside else technique
+
+
+def background(load: float) -> str:
+    """How many cores other programs used."""
+    return f"background load: {load:.1f} of {os.cpu_count()} cores"
 
 
 def ratio(value: float) -> str:

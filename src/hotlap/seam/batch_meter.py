@@ -27,7 +27,7 @@ from hotlap.seam.gate import Gate, _on_cuda, _synchronise, time_limits_while_run
 from hotlap.seam.participant import Participant
 from hotlap.seam.patch import replaced
 from hotlap.seam.process import note_training
-from hotlap.seam.roots import has_parameters
+from hotlap.seam.roots import CallRoot, has_parameters
 from hotlap.seam.steps import Cycle, ManualUpdate, step_hooks
 from hotlap.seam.where import place
 
@@ -128,18 +128,18 @@ class Meter:
         self._samples, self._elements, self._paused = 0, 0, 0.0
         return found
 
-    def root(self, root: torch.nn.Module, inner: Callable[..., object]) -> Callable[..., object]:
+    def root(self, root: torch.nn.Module, inner: CallRoot) -> CallRoot:
         """Count the input of a model's calls; in evaluation mode the clock is stopped."""
         is_model = has_parameters(root)
 
-        def call(*args: object, **kwargs: object) -> object:
+        def call(root: torch.nn.Module, *args: object, **kwargs: object) -> object:
             if root.training and torch.is_grad_enabled():
                 self._go_on()
                 first = next(tensors((args, kwargs)), None) if is_model else None
                 self._elements_of_step += 0 if first is None else first.numel()
             else:
                 self._stand()
-            return inner(*args, **kwargs)
+            return inner(root, *args, **kwargs)
 
         return call
 

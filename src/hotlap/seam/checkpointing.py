@@ -1,8 +1,9 @@
 """Activation checkpointing of the repeated blocks of a model."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from weakref import WeakKeyDictionary, ref
 
 import torch
 from torch.nn import Module, Sequential
@@ -10,7 +11,7 @@ from torch.utils.checkpoint import checkpoint
 
 from hotlap.common.recomputing import recompute_contexts, repeated
 from hotlap.seam.moves import Context
-from hotlap.seam.roots import SLOT, CallModule, Order, called_copy, has_parameters
+from hotlap.seam.roots import SLOT, CallModule, CallRoot, Order, called_copy, has_parameters
 
 FEWEST_PARTS = 3
 
@@ -18,9 +19,9 @@ FEWEST_PARTS = 3
 @contextmanager
 def activation_checkpoint(context: Context) -> Iterator[None]:
     """Recompute each block in backward; on exit the blocks are as they were."""
-    taken: dict[Module, CallModule] = {}
+    taken: WeakKeyDictionary[Module, CallModule] = WeakKeyDictionary()
 
-    def maker(root: Module, _: CallModule) -> None:
+    def maker(root: Module, _: CallRoot) -> None:
         if not has_parameters(root):
             return
         found = blocks(root)
@@ -39,7 +40,7 @@ def activation_checkpoint(context: Context) -> Iterator[None]:
         _take_out(taken)
 
 
-def _take_out(taken: dict[Module, CallModule]) -> None:
+def _take_out(taken: WeakKeyDictionary[Module, CallModule]) -> None:
     """Empty the slots of these blocks, unless the program has put something else there since."""
     for block, recomputed in taken.items():
         if block.__dict__.get(SLOT) is recomputed:
@@ -56,10 +57,14 @@ def blocks(root: Module) -> list[Module]:
     return [part for part in parts if has_parameters(part)] if len(parts) >= FEWEST_PARTS else []
 
 
-def _recomputed(block: Module) -> Callable[..., object]:
-    inner, contexts = block._call_impl, recompute_contexts(block)
+def _recomputed(block: Module) -> CallModule:
+    """A block's call that recomputes it in backward; it does not keep the block alive."""
+    alive, contexts = ref(block), recompute_contexts(block)
 
     def call(*args: Any, **kwargs: Any) -> object:
+        block = alive()
+        assert block is not None  # its call has begun
+        inner = block._call_impl
         is_compiling = torch.compiler.is_dynamo_compiling()
         if not is_compiling and (copy := called_copy(block)) is not None:
             return copy._call_impl(*args, **kwargs)  # type: ignore[no-untyped-call]

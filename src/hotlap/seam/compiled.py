@@ -1,6 +1,6 @@
 """torch.compile on the root's call."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from weakref import WeakKeyDictionary
 
@@ -10,9 +10,11 @@ from torch.nn import Module
 from hotlap.common.nested import mapped
 from hotlap.seam.moves import Context
 from hotlap.seam.patch import assigned
-from hotlap.seam.roots import CallModule, Order, has_parameters
+from hotlap.seam.roots import CallRoot, Order, has_parameters
 
-_live: WeakKeyDictionary[Module, dict[str, CallModule]] = WeakKeyDictionary()
+After = Callable[[object], object]
+
+_live: WeakKeyDictionary[Module, dict[str, CallRoot]] = WeakKeyDictionary()
 """What was compiled in a live program, by mode: once, however often it is switched on and off."""
 
 
@@ -35,10 +37,10 @@ def graphed(context: Context) -> Iterator[None]:
 
 
 @contextmanager
-def _compiling(context: Context, mode: str, after: CallModule | None = None) -> Iterator[None]:
+def _compiling(context: Context, mode: str, after: After | None = None) -> Iterator[None]:
     with ExitStack() as undo:
 
-        def maker(root: Module, inner: CallModule) -> CallModule | None:
+        def maker(root: Module, inner: CallRoot) -> CallRoot | None:
             if not has_parameters(root):
                 return None
             if _is_compiled(root):
@@ -48,13 +50,13 @@ def _compiling(context: Context, mode: str, after: CallModule | None = None) -> 
             known = _live.setdefault(root, {}) if context.live else {}
             if mode not in known:
                 known[mode] = torch.compile(_traceable(root, inner), mode=mode)
-            return _told(known[mode], context, root, after)
+            return _told(known[mode], context, after)
 
         context.seams.roots.add(Order.COMPILE, maker, context.failed, traced=True)
         yield
 
 
-def _traceable(root: Module, inner: CallModule) -> CallModule:
+def _traceable(root: Module, inner: CallRoot) -> CallRoot:
     """Dynamo traces the `forward` that `_call_impl` calls, but none that torch.nn itself defines.
 
     A Sequential would silently run uncompiled; called from a function of ours, it is traced.
@@ -62,18 +64,18 @@ def _traceable(root: Module, inner: CallModule) -> CallModule:
     if not type(root).forward.__module__.startswith("torch.nn."):
         return inner
 
-    def whole(*args: object, **kwargs: object) -> object:
-        return inner(*args, **kwargs)
+    def whole(root: Module, *args: object, **kwargs: object) -> object:
+        return inner(root, *args, **kwargs)
 
     return whole
 
 
-def _told(fast: CallModule, context: Context, root: Module, after: CallModule | None) -> CallModule:
+def _told(fast: CallRoot, context: Context, after: After | None) -> CallRoot:
     """Say whether it held, once a call has come back."""
     from torch._dynamo.utils import counters
 
-    def call(*args: object, **kwargs: object) -> object:
-        outputs = fast(*args, **kwargs)
+    def call(root: Module, *args: object, **kwargs: object) -> object:
+        outputs = fast(root, *args, **kwargs)
         if counters["stats"]["unique_graphs"]:
             context.held(type(root).__name__)
         else:

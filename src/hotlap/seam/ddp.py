@@ -9,7 +9,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from hotlap.seam.moves import Context
 from hotlap.seam.patch import load
-from hotlap.seam.roots import CallModule, Order
+from hotlap.seam.roots import CallRoot, Order
 
 Hook = Callable[..., torch.futures.Future[torch.Tensor]]
 """Called with a state or process group, and a bucket of gradients."""
@@ -29,7 +29,7 @@ def compressed(context: Context) -> Iterator[None]:
     on = [True]
     hook = _while(on, load("hotlap.parallel.hooks:narrowed")(_dtype(context)))
 
-    def maker(root: Module, _: CallModule) -> CallModule | None:
+    def maker(root: Module, _: CallRoot) -> CallRoot | None:
         for model in parallel_models(root):
             if why := _unfit(model):
                 context.inert(why)

@@ -8,26 +8,26 @@ from torch.nn import Module
 
 from hotlap.common.nested import mapped, tensors
 from hotlap.seam.moves import Context
-from hotlap.seam.roots import CallModule, Order, has_parameters
+from hotlap.seam.roots import CallRoot, Order, has_parameters
 
 
 @contextmanager
 def no_grad_eval(context: Context) -> Iterator[None]:
     """Run models in eval mode under no_grad, unless an input asks for its own gradient."""
 
-    def maker(root: Module, inner: CallModule) -> CallModule | None:
+    def maker(root: Module, inner: CallRoot) -> CallRoot | None:
         if not has_parameters(root):
             return None
 
-        def call(*args: object, **kwargs: object) -> object:
+        def call(root: Module, *args: object, **kwargs: object) -> object:
             if root.training:
-                return inner(*args, **kwargs)
+                return inner(root, *args, **kwargs)
             context.waits("")
             if not torch.is_grad_enabled() or _asked_for((*args, *kwargs.values()), tensors):
-                return inner(*args, **kwargs)
+                return inner(root, *args, **kwargs)
             context.held(type(root).__name__)
             with torch.no_grad():
-                return inner(*args, **kwargs)
+                return inner(root, *args, **kwargs)
 
         return call
 
@@ -56,19 +56,19 @@ def inference_mode(context: Context) -> Iterator[None]:
     Their outputs are copied into ordinary tensors, which the program may write to.
     """
 
-    def maker(root: Module, inner: CallModule) -> CallModule | None:
+    def maker(root: Module, inner: CallRoot) -> CallRoot | None:
         if not has_parameters(root):
             return None
 
-        def call(*args: object, **kwargs: object) -> object:
+        def call(root: Module, *args: object, **kwargs: object) -> object:
             if torch.is_inference_mode_enabled():
                 context.inert("inference mode is already on")
-                return inner(*args, **kwargs)
+                return inner(root, *args, **kwargs)
             if _asked_for((*args, *kwargs.values()), tensors):
-                return inner(*args, **kwargs)
+                return inner(root, *args, **kwargs)
             context.held(type(root).__name__)
             with torch.inference_mode():
-                outputs = inner(*args, **kwargs)
+                outputs = inner(root, *args, **kwargs)
             return mapped(outputs, torch.clone)
 
         return call

@@ -9,7 +9,7 @@ from torch.nn import Module
 
 from hotlap.common.nested import mapped
 from hotlap.seam.moves import Context
-from hotlap.seam.roots import CallModule, Order
+from hotlap.seam.roots import CallRoot, Order
 
 
 @contextmanager
@@ -17,17 +17,17 @@ def channels_last(context: Context) -> Iterator[None]:
     """Convert each root that has 4-D weights; on exit its weights are as they were."""
     converted: WeakSet[Module] = WeakSet()
 
-    def maker(root: Module, inner: CallModule) -> CallModule | None:
+    def maker(root: Module, inner: CallRoot) -> CallRoot | None:
         if not any(parameter.dim() == 4 for parameter in root.parameters()):
             return None
         root.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         converted.add(root)
         context.held(type(root).__name__)
 
-        def call(*args: object, **kwargs: object) -> object:
+        def call(root: Module, *args: object, **kwargs: object) -> object:
             args = mapped(args, _last)
             kwargs = mapped(kwargs, _last) if kwargs else kwargs
-            return mapped(inner(*args, **kwargs), _first)
+            return mapped(inner(root, *args, **kwargs), _first)
 
         return call
 

@@ -6,15 +6,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from types import ModuleType
+from weakref import ref
 
 import torch
 from torch.nn import Module
 
 from hotlap.seam.moves import Context
-from hotlap.seam.roots import CallModule, Order, has_parameters
+from hotlap.seam.roots import CallRoot, Order, has_parameters
 
 INSTALL = "liger_kernel is not installed: pip install liger-kernel"
-Attributes = list[tuple[object, dict[str, object]]]
+_ABSENT = object()
 
 
 @contextmanager
@@ -22,7 +23,7 @@ def liger(context: Context) -> Iterator[None]:
     """Apply Liger's kernels to each root at its first call; undone on exit."""
     undo: list[Callable[[], None]] = []
 
-    def maker(root: Module, inner: CallModule) -> CallModule | None:
+    def maker(root: Module, inner: CallRoot) -> CallRoot | None:
         if not has_parameters(root):
             return None
         why = unfit(root)
@@ -59,25 +60,30 @@ def known(root: Module) -> bool:
 
 
 def apply(root: Module) -> Callable[[], None]:
-    """Patch the model and what its module defines; return what takes all of that back."""
+    """Patch the model and what its module defines.
+
+    Returns what takes all of that back; it does not keep the model alive.
+    """
     home = sys.modules[type(root).__module__]
     owners = [home, torch.nn.functional, *(v for v in vars(home).values() if isinstance(v, type))]
     owners += list(root.modules())
-    before: Attributes = [(owner, dict(vars(owner))) for owner in owners]
+    before = [(owner, dict(vars(owner))) for owner in owners]
     _patches()._apply_liger_kernel_to_instance(model=root)
     changed = [
-        (owner, name, attributes)
+        (ref(owner), name, attributes.get(name, _ABSENT))
         for owner, attributes in before
         for name, value in vars(owner).items()
         if name not in attributes or attributes[name] is not value
     ]
 
     def restore() -> None:
-        for owner, name, attributes in changed:
-            if name in attributes:
-                setattr(owner, name, attributes[name])
-            else:
+        for alive, name, value in changed:
+            if (owner := alive()) is None:
+                continue
+            if value is _ABSENT:
                 delattr(owner, name)
+            else:
+                setattr(owner, name, value)
 
     return restore
 

@@ -1,55 +1,93 @@
-"""The losses of each step, recorded without waiting for the device."""
+"""The losses of each step, recorded without waiting for the device.
 
-from collections.abc import Callable, Iterator
+A loss is what gradients are computed of: by `backward`, in any of its forms; or, in a step without
+that, the scalars that are handed to `torch.autograd.grad`, as `torch.func.grad` does as well.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import torch
+from torch._C._functorch import get_unwrapped, is_functorch_wrapped_tensor
 
+from hotlap.core.protocol import Losses as Figures
 from hotlap.seam.patch import replaced
+from hotlap.seam.steps import within_gradients
 
 TAG = "_hotlap_unscaled"
+Outputs = torch.Tensor | Sequence[torch.Tensor]
 
 
 class Losses:
-    """Collects what `backward` is called on; one figure a step (the mean over micro-batches)."""
+    """Collects what gradients are computed of: one figure a step, the mean over micro-batches."""
 
     def __init__(self) -> None:
         self._now: list[torch.Tensor] = []
+        self._else: list[torch.Tensor] = []
         self._steps: list[list[torch.Tensor]] = []
 
     @contextmanager
     def recording(self, first: Callable[[], None]) -> Iterator[None]:
-        """Record every `Tensor.backward`; `first` is called at the first one."""
+        """Record all computations of gradients; `first` is called at the first backward pass."""
         seen: list[bool] = []
 
-        def make(original: Callable[..., object]) -> object:
-            def backward(tensor: torch.Tensor, *args: object, **kwargs: object) -> object:
-                if not seen:
-                    seen.append(True)
-                    first()
-                self._now.append(getattr(tensor, TAG, tensor).detach())
-                return original(tensor, *args, **kwargs)
+        def backward(tensors: Outputs) -> None:
+            if not seen:
+                seen.append(True)
+                first()
+            self._now += map(_itself, _listed(tensors))
 
-            return backward
+        def grad(outputs: Outputs) -> None:
+            self._else += [_itself(one) for one in _listed(outputs) if one.numel() == 1]
 
-        with replaced(torch.Tensor, "backward", make), _unscaled():
+        with (
+            replaced(torch.autograd, "backward", _telling(backward, "tensors")),
+            replaced(torch.autograd, "grad", _telling(grad, "outputs")),
+            _unscaled(),
+        ):
             yield
 
     def step(self) -> int:
         """A step is over: what was collected belongs to it. Returns how many losses that is."""
-        self._steps.append(self._now)
-        self._now = []
+        self._steps.append(self._now or self._else)
+        self._now, self._else = [], []
         return len(self._steps[-1])
 
-    def take(self) -> list[float]:
+    def take(self) -> Figures:
         """The figures of the steps since last asked, one synchronisation for all of them."""
         steps, self._steps = self._steps, []
         return [_mean(step) for step in steps]
 
 
-def _mean(losses: list[torch.Tensor]) -> float:
+def _telling(tell: Callable[[Outputs], None], name: str) -> Callable[..., object]:
+    """A function of torch.autograd that tells what it is called on: its argument `name`."""
+
+    def make(original: Callable[..., object]) -> object:
+        def compute(*args: object, **kwargs: object) -> object:
+            if not within_gradients():
+                tell(args[0] if args else kwargs[name])  # type: ignore[arg-type]
+            return original(*args, **kwargs)
+
+        return compute
+
+    return make
+
+
+def _listed(outputs: Outputs) -> Sequence[torch.Tensor]:
+    return [outputs] if isinstance(outputs, torch.Tensor) else outputs
+
+
+def _itself(loss: torch.Tensor) -> torch.Tensor:
+    """The loss before the script's GradScaler, outside of all transforms of torch.func."""
+    loss = getattr(loss, TAG, loss).detach()
+    while is_functorch_wrapped_tensor(loss):
+        loss = get_unwrapped(loss)
+    return loss
+
+
+def _mean(losses: list[torch.Tensor]) -> float | None:
     figures = [loss.double().mean().item() for loss in losses]
-    return sum(figures) / len(figures) if figures else float("nan")
+    return sum(figures) / len(figures) if figures else None
 
 
 @contextmanager

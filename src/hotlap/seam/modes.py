@@ -20,7 +20,7 @@ from hotlap.seam.participant import Participant
 from hotlap.seam.patch import replaced
 from hotlap.seam.perturb import perturbing
 from hotlap.seam.process import note_training
-from hotlap.seam.roots import Maker, has_parameters
+from hotlap.seam.roots import CallRoot, Maker, has_parameters
 from hotlap.seam.steps import (
     Arguments,
     Cycle,
@@ -147,17 +147,17 @@ Answered = Callable[[torch.nn.Module, Arguments, Keywords, object], None]
 def _root_calls(inference: InferenceSteps, answered: Answered, evaluates: Told) -> Maker:
     """A root's calls: steps where the program does not train, or else evaluations, or neither."""
 
-    def maker(root: torch.nn.Module, inner: Callable[..., object]) -> Callable[..., object]:
+    def maker(root: torch.nn.Module, inner: CallRoot) -> CallRoot:
         model = has_parameters(root)
 
-        def call(*args: object, **kwargs: object) -> object:
+        def call(root: torch.nn.Module, *args: object, **kwargs: object) -> object:
             if model and inference.counts(root):
-                result = inner(*args, **kwargs)
+                result = inner(root, *args, **kwargs)
                 answered(root, args, kwargs, result)
                 return result
             if not root.training or not torch.is_grad_enabled():
                 evaluates()
-            return inner(*args, **kwargs)
+            return inner(root, *args, **kwargs)
 
         return call
 

@@ -102,6 +102,8 @@ def _keyword(move: Keyword, context: Context) -> Iterator[None]:
         for target in move.targets:
             owner, name = resolve(target)
             if isinstance(getattr(owner, name), type):
+                if context.live:  # what is built once outlives the switch
+                    continue
                 owner, name = getattr(owner, name), "__init__"
             stack.enter_context(replaced(owner, name, lambda f: _with_keyword(f, move, context)))
         yield
@@ -196,14 +198,17 @@ def _call(move: Call, context: Context) -> Iterator[None]:
     owner, name = resolve(move.target)
     get_owner, get_name = resolve(move.getter)
     before = getattr(get_owner, get_name)()
-    if getattr(owner, name)(context.value(move.value)) is False:
+    took = getattr(owner, name)(context.value(move.value)) is not False
+    ours = getattr(get_owner, get_name)()
+    if not took:
         context.inert(f"{name} has nothing to set here")
     else:
         context.held()
     try:
         yield
     finally:
-        getattr(owner, name)(before)
+        if getattr(get_owner, get_name)() == ours:  # what the program has chosen since stays
+            getattr(owner, name)(before)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from torch.nn import Module
 
 from hotlap.common.nested import mapped
 from hotlap.seam.moves import Context
-from hotlap.seam.roots import CallModule, Order, has_parameters
+from hotlap.seam.roots import CallRoot, Order, has_parameters
 
 
 @contextmanager
@@ -19,7 +19,7 @@ def autocast(context: Context) -> Iterator[None]:
     def widened(tensor: torch.Tensor) -> torch.Tensor:
         return tensor.float() if tensor.dtype is dtype else tensor
 
-    def maker(root: Module, inner: CallModule) -> CallModule | None:
+    def maker(root: Module, inner: CallRoot) -> CallRoot | None:
         why = _unfit(root, dtype)
         if why:
             context.inert(why)
@@ -28,12 +28,12 @@ def autocast(context: Context) -> Iterator[None]:
             return None
         device = next(root.parameters()).device.type
 
-        def call(*args: object, **kwargs: object) -> object:
+        def call(root: Module, *args: object, **kwargs: object) -> object:
             if torch.is_autocast_enabled(device):
                 context.inert("autocast is already on")
-                return inner(*args, **kwargs)
+                return inner(root, *args, **kwargs)
             with torch.autocast(device, dtype=dtype):
-                outputs = inner(*args, **kwargs)
+                outputs = inner(root, *args, **kwargs)
             context.held(type(root).__name__)
             return mapped(outputs, widened)
 

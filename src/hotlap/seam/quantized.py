@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import update_wrapper
 from types import MethodType
+from weakref import WeakSet, ref
 
 import torch
 from torch import Tensor
@@ -12,7 +13,7 @@ from torch.nn import Linear, Module, MultiheadAttention, TransformerEncoderLayer
 
 from hotlap.seam.moves import Context
 from hotlap.seam.patch import with_globals_of
-from hotlap.seam.roots import CallModule, Order
+from hotlap.seam.roots import CallRoot, Order
 
 LARGEST_INT8 = 127
 LEAST_SCALE = 1e-12  # of a row of zeros
@@ -25,22 +26,22 @@ def int8_linear(context: Context) -> Iterator[None]:
     The layers stay in the model with their weights, so that whatever reads those finds them. A
     root's layers are changed at its first call without gradients: by then its weights are loaded.
     """
-    changed: list[Linear] = []
+    changed: WeakSet[Linear] = WeakSet()
 
-    def maker(root: Module, inner: CallModule) -> CallModule | None:
+    def maker(root: Module, inner: CallRoot) -> CallRoot | None:
         waits = True
 
-        def call(*args: object, **kwargs: object) -> object:
+        def call(root: Module, *args: object, **kwargs: object) -> object:
             nonlocal waits
             if waits and not torch.is_grad_enabled():
                 waits = False
                 found = quantizable(root)
                 for layer in found:
                     layer.forward = MethodType(FORWARD, Int8(layer))  # type: ignore[method-assign]
-                changed.extend(found)
+                changed.update(found)
                 if found:
                     context.held(f"{len(found)} layers of {type(root).__name__}")
-            return inner(*args, **kwargs)
+            return inner(root, *args, **kwargs)
 
         return call
 
@@ -80,7 +81,7 @@ class Int8:
     """
 
     def __init__(self, layer: Linear) -> None:
-        self._layer = layer
+        self._alive = ref(layer)  # which holds this object
         self._packed: object = None
         self._stamp: tuple[int, ...] = ()
 
@@ -96,6 +97,12 @@ class Int8:
         batch = x.unsqueeze(0) if x.dim() == 1 else x
         answer: Tensor = torch.ops.quantized.linear_dynamic(batch, self._packed, reduce_range=True)
         return answer.squeeze(0) if x.dim() == 1 else answer
+
+    @property
+    def _layer(self) -> Linear:
+        layer = self._alive()
+        assert layer is not None  # its call has begun
+        return layer
 
     def __reduce__(self) -> tuple[object, ...]:
         return _itself, (self._layer,)

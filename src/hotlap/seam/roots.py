@@ -7,6 +7,9 @@ patch of `Module.__call__` that takes itself out while a root runs, and altogeth
 has come for a few steps; it looks again when an epoch starts. Each time Python forgets what it
 knows of all module classes, which takes 0.2 ms and slows their next calls: so later looks end with
 a few calls of known roots, and come ever further apart until a new root or a new optimizer does.
+
+Nothing here keeps a root alive, neither the list of roots nor what hangs in a root's slot: a sweep
+over a hundred models frees each of them at once, as it does by itself.
 """
 
 import sys
@@ -16,7 +19,7 @@ from contextlib import contextmanager
 from enum import IntEnum
 from time import monotonic
 from typing import NamedTuple
-from weakref import WeakSet
+from weakref import WeakKeyDictionary, WeakSet, ref
 
 import torch
 from torch import is_grad_enabled
@@ -39,7 +42,11 @@ class Order(IntEnum):
 
 
 CallModule = Callable[..., object]
-Maker = Callable[[Module, CallModule], CallModule | None]
+"""Called as the module is: with the program's arguments."""
+CallRoot = Callable[..., object]
+"""Called with the root before the program's arguments, so that it need not hold the root."""
+Maker = Callable[[Module, CallRoot], CallRoot | None]
+"""Given a root and its call, a call around it; or None. What it returns must not hold the root."""
 OnError = Callable[[Exception], None]
 
 SLOT = "_compiled_call_impl"
@@ -72,7 +79,7 @@ class Roots:
     """Finds roots and gives each the wrappers that were asked for, outermost first."""
 
     def __init__(self) -> None:
-        self.found: list[Module] = []
+        self._found: WeakKeyDictionary[Module, None] = WeakKeyDictionary()
         self._unwrapped: WeakSet[Module] = WeakSet()
         self._makers: list[_Wrapper] = []
         self._patch: Patch | None = None
@@ -83,6 +90,11 @@ class Roots:
         self._looked = 0.0
         self._apart = APART
         self._straight = False
+
+    @property
+    def found(self) -> list[Module]:
+        """The roots that are alive, in the order in which they were first called."""
+        return list(self._found)
 
     def add(
         self,
@@ -116,15 +128,15 @@ class Roots:
         """Wrap the known roots by what is asked for now."""
         for root in self.found:
             present = root.__dict__.pop(SLOT, None)
-            inner = getattr(present, "hotlap_inner", present or root._call_impl)
-            wrapped = self._wrapped(root, inner)
+            own = getattr(present, "hotlap_own", present)
+            wrapped = self._wrapped(root, own)
             if wrapped is not None:
                 root.__dict__[SLOT] = wrapped
                 self._unwrapped.discard(root)
             else:
                 self._unwrapped.add(root)
-                if inner != root._call_impl:
-                    root.__dict__[SLOT] = inner
+                if own is not None:
+                    root.__dict__[SLOT] = own
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -241,11 +253,12 @@ class Roots:
         if ours or replica:
             self._known += 1
             return
-        self._steps_left = QUIET_STEPS
-        self._known = 0
-        self._apart = APART
-        self.found.append(module)
-        wrapped = self._wrapped(module, present or module._call_impl)
+        if has_parameters(module):  # a loss module may be made anew in each step
+            self._steps_left = QUIET_STEPS
+            self._known = 0
+            self._apart = APART
+        self._found[module] = None
+        wrapped = self._wrapped(module, present)
         if wrapped is None:
             self._unwrapped.add(module)
         else:
@@ -255,37 +268,53 @@ class Roots:
         scripted = isinstance(root, torch.jit.ScriptModule)
         return [one for one in self._makers if one.scripted or not scripted]
 
-    def _wrapped(self, root: Module, inner: CallModule) -> CallModule | None:
-        """The root's call with every wrapper around it; None where none wants the root."""
-        outer = inner
+    def _wrapped(self, root: Module, own: CallModule | None) -> CallModule | None:
+        """The root's call with every wrapper around it; None where none wants the root.
+
+        `own`: what the program has put in the slot itself.
+        """
+        inner = outer = _bare(root, own)
         for wrapper in reversed(self._makers_for(root)):
             outer = _isolated(wrapper, root, outer)
-        if outer == inner:
+        if outer is inner:
             return None
         is_compiling, is_tracing = torch.compiler.is_dynamo_compiling, torch._C._is_tracing
-        thread = self._thread
+        thread, alive = self._thread, ref(root)
 
         def call(*args: object, **kwargs: object) -> object:
+            root = alive()
+            assert root is not None  # its call has begun
             if is_compiling():
-                return inner(*args, **kwargs)
+                return inner(root, *args, **kwargs)
             if (copy := called_copy(root)) is not None:
                 return copy._call_impl(*args, **kwargs)  # type: ignore[no-untyped-call]
             if thread.inside or is_tracing():
-                return inner(*args, **kwargs)
+                return inner(root, *args, **kwargs)
             if self._straight and root.training and is_grad_enabled():
-                return inner(*args, **kwargs)
+                return inner(root, *args, **kwargs)
             thread.inside = True
             try:
-                return outer(*args, **kwargs)
+                return outer(root, *args, **kwargs)
             finally:
                 thread.inside = False
 
         call.hotlap_root = True  # type: ignore[attr-defined]
-        call.hotlap_inner = inner  # type: ignore[attr-defined]
+        call.hotlap_own = own  # type: ignore[attr-defined]
         return call
 
 
-def _isolated(wrapper: "_Wrapper", root: Module, inner: CallModule) -> CallModule:
+def _bare(root: Module, own: CallModule | None) -> CallRoot:
+    """The root's call without any wrapper of ours."""
+    if own is None and "_call_impl" not in vars(root):
+        return type(root)._call_impl
+
+    def call(root: Module, *args: object, **kwargs: object) -> object:
+        return (own or root._call_impl)(*args, **kwargs)
+
+    return call
+
+
+def _isolated(wrapper: "_Wrapper", root: Module, inner: CallRoot) -> CallRoot:
     """The root's call with the wrapper around it, without it from where it fails by itself."""
     if wrapper.on_error is None:
         return wrapper.maker(root, inner) or inner
@@ -322,7 +351,7 @@ def _isolated(wrapper: "_Wrapper", root: Module, inner: CallModule) -> CallModul
 class _Inner:
     """A wrapper's inner call, which remembers in each thread what came of it."""
 
-    def __init__(self, inner: CallModule) -> None:
+    def __init__(self, inner: CallRoot) -> None:
         self._inner = inner
         self.last = _Last()
 

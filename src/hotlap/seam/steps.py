@@ -223,10 +223,8 @@ class _ManualUpdates:
         return compute
 
     def _computed(self) -> None:
-        if not self.patches or torch._C._current_graph_task_id() != -1:
-            return  # no longer wanted; or a checkpoint computes gradients within a backward pass
-        if torch._guards.TracingContext.try_get() is not None:
-            return  # torch.compile traces a backward pass, and computes nothing
+        if not self.patches or within_gradients():
+            return
         if optimizer_exists():
             for patch in self.patches:
                 patch.take_out()
@@ -237,6 +235,16 @@ class _ManualUpdates:
         update = self._lines.setdefault((frame.f_code, frame.f_lasti), ManualUpdate())
         if self._calls > 1:
             self._after(update)
+
+
+def within_gradients() -> bool:
+    """Whether a computation of gradients that begins now is a part of another, or is none.
+
+    A checkpoint computes gradients within a backward pass. Where torch.compile traces one, it
+    computes nothing.
+    """
+    within = torch._C._current_graph_task_id() != -1
+    return within or torch._guards.TracingContext.try_get() is not None
 
 
 def optimizer_exists() -> bool:

@@ -33,6 +33,8 @@ SLEEPING_THREADS = _SLEPT.format("both sides")
 """What is said of a race with `PASSIVE_WAIT`."""
 SLEEPING_IN_PROFILE = _SLEPT.format("the program")
 """What is said of a profile with it."""
+SLEEPING_IN_SEARCH = _SLEPT.format("all batch sizes")
+"""What is said of a search for the batch size with it."""
 SLEEPING_IN_MOST = _SLEPT.format("all races but that of sleeping_threads")
 """What is said of the races of a tune, where that technique is raced as well, or may be."""
 THREADING = re.compile(r"(?<![\w-])((?:OMP|KMP|GOMP|MKL)_\w+)=([^\s'\";]*)")

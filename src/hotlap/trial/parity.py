@@ -18,7 +18,7 @@ side's parameters by one unit in the last place (`Noise.fork`); the limits of la
 
 But for bitwise, a loss that is stuck while the reference falls is looked for in all of them; where
 the reference does not fall either, the reason says so. Steps where the reference itself is not
-finite are left out.
+finite are left out, and those in which no loss was seen.
 
 Of a program that does not train the outputs are compared, by class:
 
@@ -36,10 +36,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from statistics import fmean
+from typing import TypeGuard
 
 from hotlap.core.protocol import Document
 from hotlap.core.technique import PERTURBED_AT, Numerics
 from hotlap.trial.data_parity import DataUse, changed_data, reshuffled
+
+Recorded = Sequence[float | None]
+"""The losses of a run from step 0; None in a step in which none was seen."""
 
 FEWEST = 3  # steps to compare at all; also the "first steps" of the tolerance rule
 WINDOWS, SHORTEST = 3, 16  # up to 3 windows, of 16 steps or more: few looks, few false alarms
@@ -72,6 +76,10 @@ BY_ITSELF = "not deterministic by itself: compared statistically"
 BY_ORDER = "the sampler shuffles with another seed: compared statistically"
 BY_DRAWS = "the data draw random numbers ({names}) in each process: compared statistically"
 UNMOVED = "the loss itself moved no more than by chance in them, so this says little of learning"
+UNSEEN = (
+    "no loss was seen: the script calls neither backward() nor torch.autograd.grad() on one before "
+    "a step"
+)
 OTHER_DRAWS = "other draws may make such a difference; more steps would show it"
 
 
@@ -156,7 +164,7 @@ class _Runs:
         return FORKED * max(math.hypot(fmean(each), _error(each)) for each in own)
 
 
-def noise(first: Sequence[float], again: Sequence[float], *, perturbed: bool = False) -> Noise:
+def noise(first: Recorded, again: Recorded, *, perturbed: bool = False) -> Noise:
     """Measure a script's noise from two runs with the same seed, over their common steps.
 
     `perturbed`: the second was nudged after `PERTURBED_AT` steps, so that those before show whether
@@ -170,8 +178,8 @@ def noise(first: Sequence[float], again: Sequence[float], *, perturbed: bool = F
 
 
 def compare(
-    reference: Sequence[float],
-    candidate: Sequence[float],
+    reference: Recorded,
+    candidate: Recorded,
     numerics: Numerics,
     noise: Noise,
     data: tuple[DataUse, DataUse] | None = None,
@@ -182,6 +190,8 @@ def compare(
     which process reads a sample. If both draw no random numbers, and shuffle alike, the class's
     own rule holds.
     """
+    if len(reference) >= FEWEST and all(loss is None for loss in reference):
+        return Parity(False, _rule(numerics, noise), 0, 0.0, 0.0, UNSEEN)
     runs = _common(reference, candidate, noise)
     found = _by_rule(runs, numerics, noise, data)
     if found.kept and found.rule != "bitwise" and _unmoved(runs):
@@ -228,14 +238,15 @@ def _with_data(parity: Parity, runs: _Runs, before: DataUse, now: DataUse) -> Pa
     return replace(parity, kept=False, reason=reason, data_changed=True)
 
 
-def _common(reference: Sequence[float], candidate: Sequence[float], noise: Noise) -> _Runs:
-    """Align the runs, leaving out the steps where the reference is not finite."""
-    common = min(len(reference), len(candidate))
-    steps = [step for step in range(common) if _finite(reference[step])]
+def _common(reference: Recorded, candidate: Recorded, noise: Noise) -> _Runs:
+    """Align the runs, leaving out steps where one has no loss or the reference's is not finite."""
+    pairs = enumerate(zip(reference, candidate, strict=False))
+    seen = [(step, old, new) for step, (old, new) in pairs if _finite(old) and new is not None]
+    steps = [step for step, _, _ in seen]
     return _Runs(
         steps=steps,
-        reference=[reference[step] for step in steps],
-        candidate=[candidate[step] for step in steps],
+        reference=[old for _, old, _ in seen],
+        candidate=[new for _, _, new in seen],
         spread=[noise.spread[step] for step in steps if step < len(noise.spread)],
         fork=noise.fork,
     )
@@ -374,8 +385,8 @@ def _ends(runs: _Runs) -> tuple[slice, slice]:
     return slice(0, fifth), slice(count - fifth, count)
 
 
-def _relative(reference: Sequence[float], candidate: Sequence[float]) -> list[float]:
-    """Signed differences relative to the scale of the loss; 0 where one is not finite."""
+def _relative(reference: Recorded, candidate: Recorded) -> list[float]:
+    """Signed differences relative to the scale of the loss; 0 where one is not a finite loss."""
     start = _scale(reference)
     pairs = zip(reference, candidate, strict=True)
     return [
@@ -384,25 +395,26 @@ def _relative(reference: Sequence[float], candidate: Sequence[float]) -> list[fl
     ]
 
 
-def _scale(losses: Sequence[float]) -> float:
+def _scale(losses: Recorded) -> float:
     """Size of the loss at the start: the largest of the first steps (1e-12 for a loss of none)."""
     return max([1e-12, *(abs(loss) for loss in losses[:FEWEST] if _finite(loss))])
 
 
-def not_finite(losses: Sequence[float]) -> str:
+def not_finite(losses: Recorded) -> str:
     """That losses of the plain script are NaN or infinite; empty where all are numbers."""
-    broken = [step for step, loss in enumerate(losses, 1) if not _finite(loss)]
+    seen = [(step, loss) for step, loss in enumerate(losses, 1) if loss is not None]
+    broken = [step for step, loss in seen if not _finite(loss)]
     if not broken:
         return ""
     return (
-        f"the loss of the plain script is NaN or infinite in {len(broken)} of {len(losses)} steps, "
+        f"the loss of the plain script is NaN or infinite in {len(broken)} of {len(seen)} steps, "
         f"first in step {broken[0]}: parity was judged by the other steps"
     )
 
 
-def _finite(loss: float) -> bool:
+def _finite(loss: float | None) -> TypeGuard[float]:
     """Whether a loss is a number; one beyond 1e100 is as good as inf, and its square is."""
-    return abs(loss) < 1e100
+    return loss is not None and abs(loss) < 1e100
 
 
 def _error(values: Sequence[float]) -> float:
@@ -419,7 +431,9 @@ def _error(values: Sequence[float]) -> float:
     return math.sqrt(squares / max(count - 1, 1) / count)
 
 
-def _same(one: float, other: float) -> bool:
+def _same(one: float | None, other: float | None) -> bool:
+    if one is None or other is None:
+        return one is other
     return one == other or (math.isnan(one) and math.isnan(other))
 
 

@@ -10,7 +10,7 @@ from statistics import median
 from typing import NamedTuple
 
 from hotlap.core.errors import HotlapError, TrialFailedError
-from hotlap.core.protocol import SHORTEST_TRAINING, BlockReport
+from hotlap.core.protocol import SHORTEST_TRAINING, BlockReport, Losses
 from hotlap.trial.data_parity import DataUse
 from hotlap.trial.launch import Setting, Techniques
 from hotlap.trial.reach import OtherStepsError
@@ -110,7 +110,7 @@ class Side:
     threads: int = 0
     ends_after: int = 0
     ends: set[int] = field(default_factory=set)
-    losses: list[float] = field(default_factory=list)
+    losses: Losses = field(default_factory=list)
     data: DataUse = field(default_factory=DataUse)
     outputs: list[dict[str, object]] = field(default_factory=list)
     peak: int = 0

@@ -20,7 +20,7 @@ import psutil
 from hotlap.common.processes import cpu_seconds, descendants
 from hotlap.common.signals import signals_held
 from hotlap.core.errors import HotlapError
-from hotlap.core.protocol import BlockReport, decode
+from hotlap.core.protocol import BlockReport, Losses, decode
 from hotlap.trial.channel import Channel, Message, Peer
 from hotlap.trial.data_parity import DataUse
 from hotlap.trial.launch import Launched, Setting, Techniques, trial_folder
@@ -47,11 +47,11 @@ class Ranks:
     """
 
     def __init__(self) -> None:
-        self.losses: list[float] = []
+        self.losses: Losses = []
         self.alone: int | None = None
         self._peers: dict[int, Peer] = {}
         self._reports: dict[int, RankReport] = {}
-        self._losses: dict[int, list[float]] = {}
+        self._losses: dict[int, Losses] = {}
         self._deadline = 0.0
 
     @property
@@ -110,7 +110,8 @@ class Ranks:
         """One loss a step: the mean over the ranks, which is that of the whole batch."""
         columns = [self._losses[rank] for rank in sorted(self._reports)]
         for step in range(len(self.losses), min(map(len, columns))):
-            self.losses.append(sum(column[step] for column in columns) / len(columns))
+            seen = [loss for column in columns if (loss := column[step]) is not None]
+            self.losses.append(sum(seen) / len(seen) if seen else None)
 
 
 PATIENCE = 120.0
@@ -261,7 +262,7 @@ class Trial:
             raise
 
     @property
-    def losses(self) -> list[float]:
+    def losses(self) -> Losses:
         """One loss a step so far; of several ranks their mean."""
         return self._ranks.losses
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from hotlap.core.machine import Machine
-from hotlap.core.protocol import ProfilePayload
+from hotlap.core.protocol import Losses, ProfilePayload
 from hotlap.core.recipe import (
     Kept,
     Measured,
@@ -271,7 +271,7 @@ class TuneResult:
     notes: list[str] = field(default_factory=list)
     advice: list[Advice] = field(default_factory=list)
     chosen: dict[str, dict[str, object]] = field(default_factory=dict)
-    losses: dict[str, list[float]] = field(default_factory=dict)
+    losses: dict[str, Losses] = field(default_factory=dict)
 
     def record(self, row: Outcome) -> None:
         """Add a row, or replace that of the same technique with the same values.

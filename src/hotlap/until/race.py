@@ -122,7 +122,7 @@ def race_until(
     """
     begin = time.monotonic()
     pairs: list[tuple[Run, Run]] = []
-    losses: list[tuple[float, ...]] = []
+    losses: list[tuple[float | None, ...]] = []
     interrupted = False
     try:
         for seed in range(rules.seeds):
@@ -165,7 +165,7 @@ def run_alone(
 def _one_pair(
     settings: tuple[Setting, Setting], target: Target, source: MetricSource, rules: UntilRules,
     seed: int, patience: float, on_slice: OnSlice,
-) -> tuple[Run, Run, tuple[float, ...]]:  # fmt: skip
+) -> tuple[Run, Run, tuple[float | None, ...]]:  # fmt: skip
     """Both commands with one seed, slice by slice, for at most the rules' seconds.
 
     Gives both runs, and the losses of A's first steps.
@@ -278,7 +278,7 @@ class _Runner:
         held, inert = (dict(trial.held), dict(trial.inert)) if trial else ({}, {})
         return {"held": held, "inert": inert}
 
-    def first_losses(self) -> tuple[float, ...]:
+    def first_losses(self) -> tuple[float | None, ...]:
         """The losses of its first steps."""
         return tuple(self._trial.losses[:SAME_STEPS]) if self._trial else ()
 

@@ -1,7 +1,7 @@
 """A target that a metric has to reach, and the places its values are read from.
 
-`loss` is the training loss that hotlap sees at each `backward`, as the mean of the last
-`SMOOTHED_STEPS` steps. Any other metric comes from `hotlap.report(name, value)`, from a CSV or
+`loss` is the training loss that hotlap sees in each step, as the mean of the last
+`SMOOTHED_STEPS`. Any other metric comes from `hotlap.report(name, value)`, from a CSV or
 JSONL file that the program writes, or from its output by a regular expression.
 """
 
@@ -11,11 +11,12 @@ import json
 import operator
 import re
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from hotlap.core.errors import UsageError
+from hotlap.core.protocol import Losses
 
 SMOOTHED_STEPS = 20
 LOSS = "loss"
@@ -69,14 +70,15 @@ class Target:
 
 @dataclass
 class SmoothedLoss:
-    """Means of the last steps' losses, once there are `SMOOTHED_STEPS` of them."""
+    """Means of the last losses, once there are `SMOOTHED_STEPS` of them."""
 
     _last: deque[float] = field(default_factory=lambda: deque(maxlen=SMOOTHED_STEPS))
 
-    def add(self, losses: Iterable[float]) -> Iterator[float]:
-        """Take in one loss a step; give the smoothed value after each."""
+    def add(self, losses: Losses) -> Iterator[float]:
+        """Take in one loss a step, or none; from the first value on give one after each."""
         for loss in losses:
-            self._last.append(loss)
+            if loss is not None:
+                self._last.append(loss)
             if len(self._last) == SMOOTHED_STEPS:
                 yield sum(self._last) / SMOOTHED_STEPS
 

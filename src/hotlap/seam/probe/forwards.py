@@ -1,7 +1,6 @@
 """The boundary around outermost module calls: training forwards, losses, evaluations."""
 
 import sys
-from collections.abc import Callable
 from contextlib import suppress
 from threading import get_ident
 from time import perf_counter_ns
@@ -19,21 +18,21 @@ from hotlap.seam.probe.models import (
 )
 from hotlap.seam.probe.phases import CLOSURE, FORWARD, LOSS, LOSSES, OTHER, RESTING
 from hotlap.seam.probe.recorder import Recorder
-from hotlap.seam.roots import CallModule, has_parameters
+from hotlap.seam.roots import CallRoot, Maker, has_parameters
 from hotlap.seam.where import CALLERS, users_lines
 
 
-def forwards(rec: Recorder) -> Callable[[Module, CallModule], CallModule]:
+def forwards(rec: Recorder) -> Maker:
     """The maker of the wrapper that every root gets."""
 
-    def maker(root: Module, inner: CallModule) -> CallModule:
+    def maker(root: Module, inner: CallRoot) -> CallRoot:
         make = _model if has_parameters(root) else _criterion
         return make(rec, root, inner)
 
     return maker
 
 
-def _criterion(rec: Recorder, _: Module, inner: CallModule) -> CallModule:
+def _criterion(rec: Recorder, _: Module, inner: CallRoot) -> CallRoot:
     """A loss module: part of the forward pass, or of the evaluation that is going on."""
     codes, mark = rec.timeline.codes, rec.timeline.mark
 
@@ -49,32 +48,32 @@ def _criterion(rec: Recorder, _: Module, inner: CallModule) -> CallModule:
     return call
 
 
-def _model(rec: Recorder, root: Module, inner: CallModule) -> CallModule:
+def _model(rec: Recorder, root: Module, inner: CallRoot) -> CallRoot:
     codes, times, clock = rec.timeline.codes, rec.timeline.times, perf_counter_ns
     evaluations = rec.timeline.evaluations
     training, name = evaluations.training, id(root)
     known, inference, settled = _Known(rec, root), rec.inference, rec.facts.settled
 
-    def call(*args: object, **kwargs: object) -> object:
+    def call(root: Module, *args: object, **kwargs: object) -> object:
         code = codes[-1]
         if code == RESTING and not (root.training and is_grad_enabled()):
             rec.wake()
             code = codes[-1]
         if not CLOSURE[code] or get_ident() != rec.thread:
-            return inner(*args, **kwargs)
+            return inner(root, *args, **kwargs)
         if inference.counts(root):
             return _answer(rec, root, known, inner, args, kwargs)
         if not root.training or not is_grad_enabled():
             return _evaluation(rec, root, inner, args, kwargs)
         if rec.counting:
-            known.called(args, kwargs)
+            known.called(root, args, kwargs)
         training(name)
         if "evaluation" not in settled:
             evaluations.called_at = users_lines(sys._getframe(1), CALLERS)
         codes.append(FORWARD)
         times.append(clock())
         try:
-            result = inner(*args, **kwargs)
+            result = inner(root, *args, **kwargs)
             evaluations.made = graph_of(result)
             return result
         finally:
@@ -93,7 +92,7 @@ def graph_of(result: object) -> Node | None:
 def _evaluation(
     rec: Recorder,
     root: Module,
-    inner: CallModule,
+    inner: CallRoot,
     args: tuple[object, ...],
     kwargs: dict[str, object],
 ) -> object:
@@ -104,7 +103,7 @@ def _evaluation(
         rec.facts.look_at_evaluation(sys._getframe(1), graded=is_grad_enabled())
     begin = line.times[-1]
     try:
-        return inner(*args, **kwargs)
+        return inner(root, *args, **kwargs)
     finally:
         line.end_evaluation()
         rec.generation.note((*args, *kwargs.values()), line.times[-1] - begin)
@@ -114,7 +113,7 @@ def _answer(
     rec: Recorder,
     root: Module,
     known: "_Known",
-    inner: CallModule,
+    inner: CallRoot,
     args: tuple[object, ...],
     kwargs: dict[str, object],
 ) -> object:
@@ -124,11 +123,11 @@ def _answer(
         rec.begin()
         facts.point("step")
     if rec.counting:
-        known.called(args, kwargs)
+        known.called(root, args, kwargs)
     line.mark(FORWARD)
     begin = line.times[-1]
     try:
-        result = inner(*args, **kwargs)
+        result = inner(root, *args, **kwargs)
     finally:
         line.mark(OTHER)
     rec.calls.note((*args, *kwargs.values()), line.times[-1] - begin)
@@ -145,23 +144,22 @@ class _Known:
 
     def __init__(self, rec: Recorder, root: Module) -> None:
         self._rec = rec
-        self._root = root
         self._new = True
         self._compiled = model_facts(root, None)["compiled"]
         self._sequence_first = takes_sequence_first(root)
         self._embeds = any(isinstance(layer, Embedding) for layer in root.modules())
 
-    def called(self, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
+    def called(self, root: Module, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
         """A training call is about to begin."""
         with suppress(Exception):  # whatever is odd about them, the program goes on
-            self._look(args, kwargs)
+            self._look(root, args, kwargs)
 
-    def _look(self, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
+    def _look(self, root: Module, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
         rec = self._rec
         if self._new or rec.root is None:
             self._new = False
-            self._first(args, kwargs)
-        if rec.root is self._root:
+            self._first(root, args, kwargs)
+        if rec.root is root:
             rows, tokens = batch_of(args, kwargs)
             rec.rows += 0 if self._sequence_first else rows
             rec.tokens += tokens
@@ -170,16 +168,16 @@ class _Known:
             if rec.feeding is not rec.training_loader:
                 rec.fed_by(rec.feeding)
 
-    def _first(self, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
+    def _first(self, root: Module, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
         rec, tensor = self._rec, first_tensor((*args, *kwargs.values()))
-        found = {**model_facts(self._root, tensor), "compiled": self._compiled}
+        found = {**model_facts(root, tensor), "compiled": self._compiled}
         device = "cuda" if found["cuda"] else "cpu"
         autocast = autocast_dtype(device)
         found["autocast_on"] = bool(autocast)
         found["anomaly"] = is_anomaly_enabled()
         if rec.root is None:
-            rec.root = self._root
-            rec.facts.values["model_name"] = type(self._root).__name__
+            rec.root = root
+            rec.facts.values["model_name"] = type(root).__name__
             rec.facts.values["dtype"] = autocast or found["dtype"]
         for name, value in found.items():
             if name != "dtype":
