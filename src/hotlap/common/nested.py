@@ -15,8 +15,8 @@ def mapped(value: object, function: OnTensor) -> Any:
     """Return `value` with `function` applied to each tensor in it; the containers keep their types.
 
     Knows tuples, named tuples, lists, mappings (Hugging Face's `ModelOutput` and `BatchEncoding`
-    among them), dataclasses and the distributions of torch. Anything else is handed back as it is, and so is every container
-    in which nothing changed.
+    among them), dataclasses and the distributions of torch. Anything else is handed back as it is,
+    and so is every container in which nothing changed.
     """
     if isinstance(value, torch.Tensor):
         return function(value)
