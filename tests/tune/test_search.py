@@ -1104,3 +1104,19 @@ def test_a_gain_that_depends_on_the_load_is_not_launched(
     result = tuned(300.0, "cpu_threads")
     assert {row.status for row in result.raced} == {Status.LOAD_DEPENDENT}
     assert "cpu_threads" not in live.ahead
+
+
+@pytest.mark.parametrize("seconds", [20.0, 30.0, 60.0])
+def test_a_gain_in_a_live_process_leaves_time_to_check_the_training(
+    live: World, monkeypatch: pytest.MonkeyPatch, seconds: float
+) -> None:
+    """A race that takes all the time it is given, as one of a small gain does."""
+
+    def to_its_end(side: FakeSide, also: Any, rules: Any, *_: Any, **more: Any) -> RaceResult:
+        found = fake_race_switched(side, also, rules, None, **more)
+        live.now += max(rules.seconds, rules.seconds_if_promising) - 3.0
+        return found
+
+    monkeypatch.setattr(races, "race_switched", to_its_end)
+    result = tuned(seconds, "no_grad_eval")
+    assert kept(result) == ["no_grad_eval"], result.outcomes

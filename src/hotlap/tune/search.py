@@ -40,6 +40,7 @@ from hotlap.tune.candidates import (
 )
 from hotlap.tune.races import (
     NO_WHOLE_EPOCHS,
+    SWITCHED_LEAST_SECONDS,
     Races,
     Watcher,
     inert,
@@ -414,10 +415,12 @@ def raced_switched(state: TuneState, row: Outcome, test: Tried, remaining: int) 
             return lacking
         if candidate.compiles and test.races == 1:
             state.compile_live(bench, also)
+        rules = rules_of_race(state, row, state.epochs_raced(candidate, bench), remaining)
+        most = time_before_check(state, candidate)
+        rules |= {name: min(rules[name], most) for name in ("seconds", "seconds_if_promising")}
         found = state.races.race_switched(
             bench, also, evidence=test.switched, until_gain=True,
-            candidates=math.ceil(1 / test.share), confirm_pairs=state.plan.fresh_pairs,
-            **rules_of_race(state, row, state.epochs_raced(candidate, bench), remaining),
+            candidates=math.ceil(1 / test.share), confirm_pairs=state.plan.fresh_pairs, **rules,
         )  # fmt: skip
     except TimeOverError:
         needed = 2 * state.cost(candidate)
@@ -434,6 +437,18 @@ def raced_switched(state: TuneState, row: Outcome, test: Tried, remaining: int) 
         return row
     row = replace(row, race=found, load=found.load.other_cores)
     return passing(row) if found.verdict is Verdict.FASTER else not_kept(row, found)
+
+
+def time_before_check(state: TuneState, candidate: Candidate) -> float:
+    """Seconds that a race in a live process may take, so that what wins can be launched and checked.
+
+    A gain whose training nobody could compare is kept by no recipe.
+    """
+    plan = state.plan
+    compiling = plan.compile_seconds if candidate.compiles else 0.0
+    reserve = plan.reserve if state.result.kept else 0.0
+    checking = plan.start_up + compiling + CHECK_SECONDS
+    return max(SWITCHED_LEAST_SECONDS, plan.latest - reserve - checking)
 
 
 def launch_and_race(
