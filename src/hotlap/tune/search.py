@@ -445,9 +445,8 @@ def time_before_check(state: TuneState, candidate: Candidate) -> float:
     A gain whose training nobody could compare is kept by no recipe.
     """
     plan = state.plan
-    compiling = plan.compile_seconds if candidate.compiles else 0.0
     reserve = plan.reserve if state.result.kept else 0.0
-    checking = plan.start_up + compiling + CHECK_SECONDS
+    checking = plan.start_cost(compiles=candidate.compiles, fills=candidate.fills) + CHECK_SECONDS
     return max(SWITCHED_LEAST_SECONDS, plan.latest - reserve - checking)
 
 

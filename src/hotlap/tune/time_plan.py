@@ -128,9 +128,14 @@ class TimePlan:
         self, *, compiles: bool = False, plain_steps: bool = False, fills: bool = False
     ) -> float:
         """Seconds that one more candidate takes at the least; `fills`: an epoch before its race."""
-        racing = self.shortest(plain_steps=plain_steps)
+        return self.start_cost(compiles=compiles, fills=fills) + self.shortest(
+            plain_steps=plain_steps
+        )
+
+    def start_cost(self, *, compiles: bool = False, fills: bool = False) -> float:
+        """Seconds until one more candidate is ready to be raced."""
         compiling = self.compile_seconds if compiles or self.best_compiles else 0.0
-        return self.start_up + racing + compiling + self.filling(fills=fills)
+        return self.start_up + compiling + self.filling(fills=fills)
 
     def filling(self, *, fills: bool) -> float:
         """Seconds of the epoch that passes before a race, of what fills a cache or joins one."""
