@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -99,3 +100,16 @@ def test_what_does_not_take_hold_for_another_reason_is_an_error(folder: Path) ->
     Recipe({"persistent_workers": Kept()}).write(folder / "hotlap.toml")
     for words in ([], ["-q"]):
         assert "persistent_workers did not take hold" in run(folder, *words)[-1]
+
+
+def test_a_recipe_tuned_with_sleeping_threads_says_so(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = Recipe.read(folder / "hotlap.toml")
+    asleep = replace(recipe, measured=replace(recipe.measured, threads="sleeping"))
+    asleep.write(folder / "hotlap.toml")
+    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+    said = " ".join(" ".join(run(folder)).split())
+    assert "it was tuned with OpenMP threads that sleep while they wait" in said
+    monkeypatch.setenv("OMP_WAIT_POLICY", "passive")
+    assert "sleep" not in " ".join(run(folder))

@@ -1,5 +1,6 @@
 """`hotlap run`."""
 
+import os
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -65,8 +66,6 @@ def _already(names: Collection[str], written: Collection[str]) -> str:
 
 
 def _refuse_nested() -> None:
-    import os
-
     if "HOTLAP_SPEC" in os.environ:
         raise UsageError("this is already running below hotlap", "start the outer one alone")
 
@@ -77,6 +76,7 @@ def _announce(recipe: "Recipe", command: tuple[str, ...], there: Collection[str]
     from hotlap.core.recipe import torch_version
     from hotlap.reporting.words import named
     from hotlap.trial.command import plain_lines, shown
+    from hotlap.trial.launch import SLEEPING_WHEN_TUNED
 
     if there and len(there) == len(recipe.techniques):
         words = "the recipe is already in the source; it can be run plainly"
@@ -90,6 +90,8 @@ def _announce(recipe: "Recipe", command: tuple[str, ...], there: Collection[str]
     say(f"hotlap: {', '.join(on) or 'nothing'} on{ratio}{also}", indent="  ")
     if there:  # that is why the script is another
         recipe = replace(recipe, measured=replace(recipe.measured, script_hash="", program_hash=""))
+    if recipe.measured.threads and "OMP_WAIT_POLICY" not in os.environ:
+        say(f"hotlap: {SLEEPING_WHEN_TUNED}", indent="  ")
     for reason in recipe.stale(detect(), torch_version(), command):
         say(f"hotlap: the recipe may be stale: {reason}; `hotlap tune` again", indent="  ")
 

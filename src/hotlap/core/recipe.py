@@ -39,7 +39,9 @@ class Measured:
 
     `script` is the first file that the command names; `program` the Python file that trains, from
     the working directory, where it lies below that; each with a hash of its text. `note`: in what
-    the final race was weaker than one of fresh processes; empty where it was one.
+    the final race was weaker than one of fresh processes; empty where it was one. `threads`:
+    "sleeping" where both sides ran with OpenMP threads that sleep while they wait, as other
+    programs used the cores.
     """
 
     command: str = ""
@@ -60,6 +62,7 @@ class Measured:
     program: str = ""
     program_hash: str = ""
     note: str = ""
+    threads: str = ""
 
 
 @dataclass(frozen=True)

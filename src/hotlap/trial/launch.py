@@ -23,16 +23,21 @@ NO_MONITOR = ("TORCH_NCCL_ENABLE_MONITORING", "0")
 """NCCL's monitor would take a rank that stood stopped for long for one that hangs."""
 PASSIVE_WAIT = {"OMP_WAIT_POLICY": "passive", "KMP_BLOCKTIME": "0"}
 """OpenMP threads (GNU's and Intel's) sleep while they wait for one another, rather than spin."""
-_SLEPT = (
-    "{} ran with OpenMP threads that sleep while they wait "
+_ASLEEP = (
+    "with OpenMP threads that sleep while they wait "
     f"({', '.join(f'{name}={value}' for name, value in PASSIVE_WAIT.items())}), since other "
-    "programs used the cores, for a time at least; without these variables threads spin, and steps "
-    "may take longer"
+    "programs used the cores"
+)
+_SLEPT = (
+    f"{{}} ran {_ASLEEP}, for a time at least; without these variables threads spin, and steps may "
+    "take longer"
 )
 SLEEPING_THREADS = _SLEPT.format("both sides")
 """What is said of a race with `PASSIVE_WAIT`."""
 SLEEPING_IN_PROFILE = _SLEPT.format("the program")
 """What is said of a profile with it."""
+SLEEPING_WHEN_TUNED = f"it was tuned {_ASLEEP}; without these variables the gain may be another"
+"""What is said of a recipe that was measured with it."""
 SLEEPING_IN_SEARCH = _SLEPT.format("all batch sizes")
 """What is said of a search for the batch size with it."""
 SLEEPING_IN_MOST = _SLEPT.format("all races but that of sleeping_threads")

@@ -402,6 +402,7 @@ def _measured(result: TuneResult, machine: Machine) -> Measured:
         program=program,
         program_hash=hash_of(Path(program)) if program else "",
         note=next((note for note in result.notes if note in {LIVE_FINAL, RACE_STANDS}), ""),
+        threads="sleeping" if final and final.passive_wait else "",
     )
 
 

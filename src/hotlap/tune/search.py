@@ -440,7 +440,7 @@ def raced_switched(state: TuneState, row: Outcome, test: Tried, remaining: int) 
 
 
 def time_before_check(state: TuneState, candidate: Candidate) -> float:
-    """Seconds that a race in a live process may take, so that what wins can be launched and checked.
+    """Seconds that a race in a live process may take, so that what wins can be checked.
 
     A gain whose training nobody could compare is kept by no recipe.
     """
