@@ -31,8 +31,13 @@ def script() -> ScriptProfile:
     return ScriptProfile(dict(FACTS), dict(SHARES))
 
 
-def test_every_movable_technique_gets_a_row_or_a_race() -> None:
-    todo, rows = candidates_for(script(), Wanted(UNASKED), detect())
+@pytest.mark.parametrize("world", [1, 2])
+@pytest.mark.parametrize("facts", [{}, {"threads": 1}, {"threads": 2, "workers": 2}], ids=str)
+def test_every_movable_technique_gets_a_row_or_a_race(facts: dict[str, object], world: int) -> None:
+    """Also one whose values are all set already, or are too many threads for the ranks."""
+    seen = ScriptProfile(FACTS | facts, dict(SHARES), world=world)
+    machine = replace(detect(), logical_cores=2, physical_cores=2)
+    todo, rows = candidates_for(seen, Wanted(UNASKED), machine)
     movable = {t.id for t in techniques().values() if How.MOVE in t.how}
     assert {c.name for c in todo} | {row.technique for row in rows} == movable
     assert all(row.reason for row in rows)

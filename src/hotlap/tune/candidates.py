@@ -210,6 +210,10 @@ def left_out(names: Sequence[str], epoch_steps: int, *, workers: bool) -> bool:
     return once_an_epoch(names[0]) or reads_ahead(names, epoch_steps, workers=workers)
 
 
+SET_ALREADY = "the script has the only value that there is to try"
+NO_OTHER_FITS = "with any other value there would be more threads, over all ranks, than cores"
+
+
 def candidates_for(
     script: ScriptProfile, wanted: Wanted, machine: Machine
 ) -> tuple[list[Candidate], list[Outcome]]:
@@ -224,12 +228,12 @@ def candidates_for(
             rows.append(row)
             continue
         combinations = values_of(record, machine)
-        set_already = [v for v in combinations if v and v.items() <= script.facts.items()]
-        found += [
-            Candidate(record, v)
-            for v in combinations
-            if v not in set_already and not _crowded(v, script, machine)
-        ]
+        others = [v for v in combinations if not v or not v.items() <= script.facts.items()]
+        fitting = [v for v in others if not _crowded(v, script, machine)]
+        found += [Candidate(record, v) for v in fitting]
+        if combinations and not fitting:
+            reason = NO_OTHER_FITS if others else SET_ALREADY
+            rows.append(Outcome(record.id, Status.NOT_APPLICABLE, reason))
     return found, rows
 
 
