@@ -5,7 +5,7 @@ import math
 import pytest
 
 import hotlap.batch.lockstep as module
-from hotlap.batch.contestant import SizedCommand, TimedBlock
+from hotlap.batch.contestant import SizedCommand, TimedBlock, TooLarge
 from hotlap.batch.lockstep import Lockstep
 from hotlap.core.spec import Mode
 from hotlap.trial.launch import Setting
@@ -16,8 +16,9 @@ BLOCKS: dict[int, TimedBlock] = {}
 class Contestant:
     """Runs the same block again and again."""
 
-    def __init__(self, _: SizedCommand, size: int) -> None:
-        self.size, self.world, self.memory = size, 1, 0
+    def __init__(self, sized: SizedCommand, size: int) -> None:
+        self.size, self.world, self.memory, self.threads = size, 1, 0, 2
+        self.sized, self.live = sized, False
         self.step, self.start_up = 0.1, 1.0
         self.report = None
         self.starts = 0
@@ -64,3 +65,39 @@ def test_samples_of_loaders_come_first_and_launches_widen_the_interval(lockstep:
     assert 1.55 < row.high < math.inf
     again = lockstep.raced(32, 10)  # launched anew
     assert row.low < again.low
+
+
+def test_once_the_machine_is_busy_all_threads_sleep(
+    lockstep: Lockstep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+    busy = [False]
+    lockstep._busy = lambda: busy[0]
+    for size, seconds in ((16, 40.0), (32, 40.0), (64, 1.0)):
+        BLOCKS[size] = TimedBlock(samples=5 * size, seconds=seconds, steps=5)
+    assert lockstep.raced(16, 4).rate == pytest.approx(2)
+    assert lockstep.raced(32, 4).rate == pytest.approx(4)
+    assert not lockstep.asleep
+    busy[0] = True
+    BLOCKS[16] = TimedBlock(samples=80, seconds=1.0, steps=5)
+    found = lockstep.raced(64, 4)
+    assert lockstep.asleep
+    assert lockstep.sized.setting.passive_wait
+    assert (lockstep.reference_rate, found.ratio) == pytest.approx((80, 4.0))
+
+
+def test_what_is_timed_alone_on_a_busy_machine_is_not_compared(
+    lockstep: Lockstep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lockstep._busy = lambda: True
+    for size in (16, 32):
+        BLOCKS[size] = TimedBlock(samples=5 * size, seconds=1.0, steps=5)
+    lockstep.raced(16, 4)
+
+    def too_large(*_: object) -> None:
+        raise TooLarge("out of memory")
+
+    monkeypatch.setattr(lockstep, "_beside", too_large)
+    found = lockstep.raced(32, 4)
+    assert found.fits
+    assert (found.rate, found.ratio) == (0.0, 0.0)

@@ -1,6 +1,7 @@
 """The child's side: which loaders change, which samples and seconds count."""
 
 import time
+from functools import partial
 from typing import Any
 
 import pytest
@@ -29,6 +30,11 @@ def train(meter: Meter, loader: Any, optimizer: Any) -> list[int]:
 @pytest.fixture
 def optimizer() -> torch.optim.Optimizer:
     return torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=0.5)
+
+
+def rooted(meter: Meter, module: Any) -> Any:
+    """The module's call as the meter counts it."""
+    return partial(meter.root(module, type(module).forward), module)
 
 
 def test_only_the_chosen_loaders_change_however_they_are_told(optimizer: Any) -> None:
@@ -94,7 +100,7 @@ def test_time_steps_of_a_sequence_first_batch_are_no_samples(optimizer: Any, wor
 
 def test_elements_of_the_models_input_count_in_training_alone(optimizer: Any) -> None:
     meter, model, criterion = made(), nn.Linear(3, 1), nn.MSELoss()
-    call, judge = meter.root(model, model.forward), meter.root(criterion, criterion.forward)
+    call, judge = rooted(meter, model), rooted(meter, criterion)
     for _ in range(2):
         judge(call(input=torch.zeros(5, 3)), torch.zeros(5, 1))
     with torch.no_grad():
@@ -118,7 +124,7 @@ def test_micro_batches_of_a_step(optimizer: Any) -> None:
 def test_evaluation_and_saving_stand_apart(optimizer: Any, tmp_path: Any) -> None:
     meter = made()
     model = nn.Linear(2, 1)
-    call = meter.root(model, model.forward)
+    call = rooted(meter, model)
     with meter.watching(lambda: None):
         loader, held_out = DataLoader(DATA, 2), DataLoader(DATA, 2)
         train(meter, loader, optimizer)
@@ -141,7 +147,7 @@ def test_evaluation_and_saving_stand_apart(optimizer: Any, tmp_path: Any) -> Non
 def test_a_model_that_trains_in_evaluation_mode_is_timed(optimizer: Any) -> None:
     meter = made()
     model = nn.Linear(2, 1).eval()
-    call = meter.root(model, model.forward)
+    call = rooted(meter, model)
     with meter.watching(lambda: None):
         for x, _ in DataLoader(DATA, 2):
             call(x)

@@ -26,6 +26,11 @@ class Lockstep:
         self.start_up = 0.0
         self.reference_live = True
         self.interrupt_at = -1
+        self.asleep = False
+
+    @property
+    def reference_rate(self) -> float:
+        return self.rate(self.first) if self.first else 0.0
 
     def raced(self, size: int, _: int) -> SizeResult:
         if size == self.interrupt_at:
@@ -61,7 +66,7 @@ class Silent:
 def search(monkeypatch: pytest.MonkeyPatch, track: Lockstep, *, own: int = 32, samples: int = 0,
            most: int = 0, seconds: float = 60.0) -> BatchResult:  # fmt: skip
     monkeypatch.setattr(module, "observe_script", lambda _: BatchFacts(own, samples=samples))
-    monkeypatch.setattr(module, "Lockstep", lambda _: track)
+    monkeypatch.setattr(module, "Lockstep", lambda *_: track)
     plan: Any = SizedCommand(Setting(("python",), Mode.RACE))
     return Search(BatchSearchConfig(plan, most, seconds), Silent()).run()
 

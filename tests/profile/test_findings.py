@@ -299,6 +299,20 @@ def test_a_wait_for_data_that_no_line_takes_much_of_says_so(most, spread):
     assert ("spread over several lines, 20% of it at the costliest" in found.what) is spread
 
 
+@pytest.mark.parametrize(("samples", "clear"), [((14, 13), False), ((60, 30), True)])
+def test_of_few_samples_no_line_is_called_the_costliest(samples, clear):
+    counts = [*samples, *[samples[1] - 2] * 3]
+    lines = tuple(
+        Line(f"train.py:{at}", "load", "x = y", count / sum(counts), samples=count)
+        for at, count in enumerate(counts, 36)
+    )
+    whole = replace(seen({"data": 0.5}, places={"loader": "train.py:9"}), lines={"data": lines})
+    (found,) = [f for f in proposed(whole) if "loader_workers" in ids([f])]
+    assert ("at the costliest" in found.what) is clear
+    assert ("of which none stands out" in found.what) is not clear
+    assert found.place == ("train.py:36" if clear else "train.py:9")
+
+
 def test_threads_that_spin_are_expected_to_cost_what_they_waited():
     facts = {"contended_threads": True, "threads_waited": 0.8, **NORMS}
     whole = seen({"backward": 0.4}, places={"model": "train.py:5"}, **facts)

@@ -21,8 +21,8 @@ COMMAND = ("python", "train.py", *(f"--option-{n}=value" for n in range(8)))
 ESTIMATE = Estimate(1.1, 1.04, 1.16, 14, 0.95)
 RACE = RaceResult(ESTIMATE, Verdict.FASTER, "epoch", True, 0.02, 0.018, 1.1, 1.0, 0, 0, 9)
 SIZES = {
-    32: SizeResult(32, True, 100.0, 1.0, 1.0, 1.0, 0.32, 2**29),
-    64: SizeResult(64, True, 150_000.0, 1.5, 1.4, 1.6, 0.42, 2**30),
+    32: SizeResult(32, True, 100.0, 1.0, 1.0, 1.0, 0.32, 2**29, samples=32),
+    64: SizeResult(64, True, 150_000.0, 1.5, 1.4, 1.6, 0.42, 2**30, samples=63_000),
     128: SizeResult(128, fits=False, why="RuntimeError: " + "out of memory " * 9),
 }
 NAMES = ("quantise int8", "prune to 0.25x + fine-tune + quantise int8_dynamic")

@@ -1,6 +1,8 @@
 """What is put into torch must not hurt the program: not by threads, copies, errors or undo."""
 
+import copy
 import gc
+import pickle
 import sys
 import threading
 import weakref
@@ -393,3 +395,50 @@ def test_loss_modules_made_anew_in_each_step_let_the_look_end():
             roots.step()
         assert not roots.looking
         assert roots.found == [model]
+
+
+class Cloned(Doubled):
+    """A model whose state is its whole `__dict__`, as some write it."""
+
+    def __getstate__(self):
+        return self.__dict__.copy()
+
+    def __deepcopy__(self, memo):
+        twin = type(self)()
+        twin.__dict__.update(copy.deepcopy(self.__dict__, memo))
+        return twin
+
+
+@pytest.mark.parametrize("name", ["mixed_precision", "activation_checkpoint"])
+@pytest.mark.parametrize("twin", [copied, copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
+def test_a_copy_may_outlive_the_model_that_it_was_made_of(name, twin):
+    with on(name, **WRAPPING[name]):
+        model = torch.nn.Sequential(*(Cloned() for _ in range(3)))
+        plain = model(torch.ones(2)).tolist()
+        for part in model:
+            assert part(torch.ones(2)).shape == (2,)
+        copies = [twin(part) for part in model]
+        del model, part
+        gc.collect()
+        assert [len(each(torch.ones(2))) for each in copies] == [2, 2, 2]
+    assert len(copies[0](torch.ones(2))) == len(plain)
+
+
+def test_what_the_program_had_in_a_slot_is_there_again():
+    model, own = Doubled(), lambda x: x
+    vars(model)[SLOT] = own
+    roots = Roots()
+    roots.add(10, lambda _, inner: partial(inner))
+    with roots.watching():
+        model(torch.ones(1))
+        assert vars(model)[SLOT] is not own
+    assert vars(model)[SLOT] is own
+
+
+def test_an_exported_model_is_the_plain_one():
+    x = torch.ones(2, 4)
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU())
+    with on("mixed_precision", dtype="bfloat16"):
+        model(x)
+        code = torch.export.export(model, (x,), strict=False).graph_module.code
+    assert "autocast" not in code

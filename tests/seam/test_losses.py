@@ -2,14 +2,17 @@
 
 import math
 import threading
+import weakref
 
 import pytest
 import torch
 from torch import nn
+from torch.autograd.graph import get_gradient_edge
 from torch.utils.checkpoint import checkpoint
 
 from hotlap.seam.losses import Losses
 from hotlap.seam.steps import bare_step_hooks
+from hotlap.seam.unused_gradients import noting_unused
 
 STEPS = 4
 
@@ -138,3 +141,62 @@ def test_a_compiled_gradient_records_what_it_computes():
         loss.backward()
         losses.step()
     assert losses.take() == [5.0]
+
+
+def of_an_iterator(loss, parameters):
+    torch.autograd.backward(part for part in (loss,))
+
+
+def by_an_iterator(loss, parameters):
+    gradients = torch.autograd.grad((part for part in (loss,)), iter(parameters))
+    for parameter, gradient in zip(parameters, gradients, strict=True):
+        parameter.grad = gradient
+
+
+@pytest.mark.parametrize("compute", [of_an_iterator, by_an_iterator])
+def test_an_iterator_of_losses_is_not_used_up(compute):
+    seen, recorded = training(compute)
+    plain, _ = training(backward)
+    assert seen == plain
+    assert recorded == pytest.approx(seen, rel=1e-6)
+
+
+def test_an_iterator_of_losses_is_not_used_up_by_the_probe():
+    with noting_unused(lambda: None):
+        assert training(of_an_iterator)[0] == training(backward)[0]
+
+
+def of_an_edge(loss, parameters):
+    torch.autograd.backward(get_gradient_edge(loss), torch.ones_like(loss))
+
+
+def after_another(loss, parameters):
+    meta = torch.ones((), device="meta", requires_grad=True)
+    (2 * meta).backward()
+    loss.backward()
+
+
+def test_what_has_no_value_is_no_loss():
+    assert training(of_an_edge)[1] == [None] * STEPS
+    seen, recorded = training(after_another)
+    assert recorded == pytest.approx(seen, rel=1e-6)
+
+
+def test_a_loss_that_is_written_to_is_recorded_as_it_was():
+    def zeroed(loss, parameters):
+        loss.backward()
+        values.append(loss.item())
+        loss.data.zero_()
+
+    values = []
+    assert training(zeroed)[1] == pytest.approx(values, rel=1e-6)
+
+
+def test_a_loss_does_not_keep_in_memory_what_it_is_a_part_of():
+    losses, weight = Losses(), nn.Parameter(torch.ones(3))
+    with losses.recording(lambda: None):
+        whole = weight * torch.ones(1000, 3)
+        storage = weakref.ref(whole.untyped_storage())
+        whole[0, 0].backward()
+        del whole
+        assert storage() is None

@@ -114,6 +114,43 @@ def test_sparse_gradients_that_begin_later_go_the_plain_way(name, begin):
     assert "sparse" in seams.inerts["fused_optimizer"]
 
 
+@pytest.mark.parametrize("scaled", [True, False])
+@pytest.mark.parametrize("name", ["SGD", "Adagrad"])
+def test_gradients_that_are_sparse_in_some_steps_only(name, scaled):
+    def run():
+        torch.manual_seed(0)
+        table = nn.Embedding(5, 3, sparse=True)
+        optimizer = getattr(torch.optim, name)(table.parameters(), lr=0.1)
+        scaler = torch.amp.GradScaler("cpu", enabled=scaled, init_scale=64.0)
+        for step in range(6):
+            optimizer.zero_grad()
+            seen = table(torch.tensor([1, 2])) if step % 2 else table.weight[1:3]
+            loss = seen.square().sum() * (float("inf") if step == 3 and scaled else 1.0)
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
+        return table.weight.detach()
+
+    plain = run()
+    with on("fused_optimizer") as seams:
+        assert torch.allclose(run(), plain, rtol=1e-5)
+    assert "sparse" in seams.inerts["fused_optimizer"]
+
+
+def test_a_gradient_in_another_order_than_its_parameter_goes_the_plain_way():
+    def run():
+        weight = nn.Parameter(torch.arange(12.0).reshape(3, 4))
+        optimizer = torch.optim.Adam([weight], lr=0.1)
+        weight.grad = torch.randn(4, 3, generator=torch.Generator().manual_seed(0)).T
+        optimizer.step()
+        return weight.detach()
+
+    plain = run()
+    with on("fused_optimizer") as seams:
+        assert torch.equal(run(), plain)
+    assert "another order" in seams.inerts["fused_optimizer"]
+
+
 def test_gradients_are_dropped():
     model = nn.Linear(2, 2)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)

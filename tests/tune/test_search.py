@@ -261,7 +261,8 @@ def fake_look(setting: Any, bounds: Any, meanwhile: Any) -> Any:
             "facts": FACTS | ({"contended_threads": True} if setting.passive_wait else {}),
             "program": __file__, "phases": phases, "step": {"mean": 1.0},
             "memory": {"peak": {"resident": WORLD.peak}},
-        })
+        }),
+        asleep=False,
     )  # fmt: skip
 
 
@@ -648,7 +649,8 @@ def test_a_script_that_is_too_short_to_race_is_seen_by_its_profile(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def brief(*_: Any) -> Any:
-        return SimpleNamespace(payload=ProfilePayload(PhaseTimes(0.004), {}, ended="exit", steps=3))
+        payload = ProfilePayload(PhaseTimes(0.004), {}, ended="exit", steps=3)
+        return SimpleNamespace(payload=payload, asleep=False)
 
     monkeypatch.setattr(search, "look", brief)
     result = tuned(300.0)

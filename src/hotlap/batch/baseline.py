@@ -1,12 +1,9 @@
 """What the script does with batches when it is left alone."""
 
-import os
-
 from hotlap.batch.batch_result import BatchFacts
 from hotlap.batch.contestant import Contestant, SizedCommand
 from hotlap.core.errors import UsageError
 from hotlap.core.protocol import LoaderSeen
-from hotlap.trial.launch import SLEEPING_IN_SEARCH
 
 OPTION_HINT = (
     "give the option that sets it, with {batch} for the number: --set '--batch-size {batch}'"
@@ -24,7 +21,7 @@ def observe_script(sized: SizedCommand) -> BatchFacts:
     plain = Contestant(sized, 0)
     try:
         plain.run(STEPS)
-        report, world, threads = plain.report, plain.world, plain.threads
+        report, world = plain.report, plain.world
     finally:
         plain.close()
     assert report is not None
@@ -35,7 +32,6 @@ def observe_script(sized: SizedCommand) -> BatchFacts:
     feeds = [loader for loader in loaders if loader.feeds]
     known = [loaders[i] for i in driven] or feeds
     sizes = [loader.batch_size for loader in known if loader.batch_size]
-    asleep = sized.setting.passive_wait and threads > 1 and "OMP_WAIT_POLICY" not in os.environ
     return BatchFacts(
         batch=sizes[0] if sizes else 0,
         loaders=driven,
@@ -44,7 +40,7 @@ def observe_script(sized: SizedCommand) -> BatchFacts:
         world=world,
         optimizer=report.optimizer,
         lr=report.lr,
-        notes=(*_notes(loaders, driven), *([SLEEPING_IN_SEARCH] if asleep else [])),
+        notes=tuple(_notes(loaders, driven)),
     )
 
 

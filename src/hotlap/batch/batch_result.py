@@ -69,7 +69,8 @@ class BatchResult:
     above `largest`; where it is the budget, no larger size was tried, and the largest that fits is
     not known (`largest_known`). `promising` is a size whose ratio is the best although the races do
     not show that it is faster than the reference; 0: none.
-    `load` is how many cores other programs used meanwhile.
+    `load` is how many cores other programs used meanwhile; `asleep`: OpenMP threads slept while
+    they waited, though the user's would spin.
     """
 
     script: BatchFacts
@@ -82,6 +83,7 @@ class BatchResult:
     interrupted: bool = False
     seconds: float = 0.0
     load: float = 0.0
+    asleep: bool = False
 
     @property
     def largest_known(self) -> bool:

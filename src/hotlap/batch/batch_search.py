@@ -18,7 +18,7 @@ from hotlap.batch.batch_result import OUT_OF_BUDGET, BatchFacts, BatchResult, Si
 from hotlap.batch.contestant import BLOCK_SECONDS, OutOfTime, SizedCommand
 from hotlap.batch.lockstep import EQUAL_WITHIN, Lockstep
 from hotlap.core.errors import TrialFailedError
-from hotlap.trial.load import OtherPrograms
+from hotlap.trial.load import BusyWatch, OtherPrograms
 
 PAIRS = 5  # that give an interval of use
 FEWEST_PAIRS = 3  # where steps are so long that there is no time for more
@@ -62,8 +62,8 @@ class Search:
         self._begin = time.monotonic()
         self._deadline = self._begin + config.seconds
         self._sized = replace(config.sized, deadline=self._deadline)
-        self._lockstep = Lockstep(self._sized)
-        self._others = OtherPrograms()
+        self._others, self._busy = OtherPrograms(), BusyWatch()
+        self._lockstep = Lockstep(self._sized, self._busy.now)
 
     def run(self) -> BatchResult:
         """Observe the script, search, confirm.
@@ -75,7 +75,8 @@ class Search:
         self.progress.stage("observing the script")
         try:
             script = observe_script(self._sized)
-            self._lockstep = Lockstep(replace(self._sized, loaders=script.loaders))
+            sized = replace(self._sized, loaders=script.loaders)
+            self._lockstep = Lockstep(sized, self._busy.now)
             self.result = BatchResult(script)
             self._search(script)
         except KeyboardInterrupt:
@@ -91,7 +92,7 @@ class Search:
         finally:
             self._lockstep.close()
             self.result.seconds = time.monotonic() - self._begin
-            self.result.load = self._others.cores()
+            self.result.load, self.result.asleep = self._others.cores(), self._lockstep.asleep
         self._conclude()
         return self.result
 
@@ -106,8 +107,11 @@ class Search:
         self._confirm()
 
     def _conclude(self) -> None:
-        """Name the answers by what is known now."""
-        result = self.result
+        """Name the answers by what is known now; all rates follow from the reference's last one."""
+        result, rate = self.result, self._lockstep.reference_rate
+        for size, row in result.rows.items():
+            if row.low and rate:
+                result.rows[size] = replace(row, rate=rate * row.ratio)
         result.largest = self._largest()
         choice = self._choice()
         result.fastest = choice.size if self._compared() else 0

@@ -1,6 +1,8 @@
 """Races one batch size against another in lockstep: seconds a sample, pair by pair."""
 
+import os
 from collections.abc import Callable
+from dataclasses import replace
 from statistics import median
 
 from hotlap.batch.batch_result import SizeResult
@@ -16,14 +18,17 @@ CONFIDENCE_ALPHA = 0.05
 class Lockstep:
     """Races contestants against the reference, which is the first size that is raced.
 
-    `start_up` is the longest start-up of a trial so far, in seconds.
+    `start_up` is the longest start-up of a trial so far, in seconds, `reference_rate` the samples
+    per second of the reference. Once the machine is `busy`, all trials run with OpenMP threads that
+    sleep while they wait.
     """
 
-    def __init__(self, sized: SizedCommand) -> None:
+    def __init__(self, sized: SizedCommand, busy: Callable[[], bool] = lambda: False) -> None:
         self.sized = sized
+        self._busy = busy
         self.start_up = 0.0
         self._reference: Contestant | None = None
-        self._rate = 0.0
+        self.reference_rate = 0.0
         self._per_element = 0.0
         self._tests: dict[int, PairedTest] = {}
 
@@ -31,6 +36,24 @@ class Lockstep:
         """End the reference's trial."""
         if self._reference is not None:
             self._reference.close()
+
+    @property
+    def asleep(self) -> bool:
+        """Whether threads slept while they waited that would spin without us."""
+        several = self._reference is not None and self._reference.threads > 1
+        passive = self.sized.setting.passive_wait
+        return passive and several and "OMP_WAIT_POLICY" not in os.environ
+
+    def _sleep_once_busy(self) -> None:
+        """From the moment other programs want the cores, start everything anew, to sleep."""
+        if self.sized.setting.passive_wait or not self._busy():
+            return
+        setting = replace(self.sized.setting, passive_wait=True)
+        self.sized = replace(self.sized, setting=setting)
+        if self._reference is not None:
+            self._reference.close()
+            self._reference = Contestant(self.sized, self._reference.size)
+            self.reference_rate = 0.0
 
     @property
     def reference_live(self) -> bool:
@@ -45,9 +68,10 @@ class Lockstep:
         """Time a size; a second call launches both sides again and adds to the pairs.
 
         A size at which the program fails for another reason than memory does not fit either.
-        Where it does not fit beside the reference it is timed alone: on a machine whose background
-        load changes that is worth less, and the interval is open.
+        Where it does not fit beside the reference it is timed alone, and the interval is open; on
+        a busy machine it is only seen to fit.
         """
+        self._sleep_once_busy()
         if self._reference is None:
             return self._attempt(size, self._first)
         reference = self._reference
@@ -93,14 +117,14 @@ class Lockstep:
             self._check_argument(contestant)
             blocks = [contestant.timed() for _ in range(3)]
             self._calibrate(contestant, blocks)
-            self._rate = 1 / median(self._pace(contestant, block) for block in blocks)
+            self._rated(contestant, blocks)
             samples = self._samples_a_step(contestant, blocks)
         except BaseException:
             contestant.close()
             raise
         self._reference = contestant
         self.start_up = contestant.start_up
-        return SizeResult(size, True, self._rate, 1.0, 1.0, 1.0, contestant.step,
+        return SizeResult(size, True, self.reference_rate, 1.0, 1.0, 1.0, contestant.step,
                           contestant.memory, samples=samples)  # fmt: skip
 
     def _calibrate(self, contestant: Contestant, blocks: list[TimedBlock]) -> None:
@@ -112,6 +136,9 @@ class Lockstep:
         elements = sum(block.elements for block in blocks)
         samples = contestant.size * contestant.world * sum(block.steps for block in blocks)
         self._per_element = samples / elements if elements else 0.0
+
+    def _rated(self, contestant: Contestant, blocks: list[TimedBlock]) -> None:
+        self.reference_rate = 1 / median(self._pace(contestant, block) for block in blocks)
 
     def _pace(self, contestant: Contestant, block: TimedBlock) -> float:
         """Seconds a sample."""
@@ -138,6 +165,8 @@ class Lockstep:
         try:
             contestant.ready()
             self._check_argument(contestant)
+            if not self.reference_rate:
+                self._rated(reference, [reference.timed() for _ in range(3)])
             blocks = [
                 self._pair(test, reference, contestant, contestant_first=index % 2 == 0)
                 for index in range(pairs)
@@ -148,7 +177,7 @@ class Lockstep:
         finally:
             self._ended(contestant)
         e = test.estimate()
-        rate, samples = self._rate * e.ratio, self._samples_a_step(contestant, blocks)
+        rate, samples = self.reference_rate * e.ratio, self._samples_a_step(contestant, blocks)
         return SizeResult(size, True, rate, e.ratio, e.low, e.high, contestant.step,
                           contestant.memory, samples=samples)  # fmt: skip
 
@@ -168,8 +197,10 @@ class Lockstep:
             blocks = [contestant.timed() for _ in range(3)]
         finally:
             self._ended(contestant)
+        if self._busy():  # what was timed at another load cannot be compared
+            return SizeResult(size, True, step=contestant.step, memory=contestant.memory)
         rate = 1 / median(self._pace(contestant, block) for block in blocks)
-        return SizeResult(size, True, rate, rate / self._rate, step=contestant.step,
+        return SizeResult(size, True, rate, rate / self.reference_rate, step=contestant.step,
                           memory=contestant.memory,
                           samples=self._samples_a_step(contestant, blocks))  # fmt: skip
 

@@ -119,7 +119,6 @@ def _sized_command(
     from hotlap.core.spec import Mode
     from hotlap.trial.command import normalise
     from hotlap.trial.launch import Setting
-    from hotlap.trial.load import busy_now
 
     assert isinstance(limits, Limits)
     words = normalise(command)
@@ -131,6 +130,6 @@ def _sized_command(
     here = folder()
     setting = Setting(
         words, Mode.RACE, seed=seed, scratch=here / "scratch", output=here / "batch.log",
-        stdin=stdin_copy(here), passive_wait=busy_now(),
+        stdin=stdin_copy(here),
     )  # fmt: skip
     return SizedCommand(setting, argument=argument, patience=patience, limits=limits)

@@ -183,7 +183,7 @@ def _bare(
     step, memory = payload.step, payload.memory
     lines = {
         phase: tuple(
-            Line(line.place, line.function, line.text, line.share, tuple(line.calls))
+            Line(line.place, line.function, line.text, line.share, tuple(line.calls), line.samples)
             for line in found
         )
         for phase, found in payload.lines.items()

@@ -5,8 +5,9 @@ nobody knows before a race; no gain is claimed for it. Remedies that shorten the
 make one finding: its headline is what was measured, its `bound` that of that share.
 """
 
+import math
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -90,6 +91,8 @@ WORK = ("compute", "forward", "backward")
 lines or functions were timed."""
 SPREAD = 0.35
 """Part of a phase's time below which its costliest line is not what the phase is spent on."""
+STANDARD_ERRORS = 1.96
+"""By which the samples of a line must differ from the next one's for it to be called the first."""
 LITTLE = 0.01
 """What fixing a problem is expected to save that costs an unknown part of some of that work."""
 EVIDENCE = {"sleeping_threads": "threads_waited"}
@@ -131,6 +134,18 @@ class Seen:
         whole = sum(self._seconds(*one) for one in found)
         mine = sum(self._seconds(*one) for one in found if one[1].place == line.place)
         return mine / whole if whole else 1.0
+
+    def stands_out(self, line: Line, phases: Iterable[str]) -> bool:
+        """Whether so many samples fell on a line that chance alone does not make it the first.
+
+        By the difference of two counts: its standard error is the root of their sum.
+        """
+        counts: Counter[str] = Counter()
+        for _, each in self._sampled(phases):
+            counts[each.place] += each.samples
+        mine = counts.pop(line.place, 0)
+        next_one = max(counts.values(), default=0)
+        return not mine or mine - next_one > STANDARD_ERRORS * math.sqrt(mine + next_one)
 
     def _sampled(self, phases: Iterable[str]) -> list[tuple[str, Line]]:
         """The lines that samples of the phases fell on, with their phase."""
@@ -342,7 +357,10 @@ def _finding(part: str, remedies: list[Remedy], seen: Seen, *, problem: bool) ->
         place, text = remedies[0].place, ""
     elif problem and line is not None and line.place == place:
         here = seen.part_of(line, phases)
-        if here < SPREAD:
+        if here < SPREAD and not seen.stands_out(line, phases):
+            what = f"{what}; spread over several lines, of which none stands out"
+            place, text = remedies[0].place or place, ""
+        elif here < SPREAD:
             what = f"{what}; spread over several lines, {here:.0%} of it at the costliest"
         elif line.call:
             what = f"{what}; mostly {line.call}"

@@ -50,7 +50,8 @@ MOST_OF_LINE = 0.6
 class Line:
     """A line of the user's source and its share of a phase's samples.
 
-    `calls`: the expressions of the line that were running, and their share of its samples.
+    `samples`: how many fell on it (0: not known). `calls`: the expressions of the line that were
+    running, and their share of its samples.
     """
 
     place: str
@@ -58,6 +59,7 @@ class Line:
     text: str
     share: float
     calls: tuple[tuple[str, float], ...] = ()
+    samples: int = 0
 
     @property
     def call(self) -> str:

@@ -10,6 +10,7 @@ from hotlap.batch.limits import gib
 from hotlap.reporting.live_screen import LiveScreen
 from hotlap.reporting.tables import Row, columns, table
 from hotlap.reporting.words import background, duration
+from hotlap.trial.launch import SLEEPING_IN_SEARCH
 
 COLUMNS = columns("batch", "samples/s", "ratio (interval)", "time per step", "memory")
 
@@ -51,7 +52,7 @@ def show(out: Console, found: BatchResult, *, brief: bool) -> None:
         return
     if not brief:
         out.print(_table(found, out.width))
-        for note in found.script.notes:
+        for note in (*found.script.notes, *([SLEEPING_IN_SEARCH] if found.asleep else [])):
             out.print(note, style="dim")
     if found.interrupted:
         out.print("interrupted: these are the sizes measured so far", style="yellow")

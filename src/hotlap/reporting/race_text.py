@@ -23,7 +23,7 @@ from hotlap.reporting.words import (
     verdict,
 )
 from hotlap.trial.command import shown
-from hotlap.trial.launch import SLEEPING_THREADS
+from hotlap.trial.launch import PASSIVE_WAIT, SLEEPING_THREADS, THREADING
 from hotlap.trial.load import load_now
 from hotlap.trial.race import RaceResult
 from hotlap.trial.stats import Estimate, Verdict
@@ -91,7 +91,7 @@ def show(
     if brief:
         return
     cpu = f"CPU time A over B {race.cpu:.2f}, peak memory of B: {more_memory(race.memory)}"
-    for line in (cpu, *_notes(race, limit)):
+    for line in (cpu, *_notes(race, limit), *_load_dependent(commands)):
         out.print(Text(hanging(line, out.width)), style="dim")
     more = race.seconds if undecided(race, limit) else race.seconds_needed
     if again is not None and (undecided(race, limit) or _would_settle(race, limit)):
@@ -129,7 +129,7 @@ def _show_verdict(out: Console, race: RaceResult, limit: float | None) -> None:
     words = (
         f"speed B over A {speed(e)} "
         f"({e.level:.0%} interval, from {several(e.pairs, 'pair')} of blocks{_launches(race)}, "
-        f"{SHARED if race.epoch_shared else UNITS[race.unit]})"
+        f"{timed(race)})"
     )
     out.print(Text(hanging(words, out.width)))
 
@@ -191,6 +191,16 @@ def _conditions(race: RaceResult) -> Iterator[str]:
         yield "memory did not allow both at once: blocks ran one after the other"
 
 
+def _load_dependent(commands: Sequence[Sequence[str]]) -> Iterator[str]:
+    """That how threads wait for one another pays or costs by the load of the machine."""
+    first, second = (dict(THREADING.findall(" ".join(command))) for command in commands)
+    if any(first.get(name) != second.get(name) for name in PASSIVE_WAIT):
+        yield (
+            "how threads wait differs between A and B: threads that sleep are slower on an idle "
+            "machine and much faster on a busy one, so that this holds at the load of the race"
+        )
+
+
 def _launches(race: RaceResult) -> str:
     """How many, where processes last for many pairs."""
     if not race.lockstep:
@@ -216,6 +226,11 @@ UNITS = {
     "epoch": "whole epochs timed",
     "step": "plain steps timed: epoch starts, evaluations and checkpoints left out",
 }
+
+
+def timed(race: RaceResult) -> str:
+    """What the blocks of a race held of an epoch."""
+    return SHARED if race.epoch_shared else UNITS[race.unit]
 
 
 def document(

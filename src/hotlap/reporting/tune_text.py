@@ -16,7 +16,7 @@ from hotlap.profile.findings import WORTH
 from hotlap.profile.model import TITLES, Profile, shares_of, usual_times
 from hotlap.reporting import findings_text, tune_table
 from hotlap.reporting.findings_text import cost, show_steps
-from hotlap.reporting.race_text import CORRECTED
+from hotlap.reporting.race_text import CORRECTED, timed
 from hotlap.reporting.words import (
     TOO_FEW,
     background,
@@ -111,6 +111,8 @@ def _show_headline(out: Console, result: TuneResult, *, brief: bool = False) -> 
             f"{f', {CORRECTED}' if result.final.corrected else ''}); peak memory "
             f"{more_memory(result.final.memory)}"
         )
+        if result.final.unit == "step" and result.profile and result.profile.facts.get("loaders"):
+            figures += f"; {timed(result.final)}"
         parity = result.final_parity.reason
         said = any(row.reason == parity for row in result.kept) and not brief
         out.print(Text(hanging(figures if said else f"{figures}; {parity}", out.width, "", "  ")))
@@ -344,7 +346,7 @@ def _unraced(use: TimeUse) -> str:
 
 def _show_conditions(out: Console, result: TuneResult) -> None:
     """Where a step's time goes, the noise floor, the background load and the upper bounds."""
-    lines = [plain_step(result.profile)] if result.profile else []
+    lines = [plain_step(result.profile, asleep=result.asleep)] if result.profile else []
     if result.noise_floor is not None:
         e = result.noise_floor.estimate
         same = "; a run repeats exactly" if result.deterministic else ""
@@ -362,13 +364,17 @@ def _show_conditions(out: Console, result: TuneResult) -> None:
     out.print()
 
 
-def plain_step(profile: ProfilePayload) -> str:
-    """How long a step of the plain script took in the profile, and its largest phases."""
+def plain_step(profile: ProfilePayload, *, asleep: bool = False) -> str:
+    """How long a step of the plain script took in the profile, and its largest phases.
+
+    `asleep`: its OpenMP threads slept while they waited, though the user's would spin.
+    """
     (_, step), shares = usual_times(profile), shares_of(profile)
     largest = sorted(TITLES.keys() & shares, key=lambda name: shares[name], reverse=True)
     parts = [f"{shares[name]:.0%} {TITLES[name]}" for name in largest if shares[name] >= WORTH]
     of = f": {', '.join(parts[:PHASES])}" if parts else ""
-    return f"a step of the plain script, profiled: {duration(step)}{of}"
+    how = ", with sleeping threads" if asleep else ""
+    return f"a step of the plain script, profiled{how}: {duration(step)}{of}"
 
 
 def _bounded(bound: UpperBound) -> str:

@@ -11,7 +11,7 @@ from torch.utils.checkpoint import checkpoint
 
 from hotlap.common.recomputing import recompute_contexts, repeated
 from hotlap.seam.moves import Context
-from hotlap.seam.roots import SLOT, CallModule, CallRoot, Order, called_copy, has_parameters
+from hotlap.seam.roots import SLOT, CallModule, CallRoot, InSlot, Order, called_copy, has_parameters
 
 FEWEST_PARTS = 3
 
@@ -63,13 +63,13 @@ def _recomputed(block: Module) -> CallModule:
 
     def call(*args: Any, **kwargs: Any) -> object:
         block = alive()
-        assert block is not None  # its call has begun
-        inner = block._call_impl
         is_compiling = torch.compiler.is_dynamo_compiling()
         if not is_compiling and (copy := called_copy(block)) is not None:
             return copy._call_impl(*args, **kwargs)  # type: ignore[no-untyped-call]
+        assert block is not None  # it is the one that is called
+        inner = block._call_impl
         if not (block.training and torch.is_grad_enabled()):
             return inner(*args, **kwargs)  # type: ignore[no-untyped-call]
         return checkpoint(inner, *args, use_reentrant=False, context_fn=contexts, **kwargs)
 
-    return call
+    return InSlot(call)

@@ -1,13 +1,13 @@
 """Fused optimizers: which may be, the way back where the kernels do not reach, and live ones."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
 import torch
-from torch.optim import SGD, Adagrad, Adam, AdamW
+from torch.optim import SGD, Adagrad, Adam, AdamW, adagrad, sgd
 from torch.optim.optimizer import (
     Optimizer,
     _get_scalar_dtype,
@@ -17,8 +17,17 @@ from torch.utils._foreach_utils import _get_fused_kernels_supported_devices
 from torch.utils.hooks import RemovableHandle
 
 from hotlap.seam.moves import Context
+from hotlap.seam.patch import replaced
 
 OWN = "torch.optim."
+Tensors = list[torch.Tensor]
+
+
+class Step(Protocol):
+    """A kernel of torch.optim."""
+
+    def __call__(self, params: Tensors, grads: Tensors, *states: Any, **options: Any) -> None:
+        """Update the parameters in place."""
 
 
 def may_fuse(arguments: dict[str, Any]) -> bool:
@@ -31,7 +40,7 @@ def may_fuse(arguments: dict[str, Any]) -> bool:
 
 @contextmanager
 def where_supported(context: Context) -> Iterator[None]:
-    """Before an optimizer steps, take `fused` back where its kernel would refuse.
+    """Take `fused` back where its kernel would refuse; sparse gradients go the plain way.
 
     In a live program each optimizer is fused as it steps, whenever it was made, copied or loaded;
     from the exit on it is as the program made it, and so is one that is loaded from what was saved
@@ -39,11 +48,44 @@ def where_supported(context: Context) -> Iterator[None]:
     """
     looks: Looks = WeakKeyDictionary()
     handle = register_optimizer_step_pre_hook(partial(_check, context, looks))
-    try:
-        with _taken_back_afterwards(looks) if context.live else nullcontext():
-            yield
-    finally:
-        handle.remove()
+    with ExitStack() as stack:
+        stack.callback(handle.remove)
+        for module, fused, plain in KERNELS:
+            stack.enter_context(replaced(module, fused, partial(_sparse_plainly, context, plain)))
+        if context.live:
+            stack.enter_context(_taken_back_afterwards(looks))
+        yield
+
+
+KERNELS = (
+    (sgd, "_fused_sgd", sgd._single_tensor_sgd),
+    (adagrad, "_fused_adagrad", adagrad._single_tensor_adagrad),
+)
+"""Those whose plain form takes sparse gradients, which may come and go from step to step."""
+
+
+def _sparse_plainly(context: Context, plain: Step, fused: Step) -> Step:
+    """The fused kernel; with sparse gradients the plain one, as a GradScaler would call it."""
+
+    def step(
+        params: Tensors, grads: Tensors, *states: Any, has_sparse_grad: bool,
+        grad_scale: torch.Tensor | None = None, found_inf: torch.Tensor | None = None,
+        **options: Any,
+    ) -> None:  # fmt: skip
+        scaler = {"grad_scale": grad_scale, "found_inf": found_inf}
+        if not has_sparse_grad:
+            fused(params, grads, *states, has_sparse_grad=False, **scaler, **options)
+            return
+        context.inert("an embedding has sparse gradients")
+        if found_inf is not None and found_inf.item():
+            return
+        if grad_scale is not None:
+            for gradient in grads:
+                gradient.mul_(1.0 / grad_scale.item())
+        none = dict.fromkeys(scaler)
+        plain(params, grads, *states, has_sparse_grad=True, **none, **options)
+
+    return step
 
 
 def _check(context: Context, looks: "Looks", optimizer: Optimizer, *_: object) -> None:
@@ -61,15 +103,11 @@ def _check(context: Context, looks: "Looks", optimizer: Optimizer, *_: object) -
 
 
 class _Look:
-    """What is known of an optimizer until its groups change.
-
-    That a gradient is sparse shows only when there is one: parameters without are looked at again.
-    """
+    """What is known of an optimizer until its groups change."""
 
     def __init__(self) -> None:
         self._groups: object = None
         self._count = 0
-        self._waiting: list[torch.Tensor] = []
         self._why = ""
         self._could: bool | None = None
 
@@ -77,12 +115,8 @@ class _Look:
         """Why the fused kernel would not take the optimizer's parameters; empty if it would."""
         groups = optimizer.param_groups
         if groups is not self._groups or len(groups) != self._count:
-            self._groups, self._count = groups, len(groups)
-            self._waiting = [parameter for group in groups for parameter in group["params"]]
-            self._could = None
-        if self._waiting and not self._why:
-            self._why = _refusal(optimizer, self._waiting)
-            self._waiting = [parameter for parameter in self._waiting if parameter.grad is None]
+            self._groups, self._count, self._could = groups, len(groups), None
+            self._why = _refusal(optimizer)
         return self._why
 
     def could_be_fused(self, optimizer: Optimizer) -> bool:
@@ -153,15 +187,23 @@ def _fuse(optimizer: Optimizer) -> None:
             state["step"] = state["step"].to(parameter.device, dtype)
 
 
-def _refusal(optimizer: Optimizer, parameters: list[torch.Tensor]) -> str:
-    for parameter in parameters:
-        if parameter.grad is not None and parameter.grad.is_sparse:
-            return "an embedding has sparse gradients"
+def _refusal(optimizer: Optimizer) -> str:
+    for parameter in (each for group in optimizer.param_groups for each in group["params"]):
         if not parameter.is_floating_point():
             return f"a parameter is {str(parameter.dtype).removeprefix('torch.')}"
         if isinstance(optimizer, Adagrad) and parameter.is_cuda:
             return "torch has no fused Adagrad for CUDA"
+        if parameter.grad is not None and _laid_out_otherwise(parameter, parameter.grad):
+            return "a gradient lies in memory in another order than its parameter"
     return ""
+
+
+def _laid_out_otherwise(parameter: torch.Tensor, gradient: torch.Tensor) -> bool:
+    """As none does that autograd computes; the fused kernel would read it in the wrong order."""
+    if gradient.layout is not torch.strided or parameter.layout is not torch.strided:
+        return False
+    strides = zip(parameter.shape, parameter.stride(), gradient.stride(), strict=True)
+    return any(size > 1 and theirs != ours for size, theirs, ours in strides)
 
 
 def _unfuse(optimizer: Optimizer) -> None:

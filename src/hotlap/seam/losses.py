@@ -5,17 +5,16 @@ that, the scalars that are handed to `torch.autograd.grad`, as `torch.func.grad`
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import torch
 from torch._C._functorch import get_unwrapped, is_functorch_wrapped_tensor
 
 from hotlap.core.protocol import Losses as Figures
-from hotlap.seam.patch import replaced
+from hotlap.seam.patch import read_once, replaced
 from hotlap.seam.steps import within_gradients
 
 TAG = "_hotlap_unscaled"
-Outputs = torch.Tensor | Sequence[torch.Tensor]
 
 
 class Losses:
@@ -31,14 +30,14 @@ class Losses:
         """Record all computations of gradients; `first` is called at the first backward pass."""
         seen: list[bool] = []
 
-        def backward(tensors: Outputs) -> None:
+        def backward(losses: Sequence[torch.Tensor]) -> None:
             if not seen:
                 seen.append(True)
                 first()
-            self._now += map(_itself, _listed(tensors))
+            self._now += map(_figure, losses)
 
-        def grad(outputs: Outputs) -> None:
-            self._else += [_itself(one) for one in _listed(outputs) if one.numel() == 1]
+        def grad(outputs: Sequence[torch.Tensor]) -> None:
+            self._else += [_figure(one) for one in outputs if one.numel() == 1]
 
         with (
             replaced(torch.autograd, "backward", _telling(backward, "tensors")),
@@ -59,13 +58,21 @@ class Losses:
         return [_mean(step) for step in steps]
 
 
-def _telling(tell: Callable[[Outputs], None], name: str) -> Callable[..., object]:
-    """A function of torch.autograd that tells what it is called on: its argument `name`."""
+def _telling(tell: Callable[[Sequence[torch.Tensor]], None], name: str) -> Callable[..., object]:
+    """A function of torch.autograd that tells of which tensors its argument `name` is made.
+
+    Whatever is odd about them, the program goes on; its iterators are read once, for both.
+    """
 
     def make(original: Callable[..., object]) -> object:
         def compute(*args: object, **kwargs: object) -> object:
-            if not within_gradients():
-                tell(args[0] if args else kwargs[name])  # type: ignore[arg-type]
+            if within_gradients():
+                return original(*args, **kwargs)
+            args, kwargs = read_once(args, kwargs)
+            with suppress(Exception):
+                given = args[0] if args else kwargs[name]
+                several = [given] if isinstance(given, torch.Tensor) else given
+                tell([one for one in several if isinstance(one, torch.Tensor)])  # type: ignore[attr-defined]
             return original(*args, **kwargs)
 
         return compute
@@ -73,20 +80,26 @@ def _telling(tell: Callable[[Outputs], None], name: str) -> Callable[..., object
     return make
 
 
-def _listed(outputs: Outputs) -> Sequence[torch.Tensor]:
-    return [outputs] if isinstance(outputs, torch.Tensor) else outputs
+def _figure(loss: torch.Tensor) -> torch.Tensor:
+    """The loss before the script's GradScaler, or the mean of its elements.
 
-
-def _itself(loss: torch.Tensor) -> torch.Tensor:
-    """The loss before the script's GradScaler, outside of all transforms of torch.func."""
+    A copy: the program may write to it, and what it is a view of would stay in memory. Within a
+    transform of torch.func, what lies outside of all transforms: a copy would end with them.
+    """
     loss = getattr(loss, TAG, loss).detach()
-    while is_functorch_wrapped_tensor(loss):
-        loss = get_unwrapped(loss)
-    return loss
+    if is_functorch_wrapped_tensor(loss):
+        while is_functorch_wrapped_tensor(loss):
+            loss = get_unwrapped(loss)
+        return loss
+    return loss.clone() if loss.numel() == 1 else loss.double().mean()
 
 
 def _mean(losses: list[torch.Tensor]) -> float | None:
-    figures = [loss.double().mean().item() for loss in losses]
+    """Their mean; None where there is none that has a value, as on the meta device."""
+    figures = []
+    for loss in losses:
+        with suppress(Exception):
+            figures.append(loss.double().mean().item())
     return sum(figures) / len(figures) if figures else None
 
 

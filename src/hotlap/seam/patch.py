@@ -79,6 +79,17 @@ def replaced(owner: object, name: str, make: Callable[[Original], object]) -> It
         patches.remove(patch)
 
 
+def read_once(
+    args: tuple[object, ...], kwargs: dict[str, object]
+) -> tuple[tuple[object, ...], dict[str, object]]:
+    """The arguments of a call, iterators among them as lists, which looking does not use up."""
+    return tuple(map(_read, args)), {name: _read(value) for name, value in kwargs.items()}
+
+
+def _read(argument: object) -> object:
+    return list(argument) if isinstance(argument, Iterator) else argument
+
+
 def with_globals_of(original: FunctionType, ours: FunctionType) -> FunctionType:
     """The same function, whose globals also hold what the original's source names.
 

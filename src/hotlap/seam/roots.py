@@ -17,6 +17,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import IntEnum
+from functools import partial
 from time import monotonic
 from typing import NamedTuple
 from weakref import WeakKeyDictionary, WeakSet, ref
@@ -135,8 +136,7 @@ class Roots:
                 self._unwrapped.discard(root)
             else:
                 self._unwrapped.add(root)
-                if own is not None:
-                    root.__dict__[SLOT] = own
+                _put(root, own)
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -156,8 +156,9 @@ class Roots:
             finally:
                 self.looking = False
                 for root in self.found:
-                    if getattr(root.__dict__.get(SLOT), "hotlap_root", False):
-                        del root.__dict__[SLOT]
+                    present = root.__dict__.get(SLOT)
+                    if isinstance(present, InSlot) and hasattr(present, "hotlap_root"):
+                        _put(root, present.hotlap_own)
 
     def look(self) -> None:
         """Look for new roots until some steps have passed without one."""
@@ -278,16 +279,16 @@ class Roots:
             outer = _isolated(wrapper, root, outer)
         if outer is inner:
             return None
-        is_compiling, is_tracing = torch.compiler.is_dynamo_compiling, torch._C._is_tracing
+        is_compiling, is_tracing = torch.compiler.is_compiling, torch._C._is_tracing
         thread, alive = self._thread, ref(root)
 
         def call(*args: object, **kwargs: object) -> object:
             root = alive()
-            assert root is not None  # its call has begun
-            if is_compiling():
+            if is_compiling():  # torch.export too, which would export what is on
                 return inner(root, *args, **kwargs)
             if (copy := called_copy(root)) is not None:
                 return copy._call_impl(*args, **kwargs)  # type: ignore[no-untyped-call]
+            assert root is not None  # it is the one that is called
             if thread.inside or is_tracing():
                 return inner(root, *args, **kwargs)
             if self._straight and root.training and is_grad_enabled():
@@ -298,9 +299,32 @@ class Roots:
             finally:
                 thread.inside = False
 
-        call.hotlap_root = True  # type: ignore[attr-defined]
-        call.hotlap_own = own  # type: ignore[attr-defined]
-        return call
+        found = InSlot(call)
+        found.hotlap_root, found.hotlap_own = True, own
+        return found
+
+
+def _put(root: Module, own: CallModule | None) -> None:
+    """Give the slot back to the program."""
+    root.__dict__.pop(SLOT, None)
+    if own is not None:
+        root.__dict__[SLOT] = own
+
+
+class InSlot(partial[object]):
+    """What hangs in a module's slot. Copied or pickled with the module's `__dict__` it is nothing.
+
+    `Module.__getstate__` leaves the slot out, a class with a `__getstate__` of its own may not.
+    """
+
+    hotlap_root: bool
+    hotlap_own: CallModule | None
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(None), ()
+
+    def __deepcopy__(self, memo: dict[int, object]) -> None:
+        return None
 
 
 def _bare(root: Module, own: CallModule | None) -> CallRoot:
@@ -326,7 +350,7 @@ def _isolated(wrapper: "_Wrapper", root: Module, inner: CallRoot) -> CallRoot:
         return inner
     if outer is None:
         return inner
-    is_compiling, report = torch.compiler.is_dynamo_compiling, wrapper.on_error
+    is_compiling, report = torch.compiler.is_compiling, wrapper.on_error
 
     def call(*args: object, **kwargs: object) -> object:
         nonlocal broken
@@ -373,8 +397,10 @@ class _Last(threading.local):
     result: tuple[object, ...] = ()
 
 
-def called_copy(module: Module) -> Module | None:
+def called_copy(module: Module | None) -> Module | None:
     """Which copy of `module` is being called, asked by what stands in the slot of both.
+
+    The module may be gone (None), and its copy live on.
 
     Whoever copies a module's `__dict__` (meta-learning libraries clone models so) copies the slot
     with it. The caller's frame names the module that is called; the slot is not handed it.

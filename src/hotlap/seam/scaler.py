@@ -89,7 +89,7 @@ class _Seams:
         losses = [tensors] if isinstance(tensors, torch.Tensor) else list(tensors)
         if any(loss.device.type != self._scaler._device for loss in losses):
             self._give_up(f"a loss is not on a {self._scaler._device} device")
-            return tensors
+            return losses
         self._context.held()
         return [self._scaler.scale(loss) for loss in losses]
 

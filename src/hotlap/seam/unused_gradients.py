@@ -206,6 +206,7 @@ def _restricting(use: GradientUse, inputs: Inputs, isolated: Isolated) -> Maker:
     def make(original: Callable[..., object]) -> object:
         @wraps(original)
         def backward(tensors: Tensors, *args: object, **kwargs: object) -> object:
+            tensors = list(tensors) if isinstance(tensors, Iterator) else tensors
             with isolated():
                 line = _line(sys._getframe(1))
                 if line and _restrictable(args, kwargs):

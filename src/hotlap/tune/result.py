@@ -248,7 +248,8 @@ class TuneResult:
     rows `settles` alone, 0 where none can be settled in a sensible time. `failed`: what ended the
     final race, if something did. `losses`: of each step of the final race, by side. `time_use`:
     what its seconds went to. `load`: CPU cores that other programs used on average. `isolation`:
-    the trials' tier.
+    the trials' tier. `asleep`: in the profile OpenMP threads slept while they waited, though the
+    user's would spin.
     """
 
     command: tuple[str, ...]
@@ -269,6 +270,7 @@ class TuneResult:
     load: float = 0.0
     isolation: str = ""
     notes: list[str] = field(default_factory=list)
+    asleep: bool = False
     advice: list[Advice] = field(default_factory=list)
     chosen: dict[str, dict[str, object]] = field(default_factory=dict)
     losses: dict[str, Losses] = field(default_factory=dict)

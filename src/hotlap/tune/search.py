@@ -153,7 +153,8 @@ def profile_baseline(state: TuneState) -> None:
     rare = Meanwhile(tick=lambda: state.races.drop_ahead() if available_memory() < free else None)
     began = time.monotonic()
     try:
-        payload = look(setting, bounds, rare).payload
+        seen = look(setting, bounds, rare)
+        payload, state.result.asleep = seen.payload, seen.asleep
     finally:
         state.profile_seconds = time.monotonic() - began
     state.plan.measured(max(0.0, state.plan.spent - seconds), state.plan.plain_block)
