@@ -190,3 +190,20 @@ def test_page_faults_that_launches_differ_by_are_named_with_what_takes_them_out(
     assert "page faults a step: A 33, B 1,074" in said
     assert "MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=2147483647 hotlap race" in said
     assert "page faults" not in shown(INCONCLUSIVE)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "said"),
+    [
+        ("python train.py", "env OMP_WAIT_POLICY=passive python train.py", True),
+        ("OMP_WAIT_POLICY=passive a", "OMP_WAIT_POLICY=passive b", False),
+        ("OMP_NUM_THREADS=1 a", "a", False),
+    ],
+)
+def test_a_difference_in_how_threads_wait_holds_at_the_load_of_the_race(
+    first: str, second: str, said: bool
+) -> None:
+    out = Console(width=100, force_terminal=False)
+    with out.capture() as capture:
+        race_text.show(out, FOUND, [first.split(), second.split()])
+    assert ("this holds at the load of the race" in " ".join(capture.get().split())) is said

@@ -89,6 +89,19 @@ def test_where_the_time_of_a_plain_step_goes_is_said_first() -> None:
     assert text.startswith("a step of the plain script, profiled: 10.0 ms: 60% data loading, ")
     assert "30% forward" in text
     assert "saving" not in text
+    found.asleep = True
+    assert "profiled, with sleeping threads: 10.0 ms" in " ".join(shown(found).split())
+
+
+@pytest.mark.parametrize(("loaders", "unit"), [(1, "step"), (0, "step"), (1, "epoch")])
+def test_what_a_figure_of_plain_steps_leaves_out_is_said(loaders: int, unit: str) -> None:
+    found = result()
+    assert found.final is not None
+    found.final = replace(found.final, unit=unit)
+    seen = {"step": {"mean": 0.01}, "phases": {}, "facts": {"loaders": loaders}}
+    found.profile = decode(ProfilePayload, seen)
+    left_out = "evaluations and checkpoints left out" in " ".join(shown(found).split())
+    assert left_out is (bool(loaders) and unit == "step")
 
 
 def test_a_line_says_what_the_time_went_to() -> None:
