@@ -38,9 +38,18 @@ def _items(source: Source) -> Iterator[ast.AST]:
     yield from _given(source, _NUMBERS)
 
 
+_WANTS_HOST = "torch.nn.utils.rnn.pack_padded_sequence"
+"""It takes the lengths from the host: they had better never left it, which no copy shows."""
+
+
 def cpu_in_step(source: Source, _: Technique) -> Iterator[Spread]:
     """`.cpu()`, `.to("cpu")`, `.numpy()`."""
-    yield from perhaps(source, _copied_back(source))
+    wanted = {
+        id(argument)
+        for call in source.calls(_WANTS_HOST)
+        for argument in (*call.args, *(keyword.value for keyword in call.keywords))
+    }
+    yield from perhaps(source, (call for call in _copied_back(source) if id(call) not in wanted))
 
 
 def _copied_back(source: Source) -> Iterator[ast.AST]:
