@@ -202,7 +202,7 @@ def tuned(load: str, gains: Mapping[str, float], budget: float, seed: int) -> Tu
         script.world.now += PROFILE
         phases = {name: {"mean": share} for name, share in PHASES.items()}
         fields = {"facts": FACTS, "phases": phases, "step": {"mean": 1.0}, "faults": 0.05}
-        return SimpleNamespace(payload=decode(ProfilePayload, fields))
+        return SimpleNamespace(payload=decode(ProfilePayload, fields), asleep=False)
 
     def side(setting: Setting, *_: object, deadline: float, **__: object) -> Process:
         return Process(script, setting, deadline)

@@ -1,9 +1,9 @@
 """Fused optimizers: which may be, the way back where the kernels do not reach, and live ones."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
@@ -22,12 +22,8 @@ from hotlap.seam.patch import replaced
 OWN = "torch.optim."
 Tensors = list[torch.Tensor]
 
-
-class Step(Protocol):
-    """A kernel of torch.optim."""
-
-    def __call__(self, params: Tensors, grads: Tensors, *states: Any, **options: Any) -> None:
-        """Update the parameters in place."""
+Step = Callable[..., None]
+"""A kernel of torch.optim, called with parameters, gradients, states and options."""
 
 
 def may_fuse(arguments: dict[str, Any]) -> bool:
@@ -68,9 +64,9 @@ def _sparse_plainly(context: Context, plain: Step, fused: Step) -> Step:
     """The fused kernel; with sparse gradients the plain one, as a GradScaler would call it."""
 
     def step(
-        params: Tensors, grads: Tensors, *states: Any, has_sparse_grad: bool,
+        params: Tensors, grads: Tensors, *states: object, has_sparse_grad: bool,
         grad_scale: torch.Tensor | None = None, found_inf: torch.Tensor | None = None,
-        **options: Any,
+        **options: object,
     ) -> None:  # fmt: skip
         scaler = {"grad_scale": grad_scale, "found_inf": found_inf}
         if not has_sparse_grad:

@@ -59,7 +59,7 @@ class Losses:
 
 
 def _telling(tell: Callable[[Sequence[torch.Tensor]], None], name: str) -> Callable[..., object]:
-    """A function of torch.autograd that tells of which tensors its argument `name` is made.
+    """A function of torch.autograd whose tensors, in its argument `name`, are given to `tell`.
 
     Whatever is odd about them, the program goes on; its iterators are read once, for both.
     """
