@@ -68,9 +68,8 @@ class BatchResult:
     `fastest` is 0 where no size could be compared with another. `bound` says what ends the sizes
     above `largest`; where it is the budget, no larger size was tried, and the largest that fits is
     not known (`largest_known`). `promising` is a size whose ratio is the best although the races do
-    not show that it is faster than the reference; 0: none.
-    `load` is how many cores other programs used meanwhile; `asleep`: OpenMP threads slept while
-    they waited, though the user's would spin.
+    not show that it is faster than the reference; 0: none. `load` is how many cores other programs
+    used meanwhile; `asleep`: OpenMP threads slept while they waited, though the user's would spin.
     """
 
     script: BatchFacts

@@ -1,6 +1,5 @@
 """Races one batch size against another in lockstep: seconds a sample, pair by pair."""
 
-import os
 from collections.abc import Callable
 from dataclasses import replace
 from statistics import median
@@ -8,6 +7,7 @@ from statistics import median
 from hotlap.batch.batch_result import SizeResult
 from hotlap.batch.contestant import Contestant, SizedCommand, TimedBlock, TooLarge
 from hotlap.core.errors import NotReachedError, TrialFailedError, UsageError
+from hotlap.trial.launch import spin
 from hotlap.trial.stats import LAUNCH_SD, PairedTest
 
 EQUAL_WITHIN = 0.02
@@ -40,9 +40,8 @@ class Lockstep:
     @property
     def asleep(self) -> bool:
         """Whether threads slept while they waited that would spin without us."""
-        several = self._reference is not None and self._reference.threads > 1
-        passive = self.sized.setting.passive_wait
-        return passive and several and "OMP_WAIT_POLICY" not in os.environ
+        threads = self._reference.threads if self._reference is not None else 1
+        return self.sized.setting.passive_wait and spin(threads)
 
     def _sleep_once_busy(self) -> None:
         """From the moment other programs want the cores, start everything anew, to sleep."""

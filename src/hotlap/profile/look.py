@@ -1,7 +1,6 @@
 """Running a command under the probe until its profile has come."""
 
 import math
-import os
 import signal
 import time
 from collections.abc import Callable, Mapping
@@ -12,7 +11,7 @@ from hotlap.core.protocol import ProfileOptions, ProfilePayload, decode
 from hotlap.core.spec import Mode
 from hotlap.trial.channel import Message
 from hotlap.trial.foreground import run_foreground
-from hotlap.trial.launch import Setting
+from hotlap.trial.launch import Setting, spin
 from hotlap.trial.reach import OtherStepsError, Reach
 from hotlap.trial.trial import TimeOverError
 
@@ -113,8 +112,7 @@ def look(setting: Setting, bounds: Bounds, meanwhile: Meanwhile | None = None) -
 def would_spin(facts: Mapping[str, object]) -> bool:
     """Whether threads that were made to sleep while they wait spin as the user runs the script."""
     threads = facts.get("threads")
-    several = isinstance(threads, int) and threads > 1
-    return several and not facts.get("cuda") and "OMP_WAIT_POLICY" not in os.environ
+    return isinstance(threads, int) and not facts.get("cuda") and spin(threads)
 
 
 def _look(setting: Setting, bounds: Bounds, options: dict[str, object], calls: Meanwhile) -> Look:

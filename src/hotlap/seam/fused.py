@@ -129,13 +129,17 @@ It goes into state dicts and copies, so that those are known for ours as well.
 """
 
 
+def _fused_by_us(group: dict[str, object]) -> bool:
+    return type(group.get("fused")) is int
+
+
 def _is_ours(optimizer: Optimizer) -> bool:
-    return all(type(group.get("fused")) is int for group in optimizer.param_groups)
+    return all(map(_fused_by_us, optimizer.param_groups))
 
 
 def take_back(optimizer: Optimizer, *_: object) -> None:
     """Make a fused optimizer a plain one, if it was us who fused it, or what it was loaded from."""
-    if any(type(group.get("fused")) is int for group in optimizer.param_groups):
+    if any(map(_fused_by_us, optimizer.param_groups)):
         _unfuse(optimizer)
 
 
@@ -161,7 +165,7 @@ def _could_be_fused(optimizer: Optimizer) -> bool:
     """Whether the optimizer would have been built as a fused one, as the technique declares it."""
     options = [{**optimizer.defaults, **group} for group in optimizer.param_groups]
     plain = all(
-        (group.get("fused") is None or type(group["fused"]) is int)
+        (group.get("fused") is None or _fused_by_us(group))
         and not any(group.get(name) for name in ("foreach", "capturable", "differentiable"))
         and may_fuse({**group, "self": optimizer})
         for group in options

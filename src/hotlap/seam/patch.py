@@ -9,6 +9,7 @@ from functools import update_wrapper
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any, TypeVar
 
+T = TypeVar("T")
 Original = TypeVar("Original", bound=Callable[..., object])
 Maker = Callable[[Callable[..., object]], object]
 """Makes the replacement of a function."""
@@ -83,11 +84,12 @@ def read_once(
     args: tuple[object, ...], kwargs: dict[str, object]
 ) -> tuple[tuple[object, ...], dict[str, object]]:
     """The arguments of a call, iterators among them as lists, which looking does not use up."""
-    return tuple(map(_read, args)), {name: _read(value) for name, value in kwargs.items()}
+    return tuple(map(listed, args)), {name: listed(value) for name, value in kwargs.items()}
 
 
-def _read(argument: object) -> object:
-    return list(argument) if isinstance(argument, Iterator) else argument
+def listed(argument: T) -> T:
+    """An iterator as a list, anything else as it is."""
+    return list(argument) if isinstance(argument, Iterator) else argument  # type: ignore[return-value]
 
 
 def with_globals_of(original: FunctionType, ours: FunctionType) -> FunctionType:

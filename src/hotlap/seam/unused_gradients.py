@@ -25,7 +25,7 @@ from torch.autograd.function import BackwardCFunction
 from torch.optim.optimizer import Optimizer
 
 from hotlap.seam.moves import Context
-from hotlap.seam.patch import Maker, replaced
+from hotlap.seam.patch import Maker, listed, replaced
 from hotlap.seam.process import rank_and_world
 from hotlap.seam.steps import bare_step_hooks
 from hotlap.seam.where import is_users_file, short, users_frame
@@ -206,7 +206,7 @@ def _restricting(use: GradientUse, inputs: Inputs, isolated: Isolated) -> Maker:
     def make(original: Callable[..., object]) -> object:
         @wraps(original)
         def backward(tensors: Tensors, *args: object, **kwargs: object) -> object:
-            tensors = list(tensors) if isinstance(tensors, Iterator) else tensors
+            tensors = listed(tensors)
             with isolated():
                 line = _line(sys._getframe(1))
                 if line and _restrictable(args, kwargs):
@@ -228,7 +228,7 @@ def _telling(isolated: Isolated, act: Callable[[Any], None], *, after: bool = Fa
     def make(original: Callable[..., object]) -> object:
         @wraps(original)
         def call(first: object, *args: object, **kwargs: object) -> object:
-            given = list(first) if isinstance(first, Iterator) else first
+            given = listed(first)
             if after:
                 original(given, *args, **kwargs)
             with isolated():

@@ -80,6 +80,11 @@ class Setting:
         return replace(self, techniques=dict(techniques))
 
 
+def spin(threads: int) -> bool:
+    """Whether so many threads spin while they wait for one another, as the user runs the script."""
+    return threads > 1 and "OMP_WAIT_POLICY" not in os.environ
+
+
 def threading_variables(setting: Setting) -> dict[str, str]:
     """The variables of OpenMP and MKL that a command and its techniques set themselves."""
     found = dict(THREADING.findall(" ".join(setting.command)))

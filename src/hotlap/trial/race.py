@@ -6,7 +6,6 @@ alternates; a sequential test says when to stop.
 """
 
 import math
-import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,7 +14,7 @@ from typing import NamedTuple
 from hotlap.core.errors import TrialFailedError
 from hotlap.core.machine import available_memory
 from hotlap.core.registry import technique
-from hotlap.trial.launch import threading_variables
+from hotlap.trial.launch import spin, threading_variables
 from hotlap.trial.load import LoadMeter, LoadSummary, busy_now
 from hotlap.trial.side import BLOCK, PAIRS_OF_EPOCHS, Pace, Side, block_size
 from hotlap.trial.stats import LAUNCH_SD, Estimate, PairedTest, Verdict
@@ -520,8 +519,7 @@ class RunningRace:
 
     def _slept(self) -> bool:
         """Whether threads slept while they waited that would spin without us."""
-        several = max(self.a.threads, self.b.threads) > 1
-        return self.a.passive_wait and several and "OMP_WAIT_POLICY" not in os.environ
+        return self.a.passive_wait and spin(max(self.a.threads, self.b.threads))
 
     def _memory(self) -> float:
         """Peak memory, A over B, up to a step that both have run.
