@@ -14,6 +14,7 @@ import contextlib
 import functools
 import math
 import multiprocessing
+import os
 import random
 import subprocess
 import sys
@@ -91,22 +92,36 @@ def sides(
 
 
 @functools.cache
-def true_factor(kind: str, planted: float) -> float:
-    """What the planted slow-down comes to, by CPU time."""
+def true_factor(kind: str, planted: float, load: int) -> float:
+    """What the planted slow-down comes to, by CPU time.
+
+    Under load a race lets both sides' threads sleep while they wait; then it is measured like that.
+
+    Raises:
+        RuntimeError: the slowed script was the faster one, so that something disturbed it.
+    """
     if planted == 1.0:
         return 1.0
     kind = CALIBRATED_AS.get(kind, kind)
     words = [kind, "--slow-down", str(planted), "--calibrate", str(CALIBRATION_SECONDS[kind])]
+    environment = {**os.environ, "OMP_WAIT_POLICY": "passive"} if load else None
     done = subprocess.run(
-        [sys.executable, str(SCRIPT), *words], stdout=subprocess.PIPE, text=True, check=True
-    )
-    return float(done.stdout)
+        [sys.executable, str(SCRIPT), *words], stdout=subprocess.PIPE, text=True, check=True,
+        env=environment,
+    )  # fmt: skip
+    if (factor := float(done.stdout)) < 1:
+        raise RuntimeError(f"{kind}: {planted}x was measured as {factor:.2f}x; is something busy?")
+    return factor
 
 
-def once(kind: str, factors: Sequence[float], rules: StoppingRules) -> dict[str, Any]:
-    """One race."""
-    a_factor, b_factor = (true_factor(kind, factor) for factor in factors)
-    with tempfile.TemporaryDirectory() as folder, sides(Path(folder), kind, factors) as (a, b):
+def once(kind: str, factors: Sequence[float], rules: StoppingRules, load: int) -> dict[str, Any]:
+    """One race beside so many other processes."""
+    a_factor, b_factor = (true_factor(kind, factor, load) for factor in factors)
+    with (
+        background_load(load),
+        tempfile.TemporaryDirectory() as folder,
+        sides(Path(folder), kind, factors) as (a, b),
+    ):
         found = race(a, b, rules)
     return {"kind": kind, "true": a_factor / b_factor, **asdict(found)}
 
@@ -147,8 +162,7 @@ def main(races: int, seconds: float, planted: float, load: int, kinds: Sequence[
     rows = record.rows(name)
     for index in range(len(rows), len(rows) + races):
         factors = (planted, 1.0) if index % 2 else (1.0, planted)
-        with background_load(load):
-            row = once(kinds[index % len(kinds)], factors, StoppingRules(seconds=seconds))
+        row = once(kinds[index % len(kinds)], factors, StoppingRules(seconds=seconds), load)
         rows.append(row)
         record.write(name, f"{command} --load {load}", rows, summary(rows), quiet=True)
         e, at = row["estimate"], row["load"]["load_average"]

@@ -133,6 +133,24 @@ def test_what_looks_like_a_gain_may_take_longer(clock: Clock) -> None:
     assert raced(clock, [0.0112], [0.01], seconds_if_promising=9.0, **rules).launches == 1
 
 
+def test_a_race_ends_once_no_verdict_can_help(clock: Clock) -> None:
+    asked: list[float] = []
+
+    def lost() -> bool:
+        asked.append(clock.now)
+        return len(asked) == 2
+
+    found = raced(clock, [0.0107], [0.01], seconds=60.0, lost=lost)
+    assert found.stopped is StopReason.LOST
+    assert found.estimate.pairs < raced(clock, [0.0107], [0.01], seconds=60.0).estimate.pairs
+
+
+def test_a_gain_that_is_lost_is_not_confirmed(clock: Clock) -> None:
+    found = raced(clock, [0.02], [0.01], lost=lambda: True)
+    assert found.stopped is StopReason.LOST
+    assert found.fresh is None
+
+
 def test_a_candidate_without_a_gain_is_dropped_early(clock: Clock) -> None:
     none = raced(clock, [0.01], [0.0105], seconds=30.0, until_gain=True)
     assert none.seconds < 30.0

@@ -165,6 +165,27 @@ def test_equal_losses_are_bitwise_equal() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("numerics", "step", "factor", "lost"),
+    [
+        (Numerics.EXACT, 40, 1 + 1e-6, True),
+        (Numerics.ROUNDING, 1, 1.1, True),
+        (Numerics.ROUNDING, 1, 1 + 1e-9, False),
+        (Numerics.ROUNDING, 40, 1.5, False),
+    ],
+)
+def test_what_differs_for_good_is_lost(
+    numerics: Numerics, step: int, factor: float, lost: bool
+) -> None:
+    losses = train()
+    other = [loss * factor if at == step else loss for at, loss in enumerate(losses)]
+    assert compare(losses, other, numerics, QUIET).lost is lost
+
+
+def test_too_few_steps_are_not_lost() -> None:
+    assert not compare([1.0, 1.0], [2.0, 2.0], Numerics.EXACT, QUIET).lost
+
+
 def test_one_bit_breaks_exact() -> None:
     losses = train()
     other = [*losses[:7], math.nextafter(losses[7], 9), *losses[8:]]

@@ -116,6 +116,17 @@ class Parity:
     data_changed: bool = False
     unclear: bool = False
 
+    @property
+    def lost(self) -> bool:
+        """Whether more steps are not going to make the two agree.
+
+        A step that differs stays so. The mean of a window may still change: twice its limit counts.
+        """
+        if self.kept or self.unclear or self.steps < FEWEST:
+            return False
+        far = self.rule == "tolerance" and self.deviation > 2 * self.limit
+        return far or self.rule in ("bitwise", "outputs")
+
 
 @dataclass(frozen=True)
 class _Check:

@@ -285,6 +285,7 @@ class RunningRace:
         self._launch_seconds = 1.25 * max(a.start_up, b.start_up)  # both start at the same time
         self._racing = 0.0
         self._turns = 0
+        self._asked = 0
         changed = set(a.setting.techniques) ^ set(b.setting.techniques)
         self._acts_on_faults = any("faults" in technique(name).phases for name in changed)
         longest = rules.seconds if rules.plain_steps else math.inf
@@ -352,7 +353,12 @@ class RunningRace:
         fewest = max(rules.fewest_pairs, self._in(rules.least_seconds))
         if len(self.pairs) < min(fewest, rules.max_pairs):
             return None
-        if self._decided():
+        decided = self._decided()
+        if decided or len(self.pairs) >= 2 * self._asked:
+            self._asked = len(self.pairs)
+            if rules.lost():
+                return StopReason.LOST
+        if decided:
             return StopReason.DECIDED
         if self._spent() > self._allowed():
             return StopReason.TIME

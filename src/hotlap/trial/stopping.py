@@ -9,6 +9,7 @@
 | `until_gain` and `give_up`: the remaining time is unlikely (10 %) to show it | `FUTILE` |
 | the deadline of a side comes, also within a block, which then does not count | `TIME` |
 | `max_pairs` have been run | `PAIRS` |
+| `lost()`: no verdict can help any more (`tune`: parity is broken) | `LOST` |
 | the user interrupts it, and asked for what is known by then | `INTERRUPTED` |
 
 Where a quarter of the time more is expected to bring a verdict, that is given as well.
@@ -17,6 +18,7 @@ But for the deadline, no rule applies before `fewest_pairs`, nor before the last
 `RaceResult.fresh`.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -30,6 +32,7 @@ class StopReason(StrEnum):
     TIME = "time"
     FUTILE = "futile"
     PAIRS = "pairs"
+    LOST = "lost"
     INTERRUPTED = "interrupted"
 
 
@@ -64,6 +67,7 @@ class StoppingRules:
         unknown_change: nothing is known of what is raced: where loader workers read ahead a good
             part of an epoch, blocks are whole epochs if six pairs fit in `seconds`; else, if half
             of `seconds` holds an epoch of both, it is as with `share_epoch`.
+        lost: asked before a verdict stands, and each time that the pairs have doubled.
         partial: an interrupt ends the race with what its pairs have shown, if there are any.
     """
 
@@ -86,4 +90,5 @@ class StoppingRules:
     share_epoch: bool = False
     unknown_change: bool = False
     give_up: bool = True
+    lost: Callable[[], bool] = lambda: False
     partial: bool = False

@@ -564,7 +564,7 @@ def raced(
         return lacking
     epochs = state.epochs_raced(candidate, side)
     found = state.races.race(
-        against, side, evidence=test.evidence, until_gain=True,
+        against, side, evidence=test.evidence, until_gain=True, lost=lambda: state.lost(side),
         candidates=math.ceil(1 / test.share), confirm_pairs=state.plan.fresh_pairs,
         **rules_of_race(state, row, epochs, remaining),
     )  # fmt: skip

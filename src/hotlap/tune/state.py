@@ -364,6 +364,10 @@ class TuneState:
         """Whether the losses agree; without an A/A test, by the rule for a script that repeats."""
         return parity_of(side.setting.techniques, self.plain, side, self.noise or REPEATS)
 
+    def lost(self, side: Side) -> bool:
+        """Whether it is known by now that its training is another one."""
+        return self.noise is not None and self.parity_with_plain(side).lost
+
 
 def expected_gain(found: Estimate, expected: float = 0.0) -> float:
     """The gain to expect of what has been raced, zero where it is none: the mean of log(ratio)+.

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
+from itertools import islice, pairwise
 from types import CodeType
 
 from hotlap.core.protocol import SampledFile, SampledLine
@@ -130,6 +130,7 @@ def resident_memory() -> int:
 LEAST = 0.005
 ALWAYS = 3
 CALLS = 3
+COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
 LOSS = "loss"
 """Samples between a training forward and what follows it: part of the phase `forward`."""
 
@@ -152,7 +153,7 @@ def hottest(stacks: Stacks, shares: Mapping[str, float]) -> dict[str, list[Sampl
     phases: dict[str, Counter[Line | None]] = {}
     calls: dict[str, dict[Line, Counter[str]]] = {}
     for (phase, stack), count in stacks.items():
-        name, line = phase_of(phase), stack[0][:2] if stack else None
+        name, line = phase_of(phase), _line_of(stack)
         phases.setdefault(name, Counter())[line] += count
         if line is not None:
             running = running_call(*stack[0])
@@ -162,6 +163,19 @@ def hottest(stacks: Stacks, shares: Mapping[str, float]) -> dict[str, list[Sampl
         phase: _top(counts, calls.get(phase, {}), shares.get(phase, 0.0))
         for phase, counts in phases.items()
     }
+
+
+def _line_of(stack: Stack) -> Line | None:
+    """The innermost line of a stack, of a comprehension that of the function it stands in.
+
+    Before Python 3.12 each comprehension is a function of its own: a line would be listed twice.
+    """
+    lines = [(code, line) for code, line, _ in stack]
+    for (code, line), (outer, outer_line) in pairwise(lines):
+        same = code.co_filename == outer.co_filename and line == outer_line
+        if not (same and code.co_name in COMPREHENSIONS):
+            return code, line
+    return lines[-1] if lines else None
 
 
 def _top(
