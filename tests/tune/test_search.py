@@ -26,7 +26,15 @@ from hotlap.trial.trial import TimeOverError
 from hotlap.tune import races, search, state, time_plan
 from hotlap.tune.candidates import Candidate, Wanted
 from hotlap.tune.races import NO_WHOLE_EPOCHS
-from hotlap.tune.result import ENDED, OUT_OF_TIME, Outcome, Status, TuneResult, recipe_of
+from hotlap.tune.result import (
+    ENDED,
+    OUT_OF_TIME,
+    RACE_STANDS,
+    Outcome,
+    Status,
+    TuneResult,
+    recipe_of,
+)
 from hotlap.tune.state import Levels, TuneConfig, expected_gain
 
 START_UP, BLOCK = 4.0, 1.0
@@ -620,6 +628,49 @@ def test_what_a_failure_left_out_has_a_row_and_can_be_settled(world: World) -> N
     assert result.failed == "out of luck"
     assert row(result, "no_grad_eval").reason == ENDED
     assert set(result.settles) == {"cached_dataset", "no_grad_eval"}
+
+
+@pytest.mark.parametrize("left", [100.0, 0.0])
+def test_what_breaks_parity_in_the_final_race_alone_is_taken_out(world: World, left: float) -> None:
+    begin = world.now
+
+    def differ(number: int) -> None:
+        if number == 4:  # the final race
+            world.losses["no_grad_eval"] = [1.0, 0.7, 0.5, 0.4, 0.1, 0.0]
+            world.now = max(world.now, begin + 300.0 - left)
+
+    world.at_race = differ
+    result = tuned(300.0)
+    assert kept(result) == ["cached_dataset"]
+    assert result.chosen == {"cached_dataset": {}}
+    assert row(result, "no_grad_eval").status is Status.BROKE_PARITY
+    assert row(result, "no_grad_eval").reason.startswith("in the final race")
+    assert result.confirmed
+    assert len(world.raced) == (6 if left else 5)
+    assert (RACE_STANDS in result.notes) is not bool(left)
+
+
+def test_the_race_of_what_won_on_top_of_what_is_taken_out_does_not_stand_for_it(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def differ(number: int) -> None:
+        if number == 4:
+            world.losses["cached_dataset"] = [1.0, 0.7, 0.5, 0.4, 0.1, 0.0]
+            world.now += 1000.0
+
+    world.at_race = differ
+    monkeypatch.setattr(search, "widest_numerics", lambda kept: kept[0])
+    result = tuned(300.0)
+    assert kept(result) == ["no_grad_eval"]
+    assert not result.confirmed
+    assert result.failed
+
+
+def test_of_what_was_kept_the_widest_numerics_go_first() -> None:
+    names = ("cached_dataset", "mixed_precision", "no_grad_eval")
+    rows = [Outcome(name, Status.KEPT, "") for name in names]
+    assert search.widest_numerics(rows).technique == "mixed_precision"
+    assert search.widest_numerics([rows[0], rows[2]]).technique == "no_grad_eval"
 
 
 def test_a_final_race_that_fails_leaves_the_recipe_unconfirmed(world: World) -> None:

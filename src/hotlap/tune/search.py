@@ -18,8 +18,9 @@ from dataclasses import replace
 from hotlap.core.errors import HotlapError, NotReachedError, TrialFailedError
 from hotlap.core.machine import Machine, available_memory
 from hotlap.core.registry import ceilings, technique
-from hotlap.core.technique import Technique
+from hotlap.core.technique import Numerics, Technique
 from hotlap.profile.look import Bounds, Meanwhile, look
+from hotlap.trial.parity import Parity
 from hotlap.trial.race import RaceResult, out_of_memory
 from hotlap.trial.side import Side, block_size, too_short
 from hotlap.trial.stats import Verdict, launches_needed
@@ -660,6 +661,8 @@ def adopt(state: TuneState, row: Outcome, side: Side) -> None:
         (test.switched if row.race and row.race.switched else test.evidence) if alone else None
     )
     state.drop_spare()
+    if alone:
+        state.raced_on_plain = row.technique
     if state.best is not state.plain:
         state.races.drop(state.best)
     elif available_memory() < 2 * state.plain.peak:
@@ -718,24 +721,57 @@ def learned_nothing(old: Outcome, open_rows: Sequence[Outcome]) -> bool:
 
 
 def final_race(state: TuneState) -> None:
-    """Race the whole recipe against the plain script, on fresh processes where time allows."""
-    result, plan = state.result, state.plan
-    if not result.kept:
-        return
+    """Race the whole recipe against the plain script, on fresh processes where time allows.
+
+    Parity may break only after more steps than a candidate's race had, or only with the others on.
+    Then the technique whose numerics are widest is taken out, and the rest is raced again.
+    """
+    result = state.result
     state.races.drop_ahead()
+    while result.kept:
+        confirm_recipe(state)
+        parity = result.final_parity
+        if parity is None or parity.kept or parity.unclear or len(result.kept) == 1:
+            return
+        take_out(state, widest_numerics(result.kept), parity)
+
+
+def widest_numerics(kept: Sequence[Outcome]) -> Outcome:
+    """The row that changes numerics most; of several the one kept last."""
+    order = list(Numerics)
+    return max(reversed(kept), key=lambda row: order.index(technique(row.technique).numerics))
+
+
+def take_out(state: TuneState, row: Outcome, parity: Parity) -> None:
+    """Leave a technique out of the recipe that broke parity, and those raced together with it."""
+    result = state.result
+    reason = f"in the final race, of the whole recipe: {parity.reason}"
+    for other in (row, *(o for o in result.kept if row.technique in o.joined)):
+        state.record(replace(other, status=Status.BROKE_PARITY, reason=reason, parity=parity))
+    stays = {name for kept in result.kept for name in (kept.technique, *kept.joined)}
+    rest = {name: values for name, values in state.chosen.items() if name in stays}
+    state.races.drop(state.best)
+    state.best, state.won = state.races.side(rest), None
+    result.chosen, result.final, result.final_parity = rest, None, None
+
+
+def confirm_recipe(state: TuneState) -> None:
+    """Race the recipe as it is now; without time, the race of a technique alone stands for it."""
+    result, plan = state.result, state.plan
     alone = len(result.kept) == 1
-    if alone and plan.latest < plan.shortest_final / plan.stretch / 2:
+    stands = alone and result.kept[0].technique == state.raced_on_plain
+    if stands and plan.latest < plan.shortest_final / plan.stretch / 2:
         race_stands_for_final(result)
         return
     state.watcher.stage("final race: the whole recipe against the plain script")
     try:
         found = race_recipe(state)
     except HotlapError as error:
-        if not alone or not isinstance(error, TimeOverError):
+        if not stands or not isinstance(error, TimeOverError):
             result.failed = str(error)
             return
         found = None
-    if found is None or (alone and too_few_pairs(found)):
+    if found is None or (stands and too_few_pairs(found)):
         race_stands_for_final(result)
         return
     result.final = found
@@ -780,6 +816,7 @@ def race_recipe(state: TuneState) -> RaceResult:
     whole = epochs and FEWEST_PAIRS * both * plan.stretch <= plan.latest
     found = state.races.race(
         state.plain, state.best, seconds, evidence, precision=REPORTED_PRECISION,
+        lost=lambda: len(state.result.kept) > 1 and state.lost(state.best),
         whole_epochs=whole, share_epoch=epochs and not whole,
     )  # fmt: skip
     return found if evidence is None else confirmed(found, state.config.min_effect)

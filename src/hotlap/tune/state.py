@@ -109,6 +109,7 @@ class TuneState:
     switched on, `only_from_start` those that took no hold there. `candidates` are all that were
     listed. `profile_seconds` are what the profile took. `won` is what the races of the only
     technique kept have shown against the plain script; None where several are kept, or none is.
+    `raced_on_plain` is the technique that was kept last when nothing else was.
     """
 
     config: TuneConfig
@@ -125,6 +126,7 @@ class TuneState:
     ratio: float = 1.0
     profile_seconds: float = 0.0
     won: Evidence | None = None
+    raced_on_plain: str = ""
     spare: Side | None = None
     only_from_start: set[str] = field(default_factory=set)
     plain: Side = field(init=False)
