@@ -40,6 +40,7 @@ def document(path, lines, findings=(), step=0.0142, phases=()):
         "findings": [asdict(f) for f in findings],
         "folder": str(path.parent),
         "places": {},
+        "facts": {},
     }
 
 
@@ -258,3 +259,14 @@ def test_joined_keeps_findings_and_confirmed_hints_alone(tmp_path):
     assert [(c.spot.line, c.spot.technique) for c in kept] == [(3, "loader_workers")]
     wide = joined([path], document(path, lines), Config(root=tmp_path, hints=True))
     assert [c.spot.line for c in wide] == [3, 4]
+
+
+def test_what_costs_a_measured_part_of_its_lines_costs_at_most_that(script):
+    known = document(script, {"8": {"backward": (0.004, 40)}})
+    reduced = spot(script, 8, phases=("backward",), part_of="ddp_reducing")
+    vague = Past(known).cost(reduced)
+    assert (vague.vague, vague.cost) == (True, "part of 4.0 ms of 14.2 ms a step")
+    known["facts"]["ddp_reducing"] = 0.25
+    cost = Past(known).cost(reduced)
+    assert (cost.vague, cost.cost) == (False, "at most 1.0 ms of 14.2 ms a step")
+    assert cost.by_phase == (("backward", pytest.approx(0.001)),)

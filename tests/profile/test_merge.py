@@ -105,7 +105,7 @@ def test_what_must_still_be_computed_is_expected_to_give_less_than_it_costs(scri
 
 def test_what_costs_a_part_of_its_lines_has_no_figure_of_its_own(script):
     backward = costed(script, 3, 0.004, phase="backward", technique="ddp_no_sync")
-    backward = replace(backward, spot=replace(backward.spot, partial=True))
+    backward = replace(backward, spot=replace(backward.spot, part_of="ddp_reducing"))
     (found,) = merged((), [backward], script.parent).findings
     assert "which is part of this: " in found.what
     assert (found.share, found.most, found.remedies[0].share) == (0.0, 1.0, 0.0)

@@ -167,6 +167,17 @@ def test_facts_of_a_model_that_searches(whole):
     assert not facts["ddp_many_gradients"]
 
 
+def test_the_share_of_a_backward_pass_that_waits_for_gradients(monkeypatch):
+    logged = {"avg_backward_compute_time": 60, "avg_backward_comm_time": 90,
+              "avg_backward_compute_comm_overlap_time": 50}  # fmt: skip
+    model = DistributedDataParallel(net())
+    assert ddp_facts([model])["ddp_reducing"] == 0.0
+    model(torch.randn(2, 6)).sum().backward()
+    assert 0.0 <= ddp_facts([model])["ddp_reducing"] < 1.0
+    monkeypatch.setattr(model, "_get_ddp_logging_data", lambda: logged)
+    assert ddp_facts([model])["ddp_reducing"] == 0.4
+
+
 def test_facts_without_ddp():
     assert ddp_facts([net(), nn.DataParallel(net())]) == {"ddp": False}
 

@@ -16,8 +16,8 @@ class Pattern:
     proportion, in the backward pass. `absent`: the pattern is that nothing was written, so that no
     line's time is its cost. `elsewhere`: the line is the cause of a cost that a profile measures
     apart from lines; it is that of the technique's own finding. `fault`: it is wrong in any case,
-    even where its technique is a choice for a race to judge. `partial`: it costs an unknown part of
-    its lines' time.
+    even where its technique is a choice for a race to judge. `part_of`: it costs a part of its
+    lines' time; the name of the profile's fact that is this share, where it was measured.
     """
 
     id: str
@@ -31,4 +31,4 @@ class Pattern:
     absent: bool = False
     elsewhere: bool = False
     fault: bool = False
-    partial: bool = False
+    part_of: str = ""

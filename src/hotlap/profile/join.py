@@ -28,7 +28,7 @@ class Costed:
     lines: its part of the backward pass, in proportion to the forward pass. `confirmed`: the
     profile shows its technique's symptom at this place, as a problem. `finding`: the share of a
     step that this took, wherever its lines are. `stale`: its lines changed since the profile was
-    taken, so nothing is known.
+    taken, so nothing is known. `part`: the measured share of its lines' time that `seconds` is.
     """
 
     spot: Spot
@@ -39,6 +39,12 @@ class Costed:
     finding: float = 0.0
     stale: bool = False
     estimated: float = 0.0
+    part: float = 0.0
+
+    @property
+    def vague(self) -> bool:
+        """Whether it costs a part of `seconds` that was not measured."""
+        return bool(self.spot.part_of) and not self.part
 
     @property
     def share(self) -> float:
@@ -59,7 +65,7 @@ class Costed:
         seconds = self.seconds or self.finding * self.step
         if not seconds:
             return NOT_MEASURED if self.confirmed else ""
-        part = "part of " if self.spot.partial else ""
+        part = "part of " if self.vague else "at most " if self.part else ""
         words = f"{part}{duration(seconds)} of {duration(self.step)} a step"
         return f"{words}, {ESTIMATE}" if self.estimated else words
 
@@ -97,6 +103,7 @@ class Past:
             outliers = sum(means.values()) - sum(self._phases.values())
             self._step = float(document["step"]) - outliers
             self._files: Document = document["files"]
+            self._facts: Document = document["facts"]
             self._places = _places(document["findings"], Path(document["folder"]))
             self.met = _met(document)
             self._shares = {
@@ -145,9 +152,10 @@ class Past:
         behind = self._behind(by_phase) if spot.differentiated else 0.0
         if behind:
             by_phase["backward"] = by_phase.get("backward", 0.0) + behind
-        seconds = min(sum(by_phase.values()), self._step)
-        parts = tuple(by_phase.items())
-        return Costed(spot, seconds, self._step, parts, confirmed, estimated=behind)
+        part = float(self._facts.get(spot.part_of, 0.0))
+        parts = tuple((phase, seconds * (part or 1.0)) for phase, seconds in by_phase.items())
+        seconds = min(sum(seconds for _, seconds in parts), self._step)
+        return Costed(spot, seconds, self._step, parts, confirmed, estimated=behind, part=part)
 
     def _behind(self, by_phase: Mapping[str, float]) -> float:
         """The seconds of the backward pass that belong to lines of the forward pass.

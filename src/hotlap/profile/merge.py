@@ -131,7 +131,7 @@ def _finding(group: list[Costed], folder: Path) -> Finding:
     first = group[0]
     remedy = _remedy(group, folder)
     share = _share(group)
-    says = f"{first.spot.says}{', which is part of this' if first.spot.partial else ''}"
+    says = f"{first.spot.says}{', which is part of this' if first.vague else ''}"
     what = headline(says, share, first.step) if share else first.spot.says
     share = remedy.share
     return Finding(
@@ -164,10 +164,10 @@ def _is_problem(found: Costed) -> bool:
 
 
 def _remedy(group: list[Costed], folder: Path) -> Remedy:
-    spot, share = group[0].spot, _share(group)
+    spot, share, vague = group[0].spot, _share(group), group[0].vague
     record = techniques().get(spot.technique)
     symptom = record.symptom if record else None
-    usual = REPLACED if spot.differentiated or spot.partial else 1.0
+    usual = REPLACED if spot.differentiated or spot.part_of else 1.0
     expected = (symptom.expected if symptom else usual) * share
     phases = tuple(phase for phase, _ in group[0].by_phase) or spot.phases
     places = [_place(entry, folder, entry.spot.line) for entry in group]
@@ -176,10 +176,10 @@ def _remedy(group: list[Costed], folder: Path) -> Remedy:
         spot.remedy,
         phases,
         places[0],
-        1.0 if spot.partial else bound(share, group[0].step),
+        1.0 if vague else bound(share, group[0].step),
         expected,
         tuple(places[1:]),
-        share=0.0 if spot.partial else share,
+        share=0.0 if vague else share,
     )
 
 

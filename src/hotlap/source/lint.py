@@ -32,7 +32,7 @@ class Spot:
     `cell`: the code cell of a notebook (from 1) that the lines count in; 0 elsewhere.
     `differentiated`: what its lines cost in the forward pass comes again in the backward pass.
     `elsewhere`: its cost is that of its technique's finding in a profile, not of its lines.
-    `partial`: it costs an unknown part of its lines' time.
+    `part_of`: the fact that is the share of its lines' time that it costs; empty: all of it.
     """
 
     path: Path
@@ -51,7 +51,7 @@ class Spot:
     absent: bool = False
     cell: int = 0
     elsewhere: bool = False
-    partial: bool = False
+    part_of: str = ""
 
     @property
     def priced(self) -> range:
@@ -193,7 +193,7 @@ def _spots(source: Source, record: Technique, pattern: Pattern) -> Iterator[Spot
             pattern.differentiated,
             pattern.absent,
             elsewhere=pattern.elsewhere,
-            partial=pattern.partial,
+            part_of=pattern.part_of,
         )
 
 

@@ -35,7 +35,7 @@ technique = Technique(
             ignore="memory is too short for gradients that are not reduced",
             check="hotlap.source.checks.ranks:synced_accumulation",
             phases=("backward",),
-            partial=True,
+            part_of="ddp_reducing",
         ),
         Pattern(
             id="static_graph_unsynced",

@@ -62,9 +62,13 @@ def _noting(facts: Facts, original: Callable[..., object], fact: str) -> object:
 
 def _placed(facts: Facts, original: Callable[..., object]) -> object:
     @wraps(original)
-    def __init__(*args: object, **kwargs: object) -> None:  # noqa: N807
+    def __init__(  # noqa: N807
+        self: DistributedDataParallel, *args: object, **kwargs: object
+    ) -> None:
         facts.point("ddp")
-        original(*args, **kwargs)
+        original(self, *args, **kwargs)
+        if self.device_type == "cpu":  # on a GPU, to time each step is to wait for it
+            self._set_ddp_runtime_logging_sample_rate(1)  # type: ignore[no-untyped-call]
 
     return __init__
 
@@ -95,7 +99,22 @@ def ddp_facts(roots: list[Module]) -> dict[str, object]:
         "ddp_not_static": any(not m.static_graph for m in models),
         "ddp_hooked": any(m._comm_hooks for m in models),
         "ddp_many_gradients": any(_gradient_bytes(m) > FIRST_BUCKET for m in models),
+        "ddp_reducing": max(map(_reducing, models)),
     }
+
+
+def _reducing(model: DistributedDataParallel) -> float:
+    """The share of a backward pass in which only the reduction of gradients is left to wait for.
+
+    By DDP's own clock, of the passes that it logs; 0 where it logged none.
+    """
+    seen = model._get_ddp_logging_data()  # type: ignore[no-untyped-call]
+    computed, reduced, both = (
+        float(seen.get(f"avg_backward_{part}_time", 0))
+        for part in ("compute", "comm", "compute_comm_overlap")
+    )
+    waited = max(0.0, reduced - both)
+    return waited / (computed + waited) if computed else 0.0
 
 
 def _unused(model: DistributedDataParallel) -> bool:
