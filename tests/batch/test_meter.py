@@ -56,6 +56,16 @@ def test_only_the_chosen_loaders_change_however_they_are_told(optimizer: Any) ->
     assert len(next(iter(DataLoader(DATA, 2)))[0]) == 2  # all is as it was
 
 
+def test_a_loader_made_anew_for_each_epoch_is_one(optimizer: Any) -> None:
+    meter, others = made(loaders=[0], size=5), DATA[:6]
+    with meter.watching(lambda: None):
+        sizes = [
+            [len(x) for x, _ in DataLoader(data, 2)] for data in (DATA, others, DATA, list(DATA))
+        ]
+    assert sizes == [[5, 5], [2, 2, 2], [5, 5], [5, 5]]
+    assert len(next(iter(DataLoader(DATA, 2)))[0]) == 2
+
+
 def test_a_loader_around_anothers_batches_is_traced_back(optimizer: Any) -> None:
     class Wrapped:
         def __init__(self, inner: Any) -> None:

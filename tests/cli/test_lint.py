@@ -189,7 +189,8 @@ def test_a_profile_gives_costs_and_drops_what_costs_nothing(run, tmp_path):
 
 def profiled(path, known):
     document = {
-        "step": 0.0142, "folder": str(Path.cwd()), "findings": [], "phases": [], "places": {}, "facts": {},
+        "step": 0.0142, "folder": str(Path.cwd()), "findings": [], "phases": [],
+        "places": {}, "facts": {},
         "files": {str(path): known},
     }  # fmt: skip
     Path(".hotlap").mkdir(exist_ok=True)

@@ -160,3 +160,25 @@ def test_a_closures_forward_pass_is_no_temporary_of_the_optimizer() -> None:
         meter._add(x, "batch")
         optimizer.step(closure)
     assert meter.peaks["step"]["activations"] >= 2 * x.nbytes
+
+
+def test_watching_what_is_saved_steps_aside_for_torch_func() -> None:
+    model = nn.Sequential(nn.Linear(4, 4), nn.Tanh())
+    x = torch.randn(3, 4)
+    loss = lambda x: model(x).sum()  # noqa: E731
+    with saved_by_module(model) as table:
+        model(x)
+        by_sample = torch.func.vmap(torch.func.grad(loss))(x)
+        torch.func.jacrev(torch.func.grad(loss))(x[0])
+        before = table["1"].tensors
+        model(x)
+    assert by_sample.shape == x.shape
+    assert table["1"].tensors > before, "the hooks are back"
+    torch.func.grad(loss)(x[0])
+
+
+def test_hooks_of_the_programs_own_are_still_refused_by_torch_func() -> None:
+    model = nn.Sequential(nn.Linear(4, 4))
+    own = torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t)
+    with saved_by_module(model), own, pytest.raises(RuntimeError, match="saved tensor hooks"):
+        torch.func.grad(lambda x: model(x).sum())(torch.randn(4))

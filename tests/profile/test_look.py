@@ -11,6 +11,10 @@ from hotlap.trial.launch import Setting
 from hotlap.trial.trial import TimeOverError
 
 
+def payload_that(**fields):
+    return decode(ProfilePayload, {"step": {"mean": 1.0}, "phases": {}, **fields})
+
+
 @pytest.mark.parametrize(
     ("code", "said"),
     [
@@ -23,9 +27,17 @@ from hotlap.trial.trial import TimeOverError
     ],
 )
 def test_why_a_profile_is_partial(code, said):
-    partial = Look({}, code).partial
+    partial = Look(payload_that(), code).partial
     assert said in partial
     assert bool(partial) == bool(said)
+
+
+def test_a_program_that_stands_still_has_a_partial_profile():
+    still = payload_that(ended="still", stood_at="train.py:7", world=2)
+    partial = Look(still, None, patience=30.0).partial
+    assert "stood still at train.py:7" in partial
+    assert "hotlap launch" in partial
+    assert "for 30 s" in partial
 
 
 @pytest.mark.parametrize("code", [-signal.SIGINT, 130])
@@ -47,6 +59,7 @@ def test_bounds_as_the_probe_takes_them():
         "layers": True,
         "stop": True,
         "dataset": True,
+        "patience": 120.0,
     }
 
 

@@ -158,7 +158,7 @@ def common(function: FC) -> FC:
                      type=click.Path(exists=True, file_okay=False, resolve_path=True),
                      metavar="DIR", help="A directory that trials write for real; repeatable."),
         click.option("--patience", default=120.0, show_default=True, metavar="SECONDS",
-                     help="How long to wait for the first training step."),
+                     help="How long to wait for the first training step, or for an idle program."),
     ):  # fmt: skip
         function = option(function)
     return function

@@ -1,16 +1,19 @@
 """Activation checkpointing: blocks that are computed again in backward instead of kept."""
 
+import random
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from fnmatch import fnmatchcase
 from typing import Any
-from weakref import WeakSet
 
 import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _NormBase
-from torch.utils.checkpoint import checkpoint
+from torch.nn.utils.parametrizations import _SpectralNorm
+from torch.nn.utils.spectral_norm import SpectralNorm
+from torch.utils.checkpoint import checkpoint, noop_context_fn
 
 
 def named(model: nn.Module, patterns: Sequence[str]) -> list[nn.Module]:
@@ -62,11 +65,12 @@ def _is_block(module: nn.Module) -> bool:
 def recompute(blocks: Sequence[nn.Module]) -> None:
     """Recompute these blocks in backward from now on; in evaluation they run as they are.
 
-    Exact: random numbers are replayed, and running statistics of batch normalisation move once. It
-    is the block's `forward` that is replaced on the instance; `restore` puts it back.
+    Exact: random numbers are replayed, running statistics of batch normalisation move once, and
+    blocks with a spectral norm are left as they are. It is the block's `forward` that is replaced
+    on the instance; `restore` puts it back.
     """
     for block in blocks:
-        if "forward" not in vars(block):
+        if "forward" not in vars(block) and exact(block):
             block.forward = _recomputed(block)
 
 
@@ -81,37 +85,123 @@ def norms(block: nn.Module) -> list[_NormBase]:
     return [m for m in block.modules() if isinstance(m, _NormBase) and m.track_running_stats]
 
 
+def checkpointed(
+    block: nn.Module, inner: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> object:
+    """Call a block so that it is computed again in backward, as it was: see `_AsBefore`."""
+    return checkpoint(
+        _AsBefore(block, inner), *args, use_reentrant=False, context_fn=_contexts(block), **kwargs
+    )
+
+
+def compiled(
+    block: nn.Module, inner: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> object:
+    """`checkpointed` inside a graph of torch.compile, which cannot keep running statistics."""
+    if norms(block):
+        return inner(*args, **kwargs)
+    return checkpoint(inner, *args, use_reentrant=False, **kwargs)
+
+
+def exact(block: nn.Module) -> bool:
+    """Whether computing a block again gives the same: spectral norms move with each call."""
+    return not any(map(_iterates, block.modules()))
+
+
+def _iterates(module: nn.Module) -> bool:
+    hooks = module._forward_pre_hooks.values()
+    return isinstance(module, _SpectralNorm) or any(isinstance(h, SpectralNorm) for h in hooks)
+
+
 Contexts = tuple[AbstractContextManager[None], AbstractContextManager[None]]
 
 
-def recompute_contexts(block: nn.Module) -> Callable[[], Contexts]:
+def _contexts(block: nn.Module) -> Callable[[], Contexts]:
     """`context_fn` of a checkpoint: the recomputation moves no running statistics."""
-    tracking = WeakSet(norms(block))  # the block holds what is returned
-    return lambda: (nullcontext(), _frozen(tracking))
+    if tracking := norms(block):
+        return lambda: (nullcontext(), _Frozen(tracking))
+    return noop_context_fn  # the only one that torch.compile takes
+
+
+class _AsBefore:
+    """A block's call; from the second one on with all that the first one met.
+
+    These are its parameters and buffers, which `functional_call` swaps, the modes of its modules,
+    and the states of Python's and NumPy's random numbers.
+    """
+
+    def __init__(self, block: nn.Module, inner: Callable[..., Any]) -> None:
+        self._inner = inner
+        self._modules = [
+            (m, m.training, dict(m._parameters), dict(m._buffers)) for m in block.modules()
+        ]
+        self._random = _random_states()
+        self._again = False
+
+    def __call__(self, *args: Any, **kwargs: Any) -> object:
+        if not self._again:
+            self._again = True
+            return self._inner(*args, **kwargs)
+        with self._before():
+            return self._inner(*args, **kwargs)
+
+    @contextmanager
+    def _before(self) -> Iterator[None]:
+        now = [(m, m.training, dict(m._parameters), dict(m._buffers)) for m, *_ in self._modules]
+        drawn = _random_states()
+        self._put(self._modules, self._random)
+        try:
+            yield
+        finally:
+            self._put(now, drawn)
+
+    @staticmethod
+    def _put(modules: "list[_State]", states: "list[tuple[Callable[[Any], None], Any]]") -> None:
+        for module, training, parameters, buffers in modules:
+            module.training = training
+            module._parameters.update(parameters)
+            module._buffers.update(buffers)
+        for put, state in states:
+            put(state)
+
+
+_State = tuple[nn.Module, bool, dict[str, Any], dict[str, Any]]
+
+
+def _random_states() -> list[tuple[Callable[[Any], None], Any]]:
+    """How to put back the states of the generators that torch's checkpoint does not replay."""
+    found: list[tuple[Callable[[Any], None], Any]] = [(random.setstate, random.getstate())]
+    if numpy := sys.modules.get("numpy"):
+        found.append((numpy.random.set_state, numpy.random.get_state()))
+    return found
 
 
 def _recomputed(block: nn.Module) -> Any:
     inner = block.forward
-    options: dict[str, Any] = {"use_reentrant": False}
-    if norms(block):
-        options["context_fn"] = recompute_contexts(block)
 
     def forward(*args: object, **kwargs: Any) -> object:
         if not (block.training and torch.is_grad_enabled()):
             return inner(*args, **kwargs)
-        return checkpoint(inner, *args, **options, **kwargs)
+        return checkpointed(block, inner, args, kwargs)
 
     return forward
 
 
-@contextmanager
-def _frozen(tracking: Iterable[_NormBase]) -> Iterator[None]:
-    """Leave the running statistics as they are: the forward pass moved them already."""
-    buffers = [buffer for norm in tracking for buffer in norm.buffers(recurse=False)]
-    before = [buffer.clone() for buffer in buffers]
-    try:
-        yield
-    finally:
+class _Frozen:
+    """Leaves the running statistics as they are: the forward pass moved them already.
+
+    Entered anew for each time that a graph is gone through.
+    """
+
+    def __init__(self, tracking: Iterable[_NormBase]) -> None:
+        self._tracking = list(tracking)
+        self._before: list[list[tuple[torch.Tensor, torch.Tensor]]] = []
+
+    def __enter__(self) -> None:
+        buffers = [buffer for norm in self._tracking for buffer in norm.buffers(recurse=False)]
+        self._before.append([(buffer, buffer.clone()) for buffer in buffers])
+
+    def __exit__(self, *_: object) -> None:
         with torch.no_grad():
-            for buffer, was in zip(buffers, before, strict=True):
+            for buffer, was in self._before.pop():
                 buffer.copy_(was)

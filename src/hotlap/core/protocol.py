@@ -42,7 +42,8 @@ class ProfileOptions:
     So many `steps` (0: to the end) after `warmup` ones, at most `seconds` of them (0: no bound),
     at least `least` seconds. `layers`: what each layer costs; `dataset`: how fast its samples would
     come from a packed copy. `stop`: wait after the report to be ended. `until`: the moment (seconds
-    of CLOCK_MONOTONIC) at which it reports what it knows.
+    of CLOCK_MONOTONIC) at which it reports what it knows. `patience`: seconds without a step and
+    without CPU time after which it reports as well.
     """
 
     warmup: int = 5
@@ -53,6 +54,7 @@ class ProfileOptions:
     dataset: bool = False
     stop: bool = False
     until: float | None = None
+    patience: float = 120.0
 
 
 @dataclass(frozen=True)
@@ -393,7 +395,8 @@ SHORTEST_TRAINING = 0.05
 class ProfilePayload:
     """Everything that the probe learned.
 
-    `ended` is what ended it: `steps`, `exit` or `left`. `detailed`: how many of the timed steps
+    `ended` is what ended it: `steps`, `exit`, `left` or `still`. `stood_at`: where the program
+    stood still. `detailed`: how many of the timed steps
     were looked at in detail (None: all). `sampled` holds, by file, line and sampled phase, what a
     line cost with all calls from it. `faults`: the part of a step that page faults take. `held` and
     `inert`: what each technique has come to. `operators`: seconds a step, in the forward pass, in
@@ -405,6 +408,7 @@ class ProfilePayload:
     phases: dict[str, PhaseTimes]
     program: str = ""
     ended: str = "steps"
+    stood_at: str = ""
     steps: int = 0
     detailed: int | None = None
     warmup: int = 0

@@ -1,6 +1,6 @@
 """What autograd keeps for the backward pass, module by module."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
@@ -61,8 +61,36 @@ def saved_by_module(model: nn.Module) -> Iterator[dict[str, Saved]]:
         for name, module in model.named_modules():
             undo.callback(module.register_forward_pre_hook(entering(name)).remove)
             undo.callback(module.register_forward_hook(leaving, always_call=True).remove)
-        undo.enter_context(torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t))
+        undo.enter_context(watching(pack))
         yield table
+
+
+@contextmanager
+def watching(pack: Callable[[Tensor], Tensor]) -> Iterator[None]:
+    """Call `pack` with what autograd saves; step aside for torch.func, which refuses such hooks."""
+    graph = torch.autograd.graph
+    hooks = graph.saved_tensors_hooks(pack, lambda tensor: tensor)
+    refuse = graph.disable_saved_tensors_hooks
+
+    @contextmanager
+    def refused(error_message: str) -> Iterator[None]:
+        top = torch._C._autograd._top_saved_tensors_default_hooks(False)
+        mine = top is not None and top[0] == pack  # hooks of the program's own are its error
+        if mine:
+            hooks.__exit__()
+        try:
+            with refuse(error_message):
+                yield
+        finally:
+            if mine:
+                hooks.__enter__()
+
+    graph.disable_saved_tensors_hooks = refused
+    try:
+        with hooks:
+            yield
+    finally:
+        graph.disable_saved_tensors_hooks = refuse
 
 
 def below(table: dict[str, Saved], name: str) -> int:

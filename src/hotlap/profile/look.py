@@ -41,7 +41,7 @@ class Bounds:
         """The bounds as the probe in the process takes them."""
         options = ProfileOptions(
             steps=self.steps, seconds=self.seconds, least=self.least, layers=self.layers,
-            dataset=self.dataset, stop=bool(self.steps),
+            dataset=self.dataset, stop=bool(self.steps), patience=self.patience,
             until=None if math.isinf(self.until) else self.until,
         )  # fmt: skip
         return asdict(options)
@@ -57,10 +57,18 @@ class Look:
     payload: ProfilePayload
     exit_code: int | None
     asleep: bool = False
+    patience: float = 0.0
 
     @property
     def partial(self) -> str:
         """What ended the program before its time; empty if nothing did."""
+        if self.payload.ended == "still":
+            at = f" at {self.payload.stood_at}" if self.payload.stood_at else ""
+            each = " (`hotlap launch` says where each rank stands)" if self.payload.world > 1 else ""
+            return (
+                f"the program stood still{at}{each}, so that it was ended: for "
+                f"{self.patience:.0f} s it ended no step and used next to no CPU time"
+            )
         code = self.exit_code
         if not code:
             return ""
@@ -131,7 +139,8 @@ def _look(setting: Setting, bounds: Bounds, options: dict[str, object], calls: M
             calls.steps(message.fields["steps"], bounds.steps)
         if message is not None and message.type == "profile":
             payloads.append(decode(ProfilePayload, message.fields))
-            return bool(bounds.steps) and payloads[-1].ended == "steps"
+            ended = payloads[-1].ended
+            return ended == "still" or (bool(bounds.steps) and ended == "steps")
         return False
 
     setting = replace(setting, mode=Mode.PROFILE, options=options)
@@ -140,4 +149,5 @@ def _look(setting: Setting, bounds: Bounds, options: dict[str, object], calls: M
         raise KeyboardInterrupt
     if not payloads:
         raise reach.failure(code)
-    return Look(payloads[-1], None if payloads[-1].ended == "steps" else code)
+    ours = payloads[-1].ended in {"steps", "still"}
+    return Look(payloads[-1], None if ours else code, patience=bounds.patience)

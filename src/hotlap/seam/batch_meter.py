@@ -88,6 +88,7 @@ class Meter:
         self._size = options.size
         self._loaders: list[LoaderSeen] = []
         self._samplers: list[list[object]] = []
+        self._of: list[tuple[object, ...]] = []  # its line and dataset: one an epoch is one loader
         self._drawn: Counter[int] = Counter()
         self._draws: Counter[int] = Counter()
         self._current = -1
@@ -164,10 +165,15 @@ class Meter:
             index = len(self._loaders)
             given = _SIGNATURE.bind_partial(loader, *args, **kwargs).arguments
             batch = None if given.get("batch_sampler") else given.get("batch_size", 1)
-            if index in self._driven and batch is not None:
+            dataset = given.get("dataset")
+            here = place()
+            self._of.append((here, type(dataset), _size_of(dataset), batch))
+            if batch is not None and any(
+                i <= index and self._of[i] == self._of[index] for i in self._driven
+            ):
                 args, kwargs = _with_size(args, kwargs, self._size)
             sampler = given.get("batch_sampler")
-            self._loaders.append(LoaderSeen(batch, bool(sampler), place()))
+            self._loaders.append(LoaderSeen(batch, bool(sampler), here))
             self._samplers.append(_inside(sampler))
             object.__setattr__(loader, _LOADER, index)
             original(loader, *args, **kwargs)
@@ -255,6 +261,10 @@ def _first_dimension(batch: object) -> int:
 def _inside(sampler: object) -> list[object]:
     """A batch sampler and the one it wraps."""
     return [each for each in (sampler, getattr(sampler, "batch_sampler", None)) if each is not None]
+
+
+def _size_of(dataset: object) -> int | None:
+    return len(dataset) if isinstance(dataset, Sized) else None
 
 
 def _length(loader: DataLoader[object]) -> int:

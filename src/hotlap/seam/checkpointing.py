@@ -7,9 +7,8 @@ from weakref import WeakKeyDictionary, ref
 
 import torch
 from torch.nn import Module, Sequential
-from torch.utils.checkpoint import checkpoint
 
-from hotlap.common.recomputing import recompute_contexts, repeated
+from hotlap.common.recomputing import checkpointed, compiled, exact, repeated
 from hotlap.seam.moves import Context
 from hotlap.seam.roots import SLOT, CallModule, CallRoot, InSlot, Order, called_copy, has_parameters
 
@@ -24,7 +23,7 @@ def activation_checkpoint(context: Context) -> Iterator[None]:
     def maker(root: Module, _: CallRoot) -> None:
         if not has_parameters(root):
             return
-        found = blocks(root)
+        found = list(filter(exact, blocks(root)))
         if not found:
             context.inert("the model has no blocks to checkpoint")
         for block in found:
@@ -59,7 +58,7 @@ def blocks(root: Module) -> list[Module]:
 
 def _recomputed(block: Module) -> CallModule:
     """A block's call that recomputes it in backward; it does not keep the block alive."""
-    alive, contexts = ref(block), recompute_contexts(block)
+    alive = ref(block)
 
     def call(*args: Any, **kwargs: Any) -> object:
         block = alive()
@@ -70,6 +69,8 @@ def _recomputed(block: Module) -> CallModule:
         inner = block._call_impl
         if not (block.training and torch.is_grad_enabled()):
             return inner(*args, **kwargs)  # type: ignore[no-untyped-call]
-        return checkpoint(inner, *args, use_reentrant=False, context_fn=contexts, **kwargs)
+        if is_compiling:
+            return compiled(block, inner, args, kwargs)
+        return checkpointed(block, inner, args, kwargs)
 
     return InSlot(call)

@@ -39,7 +39,12 @@ def no_grad_eval(context: Context) -> Iterator[None]:
 def _asked_for(
     inputs: tuple[object, ...], tensors: Callable[[object], Iterator[torch.Tensor]]
 ) -> bool:
-    """Whether an input asks for its own gradient. Nearly all inputs are plain tensors."""
+    """Whether an input asks for its own gradient, or torch.func for that of anything.
+
+    Nearly all inputs are plain tensors.
+    """
+    if torch._C._functorch.peek_interpreter_stack() is not None:
+        return True
     for value in inputs:
         if isinstance(value, torch.Tensor):
             if value.requires_grad:

@@ -70,8 +70,21 @@ def unused_gradients(context: Context) -> Iterator[None]:
         context.held(f"{len(leaves) - len(wanted)} gradients in {code.co_name}")
         return wanted
 
-    with _watching(GradientUse(found), inputs, context.isolated):
+    def stepped(parameters: list[object]) -> None:
+        _take_again(left_out, parameters, context)
+
+    with _watching(GradientUse(found, stepped), inputs, context.isolated):
         yield
+
+
+def _take_again(
+    left_out: dict[Line, dict[int, nn.Parameter]], parameters: Iterable[object], context: Context
+) -> None:
+    """Leave out no more what an optimizer uses from now on: after unfreezing, in a second phase."""
+    taken = set(map(id, parameters)) if left_out else set()
+    for line in [at for at, unused in left_out.items() if not taken.isdisjoint(unused)]:
+        del left_out[line]
+        context.inert("an optimizer began to use gradients that were left out until then")
 
 
 @contextmanager
@@ -89,10 +102,18 @@ def noting_unused(found: Callable[[], None]) -> Iterator[Callable[[], None]]:
 
 
 class GradientUse:
-    """Which line's gradients are used. `found(line, parameters)` is called once for a line."""
+    """Which line's gradients are used. `found(line, parameters)` is called once for a line.
 
-    def __init__(self, found: Callable[[Line, list[nn.Parameter]], None]) -> None:
+    `stepped(parameters)` is called before an optimizer steps, or gradients are clipped.
+    """
+
+    def __init__(
+        self,
+        found: Callable[[Line, list[nn.Parameter]], None],
+        stepped: Callable[[list[object]], None] = lambda _: None,
+    ) -> None:
         self._found = found
+        self._stepped = stepped
         self._settled: set[Line] = set()
         self._calls: Counter[Line] = Counter()
         self._waiting: dict[int, dict[Line, bool]] = {}
@@ -131,6 +152,8 @@ class GradientUse:
 
     def used(self, parameters: Iterable[object]) -> None:
         """These parameters' gradients were read, for a step or for their norm."""
+        parameters = list(parameters)
+        self._stepped(parameters)
         for parameter in parameters:
             for line in self._waiting.get(id(parameter), {}):
                 self._waiting[id(parameter)][line] = True

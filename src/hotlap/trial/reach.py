@@ -128,6 +128,14 @@ class Reach:
             return OtherStepsError(inference=True)
         return self.not_reached("before the program ended")
 
+    def stands_still(self, step: int) -> HotlapError:
+        """The program waits for something that does not come, behind that step."""
+        return TrialFailedError(
+            f"the program stands still behind step {step}: for {self.patience:.0f} s it ended no "
+            "block of steps and used next to no CPU time",
+            "`hotlap launch CMD` says where each rank stands; --patience waits longer",
+        )
+
     def _where(self) -> str:
         return f"its output is in {self._output}" if self._output is not None else ""
 

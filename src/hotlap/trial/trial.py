@@ -19,6 +19,7 @@ import psutil
 
 from hotlap.common.processes import cpu_seconds, descendants
 from hotlap.common.signals import signals_held
+from hotlap.common.still import StillWatch
 from hotlap.core.errors import HotlapError
 from hotlap.core.protocol import BlockReport, Losses, decode
 from hotlap.trial.channel import Channel, Message, Peer
@@ -235,6 +236,7 @@ class Trial:
     def __init__(self, setting: Setting, patience: float = PATIENCE) -> None:
         self.setting = setting
         self._reach = Reach(patience, setting.output, setting.scratch)
+        self._still = StillWatch(patience, self._tree_cpu)
         self._ranks = Ranks()
         self.held: dict[str, list[str]] = {}
         self.inert: dict[str, str] = {}
@@ -308,6 +310,7 @@ class Trial:
             TimeOverError: the deadline came first.
         """
         self._cpu, self._busy = self._tree_cpu(), _busy_but_for_us()
+        self._still.restart()
         self.switched |= bool(self.also)
         for waiting in self._waiting:
             waiting.peer.send(go=steps, also=self.also)
@@ -376,6 +379,8 @@ class Trial:
         if first:
             self._reach.see(None)
             self.launched.check_reached()
+        elif self._still.still():
+            raise self._reach.stands_still(self.blocks[-1].at)
 
     def pids(self) -> list[int]:
         """Every live process of the trial, the supervisor left out."""

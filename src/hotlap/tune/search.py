@@ -789,7 +789,7 @@ def race_recipe(state: TuneState) -> RaceResult:
     """
     plan = state.plan
     state.races.give_until(plan.end)
-    switched = state.switchable(state.chosen)
+    switched = state.best.launches > 0 and state.switchable(state.chosen)
     sides = (state.plain,) if switched else (state.plain, state.best)
     evidence = None
     if plan.final_fits_fresh:

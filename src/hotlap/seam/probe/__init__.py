@@ -14,6 +14,7 @@ import torch
 
 from hotlap.seam.participant import Participant
 from hotlap.seam.process import at_exit, rank_and_world
+from hotlap.seam.where import place
 
 if TYPE_CHECKING:
     from hotlap.seam.probe.recorder import Recorder
@@ -39,7 +40,11 @@ def probing(session: Participant) -> Iterator[None]:
     report = _Report(rec)
     rec.finish = report.send
     rec.at_first_step.append(report.numbered)
-    rec.at_first_step.append(lambda: telling(session.spec.control, lambda: rec.tally.steps))
+    rec.at_first_step.append(
+        lambda: telling(
+            session.spec.control, lambda: rec.tally.steps, rec.options.patience, report.stalled
+        )
+    )
     with ExitStack() as stack:
         stack.enter_context(boundaries(rec))
         stack.enter_context(making(rec))
@@ -62,6 +67,7 @@ class _Report:
         self._rec = rec
         self._sent = False
         self._rank = 0
+        self._stood_at = ""
 
     @contextmanager
     def numbered(self) -> Iterator[None]:
@@ -83,12 +89,18 @@ class _Report:
         if ended == "steps" and rec.options.stop:
             rec.session.wire.receive()
 
+    def stalled(self) -> None:
+        """The training thread stands still: send what is known by now, and where it stands."""
+        frame = sys._current_frames().get(self._rec.thread)
+        self._stood_at = place(frame) if frame is not None else ""
+        self.send("still")
+
     def _report(self, ended: str) -> None:
         from hotlap.seam.probe.result import payload
 
         rec = self._rec
         try:
-            fields = asdict(payload(rec, ended))
+            fields = asdict(payload(rec, ended)) | {"stood_at": self._stood_at}
         except Exception as error:
             rec.session.wire.send("broken", error=repr(error))
         else:

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from hotlap.memory.owners import Storages, owners
+from hotlap.memory.saved import watching
 from hotlap.model.flops import FlopCount
 from hotlap.seam.probe.creep import Creep
 from hotlap.seam.probe.diagnosis import Diagnosis, Followed
@@ -33,7 +34,7 @@ class Saved:
         self._turn = backwards()
         self._seen = known.copy()
         self._sum = 0
-        self._hooks = torch.autograd.graph.saved_tensors_hooks(self._pack, lambda tensor: tensor)
+        self._hooks = watching(self._pack)
 
     def _pack(self, tensor: torch.Tensor) -> torch.Tensor:
         if self._turn != self._backwards():
@@ -48,7 +49,7 @@ class Saved:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._hooks.__exit__()
+        self._hooks.__exit__(None, None, None)
 
 
 TRIES = 3

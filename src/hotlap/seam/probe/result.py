@@ -48,7 +48,7 @@ def payload(rec: Recorder, ended: str) -> ProfilePayload:
     faults = _faults(rec, dataset, _waiting(shares))
     draws = rec.loaders.draws(rec.training_loader) or (dataset is not None and dataset.draws)
     learned, notes = rec.diagnostics.result()
-    facts = _facts(rec) | operators.facts(learned["operators"])
+    facts = _facts(rec, ended) | operators.facts(learned["operators"])
     facts |= {"draws": draws, "page_faults": faults >= MIN_FAULT_SHARE}
     facts |= contended(rec.pool_waited(), cuda=bool(facts["cuda"]))
     return ProfilePayload(
@@ -107,10 +107,10 @@ def _faults(rec: Recorder, dataset: DatasetReport | None, waiting: float) -> flo
     return 0.0
 
 
-def _facts(rec: Recorder) -> dict[str, object]:
+def _facts(rec: Recorder, ended: str) -> dict[str, object]:
     found = {"cuda": False, "model": False, "compiled": False, **global_facts(), **rec.facts.values}
     found |= rec.loaders.facts() | optimizer_facts(list(rec.optimizers), rec.session.roots.found)
-    found |= _of_ranks(rec)
+    found |= _of_ranks(rec) if ended != "still" else {}  # DDP holds its log while it waits
     with suppress(Exception):  # the device may have failed by now
         found |= rec.padded.facts()
     found["decodes_uncached"] = rec.calls.uncached
