@@ -121,6 +121,13 @@ def test_of_two_scripts_of_one_name_neither_is_taken_for_the_started_one(folder:
     assert "num_workers=2" in done.stdout
 
 
+def test_files_of_another_program_are_warned_of(folder: Path):
+    (folder / "other.py").write_text(SCRIPT.replace("parts", "others"))
+    assert "measured with `python train.py --lr 0.1`" in call("other.py").stderr
+    for own in (("train.py",), ("parts.py",), ("other.py", "parts.py"), (".",), ()):
+        assert "measured with" not in call(*own).stderr
+
+
 def test_another_recipe(folder: Path):
     (folder / "other.toml").write_text("[techniques.pinned_memory]\n")
     done = call("--recipe", "other.toml", "train.py")

@@ -249,6 +249,22 @@ def test_checkpointing_says_when_there_are_no_blocks():
     assert "no blocks" in seams.inerts["activation_checkpoint"]
 
 
+@pytest.mark.parametrize("technique", ["no_grad_eval", "inference_mode"])
+def test_gradients_by_torch_func_of_a_model_in_evaluation(technique):
+    model, x = nn.Linear(4, 2).eval(), torch.randn(3, 4)
+    weights = dict(model.named_parameters())
+
+    def loss(weights, x):
+        return torch.func.functional_call(model, weights, (x,)).square().sum()
+
+    per_sample = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0))
+    plain = per_sample(weights, x)
+    with on(technique):
+        now = per_sample(weights, x)
+        assert not model(x).requires_grad, "an evaluation all the same"
+    assert all(torch.equal(plain[name], now[name]) for name in plain)
+
+
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 def test_cuda_graphs_outputs_may_be_kept():

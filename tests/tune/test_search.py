@@ -666,6 +666,24 @@ def test_the_race_of_what_won_on_top_of_what_is_taken_out_does_not_stand_for_it(
     assert result.failed
 
 
+def test_what_is_left_of_a_recipe_has_a_process_of_its_own(
+    live: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def differ(_: int) -> None:
+        if live.raced and {"cached_dataset", "no_grad_eval"} == set(live.raced[-1].get("on", ())):
+            live.losses["cached_dataset"] = [1.0, 0.7, 0.5, 0.4, 0.1, 0.0]
+
+    def widest(kept: list[Outcome]) -> Outcome:
+        return next(row for row in kept if row.technique == "cached_dataset")
+
+    live.at_race = differ
+    monkeypatch.setattr(search, "widest_numerics", widest)
+    result = tuned(300.0)
+    assert row(result, "cached_dataset").status is Status.BROKE_PARITY
+    assert live.raced[-1].get("on") == ["no_grad_eval"], "not switched on in the plain script"
+    assert result.confirmed
+
+
 def test_of_what_was_kept_the_widest_numerics_go_first() -> None:
     names = ("cached_dataset", "mixed_precision", "no_grad_eval")
     rows = [Outcome(name, Status.KEPT, "") for name in names]

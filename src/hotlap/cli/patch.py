@@ -1,14 +1,15 @@
 """`hotlap patch`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from hotlap.cli.common import NEGATIVE, console, json_option, print_json, quiet_option
+from hotlap.cli.common import NEGATIVE, console, json_option, print_json, quiet_option, say
 
 if TYPE_CHECKING:
+    from hotlap.core.recipe import Recipe
     from hotlap.source.patch.plan import Patch
 
 
@@ -68,8 +69,27 @@ def _planned(recipe: Path, names: tuple[Path, ...]) -> "Patch":
     files = [File.read(path) for path in dict.fromkeys(paths)]
     if not names:
         return planned(found, files, files[0])
+    _warn_of_others(found, paths)
     named = [file for file in files if file.path.name == found.measured.script]
     return planned(found, files, named[0] if len(named) == 1 else None)
+
+
+def _warn_of_others(recipe: "Recipe", paths: Iterable[Path]) -> None:
+    """Say so where none of the files belongs to the program that the recipe was measured with."""
+    from hotlap.core.errors import UsageError
+    from hotlap.source.patch.files import files_of
+
+    try:
+        known = {path.resolve() for path in files_of(recipe.measured)}
+    except UsageError:  # its command is not known, or starts no file of here
+        return
+    if known.isdisjoint(path.resolve() for path in paths):
+        say(
+            f"hotlap: the recipe was measured with `{recipe.measured.command}`, which none of "
+            "these files belongs to: it may slow down or change another program; `hotlap tune` "
+            "measures one for it",
+            indent="  ",
+        )
 
 
 def _expanded(names: tuple[Path, ...]) -> Iterator[Path]:

@@ -64,7 +64,9 @@ class Look:
         """What ended the program before its time; empty if nothing did."""
         if self.payload.ended == "still":
             at = f" at {self.payload.stood_at}" if self.payload.stood_at else ""
-            each = " (`hotlap launch` says where each rank stands)" if self.payload.world > 1 else ""
+            each = (
+                " (`hotlap launch` says where each rank stands)" if self.payload.world > 1 else ""
+            )
             return (
                 f"the program stood still{at}{each}, so that it was ended: for "
                 f"{self.patience:.0f} s it ended no step and used next to no CPU time"

@@ -61,7 +61,10 @@ technique = Technique(
         Pattern(
             id="tensor_of_tolist",
             says="an array or a tensor becomes a list first, which is read number by number",
-            remedy="drop .tolist(): torch.from_numpy takes an array, and a tensor is one already",
+            remedy=(
+                "drop .tolist(): torch.from_numpy(array) shares its memory, and .float() behind it "
+                "gives the dtype that a list of numbers becomes; a tensor is one already"
+            ),
             ignore="it is short",
             check="hotlap.source.checks.tensors:tensor_of_tolist",
             hint=True,
