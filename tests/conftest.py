@@ -37,9 +37,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--quick", action="store_true", help="skip tests as they start a process")
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """With --quick a test that is about to start a process is skipped instead."""
-    if not config.getoption("--quick"):
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """With --quick a test that is about to start a process is skipped instead.
+
+    Not before: pytest-xdist starts its workers, and these ask for the platform's name.
+    """
+    controls = hasattr(session.config, "workerinput") < bool(session.config.getoption("-n", None))
+    if not session.config.getoption("--quick") or controls:
         return
 
     def skipped(*args: object, **kwargs: object) -> None:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import Any
 
 import torch
@@ -14,6 +15,8 @@ from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.utils.parametrizations import _SpectralNorm
 from torch.nn.utils.spectral_norm import SpectralNorm
 from torch.utils.checkpoint import checkpoint, noop_context_fn
+
+Call = Callable[..., object]
 
 
 def named(model: nn.Module, patterns: Sequence[str]) -> list[nn.Module]:
@@ -86,7 +89,7 @@ def norms(block: nn.Module) -> list[_NormBase]:
 
 
 def checkpointed(
-    block: nn.Module, inner: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    block: nn.Module, inner: Call, args: tuple[object, ...], kwargs: dict[str, Any]
 ) -> object:
     """Call a block so that it is computed again in backward, as it was: see `_AsBefore`."""
     return checkpoint(
@@ -95,7 +98,7 @@ def checkpointed(
 
 
 def compiled(
-    block: nn.Module, inner: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    block: nn.Module, inner: Call, args: tuple[object, ...], kwargs: dict[str, Any]
 ) -> object:
     """`checkpointed` inside a graph of torch.compile, which cannot keep running statistics."""
     if norms(block):
@@ -130,7 +133,7 @@ class _AsBefore:
     and the states of Python's and NumPy's random numbers.
     """
 
-    def __init__(self, block: nn.Module, inner: Callable[..., Any]) -> None:
+    def __init__(self, block: nn.Module, inner: Call) -> None:
         self._inner = inner
         self._modules = [
             (m, m.training, dict(m._parameters), dict(m._buffers)) for m in block.modules()
@@ -138,7 +141,7 @@ class _AsBefore:
         self._random = _random_states()
         self._again = False
 
-    def __call__(self, *args: Any, **kwargs: Any) -> object:
+    def __call__(self, *args: object, **kwargs: object) -> object:
         if not self._again:
             self._again = True
             return self._inner(*args, **kwargs)
@@ -156,30 +159,30 @@ class _AsBefore:
             self._put(now, drawn)
 
     @staticmethod
-    def _put(modules: "list[_State]", states: "list[tuple[Callable[[Any], None], Any]]") -> None:
+    def _put(modules: "list[_State]", restores: Iterable[Callable[[], None]]) -> None:
         for module, training, parameters, buffers in modules:
             module.training = training
             module._parameters.update(parameters)
             module._buffers.update(buffers)
-        for put, state in states:
-            put(state)
+        for restore_state in restores:
+            restore_state()
 
 
-_State = tuple[nn.Module, bool, dict[str, Any], dict[str, Any]]
+_State = tuple[nn.Module, bool, dict[str, nn.Parameter | None], dict[str, torch.Tensor | None]]
 
 
-def _random_states() -> list[tuple[Callable[[Any], None], Any]]:
-    """How to put back the states of the generators that torch's checkpoint does not replay."""
-    found: list[tuple[Callable[[Any], None], Any]] = [(random.setstate, random.getstate())]
+def _random_states() -> list[Callable[[], None]]:
+    """What puts the generators that torch's checkpoint does not replay back to where they are."""
+    found: list[Callable[[], None]] = [partial(random.setstate, random.getstate())]
     if numpy := sys.modules.get("numpy"):
-        found.append((numpy.random.set_state, numpy.random.get_state()))
+        found.append(partial(numpy.random.set_state, numpy.random.get_state()))
     return found
 
 
 def _recomputed(block: nn.Module) -> Any:
     inner = block.forward
 
-    def forward(*args: object, **kwargs: Any) -> object:
+    def forward(*args: object, **kwargs: object) -> object:
         if not (block.training and torch.is_grad_enabled()):
             return inner(*args, **kwargs)
         return checkpointed(block, inner, args, kwargs)
