@@ -111,6 +111,20 @@ for i in range(80):
     if i % 8 == 7:
         d.step()
 """
+UNFROZEN = """
+g, d = adam(G), adam(D)
+first = next(D.parameters())
+counted = 0
+for i in range(60):
+    g.zero_grad(); d.zero_grad()
+    D(G(torch.randn(16, 8))).square().mean().backward()
+    g.step()
+    if i >= 30:
+        before = first.detach().clone()
+        d.step()
+        counted += not torch.equal(first, before)
+print(f"steps with a gradient: {counted} of 30")
+"""
 UNUSED = {"dcgan": DCGAN, "wgan": WGAN, "frozen": FROZEN, "trainer": TRAINER}
 USED = {"correct": CORRECT_GAN, "together": TOGETHER, "accumulated": ACCUMULATED, "late": LATE}
 
@@ -153,6 +167,16 @@ def test_the_training_is_bitwise_the_same_without_them(body, tmp_path):
 def test_gradients_that_are_used_are_left_alone(body, tmp_path):
     write(tmp_path, body)
     assert with_technique(tmp_path) == run(tmp_path)
+
+
+def test_what_an_optimizer_takes_up_later_is_computed_again(tmp_path):
+    """Gradual unfreezing: the first step goes without, all later ones have their gradients."""
+    write(tmp_path, UNFROZEN)
+    (tmp_path / "hotlap.toml").write_text("[techniques.unused_gradients]\n")
+    words = [sys.executable, "-m", "hotlap", "run", sys.executable, "train.py"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "an optimizer began to use gradients that were left out" in done.stderr
+    assert "steps with a gradient: 29 of 30" in done.stdout
 
 
 @pytest.mark.slow

@@ -80,8 +80,11 @@ def unused_gradients(context: Context) -> Iterator[None]:
 def _take_again(
     left_out: dict[Line, dict[int, nn.Parameter]], parameters: Iterable[object], context: Context
 ) -> None:
-    """Leave out no more what an optimizer uses from now on: after unfreezing, in a second phase."""
-    taken = set(map(id, parameters)) if left_out else set()
+    """Leave out no more what an optimizer uses from now on: after unfreezing, in a second phase.
+
+    Where another line computes the gradient for it, there is one.
+    """
+    taken = {id(p) for p in parameters if getattr(p, "grad", p) is None} if left_out else set()
     for line in [at for at, unused in left_out.items() if not taken.isdisjoint(unused)]:
         del left_out[line]
         context.inert("an optimizer began to use gradients that were left out until then")
