@@ -183,3 +183,24 @@ def test_a_graph_that_a_backward_pass_went_through_is_kept_as_a_hint(
     (spot,) = lint_file(tmp_path / "train.py", text, config)
     assert spot.hint is not sure
     assert ("freed" in spot.says) is not sure
+
+
+def test_a_graph_that_was_retained_is_not_freed_by_anothers_backward_pass(tmp_path):
+    """As a GAN has it: the generator's backward frees what both share, not D of the real images."""
+    text = textwrap.dedent(
+        """
+        import torch
+        kept, others = [], []
+        for x, y in loader:
+            loss = criterion(model(x), y)
+            loss.backward(retain_graph=True)
+            other = criterion(model(x), y)
+            other.backward()
+            optimizer.step()
+            kept.append(loss)
+            others.append(other)
+        """
+    ).encode()
+    config = Config(tmp_path, hints=True, select=("graph_kept",))
+    found = list(lint_file(tmp_path / "train.py", text, config))
+    assert [(spot.line, spot.hint) for spot in found] == [(10, False), (11, True)]

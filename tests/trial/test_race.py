@@ -233,7 +233,7 @@ def test_short_epochs_of_loader_workers_are_raced_whole_where_they_fit(reads_ahe
 
 
 def epochs(step: float, once: float) -> Pace:
-    return Pace(step=step, epoch=50, epoch_seconds=50 * step + once, warmup=0.0)
+    return Pace(step, 50, epoch_seconds=50 * step + once, warmup=0.0, once_an_epoch=once / 50)
 
 
 @pytest.mark.parametrize(

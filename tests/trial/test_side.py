@@ -126,6 +126,14 @@ def test_a_step_is_told_without_the_waits_for_a_core() -> None:
     assert len(busy.blocks) < 10, "that others come and go does not make it unsteady"
 
 
+def test_what_an_epoch_has_once_is_told_without_the_waits_for_a_core() -> None:
+    """A burst of load in the one epoch that is seen is not taken for a long evaluation."""
+    for waits in ([], [1.0] * 40):
+        pace = settled(Training(50, 0.02, between=0.1, batches=50, waits=waits))
+        assert pace.epoch == 50
+        assert pace.once_an_epoch == pytest.approx(0.1 / 50, rel=0.05)
+
+
 def test_the_first_epoch_is_run_through_where_it_is_asked_for() -> None:
     training = Training(1000, 0.02, batches=1000)
     assert settled(training, whole_epoch=True).epoch == 1000

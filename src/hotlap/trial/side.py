@@ -38,26 +38,21 @@ class Pace:
     `step` is the seconds of a plain step less the waits for a core, `epoch` the steps from one
     epoch's start to the next (0: not seen), `epoch_seconds` what they take as it is, `warmup` the
     seconds from the first step until the pace was steady beyond what the same steps take
-    afterwards: what compiling and the like cost once.
+    afterwards: what compiling and the like cost once. `once_an_epoch`: seconds a step, less the
+    waits for a core, of what an epoch has once (the start of its loader, an evaluation, a save),
+    shared out among its steps; 0: none was seen.
     """
 
     step: float
     epoch: int
     epoch_seconds: float
     warmup: float
+    once_an_epoch: float = 0.0
 
     @property
     def whole(self) -> bool:
         """Whether an epoch is short enough for blocks of whole epochs."""
         return self.epoch > 0 and self.epoch_seconds < LONGEST_BLOCK
-
-    @property
-    def once_an_epoch(self) -> float:
-        """Seconds a step of what an epoch has once, shared out among its steps; 0: none was seen.
-
-        The start of its loader, an evaluation, a save: by how much these steps exceed plain ones.
-        """
-        return max(0.0, self.epoch_seconds / self.epoch - self.step) if self.epoch else 0.0
 
     @property
     def block_seconds(self) -> float:
@@ -258,7 +253,8 @@ class Side:
                 return
             if epoch := epoch_length(self.trial.blocks):
                 seconds = _epoch_seconds(self.trial.blocks, pace.step)
-                self.pace = replace(pace, epoch=epoch, epoch_seconds=seconds)
+                once = _once_an_epoch(self.trial.blocks, pace.step)
+                self.pace = replace(pace, epoch=epoch, epoch_seconds=seconds, once_an_epoch=once)
                 return
 
     def ready_pace(self) -> Pace:
@@ -538,7 +534,8 @@ def _pace(blocks: Sequence[Block]) -> Pace:
     spent = sum(block.wall / block.stretch for block in blocks)
     steps = sum(block.steps for block in blocks)
     epoch = epoch_length(blocks)
-    return Pace(step, epoch, _epoch_seconds(blocks, plain), max(0.0, spent - steps * step))
+    warmup, once = max(0.0, spent - steps * step), _once_an_epoch(blocks, step)
+    return Pace(step, epoch, _epoch_seconds(blocks, plain), warmup, once)
 
 
 def _epoch_seconds(blocks: Sequence[Block], plain_step: float) -> float:
@@ -549,3 +546,21 @@ def _epoch_seconds(blocks: Sequence[Block], plain_step: float) -> float:
     before, last = starts[-2:]
     special = [s for block in blocks for at, _, s in block.special if before < at <= last]
     return (last - before - len(special)) * plain_step + sum(special)
+
+
+def _once_an_epoch(blocks: Sequence[Block], step: float) -> float:
+    """By how much the special steps of the last epoch exceed others, as a share for each step.
+
+    Less the waits for a core, as `step` is: of one epoch these would be taken for its own.
+    """
+    starts = _epoch_starts(blocks)
+    if len(starts) < 2:
+        return 0.0
+    before, last = starts[-2:]
+    special = [
+        seconds / block.stretch
+        for block in blocks
+        for at, _, seconds in block.special
+        if before < at <= last
+    ]
+    return max(0.0, sum(special) - len(special) * step) / (last - before)

@@ -54,8 +54,11 @@ def _freed(source: Source, variable: Variable, node: ast.AST) -> bool:
         )
         return any(text(variable) in names_in(value) for value in returned)
     body = next(source.tree.loops(node), None) or function
-    calls = (c for name in BACKWARD for c in source.tree.methods.get(name, []))
-    plain = (call for call in calls if keyword(call, "retain_graph") is None)
+    calls = [c for name in BACKWARD for c in source.tree.methods.get(name, [])]
+    plain = [call for call in calls if keyword(call, "retain_graph") is None]
+    own = {text(owner) for call in calls if call not in plain and (owner := receiver(call))}
+    if text(variable) in own:  # another's backward frees no more than what both share
+        return False
     if not any(body is None or source.tree.inside(call, body) for call in plain):
         return False
     return source.loops.differentiated.issuperset(source.values.flow.reaching(variable))
