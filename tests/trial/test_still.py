@@ -42,7 +42,7 @@ def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_race_ends_where_a_program_stands_still(script: Path, tmp_path: Path) -> None:
     command = (sys.executable, str(script))
     setting = Setting(command, Mode.RACE, scratch=tmp_path / "s", output=tmp_path / "log")
-    with Trial(setting, patience=6.0) as trial:
+    with Trial(setting, patience=20.0) as trial:
         trial.first()
         with pytest.raises(TrialFailedError, match="stands still behind step") as failed:
             trial.run(1000)
@@ -50,7 +50,7 @@ def test_a_race_ends_where_a_program_stands_still(script: Path, tmp_path: Path) 
 
 
 def test_a_profile_of_a_program_that_stands_still_is_partial(script: Path) -> None:
-    words = ["--patience", "6", sys.executable, str(script)]
+    words = ["--patience", "20", sys.executable, str(script)]
     done = CliRunner().invoke(profile, words)
     assert "the program stood still at hangs.py:13" in done.stderr
     assert "data" in done.stderr or "forward" in done.stderr
