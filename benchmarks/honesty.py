@@ -28,7 +28,7 @@ from typing import Any
 
 from benchmarks import record
 from hotlap.core.spec import Mode
-from hotlap.trial.launch import Setting
+from hotlap.trial.launch import PASSIVE_WAIT, Setting
 from hotlap.trial.race import race
 from hotlap.trial.side import Side
 from hotlap.trial.stats import Verdict
@@ -104,7 +104,7 @@ def true_factor(kind: str, planted: float, load: int) -> float:
         return 1.0
     kind = CALIBRATED_AS.get(kind, kind)
     words = [kind, "--slow-down", str(planted), "--calibrate", str(CALIBRATION_SECONDS[kind])]
-    environment = {**os.environ, "OMP_WAIT_POLICY": "passive"} if load else None
+    environment = {**os.environ, **PASSIVE_WAIT} if load else None
     done = subprocess.run(
         [sys.executable, str(SCRIPT), *words], stdout=subprocess.PIPE, text=True, check=True,
         env=environment,

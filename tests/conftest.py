@@ -42,8 +42,9 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
     Not before: pytest-xdist starts its workers, and these ask for the platform's name.
     """
-    controls = hasattr(session.config, "workerinput") < bool(session.config.getoption("-n", None))
-    if not session.config.getoption("--quick") or controls:
+    config = session.config
+    has_workers = config.getoption("-n", None) and not hasattr(config, "workerinput")
+    if has_workers or not config.getoption("--quick"):
         return
 
     def skipped(*args: object, **kwargs: object) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
-from torch.utils.data import BatchSampler, DataLoader, SequentialSampler
+from torch.utils.data import BatchSampler, DataLoader, IterableDataset, SequentialSampler
 
 from hotlap.core.protocol import BatchOptions
 from hotlap.seam.batch_meter import Meter
@@ -64,6 +64,19 @@ def test_a_loader_made_anew_for_each_epoch_is_one(optimizer: Any) -> None:
         ]
     assert sizes == [[5, 5], [2, 2, 2], [5, 5], [5, 5]]
     assert len(next(iter(DataLoader(DATA, 2)))[0]) == 2
+
+
+def test_a_dataset_may_have_no_length_to_give() -> None:
+    class Endless(IterableDataset[torch.Tensor]):
+        def __iter__(self) -> Any:
+            return iter([torch.zeros(2)] * 4)
+
+        def __len__(self) -> int:
+            raise NotImplementedError
+
+    meter = made(loaders=[0], size=4)
+    with meter.watching(lambda: None):
+        assert [len(x) for x in DataLoader(Endless(), 2)] == [4]
 
 
 def test_a_loader_around_anothers_batches_is_traced_back(optimizer: Any) -> None:

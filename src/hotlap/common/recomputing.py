@@ -4,7 +4,7 @@ import random
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any
@@ -14,7 +14,7 @@ from torch import nn
 from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.utils.parametrizations import _SpectralNorm
 from torch.nn.utils.spectral_norm import SpectralNorm
-from torch.utils.checkpoint import checkpoint, noop_context_fn
+from torch.utils.checkpoint import checkpoint
 
 Call = Callable[..., object]
 
@@ -91,17 +91,14 @@ def norms(block: nn.Module) -> list[_NormBase]:
 def checkpointed(
     block: nn.Module, inner: Call, args: tuple[object, ...], kwargs: dict[str, Any]
 ) -> object:
-    """Call a block so that it is computed again in backward, as it was: see `_AsBefore`."""
-    return checkpoint(
-        _AsBefore(block, inner), *args, use_reentrant=False, context_fn=_contexts(block), **kwargs
-    )
+    """Call a block so that it is computed again in backward, as it was: see `_AsBefore`.
 
-
-def compiled(
-    block: nn.Module, inner: Call, args: tuple[object, ...], kwargs: dict[str, Any]
-) -> object:
-    """`checkpointed` inside a graph of torch.compile, which cannot keep running statistics."""
-    if norms(block):
+    In a graph of torch.compile, which replays random numbers itself, a block with running
+    statistics is not computed again: they would move twice.
+    """
+    if not torch.compiler.is_dynamo_compiling():
+        inner = _AsBefore(block, inner)
+    elif norms(block):
         return inner(*args, **kwargs)
     return checkpoint(inner, *args, use_reentrant=False, **kwargs)
 
@@ -116,29 +113,20 @@ def _iterates(module: nn.Module) -> bool:
     return isinstance(module, _SpectralNorm) or any(isinstance(h, SpectralNorm) for h in hooks)
 
 
-Contexts = tuple[AbstractContextManager[None], AbstractContextManager[None]]
-
-
-def _contexts(block: nn.Module) -> Callable[[], Contexts]:
-    """`context_fn` of a checkpoint: the recomputation moves no running statistics."""
-    if tracking := norms(block):
-        return lambda: (nullcontext(), _Frozen(tracking))
-    return noop_context_fn  # the only one that torch.compile takes
+_State = tuple[nn.Module, bool, dict[str, nn.Parameter | None], dict[str, torch.Tensor | None]]
 
 
 class _AsBefore:
     """A block's call; from the second one on with all that the first one met.
 
     These are its parameters and buffers, which `functional_call` swaps, the modes of its modules,
-    and the states of Python's and NumPy's random numbers.
+    and the states of Python's and NumPy's random numbers. Running statistics, which the first call
+    has moved, stay as they are.
     """
 
     def __init__(self, block: nn.Module, inner: Call) -> None:
-        self._inner = inner
-        self._modules = [
-            (m, m.training, dict(m._parameters), dict(m._buffers)) for m in block.modules()
-        ]
-        self._random = _random_states()
+        self._block, self._inner = block, inner
+        self._states, self._random = _states(block), _random_states()
         self._again = False
 
     def __call__(self, *args: object, **kwargs: object) -> object:
@@ -150,25 +138,31 @@ class _AsBefore:
 
     @contextmanager
     def _before(self) -> Iterator[None]:
-        now = [(m, m.training, dict(m._parameters), dict(m._buffers)) for m, *_ in self._modules]
-        drawn = _random_states()
-        self._put(self._modules, self._random)
+        now, drawn = _states(self._block), _random_states()
+        _put(self._states, self._random)
+        tracked = [b for norm in norms(self._block) for b in norm.buffers(recurse=False)]
+        moved = [(buffer, buffer.clone()) for buffer in tracked]
         try:
             yield
         finally:
-            self._put(now, drawn)
-
-    @staticmethod
-    def _put(modules: "list[_State]", restores: Iterable[Callable[[], None]]) -> None:
-        for module, training, parameters, buffers in modules:
-            module.training = training
-            module._parameters.update(parameters)
-            module._buffers.update(buffers)
-        for restore_state in restores:
-            restore_state()
+            with torch.no_grad():
+                for buffer, was in moved:
+                    buffer.copy_(was)
+            _put(now, drawn)
 
 
-_State = tuple[nn.Module, bool, dict[str, nn.Parameter | None], dict[str, torch.Tensor | None]]
+def _states(block: nn.Module) -> list[_State]:
+    """Modes, parameters and buffers of a block's modules."""
+    return [(m, m.training, dict(m._parameters), dict(m._buffers)) for m in block.modules()]
+
+
+def _put(states: Iterable[_State], random_states: Iterable[Callable[[], None]]) -> None:
+    for module, training, parameters, buffers in states:
+        module.training = training
+        module._parameters.update(parameters)
+        module._buffers.update(buffers)
+    for put_random_state in random_states:
+        put_random_state()
 
 
 def _random_states() -> list[Callable[[], None]]:
@@ -188,23 +182,3 @@ def _recomputed(block: nn.Module) -> Any:
         return checkpointed(block, inner, args, kwargs)
 
     return forward
-
-
-class _Frozen:
-    """Leaves the running statistics as they are: the forward pass moved them already.
-
-    Entered anew for each time that a graph is gone through.
-    """
-
-    def __init__(self, tracking: Iterable[_NormBase]) -> None:
-        self._tracking = list(tracking)
-        self._before: list[list[tuple[torch.Tensor, torch.Tensor]]] = []
-
-    def __enter__(self) -> None:
-        buffers = [buffer for norm in self._tracking for buffer in norm.buffers(recurse=False)]
-        self._before.append([(buffer, buffer.clone()) for buffer in buffers])
-
-    def __exit__(self, *_: object) -> None:
-        with torch.no_grad():
-            for buffer, was in self._before.pop():
-                buffer.copy_(was)

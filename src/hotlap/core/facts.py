@@ -32,6 +32,7 @@ FACTS: Mapping[str, str] = MappingProxyType(
         "ddp_many_gradients": "the gradients fill more than DDP's first bucket",
         "ddp_no_sync": "no_sync is used",
         "ddp_not_static": "static_graph is off",
+        "ddp_reducing": "the share of a backward pass that only waits for gradients is known",
         "ddp_searches_unused": "find_unused_parameters is on",
         "ddp_unused": "a parameter took no part in the last step",
         "decodes_uncached": "a text is generated token by token without a KV cache",

@@ -20,6 +20,11 @@ class Numerics(StrEnum):
     PRECISION = "precision"
     TRAINING = "training"
 
+    @property
+    def width(self) -> int:
+        """Its place in that order: the larger, the more may differ."""
+        return list(Numerics).index(self)
+
 
 UNASKED = frozenset({Numerics.EXACT, Numerics.ROUNDING, Numerics.PRECISION})
 
@@ -162,10 +167,11 @@ class Technique:
 
     @property
     def facts(self) -> tuple[str, ...]:
-        """The facts that it needs or grants, or that its symptom is seen by."""
+        """The facts that it needs or grants, and those that its symptom and patterns name."""
         needed = tuple(need.fact.removeprefix("!") for need in self.needs)
         seen = (self.symptom.seen,) if self.symptom and self.symptom.seen else ()
-        return (*needed, *seen, *(name for name, _ in self.grants))
+        parts = (pattern.part_of for pattern in self.patterns if pattern.part_of)
+        return (*needed, *seen, *parts, *(name for name, _ in self.grants))
 
     @property
     def phases(self) -> tuple[str, ...]:

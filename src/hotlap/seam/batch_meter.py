@@ -167,7 +167,7 @@ class Meter:
             batch = None if given.get("batch_sampler") else given.get("batch_size", 1)
             dataset = given.get("dataset")
             here = place()
-            self._of.append((here, type(dataset), _size_of(dataset), batch))
+            self._of.append((here, type(dataset), _length(dataset), batch))
             if batch is not None and any(
                 i <= index and self._of[i] == self._of[index] for i in self._driven
             ):
@@ -178,7 +178,9 @@ class Meter:
             object.__setattr__(loader, _LOADER, index)
             original(loader, *args, **kwargs)
             self._loaders[index] = replace(
-                self._loaders[index], samples=_length(loader), around=self._origins(index)
+                self._loaders[index],
+                samples=_length(getattr(loader, "sampler", None)),
+                around=self._origins(index),
             )
             if not sampler:
                 self._samplers[index] = [loader.batch_sampler]
@@ -263,15 +265,10 @@ def _inside(sampler: object) -> list[object]:
     return [each for each in (sampler, getattr(sampler, "batch_sampler", None)) if each is not None]
 
 
-def _size_of(dataset: object) -> int | None:
-    return len(dataset) if isinstance(dataset, Sized) else None
-
-
-def _length(loader: DataLoader[object]) -> int:
-    """Samples that one pass of this process draws; 0: not known."""
+def _length(of: object) -> int:
+    """How many samples a dataset or a sampler says to have; 0: not known."""
     try:
-        sampler = loader.sampler
-        return len(sampler) if isinstance(sampler, Sized) else 0
+        return len(of) if isinstance(of, Sized) else 0
     except (TypeError, AttributeError, NotImplementedError):
         return 0
 

@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary, ref
 import torch
 from torch.nn import Module, Sequential
 
-from hotlap.common.recomputing import checkpointed, compiled, exact, repeated
+from hotlap.common.recomputing import checkpointed, exact, repeated
 from hotlap.seam.moves import Context
 from hotlap.seam.roots import SLOT, CallModule, CallRoot, InSlot, Order, called_copy, has_parameters
 
@@ -69,8 +69,6 @@ def _recomputed(block: Module) -> CallModule:
         inner = block._call_impl
         if not (block.training and torch.is_grad_enabled()):
             return inner(*args, **kwargs)  # type: ignore[no-untyped-call]
-        if is_compiling:
-            return compiled(block, inner, args, kwargs)
         return checkpointed(block, inner, args, kwargs)
 
     return InSlot(call)

@@ -70,15 +70,13 @@ def unused_gradients(context: Context) -> Iterator[None]:
         context.held(f"{len(leaves) - len(wanted)} gradients in {code.co_name}")
         return wanted
 
-    def stepped(parameters: list[object]) -> None:
-        _take_again(left_out, parameters, context)
-
-    with _watching(GradientUse(found, stepped), inputs, context.isolated):
+    used = partial(_take_again, left_out, context)
+    with _watching(GradientUse(found, used), inputs, context.isolated):
         yield
 
 
 def _take_again(
-    left_out: dict[Line, dict[int, nn.Parameter]], parameters: Iterable[object], context: Context
+    left_out: dict[Line, dict[int, nn.Parameter]], context: Context, parameters: Iterable[object]
 ) -> None:
     """Leave out no more what an optimizer uses from now on: after unfreezing, in a second phase.
 
@@ -107,16 +105,16 @@ def noting_unused(found: Callable[[], None]) -> Iterator[Callable[[], None]]:
 class GradientUse:
     """Which line's gradients are used. `found(line, parameters)` is called once for a line.
 
-    `stepped(parameters)` is called before an optimizer steps, or gradients are clipped.
+    `at_use(parameters)` is called each time that an optimizer or a clipping has read gradients.
     """
 
     def __init__(
         self,
         found: Callable[[Line, list[nn.Parameter]], None],
-        stepped: Callable[[list[object]], None] = lambda _: None,
+        at_use: Callable[[list[object]], None] = lambda _: None,
     ) -> None:
         self._found = found
-        self._stepped = stepped
+        self._at_use = at_use
         self._settled: set[Line] = set()
         self._calls: Counter[Line] = Counter()
         self._waiting: dict[int, dict[Line, bool]] = {}
@@ -156,7 +154,7 @@ class GradientUse:
     def used(self, parameters: Iterable[object]) -> None:
         """These parameters' gradients were read, for a step or for their norm."""
         parameters = list(parameters)
-        self._stepped(parameters)
+        self._at_use(parameters)
         for parameter in parameters:
             for line in self._waiting.get(id(parameter), {}):
                 self._waiting[id(parameter)][line] = True

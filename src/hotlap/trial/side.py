@@ -251,10 +251,11 @@ class Side:
             if self.trial is None:
                 self.ready()
                 return
-            if epoch := epoch_length(self.trial.blocks):
-                seconds = _epoch_seconds(self.trial.blocks, pace.step)
-                once = _once_an_epoch(self.trial.blocks, pace.step)
-                self.pace = replace(pace, epoch=epoch, epoch_seconds=seconds, once_an_epoch=once)
+            epoch = _last_epoch(self.trial.blocks, pace.step, pace.step)
+            if epoch.steps:
+                self.pace = replace(
+                    pace, epoch=epoch.steps, epoch_seconds=epoch.seconds, once_an_epoch=epoch.once
+                )
                 return
 
     def ready_pace(self) -> Pace:
@@ -467,7 +468,7 @@ def _steady(blocks: Sequence[Block]) -> bool:
 
 def _epoch_known(blocks: Sequence[Block], patience: Patience) -> bool:
     """Whether an epoch's length was seen, or none is to be expected that would fit into a block."""
-    if epoch_length(blocks):
+    if len(_epoch_starts(blocks)) > 1:
         return True
     if patience.whole_epoch:
         return False
@@ -522,10 +523,12 @@ def short_epoch(steps: int) -> bool:
     return 0 < steps <= SHORT_EPOCH_STEPS
 
 
-def epoch_length(blocks: Sequence[Block]) -> int:
-    """Steps from one epoch's start to the next; 0 while two have not been seen."""
-    starts = _epoch_starts(blocks)
-    return starts[-1] - starts[-2] if len(starts) > 1 else 0
+class _Epoch(NamedTuple):
+    """Steps, seconds, and the share of each step in what it has once; all 0 where none was seen."""
+
+    steps: int
+    seconds: float
+    once: float
 
 
 def _pace(blocks: Sequence[Block]) -> Pace:
@@ -533,34 +536,27 @@ def _pace(blocks: Sequence[Block]) -> Pace:
     step = median(block.plain_step / block.stretch for block in blocks[-2:])
     spent = sum(block.wall / block.stretch for block in blocks)
     steps = sum(block.steps for block in blocks)
-    epoch = epoch_length(blocks)
-    warmup, once = max(0.0, spent - steps * step), _once_an_epoch(blocks, step)
-    return Pace(step, epoch, _epoch_seconds(blocks, plain), warmup, once)
+    epoch = _last_epoch(blocks, plain, step)
+    return Pace(step, epoch.steps, epoch.seconds, max(0.0, spent - steps * step), epoch.once)
 
 
-def _epoch_seconds(blocks: Sequence[Block], plain_step: float) -> float:
-    """What the last epoch that was seen would take with plain steps like these; 0: none was."""
-    starts = _epoch_starts(blocks)
-    if len(starts) < 2:
-        return 0.0
-    before, last = starts[-2:]
-    special = [s for block in blocks for at, _, s in block.special if before < at <= last]
-    return (last - before - len(special)) * plain_step + sum(special)
+def _last_epoch(blocks: Sequence[Block], plain_step: float, step: float) -> _Epoch:
+    """The last epoch that was seen, with plain steps of `plain_step` seconds.
 
-
-def _once_an_epoch(blocks: Sequence[Block], step: float) -> float:
-    """By how much the special steps of the last epoch exceed others, as a share for each step.
-
-    Less the waits for a core, as `step` is: of one epoch these would be taken for its own.
+    What it has once is less the waits for a core, as `step` is: those of a single epoch would be
+    taken for its own.
     """
     starts = _epoch_starts(blocks)
     if len(starts) < 2:
-        return 0.0
+        return _Epoch(0, 0.0, 0.0)
     before, last = starts[-2:]
     special = [
-        seconds / block.stretch
+        (seconds, seconds / block.stretch)
         for block in blocks
         for at, _, seconds in block.special
         if before < at <= last
     ]
-    return max(0.0, sum(special) - len(special) * step) / (last - before)
+    steps = last - before
+    seconds = (steps - len(special)) * plain_step + sum(whole for whole, _ in special)
+    beyond = sum(unwaited for _, unwaited in special) - len(special) * step
+    return _Epoch(steps, seconds, max(0.0, beyond) / steps)

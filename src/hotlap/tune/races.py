@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import pairwise
+from operator import attrgetter
 from typing import Protocol
 
 from hotlap.core.errors import NotReachedError, TrialFailedError
@@ -384,11 +385,11 @@ def noise_of(plain: Side, again: Side) -> Noise | None:
 def parity_of(chosen: Iterable[str], plain: Side, tuned: Side, noise: Noise) -> Parity:
     """Whether the training is the same, by the widest numerics class of what is on."""
     records = [technique(name) for name in chosen]
-    order = list(Numerics)
-    numerics = max((r.numerics for r in records), key=order.index, default=Numerics.EXACT)
+    width = attrgetter("width")
+    numerics = max((r.numerics for r in records), key=width, default=Numerics.EXACT)
     if plain.outputs:
         if not noise.deterministic:  # equal bits are not even what the program itself gives
-            numerics = max(numerics, Numerics.ROUNDING, key=order.index)
+            numerics = max(numerics, Numerics.ROUNDING, key=width)
         return compare_outputs(plain.outputs, tuned.outputs, numerics)
     layout = any(record.layout_sensitive for record in records)
     data = (plain.data, tuned.data) if layout else None

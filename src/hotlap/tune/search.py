@@ -18,7 +18,7 @@ from dataclasses import replace
 from hotlap.core.errors import HotlapError, NotReachedError, TrialFailedError
 from hotlap.core.machine import Machine, available_memory
 from hotlap.core.registry import ceilings, technique
-from hotlap.core.technique import Numerics, Technique
+from hotlap.core.technique import Technique
 from hotlap.profile.look import Bounds, Meanwhile, look
 from hotlap.trial.parity import Parity
 from hotlap.trial.race import RaceResult, out_of_memory
@@ -738,8 +738,7 @@ def final_race(state: TuneState) -> None:
 
 def widest_numerics(kept: Sequence[Outcome]) -> Outcome:
     """The row that changes numerics most; of several the one kept last."""
-    order = list(Numerics)
-    return max(reversed(kept), key=lambda row: order.index(technique(row.technique).numerics))
+    return max(reversed(kept), key=lambda row: technique(row.technique).numerics.width)
 
 
 def take_out(state: TuneState, row: Outcome, parity: Parity) -> None:

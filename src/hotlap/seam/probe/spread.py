@@ -1,6 +1,6 @@
 """How a model is spread over ranks or devices: facts about DDP, and what DataParallel costs."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import wraps
 from time import perf_counter
@@ -90,37 +90,31 @@ def ddp_facts(roots: list[Module]) -> dict[str, object]:
     models = list(dict.fromkeys(model for root in roots for model in parallel_models(root)))
     if not models:
         return {"ddp": False}
+    logs = [model._get_ddp_logging_data() for model in models]  # type: ignore[no-untyped-call]
     return {
         "ddp": True,
         "several_ranks": any(model.process_group.size() > 1 for model in models),
         "ddp_copies_gradients": any(not m.gradient_as_bucket_view for m in models),
         "ddp_searches_unused": any(m.find_unused_parameters for m in models),
-        "ddp_unused": any(map(_unused, models)),
+        "ddp_unused": any(log.get("unused_parameter_size", 0) for log in logs),
         "ddp_not_static": any(not m.static_graph for m in models),
         "ddp_hooked": any(m._comm_hooks for m in models),
         "ddp_many_gradients": any(_gradient_bytes(m) > FIRST_BUCKET for m in models),
-        "ddp_reducing": max(map(_reducing, models)),
+        "ddp_reducing": max(map(_reducing, logs)),
     }
 
 
-def _reducing(model: DistributedDataParallel) -> float:
+def _reducing(log: Mapping[str, float]) -> float:
     """The share of a backward pass in which only the reduction of gradients is left to wait for.
 
     By DDP's own clock, of the passes that it logs; 0 where it logged none.
     """
-    seen = model._get_ddp_logging_data()  # type: ignore[no-untyped-call]
     computed, reduced, both = (
-        float(seen.get(f"avg_backward_{part}_time", 0))
+        log.get(f"avg_backward_{part}_time", 0)
         for part in ("compute", "comm", "compute_comm_overlap")
     )
     waited = max(0.0, reduced - both)
     return waited / (computed + waited) if computed else 0.0
-
-
-def _unused(model: DistributedDataParallel) -> bool:
-    """Whether a parameter took no part in the last step that DDP's own log looked at."""
-    seen = model._get_ddp_logging_data()  # type: ignore[no-untyped-call]
-    return bool(seen.get("unused_parameter_size", 0))
 
 
 def _gradient_bytes(model: Module) -> int:
