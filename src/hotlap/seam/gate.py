@@ -16,7 +16,7 @@ import os
 import resource
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 
@@ -182,14 +182,17 @@ def _send_workers(sign: signal.Signals, workers: list[int]) -> list[int]:
     return workers
 
 
-def thread_times(tasks: str = "/proc/self/task", *, main: bool = True) -> tuple[float, float]:
+def thread_times(
+    tasks: str = "/proc/self/task", *, main: bool = True, only: Collection[str] | None = None
+) -> tuple[float, float]:
     """Seconds that this process's threads ran, and waited for a core; 0 where not counted.
 
-    Without `main` those of its main thread are left out.
+    Without `main` those of its main thread are left out; `only` names threads by their numbers.
     """
     ran = waited = 0
     try:
-        for thread in set(os.listdir(tasks)) - (set() if main else {str(os.getpid())}):
+        threads = os.listdir(tasks) if only is None else only
+        for thread in set(threads) - (set() if main else {str(os.getpid())}):
             with suppress(OSError), open(f"{tasks}/{thread}/schedstat") as file:
                 words = file.read().split()
                 ran, waited = ran + int(words[0]), waited + int(words[1])

@@ -5,20 +5,23 @@ resident. The interval is uneven, so that it cannot fall into step with the prog
 come lines, with what a line costs with all below it.
 """
 
+import ctypes
 import linecache
 import os
 import random
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice, pairwise
 from types import CodeType
 
 from hotlap.core.protocol import SampledFile, SampledLine
+from hotlap.seam.gate import thread_times
 from hotlap.seam.probe.rest import BURST, Rest
 from hotlap.seam.where import Stack, short, users_stack
 
@@ -30,7 +33,12 @@ SHORT = 0.001
 SHOWS = 0.004
 """Seconds: what a sample costs is much of a `SHORT` step, and shows in one below `SHOWS`."""
 SWITCH = 0.001
-SWITCH_ALONE = 0.0002
+SWITCH_ALONE = 0.00002
+"""Seconds (`benchmarks.line_samples`, `timed_lines.py`): with 0.2 ms, short Python lines got too
+few samples."""
+CONTENDS = 0.02
+"""Part of a core that the program's other Python threads use for their turns to matter."""
+PR_SET_TIMERSLACK = 29
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -59,25 +67,32 @@ class Sampler:
 
         Meanwhile threads hand over sooner than after 5 ms. A sample waits for the interpreter's
         lock, so that lines which let go of it (torch's operators) are seen too often and pure
-        Python too rarely: the shorter the wait, the less so. A program with threads of its own
-        would pay for very short turns.
+        Python too rarely: the shorter the wait, the less so.
         """
         before = sys.getswitchinterval()
-        alone = threading.active_count() == 1
-        sys.setswitchinterval(min(before, SWITCH_ALONE if alone else SWITCH))
-        thread = threading.Thread(target=self._run, name="hotlap sampler", daemon=True)
+        thread = threading.Thread(
+            target=self._run, args=(before,), name="hotlap sampler", daemon=True
+        )
         thread.start()
         try:
             yield
         finally:
             self._end.set()
+            thread.join(1)
             sys.setswitchinterval(before)
 
-    def _run(self) -> None:
+    def _run(self, switch: float) -> None:
+        _wake_on_time()
         uneven = random.Random(0)  # the program's own random numbers stay as they were
-        while not self._end.wait(self._interval() * (0.5 + uneven.random())):
+        others, samples = _Others(self._thread()), 0
+        while True:
+            if samples % MANY == 0:
+                sys.setswitchinterval(min(switch, SWITCH if others.compute() else SWITCH_ALONE))
+            if self._end.wait(self._interval() * (0.5 + uneven.random())):
+                return
             if not self._rest.resting or self._awake(uneven.random()):
                 self._sample()
+                samples += 1
 
     def _awake(self, part: float) -> bool:
         """Ask for a look, and wait for a moment somewhere in it."""
@@ -113,6 +128,35 @@ class Sampler:
             self._taken += 1
         if resident := resident_memory():
             self.resident[phase] = max(self.resident.get(phase, 0), resident)
+
+
+def _wake_on_time() -> None:
+    """Have the kernel end this thread's waits when they are over, not up to 50 us later."""
+    with suppress(AttributeError, OSError):  # not Linux
+        ctypes.CDLL(None).prctl(PR_SET_TIMERSLACK, ctypes.c_ulong(1), 0, 0, 0)
+
+
+class _Others:
+    """The Python threads but for the training one and the one that asks.
+
+    Those that compute would pay for short turns at the interpreter's lock at every moment, the
+    training thread only for samples.
+    """
+
+    def __init__(self, training: int) -> None:
+        self._training = training
+        self._seen = (time.perf_counter(), self._ran())
+
+    def compute(self) -> bool:
+        """Whether they used much of a core since last asked."""
+        (before, had), self._seen = self._seen, (time.perf_counter(), self._ran())
+        now, ran = self._seen
+        return ran - had > CONTENDS * (now - before)
+
+    def _ran(self) -> float:
+        not_these = {self._training, threading.get_ident()}
+        others = [t.native_id for t in threading.enumerate() if t.ident not in not_these]
+        return thread_times(only=[str(number) for number in others])[0]
 
 
 def resident_memory() -> int:
