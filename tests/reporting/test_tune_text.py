@@ -2,6 +2,7 @@
 
 import json
 import math
+import shlex
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from rich.console import Console
 
 from hotlap.cli.common import plain
+from hotlap.cli.tune import tune as command_line
 from hotlap.core.protocol import ProfilePayload, decode
 from hotlap.profile.model import Finding, Remedy
 from hotlap.reporting import html, tune_text
@@ -213,6 +215,25 @@ def test_the_next_commands_are_printed_in_full() -> None:
     assert "about 30 s more would settle it" in shown(found, width=200, written="")
     beside = shown(result(), written="hotlap.unconfirmed.toml")
     assert "hotlap run --recipe hotlap.unconfirmed.toml python train.py" in beside
+
+
+def test_a_command_of_many_techniques_fits_into_a_terminal_and_can_be_pasted() -> None:
+    found = result()
+    found.final = None
+    names = ["no_grad_eval", "fused_pointwise", "no_copy_from_numpy", "cpu_threads", "tf32",
+             "mixed_precision", "channels_last", "persistent_workers"]  # fmt: skip
+    found.outcomes = [open_row(name) for name in names]
+    found.needed, found.settles = 1020.0, names
+    text = shown(found, width=80, written="")
+    lines = text[text.index("settle it:") :].splitlines()
+    many = next(i for i, line in enumerate(lines) if not line.endswith("\\")) + 1
+    assert all(len(line) <= 80 for line in lines[:many])
+    typed = "\n".join(lines[:many]).removeprefix("settle it:").replace("\\\n", "")
+    words = shlex.split(typed)
+    assert words[:4] == ["hotlap", "tune", "--budget", "17m"]
+    assert words[-2:] == ["python", "train.py"]
+    options = command_line.make_context("tune", words[2:]).params
+    assert list(options["only"]) == names
 
 
 def test_the_next_command_settles_what_can_be_or_waits_for_a_calm_machine() -> None:

@@ -48,8 +48,8 @@ def _enough(_: click.Context, __: click.Parameter, seconds: float) -> float:
     return seconds
 
 
-def _names(_: click.Context, __: click.Parameter, text: str) -> tuple[str, ...]:
-    return tuple(filter(None, (part.strip() for part in text.split(","))))
+def _names(_: click.Context, __: click.Parameter, lists: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(filter(None, (part.strip() for part in ",".join(lists).split(","))))
 
 
 def _into_a_folder(_: click.Context, __: click.Parameter, path: Path) -> Path:
@@ -79,8 +79,8 @@ def _allowed(_: click.Context, __: click.Parameter, text: str) -> frozenset[Nume
     help="How long the whole tune may take, such as 90s or 10m.",
 )
 @wait_option
-@click.option("--only", default="", callback=_names, help="Race these techniques alone (a,b,c).")
-@click.option("--skip", default="", callback=_names, help="Leave these techniques out.")
+@click.option("--only", multiple=True, callback=_names, help="Race these techniques alone (a,b,c).")
+@click.option("--skip", multiple=True, callback=_names, help="Leave these techniques out.")
 @click.option(
     "--allow",
     default=",".join(n for n in Numerics if n in UNASKED),

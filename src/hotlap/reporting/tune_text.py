@@ -1,6 +1,7 @@
 """The outcome of a tune in the terminal and as JSON."""
 
 import os
+import textwrap
 from collections.abc import Iterable
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -45,6 +46,8 @@ from hotlap.tune.result import (
 )
 
 LABEL_COLUMNS = 12
+ONLY_COLUMNS = 50
+"""Columns of the names that one `--only` has: a terminal of 80 need not break the list."""
 PROSE = ("written:", "")
 """Labels of what is no command to paste."""
 PHASES = 4
@@ -251,7 +254,7 @@ def _settling(result: TuneResult) -> list[tuple[str, str]]:
     kept = dict.fromkeys(row.technique for row in result.kept)
     names = dict.fromkeys([*kept, *(result.settles or rows)])
     time = f"--budget {span(result.needed)}" if result.settles else f"--wait {CALM_WAIT}"
-    line = hotlap_line("tune", f"{time} --only {','.join(names)}", shown(result.command))
+    line = hotlap_line("tune", f"{time} {_only(names)}", shown(result.command))
     stays = "stays" if len(kept) == 1 else "stay"
     base = [("", f"({', '.join(kept)} {stays} on: the others are measured on top)")]
     if not result.settles:
@@ -262,6 +265,12 @@ def _settling(result: TuneResult) -> list[tuple[str, str]]:
         busy = f"other programs used {min(result.load, cores):.1f} of {cores} cores"
         found.append(("", f"or the same with --wait {CALM_WAIT}, on a calmer machine: {busy}"))
     return found
+
+
+def _only(names: Iterable[str]) -> str:
+    """The option that names techniques, given as often as it takes to fit into lines."""
+    lists = textwrap.wrap(" ".join(names), ONLY_COLUMNS, break_long_words=False)
+    return " ".join(f"--only {','.join(one.split())}" for one in lists)
 
 
 def switched(names: Iterable[str]) -> str:
