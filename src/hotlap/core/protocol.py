@@ -237,7 +237,8 @@ class Holder:
     """A variable that keeps graphs: `kind` is `local`, `global` or `attribute`.
 
     `function` is the first line of its function, 0 outside of one. `freed`: only nodes of the
-    graphs stay; a backward pass has freed the activations.
+    graphs stay; a backward pass has freed the activations. `bytes`: what it keeps more after each
+    step.
     """
 
     kind: str
@@ -245,6 +246,7 @@ class Holder:
     path: str
     function: int = 0
     freed: bool = False
+    bytes: int = 0
 
 
 @dataclass(frozen=True)
