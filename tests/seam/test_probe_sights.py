@@ -13,6 +13,8 @@ from probing_help import line_of, probed
 from torch import nn
 from torch.nn import functional
 
+from hotlap.seam.probe.models import model_facts
+
 STEPS = 14
 
 
@@ -421,3 +423,22 @@ def test_padding_is_counted_by_the_mask_or_by_the_ids_that_end_the_sequences():
 )
 def test_what_is_no_padding_that_a_collate_function_could_leave_out(ids):
     assert not padding_of(ids)[1]
+
+
+@pytest.mark.parametrize("both", [True, False])
+def test_a_recurrent_layer_takes_padding_for_data_unless_it_is_packed(both):
+    torch.manual_seed(0)
+    layer = nn.GRU(4, 5, batch_first=True, bidirectional=both)
+    assert model_facts(layer, None)["recurrent"]
+    assert not model_facts(linear(), None)["recurrent"]
+    lengths = torch.tensor([3, 2])
+    long = torch.zeros(2, 9, 4)
+    long[0, :3], long[1, :2] = torch.randn(3, 4), torch.randn(2, 4)
+    (outputs, state), (shorter, last) = layer(long), layer(long[:, :3])
+    assert not torch.allclose(state, last), "the last state is another one"
+    assert torch.allclose(outputs[:, :3], shorter) is not both
+    packed = [
+        layer(nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True))[1]
+        for x in (long, long[:, :3])
+    ]
+    torch.testing.assert_close(*packed)
