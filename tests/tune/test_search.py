@@ -111,6 +111,7 @@ class FakeSide:
         return WORLD.losses[names[0]] if names else LOSSES
 
     has_workers = False
+    ends_after = 0
     inert: dict[str, str] = field(default_factory=dict)
     happened: Counter[str] = field(default_factory=Counter)
 
@@ -726,6 +727,27 @@ def test_a_script_that_is_too_short_to_race_is_seen_by_its_profile(
     assert result.failed.startswith("the program ends after 3 steps of 4 ms, too short to time")
     assert not world.raced
     assert not result.open
+
+
+@pytest.mark.parametrize("seen", [True, False], ids=["by its profile", "by its first launch"])
+def test_a_script_of_five_steps_is_refused_before_any_race(
+    world: World, monkeypatch: pytest.MonkeyPatch, seen: bool
+) -> None:
+    def slow(*_: Any) -> Any:
+        payload = ProfilePayload(PhaseTimes(2.5), {}, ended="exit" if seen else "steps", steps=5)
+        return SimpleNamespace(payload=payload, asleep=False)
+
+    monkeypatch.setattr(search, "look", slow)
+    monkeypatch.setattr(FakeSide, "ends_after", 5)
+    begin = world.now
+    result = tuned(300.0)
+    step = "2500 ms" if seen else "1000 ms"
+    assert result.failed.startswith(f"the program ends after 5 steps of {step}, too short")
+    assert result.failed.endswith("let it run longer: 10 steps or more")
+    assert not world.raced
+    assert world.now - begin <= 2 * START_UP
+    monkeypatch.setattr(FakeSide, "ends_after", 10)
+    assert seen or not tuned(300.0).failed
 
 
 def test_time_of_a_profile_that_was_interrupted_is_time_of_profiling(

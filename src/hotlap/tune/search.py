@@ -17,6 +17,7 @@ from dataclasses import replace
 
 from hotlap.core.errors import HotlapError, NotReachedError, TrialFailedError
 from hotlap.core.machine import Machine, available_memory
+from hotlap.core.protocol import FEWEST_STEPS
 from hotlap.core.registry import ceilings, technique
 from hotlap.core.technique import Technique
 from hotlap.profile.look import Bounds, Meanwhile, look
@@ -203,6 +204,8 @@ def start_plain(state: TuneState, waiting: Sequence[Candidate]) -> bool:
             f"the plain script ran out of memory ({error}); everything here runs with "
             f"{' and '.join(known)} on"
         )
+    if 0 < plain.ends_after < FEWEST_STEPS:  # the profile, which has less time, did not see its end
+        raise too_short(plain.ends_after, pace.step)
     seconds = time.monotonic() - begin
     settling = seconds - launched if state.races.launched_ahead else 0.0
     state.plan.measured(max(seconds, earlier + seconds - launched), pace.block_seconds, settling)
