@@ -15,6 +15,7 @@ from rich.console import Console
 from hotlap.cli.common import plain
 from hotlap.cli.tune import tune as command_line
 from hotlap.core.protocol import ProfilePayload, decode
+from hotlap.core.recipe import Kept
 from hotlap.profile.model import Finding, Remedy
 from hotlap.reporting import html, tune_text
 from hotlap.trial.command import EXECUTE, FIRST_CELL, normalise
@@ -291,10 +292,26 @@ def test_what_was_kept_stays_on_while_the_others_are_settled() -> None:
     found.outcomes.append(open_row("tf32"))
     found.needed, found.settles = 240.0, ["tf32"]
     text = " ".join(shown(found, width=200).split())
-    assert "--only no_grad_eval,tf32 python train.py (no_grad_eval stays on: the others" in text
+    stays = "(no_grad_eval stays on: the others"
+    assert f"--budget 4m --base hotlap.toml --only tf32 python train.py {stays}" in text
     assert "stays on" not in str(tune_text.document(found, None)["next_steps"])
+    text = " ".join(shown(found, width=200, written="fast.toml").split())
+    assert "--base fast.toml --recipe fast.toml --only tf32 python train.py" in text
+    found.final = None
+    text = " ".join(shown(found, width=200).split())
+    assert f"--only no_grad_eval,tf32 python train.py {stays}" in text, "nothing is confirmed"
     found.outcomes = [open_row("tf32")]
     assert "stays on" not in shown(found)
+
+
+def test_a_tune_on_top_of_a_recipe_that_keeps_nothing_goes_on_from_the_same() -> None:
+    found = result()
+    found.outcomes, found.final = [open_row("tf32")], None
+    found.needed, found.settles = 240.0, ["tf32"]
+    found.base, found.base_recipe = {"no_grad_eval": Kept()}, "hotlap.toml"
+    text = " ".join(shown(found, width=200, written="").split())
+    assert "nothing was kept; hotlap.toml stays as it is" in text
+    assert "--base hotlap.toml --only tf32 python train.py (no_grad_eval stays on" in text
 
 
 def test_of_sleeping_threads_and_what_was_raced_with_them_one_command_has_both() -> None:
