@@ -232,7 +232,8 @@ def start_base(state: TuneState, waiting: Sequence[Candidate]) -> bool:
     except TimeOverError:
         leave_out(state, waiting)
         return False
-    state.ratio = max(1.0, state.config.base.measured.ratio)
+    seen = state.plain.ready_pace().step / state.best.ready_pace().step
+    state.ratio = max(1.0, state.config.base.measured.ratio, seen)
     plan_final(state, 0)
     return True
 
