@@ -22,6 +22,7 @@ from hotlap.profile.storage import with_storage
 from hotlap.source.config import read_config
 from hotlap.source.fixes import fixes
 from hotlap.source.lint import Spot
+from hotlap.trial.command import THIS_CELL
 
 ON_CPU = {
     "host_sync": (
@@ -73,7 +74,7 @@ def profile_from(
     known = replace(bare, findings=tuple(own))
     try:
         spots = _spots(known, sights(payload, run.folder))
-        written = _written_by_lint(spots, run.folder)
+        written = {} if run.command == THIS_CELL else _written_by_lint(spots, run.folder)
     except Exception as error:  # a profile that took a minute outlives a rule that fails
         note = f"source not judged: {error!r}"
         spots, written, bare = [], {}, replace(bare, notes=(*bare.notes, note))
