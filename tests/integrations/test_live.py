@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,11 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import hotlap
 from hotlap.core.errors import NotReachedError, UsageError
+from hotlap.core.protocol import Holder, PhaseTimes, ProfilePayload
 from hotlap.integrations.ipython import _in_session, followed, preparing
+from hotlap.integrations.live import _spinning
+from hotlap.integrations.session_script import session_script
+from hotlap.notebook.script import Notebook
 
 
 def train(loader: Any, model: Any, optimizer: Any, epochs: int) -> None:
@@ -60,6 +65,16 @@ def test_a_short_live_profile_says_that_it_is_rough() -> None:
     assert "steps were timed" in found._repr_html_()
     assert "profile more steps" in " ".join(repr(found).split())
     assert "--budget" not in repr(found)
+
+
+def test_threads_that_spin_are_why_a_profile_of_the_same_code_as_a_file_differs() -> None:
+    with hotlap.profiling(show=False) as found:
+        train(*parts(), epochs=3)
+    assert found.profile is not None
+    for spin in (True, False):
+        facts = {**found.profile.facts, "contended_threads": spin}
+        notes = " ".join(_spinning(replace(found.profile, facts=facts, notes=())).notes)
+        assert ("lets its threads sleep" in notes) is spin
 
 
 def test_a_block_without_training_says_so_and_blocks_do_not_nest() -> None:
@@ -108,6 +123,42 @@ def test_the_magic_profiles_a_cell_in_its_kernel(tmp_path: Path) -> None:
     assert "ipykernel_" not in shown[2]
     assert "ZeroDivisionError" in shown[3]  # the cell's names are the kernel's
     assert "usage:" in shown[4]
+
+
+def test_a_cell_is_judged_by_its_source_as_a_file_is(tmp_path: Path) -> None:
+    loop = f"{LOOP}\n        kept.append(model(x))"
+    shown = run(
+        tmp_path, "%load_ext hotlap", "1 / 0", f"{SETUP}\nkept = []", f"%%hotlap profile\n{loop}",
+        kind="text/plain",
+    )  # fmt: skip
+    text = " ".join(shown[3].split())
+    assert "keeps the graph of every step alive (kept: " in text
+    assert "at In [4]:6 kept.append(model(x))" in text, "line 1 is the one below the magic"
+    assert "session-profile" not in text
+    assert "lint --fix" not in text
+
+
+def test_what_was_seen_in_a_kernels_files_is_moved_to_the_script_of_the_session(
+    tmp_path: Path,
+) -> None:
+    book = {"cells": [{"cell_type": "code", "source": text} for text in ("a = 1\nb = 2", "c = 3")]}
+    (tmp_path / "s.ipynb").write_text(json.dumps(book))
+    path = tmp_path / "s.py"
+    path.write_text(f"# hotlap\nimport shim\n{Notebook(tmp_path / 's.ipynb').code()}")
+    names = {"a = 1\nb = 2": "1", "%%hotlap profile\nc = 3": "2", "c = 3": "3"}
+    cells = ["a = 1\nb = 2", "%%hotlap profile\nc = 3"]
+    script = session_script(
+        path, cells, lambda text: f"/tmp/ipykernel_7/{names.get(text.rstrip(), '9')}.py"
+    )
+    seen = ProfilePayload(
+        PhaseTimes(0.1), {}, places={"model": "../ipykernel_7/1.py:2", "save": "/tmp/other.py:2"},
+        sampled={"/tmp/ipykernel_7/1.py": {2: {}}, "/tmp/ipykernel_7/3.py": {1: {}}},
+        retained=[Holder("local", "x", "/tmp/ipykernel_7/1.py", 1)],
+    )  # fmt: skip
+    found = script.placed(seen)
+    assert found.places == {"model": f"{path}:5", "save": "/tmp/other.py:2"}
+    assert found.sampled == {str(path): {5: {}, 8: {}}}
+    assert found.retained == [Holder("local", "x", str(path), 4)]
 
 
 def test_text_of_a_profile_and_what_is_said_of_a_wrong_magic(tmp_path: Path) -> None:

@@ -165,6 +165,20 @@ def test_a_notebook_is_no_command_of_a_shell(words, program, lines):
     assert found.remedies[0].lines == lines
 
 
+def test_where_lint_and_the_probe_see_a_kept_graph_the_probe_says_how_much_it_is(script):
+    script.write_text(f"kept = []\n{SCRIPT.replace('print(loss.item())', 'kept.append(model(x))')}")
+    holder = {"kind": "global", "name": "kept", "path": "train.py", "function": 0}
+    for retained, words in (
+        ([], ""),
+        ([{**holder, "bytes": 2**21}], "kept: 2.0 MiB more each step"),
+    ):
+        found = made(script, {}, retained=retained, places={"model": f"{script}:6"})
+        (one,) = [f for f in found.findings if f.pattern == "graph_kept"]
+        assert one.place == "train.py:12"
+        assert words in one.what
+        assert ("more each step" in one.what) is bool(retained)
+
+
 def test_what_lint_can_write_is_not_by_hand(script):
     remedy = Remedy("no_grad_eval", "put it under no_grad", (), "t.py:3", 1.0, 0.0)
     seen = Finding("w", "t.py:3", "", 0.0, 1.0, (remedy,), pattern="eval_with_grad")

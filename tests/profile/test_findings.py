@@ -352,6 +352,15 @@ def test_padding_of_attention_is_bounded_by_the_square_of_the_length(attention):
     assert "(60% if all of forward and backward grew with the square" in finding.what
 
 
+@pytest.mark.parametrize("recurrent", [True, False])
+def test_of_a_recurrent_layer_it_is_said_that_less_padding_gives_other_results(recurrent):
+    facts = {"padded_share": 0.7, "padded_columns": 0.5, "recurrent": recurrent}
+    (finding,) = padded(seen({"backward": 0.5}, **facts))
+    notes = " ".join(finding.remedies[0].notes)
+    assert ("unless it is given packed sequences" in notes) is recurrent
+    assert ("different results with less of it" in notes) is recurrent
+
+
 def test_only_who_uses_transformers_is_told_of_its_collator():
     facts = {"padded_share": 0.7, "padded_columns": 0.5}
     for used in (True, False):

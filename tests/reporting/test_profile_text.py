@@ -4,6 +4,8 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
+from hotlap.core.protocol import PhaseTimes, ProfilePayload
+from hotlap.profile.look import Look
 from hotlap.profile.model import Finding, Headroom, Phase, Profile, Remedy
 from hotlap.reporting import layers_text, profile_text
 from hotlap.reporting.profile_text import limit, under_load
@@ -193,6 +195,19 @@ def test_no_race_is_advised_for_a_program_that_is_too_short_for_it():
     text = printed(profile(**known, too_short=True))
     assert "hotlap tune" not in text
     assert "let the program train longer" in text
+
+
+@pytest.mark.parametrize(
+    ("code", "ended", "raced"),
+    [(1, "exit", False), (-9, "exit", False), (None, "still", False), (130, "exit", True)],
+    ids=["failed", "killed", "stood still", "interrupted"],
+)
+def test_no_race_is_advised_for_a_program_that_failed_or_stood_still(code, ended, raced):
+    why = Look(ProfilePayload(PhaseTimes(0.01), {}, ended=ended), code).partial
+    found = profile(findings=(finding(problem=False),), command="python train.py", partial=why)
+    text = " ".join(printed(found).split())
+    assert ("hotlap tune" in text) is raced
+    assert ("Next: fix what made the program fail or stand still" in text) is not raced
 
 
 def test_a_phase_whose_mean_a_few_steps_make_says_so():

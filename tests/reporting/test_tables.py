@@ -102,5 +102,10 @@ def test_a_list_of_names_that_is_too_long_for_a_line_stays_one_word() -> None:
     assert shell(pasted(quoted, 60, "")) == shell(quoted)
 
 
+def test_a_cell_magic_stays_on_the_line_that_ipython_reads() -> None:
+    magic = "%%hotlap tune --budget 17m --only no_grad_eval,channels_last"
+    assert pasted(magic, 40, "  ") == f"  {magic}"
+
+
 def shell(command: str) -> str:
     return subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True).stdout

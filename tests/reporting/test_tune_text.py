@@ -2,6 +2,7 @@
 
 import json
 import math
+import shlex
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,9 @@ import pytest
 from rich.console import Console
 
 from hotlap.cli.common import plain
+from hotlap.cli.tune import tune as command_line
 from hotlap.core.protocol import ProfilePayload, decode
+from hotlap.core.recipe import Kept
 from hotlap.profile.model import Finding, Remedy
 from hotlap.reporting import html, tune_text
 from hotlap.trial.command import EXECUTE, FIRST_CELL, normalise
@@ -215,6 +218,25 @@ def test_the_next_commands_are_printed_in_full() -> None:
     assert "hotlap run --recipe hotlap.unconfirmed.toml python train.py" in beside
 
 
+def test_a_command_of_many_techniques_fits_into_a_terminal_and_can_be_pasted() -> None:
+    found = result()
+    found.final = None
+    names = ["no_grad_eval", "fused_pointwise", "no_copy_from_numpy", "cpu_threads", "tf32",
+             "mixed_precision", "channels_last", "persistent_workers"]  # fmt: skip
+    found.outcomes = [open_row(name) for name in names]
+    found.needed, found.settles = 1020.0, names
+    text = shown(found, width=80, written="")
+    lines = text[text.index("settle it:") :].splitlines()
+    many = next(i for i, line in enumerate(lines) if not line.endswith("\\")) + 1
+    assert all(len(line) <= 80 for line in lines[:many])
+    typed = "\n".join(lines[:many]).removeprefix("settle it:").replace("\\\n", "")
+    words = shlex.split(typed)
+    assert words[:4] == ["hotlap", "tune", "--budget", "17m"]
+    assert words[-2:] == ["python", "train.py"]
+    options = command_line.make_context("tune", words[2:]).params
+    assert list(options["only"]) == names
+
+
 def test_the_next_command_settles_what_can_be_or_waits_for_a_calm_machine() -> None:
     found = result()
     found.final = None
@@ -270,10 +292,26 @@ def test_what_was_kept_stays_on_while_the_others_are_settled() -> None:
     found.outcomes.append(open_row("tf32"))
     found.needed, found.settles = 240.0, ["tf32"]
     text = " ".join(shown(found, width=200).split())
-    assert "--only no_grad_eval,tf32 python train.py (no_grad_eval stays on: the others" in text
+    stays = "(no_grad_eval stays on: the others"
+    assert f"--budget 4m --base hotlap.toml --only tf32 python train.py {stays}" in text
     assert "stays on" not in str(tune_text.document(found, None)["next_steps"])
+    text = " ".join(shown(found, width=200, written="fast.toml").split())
+    assert "--base fast.toml --recipe fast.toml --only tf32 python train.py" in text
+    found.final = None
+    text = " ".join(shown(found, width=200).split())
+    assert f"--only no_grad_eval,tf32 python train.py {stays}" in text, "nothing is confirmed"
     found.outcomes = [open_row("tf32")]
     assert "stays on" not in shown(found)
+
+
+def test_a_tune_on_top_of_a_recipe_that_keeps_nothing_goes_on_from_the_same() -> None:
+    found = result()
+    found.outcomes, found.final = [open_row("tf32")], None
+    found.needed, found.settles = 240.0, ["tf32"]
+    found.base, found.base_recipe = {"no_grad_eval": Kept()}, "hotlap.toml"
+    text = " ".join(shown(found, width=200, written="").split())
+    assert "nothing was kept; hotlap.toml stays as it is" in text
+    assert "--base hotlap.toml --only tf32 python train.py (no_grad_eval stays on" in text
 
 
 def test_of_sleeping_threads_and_what_was_raced_with_them_one_command_has_both() -> None:

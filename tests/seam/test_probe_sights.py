@@ -1,5 +1,7 @@
 """What the diagnostic steps see in the live program: graphs that are kept, layers, warnings."""
 
+import collections
+import types
 import warnings
 from pathlib import Path
 
@@ -10,6 +12,8 @@ import torch._dynamo
 from probing_help import line_of, probed
 from torch import nn
 from torch.nn import functional
+
+from hotlap.seam.probe.models import model_facts
 
 STEPS = 14
 
@@ -115,6 +119,73 @@ def test_activations_are_told_from_the_nodes_of_a_graph():
         state["values"] = []
         holders = train(model, x, y, update)["retained"]
         assert {holder["freed"] for holder in holders} == {freed}
+
+
+def test_what_a_step_adds_is_measured():
+    x, y = data(256, 4)
+    model, state = linear(), {"values": []}
+    activations = 256 * 5 * 4  # of the hidden layer, once before and once behind its ReLU
+    (kept,) = train(model, x, y, lambda *_: state["values"].append(model(x)))["retained"]
+    assert activations <= kept["bytes"] <= 4 * activations
+    state["values"] = []
+    (nodes,) = train(model, x, y, lambda loss, _: state["values"].append(loss))["retained"]
+    assert 0 < nodes["bytes"] < activations
+
+
+@pytest.mark.parametrize("turns", [1, 3], ids=["gan", "wgan"])
+def test_graphs_that_are_kept_are_found_where_optimizers_take_turns(turns):
+    x, _ = data(64, 4)
+    first, second = nn.Linear(4, 4), nn.Linear(4, 1)
+    history, total = [], 0.0
+    with probed(steps=2) as session:
+        optimizers = [torch.optim.SGD(one.parameters(), lr=0.01) for one in (first, second)]
+        for _ in range(STEPS):
+            made = first(x)
+            for _ in range(turns):
+                judged = second(made).mean()
+                optimizers[1].zero_grad()
+                judged.backward(retain_graph=True)
+                optimizers[1].step()
+            optimizers[0].zero_grad()
+            fooled = -second(made).mean()
+            fooled.backward()
+            optimizers[0].step()
+            history.append(judged)
+            total += fooled
+    found = {holder["name"]: holder for holder in session.profile["retained"]}
+    assert found.keys() == {"history", "total"}
+    assert not found["history"]["freed"]
+    assert found["history"]["bytes"] > 64 * 4 * 4, "what the first model made"
+    assert total.requires_grad
+
+
+LONG = []
+
+
+class Log:
+    entries = []  # noqa: RUF012  # shared on purpose
+
+
+@pytest.mark.parametrize("kind", ["long list", "defaultdict", "class", "namespace"])
+def test_a_graph_is_found_wherever_a_script_may_keep_it(kind):
+    state = {"by_name": collections.defaultdict(list), "log": types.SimpleNamespace(losses=[])}
+    LONG[:] = [torch.zeros(1, requires_grad=True) * 1 for _ in range(300)]
+
+    def update(_, loss, __):
+        {
+            "long list": LONG,
+            "defaultdict": state["by_name"]["loss"],
+            "class": Log.entries,
+            "namespace": state["log"].losses,
+        }[kind].append(loss)
+
+    def keep(loss, out):
+        update(state, loss, out)
+
+    names = {holder["name"] for holder in train(linear(), *data(8, 4), keep)["retained"]}
+    assert names & {"LONG", "state", "Log", "entries"}, names
+    LONG.clear()
+    Log.entries.clear()
 
 
 @pytest.mark.parametrize(
@@ -352,3 +423,22 @@ def test_padding_is_counted_by_the_mask_or_by_the_ids_that_end_the_sequences():
 )
 def test_what_is_no_padding_that_a_collate_function_could_leave_out(ids):
     assert not padding_of(ids)[1]
+
+
+@pytest.mark.parametrize("both", [True, False])
+def test_a_recurrent_layer_takes_padding_for_data_unless_it_is_packed(both):
+    torch.manual_seed(0)
+    layer = nn.GRU(4, 5, batch_first=True, bidirectional=both)
+    assert model_facts(layer, None)["recurrent"]
+    assert not model_facts(linear(), None)["recurrent"]
+    lengths = torch.tensor([3, 2])
+    long = torch.zeros(2, 9, 4)
+    long[0, :3], long[1, :2] = torch.randn(3, 4), torch.randn(2, 4)
+    (outputs, state), (shorter, last) = layer(long), layer(long[:, :3])
+    assert not torch.allclose(state, last), "the last state is another one"
+    assert torch.allclose(outputs[:, :3], shorter) is not both
+    packed = [
+        layer(nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True))[1]
+        for x in (long, long[:, :3])
+    ]
+    torch.testing.assert_close(*packed)

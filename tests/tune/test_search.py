@@ -14,6 +14,7 @@ import pytest
 from hotlap.core.errors import NotReachedError, TrialFailedError
 from hotlap.core.machine import detect
 from hotlap.core.protocol import PhaseTimes, ProfilePayload, decode
+from hotlap.core.recipe import Kept, Measured, Recipe
 from hotlap.core.registry import technique as registered
 from hotlap.core.spec import Mode
 from hotlap.core.technique import Numerics
@@ -111,6 +112,7 @@ class FakeSide:
         return WORLD.losses[names[0]] if names else LOSSES
 
     has_workers = False
+    ends_after = 0
     inert: dict[str, str] = field(default_factory=dict)
     happened: Counter[str] = field(default_factory=Counter)
 
@@ -293,11 +295,12 @@ class Silent:
     def outcome(self, *_: Any) -> None: ...
 
 
-def tuned(seconds: float, *names: str) -> TuneResult:
+def tuned(seconds: float, *names: str, base: Recipe | None = None) -> TuneResult:
     only = names or ("cached_dataset", "no_grad_eval")
     config = TuneConfig(
-        Setting(("python", "train.py"), Mode.RACE), Wanted(set(Numerics), only), seconds
-    )
+        Setting(("python", "train.py"), Mode.RACE), Wanted(set(Numerics), only), seconds,
+        base=base or Recipe(),
+    )  # fmt: skip
     return search.tune(config, detect(), Silent())
 
 
@@ -562,6 +565,43 @@ def test_time_that_is_left_goes_to_inconclusive_rows(world: World) -> None:
     assert result.needed > 200.0
 
 
+MINE = Recipe({"cached_dataset": Kept(ratio=3.0, parity="bitwise")}, Measured(ratio=3.0))
+
+
+def test_on_top_of_a_recipe_nothing_of_it_is_raced_again_and_the_whole_is_confirmed(
+    world: World,
+) -> None:
+    result = tuned(300.0, "no_grad_eval", base=MINE)
+    on = {tuple(race["on"]) for race in world.raced if race["on"] != race["against"]}
+    assert on == {("cached_dataset", "no_grad_eval")}
+    assert kept(result) == ["no_grad_eval"]
+    first, final = world.raced[1], world.raced[-1]
+    assert first["against"] == ["cached_dataset"]
+    assert (final["against"], final["live"]) == ([], (True, True))
+    assert result.final is not None
+    assert result.final.estimate.ratio == pytest.approx(3.6)
+    assert row(result, "no_grad_eval").estimate.ratio == pytest.approx(1.2)
+    recipe = recipe_of(result, detect())
+    assert list(recipe.techniques) == ["cached_dataset", "no_grad_eval"]
+    assert recipe.techniques["cached_dataset"] == MINE.techniques["cached_dataset"]
+    assert any("cached_dataset" in note for note in result.notes)
+
+
+def test_what_excludes_the_recipe_that_is_on_can_replace_it(world: World) -> None:
+    world.gains |= {"cached_dataset": 1.1, "loader_workers": 2.0}
+    slight = Recipe({"cached_dataset": Kept(ratio=1.1)}, Measured(ratio=1.1))
+    result = tuned(400.0, "loader_workers", base=slight)
+    assert kept(result) == ["loader_workers"]
+    assert list(recipe_of(result, detect()).techniques) == ["loader_workers"]
+
+
+def test_on_top_of_a_recipe_what_is_no_faster_leaves_it_as_it_is(world: World) -> None:
+    world.gains["no_grad_eval"] = 1.0
+    result = tuned(300.0, "no_grad_eval", base=MINE)
+    assert kept(result) == []
+    assert result.final is None
+
+
 def test_what_excludes_the_kept_one_replaces_it_when_it_is_faster(world: World) -> None:
     world.gains |= {"cached_dataset": 1.1, "loader_workers": 2.0}
     result = tuned(400.0, "cached_dataset", "loader_workers")
@@ -726,6 +766,27 @@ def test_a_script_that_is_too_short_to_race_is_seen_by_its_profile(
     assert result.failed.startswith("the program ends after 3 steps of 4 ms, too short to time")
     assert not world.raced
     assert not result.open
+
+
+@pytest.mark.parametrize("seen", [True, False], ids=["by its profile", "by its first launch"])
+def test_a_script_of_five_steps_is_refused_before_any_race(
+    world: World, monkeypatch: pytest.MonkeyPatch, seen: bool
+) -> None:
+    def slow(*_: Any) -> Any:
+        payload = ProfilePayload(PhaseTimes(2.5), {}, ended="exit" if seen else "steps", steps=5)
+        return SimpleNamespace(payload=payload, asleep=False)
+
+    monkeypatch.setattr(search, "look", slow)
+    monkeypatch.setattr(FakeSide, "ends_after", 5)
+    begin = world.now
+    result = tuned(300.0)
+    step = "2500 ms" if seen else "1000 ms"
+    assert result.failed.startswith(f"the program ends after 5 steps of {step}, too short")
+    assert result.failed.endswith("let it run longer: 10 steps or more")
+    assert not world.raced
+    assert world.now - begin <= 2 * START_UP
+    monkeypatch.setattr(FakeSide, "ends_after", 10)
+    assert seen or not tuned(300.0).failed
 
 
 def test_time_of_a_profile_that_was_interrupted_is_time_of_profiling(

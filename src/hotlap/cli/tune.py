@@ -2,6 +2,7 @@
 
 import datetime
 import time
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,8 +49,8 @@ def _enough(_: click.Context, __: click.Parameter, seconds: float) -> float:
     return seconds
 
 
-def _names(_: click.Context, __: click.Parameter, text: str) -> tuple[str, ...]:
-    return tuple(filter(None, (part.strip() for part in text.split(","))))
+def _names(_: click.Context, __: click.Parameter, lists: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(filter(None, (part.strip() for part in ",".join(lists).split(","))))
 
 
 def _into_a_folder(_: click.Context, __: click.Parameter, path: Path) -> Path:
@@ -79,8 +80,8 @@ def _allowed(_: click.Context, __: click.Parameter, text: str) -> frozenset[Nume
     help="How long the whole tune may take, such as 90s or 10m.",
 )
 @wait_option
-@click.option("--only", default="", callback=_names, help="Race these techniques alone (a,b,c).")
-@click.option("--skip", default="", callback=_names, help="Leave these techniques out.")
+@click.option("--only", multiple=True, callback=_names, help="Race these techniques alone (a,b,c).")
+@click.option("--skip", multiple=True, callback=_names, help="Leave these techniques out.")
 @click.option(
     "--allow",
     default=",".join(n for n in Numerics if n in UNASKED),
@@ -99,6 +100,11 @@ def _allowed(_: click.Context, __: click.Parameter, text: str) -> frozenset[Nume
     show_default=True,
     help="Where to write the recipe.",
 )
+@click.option(
+    "--base",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="A recipe that is on in every race: what is kept joins it.",
+)
 @until_options(
     "With --allow training: race techniques that change the training to a target, such as "
     "'val_acc>=0.97' or 'loss<0.35'.",
@@ -113,6 +119,7 @@ def tune(ctx: click.Context, /, as_json: bool, quiet: bool, verbose: bool, recip
     """Race every technique that applies to CMD; prove speed and parity; write the recipe."""
     from hotlap.cli.reports import keep, recipe_diff
     from hotlap.core.machine import detect
+    from hotlap.core.recipe import torch_version
     from hotlap.notebook.script import in_cells
     from hotlap.profile.collect import Circumstances, profile_from
     from hotlap.reporting import tune_text
@@ -122,12 +129,7 @@ def tune(ctx: click.Context, /, as_json: bool, quiet: bool, verbose: bool, recip
     from hotlap.tune.result import advice, recipe_of, write_recipe
     from hotlap.tune.search import tune as search
 
-    training = Numerics.TRAINING in options["allow"]
-    if training != (options["until"] is not None):
-        raise UsageError(
-            "techniques that change the training are raced to a target",
-            "hotlap tune --allow training --until 'val_acc>=0.97' CMD...",
-        )
+    training = _to_a_target(options["allow"], options["until"], options["base"])
     only_one(ctx)
     config = _config(command, options)
     if training:
@@ -140,6 +142,9 @@ def tune(ctx: click.Context, /, as_json: bool, quiet: bool, verbose: bool, recip
     with live.showing():
         result = search(config, machine, live)
     result.isolation = str(kept.isolation.tier)
+    _name_base(
+        result, options["base"], config.base.stale(machine, torch_version(), config.setting.command)
+    )
     found = None
     if result.profile:
         run = Circumstances(began, Path.cwd(), "", shown(result.command))
@@ -162,6 +167,26 @@ def tune(ctx: click.Context, /, as_json: bool, quiet: bool, verbose: bool, recip
             tune_text.show(out, result, written, everything=verbose)
             out.print(report, soft_wrap=True)
     ctx.exit(_exit_code(result))
+
+
+def _to_a_target(allow: Collection[Numerics], until: str | None, base: Path | None) -> bool:
+    """Whether what changes the training is raced, which takes a target, and no other recipe."""
+    training = Numerics.TRAINING in allow
+    if training != (until is not None):
+        raise UsageError(
+            "techniques that change the training are raced to a target",
+            "hotlap tune --allow training --until 'val_acc>=0.97' CMD...",
+        )
+    if training and base:
+        raise UsageError("--base is for races of steps", "leave it out, or --allow training")
+    return training
+
+
+def _name_base(result: "TuneResult", base: Path | None, stale: list[str]) -> None:
+    """Say which recipe was on in every race, and what has changed since it was measured."""
+    if base is not None:
+        result.base_recipe = str(base)
+        result.notes += [f"{base} may be stale: {reason}" for reason in stale]
 
 
 def _to_target(ctx: click.Context, config: "TuneConfig", recipe: Path) -> int:
@@ -213,6 +238,7 @@ def _exit_code(result: "TuneResult") -> int:
 
 
 def _config(command: tuple[str, ...], options: dict[str, Any]) -> "TuneConfig":
+    from hotlap.core.recipe import Recipe
     from hotlap.core.registry import technique
     from hotlap.core.spec import Mode
     from hotlap.trial.command import normalise
@@ -233,5 +259,6 @@ def _config(command: tuple[str, ...], options: dict[str, Any]) -> "TuneConfig":
         tuple(technique(name).id for name in options["skip"]),
         memory_savers() if options["fit_memory"] else (),
     )
+    base = Recipe.read(options["base"]) if options["base"] else Recipe()
     limits = {name: options[name] for name in ("budget", "min_effect", "patience")}
-    return TuneConfig(setting, wanted, **limits)
+    return TuneConfig(setting, wanted, base=base, **limits)

@@ -237,7 +237,8 @@ class Holder:
     """A variable that keeps graphs: `kind` is `local`, `global` or `attribute`.
 
     `function` is the first line of its function, 0 outside of one. `freed`: only nodes of the
-    graphs stay; a backward pass has freed the activations.
+    graphs stay; a backward pass has freed the activations. `bytes`: what it keeps more after each
+    step.
     """
 
     kind: str
@@ -245,6 +246,7 @@ class Holder:
     path: str
     function: int = 0
     freed: bool = False
+    bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -389,6 +391,9 @@ class DatasetReport:
 
 SHORTEST_TRAINING = 0.05
 """Seconds of training without which a program cannot be timed."""
+FEWEST_STEPS = 10
+"""Steps without which a tune would spend its time on starting the program: of each launch the first
+half of them warms up, and what is left is less than the pairs that a verdict takes."""
 
 
 @dataclass(frozen=True)
@@ -454,7 +459,9 @@ class ProfilePayload:
     def too_short(self) -> bool:
         """Whether the program ends before there is enough of it for a race."""
         steps = self.ended_after
-        return steps is not None and steps * self.usual_step < SHORTEST_TRAINING
+        if steps is None:
+            return False
+        return steps < FEWEST_STEPS or steps * self.usual_step < SHORTEST_TRAINING
 
 
 def decode(kind: type[T], raw: Mapping[str, object]) -> T:

@@ -17,10 +17,11 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from hotlap.core.errors import did_you_mean
+from hotlap.core.errors import HotlapError, did_you_mean
 from hotlap.integrations.live import COLUMNS, LiveProfile, profiling
+from hotlap.integrations.session_script import SessionScript, session_script
 from hotlap.notebook.cells import bound_names, needed_names
-from hotlap.notebook.script import PARTS, SESSION, with_texts
+from hotlap.notebook.script import PARTS, SESSION, in_cells, with_texts, write_script
 from hotlap.reporting.html import card
 
 if TYPE_CHECKING:
@@ -90,10 +91,30 @@ class Magics:
         return _run([verb, *options], str)
 
     def _profile(self, cell: str) -> LiveProfile:
-        with profiling(show=False) as found:
+        script, numbers = self._as_script(cell)
+        with profiling(show=False, placed=script.placed) as found:
             self._shell.run_cell(cell)
-        found.profile = with_texts(found.profile, self._by_cell)
+
+        def by_cell(text: str) -> str:
+            return self._by_cell(_in_session(text, {"profile": numbers}))
+
+        found.profile = with_texts(in_cells(found.profile), by_cell)
         return found
+
+    def _as_script(self, cell: str) -> tuple[SessionScript, list[int]]:
+        """A script of all that was run and this cell, and the numbers of its cells.
+
+        Without one, where a cell is not Python or nothing can be written, no source is judged.
+        """
+        this = len(self._shell.history_manager.input_hist_raw) - 1
+        ran = {source: number for number, source in self._ran()} | {cell: this}
+        compiler = self._shell.compile
+        try:
+            script = write_script(Path(self._write("profile", list(ran))))
+            found = session_script(script, ran, lambda text: compiler.get_code_name(text, text, 0))
+        except (HotlapError, OSError, AttributeError):
+            return SessionScript(Path(), {}), []
+        return found, list(ran.values())
 
     def _race(self, options: list[str], cell: str) -> "Card":
         parts = _PARTED.split(cell)
@@ -118,14 +139,21 @@ class Magics:
 
     def _notebook(self, name: str, cell: str, parts: Sequence[str]) -> tuple[str, list[int]]:
         """A notebook of what was run before the parts of a cell and one part; numbers of those."""
+        before = preparing(self._ran(), parts)
+        path = self._write(name, [*(source for _, source in before), cell.strip("\n")])
+        return path, [number for number, _ in before]
+
+    def _ran(self) -> list[tuple[int, str]]:
+        """The cells that this session has run without an error, with their numbers."""
         history = self._shell.history_manager.input_hist_raw
-        ran = (
+        return [
             (number, source)
             for number, source in enumerate(history[:-1])
             if number and number not in self._failed
-        )
-        before = preparing(ran, parts)
-        sources = (*(source for _, source in before), cell.strip("\n"))
+        ]
+
+    def _write(self, name: str, sources: Sequence[str]) -> str:
+        """Write a notebook of these cells; its path."""
         document = {
             "cells": [
                 {"cell_type": "code", "metadata": {}, "execution_count": None, "outputs": [],
@@ -139,7 +167,7 @@ class Magics:
         HERE.mkdir(exist_ok=True)
         path = HERE / f"session-{name}.ipynb"
         path.write_text(json.dumps(document), "utf-8")
-        return str(path), [number for number, _ in before]
+        return str(path)
 
     def _folder(self) -> str:
         """Where the session began: the cells are run there again, those with `%cd` among them."""

@@ -4,14 +4,19 @@ import io
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from hotlap.core.errors import NotReachedError, UsageError
 from hotlap.core.protocol import ProfilePayload
 from hotlap.profile.model import Profile
 
+SPINNING = (
+    "`hotlap profile` of a command lets its threads sleep while other programs use the cores, so "
+    "that its shares differ from these; the threads of a live process stay as they are"
+)
 COLUMNS = 100
 """Width of the text that is shown where HTML is not."""
 
@@ -71,13 +76,19 @@ class LiveProfile:
         return card(self.document() if self.profile else {"verb": "error", "text": self.problem})
 
 
+def _as_it_is(payload: ProfilePayload) -> ProfilePayload:
+    return payload
+
+
 @contextmanager
-def profiling(*, show: bool = True) -> Iterator[LiveProfile]:
+def profiling(
+    *, show: bool = True, placed: Callable[[ProfilePayload], ProfilePayload] = _as_it_is
+) -> Iterator[LiveProfile]:
     """Profile the training steps, or calls of a model, that this block runs.
 
     The first steps warm up; from about 30 steps on the profile is of use. The loader, the model and
     the optimizer may exist already. Nothing of hotlap stays when the block is left. `show`: print
-    the profile then.
+    the profile then. `placed` gives what was seen other places, before its source is read.
 
     Raises:
         UsageError: this process is profiled already.
@@ -92,11 +103,12 @@ def profiling(*, show: bool = True) -> Iterator[LiveProfile]:
     with LocalSession(Spec("live", Mode.PROFILE, "")) as session:
         yield found
     busy = others.cores()
-    _take(found, session.payload, session.problem, began)
+    payload = session.payload
+    _take(found, placed(payload) if payload else None, session.problem, began)
     if found.profile is not None:
         from hotlap.reporting.profile_text import under_load
 
-        found.profile = under_load(found.profile, busy)
+        found.profile = _spinning(under_load(found.profile, busy))
     if show:
         found.show()
 
@@ -111,6 +123,13 @@ def _take(found: LiveProfile, payload: ProfilePayload | None, problem: str, bega
         found.profile = profile_from(payload, detect(), None, run)
     else:
         found.problem = problem or "too few training steps were seen to profile them"
+
+
+def _spinning(profile: Profile) -> Profile:
+    """The profile with a note where threads spin, which those of a profiled command would not."""
+    if not profile.facts.get("contended_threads"):
+        return profile
+    return replace(profile, notes=(*profile.notes, SPINNING))
 
 
 def _in_ipython() -> bool:

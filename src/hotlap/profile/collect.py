@@ -22,6 +22,7 @@ from hotlap.profile.storage import with_storage
 from hotlap.source.config import read_config
 from hotlap.source.fixes import fixes
 from hotlap.source.lint import Spot
+from hotlap.trial.command import THIS_CELL
 
 ON_CPU = {
     "host_sync": (
@@ -36,6 +37,8 @@ ON_CPU = {
 """What costs time without a GPU too, by pattern or technique, and what to say of it there."""
 
 
+MEASURED = ("retained_graph",)
+"""Techniques of which the probe measures at the place what it costs."""
 NOT_MEASURED = {
     "retained": "graphs that outlive their step",
     "memory": "memory by owner",
@@ -71,7 +74,7 @@ def profile_from(
     known = replace(bare, findings=tuple(own))
     try:
         spots = _spots(known, sights(payload, run.folder))
-        written = _written_by_lint(spots, run.folder)
+        written = {} if run.command == THIS_CELL else _written_by_lint(spots, run.folder)
     except Exception as error:  # a profile that took a minute outlives a rule that fails
         note = f"source not judged: {error!r}"
         spots, written, bare = [], {}, replace(bare, notes=(*bare.notes, note))
@@ -119,19 +122,28 @@ def _with_text(finding: Finding, folder: Path) -> Finding:
 def _spots(known: Profile, seen: list[Spot]) -> list[Costed]:
     """The spots of the files that the profile met, and what the probe saw itself, with costs.
 
-    Lint's come first: where both saw the same, its words stand.
+    Lint's come first: where both saw the same, its words stand, but for what the probe measured.
     """
     document = known.to_json()
     past = Past(document)
     paths = sorted(path for path in past.met if path.is_file())
     found = joined(paths, document, read_config(Path(known.folder))) if paths else []
-    have = {(one.spot.path.resolve(), one.spot.line, one.spot.technique) for one in found}
-    found += [
-        past.cost(spot) for spot in seen if (spot.path, spot.line, spot.technique) not in have
+    measured = {_where(spot): spot for spot in seen if spot.technique in MEASURED}
+    found = [
+        replace(one, spot=replace(one.spot, says=measured[at].says, hint=measured[at].hint))
+        if (at := _where(one.spot)) in measured
+        else one
+        for one in found
     ]
+    have = {_where(one.spot) for one in found}
+    found += [past.cost(spot) for spot in seen if _where(spot) not in have]
     if known.facts.get("inference"):
         found = [one for one in found if _for_inference(one.spot.technique)]
     return found if known.device == "cuda" else [*_without_device(found)]
+
+
+def _where(spot: Spot) -> tuple[Path, int, str]:
+    return spot.path.resolve(), spot.line, spot.technique
 
 
 def _written_by_lint(spots: Iterable[Costed], folder: Path) -> dict[str, str]:

@@ -81,6 +81,10 @@ PAD_BY_HAND = "torch.nn.utils.rnn.pad_sequence in collate_fn does it"
 PADDING_CHANGES = (
     "the loss changes by rounding alone where the model and the loss leave padding out"
 )
+PADDING_RECURS = (
+    "the model has a recurrent layer: unless it is given packed sequences (pack_padded_sequence), "
+    "it computes on through the padding, and gives different results with less of it"
+)
 SQUARED = "if all of forward and backward grew with the square of the length, as attention does"
 
 
@@ -197,7 +201,7 @@ def padded(seen: Seen) -> list[Finding]:
         f"pad each batch to its own longest sequence, in collate_fn: {columns:.0%} fewer positions"
     )
     how = PAD_WITH_TOKENIZER if seen.facts.get("transformers") else PAD_BY_HAND
-    notes = (how, PADDING_CHANGES)
+    notes = (how, PADDING_CHANGES, *([PADDING_RECURS] if seen.facts.get("recurrent") else ()))
     remedy = Remedy(PADDING, says, COMPUTE, place, speedup, saved, notes=notes)
     return [Finding(what, place, "", saved, speedup, (remedy,))] if saved >= WORTH else []
 

@@ -54,10 +54,13 @@ def _adds(node: ast.AST, holder: Holder) -> bool:
 
 
 def _names(node: ast.AST, holder: Holder) -> bool:
+    """Whether an expression is the variable, or part of what it holds."""
     if isinstance(node, ast.Subscript):
         return _names(node.value, holder)
     if holder.kind == "attribute":
         return isinstance(node, ast.Attribute) and node.attr == holder.name
+    if isinstance(node, ast.Attribute):
+        return _names(node.value, holder)
     return isinstance(node, ast.Name) and node.id == holder.name
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hotlap.core.protocol import InputStatistics, ProfilePayload, ShownWarning
+from hotlap.core.protocol import Holder, InputStatistics, ProfilePayload, ShownWarning
 from hotlap.core.registry import techniques
 from hotlap.profile.join import split
 from hotlap.profile.retained import binding
@@ -70,9 +70,16 @@ def _retained(payload: ProfilePayload, folder: Path) -> Iterator[Spot]:
         if line := binding(path, holder):
             summed = "+=" in line_of(path, line)
             name = "graph_summed" if summed else "graph_kept"
-            said = f"{holder.name}: {FREED}" if holder.freed else holder.name
+            said = f"{holder.name}: {_growth(holder)}"
             spots = _spot("retained_graph", f"{path}:{line}", folder, said, name)
             yield from (replace(spot, hint=holder.freed) for spot in spots)
+
+
+def _growth(holder: Holder) -> str:
+    """How much more memory a variable keeps after each step."""
+    kib = holder.bytes / 2**10
+    amount = f"{kib / 2**10:.1f} MiB" if kib > 2**10 else f"{kib:.0f} KiB"
+    return f"{amount} more each step" + (f", {FREED}" if holder.freed else "")
 
 
 def _modules(payload: ProfilePayload, folder: Path) -> Iterator[Spot]:

@@ -23,6 +23,12 @@ NEXT_LIVE = (
     "with equal losses"
 )
 TOO_SHORT = "let the program train longer: it ends before there is enough of it for a race"
+INTERRUPTED = "the program was interrupted"
+"""Why a profile is partial where the user ended the program: that says nothing against a race."""
+BROKEN = (
+    "fix what made the program fail or stand still, and profile it again: a race needs a program "
+    "that trains on"
+)
 ORDER = "the largest expected gain first"
 UNKNOWN = "effect unknown until raced"
 EXPLAIN = "`hotlap explain ID` describes a technique; `hotlap lint` shows each place"
@@ -83,8 +89,11 @@ def _show_next(out: Console, profile: Profile) -> None:
 def next_step(profile: Profile) -> tuple[str, str]:
     """What to do next, and the command for it, each empty where there is none.
 
-    It races what was found and can be switched on.
+    It races what was found and can be switched on. A program that failed, or stood still, would do
+    so in a race as well.
     """
+    if profile.partial and profile.partial != INTERRUPTED:
+        return f"Next: {BROKEN}", ""
     named = dict.fromkeys(
         remedy.id
         for finding in profile.findings

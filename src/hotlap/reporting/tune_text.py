@@ -1,6 +1,7 @@
 """The outcome of a tune in the terminal and as JSON."""
 
 import os
+import textwrap
 from collections.abc import Iterable
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -45,6 +46,8 @@ from hotlap.tune.result import (
 )
 
 LABEL_COLUMNS = 12
+ONLY_COLUMNS = 50
+"""Columns of the names that one `--only` has: a terminal of 80 need not break the list."""
 PROSE = ("written:", "")
 """Labels of what is no command to paste."""
 PHASES = 4
@@ -183,7 +186,8 @@ def next_steps(result: TuneResult, written: Path | None) -> list[tuple[str, str]
     used = run_line(option, command) if written else command
     if written is None:
         why = "it cannot be written" if result.kept else "nothing was kept"
-        found.append(("written:", f"no recipe, as {why}"))
+        stays = f"; {result.base_recipe} stays as it is" if result.base_recipe else ""
+        found.append(("written:", f"no recipe, as {why}{stays}"))
     else:
         state = "confirmed" if result.confirmed else "not confirmed"
         found.append(("written:", f"{written} ({state})"))
@@ -193,7 +197,7 @@ def next_steps(result: TuneResult, written: Path | None) -> list[tuple[str, str]
     if dependent:
         found.append(("under load:", "\n".join(plain_lines(used, _assigned(dependent[0])))))
     if result.open and (result.timed or not result.failed):
-        found += _settling(result)
+        found += _settling(result, written)
     if slept and not dependent:
         is_open = any(spins(technique(row.technique)) for row in result.open)
         found += [("race it:", line) for line in _asleep(command) if is_open]
@@ -245,23 +249,44 @@ def _assigned(row: Outcome) -> dict[str, str]:
     return {**waiting, **variables(technique(row.technique).moves, row.values)}
 
 
-def _settling(result: TuneResult) -> list[tuple[str, str]]:
-    """The command that settles open rows: by time, or else by waiting for a calmer machine."""
-    rows = dict.fromkeys(row.technique for row in result.open)
-    kept = dict.fromkeys(row.technique for row in result.kept)
-    names = dict.fromkeys([*kept, *(result.settles or rows)])
+def _settling(result: TuneResult, written: Path | None) -> list[tuple[str, str]]:
+    """The command that settles open rows: by time, or else by waiting for a calmer machine.
+
+    It races them on top of the recipe that was confirmed. What was kept and not confirmed is no
+    settled row: it is raced again.
+    """
+    base, on = _base(result, written)
+    rows = result.settles or [row.technique for row in result.open]
+    names = dict.fromkeys(rows if base else [*on, *rows])
     time = f"--budget {span(result.needed)}" if result.settles else f"--wait {CALM_WAIT}"
-    line = hotlap_line("tune", f"{time} --only {','.join(names)}", shown(result.command))
-    stays = "stays" if len(kept) == 1 else "stay"
-    base = [("", f"({', '.join(kept)} {stays} on: the others are measured on top)")]
+    options = " ".join(filter(None, (time, base, _only(names))))
+    line = hotlap_line("tune", options, shown(result.command))
+    stays = "stays" if len(on) == 1 else "stay"
+    said = [("", f"({', '.join(on)} {stays} on: the others are measured on top)")] if on else []
     if not result.settles:
-        return [("when calm:", line), *(base if kept else ())]
-    found = [("settle it:", line), *(base if kept else ())]
+        return [("when calm:", line), *said]
+    found = [("settle it:", line), *said]
     if result.load > BUSY_CORES:
         cores = os.cpu_count() or 1
         busy = f"other programs used {min(result.load, cores):.1f} of {cores} cores"
         found.append(("", f"or the same with --wait {CALM_WAIT}, on a calmer machine: {busy}"))
     return found
+
+
+def _base(result: TuneResult, written: Path | None) -> tuple[str, list[str]]:
+    """The options that have a recipe on in every race, and what is on in them; where none: kept."""
+    if result.kept and not (result.confirmed and written):
+        return "", list(dict.fromkeys(row.technique for row in result.kept))
+    recipe = str(written) if result.kept else result.base_recipe
+    into = "" if recipe == NAME else f" --recipe {recipe}"
+    on = result.chosen or {row.technique: {} for row in result.kept} or result.base
+    return (f"--base {recipe}{into}", list(on)) if recipe else ("", [])
+
+
+def _only(names: Iterable[str]) -> str:
+    """The option that names techniques, given as often as it takes to fit into lines."""
+    lists = textwrap.wrap(" ".join(names), ONLY_COLUMNS, break_long_words=False)
+    return " ".join(f"--only {','.join(one.split())}" for one in lists)
 
 
 def switched(names: Iterable[str]) -> str:

@@ -107,8 +107,11 @@ def pasted(command: str, width: int, indent: str) -> str:
     """A command to paste: broken, where it has to be, as a shell takes it.
 
     It is broken between words. A word that is too long for a line stays whole: what goes on at the
-    first column looks like a word of its own.
+    first column looks like a word of its own. A cell magic stays on one line, where IPython looks
+    for all of it.
     """
+    if command.startswith("%%"):
+        return f"{indent}{command}"
     lines = [indent]
     for word in _shell_words(command):
         if len(lines[-1]) + len(word) > width - 3 and lines[-1].strip():

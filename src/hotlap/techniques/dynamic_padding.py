@@ -18,7 +18,10 @@ technique = Technique(
     changes=(
         "Only the rounding, where the attention mask and the loss leave padding out. Positions "
         "counted from the end (left padding) keep their order. A loss that averages over padding "
-        "changes with the number of padded positions."
+        "changes with the number of padded positions. A recurrent network that gets no packed "
+        "sequence (pack_padded_sequence) computes on through the padding and gives different "
+        "results with less of it: another last state, and with bidirectional=True other outputs "
+        "at every position. It is another training then, in which no race proves equal losses."
     ),
     avoid=(
         "Leave it off where the model needs one length (text encoders of diffusion models), and "

@@ -10,7 +10,7 @@ from statistics import median
 from typing import NamedTuple
 
 from hotlap.core.errors import HotlapError, TrialFailedError
-from hotlap.core.protocol import SHORTEST_TRAINING, BlockReport, Losses
+from hotlap.core.protocol import FEWEST_STEPS, SHORTEST_TRAINING, BlockReport, Losses
 from hotlap.trial.data_parity import DataUse
 from hotlap.trial.launch import Setting, Techniques
 from hotlap.trial.reach import OtherStepsError
@@ -404,9 +404,12 @@ class Side:
 def too_short(steps: int, seconds: float) -> TrialFailedError:
     """The failure of a program that ends after so few steps (of so many seconds; 0: unknown)."""
     count = f"{steps} step{'s' if steps != 1 else ''}"
-    each = f" of {1000 * seconds:.2g} ms" if seconds else ""
+    millis = 1000 * seconds
+    each = f" of {f'{millis:.0f}' if millis >= 10 else f'{millis:.2g}'} ms" if seconds else ""
+    least = math.ceil(SHORTEST_TRAINING / seconds) if seconds else 0
     return TrialFailedError(
-        f"the program ends after {count}{each}, too short to time", "let it run longer"
+        f"the program ends after {count}{each}, too short to time",
+        f"let it run longer: {max(least, FEWEST_STEPS)} steps or more",
     )
 
 

@@ -249,7 +249,8 @@ class TuneResult:
     final race, if something did. `losses`: of each step of the final race, by side. `time_use`:
     what its seconds went to. `load`: CPU cores that other programs used on average. `isolation`:
     the trials' tier. `asleep`: in the profile OpenMP threads slept while they waited, though the
-    user's would spin.
+    user's would spin. `base`: what was on in every race of a candidate, from the recipe
+    `base_recipe`.
     """
 
     command: tuple[str, ...]
@@ -274,6 +275,8 @@ class TuneResult:
     advice: list[Advice] = field(default_factory=list)
     chosen: dict[str, dict[str, object]] = field(default_factory=dict)
     losses: dict[str, Losses] = field(default_factory=dict)
+    base: dict[str, Kept] = field(default_factory=dict)
+    base_recipe: str = ""
 
     def record(self, row: Outcome) -> None:
         """Add a row, or replace that of the same technique with the same values.
@@ -378,7 +381,7 @@ def write_recipe(result: TuneResult, path: Path, machine: Machine) -> Path | Non
 
 def recipe_of(result: TuneResult, machine: Machine) -> Recipe:
     """The recipe of a tune: what was kept, and what the whole of it measured."""
-    rows = {row.technique: row.kept() for row in result.kept}
+    rows = result.base | {row.technique: row.kept() for row in result.kept}
     kept = {name: rows.get(name, Kept(values)) for name, values in result.chosen.items()}
     return Recipe(kept, _measured(result, machine))
 

@@ -17,6 +17,7 @@ from dataclasses import replace
 
 from hotlap.core.errors import HotlapError, NotReachedError, TrialFailedError
 from hotlap.core.machine import Machine, available_memory
+from hotlap.core.protocol import FEWEST_STEPS
 from hotlap.core.registry import ceilings, technique
 from hotlap.core.technique import Technique
 from hotlap.profile.look import Bounds, Meanwhile, look
@@ -99,14 +100,15 @@ def tune(config: TuneConfig, machine: Machine, watcher: Watcher) -> TuneResult:
         TrialFailedError: the plain script failed.
     """
     races = Races(config.setting, config.patience, config.min_effect, watcher)
-    result = TuneResult(config.setting.command, config.budget)
+    result = TuneResult(config.setting.command, config.budget, base=config.base.techniques)
     state = TuneState(config, machine, watcher, TimePlan(config.budget), races, result)
     try:
         profile_baseline(state)
         waiting = list_candidates(state)
         if start_plain(state, waiting) and time_for_a_race(state, waiting):
             measure_noise_floor(state)
-            race_upper_bounds(state, waiting)
+            if not result.base:
+                race_upper_bounds(state, waiting)
             greedy_search(state, waiting)
             retry_open_rows(state)
             final_race(state)
@@ -162,6 +164,11 @@ def profile_baseline(state: TuneState) -> None:
     state.result.profile, state.script = payload, ScriptProfile.of(payload)
     if payload.ended_after is not None and payload.too_short:
         raise too_short(payload.ended_after, payload.usual_step)
+    if config.base.techniques:
+        on = [technique(name) for name in config.base.techniques]
+        state.script.keep(on, config.base.measured.ratio)
+        names = ", ".join(config.base.techniques)
+        state.result.notes.append(f"what the recipe has is on in every race: {names}")
     if state.script.facts.get("inference"):
         state.races.drop_ahead()
         state.races.count_calls()
@@ -177,6 +184,8 @@ def start_plain(state: TuneState, waiting: Sequence[Candidate]) -> bool:
     state.races.give_until(state.plan.end)
     earlier = state.plan.launching if state.races.launched_ahead else 0.0
     state.plain = state.best = plain = state.races.side({})
+    if state.config.base.techniques:
+        state.best = state.races.side(state.config.base.values)
     plain.start()
     if state.room_for_one_more():
         if state.plan.allows_noise_floor(launched=False):
@@ -190,7 +199,7 @@ def start_plain(state: TuneState, waiting: Sequence[Candidate]) -> bool:
         leave_out(state, waiting)
         return False
     except TrialFailedError as error:
-        if not out_of_memory(str(error)):
+        if state.config.base.techniques or not out_of_memory(str(error)):
             raise
         state.races.drop_ahead()
         state.races.drop(plain)
@@ -203,12 +212,29 @@ def start_plain(state: TuneState, waiting: Sequence[Candidate]) -> bool:
             f"the plain script ran out of memory ({error}); everything here runs with "
             f"{' and '.join(known)} on"
         )
+    if 0 < plain.ends_after < FEWEST_STEPS:  # the profile, which has less time, did not see its end
+        raise too_short(plain.ends_after, pace.step)
     seconds = time.monotonic() - begin
     settling = seconds - launched if state.races.launched_ahead else 0.0
     state.plan.measured(max(seconds, earlier + seconds - launched), pace.block_seconds, settling)
     state.plan.step_block = pace.steps_seconds
     epoch = plain.longest_epoch
     state.plan.epoch_fill = epoch if math.isfinite(epoch) else 0.0
+    return state.on_plain or start_base(state, waiting)
+
+
+def start_base(state: TuneState, waiting: Sequence[Candidate]) -> bool:
+    """Start the recipe on top of which candidates are raced; False if the time is over before."""
+    state.watcher.stage("starting the recipe")
+    compiles = any(Candidate(technique(name), {}).compiles for name in state.chosen)
+    try:
+        state.timed_start(state.best, compiles=compiles)
+    except TimeOverError:
+        leave_out(state, waiting)
+        return False
+    seen = state.plain.ready_pace().step / state.best.ready_pace().step
+    state.ratio = max(1.0, state.config.base.measured.ratio, seen)
+    plan_final(state, 0)
     return True
 
 
@@ -311,7 +337,8 @@ def measure_noise_floor(state: TuneState) -> None:
         return
     state.watcher.stage("A/A test: the plain script against itself")
     seconds, pairs = state.plan.noise_floor
-    again = state.races.side(state.chosen, perturbed=True)
+    on = {name: dict(values) for name, values in state.plain.setting.techniques.items()}
+    again = state.races.side(on, perturbed=True)
     state.races.give_until(state.plan.end - state.plan.race_cost())
     try:
         state.timed_start(again)
@@ -324,7 +351,8 @@ def measure_noise_floor(state: TuneState) -> None:
         raise
     state.note_pairs(state.plain, again, found.unit)
     state.noise = noise_of(state.plain, again)
-    if any(map(state.switched_on, state.candidates)) and state.room_for_one_more():
+    switched = state.on_plain and any(map(state.switched_on, state.candidates))
+    if switched and state.room_for_one_more():
         state.spare = again
     else:
         state.races.drop(again)
@@ -673,22 +701,28 @@ def adopt(state: TuneState, row: Outcome, side: Side) -> None:
             reason = f"{row.technique} is faster still"
             state.result.record(replace(old, status=Status.NOT_FASTER, reason=reason))
     state.best = side
-    state.result.chosen = state.chosen
-    final = block_size(state.plain.ready_pace(), side.ready_pace()).pair_seconds
     assert row.estimate is not None
     state.ratio *= math.sqrt(row.estimate.ratio * max(row.estimate.low, 1.0))  # it flatters
-    one = state.switchable(state.chosen)
-    launches = 1 if one else launches_needed(state.ratio, state.config.min_effect)
-    on = [Candidate(technique(name), {}) for name in state.chosen]
-    state.plan.kept(
-        side.ready_pace().block_seconds, final, launches, pairs(row),
-        compiles=any(c.compiles for c in on), fills=any(c.fills for c in on),
-    )  # fmt: skip
+    plan_final(state, pairs(row))
     state.races.drop_ahead()
     state.levels.give_back(state.tests[mine].share)
     state.tests.clear()
     kept = [technique(name) for name in (*row.joined, row.technique)]
     state.script.keep(kept, row.estimate.ratio)
+
+
+def plan_final(state: TuneState, pairs_won: int) -> None:
+    """Plan the final race of the best so far, which needed so many pairs to become it."""
+    state.result.chosen = state.chosen
+    pace = state.best.ready_pace()
+    final = block_size(state.plain.ready_pace(), pace).pair_seconds
+    one = state.switchable(state.chosen)
+    launches = 1 if one else launches_needed(state.ratio, state.config.min_effect)
+    on = [Candidate(technique(name), {}) for name in state.chosen]
+    state.plan.kept(
+        pace.block_seconds, final, launches, pairs_won,
+        compiles=any(c.compiles for c in on), fills=any(c.fills for c in on),
+    )  # fmt: skip
 
 
 def retry_open_rows(state: TuneState) -> None:
@@ -748,6 +782,7 @@ def take_out(state: TuneState, row: Outcome, parity: Parity) -> None:
     for other in (row, *(o for o in result.kept if row.technique in o.joined)):
         state.record(replace(other, status=Status.BROKE_PARITY, reason=reason, parity=parity))
     stays = {name for kept in result.kept for name in (kept.technique, *kept.joined)}
+    stays |= result.base.keys()
     rest = {name: values for name, values in state.chosen.items() if name in stays}
     state.races.drop(state.best)
     state.best, state.won = state.races.side(rest), None
@@ -757,7 +792,7 @@ def take_out(state: TuneState, row: Outcome, parity: Parity) -> None:
 def confirm_recipe(state: TuneState) -> None:
     """Race the recipe as it is now; without time, the race of a technique alone stands for it."""
     result, plan = state.result, state.plan
-    alone = len(result.kept) == 1
+    alone = len(result.kept) == 1 and not result.base
     stands = alone and result.kept[0].technique == state.raced_on_plain
     if stands and plan.latest < plan.shortest_final / plan.stretch / 2:
         race_stands_for_final(result)
@@ -860,7 +895,9 @@ def next_tune(state: TuneState) -> tuple[float, list[str]]:
     What was raced and joins another open one has to wait for that.
     """
     plan = state.plan
-    total = state.profile_seconds + 2 * plan.launching + plan.noise_floor_seconds + plan.final_cost
+    launches = 3 if state.result.chosen else 2  # the plain script's, its A/A test's, the recipe's
+    total = state.profile_seconds + launches * plan.launching
+    total += plan.noise_floor_seconds + plan.final_cost
     rows = {row.technique for row in state.result.open}
     needs = sorted(
         (seconds_to_settle(state, row), row.technique)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from statistics import NormalDist
 
 from hotlap.core.machine import Machine, available_memory
+from hotlap.core.recipe import Recipe
 from hotlap.core.registry import technique
 from hotlap.core.technique import Technique
 from hotlap.trial.launch import Setting
@@ -46,13 +47,17 @@ FAILED = {Status.BROKE_PARITY: "broke parity", Status.CRASHED: "crashed"}
 
 @dataclass(frozen=True)
 class TuneConfig:
-    """What to search: the plain command, what is wanted, and how long it may take (seconds)."""
+    """What to search: the plain command, what is wanted, and how long it may take (seconds).
+
+    `base`: a recipe whose techniques are on in every race of a candidate, and are not raced again.
+    """
 
     setting: Setting
     wanted: Wanted
     budget: float
     min_effect: float = 0.02
     patience: float = 120.0
+    base: Recipe = field(default_factory=Recipe)
 
 
 @dataclass
@@ -136,6 +141,11 @@ class TuneState:
     def started(self) -> bool:
         """Whether the plain script was launched."""
         return "best" in vars(self)
+
+    @property
+    def on_plain(self) -> bool:
+        """Whether nothing is on in what is best so far."""
+        return self.best is self.plain
 
     @property
     def chosen(self) -> Chosen:

@@ -2,35 +2,41 @@
 
 What such a variable holds leads, after each step, to the graph nodes that it led to before. The
 variables of the user's functions on the stack are looked at after each diagnostic step, with those
-of their modules, and what lies in containers and objects a little below them.
+of their modules, and what lies in containers and objects a little below them. What the nodes of the
+last step have saved is what the variable keeps more with each step.
 """
 
 import dis
 import sys
-from collections import Counter, deque
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from itertools import islice
-from types import CodeType, FrameType
+from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
 import torch
 from torch.autograd.graph import Node
 
 from hotlap.core.protocol import Holder
-from hotlap.seam.probe.diagnosis import Diagnosis
+from hotlap.memory.owners import Storages, owners
+from hotlap.seam.probe.diagnosis import Diagnosis, Followed
 from hotlap.seam.where import is_users, is_users_file, short
 
-DEEP = 3
+DEEP = 4
+LIBRARY = 2
+"""Levels that an object of a library's counts for."""
 TIMES = 2
 MOST_VALUES = 20_000
 LATEST = 256
 MOST_NODES = 4096
+NODE_BYTES = 500
 OPTIMIZED = 0x01  # of a code object: a function, whose f_locals are a copy
 LOOKING = {"locals", "vars", "eval", "exec"}
-CONTAINERS = (list, tuple, set, frozenset, deque)
-OPAQUE = (torch.optim.Optimizer, torch.utils.data.DataLoader, torch.utils.data.Dataset)
+CONTAINERS = (list, tuple, set, frozenset, deque, dict)
+OPAQUE = (type, ModuleType, FunctionType, torch.nn.Module, torch.optim.Optimizer,
+          torch.utils.data.DataLoader, torch.utils.data.Dataset)  # fmt: skip
 
 
 class Creep(Diagnosis):
@@ -38,29 +44,51 @@ class Creep(Diagnosis):
 
     name = "retained"
 
+    @property
+    def undecided(self) -> bool:
+        """Whether a variable has kept more once, or the same: optimizers may take turns between."""
+        return self._same or any(len(times) < TIMES for times in self._added.values())
+
     def begin(self) -> None:
         """The first look."""
-        self._roots = roots_by_holder(sys._getframe())
-        self._grew: Counter[Holder] = Counter()
+        self._starts: dict[int, int] = {}
+        self._roots = roots_by_holder(sys._getframe(), self._starts)
+        self._added: dict[Holder, list[set[Node]]] = {}
+        self._same = False
 
     def between(self) -> None:
         """A step later: who still leads to what it led to, and to more."""
-        now = roots_by_holder(sys._getframe())
-        self._grew.update(
-            holder for holder in now if _grown(now[holder], self._roots.get(holder, set()))
-        )
+        now = roots_by_holder(sys._getframe(), self._starts)
+        for holder, roots in now.items():
+            before = self._roots.get(holder, set())
+            if _grown(roots, before):
+                self._added.setdefault(holder, []).append(roots - before)
+        self._same = any(roots == self._roots.get(holder) for holder, roots in now.items())
         self._roots = now
 
     def end(self) -> None:
         """The last look."""
         self.between()
-        kept = (
-            replace(holder, freed=_freed(self._roots.get(holder, set())))
-            for holder, times in self._grew.items()
-            if times >= TIMES
-        )
+        kept = (_weighed(self.rec, *one) for one in self._added.items() if len(one[1]) >= TIMES)
         self.value = sorted(kept, key=lambda holder: holder.name)
-        self._roots = {}
+        self._roots, self._added = {}, {}
+
+
+def _weighed(rec: Followed, holder: Holder, added: list[set[Node]]) -> Holder:
+    """The holder with what it keeps more after each step: `added` are the nodes of several steps.
+
+    What belongs to the model and its optimizer does not count, nor what the first of these steps
+    has saved as well, such as an input that stays the same.
+    """
+    _, known = owners(rec.session.roots.found, list(rec.optimizers))
+    saved = _Saved(known)
+    saved.read(added[0])
+    before = saved.bytes
+    for roots in added[1:]:
+        saved.read(roots)
+    steps = len(added) - 1
+    freed = saved.freed and not saved.tensors
+    return replace(holder, freed=freed, bytes=(saved.bytes - before) // steps)
 
 
 def _grown(now: set[Node], before: set[Node]) -> bool:
@@ -77,37 +105,50 @@ def _grown(now: set[Node], before: set[Node]) -> bool:
     return not missing
 
 
-def _freed(roots: set[Node]) -> bool:
-    """Whether backward passes have freed what the nodes saved, as far as nodes tell."""
-    seen, queue, saved = set(roots), deque(roots), False
-    while queue and len(seen) < MOST_NODES:
-        node = queue.popleft()
+class _Saved:
+    """Adds up what nodes have saved (bytes); a storage that was counted before adds nothing."""
+
+    def __init__(self, known: Storages) -> None:
+        self.bytes = 0
+        self.tensors = 0
+        self.freed = False
+        self._known = known
+        self._seen: set[Node] = set()
+
+    def read(self, roots: set[Node]) -> None:
+        """Add the nodes that the roots lead to; not those that were read before."""
+        queue, left = deque(roots - self._seen), MOST_NODES
+        self._seen |= roots
+        while queue and left:
+            left -= 1
+            node = queue.popleft()
+            self._add(node)
+            following = {inner for inner, _ in node.next_functions if inner is not None}
+            queue.extend(following - self._seen)
+            self._seen |= following
+
+    def _add(self, node: Node) -> None:
+        self.bytes += NODE_BYTES
         for name in dir(node):
-            if name.startswith("_saved_") or name == "saved_tensors":
-                try:
-                    kept = getattr(node, name)
-                except RuntimeError as error:  # another one: changed in place since
-                    saved = saved or "already been freed" in str(error)
-                    continue
-                if _tensors(kept):
-                    return False
-        following = (inner for inner, _ in node.next_functions if inner is not None)
-        fresh = [inner for inner in following if inner not in seen]
-        seen.update(fresh)
-        queue.extend(fresh)
-    return saved
+            if not name.startswith("_saved_") and name != "saved_tensors":
+                continue
+            try:
+                kept = getattr(node, name)
+            except RuntimeError as error:  # another one: changed in place since
+                self.freed = self.freed or "already been freed" in str(error)
+                continue
+            parts = kept if isinstance(kept, (tuple, list)) else (kept,)
+            held = [part for part in parts if isinstance(part, torch.Tensor)]
+            self.tensors += len(held)
+            self.bytes += self._known.bytes_of(held)
 
 
-def _tensors(kept: object) -> bool:
-    """Whether what a node saved is a tensor, or holds some."""
-    if isinstance(kept, (tuple, list)):
-        return any(isinstance(one, torch.Tensor) for one in kept)
-    return isinstance(kept, torch.Tensor)
+def roots_by_holder(frame: FrameType | None, starts: dict[int, int]) -> dict[Holder, set[Node]]:
+    """The graph nodes of the tensors that each variable of the user's functions holds.
 
-
-def roots_by_holder(frame: FrameType | None) -> dict[Holder, set[Node]]:
-    """The graph nodes of the tensors that each variable of the user's functions holds."""
-    search, modules = _Search(), set()
+    `starts`: by identity of a long container, the entry from which on it is read, at each look.
+    """
+    search, modules = _Search(starts), set()
     while frame is not None:
         if is_users(frame.f_code):
             path = short(frame.f_code.co_filename)
@@ -147,8 +188,9 @@ def _looks_at_itself(code: CodeType) -> bool:
 class _Search:
     """Looks into variables; `found` are the graph nodes of the tensors that each one holds."""
 
-    def __init__(self) -> None:
+    def __init__(self, starts: dict[int, int]) -> None:
         self.found: dict[Holder, set[Node]] = {}
+        self._starts = starts
         self._seen: set[int] = set()
         self._left = MOST_VALUES
 
@@ -163,23 +205,33 @@ class _Search:
         if issubclass(kind, torch.Tensor):
             if value.grad_fn is not None:
                 self.found.setdefault(holder, set()).add(value.grad_fn)
-        elif depth and self._left > 0 and id(value) not in self._seen:
-            if kind in CONTAINERS or kind is dict:
+        elif depth > 0 and self._left > 0 and id(value) not in self._seen:
+            if issubclass(kind, CONTAINERS):
                 self._seen.add(id(value))
-                inner = value.values() if kind is dict else value
-                for entry in islice(inner, max(0, len(value) - LATEST), None):
+                for entry in self._entries(value):
                     self._value(entry, holder, depth - 1)
-            elif path := _users_file(kind):
+            elif attributes := _attributes(value):
                 self._seen.add(id(value))
-                for name, entry in _attributes(value).items():
-                    self._value(entry, Holder("attribute", name, path), depth - 1)
+                path = _users_file(value if isinstance(value, type) else kind)
+                for name, entry in attributes.items():
+                    inner = Holder("attribute", name, path) if path else holder
+                    self._value(entry, inner, depth - (1 if path else LIBRARY))
+
+    def _entries(self, value: Any) -> Iterator[object]:
+        """The latest entries of a container; at each look from the same one on."""
+        latest = max(0, len(value) - LATEST)
+        start = min(self._starts.setdefault(id(value), latest), latest)
+        inner = dict.values(value) if isinstance(value, dict) else value
+        return islice(inner, start, None)
 
 
 def _attributes(value: object) -> dict[str, object]:
-    if isinstance(value, (type, *OPAQUE)):
+    """The attributes of an object; of a module and the like only where its class is the user's."""
+    kind = value if isinstance(value, type) else type(value)
+    if isinstance(value, OPAQUE) and not _users_file(kind):
         return {}
     try:
-        return dict(object.__getattribute__(value, "__dict__"))
+        return dict(vars(kind) if kind is value else object.__getattribute__(value, "__dict__"))
     except AttributeError:
         return {}
 

@@ -53,6 +53,8 @@ class Saved:
 
 
 TRIES = 3
+MORE = 10
+"""Steps that variables are looked at beyond the other diagnoses, where two looks do not tell."""
 SLOW = "its steps are too slow for the time given"
 Round = tuple[Diagnosis, ...]
 COMPILED = "the program is compiled, and the probe would make it compile again"
@@ -116,6 +118,7 @@ class Diagnostics:
         self._lasted = 0
         self.steps = 0
         self._settling = True
+        self._more = MORE
 
     def busy(self) -> bool:
         """Whether the step that has just ended, or the next, is not to be timed."""
@@ -135,17 +138,25 @@ class Diagnostics:
     def step(self, *, evaluated: bool) -> None:
         """A diagnostic step is over; one that held an evaluation is repeated."""
         self.steps += 1
-        if not self._now:
+        if not self._now and not self._looks_on():
             self._settling = False
             self._end(self._along)
             return
         self._continue(self._along)
+        if not self._now:
+            return
         self._lasted += 1
         if self._lasted < max(one.lasts for one in self._now):
             for diagnosis in self._now:
                 self._continue(diagnosis)
         else:
             self._next(again=evaluated)
+
+    def _looks_on(self) -> bool:
+        """Whether variables are looked at for another step."""
+        more = not self._along.note and self._along.undecided and self._more > 0
+        self._more -= more
+        return more
 
     def _next(self, *, again: bool) -> None:
         for diagnosis in self._now:

@@ -57,6 +57,7 @@ def model_facts(root: Module, tensor: torch.Tensor | None) -> dict[str, object]:
         "cuda": any(p.is_cuda for p in root.parameters()),
         "conv4d": bool(weights) and images,
         "channels_last_on": any(map(_channels_last, weights)) or _channels_last(tensor),
+        "recurrent": any(isinstance(layer, torch.nn.RNNBase) for layer in root.modules()),
         "linear_layers": any(type(layer) is torch.nn.Linear for layer in root.modules()),
         "float32_model": torch.float32 in kinds,
         "float64_model": torch.float64 in kinds,
