@@ -389,6 +389,28 @@ class DatasetReport:
     packed: PackedComparison | None = None
 
 
+@dataclass(frozen=True)
+class RankTimes:
+    """Where the steps of one of several ranks go, in seconds a step.
+
+    `errors`: the standard errors of `phases`. `exposed`: what its backward passes wait for
+    all-reduces that no computation overlaps with, by DDP's own log (None: not known, or a group of
+    some ranks reduces). `buffers`: what its forward passes spend in DDP's broadcast of buffers.
+    `core`: how long that of its threads waits for a core which waits longest, loader workers
+    included. `lines`: as in a `ProfilePayload`.
+    """
+
+    rank: int
+    steps: int
+    step: float
+    phases: dict[str, float]
+    errors: dict[str, float] = field(default_factory=dict)
+    exposed: float | None = None
+    buffers: float = 0.0
+    core: float = 0.0
+    lines: dict[str, list[SampledLine]] = field(default_factory=dict)
+
+
 SHORTEST_TRAINING = 0.05
 """Seconds of training without which a program cannot be timed."""
 FEWEST_STEPS = 10
@@ -406,7 +428,8 @@ class ProfilePayload:
     line cost with all calls from it. `faults`: the part of a step that page faults take. `held` and
     `inert`: what each technique has come to. `operators`: seconds a step, in the forward pass, in
     the functions that a technique replaces, where they were measured. `world`: how many ranks
-    train together. `program`: the file that Python was started with.
+    train together; `ranks`: those of them that were seen. `program`: the file that Python was
+    started with.
     """
 
     step: PhaseTimes
@@ -444,6 +467,7 @@ class ProfilePayload:
     inert: dict[str, str] = field(default_factory=dict)
     operators: dict[str, float] = field(default_factory=dict)
     world: int = 1
+    ranks: list[RankTimes] = field(default_factory=list)
 
     @property
     def ended_after(self) -> int | None:

@@ -16,6 +16,7 @@ from hotlap.profile.join import Costed, Past, joined, split
 from hotlap.profile.merge import merged
 from hotlap.profile.model import Finding, Headroom, Line, Phase, Profile, usual_times
 from hotlap.profile.packing import with_packing
+from hotlap.profile.ranks import late_for_a_core, ranks_of, straggling
 from hotlap.profile.sights import rollout, sights
 from hotlap.profile.sources import line_of, touched
 from hotlap.profile.storage import with_storage
@@ -81,7 +82,7 @@ def profile_from(
     notes = (*_changed(bare, run.folder), *_unpacked(payload), *rollout(payload, run.folder))
     bare = replace(bare, notes=(*bare.notes, *notes))
     found = with_packing(_all(own, spots, seen, run.folder), payload, run.folder)
-    ranked = _ranked(with_storage(found, payload), run.folder)
+    ranked = _ranked([*with_storage(found, payload), *straggling(payload)], run.folder)
     own_words = tuple(addressed(one, payload.facts, run.command, written) for one in ranked)
     return replace(bare, findings=own_words)
 
@@ -219,12 +220,13 @@ def _bare(
         findings=(),
         facts=payload.facts,
         places=payload.places,
-        notes=(*_notes(payload.notes), *_contended(payload.facts)),
+        notes=(*_notes(payload.notes), *_contended(payload.facts), *late_for_a_core(payload)),
         cpu=payload.cpu,
         partial=run.partial,
         latency={name: seconds for name, seconds in latency.items() if seconds is not None},
         calls=payload.calls,
         world=payload.world,
+        ranks=ranks_of(payload),
         folder=str(run.folder),
         command=run.command,
         files=touched(payload, run.began),

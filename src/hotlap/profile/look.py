@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 
 from hotlap.common.signals import signal_name
-from hotlap.core.protocol import ProfileOptions, ProfilePayload, decode
+from hotlap.core.protocol import ProfileOptions, ProfilePayload, RankTimes, decode
 from hotlap.core.spec import Mode
 from hotlap.trial.channel import Message
 from hotlap.trial.foreground import run_foreground
@@ -125,8 +125,30 @@ def would_spin(facts: Mapping[str, object]) -> bool:
     return isinstance(threads, int) and not facts.get("cuda") and spin(threads)
 
 
+class _Reports:
+    """What the ranks have reported: profiles of the first one, the latest times of the others."""
+
+    def __init__(self) -> None:
+        self.profiles: list[ProfilePayload] = []
+        self._others: dict[int, RankTimes] = {}
+
+    def take(self, message: Message) -> None:
+        """Take in a message, if it is a report."""
+        if message.type == "profile":
+            self.profiles.append(decode(ProfilePayload, message.fields))
+        elif message.type == "rank":
+            times = decode(RankTimes, message.fields)
+            self._others[times.rank] = times
+
+    def joined(self) -> ProfilePayload:
+        """The latest profile, with the times of every rank if those of the first are known."""
+        found = self.profiles[-1]
+        others = [self._others[rank] for rank in sorted(self._others)]
+        return replace(found, ranks=[*found.ranks, *others]) if found.ranks else found
+
+
 def _look(setting: Setting, bounds: Bounds, options: dict[str, object], calls: Meanwhile) -> Look:
-    payloads: list[ProfilePayload] = []
+    reports = _Reports()
     reach = Reach(bounds.patience, setting.output, setting.scratch, setting.command)
 
     def see(message: Message | None) -> bool:
@@ -137,19 +159,23 @@ def _look(setting: Setting, bounds: Bounds, options: dict[str, object], calls: M
         reach.see(message)
         if message is None:
             calls.tick()
-        elif message.type == "progress":
+            return False
+        if message.type == "progress":
             calls.steps(message.fields["steps"], bounds.steps)
-        if message is not None and message.type == "profile":
-            payloads.append(decode(ProfilePayload, message.fields))
-            ended = payloads[-1].ended
-            return ended == "still" or (bool(bounds.steps) and ended == "steps")
-        return False
+        reports.take(message)
+        return message.type == "profile" and _is_last(reports.profiles[-1], bounds)
 
     setting = replace(setting, mode=Mode.PROFILE, options=options)
     code = run_foreground(setting, see, reach.leaves)
-    if not payloads and code in INTERRUPTED:
+    if not reports.profiles and code in INTERRUPTED:
         raise KeyboardInterrupt
-    if not payloads:
+    if not reports.profiles:
         raise reach.failure(code)
-    ours = payloads[-1].ended in {"steps", "still"}
-    return Look(payloads[-1], None if ours else code, patience=bounds.patience)
+    payload = reports.joined()
+    ours = payload.ended in {"steps", "still"}
+    return Look(payload, None if ours else code, patience=bounds.patience)
+
+
+def _is_last(payload: ProfilePayload, bounds: Bounds) -> bool:
+    """Whether the command is ended once this has come."""
+    return payload.ended == "still" or (bool(bounds.steps) and payload.ended == "steps")

@@ -89,6 +89,29 @@ class Headroom:
         return self.rate / self.peak if self.peak else None
 
 
+@dataclass(frozen=True)
+class Rank:
+    """One of several ranks that train together; times in seconds a step.
+
+    `phases`: its own work, without what it waits for other ranks. `straggler`: what it waits for
+    the rank that arrives last at the collectives; `communication`: what every rank waits, and no
+    computation overlaps with (None: not known). `core`: how long its threads wait for a core.
+    """
+
+    rank: int
+    steps: int
+    step: float
+    phases: Mapping[str, float]
+    straggler: float | None = None
+    communication: float | None = None
+    core: float = 0.0
+
+    @property
+    def work(self) -> float:
+        """All of its own work."""
+        return sum(self.phases.values())
+
+
 Lines = Mapping[int, Mapping[str, tuple[float, int, tuple[object, ...]]]]
 
 
@@ -186,8 +209,9 @@ class Profile:
     generates text, the same of its `prefill` and `decode` calls, and how many there were.
     `partial` says why it holds fewer steps than were asked for. `files` are the source files met,
     by absolute path. `command` is what ran, as typed in a shell. `world`: processes that train
-    together; the profile is that of rank 0. `ended_after`: the steps after which the program came
-    to its end, where it did; `too_short`: before there was enough of it for a race.
+    together; the profile is that of rank 0, `ranks` compares those that were seen. `ended_after`:
+    the steps after which the program came to its end, where it did; `too_short`: before there was
+    enough of it for a race.
     """
 
     steps: int
@@ -217,6 +241,7 @@ class Profile:
     latency: Mapping[str, float] = field(default_factory=dict)
     calls: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     world: int = 1
+    ranks: tuple[Rank, ...] = ()
     ended_after: int | None = None
     too_short: bool = False
 

@@ -11,7 +11,7 @@ from jinja2 import Environment, PackageLoader, select_autoescape
 
 from hotlap.core.protocol import Document, decode
 from hotlap.profile.model import TITLES, Finding, Profile
-from hotlap.reporting import search_view, until_view
+from hotlap.reporting import ranks_text, search_view, until_view
 from hotlap.reporting.findings_text import (
     AT_MOST,
     ORDER,
@@ -112,7 +112,16 @@ def _profile(document: Document) -> View:
         memory=_memory(document["memory_by_owner"]),
         steps_title=following.removesuffix(":"),
         steps=[command] if command else (),
+        tables=_ranks(found),
     )
+
+
+def _ranks(profile: Profile) -> list[dict[str, object]]:
+    """The table of the ranks, where there are several."""
+    rows, note = ranks_text.ranks_table(profile)
+    columns = [column.title for column in ranks_text.COLUMNS]
+    name = f"{ranks_text.TITLE} ({note})"
+    return [{"name": name, "columns": columns, "rows": rows}] if rows else []
 
 
 def _findings(profile: Profile) -> dict[str, list[dict[str, object]]]:

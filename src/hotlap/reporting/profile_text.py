@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from hotlap.profile.model import NO_BOUND, TITLES, Finding, Headroom, Phase, Profile
-from hotlap.reporting import findings_text, layers_text
+from hotlap.reporting import findings_text, layers_text, ranks_text
 from hotlap.reporting.tables import Column, Row, table
 from hotlap.reporting.words import count, duration, hanging, shortened, size
 from hotlap.trial.launch import SLEEPING_IN_PROFILE
@@ -46,6 +46,7 @@ def show(out: Console, profile: Profile, *, brief: bool = False) -> None:
         if words := _usual(profile):
             out.print(Text(hanging(words, out.width)), style="dim")
         _show_other(out, profile)
+        ranks_text.show(out, profile)
         _show_memory(out, profile)
         if profile.headroom is not None:
             _entry(out, "limit", limit(profile.headroom))

@@ -25,7 +25,8 @@ def probing(session: Participant) -> Iterator[None]:
     """Follow the training of this process; send what was learned after the steps asked for.
 
     A program that ends before is reported as it ends, and a part of one that is profiled in a live
-    process as its context is left. Only the first rank reports.
+    process as its context is left. The first rank reports all of that, the others where their time
+    goes (`hotlap.seam.probe.ranks`).
     """
     from hotlap.seam.probe.boundaries import boundaries
     from hotlap.seam.probe.device import DeviceTimeline, synchronising
@@ -34,11 +35,13 @@ def probing(session: Participant) -> Iterator[None]:
     from hotlap.seam.probe.recorder import Recorder
     from hotlap.seam.probe.spread import spreading
     from hotlap.seam.probe.timeline import Timeline
+    from hotlap.seam.probe.waits import buffers_timed
 
     gpu = torch.cuda.is_available()
     rec = Recorder(session, DeviceTimeline() if gpu else Timeline())
     report = _Report(rec)
     rec.finish = report.send
+    rec.at_timed_step = report.timed
     rec.at_first_step.append(report.numbered)
     rec.at_first_step.append(
         lambda: telling(
@@ -49,6 +52,7 @@ def probing(session: Participant) -> Iterator[None]:
         stack.enter_context(boundaries(rec))
         stack.enter_context(making(rec))
         stack.enter_context(spreading(rec.spread, rec.facts))
+        stack.enter_context(buffers_timed(rec.waits))
         stack.enter_context(warned(rec))
         if gpu:
             stack.enter_context(synchronising(rec))
@@ -61,10 +65,13 @@ def probing(session: Participant) -> Iterator[None]:
 
 
 class _Report:
-    """Sends the profile, once."""
+    """Sends the profile, once; of another rank than the first its times, at intervals."""
 
     def __init__(self, rec: "Recorder") -> None:
+        from hotlap.seam.probe.ranks import Schedule
+
         self._rec = rec
+        self._schedule = Schedule()
         self._sent = False
         self._rank = 0
         self._stood_at = ""
@@ -83,11 +90,24 @@ class _Report:
         self._sent = True
         rec.leave_alone()
         if self._rank:
+            if ended != "still":  # DDP holds its log while it waits
+                self._send_times()
             return
         with _undisturbed() if ended == "exit" else nullcontext():
             self._report(ended)
         if ended == "steps" and rec.options.stop:
             rec.session.wire.receive()
+
+    def timed(self) -> None:
+        """A timed step is over: another rank than the first reports if it is time to."""
+        if self._rank and self._schedule.due(self._rec.clock()["wall"]):
+            self._send_times()
+
+    def _send_times(self) -> None:
+        from hotlap.seam.probe.ranks import rank_times
+
+        with suppress(Exception):  # its group may be gone as it ends: what it sent before stands
+            self._rec.session.wire.send("rank", **asdict(rank_times(self._rec, self._rank)))
 
     def stalled(self) -> None:
         """The training thread stands still: send what is known by now, and where it stands."""

@@ -30,6 +30,7 @@ from hotlap.seam.probe.sampler import LOSS, Sampler, resident_memory
 from hotlap.seam.probe.spread import Spread
 from hotlap.seam.probe.tally import Tally
 from hotlap.seam.probe.timeline import Timeline
+from hotlap.seam.probe.waits import Waits
 from hotlap.seam.process import rank_and_world, serves_its_parent
 from hotlap.seam.steps import Cycle
 
@@ -59,6 +60,7 @@ class Recorder:
         self.calls = Calls()
         self.generation = Calls()
         self.spread = Spread()
+        self.waits = Waits()
         self.tally = Tally()
         self.warm = Tally()
         self.rest = Rest()
@@ -85,6 +87,7 @@ class Recorder:
         self.while_awake: list[Callable[[bool], None]] = []
         self.at_first_step: list[Callable[[], AbstractContextManager[None]]] = []
         self.finish: Callable[[str], None] = lambda _: None
+        self.at_timed_step: Callable[[], None] = lambda: None
         self._pid = os.getpid()
         self._cycle = Cycle()
         self._first = 0
@@ -240,6 +243,7 @@ class Recorder:
         self.diagnostics.give_up()
         self.diagnostics = Diagnostics(self)
         self.tally, self.warm, self.padded = Tally(), Tally(), Padded()
+        self.waits.restart()
         self.sampler.timing = False
         self.sampler.stacks.clear()
         self.root = None
@@ -288,6 +292,9 @@ class Recorder:
         self.sampler.timing = True
         if self.counting:
             self.counted += 1
+        if self.world > 1:
+            self.waits.step(self.session.roots.found)
+            self.at_timed_step()
         self._look_ahead()
         enough = tally.steps >= self.options.steps > 0 and marks[1][-1] > self._at_least
         if enough or marks[1][-1] > min(self._until, self.deadline):

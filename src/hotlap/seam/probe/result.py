@@ -14,6 +14,7 @@ from hotlap.core.protocol import (
     ModuleReport,
     PhaseTimes,
     ProfilePayload,
+    RankTimes,
     SampledLine,
     ShownWarning,
 )
@@ -23,6 +24,7 @@ from hotlap.seam.probe.dataset_report import fed, held
 from hotlap.seam.probe.device import DeviceTimeline
 from hotlap.seam.probe.facts import contended, global_facts, optimizer_facts
 from hotlap.seam.probe.models import anything_compiled
+from hotlap.seam.probe.ranks import rank_times
 from hotlap.seam.probe.recorder import Recorder
 from hotlap.seam.probe.resources import MIN_FAULT_SHARE, share_of_step
 from hotlap.seam.probe.sampler import by_file, hottest, phase_of
@@ -36,6 +38,7 @@ HELD_BY_THEN = ("parameters", "buffers", "gradients")
 def payload(rec: Recorder, ended: str) -> ProfilePayload:
     """Everything that was learned; `ended` is what ended it: `steps` or `exit`."""
     rec.resources.steps_over()
+    ranks = _first_rank(rec, ended)  # before the data set is read again
     tally = rec.measured()
     device = rec.timeline.device_results() if isinstance(rec.timeline, DeviceTimeline) else None
     steps = max(1, tally.steps)
@@ -83,6 +86,7 @@ def payload(rec: Recorder, ended: str) -> ProfilePayload:
         calls=rec.calls.result(),
         faults=faults,
         world=rec.world,
+        ranks=ranks,
         operators=(learned["operators"] or {}).get("seconds", {}),
         **rec.session.standing(),
     )
@@ -129,6 +133,14 @@ def _of_ranks(rec: Recorder) -> dict[str, object]:
     with suppress(Exception):  # the group is gone by now: the profile is sent all the same
         return ddp_facts(rec.session.roots.found)
     return {"ddp": False}
+
+
+def _first_rank(rec: Recorder, ended: str) -> list[RankTimes]:
+    """The times of this rank, as the others report theirs."""
+    if rec.world > 1 and ended != "still":
+        with suppress(Exception):
+            return [rank_times(rec, 0)]
+    return []
 
 
 def _parameters(rec: Recorder) -> int:

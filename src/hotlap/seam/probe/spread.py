@@ -11,6 +11,7 @@ from torch.nn.parallel import DistributedDataParallel
 from hotlap.seam.ddp import parallel_models
 from hotlap.seam.patch import replaced
 from hotlap.seam.probe.facts import Facts
+from hotlap.seam.probe.waits import sample_rate
 
 SPREADING = ("scatter", "replicate", "parallel_apply", "gather")
 FIRST_BUCKET = 1 << 20
@@ -67,8 +68,7 @@ def _placed(facts: Facts, original: Callable[..., object]) -> object:
     ) -> None:
         facts.point("ddp")
         original(self, *args, **kwargs)
-        if self.device_type == "cpu":  # on a GPU, to time each step is to wait for it
-            self._set_ddp_runtime_logging_sample_rate(1)  # type: ignore[no-untyped-call]
+        self._set_ddp_runtime_logging_sample_rate(sample_rate(self))  # type: ignore[no-untyped-call]
 
     return __init__
 

@@ -10,6 +10,7 @@ Steps are folded into phases a batch at a time: that is cheaper than one by one,
 runs on in between with its caches warm.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from statistics import median
@@ -153,7 +154,7 @@ class Tally:
         }
 
     def _phase(self, at: int) -> PhaseTimes:
-        mean = sum(kind.sums[at] * kind.of_time for kind in self._kinds) * NANO / self.steps
+        mean = self._mean(at)
         took = [(row[at], kind.weight) for kind in self._kinds for row in kind.rows if row[at] > 0]
         return PhaseTimes(
             mean,
@@ -161,6 +162,30 @@ class Tally:
             usual=mean * _outliers_out(took),
             **self._quantiles(partial(_entry, at)),
         )
+
+    def means(self) -> dict[str, float]:
+        """Mean seconds for each name that took any time; together they are the mean step."""
+        self._settle()
+        return {
+            name: self._mean(at)
+            for at, name in enumerate(STEP_PHASES)
+            if any(kind.seen[at] for kind in self._kinds)
+        }
+
+    def errors(self) -> dict[str, float]:
+        """The standard errors of `means`, where every step differs from the next by chance."""
+        self._settle()
+        return {name: self._error(at) for at, name in enumerate(STEP_PHASES)}
+
+    def _error(self, at: int) -> float:
+        weighed = [(row[at], kind.weight) for kind in self._kinds for row in kind.rows]
+        whole = sum(weight for _, weight in weighed) or 1.0
+        mean = sum(figure * weight for figure, weight in weighed) / whole
+        variance = sum(weight * (figure - mean) ** 2 for figure, weight in weighed) / whole
+        return NANO * math.sqrt(variance / max(1, self.detailed))
+
+    def _mean(self, at: int) -> float:
+        return sum(kind.sums[at] * kind.of_time for kind in self._kinds) * NANO / self.steps
 
     def step(self) -> PhaseTimes:
         """The same for the whole step."""

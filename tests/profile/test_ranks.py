@@ -1,0 +1,146 @@
+"""What the times of several ranks say: who waits for whom, for how long, and why."""
+
+from dataclasses import replace
+
+import pytest
+
+from hotlap.core.protocol import PhaseTimes, ProfilePayload, RankTimes, SampledLine
+from hotlap.profile.ranks import late_for_a_core, ranks_of, straggling
+
+FORWARD = 0.002
+
+
+def rank(number, data=0.001, exposed=0.001, **more):
+    """A rank whose step lasts as long as its data, what it computes and its wait."""
+    phases = {"data": data, "forward": FORWARD, "backward": 0.004 + exposed, "other": 0.0005}
+    phases |= more.pop("phases", {})
+    return RankTimes(number, 100, sum(phases.values()), phases, exposed=exposed, **more)
+
+
+def payload(*ranks, world=0):
+    step = PhaseTimes(ranks[0].step, steps=100)
+    return ProfilePayload(step, {}, world=world or len(ranks), ranks=list(ranks))
+
+
+WAITS, LATE = rank(0, exposed=0.021), rank(1, data=0.021)
+
+
+def test_the_wait_for_the_last_rank_is_parted_from_communication():
+    first, last = ranks_of(payload(WAITS, LATE))
+    assert (first.straggler, last.straggler) == (pytest.approx(0.02), 0.0)
+    assert first.communication == last.communication == pytest.approx(0.001)
+    assert first.phases["backward"] == last.phases["backward"] == pytest.approx(0.004)
+    assert last.work - first.work == pytest.approx(0.02)
+
+
+def test_the_last_rank_is_named_with_the_phase_and_the_line_that_make_it_late():
+    lines = {"data": [SampledLine("train.py:9", "f", "time.sleep(1)", 0.9, 50)]}
+    (found,) = straggling(payload(WAITS, replace(LATE, lines=lines)))
+    assert "waiting for rank 1: 70% of a step, 20.0 ms; its data loading makes it late" in (
+        found.what
+    )
+    assert (found.place, found.text) == ("train.py:9", "time.sleep(1)")
+    assert found.problem
+    assert found.share == pytest.approx(0.02 / LATE.step)
+    assert 1 / (1 - found.share) <= found.most < 10
+    assert [remedy.id for remedy in found.remedies] == ["straggler"]
+
+
+def test_of_three_ranks_no_more_is_promised_than_what_the_next_one_leaves():
+    (found,) = straggling(payload(WAITS, LATE, rank(2, data=0.013, exposed=0.009)))
+    assert found.share == pytest.approx(0.008 / LATE.step)
+
+
+@pytest.mark.parametrize(
+    ("phase", "said"),
+    [
+        ("saving", "its saving makes it late"),
+        ("other", "its code between the phases makes it late"),
+        ("evaluation_data", "its evaluation makes it late"),
+    ],
+)
+def test_what_one_rank_does_alone(phase, said):
+    alone = rank(0, phases={phase: 0.02})
+    (found,) = straggling(payload(alone, rank(1, exposed=0.021)))
+    assert "waiting for rank 0" in found.what
+    assert said in found.what
+
+
+def test_a_rank_that_is_slower_everywhere_has_no_cause_named():
+    slow = rank(1, data=0.002, phases={"forward": 0.004, "backward": 0.007, "other": 0.002})
+    (found,) = straggling(payload(rank(0, exposed=0.0075), slow))
+    assert "no single phase stands out" in found.what
+    assert found.place == ""
+
+
+LEFT_ALONE = {
+    "equal ranks": (rank(0), rank(1)),
+    "a small difference": (rank(0, exposed=0.0013), rank(1, data=0.0013)),
+    "chance": (WAITS, replace(LATE, errors={"data": 0.007})),
+    "few steps": (WAITS, replace(LATE, steps=9)),
+    "no log of DDP's": (replace(WAITS, exposed=None), replace(LATE, exposed=None)),
+    "a rank that is not known": (WAITS, LATE),
+    "one that waits for a core": (WAITS, replace(LATE, core=0.0195)),
+}
+
+
+@pytest.mark.parametrize("case", LEFT_ALONE)
+def test_no_rank_is_blamed(case):
+    world = 3 if case == "a rank that is not known" else 2
+    assert straggling(payload(*LEFT_ALONE[case], world=world)) == []
+
+
+@pytest.mark.parametrize("case", ["no log of DDP's", "a rank that is not known", "few steps"])
+def test_what_is_not_known_of_every_rank_is_not_split(case):
+    found = ranks_of(payload(*LEFT_ALONE[case], world=3 if "rank" in case else 2))
+    assert [(one.straggler, one.communication) for one in found] == [(None, None)] * 2
+
+
+def test_a_phase_is_not_blamed_for_a_wait_for_a_core():
+    (found,) = straggling(payload(WAITS, replace(LATE, core=0.012)))
+    assert found.share == pytest.approx(0.008 / LATE.step)
+    waits = rank(0, exposed=0.021)
+    both = rank(1, data=0.011, phases={"other": 0.0105}, core=0.009)
+    (found,) = straggling(payload(waits, both))
+    assert "no single phase stands out" in found.what
+
+
+def test_a_rank_that_is_late_for_a_core_is_noted_as_that():
+    (note,) = late_for_a_core(payload(*LEFT_ALONE["one that waits for a core"]))
+    assert "rank 1 arrives last" in note
+    assert "wait for a core" in note
+    for ranks in ((WAITS, LATE), LEFT_ALONE["equal ranks"], LEFT_ALONE["chance"]):
+        assert late_for_a_core(payload(*ranks)) == []
+
+
+def test_a_program_of_one_rank_has_no_ranks():
+    alone = ProfilePayload(PhaseTimes(0.01), {})
+    assert (ranks_of(alone), straggling(alone), late_for_a_core(alone)) == ((), [], [])
+
+
+BUFFERS = {"phases": {"forward": FORWARD + 0.02}, "buffers": 0.02}
+
+
+def test_a_wait_in_the_broadcast_of_buffers_is_a_wait():
+    late = rank(0, data=0.021)
+    (found,) = straggling(payload(late, rank(1, **BUFFERS)))
+    assert "waiting for rank 0" in found.what
+    assert ranks_of(payload(late, rank(1, **BUFFERS)))[1].phases["forward"] == (
+        pytest.approx(FORWARD)
+    )
+
+
+def collective(samples=1000, share=0.95):
+    calls = [("dist.all_reduce(loss)", 1.0)]
+    return {"other": [SampledLine("train.py:9", "f", "", share, samples, calls)]}
+
+
+def test_a_collective_of_the_scripts_own_is_a_wait_and_as_sure_as_its_samples():
+    waits = rank(0, phases={"other": 0.021}, lines=collective())
+    (found,) = straggling(payload(waits, rank(1, data=0.0215)))
+    assert "waiting for rank 1" in found.what
+    assert found.share == pytest.approx(0.95 * 0.021 / 0.029, abs=0.01)
+    phases = waits.phases | {"other": 0.006}
+    for samples, times in ((400, 1), (4, 0)):
+        unsure = replace(waits, lines=collective(samples, 0.5), phases=phases)
+        assert len(straggling(payload(unsure, rank(1, data=0.002)))) == times
