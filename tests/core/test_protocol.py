@@ -14,6 +14,7 @@ from hotlap.core.protocol import (
     PackedComparison,
     PhaseTimes,
     ProfilePayload,
+    RankTimes,
     ResourceReport,
     SampledLine,
     SharedMemory,
@@ -40,6 +41,7 @@ FULL = ProfilePayload(
     ),
     flops=12.0,
     held={"tf32": ["matmul"]},
+    ranks=[RankTimes(1, 9, 0.1, {"data": 0.1}, lines={"data": [SampledLine("a", "f", "x", 0.5)]})],
 )
 
 

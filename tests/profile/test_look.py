@@ -7,6 +7,7 @@ from hotlap.cli.profile import profile
 from hotlap.core.protocol import ProfilePayload, decode
 from hotlap.core.spec import Mode
 from hotlap.profile.look import Bounds, Look, look, would_spin
+from hotlap.trial.channel import Message
 from hotlap.trial.launch import Setting
 from hotlap.trial.trial import TimeOverError
 
@@ -38,6 +39,29 @@ def test_a_program_that_stands_still_has_a_partial_profile():
     assert "stood still at train.py:7" in partial
     assert "hotlap launch" in partial
     assert "for 30 s" in partial
+
+
+def message(kind, **fields):
+    return Message(kind, fields, None)
+
+
+def rank_message(rank, steps):
+    return message("rank", rank=rank, steps=steps, step=1.0, phases={"data": 1.0})
+
+
+@pytest.mark.parametrize("of_first", [True, False])
+def test_the_latest_times_of_every_rank_join_the_profile(monkeypatch, tmp_path, of_first):
+    first = [{"rank": 0, "steps": 9, "step": 1.0, "phases": {}}] if of_first else []
+    came = [rank_message(2, 5), rank_message(1, 5), rank_message(2, 8)]
+    came.append(message("profile", step={"mean": 1.0}, phases={}, ended="exit", ranks=first))
+
+    def run(_, see, __):
+        return 0 if not any([see(one) for one in came]) else 1
+
+    monkeypatch.setattr("hotlap.profile.look.run_foreground", run)
+    found = look(Setting(("python",), Mode.PROFILE, scratch=tmp_path), Bounds())
+    seen = [(rank.rank, rank.steps) for rank in found.payload.ranks]
+    assert seen == ([(0, 9), (1, 5), (2, 8)] if of_first else [])
 
 
 @pytest.mark.parametrize("code", [-signal.SIGINT, 130])

@@ -1,6 +1,11 @@
 """What the times of several ranks say: who waits for whom, for how long, and why."""
 
+import json
+import os
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -144,3 +149,50 @@ def test_a_collective_of_the_scripts_own_is_a_wait_and_as_sure_as_its_samples():
     for samples, times in ((400, 1), (4, 0)):
         unsure = replace(waits, lines=collective(samples, 0.5), phases=phases)
         assert len(straggling(payload(unsure, rank(1, data=0.002)))) == times
+
+
+SCRIPT = Path(__file__).parents[1] / "scripts" / "late_rank.py"
+
+
+def profiled(folder, *options):
+    """The profile of two real ranks."""
+    launch = ["-m", "torch.distributed.run", "--standalone", "--local-addr", "127.0.0.1"]
+    command = [sys.executable, *launch, "--nproc-per-node", "2", str(SCRIPT), *options]
+    done = subprocess.run(
+        [sys.executable, "-m", "hotlap", "profile", "--json", "--budget", "8", *command],
+        cwd=folder,
+        env=os.environ | {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("late", [0, 1])
+def test_of_two_real_ranks_the_late_one_is_named_with_its_line(tmp_path, late):
+    found = profiled(tmp_path, "--late", str(late))
+    waits = {one["rank"]: one["straggler"] for one in found["ranks"]}
+    assert waits[late] == 0
+    assert waits[1 - late] > 0.02
+    ours = [
+        one
+        for one in found["findings"]
+        if any(remedy["id"] == "straggler" for remedy in one["remedies"])
+    ]
+    assert [one["problem"] for one in ours] == [True]
+    assert f"waiting for rank {late}" in ours[0]["what"]
+    assert "its data loading makes it late" in ours[0]["what"]
+    assert "time.sleep" in ours[0]["text"]
+
+
+@pytest.mark.slow
+def test_of_two_equal_real_ranks_none_is_blamed(tmp_path):
+    found = profiled(tmp_path)
+    assert [one["rank"] for one in found["ranks"]] == [0, 1]
+    assert all(one["communication"] > 0 for one in found["ranks"])
+    ids = {remedy["id"] for one in found["findings"] for remedy in one["remedies"]}
+    assert "straggler" not in ids

@@ -17,7 +17,7 @@ from hotlap.optim.sweep import Sweep
 from hotlap.plan.cluster import PRESETS
 from hotlap.plan.layout_search import search
 from hotlap.plan.reading import read_shape
-from hotlap.profile.model import Finding, Headroom, Phase, Profile, Remedy
+from hotlap.profile.model import Finding, Headroom, Phase, Profile, Rank, Remedy
 from hotlap.reporting import html
 from hotlap.reporting.findings_text import AT_MOST
 from hotlap.reporting.search_view import sweep_picture
@@ -86,7 +86,8 @@ def profile() -> dict[str, Any]:
             Finding("the optimizer: 7 % of a step", "train.py:9", "", 0.07, 1.07, (fused,),
                     problem=False),
         ),
-        command=LONG,
+        command=LONG, world=2,
+        ranks=tuple(Rank(n, 40, 0.08, {"data": 0.05}, 0.02 * n, 0.01) for n in range(2)),
     )  # fmt: skip
     return found.to_json() | {"verb": "profile", "hotlap": "0.1.0"}
 
@@ -205,6 +206,17 @@ def test_the_page_of_a_profile_says_what_the_terminal_says() -> None:
     ):
         assert text.replace("AT_MOST", AT_MOST) in page, text
     assert page.count("threads spin") == 1, "an advice does not repeat its heading"
+
+
+def test_the_page_of_a_profile_compares_the_ranks() -> None:
+    page = html.page(profile())
+    cells = "".join(
+        f"<td>{cell}</td>"
+        for cell in ("1", "50.0 ms", "data loading 50.0 ms", "20.0 ms", "10.0 ms", "0 us")
+    )
+    assert cells in page
+    assert '<th scope="col">communication</th>' in page
+    assert "communication" not in html.page(profile() | {"ranks": [], "world": 1})
 
 
 def test_a_ratio_that_was_not_settled_is_no_headline() -> None:

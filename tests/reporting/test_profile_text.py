@@ -6,7 +6,7 @@ from rich.console import Console
 
 from hotlap.core.protocol import PhaseTimes, ProfilePayload
 from hotlap.profile.look import Look
-from hotlap.profile.model import Finding, Headroom, Phase, Profile, Remedy
+from hotlap.profile.model import Finding, Headroom, Phase, Profile, Rank, Remedy
 from hotlap.reporting import layers_text, profile_text
 from hotlap.reporting.profile_text import limit, under_load
 
@@ -58,6 +58,37 @@ def test_a_partial_profile_says_so_and_why():
     assert text.startswith("partial: the program was ended by SIGINT")
     assert "37 steps" in text.splitlines()[0]
     assert "partial" in printed(profile(partial="it failed"), brief=True)
+
+
+RANKS = (
+    Rank(0, 200, 0.0293, {"data": 0.0006, "backward": 0.0019}, 0.0213, 0.0032, 0.0015),
+    Rank(1, 200, 0.0291, {"data": 0.021, "backward": 0.0025}, 0.0, 0.0032, 0.0029),
+)
+
+
+@pytest.mark.parametrize("width", [80, 140])
+def test_several_ranks_are_compared(width):
+    text = printed(profile(world=2, ranks=RANKS), width)
+    (late,) = (line.split() for line in text.splitlines() if "data loading 21.0 ms" in line)
+    assert late == "1 23.5 ms data loading 21.0 ms 0 us 3.2 ms 2.9 ms".split()
+    assert "21.3 ms" in text
+    assert max(map(len, text.splitlines())) <= width
+    assert "for others" not in printed(profile())
+
+
+def test_waits_that_are_not_known_are_not_shown():
+    unknown = tuple(replace(rank, straggler=None, communication=None) for rank in RANKS)
+    text = printed(profile(world=2, ranks=unknown))
+    assert "not known" in text
+    assert "own work" not in text
+    assert "1 rank of 3 sent no times" in printed(profile(world=3, ranks=unknown))
+
+
+def test_of_many_ranks_those_that_work_longest_are_listed():
+    many = [replace(RANKS[0], rank=number) for number in range(19)]
+    text = printed(profile(world=20, ranks=(*many, replace(RANKS[1], rank=19))))
+    assert "  19   23.5 ms" in text
+    assert "4 ranks more that work less" in " ".join(text.split())
 
 
 def test_nothing_found():
