@@ -56,7 +56,7 @@ def test_the_latest_times_of_every_rank_join_the_profile(monkeypatch, tmp_path, 
     came.append(message("profile", step={"mean": 1.0}, phases={}, ended="exit", ranks=first))
 
     def run(_, see, __):
-        return 0 if not any([see(one) for one in came]) else 1
+        return 0 if not any(see(one) for one in came) else 1
 
     monkeypatch.setattr("hotlap.profile.look.run_foreground", run)
     found = look(Setting(("python",), Mode.PROFILE, scratch=tmp_path), Bounds())
