@@ -3,6 +3,7 @@
 import collections
 import types
 import warnings
+import weakref
 from pathlib import Path
 
 import numpy
@@ -157,6 +158,75 @@ def test_graphs_that_are_kept_are_found_where_optimizers_take_turns(turns):
     assert not found["history"]["freed"]
     assert found["history"]["bytes"] > 64 * 4 * 4, "what the first model made"
     assert total.requires_grad
+
+
+def test_outputs_that_are_kept_count_although_their_graphs_are_freed():
+    x, y = data(4096, 4)
+    kept = []
+    (found,) = train(linear(), x, y, lambda _, out: kept.append(out))["retained"]
+    assert not found["freed"]
+    assert found["bytes"] >= kept[0].untyped_storage().nbytes()
+
+
+def test_what_a_hook_has_packed_is_not_unpacked():
+    x, y = data(8, 4)
+    model, kept, unpacked = linear(), [], []
+
+    def unpack(packed):
+        unpacked.append(1)
+        return packed
+
+    def keep(*_):
+        with torch.autograd.graph.saved_tensors_hooks(lambda tensor: tensor, unpack):
+            kept.append(model(x))
+
+    (found,) = train(model, x, y, keep)["retained"]
+    assert not found["freed"]
+    assert not unpacked
+
+
+class Drawing(list):
+    drawn = 0
+
+    def __iter__(self):
+        Drawing.drawn += 1
+        return super().__iter__()
+
+
+class Draw:
+    drawn = 0
+
+    @property
+    def __class__(self):
+        Draw.drawn += 1
+        return list
+
+
+def test_what_the_user_has_written_is_not_called():
+    x, y = data(8, 4)
+    kept, lazy = Drawing(), Draw()
+    Draw.drawn = 0
+
+    def keep(_, out):
+        kept.append(out)
+        assert lazy is not None
+
+    (found,) = train(linear(), x, y, keep)["retained"]
+    assert found["bytes"]
+    assert not Drawing.drawn
+    assert not Draw.drawn
+
+
+def test_a_variable_that_is_gone_ends_no_search():
+    x, y = data(8, 4)
+    gone = weakref.proxy(nn.Linear(1, 1))
+    kept = []
+
+    def keep(_, out, gone=gone):
+        kept.append(out)
+
+    (found,) = train(linear(), x, y, keep)["retained"]
+    assert found["name"] == "kept"
 
 
 LONG = []

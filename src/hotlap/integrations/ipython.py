@@ -112,7 +112,7 @@ class Magics:
         try:
             script = write_script(Path(self._write("profile", list(ran))))
             found = session_script(script, ran, lambda text: compiler.get_code_name(text, text, 0))
-        except (HotlapError, OSError, AttributeError):
+        except (HotlapError, OSError, AttributeError, ValueError):
             return SessionScript(Path(), {}), []
         return found, list(ran.values())
 

@@ -8,13 +8,14 @@ last step have saved is what the variable keeps more with each step.
 
 import dis
 import sys
+import weakref
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from itertools import islice
 from types import CodeType, FrameType, FunctionType, ModuleType
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch.autograd.graph import Node
@@ -32,9 +33,14 @@ MOST_VALUES = 20_000
 LATEST = 256
 MOST_NODES = 4096
 NODE_BYTES = 500
+LITTLE = 4096
+"""Bytes a step below which tensors whose graphs are freed are no more than their nodes."""
+RAW = "_raw_saved_"
 OPTIMIZED = 0x01  # of a code object: a function, whose f_locals are a copy
 LOOKING = {"locals", "vars", "eval", "exec"}
 CONTAINERS = (list, tuple, set, frozenset, deque, dict)
+Roots = dict[Node, weakref.ref[torch.Tensor]]
+"""Graph nodes, with the tensors that led to them."""
 OPAQUE = (type, ModuleType, FunctionType, torch.nn.Module, torch.optim.Optimizer,
           torch.utils.data.DataLoader, torch.utils.data.Dataset)  # fmt: skip
 
@@ -53,17 +59,24 @@ class Creep(Diagnosis):
         """The first look."""
         self._starts: dict[int, int] = {}
         self._roots = roots_by_holder(sys._getframe(), self._starts)
-        self._added: dict[Holder, list[set[Node]]] = {}
+        self._added: dict[Holder, list[tuple[int, Roots]]] = {}
         self._same = False
+        self._steps = 0
 
     def between(self) -> None:
         """A step later: who still leads to what it led to, and to more."""
         now = roots_by_holder(sys._getframe(), self._starts)
+        self._steps += 1
         for holder, roots in now.items():
-            before = self._roots.get(holder, set())
-            if _grown(roots, before):
-                self._added.setdefault(holder, []).append(roots - before)
-        self._same = any(roots == self._roots.get(holder) for holder, roots in now.items())
+            before = self._roots.get(holder, {})
+            if _grown(set(roots), set(before)):
+                fresh = {node: of for node, of in roots.items() if node not in before}
+                self._added.setdefault(holder, []).append((self._steps, fresh))
+        self._same = any(
+            roots.keys() == self._roots[holder].keys()
+            for holder, roots in now.items()
+            if holder in self._roots
+        )
         self._roots = now
 
     def end(self) -> None:
@@ -74,20 +87,21 @@ class Creep(Diagnosis):
         self._roots, self._added = {}, {}
 
 
-def _weighed(rec: Followed, holder: Holder, added: list[set[Node]]) -> Holder:
-    """The holder with what it keeps more after each step: `added` are the nodes of several steps.
+def _weighed(rec: Followed, holder: Holder, added: list[tuple[int, Roots]]) -> Holder:
+    """The holder with what it keeps more after each step: `added` by the number of the step.
 
     What belongs to the model and its optimizer does not count, nor what the first of these steps
     has saved as well, such as an input that stays the same.
     """
     _, known = owners(rec.session.roots.found, list(rec.optimizers))
     saved = _Saved(known)
-    saved.read(added[0])
-    before = saved.bytes
-    for roots in added[1:]:
+    saved.read(added[0][1])
+    before, held = saved.bytes, saved.held
+    for _, roots in added[1:]:
         saved.read(roots)
-    steps = len(added) - 1
-    freed = saved.freed and not saved.tensors
+    steps = added[-1][0] - added[0][0]
+    little = (saved.held - held) // steps < LITTLE
+    freed = saved.freed and not saved.tensors and little
     return replace(holder, freed=freed, bytes=(saved.bytes - before) // steps)
 
 
@@ -106,19 +120,27 @@ def _grown(now: set[Node], before: set[Node]) -> bool:
 
 
 class _Saved:
-    """Adds up what nodes have saved (bytes); a storage that was counted before adds nothing."""
+    """Adds up what nodes have saved (bytes); a storage that was counted before adds nothing.
+
+    `held` is what the tensors at the graphs' ends hold of it. What a hook packed is not read: to
+    unpack it may recompute a part of the model. Its size is not known.
+    """
 
     def __init__(self, known: Storages) -> None:
         self.bytes = 0
+        self.held = 0
         self.tensors = 0
         self.freed = False
         self._known = known
         self._seen: set[Node] = set()
 
-    def read(self, roots: set[Node]) -> None:
-        """Add the nodes that the roots lead to; not those that were read before."""
-        queue, left = deque(roots - self._seen), MOST_NODES
-        self._seen |= roots
+    def read(self, roots: Roots) -> None:
+        """Add the roots and the nodes that they lead to; not those that were read before."""
+        kept = (tensor for of in roots.values() if (tensor := of()) is not None)
+        held = self._known.bytes_of(kept)
+        self.held, self.bytes = self.held + held, self.bytes + held
+        queue, left = deque(roots.keys() - self._seen), MOST_NODES
+        self._seen |= roots.keys()
         while queue and left:
             left -= 1
             node = queue.popleft()
@@ -130,20 +152,27 @@ class _Saved:
     def _add(self, node: Node) -> None:
         self.bytes += NODE_BYTES
         for name in dir(node):
-            if not name.startswith("_saved_") and name != "saved_tensors":
+            if not name.startswith(RAW):
                 continue
             try:
-                kept = getattr(node, name)
+                found = getattr(node, name)
+                for raw in found if isinstance(found, tuple) else (found,):
+                    self._count(node, name, raw)
             except RuntimeError as error:  # another one: changed in place since
                 self.freed = self.freed or "already been freed" in str(error)
-                continue
-            parts = kept if isinstance(kept, (tuple, list)) else (kept,)
-            held = [part for part in parts if isinstance(part, torch.Tensor)]
-            self.tensors += len(held)
-            self.bytes += self._known.bytes_of(held)
+
+    def _count(self, node: Node, name: str, raw: Any) -> None:
+        """Add what lies in one place of a node."""
+        if raw.unpack_hook is not None:
+            self.tensors += 1
+        elif isinstance(raw.data, torch.Tensor):
+            self.tensors += 1
+            self.bytes += self._known.add(raw.data)
+        else:  # nothing was saved, or it is freed: then this raises
+            getattr(node, name.removeprefix("_raw"))
 
 
-def roots_by_holder(frame: FrameType | None, starts: dict[int, int]) -> dict[Holder, set[Node]]:
+def roots_by_holder(frame: FrameType | None, starts: dict[int, int]) -> dict[Holder, Roots]:
     """The graph nodes of the tensors that each variable of the user's functions holds.
 
     `starts`: by identity of a long container, the entry from which on it is read, at each look.
@@ -189,7 +218,7 @@ class _Search:
     """Looks into variables; `found` are the graph nodes of the tensors that each one holds."""
 
     def __init__(self, starts: dict[int, int]) -> None:
-        self.found: dict[Holder, set[Node]] = {}
+        self.found: dict[Holder, Roots] = {}
         self._starts = starts
         self._seen: set[int] = set()
         self._left = MOST_VALUES
@@ -204,31 +233,33 @@ class _Search:
         self._left -= 1
         if issubclass(kind, torch.Tensor):
             if value.grad_fn is not None:
-                self.found.setdefault(holder, set()).add(value.grad_fn)
+                self.found.setdefault(holder, {})[value.grad_fn] = weakref.ref(value)
         elif depth > 0 and self._left > 0 and id(value) not in self._seen:
-            if issubclass(kind, CONTAINERS):
+            if base := next((one for one in CONTAINERS if issubclass(kind, one)), None):
                 self._seen.add(id(value))
-                for entry in self._entries(value):
+                for entry in self._entries(value, base):
                     self._value(entry, holder, depth - 1)
             elif attributes := _attributes(value):
                 self._seen.add(id(value))
-                path = _users_file(value if isinstance(value, type) else kind)
+                path = _users_file(value if issubclass(kind, type) else kind)
                 for name, entry in attributes.items():
                     inner = Holder("attribute", name, path) if path else holder
                     self._value(entry, inner, depth - (1 if path else LIBRARY))
 
-    def _entries(self, value: Any) -> Iterator[object]:
-        """The latest entries of a container; at each look from the same one on."""
-        latest = max(0, len(value) - LATEST)
+    def _entries(self, value: Any, base: Any) -> Iterator[object]:
+        """The latest entries of a container; at each look from the same one on.
+
+        They are read as `base` does it: the user's `__iter__` might draw random numbers.
+        """
+        latest = max(0, base.__len__(value) - LATEST)
         start = min(self._starts.setdefault(id(value), latest), latest)
-        inner = dict.values(value) if isinstance(value, dict) else value
-        return islice(inner, start, None)
+        return islice(dict.values(value) if base is dict else base.__iter__(value), start, None)
 
 
 def _attributes(value: object) -> dict[str, object]:
     """The attributes of an object; of a module and the like only where its class is the user's."""
-    kind = value if isinstance(value, type) else type(value)
-    if isinstance(value, OPAQUE) and not _users_file(kind):
+    kind = cast(type, value) if issubclass(type(value), type) else type(value)
+    if issubclass(type(value), OPAQUE) and not _users_file(kind):
         return {}
     try:
         return dict(vars(kind) if kind is value else object.__getattribute__(value, "__dict__"))
