@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import cache
 from itertools import islice
 from types import CodeType, FrameType, FunctionType, ModuleType
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import torch
 from torch.autograd.graph import Node
@@ -119,6 +119,13 @@ def _grown(now: set[Node], before: set[Node]) -> bool:
     return not missing
 
 
+class _Packed(Protocol):
+    """torch's `SavedTensor`: what lies in it, as a hook has packed it if there is one."""
+
+    unpack_hook: object
+    data: object
+
+
 class _Saved:
     """Adds up what nodes have saved (bytes); a storage that was counted before adds nothing.
 
@@ -161,7 +168,7 @@ class _Saved:
             except RuntimeError as error:  # another one: changed in place since
                 self.freed = self.freed or "already been freed" in str(error)
 
-    def _count(self, node: Node, name: str, raw: Any) -> None:
+    def _count(self, node: Node, name: str, raw: _Packed) -> None:
         """Add what lies in one place of a node."""
         if raw.unpack_hook is not None:
             self.tensors += 1
