@@ -89,8 +89,8 @@ def _show_next(out: Console, profile: Profile) -> None:
 def next_step(profile: Profile) -> tuple[str, str]:
     """What to do next, and the command for it, each empty where there is none.
 
-    It races what was found and can be switched on. A program that failed, or stood still, would do
-    so in a race as well.
+    The command races what was found and can be switched on. After a program that failed or hung
+    there is none: it would fail in a race as well.
     """
     if profile.partial and profile.partial != INTERRUPTED:
         return f"Next: {BROKEN}", ""

@@ -182,6 +182,18 @@ def _send_workers(sign: signal.Signals, workers: list[int]) -> list[int]:
     return workers
 
 
+def schedstat(task: str) -> tuple[int, int]:
+    """Nanoseconds that a thread, by its folder in /proc, ran, and waited for a core.
+
+    Raises:
+        OSError: the thread is gone, or the kernel does not count.
+        ValueError, IndexError: the file holds something else.
+    """
+    with open(f"{task}/schedstat", "rb", buffering=0) as file:
+        words = file.read(128).split()
+    return int(words[0]), int(words[1])
+
+
 def thread_times(
     tasks: str = "/proc/self/task", *, main: bool = True, only: Collection[str] | None = None
 ) -> tuple[float, float]:
@@ -193,9 +205,9 @@ def thread_times(
     try:
         threads = os.listdir(tasks) if only is None else only
         for thread in set(threads) - (set() if main else {str(os.getpid())}):
-            with suppress(OSError), open(f"{tasks}/{thread}/schedstat") as file:
-                words = file.read().split()
-                ran, waited = ran + int(words[0]), waited + int(words[1])
+            with suppress(OSError):
+                times = schedstat(f"{tasks}/{thread}")
+                ran, waited = ran + times[0], waited + times[1]
     except (OSError, ValueError, IndexError):
         return 0.0, 0.0
     return ran / 1e9, waited / 1e9

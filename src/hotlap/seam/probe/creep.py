@@ -2,8 +2,8 @@
 
 What such a variable holds leads, after each step, to the graph nodes that it led to before. The
 variables of the user's functions on the stack are looked at after each diagnostic step, with those
-of their modules, and what lies in containers and objects a little below them. What the nodes of the
-last step have saved is what the variable keeps more with each step.
+of their modules, and what lies in containers and objects a little below them. What these graphs
+and tensors hold more from step to step is what the variable keeps more.
 """
 
 import dis

@@ -17,6 +17,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from hotlap.common.processes import children
 from hotlap.seam.ddp import parallel_models
+from hotlap.seam.gate import schedstat
 from hotlap.seam.probe.compiling import untraced
 
 ALWAYS_LOGGED = 10
@@ -114,9 +115,7 @@ def run_delays() -> dict[str, int]:
         with suppress(OSError):
             for thread in os.listdir(f"/proc/{process}/task"):
                 with suppress(OSError, ValueError, IndexError):
-                    path = f"/proc/{process}/task/{thread}/schedstat"
-                    with open(path, "rb", buffering=0) as file:
-                        found[thread] = int(file.read(128).split()[1])
+                    found[thread] = schedstat(f"/proc/{process}/task/{thread}")[1]
     return found
 
 
