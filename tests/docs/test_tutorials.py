@@ -12,6 +12,7 @@ import click
 import pytest
 
 from hotlap.cli.main import Verbs, hotlap
+from hotlap.seam.probe.facts import fast_half
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "examples" / "tutorials"
@@ -85,4 +86,5 @@ def test_the_profile_of_a_script_names_what_the_page_says(script: str, tmp_path:
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)["findings"]
     named = {remedy["id"] for finding in found for remedy in finding["remedies"]}
-    assert named >= FINDS[script]
+    lacking = set() if fast_half() else {"mixed_precision"}  # proposed where 16 bits are faster
+    assert named >= FINDS[script] - lacking

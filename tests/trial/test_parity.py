@@ -102,14 +102,14 @@ def test_chaos_that_grows_from_rounding_is_kept() -> None:
     """At this step size float32 and float64 start 1e-7 apart and end on other trajectories."""
     wild = partial(train, lr=8.0, steps=200)
     kept = 0
-    for seed in SEEDS:
+    for seed in range(40):
         reference, candidate = wild(seed), wild(seed, dtype=np.float32)
         apart = np.abs(np.subtract(reference, candidate))
         assert apart[0] < 1e-6
         assert apart.max() > 0.5
         kept += compare(reference, candidate, Numerics.ROUNDING, QUIET).kept
         assert not compare(reference, candidate, Numerics.EXACT, QUIET).kept
-    assert kept >= 9  # after the parting it is a matter of chance
+    assert kept >= 30  # after the parting it is a matter of chance: 36 on one processor
 
 
 @pytest.mark.parametrize("name", FAULTS)

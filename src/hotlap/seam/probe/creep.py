@@ -33,8 +33,9 @@ MOST_VALUES = 20_000
 LATEST = 256
 MOST_NODES = 4096
 NODE_BYTES = 500
-LITTLE = 4096
-"""Bytes a step below which tensors whose graphs are freed are no more than their nodes."""
+LITTLE = 2**14
+"""Bytes a step below which it is no fault to keep tensors whose graphs are freed: 16 MiB after
+1024 steps."""
 RAW = "_raw_saved_"
 OPTIMIZED = 0x01  # of a code object: a function, whose f_locals are a copy
 LOOKING = {"locals", "vars", "eval", "exec"}

@@ -112,7 +112,7 @@ def global_facts() -> dict[str, object]:
         "interop_threads": torch.get_num_interop_threads(),
         "compiler": _compiler(),
         "fast_fp8": _capability() >= (8, 9),
-        "fast_half": _fast_half(),
+        "fast_half": fast_half(),
         "fast_int8": _capability() >= (8, 0),
         "fragmented": _fragmented(),
         "alloc_conf": any(name in os.environ for name in ALLOCATOR),
@@ -162,7 +162,7 @@ MIN_POOL_WAITED = 0.2
 ALLOCATOR = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
 
 
-def _fast_half() -> bool:
+def fast_half() -> bool:
     """Whether 16-bit matrix products have hardware of their own: a GPU, AMX or AVX512-BF16."""
     cpu: object = torch.cpu
     tests = ("_is_amx_tile_supported", "_is_avx512_bf16_supported")
