@@ -15,6 +15,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 STEPS, WIDTH = int(sys.argv[1]), int(sys.argv[2])
 LETTERS, LENGTH, BATCH, LAYERS, BLOCK = 8192, 256, 16, 4, 5
+HEADS = max(1, WIDTH // 64)
 CUDA = torch.cuda.is_available()
 DEVICE = "cuda" if CUDA else "cpu"
 
@@ -29,7 +30,7 @@ class Layer(nn.Module):
     def forward(self, x):
         batch, length, width = x.shape
         q, k, v = (
-            part.view(batch, length, width // 16, 16).transpose(1, 2)
+            part.view(batch, length, HEADS, width // HEADS).transpose(1, 2)
             for part in self.qkv(self.norm1(x)).split(width, dim=2)
         )
         y = functional.scaled_dot_product_attention(q, k, v, is_causal=True)

@@ -7,7 +7,6 @@ import pytest
 
 from hotlap.core.protocol import (
     DatasetReport,
-    DeviceReport,
     Holder,
     InputStatistics,
     ModuleReport,
@@ -26,7 +25,7 @@ STEP = PhaseTimes(0.01, 0.009, 0.01, 0.011, 0.012, 40)
 FULL = ProfilePayload(
     STEP,
     {"forward": STEP, "data": PhaseTimes(0.004)},
-    on_device=DeviceReport({"forward": STEP}, STEP, {"forward": 9}),
+    starved={"forward": 0.1},
     lines={"data": [SampledLine("a.py:3", "f", "x()", 0.5, 9, [("x()", 0.5)])]},
     sampled={"/a.py": {3: {"data": (0.5, 9, [(0, 3, 0.5)])}}},
     facts={"cuda": False, "optimizer": {"name": "SGD"}},

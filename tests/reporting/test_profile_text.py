@@ -173,6 +173,28 @@ def test_limit(rate, said):
     assert "peak" not in limit(Headroom(1e6, rate, "float32", None))
 
 
+@pytest.mark.parametrize(
+    ("starved", "said"),
+    [
+        (None, ""),
+        ({}, "GPU     the host keeps it busy: it waits for less than 5% of a step"),
+        (
+            {"data": 0.0071, "forward": 0.001},
+            "GPU     waits for the host in up to 57% of a step (data loading 50%, forward 7%)",
+        ),
+        (
+            {"forward": 0.003, "backward": 0.007},
+            "GPU     waits for the host in up to 70% of a step (backward 49%, forward 21%): "
+            "kernels run faster than the host starts them",
+        ),
+    ],
+)
+def test_what_the_gpu_waits_for(starved, said):
+    text = printed(profile(device="cuda", starved=starved), width=160)
+    assert said in text
+    assert ("GPU" in text) is bool(said)
+
+
 def test_the_names_of_layers_are_whole_in_a_pipe_and_in_a_terminal():
     row = {"layer": "encoder.blocks.11.attention.projection.out", "kind": "K" * 30, "place": "",
            "seconds": 0.1, "flops": 1, "parameters": 1, "traffic": 1, "elements": 1,

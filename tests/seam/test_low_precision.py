@@ -48,6 +48,15 @@ def int8_on_the_cpu():
         yield
 
 
+@pytest.mark.parametrize(("given", "served"), [(64, True), (336, True), (512, False)])
+def test_int8_leaves_the_head_of_a_classifier_alone(monkeypatch, given, served):
+    """Its gradient would lose nearly all of its entries."""
+    monkeypatch.setattr(low_precision, "has_int8", lambda _: True)
+    layer, x = layer_and_input(given=given)
+    assert low_precision.serves_int8(layer, x) is served
+    assert not low_precision.serves_fp8(layer, x)  # a CPU
+
+
 def test_int8_products_are_near_and_have_all_gradients(int8_on_the_cpu):
     layer, x = layer_and_input()
     x.requires_grad_()

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from hotlap.core.facts import STEP_PHASES
-from hotlap.seam.probe import device
+from hotlap.seam.probe import device, timeline
 from hotlap.seam.probe.device import DeviceTimeline
 from hotlap.seam.probe.evaluations import Evaluations
 from hotlap.seam.probe.phases import (
@@ -181,6 +181,9 @@ class Event:
     def query(self):
         return Event.passed
 
+    def synchronize(self):
+        pass
+
     def elapsed_time(self, other):
         return other.at - self.at
 
@@ -196,12 +199,31 @@ class FakePool(device.Pool):
         return event
 
 
-def test_device_times_come_later_and_from_the_devices_clock(monkeypatch):
+class Host:
+    """A host's clock set by hand, in milliseconds."""
+
+    clock = 0.0
+
+    def nanoseconds(self):
+        return round(Host.clock * 1e6)
+
+
+@pytest.fixture
+def on_device(monkeypatch):
+    """A timeline of a device and a host whose clocks are set by hand."""
+    Event.clock, Event.passed, FakePool.made, Host.clock = 0.0, False, 0, 0.0
     monkeypatch.setattr(device, "_in_use", lambda: True)
     monkeypatch.setattr(device, "SHORT_STEP", 0.0)
-    Event.clock, Event.passed, FakePool.made = 0.0, False, 0
+    monkeypatch.setattr("torch.cuda.synchronize", lambda: None)
+    for module in (device, timeline):
+        monkeypatch.setattr(module, "perf_counter_ns", Host().nanoseconds)
     line = DeviceTimeline()
     line._pool = FakePool()
+    return line
+
+
+def test_device_times_come_later_and_from_the_devices_clock(on_device):
+    line = on_device
     line.reopen()
     for step in range(4):
         for code, lasts in ((FORWARD, 3.0), (BACKWARD, 6.0), (OTHER, 1.0)):
@@ -213,29 +235,95 @@ def test_device_times_come_later_and_from_the_devices_clock(monkeypatch):
         Event.passed = step >= 2
         line.reopen()
     assert line.tally.steps == 4
-    phases = line.device_results().phases
-    assert phases["forward"].mean == pytest.approx(3e-3)
-    assert phases["backward"].mean == pytest.approx(6e-3)
+    found = line.device_results()
+    assert found.phases["forward"].mean == pytest.approx(3e-3)
+    assert found.phases["backward"].mean == pytest.approx(6e-3)
+    assert found.scaled(20e-3).phases["forward"].mean == pytest.approx(6e-3)
     made = FakePool.made
     for code in (FORWARD, BACKWARD):
         line.mark(code)
     assert FakePool.made == made
 
 
-def test_copy_that_was_none_leaves_no_event(monkeypatch):
-    monkeypatch.setattr(device, "_in_use", lambda: True)
-    monkeypatch.setattr(device, "SHORT_STEP", 0.0)
-    Event.passed = True
-    line = DeviceTimeline()
-    line._pool = FakePool()
+def test_copy_that_was_none_leaves_no_event(on_device):
+    line, Event.passed = on_device, True
     line.reopen()
-    line.mark(FORWARD)
-    line.unmark()
-    line.mark(BACKWARD)
-    line.close()
-    line.reopen()
-    assert line.tally.steps == 1
+    for _ in range(3):
+        line.mark(FORWARD)
+        line.unmark()
+        line.mark(BACKWARD)
+        line.close()
+        line.reopen()
+    assert line.tally.steps == 3
     assert "forward" not in line.device_results().phases
+
+
+def test_too_few_steps_have_no_device_times(on_device):
+    line, Event.passed = on_device, True
+    line.reopen()
+    for _ in range(2):
+        line.close()
+        line.reopen()
+    assert line.device_results() is None
+
+
+def run_ahead(line, work, host):
+    """Some steps: for each phase the device's work and the host's time for handing it over (ms)."""
+    ready = 0.0
+    line.reopen()
+    for _ in range(5):
+        for code in (DATA, FORWARD, BACKWARD):
+            Event.clock = max(Host.clock, ready)
+            line.mark(code)
+            begun = max(Host.clock, ready)
+            Host.clock += host[code]
+            ready = max(begun + work[code], Host.clock if work[code] else 0.0)
+        Event.clock = max(Host.clock, ready)
+        line.close()
+        line.reopen()
+    Event.passed = True
+    line.reopen()
+    return line.device_results()
+
+
+def test_a_device_that_has_no_work_left_waits_for_the_host(on_device):
+    """Launches take the host longer than the device computes."""
+    found = run_ahead(
+        on_device, {DATA: 0, FORWARD: 1, BACKWARD: 2}, {DATA: 2, FORWARD: 3, BACKWARD: 4}
+    )
+    assert found.phases["forward"].mean == pytest.approx(3e-3)
+    assert sum(found.starved.values()) == pytest.approx(9e-3)
+
+
+def test_a_device_with_work_left_waits_for_nobody(on_device):
+    """The host hands over a step of 15 ms in 6 ms; the data is there in time."""
+    found = run_ahead(
+        on_device, {DATA: 0, FORWARD: 5, BACKWARD: 10}, {DATA: 2, FORWARD: 1, BACKWARD: 3}
+    )
+    assert found.phases["backward"].mean == pytest.approx(10e-3, rel=0.2)
+    assert found.phases.get("data") is None or found.phases["data"].mean < 1e-3
+    assert not {"forward", "backward"} & found.starved.keys()
+
+
+def test_late_data_is_what_the_device_waits_for(on_device):
+    found = run_ahead(
+        on_device, {DATA: 0, FORWARD: 5, BACKWARD: 10}, {DATA: 30, FORWARD: 1, BACKWARD: 1}
+    )
+    assert found.starved["data"] == pytest.approx(found.phases["data"].mean)
+    assert found.phases["data"].mean > 14e-3
+    assert found.starved.keys() == {"data"}
+
+
+def test_clocks_that_drift_apart_make_no_backlog(on_device):
+    """By 20 parts in a million over a minute, which is more than a millisecond."""
+    lag, behind = device.Lag(FakePool()), []
+    for at in range(0, 60_000, 100):
+        event, late = Event(), Event()
+        event.at, late.at = at * 1.00002, at * 1.00002 + 8.0
+        behind += [lag.of([at * 10**6] * 2, [event, late])]
+        lag.rebased(event)
+    assert max(idle for idle, _ in behind) < device.BEHIND_NS
+    assert min(late for _, late in behind) > 7.9e6
 
 
 class Node:

@@ -135,6 +135,22 @@ def test_a_fault_that_was_not_seen_is_expected_to_give_less() -> None:
     assert seen.expected(kept) == pytest.approx(0.5 * SHARES["data"])
 
 
+def test_a_gpu_that_waits_for_the_host_needs_no_faster_kernels() -> None:
+    """What shortens kernels is expected to give nothing there, and what shortens launches much."""
+    shares = {"forward": 0.3, "backward": 0.6, "optimizer": 0.1}
+    facts = dict(FACTS) | {"cuda": True, "fast_half": True, "fp32_matmul_full": True}
+    kernels, launches = (Candidate(technique(name), {}) for name in ("tf32", "cuda_graphs"))
+    busy, waiting = (
+        ScriptProfile(
+            dict(facts), dict(shares), starved={name: part * x for name, x in shares.items()}
+        )
+        for part in (0.0, 1.0)
+    )
+    assert busy.expected(kernels) > 0 == busy.expected(launches)
+    assert waiting.expected(launches) > 0 == waiting.expected(kernels)
+    assert busy.bound(kernels.record) == waiting.bound(kernels.record)  # a part may be computed
+
+
 def test_the_bound_is_amdahls() -> None:
     seen = script()
     assert seen.bound(technique("no_grad_eval")) <= 1 / (1 - 0.08) + 1e-9

@@ -207,15 +207,6 @@ class SampledLine:
 
 
 @dataclass(frozen=True)
-class DeviceReport:
-    """Phases and step on the device's clock, and the device's peak memory by phase."""
-
-    phases: dict[str, PhaseTimes] = field(default_factory=dict)
-    step: PhaseTimes | None = None
-    memory: dict[str, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
 class PeakMemory:
     """Peak memory of a process: resident, and of the accelerator."""
 
@@ -422,6 +413,8 @@ half of them warms up, and what is left is less than the pairs that a verdict ta
 class ProfilePayload:
     """Everything that the probe learned.
 
+    `phases` of a program on a GPU are by the GPU's clock; `starved`: seconds a step, by phase, that
+    its stretches took at whose end the GPU waited for the host (None: not known).
     `ended` is what ended it: `steps`, `exit`, `left` or `still`. `stood_at`: where the program
     stood still. `detailed`: how many of the timed steps
     were looked at in detail (None: all). `sampled` holds, by file, line and sampled phase, what a
@@ -442,7 +435,7 @@ class ProfilePayload:
     warmup: int = 0
     diagnostic: int = 0
     device: str = "cpu"
-    on_device: DeviceReport | None = None
+    starved: dict[str, float] | None = None
     cpu: float = 0.0
     samples: float = 0.0
     tokens: float = 0.0

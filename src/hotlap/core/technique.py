@@ -73,6 +73,14 @@ class Need:
         return bool(facts.get(name)) is not self.fact.startswith("!")
 
 
+class Work(StrEnum):
+    """What of a phase on a GPU a technique shortens."""
+
+    KERNELS = "kernels"
+    LAUNCHES = "launches"
+    BOTH = "both"
+
+
 @dataclass(frozen=True)
 class Symptom:
     """What a profile shows where the technique would help.
@@ -84,7 +92,9 @@ class Symptom:
     was seen, not an option, which on average gives the part `likely` of it: 3 of 10 options gave
     something in the records of benchmarks/techniques.py. `whole`: it acts on all of its phases;
     else on a part of them, so that their bound is not its own. `seen`: the fact by which the fault
-    is seen; without it, it is an option, and `unseen` its line.
+    is seen; without it, it is an option, and `unseen` its line. `work`: what of its phases it can
+    shorten on a GPU. Faster kernels do not help where the GPU waits for the host, nor faster
+    launches where it does not.
     """
 
     phases: tuple[str, ...]
@@ -98,6 +108,7 @@ class Symptom:
     whole: bool = True
     seen: str = ""
     unseen: str = ""
+    work: Work = Work.BOTH
 
     def where(self, facts: Mapping[str, object]) -> "Symptom":
         """What it is with these facts: an option, where the fault was not seen."""

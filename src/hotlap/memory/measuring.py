@@ -89,6 +89,7 @@ def measure(task: Task, optimizer: MakeOptimizer, plan: Fit) -> int:
                     _step(model, task, stepper, plan)
             return meter.peak
         torch.cuda.synchronize(device)
+        torch._C._cuda_clearCublasWorkspaces()  # else they count for the first plan alone
         before = torch.cuda.memory_allocated(device)
         own = sum(p.nbytes for p in model.parameters()) + sum(b.nbytes for b in model.buffers())
         own += sum(t.nbytes for t in tensors(batch))

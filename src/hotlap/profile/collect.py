@@ -210,6 +210,7 @@ def _bare(
         step_p90=step.p90,
         device=payload.device,
         phases=_phases(payload),
+        starved=payload.starved,
         lines=lines,
         samples_per_second=_rate(payload.samples, step.mean),
         tokens_per_second=_rate(payload.tokens, step.mean),
@@ -272,7 +273,7 @@ def _rate(count: float, seconds: float) -> float:
 
 def _headroom(payload: ProfilePayload, machine: Machine, peaks: Peaks | None) -> Headroom | None:
     flops = payload.flops
-    phases = (payload.on_device.phases if payload.on_device else None) or payload.phases
+    phases = payload.phases
     seconds = sum(phases[name].mean for name in ("forward", "backward") if name in phases)
     if not flops or not seconds:
         return None

@@ -21,9 +21,11 @@ from hotlap.profile.model import (
     Finding,
     Line,
     Remedy,
+    acted_on,
     bound,
     headline,
     shares_of,
+    starved_shares,
     usual_times,
 )
 
@@ -109,6 +111,7 @@ class Seen:
 
     `operators`: by technique, the part of the forward pass in the functions that it replaces.
     `seconds`: of a step, by phase; in `shares` all that concerns loading is added up under `data`.
+    `starved`: the parts of a step in which a GPU waits for the host, by phase.
     """
 
     facts: Mapping[str, object]
@@ -118,6 +121,7 @@ class Seen:
     step: float
     operators: Mapping[str, float] = field(default_factory=dict)
     seconds: Mapping[str, float] = field(default_factory=dict)
+    starved: Mapping[str, float] | None = None
 
     def share(self, phases: Iterable[str]) -> float:
         """The phases' part of a step."""
@@ -165,7 +169,8 @@ def seen_in(payload: ProfilePayload, lines: Mapping[str, tuple[Line, ...]]) -> S
     (seconds, step), shares = usual_times(payload), shares_of(payload)
     forward = shares.get("forward", 0.0) * step
     parts = {name: min(1.0, s / forward) for name, s in payload.operators.items() if forward}
-    return Seen(payload.facts, payload.places, shares, lines, step, parts, seconds)
+    starved = starved_shares(payload)
+    return Seen(payload.facts, payload.places, shares, lines, step, parts, seconds, starved)
 
 
 def proposed(seen: Seen) -> list[Finding]:
@@ -321,13 +326,14 @@ def _bounded(symptom: Symptom, seen: Seen) -> bool:
 def _saved(name: str, symptom: Symptom, place: str, seen: Seen) -> float:
     """The largest share of a step that a remedy is known to have taken away."""
     by_line = symptom.by_line
-    share = _line_share(place, symptom.phases, seen) if by_line else seen.share(symptom.phases)
+    whole = acted_on(symptom, seen.shares, seen.starved)
+    share = _line_share(place, symptom.phases, seen) if by_line else whole
     if seen.step:
         share = max(0.0, share - OVERHEAD.get(name, 0.0) / seen.step)
     if name in seen.operators:
         return _operators_share(name, symptom, seen)
     gives = symptom.line_gives if by_line and symptom.line_gives else symptom.gives
-    return min(gives * share, seen.share(symptom.phases))
+    return min(gives * share, whole)
 
 
 def _operators_share(name: str, symptom: Symptom, seen: Seen) -> float:

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from hotlap.core.protocol import ProfilePayload
+from hotlap.core.technique import Symptom, Work
 
 NOT_MEASURED = "cost not measured"
 DATA = ("data", "loader", "evaluation_data")
@@ -211,7 +212,8 @@ class Profile:
     by absolute path. `command` is what ran, as typed in a shell. `world`: processes that train
     together; the profile is that of rank 0, `ranks` compares those that were seen. `ended_after`:
     the steps after which the program came to its end, where it did; `too_short`: before there was
-    enough of it for a race.
+    enough of it for a race. `starved`: on a GPU, seconds a step by phase that its stretches took
+    at whose end the GPU had nothing left to do, so that it waited for the host.
     """
 
     steps: int
@@ -244,6 +246,7 @@ class Profile:
     ranks: tuple[Rank, ...] = ()
     ended_after: int | None = None
     too_short: bool = False
+    starved: Mapping[str, float] | None = None
 
     @property
     def inference(self) -> bool:
@@ -292,6 +295,28 @@ def shares_of(payload: ProfilePayload) -> dict[str, float]:
     shares = {name: spent / (step or 1.0) for name, spent in seconds.items()}
     shares["data"] = sum(shares.pop(name, 0.0) for name in DATA)
     return shares | {"faults": payload.faults}
+
+
+def starved_shares(payload: ProfilePayload) -> dict[str, float] | None:
+    """By phase, the part of a usual step in which the GPU waits for the host; None: not known."""
+    if payload.starved is None:
+        return None
+    seconds, step = usual_times(payload)
+    return {
+        name: min(spent, payload.starved.get(name, 0.0)) / (step or 1.0)
+        for name, spent in seconds.items()
+    }
+
+
+def acted_on(
+    symptom: Symptom, shares: Mapping[str, float], starved: Mapping[str, float] | None
+) -> float:
+    """The part of a step that a technique can shorten, of what its phases take."""
+    whole = sum(shares.get(phase, 0.0) for phase in symptom.phases)
+    if starved is None or symptom.work is Work.BOTH:
+        return whole
+    waits = sum(starved.get(phase, 0.0) for phase in symptom.phases)
+    return waits if symptom.work is Work.LAUNCHES else max(0.0, whole - waits)
 
 
 def headline(what: str, share: float, step: float) -> str:

@@ -21,7 +21,7 @@ from hotlap.reporting.findings_text import (
     problem_words,
     remedy_words,
 )
-from hotlap.reporting.profile_text import few_steps, limit, rates
+from hotlap.reporting.profile_text import few_steps, limit, rates, waits
 from hotlap.reporting.race_text import CORRECTED
 from hotlap.reporting.shrink_text import COLUMNS, front_picture, quality, shrink_cells, tested_text
 from hotlap.reporting.tune_text import ON_TOP, switched
@@ -106,7 +106,9 @@ def _profile(document: Document) -> View:
         ],
         step=document["step"],
         before=bars,
-        limit=limit(found.headroom) if found.headroom else "",
+        limit="; GPU: ".join(
+            filter(None, (limit(found.headroom) if found.headroom else "", waits(found)))
+        ),
         findings=_findings(found),
         findings_note=AT_MOST,
         memory=_memory(document["memory_by_owner"]),

@@ -7,7 +7,7 @@ from dataclasses import replace
 from rich.console import Console
 from rich.text import Text
 
-from hotlap.profile.model import NO_BOUND, TITLES, Finding, Headroom, Phase, Profile
+from hotlap.profile.model import NO_BOUND, STEADY, TITLES, Finding, Headroom, Phase, Profile
 from hotlap.reporting import findings_text, layers_text, ranks_text
 from hotlap.reporting.tables import Column, Row, table
 from hotlap.reporting.words import count, duration, hanging, shortened, size
@@ -28,6 +28,8 @@ UNSTEADY = 6
 OUTLIERS = 0.9
 """The usual time over the mean below which a few steps are said to make the mean."""
 NAMED_PADDING = 0.05
+WAITS = 0.05
+MOST_NAMED = 3
 FEW = 20
 """Steps below which the figures are said to be rough."""
 UNSTEADY_SAYS = (
@@ -50,6 +52,8 @@ def show(out: Console, profile: Profile, *, brief: bool = False) -> None:
         _show_memory(out, profile)
         if profile.headroom is not None:
             _entry(out, "limit", limit(profile.headroom))
+        if words := waits(profile):
+            _entry(out, "GPU", words)
         for note in profile.notes:
             out.print(Text(hanging(note, out.width)), style="dim")
         out.print()
@@ -229,6 +233,23 @@ def _entry(out: Console, name: str, words: str) -> None:
     text = Text(hanging(words, out.width, f"{name:<8}", " " * 8))
     text.stylize("bold", 0, len(name))
     out.print(text)
+
+
+def waits(profile: Profile) -> str:
+    """How much of a step the GPU waits for the host, and where; empty where that is not known."""
+    if profile.starved is None or not profile.step:
+        return ""
+    parts = {name: seconds / profile.step for name, seconds in profile.starved.items()}
+    share = sum(parts.values())
+    if share < WAITS:
+        return f"the host keeps it busy: it waits for less than {WAITS:.0%} of a step"
+    named = sorted(parts, key=lambda name: parts[name], reverse=True)[:MOST_NAMED]
+    where = ", ".join(f"{TITLES[name]} {parts[name]:.0%}" for name in named if parts[name] >= WAITS)
+    words = f"waits for the host in up to {share:.0%} of a step" + (f" ({where})" if where else "")
+    launching = sum(parts.get(name, 0.0) for name in STEADY)
+    if launching > share / 2:
+        words += ": kernels run faster than the host starts them"
+    return words
 
 
 def limit(headroom: Headroom) -> str:

@@ -2,7 +2,17 @@
 
 from hotlap.core.move import Wrap
 from hotlap.core.pattern import Pattern
-from hotlap.core.technique import Claim, Example, Group, How, Need, Numerics, Symptom, Technique
+from hotlap.core.technique import (
+    Claim,
+    Example,
+    Group,
+    How,
+    Need,
+    Numerics,
+    Symptom,
+    Technique,
+    Work,
+)
 
 technique = Technique(
     title="Store images and filters channels last",
@@ -42,6 +52,7 @@ technique = Technique(
         gives=0.4,
         sure=False,
         whole=False,
+        work=Work.KERNELS,
     ),
     patterns=(
         Pattern(

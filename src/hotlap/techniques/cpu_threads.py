@@ -2,7 +2,17 @@
 
 from hotlap.core.move import Call, Choice
 from hotlap.core.needs import MODEL
-from hotlap.core.technique import Claim, Example, Group, How, Need, Numerics, Symptom, Technique
+from hotlap.core.technique import (
+    Claim,
+    Example,
+    Group,
+    How,
+    Need,
+    Numerics,
+    Symptom,
+    Technique,
+    Work,
+)
 
 technique = Technique(
     title="Set the number of CPU threads",
@@ -39,6 +49,7 @@ technique = Technique(
         place="model",
         gives=0.5,
         sure=False,
+        work=Work.LAUNCHES,
     ),
     examples=(
         Example(

@@ -2,7 +2,17 @@
 
 from hotlap.core.move import Wrap
 from hotlap.core.needs import CUDA, MODEL, NOT_COMPILED
-from hotlap.core.technique import Claim, Example, Group, How, Need, Numerics, Symptom, Technique
+from hotlap.core.technique import (
+    Claim,
+    Example,
+    Group,
+    How,
+    Need,
+    Numerics,
+    Symptom,
+    Technique,
+    Work,
+)
 
 technique = Technique(
     title="Replay the model as a CUDA graph",
@@ -43,6 +53,7 @@ technique = Technique(
         place="model",
         gives=0.8,
         sure=False,
+        work=Work.LAUNCHES,
     ),
     examples=(
         Example(

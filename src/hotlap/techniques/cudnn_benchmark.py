@@ -3,7 +3,17 @@
 from hotlap.core.move import Flag
 from hotlap.core.needs import CUDA
 from hotlap.core.pattern import Pattern
-from hotlap.core.technique import Claim, Example, Group, How, Need, Numerics, Symptom, Technique
+from hotlap.core.technique import (
+    Claim,
+    Example,
+    Group,
+    How,
+    Need,
+    Numerics,
+    Symptom,
+    Technique,
+    Work,
+)
 
 technique = Technique(
     title="Let cuDNN try its convolutions and keep the fastest",
@@ -52,6 +62,7 @@ technique = Technique(
         gives=0.4,
         sure=False,
         whole=False,
+        work=Work.KERNELS,
     ),
     patterns=(
         Pattern(

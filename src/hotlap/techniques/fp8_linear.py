@@ -2,7 +2,17 @@
 
 from hotlap.core.move import Swap
 from hotlap.core.needs import CONVERTED_BEFORE, CUDA, LINEAR_LAYERS, MODEL
-from hotlap.core.technique import Claim, Example, Group, How, Need, Numerics, Symptom, Technique
+from hotlap.core.technique import (
+    Claim,
+    Example,
+    Group,
+    How,
+    Need,
+    Numerics,
+    Symptom,
+    Technique,
+    Work,
+)
 
 technique = Technique(
     title="Compute the products of linear layers in float8",
@@ -46,6 +56,7 @@ technique = Technique(
         gives=0.4,
         sure=False,
         whole=False,
+        work=Work.KERNELS,
     ),
     examples=(
         Example(

@@ -2,7 +2,17 @@
 
 from hotlap.core.move import Swap
 from hotlap.core.needs import CONVERTED_BEFORE, CUDA, LINEAR_LAYERS, MODEL
-from hotlap.core.technique import Claim, Example, Group, How, Need, Numerics, Symptom, Technique
+from hotlap.core.technique import (
+    Claim,
+    Example,
+    Group,
+    How,
+    Need,
+    Numerics,
+    Symptom,
+    Technique,
+    Work,
+)
 
 technique = Technique(
     title="Compute the products of linear layers in int8 while training",
@@ -16,7 +26,8 @@ technique = Technique(
     ),
     changes=(
         "Operands of the forward and backward products are rounded to 256 levels of their row or "
-        "column. The sums are exact in 32 bits."
+        "column. The sums are exact in 32 bits. A classifier's head (more than 6 outputs for each "
+        "input) stays as it is: int8 would round most of its gradient to zero."
     ),
     avoid=(
         "Leave it off for small layers, where gradients vary widely within a row, and where a GPU "
@@ -46,6 +57,7 @@ technique = Technique(
         gives=0.3,
         sure=False,
         whole=False,
+        work=Work.KERNELS,
     ),
     examples=(
         Example(

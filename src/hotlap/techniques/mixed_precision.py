@@ -3,7 +3,17 @@
 from hotlap.core.move import Choice, Wrap
 from hotlap.core.needs import FLOAT32_MODEL, MODEL
 from hotlap.core.pattern import Pattern
-from hotlap.core.technique import Claim, Example, Group, How, Need, Numerics, Symptom, Technique
+from hotlap.core.technique import (
+    Claim,
+    Example,
+    Group,
+    How,
+    Need,
+    Numerics,
+    Symptom,
+    Technique,
+    Work,
+)
 
 technique = Technique(
     title="Compute in 16 bits under autocast",
@@ -63,6 +73,7 @@ technique = Technique(
         place="model",
         gives=0.6,
         sure=False,
+        work=Work.KERNELS,
     ),
     patterns=(
         Pattern(

@@ -2,7 +2,17 @@
 
 from hotlap.core.move import Call
 from hotlap.core.needs import CUDA, FLOAT32_MODEL
-from hotlap.core.technique import Claim, Example, Group, How, Need, Numerics, Symptom, Technique
+from hotlap.core.technique import (
+    Claim,
+    Example,
+    Group,
+    How,
+    Need,
+    Numerics,
+    Symptom,
+    Technique,
+    Work,
+)
 
 technique = Technique(
     title="Multiply float32 matrices in TF32",
@@ -41,6 +51,7 @@ technique = Technique(
         gives=0.6,
         sure=False,
         whole=False,
+        work=Work.KERNELS,
     ),
     examples=(
         Example(

@@ -11,7 +11,7 @@ from hotlap.core.move import Keyword, Wrap
 from hotlap.core.protocol import ProfilePayload
 from hotlap.core.registry import technique, techniques
 from hotlap.core.technique import How, Numerics, Technique
-from hotlap.profile.model import bound, shares_of, usual_times
+from hotlap.profile.model import acted_on, bound, shares_of, starved_shares, usual_times
 from hotlap.trial.side import short_epoch
 from hotlap.tune.result import UNSEEN, Outcome, Status
 
@@ -80,7 +80,8 @@ class ScriptProfile:
 
     `shares` maps the phases of a step, and its page faults (`faults`), to their part of its time.
     `bounds` maps phases to the largest ratio that a race showed for them. `step`: its seconds.
-    `world`: the ranks that train together.
+    `world`: the ranks that train together. `starved`: the parts of a step in which a GPU waits for
+    the host, by phase.
     """
 
     facts: dict[str, object]
@@ -88,12 +89,14 @@ class ScriptProfile:
     bounds: dict[str, float] = field(default_factory=dict)
     step: float = 0.0
     world: int = 1
+    starved: dict[str, float] | None = None
 
     @classmethod
     def of(cls, payload: ProfilePayload) -> "ScriptProfile":
         """From what the probe sent."""
         step = usual_times(payload)[1]
-        return cls(dict(payload.facts), shares_of(payload), step=step, world=payload.world)
+        facts, shares, starved = dict(payload.facts), shares_of(payload), starved_shares(payload)
+        return cls(facts, shares, step=step, world=payload.world, starved=starved)
 
     def share(self, record: Technique) -> float:
         """The part of a step that the technique's phases take."""
@@ -116,7 +119,8 @@ class ScriptProfile:
         symptom = candidate.record.symptom
         if symptom is None:
             return UNKNOWN_GAIN
-        expected = symptom.where(self.facts).expected * self.share(candidate.record)
+        share = acted_on(symptom, self.shares, self.starved)
+        expected = symptom.where(self.facts).expected * share
         if "num_workers" in candidate.values:
             expected = min(expected, 1.0 - 1.0 / (os.cpu_count() or 1))
         return expected
@@ -130,9 +134,10 @@ class ScriptProfile:
         held = sum(self.shares.get(phase, 0.0) for phase in mine)
         total = 1.0 / max(ratio, 1.0)
         left = max(0.0, held - (1.0 - total))
-        for phase in self.shares:
-            shrink = left / held if phase in mine and held else 1.0
-            self.shares[phase] *= shrink / total
+        for parts in filter(None, (self.shares, self.starved)):
+            for phase in parts:
+                shrink = left / held if phase in mine and held else 1.0
+                parts[phase] *= shrink / total
         self.step *= total
 
 

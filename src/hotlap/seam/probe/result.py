@@ -9,7 +9,6 @@ from torch.utils.data import DataLoader
 from hotlap.common import heap
 from hotlap.core.protocol import (
     DatasetReport,
-    DeviceReport,
     MemoryReport,
     ModuleReport,
     PhaseTimes,
@@ -21,7 +20,7 @@ from hotlap.core.protocol import (
 from hotlap.seam.gate import peak_memory
 from hotlap.seam.probe import operators
 from hotlap.seam.probe.dataset_report import fed, held
-from hotlap.seam.probe.device import DeviceTimeline
+from hotlap.seam.probe.device import DeviceReport, DeviceTimeline
 from hotlap.seam.probe.facts import contended, global_facts, optimizer_facts
 from hotlap.seam.probe.models import anything_compiled
 from hotlap.seam.probe.ranks import rank_times
@@ -40,11 +39,11 @@ def payload(rec: Recorder, ended: str) -> ProfilePayload:
     rec.resources.steps_over()
     ranks = _first_rank(rec, ended)  # before the data set is read again
     tally = rec.measured()
-    device = rec.timeline.device_results() if isinstance(rec.timeline, DeviceTimeline) else None
+    device = _on_device(rec, tally.step().mean)
     steps = max(1, tally.steps)
     samples, tokens = rec.per_step()
     stacks = dict(rec.sampler.stacks)
-    phases = tally.phases()
+    phases = device.phases if device else tally.phases()
     shares = _shares(phases)
     lines = hottest(stacks, shares)
     dataset = fed(rec, ended, _training_loader(rec), _waiting(shares))
@@ -64,7 +63,7 @@ def payload(rec: Recorder, ended: str) -> ProfilePayload:
         device="cuda" if facts["cuda"] else "cpu",
         step=tally.step(),
         phases=phases,
-        on_device=device,
+        starved=device.starved if device else None,
         cpu=rec.clock()["cpu"] / steps,
         samples=samples,
         tokens=tokens,
@@ -90,6 +89,14 @@ def payload(rec: Recorder, ended: str) -> ProfilePayload:
         operators=(learned["operators"] or {}).get("seconds", {}),
         **rec.session.standing(),
     )
+
+
+def _on_device(rec: Recorder, step: float) -> DeviceReport | None:
+    """What the device's clock shows of a mean step of `step` seconds; None without a GPU."""
+    if not isinstance(rec.timeline, DeviceTimeline):
+        return None
+    found = rec.timeline.device_results()
+    return found.scaled(step) if found else None
 
 
 def _program() -> str:
