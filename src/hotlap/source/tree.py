@@ -47,12 +47,20 @@ class Tree:
                 stack += children
 
     def _children(self, node: ast.AST) -> Iterator[ast.AST]:
-        for field, value in node.__dict__.items():
+        """The nodes below one, by the fields of its type.
+
+        Operators are shared by all trees of a process, and other tools hang attributes of their own
+        on them: `executing`, which IPython shows a traceback with, a `parent` in its own tree.
+        """
+        for field in node._fields:
+            if field in _PLAIN:
+                continue
+            value = getattr(node, field, None)
             if type(value) is list:
                 if field in _BLOCKS:
                     self._fields.update(dict.fromkeys(value, field))
                 yield from (item for item in value if isinstance(item, ast.AST))
-            elif field not in _PLAIN and isinstance(value, ast.AST):
+            elif isinstance(value, ast.AST):
                 yield value
 
     def every(self, kind: type[Kind]) -> list[Kind]:
