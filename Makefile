@@ -44,7 +44,7 @@ site: setup  ## the documentation; its technique and command pages are made from
 unit: setup  # four at a time on two cores: many tests wait for processes
 	$(BIN)/pytest -m "not slow and not gpu" -n 4 --dist worksteal --durations 20
 
-test-slow: setup  ## the bars that take minutes: 40 honest races, kills at random moments
+test-slow: setup  ## what takes minutes: 40 honest races, kills at random moments, further variants
 	$(BIN)/pytest -m slow
 
 screenshots: setup  ## the pictures of README and documentation, from real runs

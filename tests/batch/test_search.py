@@ -44,6 +44,7 @@ class Silent:
         self.stages.append(f"row {row.size}")
 
 
+@pytest.mark.slow
 def test_the_loaders_that_feed_the_training_are_driven(tmp_path: Path) -> None:
     here = sized_command(tmp_path, LOOP, "--accumulate", "2")
     script = observe_script(here)

@@ -61,12 +61,14 @@ def test_what_this_machine_lacks_is_said():
     assert (found.finding, found.note) == (Finding.NOT_RUN, "needs pip install no_such_module")
 
 
+@pytest.mark.slow
 def test_a_workload_that_fails_is_said():
     found = measure(Row("x", "x", "x", "x", "operators:none", 1.0), CPU, Plan(1, 0.1))
     assert found.finding is Finding.NOT_RUN
     assert "no attribute 'none'" in found.note
 
 
+@pytest.mark.slow
 def test_a_row_is_measured_in_pairs_and_launches():
     found = measure(ROW, CPU, Plan(launches=2, seconds=0.1))
     assert found.pairs >= 12

@@ -134,6 +134,7 @@ def test_run_applies_the_recipe_and_says_so(tmp_path: Path) -> None:
     assert done.stdout.startswith("done after 5 steps")
 
 
+@pytest.mark.slow
 def test_run_says_what_did_not_take_hold(tmp_path: Path) -> None:
     (tmp_path / "hotlap.toml").write_text("[techniques.grads_to_none]\n")
     done = call("run", "-q", sys.executable, str(MLP), "--steps", "5", cwd=tmp_path)
@@ -193,6 +194,7 @@ for x, y in DataLoader(Noise(), 8):
 """
 
 
+@pytest.mark.slow
 def test_run_says_what_was_given_up_on_the_way(tmp_path: Path) -> None:
     (tmp_path / "hotlap.toml").write_text("[techniques.cached_dataset]\n")
     (tmp_path / "train.py").write_text(RANDOM)

@@ -88,6 +88,7 @@ def test_the_script_is_swept_and_unharmed(project: Path) -> None:
     assert max(momenta) > min(momenta)
 
 
+@pytest.mark.slow
 def test_the_curve_is_the_scripts_own_at_those_rates(project: Path) -> None:
     """The losses are those of the script with the rates written into it, and nothing else."""
     found = document("--steps", "20", "--to", "0.1", "train.py", "100000", cwd=project)

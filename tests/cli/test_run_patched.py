@@ -61,6 +61,7 @@ def test_a_recipe_in_the_source_is_one_calm_line(folder: Path) -> None:
     assert run(folder, "-q") == []
 
 
+@pytest.mark.slow
 def test_the_program_of_a_shell_script_may_have_the_recipe(folder: Path) -> None:
     (folder / "run.sh").write_text(f"{sys.executable} train.py\n")
     name, digest = script_of(("bash", "run.sh"))
@@ -76,6 +77,7 @@ def test_the_program_of_a_shell_script_may_have_the_recipe(folder: Path) -> None
     assert line.endswith("already in the source; it can be run plainly: bash run.sh")
 
 
+@pytest.mark.slow
 def test_what_is_left_is_still_applied(folder: Path) -> None:
     train = folder / "train.py"
     train.write_text(SCRIPT.replace("set_to_none=False", ""))
@@ -90,18 +92,21 @@ def test_a_script_that_changed_otherwise_is_stale(folder: Path) -> None:
     assert "train.py has changed" in second
 
 
+@pytest.mark.slow
 def test_without_a_hash_it_is_seen_when_nothing_took_hold(folder: Path) -> None:
     Recipe({name: Kept() for name in BOTH}).write(folder / "hotlap.toml")
     (folder / "train.py").write_text(SCRIPT.replace("set_to_none=False", ""))
     assert run(folder)[-1] == "hotlap: grads_to_none: already in the source"
 
 
+@pytest.mark.slow
 def test_what_does_not_take_hold_for_another_reason_is_an_error(folder: Path) -> None:
     Recipe({"persistent_workers": Kept()}).write(folder / "hotlap.toml")
     for words in ([], ["-q"]):
         assert "persistent_workers did not take hold" in run(folder, *words)[-1]
 
 
+@pytest.mark.slow
 def test_a_recipe_tuned_with_sleeping_threads_says_so(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

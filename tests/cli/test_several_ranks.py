@@ -32,6 +32,7 @@ def outcome(folder: Path, *words: object) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
+@pytest.mark.slow
 def test_a_recipe_takes_hold_in_ranks_that_were_forked(tmp_path: Path) -> None:
     (tmp_path / "hotlap.toml").write_text(RECIPE)
     train = (sys.executable, SCRIPT, "--search", "--steps", "30")

@@ -85,6 +85,7 @@ def test_a_program_that_ends_before_the_target_is_reported_so(tmp_path):
     assert all(side["best"] > 0 for pair in found["pairs"] for side in pair)
 
 
+@pytest.mark.slow
 def test_a_metric_that_is_never_seen_is_an_error_that_says_where_to_put_it(tmp_path):
     done = raced(tmp_path, "--until", "accuracy>1", "--budget", "60s", *commands("100"))
     assert done.returncode == 2

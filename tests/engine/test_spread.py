@@ -32,7 +32,7 @@ LAYOUTS = {
 GOES_ON = [
     ("alone", "fsdp"),
     pytest.param("fsdp", "tensor", marks=pytest.mark.slow),
-    ("pipeline", "alone"),
+    pytest.param("pipeline", "alone", marks=pytest.mark.slow),
     pytest.param("fsdp x tensor", "interleaved", marks=pytest.mark.slow),
     pytest.param("interleaved", "fsdp", marks=pytest.mark.slow),
     pytest.param("fsdp x pipeline", "ddp", marks=pytest.mark.slow),
@@ -143,6 +143,7 @@ def with_a_data_loader(folder: Path) -> str:
     return ""
 
 
+@pytest.mark.slow
 def test_a_loader_that_cannot_be_cut_anew_is_refused_in_the_middle_of_a_pass(
     tmp_path: Path,
 ) -> None:
@@ -189,6 +190,7 @@ def with_extras(folder: Path, seed: int) -> tuple[Tensor, int]:
     return held.full_tensor() if hasattr(held, "full_tensor") else held, counter.seen
 
 
+@pytest.mark.slow
 def test_extras_are_saved_whether_sharded_or_not(tmp_path: Path) -> None:
     wanted = small(1)[0].weight
     assert torch.equal(run(2, with_extras, tmp_path, 1)[0][0], wanted)

@@ -120,6 +120,7 @@ def test_landlock_keeps_the_tree(base: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert different(before, snapshot(base / "tree")) == set()
 
 
+@pytest.mark.slow
 def test_without_isolation_each_way_does_harm(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = snapshot(base / "tree")
     found = tried(base, Tier.OFF, monkeypatch)

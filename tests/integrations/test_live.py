@@ -62,7 +62,7 @@ def test_a_short_live_profile_says_that_it_is_rough() -> None:
         train(*parts(), epochs=1)
     assert found.profile is not None
     assert found.profile.steps < 20
-    assert "steps were timed" in found._repr_html_()
+    assert "steps timed" in found._repr_html_()
     assert "profile more steps" in " ".join(repr(found).split())
     assert "--budget" not in repr(found)
 

@@ -160,6 +160,7 @@ for step in range(400):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", ["lr", "profile --json --steps 200", "race {} train.py --"])
 def test_verbs_say_it_where_the_program_failed_later(project: Path, verb: str) -> None:
     command = [sys.executable, "train.py"]

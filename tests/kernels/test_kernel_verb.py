@@ -85,6 +85,7 @@ def kernel(x):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(torch.cuda.is_available(), reason="Triton compiles for the GPU")
 @pytest.mark.parametrize(("added", "code"), [("1", 0), ("2", 1)])
 def test_triton_is_interpreted_where_there_is_no_gpu(added, code, tmp_path):

@@ -76,6 +76,7 @@ def all_reduces(shared: bool) -> int:
     return sum(n for name, n in counts.items() if "all_reduce" in str(name))
 
 
+@pytest.mark.slow
 def test_query_key_and_value_share_one_reduction() -> None:
     """Without it each of the three reduces a gradient: two more for each of 2 layers."""
     assert farm.run(2, all_reduces, False)[0] - farm.run(2, all_reduces, True)[0] == 4

@@ -61,6 +61,7 @@ def check(shape, chosen, batch, cluster):
     return found
 
 
+@pytest.mark.slow
 def test_a_dry_run_of_it_with_two_stages_of_one_layer_agrees_with_the_formulas():
     chosen = replace(layout(16384), pipeline=2)
     small = replace(GPT3, layers=2, vocabulary=8192)

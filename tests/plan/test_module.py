@@ -60,6 +60,7 @@ def test_transformers_are_recognised_to_the_last_parameter(name):
     assert shape.layers == (4 if name == "gpt" else 3)
 
 
+@pytest.mark.slow
 def test_the_examples_sequence_is_planned_unless_another_is_asked_for():
     pytest.importorskip("transformers")
     assert read_module("models:gpt2_with_inputs", 0, Precision.MIXED).sequence == 48
@@ -73,6 +74,7 @@ def test_a_vision_transformer_is_no_language_model():
     assert module.unit == "samples"
 
 
+@pytest.mark.slow
 def test_convolutions_are_planned_and_verified_at_the_default_precision():
     module = read_module("models:cnn", 0, Precision.MIXED)
     plans = search(module, PRESETS["h100"].having(2), 16, Precision.MIXED)
@@ -81,6 +83,7 @@ def test_convolutions_are_planned_and_verified_at_the_default_precision():
         assert verified.ranks, verified.problem
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["perceptron", pytest.param("images", marks=SLOW)])
 def test_others_are_planned_as_a_whole(name):
     module = read_module(f"models:{name}", 0, Precision.FP32)

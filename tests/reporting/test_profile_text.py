@@ -9,6 +9,7 @@ from hotlap.profile.look import Look
 from hotlap.profile.model import Finding, Headroom, Phase, Profile, Rank, Remedy
 from hotlap.reporting import layers_text, profile_text
 from hotlap.reporting.profile_text import limit, under_load
+from hotlap.trial.command import THIS_CELL
 
 
 def finding(what="the optimizer: 12% of a step, 2 ms", place="train.py:7", most=1.1, **more):
@@ -245,8 +246,18 @@ def test_problems_and_options_are_two_lists():
 
 def test_few_steps_are_said_with_an_interval():
     text = " ".join(printed(profile(steps=5)).split())
-    assert "only 5 steps were timed: the mean step lies between about 13.2 ms and 15.2 ms" in text
-    assert "were timed" not in printed(profile(steps=37))
+    assert "only 5 steps timed: the mean step lies between about 13.2 ms and 15.2 ms" in text
+    assert "only 1 step timed" in " ".join(printed(profile(steps=1)).split())
+    assert "steps timed" not in printed(profile(steps=37))
+
+
+@pytest.mark.parametrize(
+    ("command", "advice"),
+    [("", "profile more steps"), (THIS_CELL, "profile more steps"), ("python a.py", "--budget")],
+)
+def test_few_steps_of_a_cell_are_not_given_more_time_by_an_option(command, advice):
+    text = " ".join(printed(profile(steps=5, command=command)).split())
+    assert f"shares are rough; {advice}" in text
 
 
 def test_a_program_that_ended_by_itself_is_not_advised_to_be_given_more_time():

@@ -61,6 +61,7 @@ def test_tensorboard(document: Path, tmp_path: Path) -> None:
     assert b"B is faster" in text.tensor_proto.string_val[0]
 
 
+@pytest.mark.slow
 def test_mlflow(document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mlflow = pytest.importorskip("mlflow")
     store = f"sqlite:///{tmp_path / 'mlflow.db'}"

@@ -77,6 +77,7 @@ def test_loader_workers_report_too(tmp_path: Path) -> None:
     assert "numpy" in found.draws
 
 
+@pytest.mark.slow
 def test_a_nudge_by_rounding_parts_the_losses_after_its_step(tmp_path: Path) -> None:
     plain, nudged = run(side(tmp_path)), run(side(tmp_path, perturbed=True))
     assert nudged.data.perturbed
@@ -95,6 +96,7 @@ TWICE = SCRIPT.replace("float(np.random.rand())", "0.0").replace(
 ).replace("        self.reads += 1\n", "")  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("script", "shuffled"), [(TWICE, True), (TWICE.replace("    iter(loader)\n", ""), False)]
 )

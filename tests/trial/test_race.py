@@ -169,6 +169,7 @@ def test_a_program_that_ends_at_once_is_too_short_to_time(tmp_path: Path) -> Non
         assert a.launches <= 4
 
 
+@pytest.mark.slow
 def test_blocks_fit_into_a_short_program(tmp_path: Path) -> None:
     words = [MLP, "--steps", "60", "--sleep", "0.01"]
     with sides(tmp_path, words, words) as (a, b):
@@ -178,6 +179,7 @@ def test_blocks_fit_into_a_short_program(tmp_path: Path) -> None:
         assert a.launches + b.launches <= 8, "no block is tried that does not fit"
 
 
+@pytest.mark.slow
 def test_a_deadline_ends_a_wait_inside_a_block(tmp_path: Path) -> None:
     with sides(tmp_path, [MLP], [MLP, "--sleep", "0.01"]) as (a, b):
         found = race(a, b, StoppingRules(seconds=1, max_pairs=1))
@@ -191,6 +193,7 @@ def test_a_deadline_ends_a_wait_inside_a_block(tmp_path: Path) -> None:
     assert found.estimate.pairs == 1
 
 
+@pytest.mark.slow
 def test_pairs_before_the_deadline_count(tmp_path: Path) -> None:
     with sides(tmp_path, [MLP, "--sleep", "0.01"], [MLP]) as (a, b):
         race(a, b, StoppingRules(seconds=1, max_pairs=1))

@@ -317,6 +317,7 @@ def ranks_of(side: Side) -> list[psutil.Process]:
     return [psutil.Process(pid) for pid in found]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("launcher", "words"),
     [
@@ -343,6 +344,7 @@ def test_a_killed_rank_is_told_and_the_side_starts_afresh(
         assert side.launches == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("launcher", "options"),
     [

@@ -49,6 +49,7 @@ def test_a_race_ends_where_a_program_stands_still(script: Path, tmp_path: Path) 
     assert "hotlap launch" in failed.value.hint
 
 
+@pytest.mark.slow
 def test_a_profile_of_a_program_that_stands_still_is_partial(script: Path) -> None:
     words = ["--patience", "20", sys.executable, str(script)]
     done = CliRunner().invoke(profile, words)

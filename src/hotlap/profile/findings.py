@@ -99,6 +99,8 @@ SPREAD = 0.35
 """Part of a phase's time below which its costliest line is not what the phase is spent on."""
 STANDARD_ERRORS = 1.96
 """By which the samples of a line must differ from the next one's for it to be called the first."""
+FEW = 10
+"""Samples of a phase below which its costliest line may be another one."""
 LITTLE = 0.01
 """What fixing a problem is expected to save that costs an unknown part of some of that work."""
 EVIDENCE = {"sleeping_threads": "threads_waited"}
@@ -154,6 +156,10 @@ class Seen:
         mine = counts.pop(line.place, 0)
         next_one = max(counts.values(), default=0)
         return not mine or mine - next_one > STANDARD_ERRORS * math.sqrt(mine + next_one)
+
+    def samples(self, phases: Iterable[str]) -> int:
+        """How many samples the lines of the phases are known from."""
+        return sum(line.samples for _, line in self._sampled(phases))
 
     def _sampled(self, phases: Iterable[str]) -> list[tuple[str, Line]]:
         """The lines that samples of the phases fell on, with their phase."""
@@ -370,6 +376,8 @@ def _finding(part: str, remedies: list[Remedy], seen: Seen, *, problem: bool) ->
         if here < SPREAD and not seen.stands_out(line, phases):
             what = f"{what}; spread over several lines, of which none stands out"
             place, text = remedies[0].place or place, ""
+        elif 0 < (samples := seen.samples(phases)) < FEW:
+            what = f"{what}; the line is known from {samples} samples only"
         elif here < SPREAD:
             what = f"{what}; spread over several lines, {here:.0%} of it at the costliest"
         elif line.call:

@@ -10,7 +10,8 @@ from rich.text import Text
 from hotlap.profile.model import NO_BOUND, STEADY, TITLES, Finding, Headroom, Phase, Profile
 from hotlap.reporting import findings_text, layers_text, ranks_text
 from hotlap.reporting.tables import Column, Row, table
-from hotlap.reporting.words import count, duration, hanging, shortened, size
+from hotlap.reporting.words import count, duration, hanging, several, shortened, size
+from hotlap.trial.command import THIS_CELL
 from hotlap.trial.launch import SLEEPING_IN_PROFILE
 from hotlap.trial.load import shared
 
@@ -161,14 +162,15 @@ def few_steps(profile: Profile) -> str:
     """
     if profile.steps >= FEW:
         return ""
-    more = "--budget gives it more time" if profile.command else "profile more steps"
+    in_a_cell = profile.command in ("", THIS_CELL)
+    more = "profile more steps" if in_a_cell else "--budget gives it more time"
     if profile.ended_after is not None:
         more = f"the program ended after {profile.ended_after}: let it train longer"
     error = (profile.step_p90 - profile.step_p10) / 2.56 / max(1, profile.steps) ** 0.5
     low, high = max(0.0, profile.step - 2 * error), profile.step + 2 * error
     return (
-        f"only {profile.steps} steps were timed: the mean step lies between about {duration(low)} "
-        f"and {duration(high)}, and shares are rough; {more}"
+        f"only {several(profile.steps, 'step')} timed: the mean step lies between about "
+        f"{duration(low)} and {duration(high)}, and shares are rough; {more}"
     )
 
 
