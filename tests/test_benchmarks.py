@@ -70,7 +70,6 @@ def test_what_pays_on_a_gpu_alone_is_not_measured_without_one(monkeypatch, capsy
 FIRST, *OTHERS = moves.MOVES["deferred_logging"][1]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "case", [FIRST, *(pytest.param(case, marks=pytest.mark.slow) for case in OTHERS)]
 )

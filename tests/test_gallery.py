@@ -30,7 +30,6 @@ def test_ids_are_unique_and_every_repository_has_an_owner() -> None:
     assert all(one.repository.count("/") == 1 and one.command[0] == "python" for one in RECIPES)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("recipe", RECIPES, ids=[one.id for one in RECIPES])
 def test_data_are_written_below_the_checkout(recipe: Recipe, tmp_path: Path) -> None:
     root = tmp_path / "checkout"

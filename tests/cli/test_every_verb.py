@@ -176,7 +176,6 @@ CASES = [
 ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("words", CASES)
 def test_quiet_is_quiet(words: Words, workplace: Path) -> None:
     """Nothing on stderr but what was asked for, not even the codes of a progress line."""

@@ -39,7 +39,6 @@ except PackError as error:
 """
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("workers", [2, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_full_disk_is_a_clear_error_and_packing_goes_on_with_more_room(tmp_path, mounts, workers):
     folder(tmp_path / "src", each=12, height=200, width=300)

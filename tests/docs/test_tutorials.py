@@ -67,7 +67,6 @@ def test_the_techniques_that_a_page_names_are_found_in_its_script(page: Path) ->
     assert named <= FINDS[script] | yours
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "script",
     [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in FINDS],

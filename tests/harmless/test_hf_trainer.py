@@ -42,7 +42,6 @@ Trainer(
 """
 
 
-@pytest.mark.slow
 def test_a_trainer_that_saves_each_epoch_is_tuned(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(SCRIPT)
     (tmp_path / "existing").mkdir()

@@ -160,8 +160,14 @@ for step in range(400):
 """
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("verb", ["lr", "profile --json --steps 200", "race {} train.py --"])
+@pytest.mark.parametrize(
+    "verb",
+    [
+        "lr",
+        pytest.param("profile --json --steps 200", marks=pytest.mark.slow),
+        pytest.param("race {} train.py --", marks=pytest.mark.slow),
+    ],
+)
 def test_verbs_say_it_where_the_program_failed_later(project: Path, verb: str) -> None:
     command = [sys.executable, "train.py"]
     (project / "train.py").write_text(LATER)

@@ -85,9 +85,10 @@ def kernel(x):
 """
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(torch.cuda.is_available(), reason="Triton compiles for the GPU")
-@pytest.mark.parametrize(("added", "code"), [("1", 0), ("2", 1)])
+@pytest.mark.parametrize(
+    ("added", "code"), [("1", 0), pytest.param("2", 1, marks=pytest.mark.slow)]
+)
 def test_triton_is_interpreted_where_there_is_no_gpu(added, code, tmp_path):
     pytest.importorskip("triton")
     (tmp_path / "square.py").write_text(TRITON.replace("ADDED", added))

@@ -67,7 +67,6 @@ def test_twenty_lost_ranks_are_survived(tmp_path: Path, wanted: list[killing.Ste
         check(killing.lose_a_rank(tmp_path / str(number), wanted, draw, layout))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("number", [2, pytest.param(30, marks=pytest.mark.slow)])
 def test_kills_while_saving_leave_whole_checkpoints(
     number: int, tmp_path: Path, wanted: list[killing.Step]

@@ -83,7 +83,6 @@ def test_convolutions_are_planned_and_verified_at_the_default_precision():
         assert verified.ranks, verified.problem
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["perceptron", pytest.param("images", marks=SLOW)])
 def test_others_are_planned_as_a_whole(name):
     module = read_module(f"models:{name}", 0, Precision.FP32)

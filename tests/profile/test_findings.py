@@ -313,12 +313,13 @@ def test_of_few_samples_no_line_is_called_the_costliest(samples, clear):
     assert found.place == ("train.py:36" if clear else "train.py:9")
 
 
-@pytest.mark.parametrize(("samples", "said"), [(9, True), (10, False)])
+@pytest.mark.parametrize(("samples", "said"), [(1, True), (9, True), (10, False)])
 def test_a_line_known_from_few_samples_says_so(samples, said):
     lines = {"data": (Line("train.py:36", "load", "x = y", 1.0, samples=samples),)}
     whole = replace(seen({"data": 0.5}, places={"loader": "train.py:9"}), lines=lines)
     (found,) = [f for f in proposed(whole) if "loader_workers" in ids([f])]
-    assert (f"the line is known from {samples} samples only" in found.what) is said
+    counted = "1 sample" if samples == 1 else f"{samples} samples"
+    assert (f"the line is known from {counted} only" in found.what) is said
 
 
 def test_threads_that_spin_are_expected_to_cost_what_they_waited():

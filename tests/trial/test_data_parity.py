@@ -96,7 +96,6 @@ TWICE = SCRIPT.replace("float(np.random.rand())", "0.0").replace(
 ).replace("        self.reads += 1\n", "")  # fmt: skip
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("script", "shuffled"), [(TWICE, True), (TWICE.replace("    iter(loader)\n", ""), False)]
 )

@@ -317,7 +317,6 @@ def ranks_of(side: Side) -> list[psutil.Process]:
     return [psutil.Process(pid) for pid in found]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("launcher", "words"),
     [
@@ -344,7 +343,6 @@ def test_a_killed_rank_is_told_and_the_side_starts_afresh(
         assert side.launches == 2
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("launcher", "options"),
     [

@@ -209,7 +209,6 @@ def test_a_target_that_the_first_steps_reach_is_refused(tmp_path):
     assert "technique" not in done.stdout
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("end", "words", "says"),
     [

@@ -24,6 +24,7 @@ from hotlap.profile.model import (
     acted_on,
     bound,
     headline,
+    several,
     shares_of,
     starved_shares,
     usual_times,
@@ -100,7 +101,10 @@ SPREAD = 0.35
 STANDARD_ERRORS = 1.96
 """By which the samples of a line must differ from the next one's for it to be called the first."""
 FEW = 10
-"""Samples of a phase below which its costliest line may be another one."""
+"""Samples of a phase below which its costliest line may be another one.
+
+The standard error of a line's part is up to half of the root of one over them: 0.16 at ten.
+"""
 LITTLE = 0.01
 """What fixing a problem is expected to save that costs an unknown part of some of that work."""
 EVIDENCE = {"sleeping_threads": "threads_waited"}
@@ -362,8 +366,8 @@ def _line_share(place: str, phases: Iterable[str], seen: Seen) -> float:
 
 def _finding(part: str, remedies: list[Remedy], seen: Seen, *, problem: bool) -> Finding:
     remedies.sort(key=lambda remedy: remedy.expected, reverse=True)
-    several = {"compute": ("forward", "backward"), "float64": remedies[0].phases}
-    phases = several.get(part, (part,))
+    joint = {"compute": ("forward", "backward"), "float64": remedies[0].phases}
+    phases = joint.get(part, (part,))
     share = seen.share(phases)
     line = seen.hottest(phases)
     place, text = _where(part, remedies, line, seen)
@@ -377,7 +381,7 @@ def _finding(part: str, remedies: list[Remedy], seen: Seen, *, problem: bool) ->
             what = f"{what}; spread over several lines, of which none stands out"
             place, text = remedies[0].place or place, ""
         elif 0 < (samples := seen.samples(phases)) < FEW:
-            what = f"{what}; the line is known from {samples} samples only"
+            what = f"{what}; the line is known from {several(samples, 'sample')} only"
         elif here < SPREAD:
             what = f"{what}; spread over several lines, {here:.0%} of it at the costliest"
         elif line.call:

@@ -333,3 +333,8 @@ def duration(seconds: float) -> str:
     if seconds < 60:
         return f"{seconds:.1f} s"
     return f"{int(seconds // 60)} min {int(seconds % 60)} s"
+
+
+def several(number: int, noun: str) -> str:
+    """A number of things, `1 pair` or `3 pairs`."""
+    return f"{number} {noun}{'s' if number != 1 else ''}"

@@ -116,8 +116,8 @@ def _show_step(out: Console, profile: Profile) -> None:
     if profile.step_p90 > UNSTEADY * profile.step_p10:
         times = f"{profile.step_p90 / profile.step_p10:.0f}-fold"
         out.print(Text(hanging(f"steps vary {times}: {UNSTEADY_SAYS}", out.width)), style="yellow")
-    if profile.steps < FEW:
-        out.print(Text(hanging(few_steps(profile), out.width)), style="yellow")
+    if rough := few_steps(profile):
+        out.print(Text(hanging(rough, out.width)), style="yellow")
     if words := rates(profile):
         out.print(Text(hanging(words, out.width)))
     out.print()

@@ -49,11 +49,6 @@ def raced_so_far(estimate: Estimate) -> str:
     return f"{speed(estimate, 'not known yet')}, {several(estimate.pairs, 'pair')}"
 
 
-def several(number: int, noun: str) -> str:
-    """A number of things, `1 pair` or `3 pairs`."""
-    return f"{number} {noun}{'s' if number != 1 else ''}"
-
-
 def more_memory(other: float) -> str:
     """What peak memory became where the other's is so many times as much: `12% more`, `same`."""
     change = round(100 * (1 / other - 1)) if other > 0 else 0
@@ -61,6 +56,7 @@ def more_memory(other: float) -> str:
 
 
 duration = model.duration
+several = model.several
 
 
 def roughly(seconds: float) -> str:
