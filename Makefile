@@ -5,6 +5,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
+# Bytecode is kept, also where the environment says otherwise: the tests start thousands of
+# processes, and each would compile the package anew.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: setup demo test quick check lint types imports site unit test-slow screenshots bench clean
 
 setup: $(STAMP)

@@ -60,9 +60,12 @@ def test_tracebacks_are_those_of_the_plain_run(tmp_path, mode):
     """One process shows all the failures: each ends a copy of it that was forked before."""
     (tmp_path / "a_module_that_fails.py").write_text("import os.nothing\n")
     (tmp_path / "script.py").write_text(
-        "import os, sys\nimport torch\n"
+        "import atexit, os, sys\nimport torch\n"
         + "".join(
-            f"if not os.fork():\n    exec(compile({code!r}, '<{name}>', 'exec'))\n    sys.exit()\n"
+            "if not os.fork():\n"
+            "    atexit.register(os._exit, 0)\n"  # freeing all of torch takes a child 1 s
+            f"    exec(compile({code!r}, '<{name}>', 'exec'))\n"
+            "    sys.exit()\n"
             "os.wait()\n"
             for name, code in FAILURES.items()
         )
