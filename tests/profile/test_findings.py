@@ -6,7 +6,7 @@ import pytest
 from hotlap.core.protocol import ProfilePayload, decode
 from hotlap.core.registry import technique
 from hotlap.profile.findings import WORTH, advised, padded, proposed, seen_in
-from hotlap.profile.model import CACHE_SECONDS, CACHE_SHARE, NO_BOUND, Line, bound
+from hotlap.profile.model import CACHE_SECONDS, CACHE_SHARE, NO_BOUND, Line, acted_on, bound
 
 STEP = 0.02
 EVICTED = CACHE_SECONDS / STEP
@@ -19,6 +19,7 @@ def seen(
     step: float = STEP,
     places: dict[str, str] | None = None,
     faults: float = 0.0,
+    starved: dict[str, float] | None = None,
     **facts: Any,
 ) -> Any:
     rest = 1.0 - sum(phases.values())
@@ -27,6 +28,7 @@ def seen(
         "places": {"loader": "train.py:3", "dataset": "train.py:9", **(places or {})},
         "step": {"mean": step},
         "faults": faults,
+        "starved": None if starved is None else {n: s * step for n, s in starved.items()},
         "phases": {n: {"mean": s * step} for n, s in {"forward": rest, **phases}.items()},
     }
     drawn = {
@@ -180,6 +182,42 @@ def test_options_are_no_problems_and_bounded_by_the_measured_share():
     assert {"cpu_threads", "mixed_precision", "fused_pointwise"} <= set(remedies)
     assert remedies["fused_pointwise"].most == pytest.approx(1 / (0.14 - EVICTED))
     assert remedies["cpu_threads"].most == NO_BOUND
+
+
+HALF_STARVED = {"forward": 0.15, "backward": 0.3, "optimizer": 0.1}
+"""Parts of a step in which a GPU waits for the host: half of forward and backward."""
+
+
+@pytest.mark.parametrize(
+    ("name", "starved", "part"),
+    [
+        ("tf32", None, 0.9),  # not on a GPU: the phases are computation
+        ("tf32", {}, 0.9),
+        ("tf32", HALF_STARVED, 0.45),
+        ("cuda_graphs", {}, 0.0),
+        ("cuda_graphs", HALF_STARVED, 0.45),
+        ("fused_pointwise", HALF_STARVED, 0.9),  # faster kernels, and fewer launches
+    ],
+)
+def test_a_technique_acts_on_kernels_or_on_launches_or_on_both(
+    name: str, starved: dict[str, float] | None, part: float
+) -> None:
+    shares = {"forward": 0.3, "backward": 0.6, "optimizer": 0.1}
+    assert acted_on(technique(name).symptom, shares, starved) == pytest.approx(part)
+
+
+def test_more_waiting_than_a_technique_s_phases_take_leaves_it_nothing():
+    assert acted_on(technique("tf32").symptom, {"forward": 0.3}, {"forward": 0.4}) == 0.0
+
+
+def test_faster_kernels_are_not_proposed_where_the_gpu_waits_for_the_host():
+    places = {"model": "train.py:5"}
+    facts = {"cuda": True, "fp32_matmul_full": True, **OPTIONS}
+    shares, waits = {"backward": 0.6, "optimizer": 0.1}, {"forward": 0.3, "backward": 0.6}
+    for starved, proposes in ((None, True), ({}, True), (waits, False)):
+        found = proposed(seen(shares, places=places, starved=starved, **facts))
+        assert ("tf32" in ids(found)) is proposes
+        assert "fused_pointwise" in ids(found)
 
 
 def test_what_shortens_the_forward_of_a_program_that_does_not_train_is_one_finding():
