@@ -30,7 +30,10 @@ technique = Technique(
     ),
     avoid=(
         "Leave it off for small layers, whose casts cost more than the product saves, and for the "
-        "first and last layer where the quality suffers."
+        "first and last layer where the quality suffers. hotlap casts the operands anew at each "
+        "call, in operations of their own. On an H200 a GPT of width 1024, not compiled, ran at "
+        "0.88x its float32 speed with mixed_precision and fp8_linear, and at 3.75x with "
+        "mixed_precision alone (record 2026-11-26-185a03426ec5/gpu)."
     ),
     claims=(Claim("named without a figure", "A0: '18 tips' article, 2022"),),
     needs=(
