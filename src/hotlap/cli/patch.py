@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @click.pass_context
 def patch(ctx: click.Context, write: bool, check: bool, recipe: Path, as_json: bool,
           quiet: bool, files: tuple[Path, ...]) -> None:  # fmt: skip
-    """Write the recipe into the source: a unified diff, on stdout.
+    """Show the recipe as a unified diff of the source; --write changes the files.
 
     FILES: Python files, notebooks, and folders, of which all are taken that `hotlap lint` takes.
     Without FILES: the script of the recipe's command, and what it imports from this folder.
