@@ -145,6 +145,28 @@ def test_zeroed_gradients_are_bounded_by_their_phases_and_expected_by_their_line
     assert remedy.expected == pytest.approx(3 * 0.25 * 0.2)
 
 
+def test_a_bound_that_follows_from_more_phases_than_the_finding_s_says_so():
+    lines = {"optimizer": [("train.py:7", 1.0)]}
+    whole = seen({"optimizer": 0.2, "backward": 0.4}, lines, places=AT_ZERO_GRAD, **ZEROED)
+    (finding,) = [f for f in proposed(whole) if "grads_to_none" in ids([f])]
+    assert finding.what.startswith("the optimizer: 20% of a step, 4.0 ms, with backward 60%")
+    assert finding.most == pytest.approx(bound(0.6, STEP))
+
+
+def test_a_bound_that_follows_from_one_line_says_so():
+    lines = {"other": [("train.py:21", 0.6), ("train.py:22", 0.4)]}
+    whole = seen({"other": 0.5}, lines, places={"tensor": "train.py:21"}, tensor_from_numpy=True)
+    (finding,) = [f for f in proposed(whole) if "no_copy_from_numpy" in ids([f])]
+    assert "50% of a step, 10.0 ms, 30% on its line; " in finding.what
+    assert finding.most == pytest.approx(bound(0.3, STEP))
+
+
+def test_a_bound_of_the_finding_s_own_share_has_no_more_words():
+    whole = seen({"data": 0.5}, {"data": [("train.py:9", 1.0)]})
+    (finding,) = [f for f in proposed(whole) if "loader_workers" in ids([f])]
+    assert finding.what == "waiting for data: 50% of a step, 10.0 ms"
+
+
 def test_zeroed_gradients_without_a_sample_have_no_bound_to_tell():
     for lines in ({}, {"other": [("train.py:9", 1.0)]}):
         shares = {"other": 0.5, "optimizer": 0.2}

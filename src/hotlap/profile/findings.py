@@ -18,6 +18,7 @@ from hotlap.profile.advice import ADVICE
 from hotlap.profile.model import (
     DATA,
     NO_BOUND,
+    TITLES,
     Finding,
     Line,
     Remedy,
@@ -371,7 +372,9 @@ def _finding(part: str, remedies: list[Remedy], seen: Seen, *, problem: bool) ->
     share = seen.share(phases)
     line = seen.hottest(phases)
     place, text = _where(part, remedies, line, seen)
+    most = max(remedy.most for remedy in remedies)
     what = headline(PARTS.get(part, part), share, seen.step)
+    what += _bounded_by(remedies, phases, seen) if problem else ""
     if problem and part in UNSPECIFIC and remedies[0].place:
         what = f"{what}; {remedies[0].says}"
         place, text = remedies[0].place, ""
@@ -388,9 +391,25 @@ def _finding(part: str, remedies: list[Remedy], seen: Seen, *, problem: bool) ->
             what = f"{what}; mostly {line.call}"
     if part == "evaluation" and seen.facts.get("eval_in_train_mode"):
         what = f"{what}, in train mode (model.eval() is not called)"
-    most = max(remedy.most for remedy in remedies)
     also = tuple(sorted({remedy.place for remedy in remedies} - {place, ""}))
     return Finding(what, place, text, share, most, tuple(remedies), also, problem=problem)
+
+
+def _bounded_by(remedies: Iterable[Remedy], phases: tuple[str, ...], seen: Seen) -> str:
+    """What the bound follows from, where that is not the share of the finding's phases.
+
+    A remedy may act on more phases than the one that its line is in, or on its line alone.
+    """
+    highest = max(remedies, key=lambda remedy: remedy.most)
+    whole = bound(seen.share(phases), seen.step)
+    if highest.most >= NO_BOUND or math.isclose(highest.most, whole):
+        return ""
+    if highest.most < whole:
+        line = _line_share(highest.place, highest.phases, seen)
+        return f", {line:.0%} on its line" if line else ""
+    further = [name for name in highest.phases if name not in phases and seen.share((name,))]
+    named = " and ".join(TITLES[name] for name in further)
+    return f", with {named} {seen.share(highest.phases):.0%}"
 
 
 def _unpriced(symptom: Symptom, remedy: Remedy, seen: Seen) -> Finding:

@@ -180,9 +180,10 @@ class Finding:
     """Something seen, with its place, evidence and remedies.
 
     `problem`: something that was seen and costs time or memory; else it is an option whose effect
-    is unknown until it is raced. `most` is the `bound` of its `share`: the remedies took all of it
-    away; 1 where no time was measured, `NO_BOUND` where none holds. `pattern` is the
-    lint pattern that it was seen by, if it was.
+    is unknown until it is raced. `share` is that of its phases. `most` is the highest bound of its
+    remedies: that of its `share`, or, as `what` says then, of a remedy's line or of further phases;
+    1 where no time was measured, `NO_BOUND` where none holds. `pattern` is the lint pattern that it
+    was seen by, if it was.
     """
 
     what: str
