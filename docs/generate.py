@@ -95,20 +95,29 @@ def pages() -> dict[str, str]:
 def _measured() -> Iterator[Measured]:
     for path in sorted(RESULTS.glob("*/techniques-*.json")):
         record = json.loads(path.read_text("utf-8"))
-        date = "-".join(path.parent.name.split("-")[:3])
         for row in record["rows"]:
-            yield Measured(
-                row["technique"],
-                row["values"],
-                record["summary"]["workload"],
-                record["machine"],
-                date,
-                row["ratio"],
-                row["low"],
-                row["high"],
-                row["pairs"],
-                row["outcome"],
-            )
+            yield _race(row, record["summary"]["workload"], record, path)
+    for path in sorted(RESULTS.glob("*/gpu.json")):
+        record = json.loads(path.read_text("utf-8"))
+        tunes = (row for part in record["rows"] if part["part"] == "tune" for row in part["rows"])
+        for tune in tunes:
+            for row in (tune["raw"] or {}).get("races", ()):
+                yield _race(row, tune["name"], record, path)
+
+
+def _race(row: dict[str, Any], workload: str, record: dict[str, Any], path: Path) -> Measured:
+    return Measured(
+        row["technique"],
+        row["values"],
+        workload,
+        record["machine"],
+        "-".join(path.parent.name.split("-")[:3]),
+        row["ratio"],
+        row["low"],
+        row["high"],
+        row["pairs"],
+        row["outcome"],
+    )
 
 
 GALLERY = """# Gallery: public training repositories

@@ -82,6 +82,22 @@ def test_races_on_record_are_shown_with_machine_and_date(generate, tmp_path, mon
     assert "| toy (n=2) | 3.00x | [2.50, 3.50] | 9 | kept | 2026-01-02, a machine |" in page
 
 
+def test_a_race_of_a_tune_on_a_gpu_is_shown_and_a_tune_that_failed_is_not(
+    generate, tmp_path, monkeypatch
+):
+    race = {"technique": "tf32", "values": {}, "ratio": 1.234, "low": 1.1, "high": 1.4,
+            "pairs": 7, "outcome": "kept"}  # fmt: skip
+    tunes = [{"name": "gpt", "raw": {"races": [race]}}, {"name": "cnn", "raw": None}]
+    parts = [{"part": "peaks", "rows": [{"name": "limits", "raw": None}]},
+             {"part": "tune", "rows": tunes}]  # fmt: skip
+    folder = tmp_path / "2026-01-02-abc"
+    folder.mkdir()
+    (folder / "gpu.json").write_text(json.dumps({"machine": "one GPU", "rows": parts}))
+    monkeypatch.setattr(generate, "RESULTS", tmp_path)
+    page = generate.pages()["techniques/tf32.md"]
+    assert "| gpt | 1.23x | [1.10, 1.40] | 7 | kept | 2026-01-02, one GPU |" in page
+
+
 def test_the_gallery_shows_each_record(generate, pages):
     paths = sorted(generate.RESULTS.glob("*/gallery-*.json"))
     newest = {path.stem: json.loads(path.read_text()) for path in paths}
