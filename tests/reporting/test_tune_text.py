@@ -314,6 +314,22 @@ def test_a_tune_on_top_of_a_recipe_that_keeps_nothing_goes_on_from_the_same() ->
     assert "--base hotlap.toml --only tf32 python train.py (no_grad_eval stays on" in text
 
 
+def test_what_is_raced_again_is_raced_on_top_of_the_recipe_that_the_tune_began_with() -> None:
+    found = result()
+    found.outcomes.append(open_row("tf32"))
+    found.final, found.needed, found.settles = None, 240.0, ["tf32"]
+    found.base, found.base_recipe = {"fused_optimizer": Kept()}, "my recipes/fast.toml"
+    text = " ".join(shown(found, width=200).split())
+    base = "--base 'my recipes/fast.toml' --recipe 'my recipes/fast.toml'"
+    assert f"{base} --only no_grad_eval,tf32 python train.py" in text
+    assert "(fused_optimizer, no_grad_eval stay on: the others" in text
+
+
+def test_a_recipe_whose_path_has_a_space_is_quoted() -> None:
+    steps = dict(tune_text.next_steps(result(), Path("my recipes/fast.toml")))
+    assert steps["use it:"] == "hotlap run --recipe 'my recipes/fast.toml' python train.py"
+
+
 def test_of_sleeping_threads_and_what_was_raced_with_them_one_command_has_both() -> None:
     found = result()
     sleep = Outcome("sleeping_threads", Status.LOAD_DEPENDENT, "x", {}, race(2.4))

@@ -512,3 +512,22 @@ def test_a_recurrent_layer_takes_padding_for_data_unless_it_is_packed(both):
         for x in (long, long[:, :3])
     ]
     torch.testing.assert_close(*packed)
+
+
+def test_numbers_in_front_of_a_graph_do_not_hide_it():
+    state = {"counts": [list(range(200)) for _ in range(200)], "losses": []}
+
+    def keep(loss, _):
+        state["losses"].append(loss)
+
+    (found,) = train(linear(), *data(8, 4), keep)["retained"]
+    assert found["name"] == "state"
+
+
+def test_a_container_of_limited_length_that_fills_is_no_fault():
+    latest = collections.deque(maxlen=1000)
+
+    def keep(loss, _):
+        latest.append(loss)
+
+    assert train(linear(), *data(8, 4), keep)["retained"] == []

@@ -1,5 +1,6 @@
 """How the sampler of lines takes turns at the interpreter's lock."""
 
+import os
 import sys
 import threading
 import time
@@ -68,3 +69,28 @@ def test_turns_are_as_before_when_it_ends(thread):
     with sampler().sampling():
         assert comes(SWITCH_ALONE)
     assert sys.getswitchinterval() == before
+
+
+def test_what_the_program_sets_meanwhile_is_what_it_finds_afterwards():
+    before = sys.getswitchinterval()
+    try:
+        with sampler().sampling():
+            assert comes(SWITCH_ALONE)
+            sys.setswitchinterval(0.003)
+        assert round(sys.getswitchinterval(), 6) == 0.003
+    finally:
+        sys.setswitchinterval(before)
+
+
+def test_a_forked_child_has_the_programs_turns():
+    before = sys.getswitchinterval()
+    one = sampler()
+    with one.sampling():
+        assert comes(SWITCH_ALONE)
+        child = os.fork()
+        if not child:
+            try:
+                one.forked()
+            finally:
+                os._exit(sys.getswitchinterval() != before)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

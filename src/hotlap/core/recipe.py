@@ -5,6 +5,7 @@ Stored as `hotlap.toml`. A recipe is stale when the machine, torch or the script
 
 import hashlib
 import importlib.metadata
+import shlex
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -237,7 +238,8 @@ def _instead(path: Path) -> str:
     """What to do where there is no recipe."""
     beside = unconfirmed(path)
     if beside.is_file():
-        return f"`--recipe {beside}` takes the one that the final race of `tune` did not confirm"
+        option = f"--recipe {shlex.quote(str(beside))}"
+        return f"`{option}` takes the one that the final race of `tune` did not confirm"
     return "`hotlap tune CMD...` writes one if it keeps anything; --recipe names another"
 
 

@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from hotlap.core.amounts import several
 from hotlap.core.protocol import ProfilePayload
 from hotlap.core.registry import techniques
 from hotlap.core.technique import Need, Symptom
@@ -25,7 +26,6 @@ from hotlap.profile.model import (
     acted_on,
     bound,
     headline,
-    several,
     shares_of,
     starved_shares,
     usual_times,

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from hotlap.core.amounts import duration
 from hotlap.core.protocol import Document
-from hotlap.profile.model import NOT_MEASURED, duration
+from hotlap.profile.model import NOT_MEASURED
 from hotlap.profile.sources import as_profiled, digest
 from hotlap.source.config import Config
 from hotlap.source.lint import Spot, lint

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from hotlap.core.amounts import duration
 from hotlap.core.protocol import ProfilePayload
 from hotlap.core.technique import Symptom, Work
 
@@ -323,19 +324,3 @@ def acted_on(
 def headline(what: str, share: float, step: float) -> str:
     """What was seen and its cost, `the optimizer: 12 % of a step, 1.9 ms`. `step` in seconds."""
     return f"{what}: {share:.0%} of a step, {duration(share * step)}"
-
-
-def duration(seconds: float) -> str:
-    """A time span for reading: `420 us`, `14.2 ms`, `3.1 s`, `2 min 5 s`."""
-    if seconds < 1e-3:
-        return f"{seconds * 1e6:.0f} us"
-    if seconds < 1:
-        return f"{seconds * 1e3:.1f} ms"
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    return f"{int(seconds // 60)} min {int(seconds % 60)} s"
-
-
-def several(number: int, noun: str) -> str:
-    """A number of things, `1 pair` or `3 pairs`."""
-    return f"{number} {noun}{'s' if number != 1 else ''}"

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from hotlap.core.amounts import size
 from hotlap.core.protocol import Holder, InputStatistics, ProfilePayload, ShownWarning
 from hotlap.core.registry import techniques
 from hotlap.profile.join import split
@@ -77,9 +78,7 @@ def _retained(payload: ProfilePayload, folder: Path) -> Iterator[Spot]:
 
 def _growth(holder: Holder) -> str:
     """How much more memory a variable keeps after each step."""
-    kib = holder.bytes / 2**10
-    amount = f"{kib / 2**10:.1f} MiB" if kib > 2**10 else f"{kib:.0f} KiB"
-    return f"{amount} more each step" + (f", {FREED}" if holder.freed else "")
+    return f"{size(holder.bytes)} more each step" + (f", {FREED}" if holder.freed else "")
 
 
 def _modules(payload: ProfilePayload, folder: Path) -> Iterator[Spot]:

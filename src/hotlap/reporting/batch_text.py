@@ -7,9 +7,10 @@ from rich.text import Text
 
 from hotlap.batch.batch_result import BatchResult, SizeResult
 from hotlap.batch.limits import gib
+from hotlap.core.amounts import duration
 from hotlap.reporting.live_screen import LiveScreen
 from hotlap.reporting.tables import Row, columns, table
-from hotlap.reporting.words import background, duration
+from hotlap.reporting.words import background
 from hotlap.trial.launch import SLEEPING_IN_SEARCH
 
 COLUMNS = columns("batch", "samples/s", "ratio (interval)", "time per step", "memory")

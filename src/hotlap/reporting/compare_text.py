@@ -8,13 +8,14 @@ from dataclasses import asdict, dataclass
 from rich.console import Console
 from rich.text import Text
 
+from hotlap.core.amounts import duration, size
 from hotlap.core.errors import UsageError
 from hotlap.core.protocol import Document
 from hotlap.profile.model import TITLES
 from hotlap.reporting.tables import Row as Line
 from hotlap.reporting.tables import columns, table
 from hotlap.reporting.view import estimate_of
-from hotlap.reporting.words import duration, interval, ratio, size, speed
+from hotlap.reporting.words import interval, ratio, speed
 from hotlap.trial.stats import Estimate
 
 SKIPPED = frozenset({"schema_version", "date", "budget", "seconds", "needed"})

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from jinja2 import Environment, PackageLoader, select_autoescape
 
+from hotlap.core.amounts import duration, size
 from hotlap.core.protocol import Document, decode
 from hotlap.profile.model import TITLES, Finding, Profile
 from hotlap.reporting import ranks_text, search_view, until_view
@@ -26,7 +27,7 @@ from hotlap.reporting.race_text import CORRECTED
 from hotlap.reporting.shrink_text import COLUMNS, front_picture, quality, shrink_cells, tested_text
 from hotlap.reporting.tune_text import ON_TOP, switched
 from hotlap.reporting.view import INCONCLUSIVE, PROBLEMS, Scale, View, estimate_of
-from hotlap.reporting.words import duration, interval, named, ratio, size, verdict
+from hotlap.reporting.words import interval, named, ratio, verdict
 from hotlap.trial.stats import Verdict
 from hotlap.tune.result import Status, is_raced, reported, standing
 

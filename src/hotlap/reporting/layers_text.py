@@ -3,10 +3,11 @@
 from rich.console import Console
 from rich.text import Text
 
+from hotlap.core.amounts import duration, size
 from hotlap.core.protocol import Document
 from hotlap.model.guidelines import Offence, offences
 from hotlap.reporting.tables import Column, Row, table
-from hotlap.reporting.words import count, duration, hanging, size
+from hotlap.reporting.words import count, hanging
 
 TOP = 16
 COLUMNS = (

@@ -8,8 +8,9 @@ from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.text import Text
 
+from hotlap.core.amounts import duration
 from hotlap.core.repeated import repeated
-from hotlap.reporting.words import duration, shortened
+from hotlap.reporting.words import shortened
 
 SILENCE_SECONDS = 15.0
 RESERVED_LINES = 5

@@ -7,10 +7,11 @@ from dataclasses import replace
 from rich.console import Console
 from rich.text import Text
 
+from hotlap.core.amounts import duration, several, size
 from hotlap.profile.model import NO_BOUND, STEADY, TITLES, Finding, Headroom, Phase, Profile
 from hotlap.reporting import findings_text, layers_text, ranks_text
 from hotlap.reporting.tables import Column, Row, table
-from hotlap.reporting.words import count, duration, hanging, several, shortened, size
+from hotlap.reporting.words import count, hanging, shortened
 from hotlap.trial.command import THIS_CELL
 from hotlap.trial.launch import SLEEPING_IN_PROFILE
 from hotlap.trial.load import shared

@@ -10,8 +10,9 @@ import shlex
 import sys
 from pathlib import Path
 
+from hotlap.core.amounts import duration
 from hotlap.core.protocol import Document
-from hotlap.reporting.words import TOO_FEW, duration
+from hotlap.reporting.words import TOO_FEW
 
 MARK = "<!-- hotlap race -->"
 HEADLINES = {

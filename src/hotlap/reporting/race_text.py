@@ -9,16 +9,15 @@ from dataclasses import asdict
 from rich.console import Console
 from rich.text import Text
 
+from hotlap.core.amounts import duration, several
 from hotlap.reporting.live_screen import LiveScreen
 from hotlap.reporting.tables import Row, columns, table
 from hotlap.reporting.words import (
-    duration,
     hanging,
     interval,
     more_memory,
     pasted,
     raced_so_far,
-    several,
     speed,
     verdict,
 )

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
+from hotlap.core.amounts import duration, several
 from hotlap.profile.model import TITLES, Profile, Rank
 from hotlap.reporting.tables import Column, Row, table
-from hotlap.reporting.words import duration, hanging, several
+from hotlap.reporting.words import hanging
 
 TITLE = "Work and waits of each rank, a step"
 COLUMNS = (

@@ -3,11 +3,12 @@
 import math
 from collections.abc import Mapping, Sequence
 
+from hotlap.core.amounts import duration, size
 from hotlap.core.protocol import Document, decode
 from hotlap.plan.cost import Plan
 from hotlap.reporting.plan_text import plan_cells, plan_columns
 from hotlap.reporting.view import View, estimate_of
-from hotlap.reporting.words import duration, interval, ratio, size
+from hotlap.reporting.words import interval, ratio
 
 BATCH_COLUMNS = ("batch", "samples/s", "ratio", "interval", "time per step", "memory", "")
 READINGS = ("steepest", "valley", "lowest")

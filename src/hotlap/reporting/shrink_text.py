@@ -8,9 +8,10 @@ from statistics import fmean, stdev
 from rich.console import Console
 from rich.text import Text
 
+from hotlap.core.amounts import size
 from hotlap.core.protocol import Document
 from hotlap.reporting.tables import Row, columns, table
-from hotlap.reporting.words import count, size
+from hotlap.reporting.words import count
 
 # two-sided 95 % of Student's t by degrees of freedom; 1.96 + 2.5 / freedom beyond, within 1 %
 _STUDENT = {1: 12.71, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36, 8: 2.31, 9: 2.26}

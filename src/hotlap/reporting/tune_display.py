@@ -9,10 +9,11 @@ from collections.abc import Mapping, Sequence
 from rich.console import Console
 from rich.text import Text
 
+from hotlap.core.amounts import several
 from hotlap.core.registry import technique
 from hotlap.reporting.live_screen import LiveScreen
 from hotlap.reporting.tune_table import STYLES, plain
-from hotlap.reporting.words import interval, named, raced_so_far, ratio, several, shortened
+from hotlap.reporting.words import interval, named, raced_so_far, ratio, shortened
 from hotlap.trial.command import shown
 from hotlap.trial.load import OtherPrograms
 from hotlap.trial.stats import Estimate

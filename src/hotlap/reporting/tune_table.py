@@ -5,9 +5,10 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
+from hotlap.core.amounts import duration
 from hotlap.reporting.tables import Row, columns
 from hotlap.reporting.tables import table as drawn
-from hotlap.reporting.words import duration, interval, more_memory, named, ratio, roughly
+from hotlap.reporting.words import interval, more_memory, named, ratio, roughly
 from hotlap.tune.result import SENSIBLE_SECONDS, Outcome, Status
 
 STYLES = {

@@ -1,6 +1,7 @@
 """The outcome of a tune in the terminal and as JSON."""
 
 import os
+import shlex
 import textwrap
 from collections.abc import Iterable
 from dataclasses import asdict, replace
@@ -9,6 +10,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from hotlap.core.amounts import duration, several
 from hotlap.core.move import variables
 from hotlap.core.protocol import ProfilePayload
 from hotlap.core.recipe import NAME
@@ -21,13 +23,11 @@ from hotlap.reporting.race_text import CORRECTED, timed
 from hotlap.reporting.words import (
     TOO_FEW,
     background,
-    duration,
     hanging,
     more_memory,
     named,
     pasted,
     roughly,
-    several,
     speed,
 )
 from hotlap.trial.command import hotlap_line, plain_lines, run_line, shown
@@ -180,7 +180,7 @@ def next_steps(result: TuneResult, written: Path | None) -> list[tuple[str, str]
     """What was written, and commands to paste: to use it, and to settle what is open."""
     command = shown(result.command)
     found = []
-    option = "" if written in {None, Path(NAME)} else f"--recipe {written}"
+    option = "" if written in {None, Path(NAME)} else f"--recipe {shlex.quote(str(written))}"
     slept = SLEEPING_THREADS in result.notes
     dependent = load_dependent(result)
     used = run_line(option, command) if written else command
@@ -252,12 +252,11 @@ def _assigned(row: Outcome) -> dict[str, str]:
 def _settling(result: TuneResult, written: Path | None) -> list[tuple[str, str]]:
     """The command that settles open rows: by time, or else by waiting for a calmer machine.
 
-    It races them on top of the recipe that was confirmed. What was kept and not confirmed is no
-    settled row: it is raced again.
+    It races them on top of the recipe that was confirmed.
     """
-    base, on = _base(result, written)
+    base, on, again = _base(result, written)
     rows = result.settles or [row.technique for row in result.open]
-    names = dict.fromkeys(rows if base else [*on, *rows])
+    names = dict.fromkeys([*again, *rows])
     time = f"--budget {span(result.needed)}" if result.settles else f"--wait {CALM_WAIT}"
     options = " ".join(filter(None, (time, base, _only(names))))
     line = hotlap_line("tune", options, shown(result.command))
@@ -273,14 +272,19 @@ def _settling(result: TuneResult, written: Path | None) -> list[tuple[str, str]]
     return found
 
 
-def _base(result: TuneResult, written: Path | None) -> tuple[str, list[str]]:
-    """The options that have a recipe on in every race, and what is on in them; where none: kept."""
-    if result.kept and not (result.confirmed and written):
-        return "", list(dict.fromkeys(row.technique for row in result.kept))
-    recipe = str(written) if result.kept else result.base_recipe
-    into = "" if recipe == NAME else f" --recipe {recipe}"
-    on = result.chosen or {row.technique: {} for row in result.kept} or result.base
-    return (f"--base {recipe}{into}", list(on)) if recipe else ("", [])
+def _base(result: TuneResult, written: Path | None) -> tuple[str, list[str], list[str]]:
+    """The option that has a recipe on in every race, what stays on, and what is raced again.
+
+    What was kept and not confirmed is raced again, on top of the recipe that this tune began with.
+    """
+    kept = list(dict.fromkeys(row.technique for row in result.kept))
+    again = [] if result.confirmed and written else kept
+    recipe = str(written) if kept and not again else result.base_recipe
+    if not recipe:
+        return "", again, again
+    into = "" if recipe == NAME else f" --recipe {shlex.quote(recipe)}"
+    on = [*result.base, *again] if again else result.chosen or kept or result.base
+    return f"--base {shlex.quote(recipe)}{into}", list(on), again
 
 
 def _only(names: Iterable[str]) -> str:

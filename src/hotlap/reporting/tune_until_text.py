@@ -1,15 +1,17 @@
 """How a tune to a target looks in the terminal and as JSON."""
 
 import math
+import shlex
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
 from rich.console import Console
 
+from hotlap.core.amounts import duration
 from hotlap.reporting.tables import Row, columns, table
 from hotlap.reporting.until_text import SAME_LOSSES
-from hotlap.reporting.words import duration, named, ratio
+from hotlap.reporting.words import named, ratio
 from hotlap.tune.result import Status
 from hotlap.until.race import Run
 from hotlap.until.search import TrainingRow, UntilTune
@@ -90,7 +92,7 @@ def _closing(result: UntilTune, written: Path | None) -> Iterator[str]:
             "raced one by one; the recipe holds the one that gains most"
         )
     if written is not None:
-        yield f"recipe: {written}; hotlap run --recipe {written} CMD applies it"
+        yield f"recipe: {written}; hotlap run --recipe {shlex.quote(str(written))} CMD applies it"
     if any(row.race and row.race.same_losses for row in result.rows):
         yield SAME_LOSSES
     if result.interrupted:

@@ -8,10 +8,11 @@ from typing import Any
 
 from rich.console import Console
 
+from hotlap.core.amounts import duration, several
 from hotlap.reporting.live_screen import LiveScreen
 from hotlap.reporting.race_text import contestant
 from hotlap.reporting.tables import Row, columns, table
-from hotlap.reporting.words import duration, ratio, several
+from hotlap.reporting.words import ratio
 from hotlap.trial.stats import Verdict
 from hotlap.until.race import Point, Run, UntilResult, UntilRules
 from hotlap.until.targets import LOSS, SMOOTHED_STEPS

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 
+from hotlap.core.amounts import duration
 from hotlap.core.protocol import Document
 from hotlap.reporting.until_text import SAID
 from hotlap.reporting.view import INCONCLUSIVE, Scale, View, estimate_of
-from hotlap.reporting.words import duration, named, ratio
+from hotlap.reporting.words import named, ratio
 from hotlap.trial.stats import Verdict
 
 SEED_COLUMNS = ("seed", "A", "B", "A over B")

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from rich.text import Text
 
-from hotlap.profile import model
+from hotlap.core.amounts import several
 from hotlap.trial.stats import Estimate, Verdict
 
 
@@ -55,10 +55,6 @@ def more_memory(other: float) -> str:
     return f"{abs(change)}% {'more' if change > 0 else 'less'}" if change else "same"
 
 
-duration = model.duration
-several = model.several
-
-
 def roughly(seconds: float) -> str:
     """An estimate of a time span, rounded up: `about 30 s`, `about 4 min`."""
     if seconds <= 90:
@@ -69,15 +65,7 @@ def roughly(seconds: float) -> str:
 WIDEST = 100.0
 """An interval with an end beyond this ratio, or its inverse, comes from two or three pairs."""
 
-MEMORY_UNITS = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 COUNT_UNITS = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
-
-
-def size(found: int) -> str:
-    """An amount of memory, `1.4 MiB`."""
-    return next(
-        (f"{found / unit:.1f} {name}" for unit, name in MEMORY_UNITS if found >= unit), f"{found} B"
-    )
 
 
 def count(number: float, what: str = "") -> str:

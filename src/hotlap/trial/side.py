@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import NamedTuple
 
+from hotlap.core.amounts import several
 from hotlap.core.errors import HotlapError, TrialFailedError
 from hotlap.core.protocol import FEWEST_STEPS, SHORTEST_TRAINING, BlockReport, Losses
 from hotlap.trial.data_parity import DataUse
@@ -403,12 +404,11 @@ class Side:
 
 def too_short(steps: int, seconds: float) -> TrialFailedError:
     """The failure of a program that ends after so few steps (of so many seconds; 0: unknown)."""
-    count = f"{steps} step{'s' if steps != 1 else ''}"
     millis = 1000 * seconds
     each = f" of {f'{millis:.0f}' if millis >= 10 else f'{millis:.2g}'} ms" if seconds else ""
     least = math.ceil(SHORTEST_TRAINING / seconds) if seconds else 0
     return TrialFailedError(
-        f"the program ends after {count}{each}, too short to time",
+        f"the program ends after {several(steps, 'step')}{each}, too short to time",
         f"let it run longer: {max(least, FEWEST_STEPS)} steps or more",
     )
 

@@ -39,6 +39,7 @@ LITTLE = 2**14
 RAW = "_raw_saved_"
 OPTIMIZED = 0x01  # of a code object: a function, whose f_locals are a copy
 LOOKING = {"locals", "vars", "eval", "exec"}
+PLAIN = frozenset({int, float, complex, bool, str, bytes, type(None)})
 CONTAINERS = (list, tuple, set, frozenset, deque, dict)
 Roots = dict[Node, weakref.ref[torch.Tensor]]
 """Graph nodes, with the tensors that led to them."""
@@ -238,7 +239,7 @@ class _Search:
 
     def _value(self, value: Any, holder: Holder, depth: int) -> None:
         kind = type(value)
-        self._left -= 1
+        self._left -= kind not in PLAIN
         if issubclass(kind, torch.Tensor):
             if value.grad_fn is not None:
                 self.found.setdefault(holder, {})[value.grad_fn] = weakref.ref(value)
@@ -257,8 +258,11 @@ class _Search:
     def _entries(self, value: Any, base: Any) -> Iterator[object]:
         """The latest entries of a container; at each look from the same one on.
 
-        They are read as `base` does it: the user's `__iter__` might draw random numbers.
+        They are read as `base` does it: the user's `__iter__` might draw random numbers. A deque
+        of limited length grows only until it is full.
         """
+        if base is deque and deque.maxlen.__get__(value) is not None:
+            return iter(())
         latest = max(0, base.__len__(value) - LATEST)
         start = min(self._starts.setdefault(id(value), latest), latest)
         return islice(dict.values(value) if base is dict else base.__iter__(value), start, None)

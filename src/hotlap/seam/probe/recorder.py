@@ -128,6 +128,7 @@ class Recorder:
         """
         self.thread = NOBODY
         self.rest.ask()
+        self.sampler.forked()
         self.diagnostics.abandon()
         if not self.begun:
             self._pid = os.getpid()

@@ -59,6 +59,7 @@ class Sampler:
         self.usual = 0.0
         self._struck = False
         self._taken = 0
+        self._turns = _Turns()
         self._end = threading.Event()
 
     @contextmanager
@@ -69,25 +70,26 @@ class Sampler:
         lock, so that lines which let go of it (torch's operators) are seen too often and pure
         Python too rarely: the shorter the wait, the less so.
         """
-        before = sys.getswitchinterval()
-        thread = threading.Thread(
-            target=self._run, args=(before,), name="hotlap sampler", daemon=True
-        )
+        thread = threading.Thread(target=self._run, name="hotlap sampler", daemon=True)
         thread.start()
         try:
             yield
         finally:
             self._end.set()
             thread.join(1)
-            sys.setswitchinterval(before)
+            self._turns.restore()
 
-    def _run(self, switch: float) -> None:
+    def forked(self) -> None:
+        """In a forked child, which has no sampler."""
+        self._turns.restore()
+
+    def _run(self) -> None:
         _wake_on_time()
         uneven = random.Random(0)  # the program's own random numbers stay as they were
         others, samples = _Others(self._thread()), 0
         while True:
             if samples % MANY == 0:
-                sys.setswitchinterval(min(switch, SWITCH if others.compute() else SWITCH_ALONE))
+                self._turns.shorten(SWITCH if others.compute() else SWITCH_ALONE)
             if self._end.wait(self._interval() * (0.5 + uneven.random())):
                 return
             if not self._rest.resting or self._awake(uneven.random()):
@@ -134,6 +136,34 @@ def _wake_on_time() -> None:
     """Have the kernel end this thread's waits when they are over, not up to 50 us later."""
     with suppress(AttributeError, OSError):  # not Linux
         ctypes.CDLL(None).prctl(PR_SET_TIMERSLACK, ctypes.c_ulong(1), 0, 0, 0)
+
+
+class _Turns:
+    """How long a thread may keep the interpreter's lock (seconds): shorter while we sample.
+
+    What the program sets meanwhile is what it finds afterwards.
+    """
+
+    def __init__(self) -> None:
+        self._programs = self._ours = sys.getswitchinterval()
+
+    def shorten(self, most: float) -> None:
+        """From now on at most so long."""
+        self._set(min(self._value(), most))
+
+    def restore(self) -> None:
+        """From now on as long as the program has it."""
+        self._set(self._value())
+
+    def _value(self) -> float:
+        now = sys.getswitchinterval()
+        if now != self._ours:
+            self._programs = now
+        return self._programs
+
+    def _set(self, seconds: float) -> None:
+        sys.setswitchinterval(seconds)
+        self._ours = sys.getswitchinterval()  # whole microseconds
 
 
 class _Others:
