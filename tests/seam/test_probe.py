@@ -104,7 +104,7 @@ def test_a_check_on_one_batch_before_the_training_is_left_out():
             optimizer.zero_grad()
             functional.cross_entropy(model(X[:2]), Y[:2]).backward()
             optimizer.step()
-            nap()
+            time.sleep(0.04)
 
     for checked in (net(), model := net()):  # another instance, or the one that is trained then
         with probed(steps=10) as session:
@@ -113,7 +113,7 @@ def test_a_check_on_one_batch_before_the_training_is_left_out():
         profile = session.profile
         assert profile["steps"] == 10
         assert profile["samples"] == 8
-        assert profile["step"]["p50"] < 0.006, "of its own steps"
+        assert profile["step"]["p50"] < 0.03, "of its own steps"
         assert profile["places"]["model"] == line_of(train, "loss = functional")
 
 
