@@ -85,6 +85,16 @@ def test_a_hint_that_costs_nothing_is_dropped(script):
     assert "loader_workers" not in names
 
 
+@pytest.mark.parametrize("workers", [True, False])
+def test_workers_are_advised_on_only_where_a_loader_has_them(script, workers):
+    loader = "DataLoader(list(range(9)), batch_size=3, num_workers=int(input()))"
+    script.write_text(re.sub(r"DataLoader\(.*?size=3\)", loader, SCRIPT))
+    facts = {"cuda": False, "model": False, "loaders": True, "loader_workers": workers}
+    found = made(script, {"6": {"data": (0.95, 60, [])}}, facts=facts)
+    names = {remedy.id for finding in found.findings for remedy in finding.remedies}
+    assert ("persistent_workers" in names) is workers
+
+
 def test_a_file_that_changed_meanwhile_is_not_judged(script):
     found = made(script, {"11": {"other": (0.95, 60, [])}}, began=time.time() - 60)
     assert not [f for f in found.findings if f.pattern]

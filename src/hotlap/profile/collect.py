@@ -140,6 +140,8 @@ def _spots(known: Profile, seen: list[Spot]) -> list[Costed]:
     found += [past.cost(spot) for spot in seen if _where(spot) not in have]
     if known.facts.get("inference"):
         found = [one for one in found if _for_inference(one.spot.technique)]
+    if known.facts.get("loaders") and not known.facts.get("loader_workers"):
+        found = [one for one in found if not _needs_workers(one.spot.technique)]
     return found if known.device == "cuda" else [*_without_device(found)]
 
 
@@ -171,6 +173,12 @@ def _for_inference(name: str) -> bool:
     """Whether what source shows concerns a program that does not train."""
     record = techniques().get(name)
     return record is None or record.inference
+
+
+def _needs_workers(name: str) -> bool:
+    """Whether what source shows concerns a loader's workers; their number may be a variable."""
+    record = techniques().get(name)
+    return record is not None and any(need.fact == "loader_workers" for need in record.needs)
 
 
 def _without_device(found: Iterable[Costed]) -> Iterator[Costed]:
