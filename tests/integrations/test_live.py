@@ -16,8 +16,9 @@ from torch.utils.data import DataLoader, TensorDataset
 import hotlap
 from hotlap.core.errors import NotReachedError, UsageError
 from hotlap.core.protocol import Holder, PhaseTimes, ProfilePayload
-from hotlap.integrations.ipython import _in_session, followed, preparing
+from hotlap.integrations.ipython import _in_session, followed
 from hotlap.integrations.live import _spinning
+from hotlap.integrations.session_cells import behind, preparing
 from hotlap.integrations.session_script import session_script
 from hotlap.notebook.script import Notebook
 
@@ -202,6 +203,29 @@ def test_cells_that_only_ran_what_is_tested_are_not_run_again(
     ran: list[str], parts: list[str], again: list[int]
 ) -> None:
     assert [number for number, _ in preparing(enumerate(ran, 1), parts)] == again
+
+
+OLD = "def train():\n    for x in data:\n        step(x)"
+NEW = OLD.replace("step(x)", "step(x, model)")
+LOAD = "import torch\ndata = torch.ones(3)"
+
+
+@pytest.mark.parametrize(
+    ("ran", "stands_on"),
+    [
+        ([LOAD, OLD, "train()", NEW], [1, 4]),
+        ([LOAD, NEW, "def step(x, m): pass", "model = 1", "%matplotlib inline"], [1, 2, 3, 4]),
+        ([LOAD, "%%hotlap profile\ntrain()", OLD, "for x in data:\n    print(x)"], [1, 3]),
+        ([LOAD, OLD, "torch.backends.a = 1", "torch.backends.b = 2"], [1, 2, 3, 4]),
+        ([LOAD, "data = data * 2", OLD, "%%hotlap race\ndata = 1\n# --\nx"], [1, 2, 3]),
+        ([LOAD, "from steps import *", OLD], [1, 2, 3]),
+        ([LOAD, OLD, "%%time\ndata = 3"], [2, 3]),
+    ],
+)
+def test_a_cell_stands_on_the_newest_that_made_what_it_uses(
+    ran: list[str], stands_on: list[int]
+) -> None:
+    assert [number for number, _ in behind(enumerate(ran, 1), "train()")] == stands_on
 
 
 def test_places_in_a_sessions_notebook_are_its_cells() -> None:

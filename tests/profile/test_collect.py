@@ -95,6 +95,16 @@ def test_workers_are_advised_on_only_where_a_loader_has_them(script, workers):
     assert ("persistent_workers" in names) is workers
 
 
+@pytest.mark.parametrize("watched", [True, False])
+def test_functions_that_no_step_was_watched_for_are_not_said_to_be_called(script, watched):
+    facts = {"cuda": False, "model": True, "calls_gelu": True}
+    notes = {} if watched else {"operators": "the run was too short"}
+    places = {"model": f"{script}:8"}
+    found = made(script, {}, facts=facts, notes=notes, places=places)
+    names = {remedy.id for finding in found.findings for remedy in finding.remedies}
+    assert ("fused_gelu" in names) is watched
+
+
 def test_a_file_that_changed_meanwhile_is_not_judged(script):
     found = made(script, {"11": {"other": (0.95, 60, [])}}, began=time.time() - 60)
     assert not [f for f in found.findings if f.pattern]

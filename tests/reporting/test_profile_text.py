@@ -107,7 +107,9 @@ def test_of_many_ranks_those_that_work_longest_are_listed():
 
 
 def test_nothing_found():
-    assert "No problem found" in printed(profile(findings=()))
+    assert "No problem found that costs 2 % of a step" in printed(profile(findings=()))
+    few = printed(profile(findings=(), steps=3))
+    assert "No problem found in 3 steps, too few to tell" in few
 
 
 def test_what_has_no_figure_is_given_none():

@@ -13,14 +13,14 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from hotlap.core.errors import HotlapError, did_you_mean
 from hotlap.integrations.live import COLUMNS, LiveProfile, profiling
+from hotlap.integrations.session_cells import behind, preparing
 from hotlap.integrations.session_script import SessionScript, session_script
-from hotlap.notebook.cells import bound_names, needed_names
 from hotlap.notebook.script import PARTS, SESSION, in_cells, with_texts, write_script
 from hotlap.reporting.html import card
 
@@ -102,12 +102,13 @@ class Magics:
         return found
 
     def _as_script(self, cell: str) -> tuple[SessionScript, list[int]]:
-        """A script of all that was run and this cell, and the numbers of its cells.
+        """A script of this cell and those that it stands on, and the numbers of its cells.
 
         Without one, where a cell is not Python or nothing can be written, no source is judged.
         """
         this = len(self._shell.history_manager.input_hist_raw) - 1
-        ran = {source: number for number, source in self._ran()} | {cell: this}
+        numbers = {source: number for number, source in behind(self._ran(), cell)} | {cell: this}
+        ran = dict(sorted(numbers.items(), key=lambda entry: entry[1]))
         compiler = self._shell.compile
         try:
             script = write_script(Path(self._write("profile", list(ran))))
@@ -187,28 +188,6 @@ class Card:
 
     def __repr__(self) -> str:
         return self.text
-
-
-def preparing(history: Iterable[tuple[int, str]], parts: Sequence[str]) -> list[tuple[int, str]]:
-    """The cells of a session, with their numbers, that are run again before the parts of one.
-
-    Not cells that were raced or tuned. A cell that was profiled, and one with the text of a part,
-    only if it binds a name that is needed later: else it would train in front of each race.
-    """
-    found: list[tuple[int, str]] = []
-    needed = set().union(*map(needed_names, parts))
-    for number, source in reversed(list(history)):
-        first, _, body = source.lstrip().partition("\n")
-        if first.startswith(("%%hotlap race", "%%hotlap tune")):
-            continue
-        profiled = first.startswith("%%hotlap")
-        text = (body if profiled else source).strip()
-        tested = profiled or text in {part.strip() for part in parts}
-        if tested and not bound_names(text) & needed:
-            continue
-        found.append((number, source))
-        needed |= needed_names(text)
-    return found[::-1]
 
 
 def _refused(why: str) -> Card:

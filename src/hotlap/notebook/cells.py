@@ -196,6 +196,11 @@ def bound_names(source: str) -> set[str]:
     return {name for name, use in _uses(source) if use is not Use.READ}
 
 
+def changed_names(source: str) -> set[str]:
+    """The names of which a cell changes an attribute or entry."""
+    return {name for name, use in _uses(source) if use is Use.CHANGED}
+
+
 def needed_names(source: str) -> set[str]:
     """The names that a cell reads before it has bound them."""
     bound: set[str] = set()

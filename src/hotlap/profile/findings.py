@@ -180,8 +180,10 @@ def seen_in(payload: ProfilePayload, lines: Mapping[str, tuple[Line, ...]]) -> S
     (seconds, step), shares = usual_times(payload), shares_of(payload)
     forward = shares.get("forward", 0.0) * step
     parts = {name: min(1.0, s / forward) for name, s in payload.operators.items() if forward}
-    starved = starved_shares(payload)
-    return Seen(payload.facts, payload.places, shares, lines, step, parts, seconds, starved)
+    facts, starved = payload.facts, starved_shares(payload)
+    if "operators" in payload.notes:  # no step was watched: a tune races them, no finding says so
+        facts = {name: of for name, of in facts.items() if not name.startswith("calls_")}
+    return Seen(facts, payload.places, shares, lines, step, parts, seconds, starved)
 
 
 def proposed(seen: Seen) -> list[Finding]:

@@ -203,6 +203,10 @@ class Finding:
         return max(remedy.expected for remedy in self.remedies)
 
 
+FEW_STEPS = 20
+"""Steps below which the figures are said to be rough."""
+
+
 @dataclass(frozen=True)
 class Profile:
     """Everything a profile tells. Times in seconds a step, memory in bytes.
@@ -254,6 +258,11 @@ class Profile:
     def inference(self) -> bool:
         """Whether the program does not train: a step is a call of its model."""
         return bool(self.facts.get("inference"))
+
+    @property
+    def has_few_steps(self) -> bool:
+        """Whether too few steps were timed for its shares to be more than rough."""
+        return self.steps < FEW_STEPS
 
     @property
     def problems(self) -> tuple[Finding, ...]:

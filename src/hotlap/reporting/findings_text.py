@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from rich.console import Console
 from rich.text import Text
 
+from hotlap.core.amounts import several
 from hotlap.core.registry import techniques
 from hotlap.profile.model import NOT_MEASURED, Finding, Profile, Remedy
 from hotlap.reporting.view import PROBLEMS
@@ -47,7 +48,9 @@ def show(out: Console, profile: Profile, *, brief: bool = False, following: bool
         for number, finding in enumerate(profile.problems, 1):
             _show_problem(out, number, finding)
     else:
-        out.print("[bold]No problem found[/] that costs 2 % of a step")
+        of_few = f" in {several(profile.steps, 'step')}, too few to tell"
+        of_all = " that costs 2 % of a step"
+        out.print(f"[bold]No problem found[/]{of_few if profile.has_few_steps else of_all}")
         out.print()
     if profile.options and not brief:
         out.print(f"[bold]Worth racing[/] ({UNKNOWN}; {ORDER})")

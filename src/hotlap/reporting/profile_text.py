@@ -32,8 +32,6 @@ OUTLIERS = 0.9
 NAMED_PADDING = 0.05
 WAITS = 0.05
 MOST_NAMED = 3
-FEW = 20
-"""Steps below which the figures are said to be rough."""
 UNSTEADY_SAYS = (
     "where the data does not, the machine is busy, or its threads are too many for it (try "
     "OMP_NUM_THREADS=1)"
@@ -161,7 +159,7 @@ def few_steps(profile: Profile) -> str:
     An interval of two standard errors about the mean step. The distance of the 10th and the 90th
     percentile is 2.56 standard deviations of a normal distribution.
     """
-    if profile.steps >= FEW:
+    if not profile.has_few_steps:
         return ""
     in_a_cell = profile.command in ("", THIS_CELL)
     more = "profile more steps" if in_a_cell else "--budget gives it more time"
