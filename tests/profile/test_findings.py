@@ -346,6 +346,7 @@ def test_the_line_of_a_wait_for_data_is_the_one_that_takes_most_of_all_loading()
     whole = seen({"data": 0.5, "evaluation_data": 0.1}, lines)
     (found,) = [f for f in proposed(whole) if "loader_workers" in ids([f])]
     assert found.place == "train.py:36"
+    assert found.what.startswith("waiting for data: 60% of a step, 12.0 ms (10% in evaluation)")
     more = seen({"data": 0.5, "evaluation_data": 0.3}, lines)
     (found,) = [f for f in proposed(more) if "loader_workers" in ids([f])]
     assert found.place == "train.py:33"

@@ -375,7 +375,7 @@ def _finding(part: str, remedies: list[Remedy], seen: Seen, *, problem: bool) ->
     line = seen.hottest(phases)
     place, text = _where(part, remedies, line, seen)
     most = max(remedy.most for remedy in remedies)
-    what = headline(PARTS.get(part, part), share, seen.step)
+    what = headline(PARTS.get(part, part), share, seen.step) + _for_evaluation(part, seen)
     what += _bounded_by(remedies, phases, seen) if problem else ""
     if problem and part in UNSPECIFIC and remedies[0].place:
         what = f"{what}; {remedies[0].says}"
@@ -395,6 +395,12 @@ def _finding(part: str, remedies: list[Remedy], seen: Seen, *, problem: bool) ->
         what = f"{what}, in train mode (model.eval() is not called)"
     also = tuple(sorted({remedy.place for remedy in remedies} - {place, ""}))
     return Finding(what, place, text, share, most, tuple(remedies), also, problem=problem)
+
+
+def _for_evaluation(part: str, seen: Seen) -> str:
+    """How much of the wait for data is that of the evaluation, which the phases show apart."""
+    share = seen.seconds.get("evaluation_data", 0.0) / (seen.step or 1.0)
+    return f" ({share:.0%} in evaluation)" if part == "data" and share >= WORTH else ""
 
 
 def _bounded_by(remedies: Iterable[Remedy], phases: tuple[str, ...], seen: Seen) -> str:
