@@ -176,7 +176,15 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("words", CASES)
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param(*case.values, id=case.id, marks=[pytest.mark.slow])
+        if case.values[0] in {("lr",), ("kernel", "check")}  # --json is as quiet, and is called too
+        else case
+        for case in CASES
+    ],
+)
 def test_quiet_is_quiet(words: Words, workplace: Path) -> None:
     """Nothing on stderr but what was asked for, not even the codes of a progress line."""
     code, out, err = quiet_call(workplace, *words, "--quiet", *CALLS[words])

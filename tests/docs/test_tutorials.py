@@ -34,7 +34,7 @@ FINDS = {
     "ddp.py": {"ddp_no_sync", "ddp_static_graph", "ddp_gradient_view", "ddp_bucket_size"},
 }
 """What the page says that the profile of its script names."""
-QUICK = {"gpt.py", "ddp.py"}
+QUICK = {"gpt.py"}
 
 
 def test_there_are_five_and_each_is_in_the_navigation() -> None:

@@ -17,7 +17,8 @@ from hotlap.trial.side import Side
 from hotlap.trial.stopping import StoppingRules
 
 SCRIPTS = Path(__file__).parent.parent / "scripts" / "inference"
-SIX = ("classify_images", "classify_text", "embed", "generate", "segment", "pipeline")
+QUICK = ("classify_images", "generate")
+OTHERS = ("classify_text", "embed", "segment", "pipeline")
 OF_TRAINING = {"backward", "optimizer", "evaluation", "evaluation_data"}
 TRAINING_WORDS = ("gradient", "optimizer", "backward", "loss", "train", "epoch")
 
@@ -29,7 +30,9 @@ def setting(tmp_path, mode, name, **more):
     )
 
 
-@pytest.mark.parametrize("name", SIX)
+@pytest.mark.parametrize(
+    "name", [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in OTHERS)]
+)
 def test_a_profile_of_a_program_that_does_not_train(name, tmp_path):
     if name == "pipeline":
         pytest.importorskip("transformers")

@@ -51,8 +51,8 @@ def profile(project: Path, command: str, rest: int = 0) -> int:
     "command",
     [
         "env -i {python} train.py",
-        "PYTHONPATH=/nowhere {python} train.py",
-        "{python} -I train.py",
+        pytest.param("PYTHONPATH=/nowhere {python} train.py", marks=pytest.mark.slow),
+        pytest.param("{python} -I train.py", marks=pytest.mark.slow),
         "{python} -c 'import subprocess, sys;"
         ' subprocess.run([sys.executable, "train.py"], env={{}}, check=True)\'',
     ],

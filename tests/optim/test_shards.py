@@ -9,7 +9,14 @@ import pytest
 RANKS = Path(__file__).with_name("ranks.py")
 
 
-@pytest.mark.parametrize("how", ["ddp", "fsdp", pytest.param("tp", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "how",
+    [
+        pytest.param("ddp", marks=pytest.mark.slow),
+        "fsdp",
+        pytest.param("tp", marks=pytest.mark.slow),
+    ],
+)
 def test_two_ranks_train_as_one_process(how: str, tmp_path: Path) -> None:
     ranks = [
         subprocess.Popen(

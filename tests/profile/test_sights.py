@@ -156,7 +156,7 @@ def test_sights_become_spots_with_their_line(tmp_path):
     }
 
 
-@pytest.mark.parametrize(("size", "words"), [(3 * 2**20, "3.0 MiB"), (90_000, "88 KiB")])
+@pytest.mark.parametrize(("size", "words"), [(3 * 2**20, "3.0 MiB"), (90_000, "87.9 KiB")])
 def test_how_much_memory_grows_is_said(tmp_path, size, words):
     (tmp_path / "train.py").write_text("for x in y:\n    kept.append(out)\n")
     holder = {"kind": "global", "name": "kept", "path": "train.py", "function": 0, "bytes": size}

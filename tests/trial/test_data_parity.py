@@ -97,7 +97,11 @@ TWICE = SCRIPT.replace("float(np.random.rand())", "0.0").replace(
 
 
 @pytest.mark.parametrize(
-    ("script", "shuffled"), [(TWICE, True), (TWICE.replace("    iter(loader)\n", ""), False)]
+    ("script", "shuffled"),
+    [
+        (TWICE, True),
+        pytest.param(TWICE.replace("    iter(loader)\n", ""), False, marks=pytest.mark.slow),
+    ],
 )
 def test_a_loader_that_is_asked_twice_shuffles_otherwise_with_workers(
     tmp_path: Path, script: str, shuffled: bool
