@@ -18,7 +18,7 @@ from hotlap.core.errors import NotReachedError, UsageError
 from hotlap.core.protocol import Holder, PhaseTimes, ProfilePayload
 from hotlap.integrations.ipython import _in_session, followed
 from hotlap.integrations.live import _spinning
-from hotlap.integrations.session_cells import behind, preparing
+from hotlap.integrations.session_cells import behind, preparing, without_unused
 from hotlap.integrations.session_script import session_script
 from hotlap.notebook.script import Notebook
 
@@ -197,6 +197,8 @@ def test_a_race_begins_where_the_session_did_and_shows_why_it_failed(tmp_path: P
         (["%%hotlap profile\nloss = train(0)"], ["loss = train(1)\nprint(loss)"], []),
         (["%%hotlap profile\nloss = train(0)", "a = loss"], ["train(1)"], [1, 2]),
         (["%load_ext hotlap", "%%hotlap race\nx = 1\n# --\nx", "1"], ["x"], [1, 3]),
+        ([SETUP, "print(_)", "Out[1].plot()", "_i1"], ["train(0)"], [1]),
+        ([SETUP, "kept = Out[1]", "for _ in data: print(_)"], ["train(kept)"], [1, 2, 3]),
     ],
 )
 def test_cells_that_only_ran_what_is_tested_are_not_run_again(
@@ -226,6 +228,55 @@ def test_a_cell_stands_on_the_newest_that_made_what_it_uses(
     ran: list[str], stands_on: list[int]
 ) -> None:
     assert [number for number, _ in behind(enumerate(ran, 1), "train()")] == stands_on
+
+
+FUNCTIONS = """\
+@decorated
+def unused():
+    return unused_too()
+def unused_too():
+    pass
+def by_name(): one()
+def one(): pass
+class Mine:
+    def __len__(self): helper()
+    def called(self): pass
+    def other(self):
+        pass
+class Theirs(Module):
+    def hook(self): pass
+def helper(): pass
+%time one()"""
+
+
+def test_functions_that_a_cell_does_not_use_are_left_out_of_its_script() -> None:
+    cells = [
+        FUNCTIONS,
+        "not python at all",
+        "Mine().called()\ngetattr(x, 'by_name')\ndef f(): pass",
+    ]
+    found = without_unused(cells)
+    assert found[1:] == cells[1:]
+    assert found[0].split("\n") == [
+        "pass", "", "", "pass", "", "def by_name(): one()", "def one(): pass", "class Mine:",
+        "    def __len__(self): helper()", "    def called(self): pass", "    pass", "",
+        "class Theirs(Module):", "    def hook(self): pass", "def helper(): pass", "%time one()",
+    ]  # fmt: skip
+
+
+def test_a_profiled_cell_that_fails_shows_its_steps_and_ends_the_run(tmp_path: Path) -> None:
+    cell = f"%%hotlap profile\n{LOOP}\n1 / 0"
+    shown = run(
+        tmp_path, "%load_ext hotlap", SETUP, "before = 1", cell, "%%hotlap profile --steps 5\nx",
+        "%%hotlap profile\nimport asyncio\nawait asyncio.sleep(0)",
+        "%%hotlap race\nprint(before); VALUE\n# --\nx", kind="text/plain",
+    )  # fmt: skip
+    assert "division by zero" in shown[3]
+    assert "a step on cpu, over" in shown[3]
+    assert shown[3].endswith("the cell ended with ZeroDivisionError, as shown above")
+    assert "takes no options, and was given --steps 5" in shown[4]
+    assert "awaits outside of functions" in shown[5]
+    assert "NameError: name 'VALUE'" in shown[6], "the cells before the failed one are run"
 
 
 def test_places_in_a_sessions_notebook_are_its_cells() -> None:

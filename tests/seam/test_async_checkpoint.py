@@ -22,7 +22,7 @@ from hotlap.seam import async_checkpoint as seam
 from hotlap.seam.checkpoint_copies import SAVES, Buffers
 
 HERE = Path(__file__).parent
-SLOW_SECONDS = 0.3
+SLOW_SECONDS = 1.0
 
 
 def state(seed=0):

@@ -19,7 +19,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from hotlap.core.errors import HotlapError, did_you_mean
 from hotlap.integrations.live import COLUMNS, LiveProfile, profiling
-from hotlap.integrations.session_cells import behind, preparing
+from hotlap.integrations.session_cells import behind, preparing, without_unused
 from hotlap.integrations.session_script import SessionScript, session_script
 from hotlap.notebook.script import PARTS, SESSION, in_cells, with_texts, write_script
 from hotlap.reporting.html import card
@@ -62,8 +62,11 @@ class Magics:
         self._failed: set[int] = set()
 
     def after_cell(self, result: "ExecutionResult") -> None:
-        """Remember a cell that ended with an error: it is left out of a race."""
-        if not result.success:
+        """Remember a cell that ended with an error: it is left out of a race.
+
+        What a profile runs inside of its cell is no cell of the session.
+        """
+        if not result.success and result.info and result.info.store_history:
             self._failed.add(self._shell.execution_count - 1)
 
     def hotlap(self, line: str, cell: str | None = None) -> "LiveProfile | Card":
@@ -75,7 +78,8 @@ class Magics:
         if cell is None:
             return self._on_line(verb, options)
         if verb == "profile":
-            return self._profile(cell)
+            why = self._no_profile(options, cell)
+            return _refused(why) if why else self._profile(cell)
         if verb == "race":
             return self._race(options, cell)
         if verb == "tune":
@@ -90,16 +94,41 @@ class Magics:
             return _refused("no verb was given")
         return _run([verb, *options], str)
 
+    def _no_profile(self, options: Sequence[str], cell: str) -> str:
+        """Why a cell cannot be profiled in this kernel; empty if it can."""
+        if options:
+            return f"%%hotlap profile takes no options, and was given {' '.join(options)}"
+        try:
+            python = self._shell.transform_cell(cell)
+        except SyntaxError:
+            return ""  # running the cell shows it
+        if not self._shell.should_run_async(cell, transformed_cell=python):
+            return ""
+        return (
+            "a cell that awaits outside of functions cannot be profiled by the magic; write its "
+            "lines into `with hotlap.profiling():` instead"
+        )
+
     def _profile(self, cell: str) -> LiveProfile:
+        """Profile a cell.
+
+        Raises:
+            CellFailedError: the cell ended with an error; what was seen until then is shown.
+        """
         script, numbers = self._as_script(cell)
         with profiling(show=False, placed=script.placed) as found:
-            self._shell.run_cell(cell)
+            ran = self._shell.run_cell(cell)
 
         def by_cell(text: str) -> str:
             return self._by_cell(_in_session(text, {"profile": numbers}))
 
         found.profile = with_texts(in_cells(found.profile), by_cell)
-        return found
+        if ran.success:
+            return found
+        from IPython.display import display
+
+        display(found)  # type: ignore[no-untyped-call]
+        raise CellFailedError(type(ran.error_before_exec or ran.error_in_exec).__name__)
 
     def _as_script(self, cell: str) -> tuple[SessionScript, list[int]]:
         """A script of this cell and those that it stands on, and the numbers of its cells.
@@ -111,7 +140,7 @@ class Magics:
         ran = dict(sorted(numbers.items(), key=lambda entry: entry[1]))
         compiler = self._shell.compile
         try:
-            script = write_script(Path(self._write("profile", list(ran))))
+            script = write_script(Path(self._write("profile", without_unused(list(ran)))))
             found = session_script(script, ran, lambda text: compiler.get_code_name(text, text, 0))
         except (HotlapError, OSError, AttributeError, ValueError):
             return SessionScript(Path(), {}), []
@@ -174,6 +203,14 @@ class Magics:
         """Where the session began: the cells are run there again, those with `%cd` among them."""
         been = self._shell.user_ns.get("_dh")
         return str(been[0] if been else Path.cwd())
+
+
+class CellFailedError(Exception):
+    """A profiled cell ended with this kind of error: the cells below it are not to run."""
+
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows of it: the cell's own traceback has been shown."""
+        return [f"hotlap: the cell ended with {self}, as shown above"]
 
 
 class Card:

@@ -8,6 +8,7 @@ file, and lint and patch see all cells as one program.
 import ast
 import difflib
 import json
+import linecache
 import os
 import re
 import shutil
@@ -175,6 +176,7 @@ def write_script(path: Path) -> Path:
     except OSError as error:
         raise UsageError(f"cannot write {target}: {error.strerror}") from None
     _lines.cache_clear()
+    linecache.checkcache(str(target.resolve()))  # a live session writes it again and again
     return target
 
 
