@@ -83,7 +83,8 @@ def test_nothing_is_left_on_behind_a_race(side: Side) -> None:
 
 @pytest.mark.parametrize("side", [("100", "long")], indirect=True)  # a block is a step or two
 def test_a_program_that_ends_is_started_again_and_switched_again(side: Side) -> None:
-    found = race_switched(side, TF32, StoppingRules(seconds=60, max_pairs=60, precision=0.0))
+    rules = StoppingRules(seconds=90, max_pairs=60, precision=0.0, launches=1)
+    found = race_switched(side, TF32, rules)
     assert found.estimate.pairs == 60
     assert found.restarts > 0
     assert side.launches == 1 + found.restarts
