@@ -47,7 +47,7 @@ def test_an_ordinary_user_gets_an_overlay(folder: Path) -> None:
         privileged=False,
         files={f"{project}/seen/only.txt": "inside"},
     )
-    plan = {"layout": asdict(layout), "folder": project}
+    plan = {"layout": asdict(layout), "probe": f"{project}/probe"}
     (folder / "plan.json").write_text(json.dumps(plan))
     done = subprocess.run(
         [SYSTEM_PYTHON, "-I", "-S", folder / "namespace.py", folder / "plan.json"],

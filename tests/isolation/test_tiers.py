@@ -9,7 +9,7 @@ import pytest
 
 from hotlap.core.errors import UsageError
 from hotlap.core.spec import Mode, Tier
-from hotlap.isolation.tiers import FORCED, isolation
+from hotlap.isolation.tiers import FORCED, WRITABLE, isolation
 from hotlap.isolation.tree_diff import changed, tree_hash
 from hotlap.trial.foreground import run_foreground
 from hotlap.trial.launch import Setting
@@ -114,3 +114,17 @@ def test_renames_cross_as_they_do_outside(project: Path, force: Force) -> None:
     assert said.split("\n")[0] == "old"
     assert "fresh False ['.hotlap', 'mine', 'moved', 'rename.py']" in said
     assert (project / "mine").read_text() == "mine\n"
+
+
+@pytest.mark.parametrize("tier", [Tier.OVERLAY, Tier.LANDLOCK])
+@pytest.mark.parametrize("above", [False, True])
+def test_a_writable_working_directory_is_written_for_real(
+    project: Path, force: Force, monkeypatch: pytest.MonkeyPatch, tier: Tier, above: bool
+) -> None:
+    force(tier)
+    monkeypatch.setenv(WRITABLE, str(project.parent if above else project))
+    before = tree_hash(project, [".hotlap"])
+    assert run(project, HARM) == (0, "new\nmine\nmore\n")
+    assert set(changed(before, tree_hash(project, [".hotlap"]))) == {
+        "folder/new", "folder/old", "mine",
+    }  # fmt: skip

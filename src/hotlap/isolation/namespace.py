@@ -140,13 +140,12 @@ def _make_read_only(path: str, options: list[str]) -> None:
         mount("none", path, flags=flags)
 
 
-def check(folder: Path) -> None:
-    """Write, remove, rename and read back in an isolated directory.
+def check(probe: Path) -> None:
+    """Write, remove, rename and read back in an isolated directory; `probe` is a new path in it.
 
     Raises:
         OSError: the layer does not behave as a filesystem.
     """
-    probe = folder / f".hotlap-probe-{os.getpid()}"
     for _ in range(2):  # a directory made where one was removed must be empty
         probe.mkdir()
         (probe / "a").write_text("a")
@@ -161,7 +160,7 @@ if __name__ == "__main__":
     plan = json.loads(Path(sys.argv[1]).read_text())
     try:
         enter(plan["layout"])
-        check(Path(plan["folder"]))
+        check(Path(plan["probe"]))
     except (OSError, AssertionError) as error:
         print(error, file=sys.stderr)
         sys.exit(1)

@@ -62,20 +62,25 @@ class Isolation:
         found = (os.path.realpath(path) for path in (*default_keep(), *self.writable))
         return tuple(dict.fromkeys(path for path in found if os.path.isdir(path)))
 
+    def cover(self) -> tuple[str, ...]:
+        """The working directory, whose files trials leave alone; none where it is `writable`."""
+        root = os.path.realpath(Path.cwd())
+        return () if any(below(root, path) for path in self.writable) else (root,)
+
     def writable_paths(self, scratch: Path, folder: Path) -> list[str]:
         """What Landlock lets a trial write.
 
         A rule cannot take away what one above it gives: of a shared directory with the working
         directory below it, the other entries are listed, and the trial gets a temporary folder.
         """
-        cover = str(Path.cwd().resolve())
+        covered = self.cover()
         found = [str(scratch.resolve()), str(folder.resolve())]
         pending = list(self.shared())
         while pending:
             path = pending.pop()
-            if not below(cover, path):
+            if not any(below(root, path) for root in covered):
                 found.append(path)
-            elif path != cover:
+            elif path not in covered:
                 pending += [entry.path for entry in os.scandir(path) if not entry.is_symlink()]
         return found
 
@@ -89,11 +94,11 @@ class Isolation:
         scratch, folder = scratch.resolve(), folder.resolve()
         view = scratch / "view"
         (view / scratch.name).mkdir(parents=True)
-        root = os.path.realpath(Path.cwd())
-        keep = [path for path in self.shared() if path != root]
+        root, covered = os.path.realpath(Path.cwd()), self.cover()
+        keep = [path for path in self.shared() if path not in covered]
         sites = {os.path.dirname(path) for path in files or ()}
         # A Python may lie in a shared directory, such as /tmp.
-        cover = (root, *sorted(site for site in sites if _nearest(site, (root, *keep)) in keep))
+        cover = (*covered, *sorted(site for site in sites if _nearest(site, (root, *keep)) in keep))
         shared = {str(scratch.parent): str(view), str(folder): str(folder)}
         layers = folder if self.layers_in_temp else scratch
         needed = (root, os.path.realpath(Path.home()))
@@ -162,14 +167,17 @@ def _refusal(tried: Isolation, scratch: Path) -> str:
     own = scratch / folder.name
     try:
         layout = tried.layout(own, folder)
+        isolated = (*tried.cover(), *layout.needed, str(folder))[0]
+        probe = Path(isolated, folder.name)
         plan = folder / "plan.json"
-        plan.write_text(json.dumps({"layout": layout.to_json(), "folder": str(Path.cwd())}))
+        plan.write_text(json.dumps({"layout": layout.to_json(), "probe": str(probe)}))
         command = [sys.executable, "-I", "-S", namespace.__file__, str(plan)]
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=_PROBE_SECONDS, check=False
         )
-        words = done.stderr.strip().splitlines()
-        return "" if not done.returncode else (words or [f"exit code {done.returncode}"])[-1]
+        if done.returncode:
+            return [f"exit code {done.returncode}", *done.stderr.strip().splitlines()][-1]
+        return f"{isolated} is written for real" if layout.needed and probe.exists() else ""
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
     finally:

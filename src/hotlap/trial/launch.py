@@ -174,7 +174,7 @@ def _spec(setting: Setting, control: str, folder: Path, how: Isolation | None) -
         scratch=str(setting.scratch or ""),
         tier=how.tier if how else Tier.OFF,
         keep=(str(folder), *(how.writable if how else ())),
-        cover=(str(Path.cwd()),),
+        cover=how.cover() if how else (),
         options=dict(setting.options),
     )
 
