@@ -41,6 +41,10 @@ def test_the_parts_are_listed_with_their_seconds(gpu, capsys):
     assert len(seconds) == len(gpu.SHARES)
     assert abs(sum(seconds) - 100) <= len(seconds)
     assert gpu.SECONDS + len(seconds) * gpu.GRACE_SECONDS < 600
+    assert gpu.enter(["--list", "--only", "tune,moves", "--seconds", "100"]) == 0
+    seconds = [int(n) for n in re.findall(r"^\w+ +(\d+) s ", capsys.readouterr().out, re.M)]
+    assert len(seconds) == 2
+    assert abs(sum(seconds) - 100) <= 2
     assert set(importlib.import_module("benchmarks.gpu.parts").PARTS) == set(gpu.SHARES)
     with pytest.raises(SystemExit):
         gpu.enter(["--only", "articel"])
@@ -108,7 +112,7 @@ def test_the_code_of_the_kernels_parts_runs(gpu):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", ["peaks", "moves", "bench", "tune"])
+@pytest.mark.parametrize("part", ["peaks", "moves", "bench", "profile", "races", "tune"])
 def test_the_code_of_the_other_parts_runs(part):
     rehearse(part)
 

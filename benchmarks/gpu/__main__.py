@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,6 +29,8 @@ SHARES = {
     "moves": 110.0,
     "tune": 140.0,
     "bench": 80.0,
+    "profile": 80.0,
+    "races": 90.0,
     "check": 45.0,
     "tests": 60.0,
 }
@@ -97,10 +100,15 @@ def save(outcomes: dict[str, Outcome]) -> Path:
     return record.write("gpu", command, [vars(one) for one in ordered], summary, quiet=True)
 
 
+def share(parts: Iterable[str]) -> float:
+    """The parts' shares together."""
+    return sum(SHARES[part] for part in parts)
+
+
 def main(parts: list[str], device: str, seconds: float, *, again: bool) -> int:
     """Run the parts in turn; the record grows with each."""
     outcomes = known()
-    whole = sum(SHARES.values())
+    whole = share(parts)
     for part in parts:
         if not again and part in outcomes and outcomes[part].complete:
             print(f"{part}: complete in today's record; --again repeats it", flush=True)
@@ -117,7 +125,7 @@ def _options(words: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", metavar="A,B", help="these parts alone")
     parser.add_argument("--list", action="store_true", help="name the parts and their seconds")
-    parser.add_argument("--seconds", type=float, default=SECONDS, help="for all parts together")
+    parser.add_argument("--seconds", type=float, help="for the chosen parts together")
     parser.add_argument("--again", action="store_true", help="repeat parts that are complete")
     parser.add_argument("--dry-run", action="store_true",
                         help="tiny sizes on the CPU, recorded nowhere")  # fmt: skip
@@ -125,6 +133,8 @@ def _options(words: list[str]) -> argparse.Namespace:
     options.parts = [part for part in options.only.split(",") if part] or list(SHARES)
     if unknown := set(options.parts) - set(SHARES):
         parser.error(f"no part is called {unknown.pop()!r}: {', '.join(SHARES)}")
+    if options.seconds is None:
+        options.seconds = SECONDS * share(options.parts) / share(SHARES)
     return options
 
 
@@ -135,10 +145,10 @@ def enter(words: list[str]) -> int:
     if options.list:
         from benchmarks.gpu.parts import PARTS
 
-        whole = sum(SHARES.values())
-        for part, share in SHARES.items():
+        for part in options.parts:
             says = (PARTS[part].__doc__ or "").splitlines()[0]
-            print(f"{part:14} {options.seconds * share / whole:4.0f} s  {says}")
+            seconds = options.seconds * share([part]) / share(options.parts)
+            print(f"{part:14} {seconds:4.0f} s  {says}")
         return 0
     if options.dry_run:
         with tempfile.TemporaryDirectory() as folder:

@@ -22,6 +22,7 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -39,6 +40,9 @@ REHEARSAL = (8, 24)
 BLOCK_SECONDS = 0.005
 """A timed block of calls takes so long, that events and launches between blocks count little."""
 ROUNDS = 15
+
+TRAIN = [sys.executable, str(HERE / "train.py")]
+HOTLAP = [sys.executable, "-m", "hotlap"]
 
 Form = Callable[[Tensor], Tensor]
 
@@ -467,19 +471,12 @@ def moves(setting: Setting) -> Iterator[Row]:
 
 def _trained(setting: Setting, name: str, recipe: str, plain: Row | None = None) -> Row:
     steps, width = (60, 1024) if setting.real else (10, 16)
-    command = [sys.executable, str(HERE / "train.py"), str(steps), str(width)]
     with tempfile.TemporaryDirectory() as folder:
-        if recipe:
-            (Path(folder) / "hotlap.toml").write_text(recipe)
-            command = [sys.executable, "-m", "hotlap", "run", *command]
-        done = subprocess.run(
-            command, cwd=folder, capture_output=True, text=True, check=False,
-            timeout=max(setting.left, 1), env=_environment(),
-        )  # fmt: skip
-    line = next((x for x in done.stdout.splitlines() if x.startswith("RESULT")), None)
-    if line is None:
-        raise RuntimeError(f"exit status {done.returncode}: {done.stderr[-1500:]}")
-    raw = json.loads(line.removeprefix("RESULT")) | {"said": done.stderr[-2000:]}
+        (Path(folder) / "hotlap.toml").write_text(recipe)
+        prefix = [*HOTLAP, "run"] if recipe else []
+        raw, _ = _train(setting, prefix, [str(steps), str(width)], folder)
+    if idle := re.search(r".* did not take hold: .*", raw["said"]):
+        raise RuntimeError(idle[0])
     step = statistics.median(raw["seconds"][1:])
     figures: dict[str, object] = {"step_seconds": step, "peak_bytes": raw["peak_bytes"]}
     figures["last_loss"] = raw["losses"][-1]
@@ -488,9 +485,103 @@ def _trained(setting: Setting, name: str, recipe: str, plain: Row | None = None)
     return Row(name, figures, raw)
 
 
+def _train(
+    setting: Setting, prefix: list[str], words: list[str], folder: str
+) -> tuple[dict[str, Any], str]:
+    """What the training tells, and what its command printed."""
+    result = Path(folder) / "result.json"
+    done = subprocess.run(
+        [*prefix, *TRAIN, *words, "--out", str(result)], cwd=folder, capture_output=True,
+        text=True, check=False, timeout=max(setting.left, 1), env=_environment(),
+    )  # fmt: skip
+    if not result.exists():
+        raise RuntimeError(f"exit status {done.returncode}: {done.stderr[-1500:]}")
+    found = json.loads(result.read_text()) | {"said": done.stderr[-2000:]}
+    result.unlink()
+    return found, done.stdout
+
+
 def _environment() -> dict[str, str]:
     paths = [str(ROOT), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]
     return os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
+
+
+# What a profile costs and how exact it is, and how right races are
+
+TURNS = 2
+
+
+def profile(setting: Setting) -> Iterator[Row]:
+    """Two sizes of the small GPT plain and below `hotlap profile`, by turns; phases by hand."""
+    for width, steps in ((1024, 100), (256, 400)) if setting.real else ((16, 40),):
+        label = f"width {width}"
+        yield guarded(label, partial(_profiled, setting, label, [str(steps), str(width)]))
+
+
+def _profiled(setting: Setting, label: str, words: list[str]) -> Row:
+    plain, under, documents = [], [], []
+    with tempfile.TemporaryDirectory() as folder:
+        verb = [*HOTLAP, "profile", "--steps", "all", "--json", "--writable", folder]
+        for _ in range(TURNS):
+            plain.append(_train(setting, [], words, folder)[0])
+            raw, said = _train(setting, verb, words, folder)
+            under.append(raw)
+            documents.append(json.loads(said))
+        by_hand = _train(setting, [], [*words, "--events"], folder)[0].get("phases")
+    costs = [_late(b) / _late(a) for a, b in zip(plain, under, strict=True)]
+    figures: dict[str, object] = {
+        "step_seconds": _late(plain[0]),
+        "cost": [round(cost, 4) for cost in costs],
+        "phases": {row["name"]: row["mean"] for row in documents[0]["phases"]},
+        "phases by hand": by_hand,
+        "waits": documents[0]["starved"],
+    }
+    return Row(label, figures, {"plain": plain, "under": under, "profiles": documents})
+
+
+def _late(raw: dict[str, Any]) -> float:
+    """Seconds a step by the later half of the blocks."""
+    seconds = raw["seconds"]
+    return statistics.median(seconds[len(seconds) // 2 :])
+
+
+def races(setting: Setting) -> Iterator[Row]:
+    """The small GPT raced against itself, and against one with a layer more."""
+    width = "256" if setting.real else "16"
+    plain, longer = ["10000", width], ["10000", width, "--layers", "5"]
+    yield guarded("a layer more, alone", partial(_alone, setting, width))
+    pairs = {"itself": plain, "itself again": plain, "a layer more": longer}
+    seconds = max(setting.left / len(pairs) - 8, 5)  # both start
+    for name, other in pairs.items():
+        yield guarded(name, partial(_raced, name, plain, other, seconds))
+
+
+def _alone(setting: Setting, width: str) -> Row:
+    """What the layer comes to in processes that run alone."""
+    words = ["400" if setting.real else "20", width]
+    with tempfile.TemporaryDirectory() as folder:
+        found = [
+            [_train(setting, [], [*words, *more], folder)[0] for more in ([], ["--layers", "5"])]
+            for _ in range(TURNS)
+        ]
+    ratios = [round(_late(longer) / _late(plain), 4) for plain, longer in found]
+    return Row("a layer more, alone", {"ratios": ratios}, found)
+
+
+def _raced(name: str, plain: list[str], other: list[str], seconds: float) -> Row:
+    words = ["race", "--json", "--budget", f"{seconds:.0f}s", *TRAIN, *plain, "--", *TRAIN, *other]
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(
+            [*HOTLAP, *words], cwd=folder, capture_output=True, text=True, check=False,
+            env=_environment(),
+        )  # fmt: skip
+    if done.returncode not in {0, 1}:
+        raise RuntimeError(f"exit status {done.returncode}: {done.stderr[-1500:]}")
+    document = json.loads(done.stdout)
+    estimate = document["estimate"]
+    said = {key: document[key] for key in ("verdict", "unit", "launches", "seconds")}
+    ratio = {key: estimate[key] for key in ("ratio", "low", "high", "pairs")}
+    return Row(name, said | ratio, document)
 
 
 # A tune, and the tests
@@ -500,7 +591,7 @@ def tune(setting: Setting) -> Iterator[Row]:
     """`hotlap tune` of the small GPT; the rehearsal tunes the digits example."""
     name, script = "digits", [str(WORKLOADS["digits"])]
     if setting.real:
-        name, script = "gpt", [str(HERE / "train.py"), "2000", "1024"]
+        name, script = "gpt", [*TRAIN[1:], "2000", "1024"]
     budget = max(20, round(setting.left - 8))
     yield guarded(name, partial(_tuned, name, script, budget, setting.left))
 
@@ -509,7 +600,7 @@ def _tuned(name: str, script: list[str], budget: int, left: float) -> Row:
     words = ["tune", "--json", "--budget", f"{budget}s", sys.executable, *script]
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
-            [sys.executable, "-m", "hotlap", *words], cwd=folder, capture_output=True, text=True,
+            [*HOTLAP, *words], cwd=folder, capture_output=True, text=True,
             check=False, timeout=max(left, 1), env=_environment(),
         )  # fmt: skip
     if done.returncode not in {0, 1}:
@@ -525,6 +616,7 @@ def tests(setting: Setting) -> Iterator[Row]:
     """`pytest -m gpu`; the rehearsal only collects them."""
     files = sorted(p for p in (ROOT / "tests").rglob("test_*.py") if "mark.gpu" in p.read_text())
     command = [sys.executable, "-m", "pytest", "-m", "gpu", "-q", "-p", "no:cacheprovider"]
+    command += ["--continue-on-collection-errors"]
     command += ["-rfE", "--tb=line"] if setting.real else ["--collect-only"]
     command += map(str, files if setting.real else files[:1])
     done = subprocess.run(
@@ -541,7 +633,7 @@ def tests(setting: Setting) -> Iterator[Row]:
     yield Row("pytest -m gpu", dict(counts), (done.stdout + done.stderr)[-8000:], error)
 
 
-MEASURED = (peaks, article, cross_entropy, check, moves, bench, tune, tests)
+MEASURED = (peaks, article, cross_entropy, check, moves, bench, profile, races, tune, tests)
 PARTS: dict[str, Callable[[Setting], Iterator[Row]]] = {part.__name__: part for part in MEASURED}
 
 
