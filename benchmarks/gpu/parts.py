@@ -444,14 +444,14 @@ HALF = '[techniques.mixed_precision]\ndtype = "bfloat16"\n'
 MOVES = {
     "tf32": "[techniques.tf32]\n",
     "mixed_precision": HALF,
-    "mixed_precision, fp8_linear": HALF + "[techniques.fp8_linear]\n",
-    "mixed_precision, int8_training": HALF + "[techniques.int8_training]\n",
     "mixed_precision, fused_optimizer": HALF + "[techniques.fused_optimizer]\n",
     "mixed_precision, fused_pointwise": HALF + "[techniques.fused_pointwise]\n",
     "mixed_precision, cuda_graphs": HALF + "[techniques.cuda_graphs]\n",
     "fused_cross_entropy": "[techniques.fused_cross_entropy]\n",
     "eight_bit_optimizer": "[techniques.eight_bit_optimizer]\n",
     "pinned_memory, device_prefetch": "[techniques.pinned_memory]\n[techniques.device_prefetch]\n",
+    "mixed_precision, fp8_linear": HALF + "[techniques.fp8_linear]\n",
+    "mixed_precision, int8_training": HALF + "[techniques.int8_training]\n",
 }
 
 
