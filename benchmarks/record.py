@@ -3,6 +3,7 @@
 import datetime
 import json
 import platform
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ from hotlap import __version__
 from hotlap.core.machine import detect
 from hotlap.core.recipe import torch_version
 
-RESULTS = Path(__file__).parent / "results"
+ROOT = Path(__file__).parent.parent
+RESULTS = ROOT / "benchmarks" / "results"
 
 
 def folder() -> Path:
@@ -34,7 +36,8 @@ def write(
         "summary": summary,
         "rows": rows,
     }
-    path.write_text(json.dumps(record, indent=1))
+    text = json.dumps(record, indent=1)
+    path.write_text(text.replace(f"{ROOT}/", "").replace(sys.executable, "python"))
     if not quiet:
         print(json.dumps(summary, indent=1))
     return path

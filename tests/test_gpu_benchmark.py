@@ -12,6 +12,8 @@ import psutil
 import pytest
 import torch
 
+from hotlap.core.recipe import Recipe
+
 ROOT = Path(__file__).parent.parent
 
 
@@ -97,6 +99,13 @@ def test_a_row_that_fails_leaves_the_others(gpu):
         raise ValueError("planted")
 
     assert parts.guarded("row", fails) == parts.Row("row", error="ValueError: planted")
+
+
+def test_the_recipes_of_the_moves_can_be_read(gpu, tmp_path):
+    del gpu
+    for recipe in importlib.import_module("benchmarks.gpu.parts").MOVES.values():
+        (tmp_path / "hotlap.toml").write_text(recipe)
+        assert Recipe.read(tmp_path / "hotlap.toml").techniques
 
 
 def rehearse(*parts):

@@ -79,6 +79,8 @@ def guarded(name: str, measure: Callable[[], Row]) -> Row:
     """The row, or the error in its place: the rows after it are measured all the same."""
     try:
         return measure()
+    except subprocess.TimeoutExpired as error:
+        return Row(name, error=f"not complete after {error.timeout:.0f} s")
     except Exception as error:
         return Row(name, error=f"{type(error).__name__}: {error}"[:2000])
 
@@ -445,7 +447,7 @@ MOVES = {
     "tf32": "[techniques.tf32]\n",
     "mixed_precision": HALF,
     "mixed_precision, fused_optimizer": HALF + "[techniques.fused_optimizer]\n",
-    "mixed_precision, fused_pointwise": HALF + "[techniques.fused_pointwise]\n",
+    "mixed_precision, fused_pointwise": HALF + '[techniques.fused_pointwise]\nmode = "default"\n',
     "mixed_precision, cuda_graphs": HALF + "[techniques.cuda_graphs]\n",
     "fused_cross_entropy": "[techniques.fused_cross_entropy]\n",
     "eight_bit_optimizer": "[techniques.eight_bit_optimizer]\n",

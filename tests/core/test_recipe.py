@@ -142,6 +142,13 @@ def test_a_folder_by_the_recipes_name_is_refused(tmp_path: Path) -> None:
 def test_every_candidate_of_every_technique_can_be_written_by_hand() -> None:
     choices = [choice for record in techniques().values() for choice in record.choices]
     for choice in choices:
-        assert [choice.refusal(value) for value in choice.on(detect())] == [""] * len(
-            choice.on(detect())
-        )
+        assert all(choice.takes(value) for value in choice.on(detect()))
+        assert choice.wanted
+
+
+def test_a_value_that_is_missing_or_unknown_is_answered_with_those_it_takes(tmp_path: Path) -> None:
+    for body in ("", 'mode = "fast"', "mode = 3", 'mode = "default"\nfast = true'):
+        (tmp_path / "hotlap.toml").write_text(f"[techniques.fused_pointwise]\n{body}\n")
+        with pytest.raises(UsageError) as refused:
+            Recipe.read(tmp_path / "hotlap.toml")
+        assert '"default" or "reduce-overhead"' in refused.value.hint

@@ -4,14 +4,13 @@ A move is data. The launcher applies it at run time (`hotlap.seam.moves`), the p
 into source, the linter recognises where it is missing, the docs render it.
 """
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import get_args, get_type_hints
 
 from hotlap.core import choices
 from hotlap.core.machine import Machine
-
-_WORDS = {int: "a whole number", str: "a name in quotes"}
 
 
 @dataclass(frozen=True)
@@ -37,16 +36,22 @@ class Choice:
             return frozenset(get_args(get_type_hints(self._maker())["return"])[:1])
         return frozenset(map(type, self.values))
 
-    def refusal(self, value: object) -> str:
-        """What a value written by hand must be instead; empty where it can be used."""
-        if type(value) not in self.kinds:
-            return " or ".join(sorted(_WORDS.get(kind, kind.__name__) for kind in self.kinds))
-        if type(value) is int:
-            fits = 1 <= value <= self.largest
-            return "" if fits else f"a number from 1 to {self.largest}"
-        known = choices.NAMES.get(self.values, ()) if isinstance(self.values, str) else self.values
-        fits = not isinstance(value, str) or value in known
-        return "" if fits else f"one of {', '.join(map(str, known))}"
+    @property
+    def wanted(self) -> str:
+        """What a recipe may give: a range in place of numbers, and the other candidates."""
+        numbers = [f"a number from 1 to {self.largest}"] if int in self.kinds else []
+        others = [json.dumps(value) for value in self._known() if type(value) is not int]
+        return " or ".join([*numbers, *others])
+
+    def takes(self, value: object) -> bool:
+        """Whether a recipe may give this value."""
+        fits = not isinstance(value, str) or value in self._known()
+        fits = fits and (type(value) is not int or 1 <= value <= self.largest)
+        return fits and type(value) in self.kinds
+
+    def _known(self) -> tuple[object, ...]:
+        """The candidates of all machines; empty where they are numbers of this one."""
+        return choices.NAMES.get(self.values, ()) if isinstance(self.values, str) else self.values
 
     def _maker(self) -> Callable[[Machine], tuple[object, ...]]:
         maker: Callable[[Machine], tuple[object, ...]] = getattr(choices, str(self.values))

@@ -184,14 +184,15 @@ def _kept(path: Path, name: str, entry: object) -> Kept:
     record = technique(name)
     values = {k: v for k, v in entry.items() if k not in _FIGURES}
     wanted = {choice.name for choice in record.choices}
+    known = "; ".join(f"{choice.name} = {choice.wanted}" for choice in record.choices)
     for what, names in (("lacks", wanted - set(values)), ("has no", set(values) - wanted)):
         if names:
-            known = f"its values: {', '.join(sorted(wanted)) or 'none'}"
-            raise UsageError(f"{path}: techniques.{name} {what} {', '.join(sorted(names))}", known)
+            where = f"{path}: techniques.{name} {what} {', '.join(sorted(names))}"
+            raise UsageError(where, f"give {known}" if known else "it has no values")
     for choice in record.choices:
-        if wanted_instead := choice.refusal(values[choice.name]):
+        if not choice.takes(values[choice.name]):
             given = f"techniques.{name}: {choice.name} is {values[choice.name]!r}"
-            raise UsageError(f"{path}: {given}", f"give {wanted_instead}")
+            raise UsageError(f"{path}: {given}", f"give {choice.wanted}")
     figures = {k: _tuple(entry[k]) for k in _FIGURES if k in entry}
     return Kept(values, **figures)
 

@@ -53,6 +53,9 @@ def show_one(out: Console, record: Technique) -> None:
         _section(out, "Not raced when", "; ".join(need.reason for need in record.needs))
     if record.conflicts:
         _section(out, "Excludes", ", ".join(record.conflicts))
+    if record.choices:
+        values = "\n".join(f"{choice.name} = {choice.wanted}" for choice in record.choices)
+        _section(out, "Values in a recipe", values)
     if record.moves:
         _section(out, "What hotlap changes", "\n".join(describe(move) for move in record.moves))
     if record.patterns:

@@ -23,7 +23,9 @@ technique = Technique(
     ),
     avoid=(
         "Leave it off where memory is not short: each step widens and rounds the state, which "
-        "takes time. With amsgrad, capturable or differentiable it leaves the state alone."
+        "takes time: on an H100 a GPT of width 1024 ran at 0.47x its speed, and its peak of memory "
+        "fell from 2.50 to 2.10 GB (record 2026-11-28-5b0135232985/gpu). With amsgrad, "
+        "capturable or differentiable it leaves the state alone."
     ),
     claims=(
         Claim(
