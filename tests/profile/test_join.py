@@ -134,6 +134,22 @@ def test_the_statistics_of_a_formula_are_part_of_it(tmp_path):
     assert found.seconds == pytest.approx(0.006)
 
 
+def test_a_file_is_decoded_by_the_method_that_is_called_on_it(tmp_path):
+    path = tmp_path / "images.py"
+    line = '        return Image.open(self.paths[index]).convert("RGB").resize((64, 64))'
+    path.write_text(
+        "from PIL import Image\n"
+        "from torch.utils.data import Dataset\n\n\n"
+        "class Images(Dataset):\n"
+        f"    def __getitem__(self, index):\n{line}\n"
+    )
+    ends = line.index(".convert"), line.index(".resize"), len(line)
+    calls = [(15, end, share) for end, share in zip(ends, (0.1, 0.7, 0.2), strict=True)]
+    profile = document(path, {"7": {"data": (0.004, 90, calls)}})
+    (found,) = joined([path], profile, Config(root=tmp_path))
+    assert (found.spot.id, found.seconds) == ("heavy_getitem", pytest.approx(0.004))
+
+
 def test_a_pattern_stands_once_for_a_line(tmp_path):
     path = tmp_path / "train.py"
     path.write_text(

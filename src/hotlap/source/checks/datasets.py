@@ -25,7 +25,22 @@ def heavy_getitem(source: Source, _: Technique) -> Iterator[tuple[ast.AST, str]]
         }
         if slow:
             nodes = sorted(slow, key=place)
-            yield _span(nodes), ", ".join(dict.fromkeys(slow[node] for node in nodes))
+            whole = _span([_with_methods(node, work) for node in nodes])
+            yield whole, ", ".join(dict.fromkeys(slow[node] for node in nodes))
+
+
+def _with_methods(
+    node: ast.expr | ast.stmt, work: list[ast.expr | ast.stmt]
+) -> ast.expr | ast.stmt:
+    """The call together with those of methods on it: PIL decodes what it opened in `.convert()`."""
+    on = {
+        call.func.value: call
+        for call in work
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)
+    }
+    while isinstance(node, ast.expr) and node in on:
+        node = on[node]
+    return node
 
 
 def _span(nodes: list[ast.expr | ast.stmt]) -> ast.AST:
