@@ -6,7 +6,7 @@ from rich.console import Console
 
 from hotlap.core.protocol import PhaseTimes, ProfilePayload
 from hotlap.profile.look import Look
-from hotlap.profile.model import Finding, Headroom, Phase, Profile, Rank, Remedy
+from hotlap.profile.model import Finding, Headroom, Line, Phase, Profile, Rank, Remedy
 from hotlap.reporting import layers_text, profile_text
 from hotlap.reporting.profile_text import limit, under_load
 from hotlap.trial.command import THIS_CELL
@@ -381,3 +381,16 @@ def test_the_shares_stand_whole_in_80_columns():
     profile_text.show(Console(file=out, width=80, highlight=False), profile(phases=phases))
     assert out.getvalue().count(" 62.5%") == len(names)
     assert " share " in out.getvalue()
+
+
+def test_lines_of_the_forward_pass_are_shown_where_it_has_several():
+    def line(number, share, samples):
+        return Line(f"net.py:{number}", "forward", f"x = f{number}(x)", share, samples=samples)
+
+    many, few = (line(3, 0.75, 30), line(4, 0.25, 10)), (line(3, 0.75, 3), line(4, 0.25, 1))
+    assert "\nforward, by line\n   75%  net.py:3  x = f3(x)\n" in printed(
+        profile(lines={"forward": many})
+    )
+    assert "\nforward, by line (of 4 samples only)\n" in printed(profile(lines={"forward": few}))
+    assert "by line" not in printed(profile(lines={"forward": many[:1]}))
+    assert "by line" not in printed(profile(lines={"other": many}))  # no such phase

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from hotlap.core.amounts import duration, several, size
+from hotlap.profile.findings import FEW
 from hotlap.profile.model import NO_BOUND, STEADY, TITLES, Finding, Headroom, Phase, Profile
 from hotlap.reporting import findings_text, layers_text, ranks_text
 from hotlap.reporting.tables import Column, Row, table
@@ -25,6 +26,8 @@ COLUMNS = (
 )
 BAR = 24
 LINES = 3
+LEAST_SHARE = 0.02
+"""Share of a step from which a phase's lines are shown."""
 SMALL = 0.01
 UNSTEADY = 6
 OUTLIERS = 0.9
@@ -47,7 +50,7 @@ def show(out: Console, profile: Profile, *, brief: bool = False) -> None:
         out.print(_phases(profile, out.width))
         if words := _usual(profile):
             out.print(Text(hanging(words, out.width)), style="dim")
-        _show_other(out, profile)
+        _show_lines(out, profile)
         ranks_text.show(out, profile)
         _show_memory(out, profile)
         if profile.headroom is not None:
@@ -207,14 +210,18 @@ def _usual(profile: Profile) -> str:
     return f"without outliers a step takes {duration(usual)}; shares below are shares of that"
 
 
-def _show_other(out: Console, profile: Profile) -> None:
-    other = next((phase for phase in profile.phases if phase.name == "other"), None)
-    lines = profile.lines.get("other", ())
-    if other is None or other.share < 0.02 or not lines:
-        return
-    out.print("\n[bold]other, by line[/]")
-    for line in lines[:LINES]:
-        out.print(shortened(f"  {line.share:4.0%}  {line.place}  {line.text}", out.width))
+def _show_lines(out: Console, profile: Profile) -> None:
+    """The costliest lines of the forward pass, where it has several, and between the phases."""
+    for name, fewest in (("forward", 2), ("other", 1)):
+        share = next((phase.share for phase in profile.phases if phase.name == name), 0.0)
+        lines = profile.lines.get(name, ())
+        if share < LEAST_SHARE or len(lines) < fewest:
+            continue
+        samples = sum(line.samples for line in lines)
+        few = f" (of {several(samples, 'sample')} only)" if 0 < samples < FEW else ""
+        out.print(f"\n[bold]{name}, by line[/]{few}")
+        for line in lines[:LINES]:
+            out.print(shortened(f"  {line.share:4.0%}  {line.place}  {line.text}", out.width))
 
 
 def _show_memory(out: Console, profile: Profile) -> None:
