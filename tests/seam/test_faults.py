@@ -113,6 +113,18 @@ def test_a_second_threads_model_keeps_its_wrapper_while_the_first_runs():
     assert calls == [slow, other]
 
 
+def test_a_root_is_wrapped_once_its_parameters_are_initialised():
+    """A wrapper may read them: their shapes, their layout, their class."""
+    roots, calls = Roots(), []
+    roots.add(10, counting(calls))
+    lazy = torch.nn.Sequential(torch.nn.LazyLinear(2))
+    with roots.watching():
+        lazy(torch.ones(1, 3))
+        assert calls == []
+        lazy(torch.ones(1, 3))
+        assert calls == [lazy]
+
+
 def test_submodules_are_no_roots_when_another_thread_begins_to_look():
     roots = Roots()
     roots.add(10, counting([]))

@@ -628,6 +628,18 @@ def test_a_scripted_model_has_a_forward_and_tracing_one_is_not_disturbed():
     assert millis(session, "forward") > 0
 
 
+@pytest.mark.parametrize("first_step", [False, True])
+def test_lazy_modules_are_seen_once_they_are_initialised(first_step):
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.LazyLinear(5), nn.ReLU(), nn.LazyLinear(3))
+    with probed(steps=4) as session:
+        if not first_step:
+            model(X)
+        train(session, model)
+    assert millis(session, "forward") > 0
+    assert session.profile["facts"]["linear_layers"], "their class is known by then"
+
+
 # facts and places
 
 
@@ -660,10 +672,18 @@ def test_tensors_made_of_arrays():
     array = np.zeros((3, 3), np.float32)
 
     def make():
+        torch.tensor(array + 1)
+
+    def views():
         torch.tensor(array)
+        torch.tensor(array.T)
+        torch.tensor(array[0])
 
     with probed(steps=2) as session:
-        train(session, before=make)
+        train(session, before=views)
+    assert not session.profile["facts"].get("tensor_from_numpy"), "others hold their memory"
+    with probed(steps=2) as session:
+        train(session, before=lambda: (views(), make()))
     assert session.profile["facts"]["tensor_from_numpy"]
     assert session.profile["places"]["tensor"] == line_of(make, "torch.tensor")
 

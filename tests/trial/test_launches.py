@@ -156,7 +156,7 @@ def test_a_candidate_without_a_gain_is_dropped_early(clock: Clock) -> None:
     assert none.seconds < 30.0
     assert none.verdict is not Verdict.FASTER
     assert none.not_faster or none.stopped is StopReason.FUTILE
-    futile = raced(clock, [0.01], [0.01], seconds=8.0, until_gain=True)
+    futile = raced(clock, [0.01], [0.01], seconds=15.0, until_gain=True)
     assert futile.stopped is StopReason.FUTILE
     assert futile.verdict is Verdict.INCONCLUSIVE
 

@@ -1,5 +1,6 @@
 """What races of sides that pretend to run say: a small part of `python -m benchmarks.simulated`."""
 
+import itertools
 import sys
 from pathlib import Path
 
@@ -7,18 +8,12 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from benchmarks import simulated_tune
-from benchmarks.simulated import LOADS, continued, simulated
+from benchmarks.simulated import LOADS, continued, settles, simulated
 
 from hotlap.trial.stopping import StopReason
 
 RACES = 25
 CALLED = {"faster", "slower"}
-
-
-@pytest.fixture(autouse=True)
-def calm(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The machine that runs the test may be busy; the pretended one is what counts."""
-    monkeypatch.setattr("hotlap.trial.race.busy_now", lambda: False)
 
 
 @pytest.mark.parametrize("name", LOADS)
@@ -45,6 +40,16 @@ def test_a_race_that_is_about_to_be_decided_takes_a_quarter_longer() -> None:
     assert max(racing) < 1.25 * 20 + 3, "and the pair that was begun"
     assert any(one.stopped is StopReason.DECIDED for one in longer)
     assert len(longer) < len(found), "others are not near"
+
+
+def test_the_time_that_an_open_race_says_it_needs_settles_most() -> None:
+    kinds = itertools.product(LOADS.values(), (1.0, 1.1))
+    told = [
+        settles(load, 0.03, ratio, seed, 10.0)
+        for load, ratio in kinds
+        for seed in range(RACES // 3)
+    ]
+    assert told.count(True) >= 1.5 * told.count(False) > 0, "0.6 of them, were the ratio exact"
 
 
 def test_on_a_calm_machine_equal_sides_are_the_same() -> None:

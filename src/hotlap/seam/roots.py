@@ -26,6 +26,7 @@ import torch
 from torch import is_grad_enabled
 from torch.jit import _recursive
 from torch.nn import Module
+from torch.nn.parameter import is_lazy
 
 from hotlap.seam.patch import Patch, replaced
 
@@ -253,6 +254,9 @@ class Roots:
         replica = module.__dict__.get("_is_replica", False)  # DataParallel makes them anew
         if ours or replica:
             self._known += 1
+            return
+        if any(map(is_lazy, module.parameters())):  # nobody can look at those before this call
+            self._known = 0
             return
         if has_parameters(module):  # a loss module may be made anew in each step
             self._steps_left = QUIET_STEPS

@@ -102,14 +102,31 @@ def _plain(kwargs: dict[str, object]) -> bool:
     return str(device) == "cpu"
 
 
-def _shared(
-    data: object, dtype: object, count: int, frame: FrameType
-) -> tuple[torch.Tensor] | None:
-    """A tensor in the array's memory, if the array dies with this call."""
+def sharable(data: object, count: int, frame: FrameType) -> bool:
+    """Whether it is an array that owns its memory and dies with the call at `frame`.
+
+    `count` is what `owners` said in the callee.
+    """
     numpy = sys.modules.get("numpy")
-    if numpy is None or type(data) is not numpy.ndarray or not _own_and_usual(data):
-        return None
-    if used_later(count, frame):
+    own = numpy is not None and type(data) is numpy.ndarray and _own_and_usual(data)
+    return own and not used_later(count, frame)
+
+
+def stackable(data: Any) -> bool:
+    """Whether it is a list of arrays of one shape and dtype."""
+    numpy = sys.modules.get("numpy")
+    if numpy is None or type(data) not in (list, tuple) or not data:
+        return False
+    if not all(type(a) is numpy.ndarray for a in data):
+        return False
+    first = data[0]
+    alike = len({(a.shape, a.dtype) for a in data}) == 1
+    return bool(alike and first.ndim and first.size and _usual(first.dtype))
+
+
+def _shared(data: Any, dtype: object, count: int, frame: FrameType) -> tuple[torch.Tensor] | None:
+    """A tensor in the array's memory, if the array dies with this call."""
+    if not sharable(data, count, frame):
         return None
     made = torch.from_numpy(data)
     return (made,) if dtype in (None, made.dtype) else None  # a conversion copies anyway
@@ -123,19 +140,12 @@ def _own_and_usual(array: Any) -> bool:
 
 def _stacked(data: Any, dtype: object) -> tuple[torch.Tensor] | None:
     """A list of arrays of one shape and dtype, copied block by block."""
-    numpy = sys.modules.get("numpy")
-    if numpy is None or type(data) not in (list, tuple) or not data:
+    if not stackable(data):
         return None
-    if not all(type(a) is numpy.ndarray for a in data):
-        return None
-    looks = {(a.shape, a.dtype) for a in data}
-    first = data[0]
-    if len(looks) > 1 or not first.ndim or not first.size or not _usual(first.dtype):
-        return None
-    made = torch.from_numpy(numpy.stack(data))
+    made = torch.from_numpy(sys.modules["numpy"].stack(data))
     if dtype in (None, made.dtype):
         return (made,)
-    if dtype not in (torch.float32, torch.float64) or first.dtype.kind == "c":
+    if dtype not in (torch.float32, torch.float64) or data[0].dtype.kind == "c":
         return None  # torch.tensor checks for overflow, number by number
     return (made.double().to(dtype),)  # by way of float64, as torch.tensor goes
 

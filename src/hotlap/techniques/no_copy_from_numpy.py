@@ -31,7 +31,8 @@ technique = Technique(
     needs=(
         Need(
             "tensor_from_numpy",
-            "outside of loader workers, torch.tensor is called on no NumPy array",
+            "outside of loader workers, torch.tensor is given no list of arrays, and no array "
+            "of the same dtype that nobody else uses",
         ),
     ),
     moves=(

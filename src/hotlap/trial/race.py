@@ -26,6 +26,7 @@ CONFIRM_SECONDS = 4.0
 OVERTIME = 0.25
 """Part of its time that a race may take longer, where that is expected to bring a verdict: less
 than what a second race of the same two would take."""
+EVEN = 0.5  # chance from which a verdict is expected
 NOTED_WAIT = 0.01  # part of a block's time from which waits for a core are reported
 DIFFERENT = frozenset({Verdict.FASTER, Verdict.SLOWER})
 EPOCHS_TO_SHARE = 2
@@ -400,7 +401,7 @@ class RunningRace:
         seconds = max(rules.seconds, rules.seconds_if_promising) if promising else rules.seconds
         longest = (1 + OVERTIME) * seconds
         spent = self._spent()
-        more = (self.test.growth_needed() - 1) * (self._before + spent)
+        more = (self.test.growth_needed(EVEN) - 1) * (self._before + spent)
         return longest if seconds < spent + more <= longest else seconds
 
     def _launch_pays(self) -> bool:

@@ -225,6 +225,9 @@ def clip(units: Sequence[float]) -> tuple[Sequence[float], float]:
 FEWEST = 6
 MOST_GROWTH = 1e6
 UNLIKELY = 1.3  # standard errors: one-sided 10 % of a normal distribution
+LIKELY = 0.8
+"""Probability of a verdict behind "so much more would settle it" (benchmarks/simulated.py)."""
+TINY = 1e-12
 
 
 class Verdict(StrEnum):
@@ -389,29 +392,41 @@ class PairedTest:
         if not math.isfinite(now.half) or growth <= 1:
             return False
         needed = max(self._effect, self._effect / 2 + now.half_after(growth))
-        error = now.half / 2 * math.sqrt(1 - 1 / growth)
-        return now.centre + UNLIKELY * error < needed
+        return now.centre + UNLIKELY * self._moves(growth) < needed
 
     def promising(self) -> bool:
         """Whether a gain is worth some more time: five times min_effect is the best guess."""
         return self.interval().centre > 5 * self._effect
 
-    def growth_needed(self) -> float:
-        """About how many times the data would give a verdict; inf where no end is in sight.
+    def growth_needed(self, chance: float = LIKELY) -> float:
+        """How many times the data give a verdict with such a chance; inf where no end is in sight.
 
-        The interval has to clear 1, or to fit into what counts as the same, around the present
-        ratio.
+        That the ratio may still move is allowed for.
         """
         if self.verdict() is not Verdict.INCONCLUSIVE:
             return 1.0
-        now = self.interval()
-        distance = abs(now.centre)
-        clear = distance - self._effect / 2 if distance >= self._effect else 0.0
-        room = max(clear, self._same - distance)
-        if not (math.isfinite(now.half) and room > 0):
+        if not math.isfinite(self.interval().half):
             return math.inf
         pairs = sum(map(len, self._launches))
-        return max(FEWEST / pairs, _least(lambda growth: now.half_after(growth) <= room))
+        return max(FEWEST / pairs, _least(lambda growth: self._chance_of_verdict(growth) >= chance))
+
+    def _chance_of_verdict(self, growth: float) -> float:
+        """How probable a verdict is with `growth` times the data.
+
+        The centre then is about normal around the present one, with the variance that the error
+        of the mean loses on the way.
+        """
+        now = self.interval()
+        half = now.half_after(growth)
+        then = NormalDist(now.centre, self._moves(growth))
+        told = max(self._effect, self._effect / 2 + half)
+        same = min(self._same - half, told)
+        outside = then.cdf(-told) + 1 - then.cdf(told)
+        return outside + (then.cdf(same) - then.cdf(-same) if same > 0 else 0.0)
+
+    def _moves(self, growth: float) -> float:
+        """By how much the centre is expected to move (1 sd) with `growth` times the data."""
+        return self.interval().half / 2 * math.sqrt(max(1 - 1 / growth, TINY))
 
     def settled(self, precision: float | None = None) -> bool:
         """Whether there is a verdict, and log(ratio) is known to within +- precision if given."""

@@ -13,6 +13,7 @@ from hotlap.seam.probe.models import (
     autocast_dtype,
     batch_of,
     first_tensor,
+    is_compiled,
     model_facts,
     takes_sequence_first,
 )
@@ -145,7 +146,7 @@ class _Known:
     def __init__(self, rec: Recorder, root: Module) -> None:
         self._rec = rec
         self._new = True
-        self._compiled = model_facts(root, None)["compiled"]
+        self._compiled = is_compiled(root)
         self._sequence_first = takes_sequence_first(root)
         self._embeds = any(isinstance(layer, Embedding) for layer in root.modules())
 

@@ -15,11 +15,13 @@ from torch.utils.data._utils.fetch import _BaseDatasetFetcher, _MapDatasetFetche
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from hotlap.seam.drawn import counting_indices, samples_drawn
+from hotlap.seam.liveness import owners
 from hotlap.seam.patch import replaced
 from hotlap.seam.probe.compiling import untraced
 from hotlap.seam.probe.loaders import Known
 from hotlap.seam.probe.phases import CHECKING, DATA, LOADER, OPEN, RESTING
 from hotlap.seam.probe.recorder import Recorder
+from hotlap.seam.tensor import sharable, stackable
 from hotlap.seam.where import place
 
 LOADER_OF = "_hotlap_loader"
@@ -117,7 +119,7 @@ LOOKS = 4096
 
 @contextmanager
 def arrays(rec: Recorder) -> Iterator[None]:
-    """Note the first tensor that copies a NumPy array of its own dtype, or a list, and where."""
+    """Note the first tensor of an array or a list that `no_copy_from_numpy` changes, and where."""
     _device_constructors()  # cached: torch.device() contexts must know the original by name
     with untraced(torch, "tensor", partial(_looking, rec), comes_back=False):
         yield
@@ -132,15 +134,18 @@ def _looking(rec: Recorder, original: Callable[..., torch.Tensor]) -> object:
 
     @wraps(original)
     def tensor(data: object, *args: object, **kwargs: object) -> torch.Tensor:
+        count = owners(data)  # first of all: every use below would add to it
         calls[0] += 1
+        caller = sys._getframe(1)
         if isinstance(data, torch.Tensor):
             step_aside()
-            return _warned_as(sys._getframe(1), original, data, *args, **kwargs)
+            return _warned_as(caller, original, data, *args, **kwargs)
         if not _has_array(data):
             made = original(data, *args, **kwargs)
         else:
-            made = _warned_as(sys._getframe(1), original, data, *args, **kwargs)
-            if _noted(rec, data, made):
+            changeable = sharable(data, count, caller) or stackable(data)
+            made = _warned_as(caller, original, data, *args, **kwargs)
+            if _noted(rec, data, made, changeable=changeable):
                 step_aside()
         if calls[0] >= LOOKS:
             step_aside()
@@ -149,11 +154,11 @@ def _looking(rec: Recorder, original: Callable[..., torch.Tensor]) -> object:
     return tensor
 
 
-def _noted(rec: Recorder, data: object, made: torch.Tensor) -> bool:
+def _noted(rec: Recorder, data: object, made: torch.Tensor, *, changeable: bool) -> bool:
     """Note what was made of an array; whether its copy could have been left out."""
     if made.dtype == torch.float64:
         rec.facts.made_double("float64_array")
-    if _converted(data, made):
+    if not changeable or _converted(data, made):
         return False
     rec.facts.note("tensor_from_numpy")
     rec.facts.point("tensor")
