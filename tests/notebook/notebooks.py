@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import Any
 
 
-def write(path: Path, *cells: str, language: str = "python") -> Path:
+def write(path: Path, *cells: str, language: str = "python", **metadata: Any) -> Path:
     """A notebook of format 4; a cell that begins with `#md` is Markdown."""
     document: dict[str, Any] = {
         "cells": [_cell(text) for text in cells],
-        "metadata": {"kernelspec": {"display_name": "x", "language": language, "name": "python3"}},
+        "metadata": metadata
+        | {"kernelspec": {"display_name": "x", "language": language, "name": "python3"}},
         "nbformat": 4,
         "nbformat_minor": 5,
     }

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from notebooks import HABITS, write
 
-from hotlap.notebook.script import Notebook
+from hotlap.notebook.script import MEASURED, Notebook
 
 RECIPE = "[techniques.loader_workers]\nnum_workers = 2\n"
 
@@ -116,3 +116,48 @@ def test_an_error_names_the_cell(tmp_path: Path) -> None:
     for words in (("profile", "--json", "a.ipynb"), ("race", "a.ipynb", "--", "a.ipynb")):
         done = hotlap(tmp_path, *words)
         assert "hotlap: ZeroDivisionError: division by zero (a.ipynb:cell 2:2)" in done.stderr
+
+
+EARLIER = """\
+import time, torch
+model = torch.nn.Linear(8, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+def train(steps, seconds):
+    for _ in range(steps):
+        model(torch.ones(4, 8)).mean().backward()
+        optimizer.step()
+        time.sleep(seconds)
+
+train(60, 0)"""
+
+
+def test_steps_of_earlier_cells_do_not_count(tmp_path: Path) -> None:
+    path = write(tmp_path / "cells.ipynb", EARLIER, "train(60, 0.03)", **{MEASURED: 2})
+    words = ["profile", "--steps", "8", "--json", path.name]
+    found = json.loads(hotlap(tmp_path, *words).stdout)
+    assert found["step"] > 0.03, "those of the first cell take next to no time"
+
+
+def test_a_race_of_a_cell_begins_with_it(tmp_path: Path) -> None:
+    halves = [
+        write(
+            tmp_path / f"{name}.ipynb",
+            EARLIER,
+            f"train(1000, {seconds})",
+            **{MEASURED: 2},
+        )
+        for name, seconds in (("a", 0.04), ("b", 0.01))
+    ]
+    words = ["race", "--json", "--budget", "4s"]
+    raced = hotlap(tmp_path, *words, halves[0].name, "--", halves[1].name)
+    found = json.loads(raced.stdout)
+    assert found["verdict"] == "faster", raced.stderr
+    assert found["a_step"] > 0.04
+
+
+def test_a_cell_without_training_says_so(tmp_path: Path) -> None:
+    path = write(tmp_path / "cells.ipynb", EARLIER, "print(1)", **{MEASURED: 2})
+    shown = hotlap(tmp_path, "profile", path.name)
+    assert shown.returncode == 3
+    assert "what earlier cells train does not count" in " ".join(shown.stderr.split())

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from contextlib import nullcontext
 from time import monotonic
 from types import SimpleNamespace
 
@@ -11,6 +12,7 @@ from torch.optim import optimizer
 from torch.utils.data import DataLoader
 
 from hotlap.core.spec import Mode, Spec
+from hotlap.seam.cell import Cell
 from hotlap.seam.moves import Context
 from hotlap.seam.session import Session
 from hotlap.seam.where import is_users_file, place, short, users_lines, users_stack
@@ -85,6 +87,38 @@ def test_a_new_optimizer_has_its_model_found(mode):
         assert here.roots.looking
     finally:
         here.undo.close()
+
+
+def test_techniques_act_before_a_cell_and_its_part_begins_with_it(monkeypatch):
+    """A model that was called in front of the cell is then seen as well."""
+    cell, told, kinds = Cell(), [], []
+    model, x = torch.nn.Linear(64, 64), torch.randn(4, 64)
+    exact = model(x)
+
+    def rounded():
+        return not torch.equal(model(x), exact)
+
+    monkeypatch.setattr("hotlap.seam.cell.CELL", cell)
+    cell.waits()
+    here = Session(Spec("test", Mode.PROFILE, "", {"mixed_precision": {"dtype": "bfloat16"}}))
+    monkeypatch.setattr(here.wire, "send", lambda kind, **_: kinds.append(kind))
+
+    def part(session):
+        session.roots.add(0, lambda _, inner: lambda *args: (told.append(1), inner(*args))[1])
+        return nullcontext()
+
+    monkeypatch.setattr("hotlap.seam.modes.part", part)
+    here.enter()
+    try:
+        assert rounded()
+        assert not told
+        cell.begins()
+        assert rounded()
+        assert told == [1]
+        assert kinds == ["before", "cell"]
+    finally:
+        here.undo.close()
+    assert not rounded()
 
 
 def test_a_technique_that_holds_at_every_call_tells_it_once_a_place():

@@ -149,6 +149,15 @@ def test_last_words(tmp_path: Path, written: str, words: str) -> None:
     assert advice(output) == ""
 
 
+def test_earlier_cells_take_what_they_take() -> None:
+    reach = Reach(0.0)
+    reach.see(Message("before", {}, Any))  # type: ignore[arg-type]
+    time.sleep(0.01)
+    reach.see(None)
+    with pytest.raises(NotReachedError, match="earlier cells"):
+        reach.see(Message("cell", {}, Any))  # type: ignore[arg-type]
+
+
 def test_ranks_that_look_for_an_unknown_name_are_advised(tmp_path: Path) -> None:
     output = tmp_path / "log"
     output.write_text("[c10d] The IPv6 network addresses of (box, 1) cannot be retrieved (gai)\n")

@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ from hotlap.core.errors import HotlapError, did_you_mean
 from hotlap.integrations.live import COLUMNS, LiveProfile, profiling
 from hotlap.integrations.session_cells import behind, preparing, without_unused
 from hotlap.integrations.session_script import SessionScript, session_script
-from hotlap.notebook.script import PARTS, SESSION, in_cells, with_texts, write_script
+from hotlap.notebook.script import MEASURED, PARTS, SESSION, in_cells, with_texts, write_script
 from hotlap.reporting.html import card
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 USAGE = """usage:
 %%hotlap profile                 profile this cell in this kernel
 %%hotlap race [--budget 1m]      race the two halves of this cell, parted by a line `# --`
-%%hotlap tune [--budget 5m]      tune the cells run so far together with this one
+%%hotlap tune [--budget 5m]      tune this cell, behind the cells run so far
 %hotlap VERB ...                 any command line of hotlap, such as %hotlap lint ."""
 ON_CELLS = ("profile", "race", "tune")
 HERE = Path(".hotlap")
@@ -170,7 +170,8 @@ class Magics:
     def _notebook(self, name: str, cell: str, parts: Sequence[str]) -> tuple[str, list[int]]:
         """A notebook of what was run before the parts of a cell and one part; numbers of those."""
         before = preparing(self._ran(), parts)
-        path = self._write(name, [*(source for _, source in before), cell.strip("\n")])
+        sources = [*(source for _, source in before), cell.strip("\n")]
+        path = self._write(name, sources, {MEASURED: len(sources)})
         return path, [number for number, _ in before]
 
     def _ran(self) -> list[tuple[int, str]]:
@@ -182,15 +183,15 @@ class Magics:
             if number and number not in self._failed
         ]
 
-    def _write(self, name: str, sources: Sequence[str]) -> str:
-        """Write a notebook of these cells; its path."""
+    def _write(self, name: str, sources: Sequence[str], about: Mapping[str, object] = {}) -> str:
+        """Write a notebook of these cells; its path. `about`: more for its metadata."""
         document = {
             "cells": [
                 {"cell_type": "code", "metadata": {}, "execution_count": None, "outputs": [],
                  "source": source}
                 for source in sources
             ],
-            "metadata": {SESSION: self._folder()},
+            "metadata": {SESSION: self._folder(), **about},
             "nbformat": 4,
             "nbformat_minor": 5,
         }  # fmt: skip

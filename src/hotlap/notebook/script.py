@@ -26,6 +26,8 @@ FOLDER = Path(".hotlap") / "notebooks"
 SHIM = "hotlap_notebook_shim"
 SESSION = "hotlap_session_folder"
 """The key of a notebook's metadata with the folder in which a live session began."""
+MEASURED = "hotlap_measured_cell"
+"""The key with the number of the only cell that is timed; the others are run in front of it."""
 MARK = "# %% code cell "
 HEADER = "# hotlap: the code cells of "
 PARTS = {"tune": "this cell", "a": "first half", "b": "second half"}
@@ -61,6 +63,7 @@ class Notebook:
         about = self.document.get("metadata", {})
         self.language: str = about.get("kernelspec", {}).get("language", "python")
         self.folder: str = about.get(SESSION) or str(path.resolve().parent)
+        self.measured: int = about.get(MEASURED, 0)
         self.cells = cells if self.language == "python" else []
 
     @property
@@ -165,6 +168,10 @@ def write_script(path: Path) -> Path:
     plain = notebook.code(checked=True)
     code = awaited(plain)
     about = f"{name!r}, {notebook.folder!r}, awaits={code != plain}"
+    if notebook.measured:
+        mark = f"{MARK}{notebook.measured}\n"
+        code = code.replace(mark, f"{SHIM}.measured()\n{mark}", 1)
+        about += ", measured_later=True"
     header = (
         f"{HEADER}{name!r}; written anew at each run\n"
         f"import {SHIM}; {SHIM}.begin(globals(), {about})\n"

@@ -5,6 +5,7 @@ the program's Python need not be hotlap's.
 """
 
 import asyncio
+import importlib
 import os
 import re
 import runpy
@@ -15,7 +16,7 @@ from collections.abc import AsyncIterable, Awaitable, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 INSTALLERS = ("pip", "conda", "mamba", "uv", "apt", "apt-get", "python -m pip", "pip3", "sudo apt")
 
@@ -145,11 +146,21 @@ def display(*_: object, **__: object) -> None:
     """Display nothing: there is nobody to look."""
 
 
-def begin(names: dict[str, object], notebook: str, folder: str, *, awaits: bool = False) -> None:
+def begin(
+    names: dict[str, object],
+    notebook: str,
+    folder: str,
+    *,
+    awaits: bool = False,
+    measured_later: bool = False,
+) -> None:
     """Make the script's module look like a notebook's namespace; work in the notebook's folder.
 
-    `awaits`: the notebook awaits something outside of functions.
+    `awaits`: the notebook awaits something outside of functions. `measured_later`: only the cells
+    behind a call of `measured` are timed.
     """
+    if measured_later and (cell := _cell_of_hotlap()):
+        cell.waits()
     os.environ.setdefault("MPLBACKEND", "Agg")  # no window opens
     shell = Shell(names, awaits=awaits)
     names |= {"get_ipython": lambda: shell, "display": display}
@@ -164,6 +175,19 @@ def begin(names: dict[str, object], notebook: str, folder: str, *, awaits: bool 
         before(kind, error, trace)
 
     sys.excepthook = hook
+
+
+def measured() -> None:
+    """Here begins what is timed, where hotlap runs the script."""
+    if cell := _cell_of_hotlap():
+        cell.begins()
+
+
+def _cell_of_hotlap() -> Any:
+    """What of hotlap waits for a cell; None in a process that it has not reached."""
+    if "hotlap.seam.session" not in sys.modules:
+        return None
+    return importlib.import_module("hotlap.seam.cell").CELL
 
 
 def _cell_of(script: str, trace: TracebackType | None) -> str:

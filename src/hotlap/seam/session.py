@@ -60,14 +60,8 @@ def start(spec: Spec) -> None:
     from hotlap.seam.process import at_exit
 
     session = Session(spec)
-    try:
-        session.enter()
-    except Exception as error:
-        session.wire.send("broken", error=repr(error))
-        session.undo.close()
-        print(f"hotlap: could not take part in this process: {error!r}", file=sys.stderr)
-        return
-    at_exit(session.leave)  # which also keeps the session, and its undo, alive
+    if session.takes_part(session.enter):
+        at_exit(session.leave)  # which also keeps the session, and its undo, alive
 
 
 class Session:
@@ -81,6 +75,7 @@ class Session:
         self._waiting: dict[str, str] = {}
         self.undo = ExitStack()
         self._stepped_in = NO_PROCESS
+        self._watches_roots = False
         self.at_exit: list[Callable[[], None]] = []
         self._pid = os.getpid()
         # Shared with forked processes: what takes hold in a loader worker is seen here as well.
@@ -91,9 +86,20 @@ class Session:
         self.roots = Roots()
         self.switch = Switch(self.roots, self._apply_live)
 
+    def takes_part(self, begin: Callable[[], None]) -> bool:
+        """Call `begin`; where it fails, say so and let the program run as it is."""
+        try:
+            begin()
+        except Exception as error:
+            self.wire.send("broken", error=repr(error))
+            self.undo.close()
+            print(f"hotlap: could not take part in this process: {error!r}", file=sys.stderr)
+            return False
+        return True
+
     def enter(self) -> None:
-        """Seed, apply the techniques, begin the mode's part."""
-        from hotlap.seam.modes import part
+        """Seed, apply the techniques, begin the mode's part: later, where a cell is awaited."""
+        from hotlap.seam.cell import CELL
         from hotlap.seam.rendezvous import ports_of_its_own
 
         _seed(self.spec.seed)
@@ -102,9 +108,31 @@ class Session:
         self.undo.enter_context(reseeding(self.spec.options.get("reseed", 0)))
         for name in _innermost_first(self.spec.techniques):
             self._apply(name, self.spec.techniques[name], self.undo)
+        if CELL.awaited:
+            self._watch_roots()
+            CELL.when_it_begins(self._cell_begins)
+        else:
+            self._begin_part()
+        self.wire.send("before" if CELL.awaited else "torch")
+
+    def _begin_part(self) -> None:
+        from hotlap.seam.modes import part
+
         self.undo.enter_context(part(self))
-        self.undo.enter_context(self.roots.watching())
-        self.wire.send("torch")
+        self._watch_roots()
+
+    def _watch_roots(self) -> None:
+        """Look for roots, if anybody asked for them; known ones get what was asked for since."""
+        if self._watches_roots:
+            self.roots.wrap_again()
+            self.roots.expect()
+        elif self.roots.wanted:
+            self.undo.enter_context(self.roots.watching())
+            self._watches_roots = True
+
+    def _cell_begins(self) -> None:
+        if self.takes_part(self._begin_part):
+            self.wire.send("cell")
 
     def _apply_live(self, name: str, values: dict[str, object], undo: ExitStack) -> None:
         self._apply(name, values, undo, live=True)

@@ -16,7 +16,7 @@ from hotlap.trial.channel import Channel, Message
 from hotlap.trial.launch import Launched, Setting, trial_folder
 from hotlap.trial.supervised import Supervised
 
-BEFORE_TRAINING = {"hello", "torch", "backward", "gone", "broken"}
+BEFORE_TRAINING = {"hello", "torch", "before", "cell", "backward", "gone", "broken"}
 OnMessage = Callable[[Message | None], bool]
 
 

@@ -1,5 +1,6 @@
 """How far hotlap got into a command, and what the program said: for the message when it failed."""
 
+import math
 import re
 import socket
 import sys
@@ -106,6 +107,10 @@ class Reach:
         """
         if message is not None:
             self._seen.add(message.type)
+            if message.type == "before":  # earlier cells take what they take
+                self._deadline = math.inf
+            if message.type == "cell":
+                self._deadline = time.monotonic() + self.patience
             if message.type == "trains":
                 raise OtherStepsError(inference=False)
             if message.type == "broken":
@@ -156,6 +161,8 @@ class Reach:
                 "steps of torch.optim.Optimizer are counted, or backward passes where there is no "
                 "optimizer; --patience gives it more time"
             )
+        if "cell" in self._seen:
+            what += "; what earlier cells train does not count"
         if self._left:
             hint = (
                 f"the command left {self._left} running, which was ended with it: "
