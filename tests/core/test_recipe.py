@@ -35,6 +35,11 @@ def test_an_empty_file_is_an_empty_recipe(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("techniques = 3", "must be tables"),
+        ("measured = 3", "`measured` must be a table"),
+        ("measured = []", "`measured` must be a table"),
+        ('[measured]\nratio = "2x"', "measured.ratio is '2x'"),
+        ("[measured]\ninterval = [1.0]", r"measured.interval is \[1.0\]"),
+        ("[techniques.no_grad_eval]\nparity = 3", "techniques.no_grad_eval.parity is 3"),
         ("not toml at all [", "is not a recipe"),
         ("[techniques.loader_worker]\nnum_workers = 2", "no technique called 'loader_worker'"),
         ("[techniques.loader_workers]", "techniques.loader_workers lacks num_workers"),

@@ -102,9 +102,7 @@ class Recipe:
         raw = _parsed(path)
         kept = {name: _kept(path, name, entry) for name, entry in raw["techniques"].items()}
         _refuse_conflicts(path, kept)
-        known = Measured.__dataclass_fields__
-        measured = {k: v for k, v in raw.get("measured", {}).items() if k in known}
-        return Recipe(kept, Measured(**{k: _tuple(v) for k, v in measured.items()}))
+        return Recipe(kept, Measured(**_checked(path, "measured", raw["measured"], Measured())))
 
     def stale(self, machine: Machine, torch: str, command: Sequence[str]) -> list[str]:
         """What has changed since it was measured; empty when nothing has."""
@@ -157,8 +155,33 @@ def _rounded(value: object) -> object:
     return [_rounded(v) for v in value] if isinstance(value, tuple) else value
 
 
-def _tuple(value: object) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+def _checked(
+    path: Path, table: str, entries: dict[str, object], usual: "Kept | Measured"
+) -> dict[str, Any]:
+    """The entries of a table that are known, each of the type of the usual one.
+
+    Raises:
+        UsageError: one is of another type.
+    """
+    found: dict[str, Any] = {}
+    for name, value in entries.items():
+        if not hasattr(usual, name):
+            continue
+        like = getattr(usual, name)
+        given = tuple(value) if isinstance(value, list) else value
+        if not _is_like(given, like):
+            raise UsageError(
+                f"{path}: {table}.{name} is {value!r}",
+                "hotlap tune writes it; without the entry the recipe works as well",
+            )
+        found[name] = given
+    return found
+
+
+def _is_like(value: object, usual: object) -> bool:
+    if isinstance(usual, tuple):
+        return isinstance(value, tuple) and list(map(type, value)) == list(map(type, usual))
+    return type(value) is type(usual) or (isinstance(usual, float) and type(value) is int)
 
 
 def _parsed(path: Path) -> dict[str, Any]:
@@ -175,6 +198,8 @@ def _parsed(path: Path) -> dict[str, Any]:
         raise UsageError(f"{path}: [technique.…] is not read", "the tables are [techniques.…]")
     if not isinstance(raw.setdefault("techniques", {}), dict):
         raise UsageError(f"{path} is not a recipe: `techniques` must be tables")
+    if not isinstance(raw.setdefault("measured", {}), dict):
+        raise UsageError(f"{path} is not a recipe: `measured` must be a table")
     return raw
 
 
@@ -193,8 +218,8 @@ def _kept(path: Path, name: str, entry: object) -> Kept:
         if not choice.takes(values[choice.name]):
             given = f"techniques.{name}: {choice.name} is {values[choice.name]!r}"
             raise UsageError(f"{path}: {given}", f"give {choice.wanted}")
-    figures = {k: _tuple(entry[k]) for k in _FIGURES if k in entry}
-    return Kept(values, **figures)
+    figures = {name: entry[name] for name in _FIGURES if name in entry}
+    return Kept(values, **_checked(path, f"techniques.{name}", figures, Kept()))
 
 
 def _refuse_conflicts(path: Path, kept: Mapping[str, Kept]) -> None:
