@@ -42,6 +42,12 @@ def test_the_pairs_and_the_launches_they_are_of_are_told() -> None:
     assert "in 1 launch, " in shown(INCONCLUSIVE)
 
 
+def test_what_speeds_are_by_is_told() -> None:
+    words = "a step of A takes 32 samples and one of B 64: speeds are by sample"
+    assert words in shown(replace(FOUND, samples=(32.0, 64.0)))
+    assert "samples" not in shown(FOUND)
+
+
 def test_what_plain_steps_leave_out_of_short_epochs_is_told() -> None:
     assert "fill their queues" in shown(replace(FOUND, unit="step", queues_left_out=True))
     assert "fill their queues" not in shown(FOUND)

@@ -1,6 +1,6 @@
 """When a race launches again, catches up and stops: with sides that only pretend to run."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, cycle
 from types import SimpleNamespace
 from typing import Any
@@ -35,6 +35,8 @@ class Pretended:
     threads: int = 1
     passive_wait: bool = False
     trial: Any = None
+    samples: float = 0.0
+    reads_ahead: bool = False
     ends_after: int = 0
     ends: frozenset[int] = frozenset()
     launches: int = 0
@@ -159,6 +161,22 @@ def test_a_candidate_without_a_gain_is_dropped_early(clock: Clock) -> None:
     futile = raced(clock, [0.01], [0.01], seconds=15.0, until_gain=True)
     assert futile.stopped is StopReason.FUTILE
     assert futile.verdict is Verdict.INCONCLUSIVE
+
+
+def test_where_a_step_takes_other_samples_times_are_by_sample(clock: Clock) -> None:
+    """A step of B takes 1.6 times as long, for twice the samples."""
+    sides = Pretended(clock, [0.01], samples=32), Pretended(clock, [0.016], samples=64)
+    rules = StoppingRules(unknown_change=True)
+    found = race(*sides, rules, busy=False)  # type: ignore[arg-type]
+    assert found.verdict is Verdict.FASTER
+    assert found.samples == (32, 64)
+    assert found.estimate.ratio == pytest.approx(2 / 1.6, rel=0.02)
+    assert found.a_step == pytest.approx(0.01, rel=0.02)
+    assert found.b_step == pytest.approx(0.016, rel=0.02)
+    other = found.with_estimate(replace(found.estimate, ratio=1.3))
+    assert other.b_step / other.a_step == pytest.approx(2 / 1.3)
+    sides[1].samples = 33  # an epoch's last batch may be in it
+    assert race(*sides, rules, busy=False).verdict is Verdict.SLOWER  # type: ignore[arg-type]
 
 
 def test_a_verdict_is_confirmed_by_fresh_pairs(clock: Clock) -> None:

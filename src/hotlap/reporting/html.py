@@ -27,7 +27,7 @@ from hotlap.reporting.race_text import CORRECTED
 from hotlap.reporting.shrink_text import COLUMNS, front_picture, quality, shrink_cells, tested_text
 from hotlap.reporting.tune_text import ON_TOP, switched
 from hotlap.reporting.view import INCONCLUSIVE, PROBLEMS, Scale, View, estimate_of
-from hotlap.reporting.words import interval, named, ratio, verdict
+from hotlap.reporting.words import by_sample, interval, named, ratio, verdict
 from hotlap.trial.stats import Verdict
 from hotlap.tune.result import Status, is_raced, reported, standing
 
@@ -221,7 +221,8 @@ def _race(document: Document) -> View:
         headline=f"{verdict(Verdict(document['verdict']))}: {duration(document['a_step'])} a step "
         f"against {duration(document['b_step'])}, {document['estimate']['pairs']} pairs",
         rows=rows,
-        rows_note="Ratio of A's time to B's with its interval, logarithmic scale.",
+        rows_note="Ratio of A's time to B's with its interval, logarithmic scale"
+        f"{f'; {words}' if (words := by_sample(document.get('samples'))) else ''}.",
         scale=Scale([row["estimate"] for row in rows if row["estimate"]]),
     )
 

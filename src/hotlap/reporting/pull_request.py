@@ -12,7 +12,7 @@ from pathlib import Path
 
 from hotlap.core.amounts import duration
 from hotlap.core.protocol import Document
-from hotlap.reporting.words import TOO_FEW
+from hotlap.reporting.words import TOO_FEW, by_sample
 
 MARK = "<!-- hotlap race -->"
 HEADLINES = {
@@ -43,6 +43,8 @@ def comment(race: Document) -> str:
         f"Speed of the change over the base: **{ratio or '-'}**, {estimate['level']:.0%} interval "
         f"{interval}, from {estimate['pairs']} pairs of blocks run in turns on the same machine.",
     ]
+    if words := by_sample(race.get("samples"), ("the base", "the change")):
+        lines += ["", f"{words[0].upper()}{words[1:]}."]
     if race["too_slow"]:
         lines += ["", "It is slower than this job allows."]
     if words := undecided(race):

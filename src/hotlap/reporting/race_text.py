@@ -13,6 +13,7 @@ from hotlap.core.amounts import duration, several
 from hotlap.reporting.live_screen import LiveScreen
 from hotlap.reporting.tables import Row, columns, table
 from hotlap.reporting.words import (
+    by_sample,
     hanging,
     interval,
     more_memory,
@@ -90,7 +91,12 @@ def show(
     if brief:
         return
     cpu = f"CPU time A over B {race.cpu:.2f}, peak memory of B: {more_memory(race.memory)}"
-    for line in (cpu, *_notes(race, limit), *_load_dependent(commands)):
+    for line in (
+        *filter(None, [by_sample(race.samples)]),
+        cpu,
+        *_notes(race, limit),
+        *_load_dependent(commands),
+    ):
         out.print(Text(hanging(line, out.width)), style="dim")
     more = race.seconds if undecided(race, limit) else race.seconds_needed
     if again is not None and (undecided(race, limit) or _would_settle(race, limit)):

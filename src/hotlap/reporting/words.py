@@ -4,7 +4,7 @@ import math
 import os
 import shlex
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from rich.text import Text
 
@@ -26,6 +26,14 @@ def background(load: float) -> str:
 def ratio(value: float) -> str:
     """A speed ratio, as `1.27x`."""
     return "-" if not math.isfinite(value) else f"{value:.2f}x"
+
+
+def by_sample(samples: Sequence[float] | None, names: tuple[str, str] = ("A", "B")) -> str:
+    """What speeds are by where a step of each takes other numbers of samples; else empty."""
+    if not samples:
+        return ""
+    (a, b), (one, other) = samples, names
+    return f"a step of {one} takes {a:g} samples and one of {other} {b:g}: speeds are by sample"
 
 
 def interval(estimate: Estimate) -> str:

@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
+from statistics import median
 from typing import Any
 
 from hotlap.core.protocol import Document
@@ -19,6 +20,7 @@ ALPHA = 1e-4
 """Probability that the test of the inputs' distribution calls a difference that is none."""
 FEWEST_SAMPLES = 64
 FEWEST_REPEATS = 8
+FEWEST_SIZES = 5
 Epoch = tuple[int, int]
 
 
@@ -28,7 +30,8 @@ class DataUse:
 
     `draws`: the generators that dataset, collate function or sampler drew from. `state`: attributes
     of the dataset that reading a sample changes. Batches by (loader, epoch); `ended` are the epochs
-    that were seen to their end. `perturbed`: its parameters were nudged by rounding, once.
+    that were seen to their end. `perturbed`: its parameters were nudged by rounding, once. `sizes`:
+    samples that loaders gave between two steps.
     """
 
     draws: set[str] = field(default_factory=set)
@@ -36,13 +39,22 @@ class DataUse:
     batches: dict[Epoch, list[Document]] = field(default_factory=dict)
     ended: set[Epoch] = field(default_factory=set)
     perturbed: bool = False
+    sizes: list[int] = field(default_factory=list)
+
+    @property
+    def samples(self) -> float:
+        """Samples that a usual step takes; 0 where no loader gave them, or too few steps did."""
+        return median(self.sizes) if len(self.sizes) >= FEWEST_SIZES else 0.0
 
     def add(self, fields: Document) -> None:
         """Take in a message of the process, or of one of its loader workers."""
         self.draws.update(fields.get("draws", ()))
         self.state.update(fields.get("state", ()))
         self.perturbed = self.perturbed or bool(fields.get("perturbed"))
-        for batch in fields.get("batches", ()):
+        batches = fields.get("batches", ())
+        if size := sum(batch["size"] for batch in batches if not batch.get("end")):
+            self.sizes.append(size)
+        for batch in batches:
             at = (batch["loader"], batch["epoch"])
             if batch.get("end"):
                 self.ended.add(at)

@@ -26,6 +26,8 @@ CONFIRM_SECONDS = 4.0
 OVERTIME = 0.25
 """Part of its time that a race may take longer, where that is expected to bring a verdict: less
 than what a second race of the same two would take."""
+SAMPLES_ALIKE = 0.05
+"""Log ratio of the samples of a step up to which two count as the same."""
 EVEN = 0.5  # chance from which a verdict is expected
 NOTED_WAIT = 0.01  # part of a block's time from which waits for a core are reported
 DIFFERENT = frozenset({Verdict.FASTER, Verdict.SLOWER})
@@ -46,24 +48,25 @@ class RaceResult:
 
     `unit` says what was timed: `epoch` (whole epochs with all that is in them) or `step` (plain
     steps; epoch starts, evaluations and checkpoints left out, or with `epoch_shared` added to each
-    by their share, as one epoch of each side had shown them). `lockstep` is False where memory did
-    not allow two live processes. `a_step` and `b_step` are seconds a step, of the same pairs and
-    corrected in the same way as the ratio, which is their quotient; `corrected`: whether waits for
-    a core lengthened the blocks by more than 1 %. `cpu` compares CPU time a step. `launches`: how
-    often both were launched to see whether they differ again. `restarts`: how often one was started
-    again since its program had come to its end, `ends_vary` whether one ended after different
-    numbers of steps. `too_slow`: whether B is slower than the rules' threshold allows; None where
-    that is not shown, or there is none. `stopped`: why the race ended. `not_faster`: whether the
-    interval excludes the smallest gain worth having. `seconds_needed`: about how much more racing
-    would give a verdict; 0 when there is one, infinite where no end is in sight. `fresh`: the ratio
-    of the pairs that were run after the verdict, in this race or in an earlier one from which it
-    goes on, and which it did not select; None without. `load`: what other programs took.
-    `passive_wait`: whether both ran with OpenMP threads that sleep while they wait. `same_steps`:
-    whether both always timed the same steps of the training. `queues_left_out`: whether loader
-    workers fill their queues in steps that were not timed, and read ahead a good part of so short
-    an epoch. `switched`: both are one live process, in which what is raced was switched on for B's
-    blocks. `faults`: page faults a step of A and of B in the last launch, where they are so far
-    apart that launches are expected to differ by them; else None.
+    by their share, as one epoch of each side had shown them). `samples`: what a step of A and of B
+    takes, where they differ; ratios are by sample then. `lockstep` is False where memory did not
+    allow two live processes. `a_step` and `b_step` are seconds a step, of the same pairs and
+    corrected in the same way as the ratio, which is their quotient (by sample); `corrected`:
+    whether waits for a core lengthened the blocks by more than 1 %. `cpu` compares CPU time.
+    `launches`: how often both were launched to see whether they differ again. `restarts`: how often
+    one was started again since its program had come to its end, `ends_vary` whether one ended after
+    different numbers of steps. `too_slow`: whether B is slower than the rules' threshold allows;
+    None where that is not shown, or there is none. `stopped`: why the race ended. `not_faster`:
+    whether the interval excludes the smallest gain worth having. `seconds_needed`: about how much
+    more racing would give a verdict; 0 when there is one, infinite where no end is in sight.
+    `fresh`: the ratio of the pairs that were run after the verdict, in this race or in an earlier
+    one from which it goes on, and which it did not select; None without. `load`: what other
+    programs took. `passive_wait`: whether both ran with OpenMP threads that sleep while they wait.
+    `same_steps`: whether both always timed the same steps of the training. `queues_left_out`:
+    whether loader workers fill their queues in steps that were not timed, and read ahead a good
+    part of so short an epoch. `switched`: both are one live process, in which what is raced was
+    switched on for B's blocks. `faults`: page faults a step of A and of B in the last launch, where
+    they are so far apart that launches are expected to differ by them; else None.
     """
 
     estimate: Estimate
@@ -93,11 +96,18 @@ class RaceResult:
     ends_vary: bool = False
     switched: bool = False
     faults: tuple[float, float] | None = None
+    samples: tuple[float, float] | None = None
+
+    @property
+    def step_ratio(self) -> float:
+        """The quotient of the times of a step: the ratio, unless a step takes other samples."""
+        return self.estimate.ratio * larger(self.samples)
 
     def with_estimate(self, estimate: Estimate) -> "RaceResult":
         """The same race reported by other pairs of it: the quotient of its times is their ratio."""
-        level, half = math.sqrt(self.a_step * self.b_step), math.sqrt(estimate.ratio)
-        return replace(self, estimate=estimate, a_step=level * half, b_step=level / half)
+        found = replace(self, estimate=estimate)
+        level, half = math.sqrt(self.a_step * self.b_step), math.sqrt(found.step_ratio)
+        return replace(found, a_step=level * half, b_step=level / half)
 
     @property
     def extra_start(self) -> float:
@@ -112,8 +122,13 @@ class RaceResult:
     @property
     def break_even(self) -> float:
         """Steps after which B's longer warm-up pays off; infinite if it never is."""
-        gain = self.a_step - self.b_step
+        gain = self.a_step / larger(self.samples) - self.b_step
         return max(0.0, self.extra_start) / gain if gain > 0 else math.inf
+
+
+def larger(samples: tuple[float, float] | None) -> float:
+    """How many times as many samples a step of A takes as one of B."""
+    return samples[0] / samples[1] if samples else 1.0
 
 
 @dataclass(eq=False)
@@ -306,6 +321,14 @@ class RunningRace:
         known = paces[0].epoch == paces[1].epoch > 0
         self.epoch_shared = share and known and self.unit == "step"
         self._shares = [pace.once_an_epoch if self.epoch_shared else 0.0 for pace in paces]
+        self.samples = self._different_samples()
+
+    def _different_samples(self) -> tuple[float, float] | None:
+        """What a step of A and of B takes, if nothing is known of what is raced and they differ."""
+        if not (self.rules.unknown_change and self.a.samples and self.b.samples):
+            return None
+        a, b = self.a.samples, self.b.samples
+        return (a, b) if abs(math.log(a / b)) > SAMPLES_ALIKE else None
 
     @property
     def processes(self) -> tuple[Side, ...]:
@@ -445,7 +468,8 @@ class RunningRace:
         self._racing += time.monotonic() - begin
         for test in tests:
             test.add(
-                self._time(a) + self._shares[0], self._time(b) + self._shares[1],
+                (self._time(a) + self._shares[0]) / larger(self.samples),
+                self._time(b) + self._shares[1],
                 a.stretch, b.stretch,
             )  # fmt: skip
         self.test.launches_differ_by(self._seen_luck())
@@ -548,10 +572,10 @@ class RunningRace:
             verdict=test.verdict(),
             unit=self.unit,
             lockstep=self.together,
-            a_step=a_step,
+            a_step=a_step * larger(self.samples),
             b_step=b_step,
             corrected=test.waited() > NOTED_WAIT,
-            cpu=_cpu(a_blocks) / max(_cpu(b_blocks), 1e-9),
+            cpu=_cpu(a_blocks) / max(_cpu(b_blocks), 1e-9) / larger(self.samples),
             memory=self._memory(),
             a_warmup=a_pace.warmup,
             b_warmup=b_pace.warmup,
@@ -571,6 +595,7 @@ class RunningRace:
             ends_vary=any(len(side.ends) > 1 for side in self.processes),
             switched=self.switched,
             faults=self._faults(),
+            samples=self.samples,
         )
 
 

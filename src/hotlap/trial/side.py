@@ -124,6 +124,12 @@ class Side:
     _began: float = 0.0
 
     @property
+    def samples(self) -> float:
+        """Samples that a usual step of all ranks takes; 0 where they are unknown."""
+        ranks = len(self.trial.blocks[-1].reports) if self.trial and self.trial.blocks else 0
+        return self.data.samples * ranks
+
+    @property
     def at(self) -> int:
         """Steps that the live process has run."""
         return self.trial.blocks[-1].at if self.trial is not None and self.trial.blocks else 0

@@ -64,9 +64,10 @@ class StoppingRules:
         share_epoch: blocks are plain steps, to each of which is added its share of what an epoch
             has once, as seen in an epoch that each side runs before: a race of long epochs in less
             time than six pairs of them.
-        unknown_change: nothing is known of what is raced: where loader workers read ahead a good
-            part of an epoch, blocks are whole epochs if six pairs fit in `seconds`; else, if half
-            of `seconds` holds an epoch of both, it is as with `share_epoch`.
+        unknown_change: nothing is known of what is raced: where a step of each takes other numbers
+            of samples, times are by sample. Where loader workers read ahead a good part of an
+            epoch, blocks are whole epochs if six pairs fit in `seconds`; else, if half of `seconds`
+            holds an epoch of both, it is as with `share_epoch`.
         lost: asked before a verdict stands, and each time that the pairs have doubled.
         partial: an interrupt ends the race with what its pairs have shown, if there are any.
     """
