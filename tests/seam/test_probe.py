@@ -1008,9 +1008,24 @@ def test_short_run_is_told_of_by_its_warm_up():
             optimizer.step()
         _end(session)
     assert session.profile["ended"] == "exit"
-    assert session.profile["steps"] == 3
+    assert session.profile["steps"] == 2, "nothing tells where the first began"
     assert session.profile["warmup"] == 0
     assert session.profile["samples"] == 8
+
+
+@pytest.mark.parametrize("steps", [1, 3])
+def test_what_lies_in_front_of_the_first_step_is_no_part_of_it(steps):
+    """Setting up takes longer than the few steps of a short program."""
+    model = net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with probed(steps=50, warmup=20) as session:
+        time.sleep(0.3)
+        for _ in range(steps):
+            functional.cross_entropy(model(X), Y).backward()
+            optimizer.step()
+        _end(session)
+    assert session.profile["step"]["mean"] < 0.1
+    assert session.profile["steps"] == max(1, steps - 1)
 
 
 def _end(session):

@@ -18,6 +18,7 @@ from hotlap.core.recipe import Kept, Measured, Recipe
 from hotlap.core.registry import technique as registered
 from hotlap.core.spec import Mode
 from hotlap.core.technique import Numerics
+from hotlap.profile.look import Look
 from hotlap.trial.data_parity import DataUse
 from hotlap.trial.launch import Setting
 from hotlap.trial.race import RaceResult
@@ -754,12 +755,22 @@ def test_a_plain_script_that_cannot_be_raced_leaves_the_profile(world: World) ->
     assert result.failed == "too short to time: let it run longer"
 
 
+def test_a_script_that_fails_after_few_steps_is_not_called_short(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    payload = ProfilePayload(PhaseTimes(0.004), {}, ended="exit", steps=3)
+    monkeypatch.setattr(search, "look", lambda *_: Look(payload, 1))
+    monkeypatch.setattr(search, "last_words", lambda _: "ValueError: bad label")
+    words = "the program failed with exit code 1 after 3 steps: ValueError: bad label"
+    assert tuned(300.0).failed == words
+
+
 def test_a_script_that_is_too_short_to_race_is_seen_by_its_profile(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def brief(*_: Any) -> Any:
         payload = ProfilePayload(PhaseTimes(0.004), {}, ended="exit", steps=3)
-        return SimpleNamespace(payload=payload, asleep=False)
+        return SimpleNamespace(payload=payload, asleep=False, partial="")
 
     monkeypatch.setattr(search, "look", brief)
     result = tuned(300.0)

@@ -465,7 +465,7 @@ class ProfilePayload:
     @property
     def ended_after(self) -> int | None:
         """The steps after which the program came to its end; None where it did not."""
-        return self.warmup + self.steps if self.ended == "exit" else None
+        return self.warmup + self.diagnostic + self.steps if self.ended == "exit" else None
 
     @property
     def usual_step(self) -> float:

@@ -15,6 +15,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
+from hotlap.core.amounts import several
 from hotlap.core.errors import HotlapError, NotReachedError, TrialFailedError
 from hotlap.core.machine import Machine, available_memory
 from hotlap.core.protocol import FEWEST_STEPS
@@ -23,6 +24,7 @@ from hotlap.core.technique import Technique
 from hotlap.profile.look import Bounds, Meanwhile, look
 from hotlap.trial.parity import Parity
 from hotlap.trial.race import RaceResult, out_of_memory
+from hotlap.trial.reach import last_words
 from hotlap.trial.side import Side, block_size, too_short
 from hotlap.trial.stats import Verdict, launches_needed
 from hotlap.trial.trial import TimeOverError
@@ -163,6 +165,9 @@ def profile_baseline(state: TuneState) -> None:
     state.plan.measured(max(0.0, state.plan.spent - seconds), state.plan.plain_block)
     state.result.profile, state.script = payload, ScriptProfile.of(payload)
     if payload.ended_after is not None and payload.too_short:
+        if seen.partial:  # what it says last is why
+            how = f"{seen.partial} after {several(payload.ended_after, 'step')}"
+            raise TrialFailedError(": ".join(filter(None, (how, last_words(setting.output)))))
         raise too_short(payload.ended_after, payload.usual_step)
     if config.base.techniques:
         on = [technique(name) for name in config.base.techniques]

@@ -85,7 +85,7 @@ class _Report:
     def send(self, ended: str) -> None:
         """Send what was learned; after the steps asked for, wait to be ended if that is asked."""
         rec = self._rec
-        if self._sent or not rec.warm.steps or not rec.mine():
+        if self._sent or not rec.warmed or not rec.mine():
             return
         self._sent = True
         rec.leave_alone()

@@ -65,6 +65,14 @@ Marks = tuple[list[int], list[int], list[Range]]
 """The codes of a step, their times and its end's, and which marks are evaluation."""
 
 
+def from_first_phase(marks: Marks) -> Marks:
+    """The marks from the first boundary on: without what the program does in front of it."""
+    codes, stamps, evaluations = marks
+    begin = next((at for at, code in enumerate(codes) if code != OTHER), 0)
+    shifted = [(max(0, first - begin), max(0, end - begin)) for first, end in evaluations]
+    return codes[begin:], stamps[begin:], shifted
+
+
 def fold(
     codes: Sequence[int], stamps: Sequence[float], evaluations: Sequence[Range]
 ) -> list[float]:

@@ -23,7 +23,7 @@ from hotlap.seam.probe.facts import Facts
 from hotlap.seam.probe.loaders import Known, Loaders
 from hotlap.seam.probe.padded import Padded
 from hotlap.seam.probe.phases import LOSS as AFTER
-from hotlap.seam.probe.phases import RESTING, Marks, name_of
+from hotlap.seam.probe.phases import RESTING, Marks, from_first_phase, name_of
 from hotlap.seam.probe.resources import Resources
 from hotlap.seam.probe.rest import Rest
 from hotlap.seam.probe.sampler import LOSS, Sampler, resident_memory
@@ -61,8 +61,7 @@ class Recorder:
         self.generation = Calls()
         self.spread = Spread()
         self.waits = Waits()
-        self.tally = Tally()
-        self.warm = Tally()
+        self._forget_steps()
         self.rest = Rest()
         self.sampler = Sampler(lambda: self.thread, self.phase, self.rest)
         self.diagnostics = Diagnostics(self)
@@ -77,7 +76,6 @@ class Recorder:
         self.optimizers: weakref.WeakSet[Optimizer] = weakref.WeakSet()
         self.drawn = 0
         self.samples = self.rows = self.tokens = self.counted = 0
-        self.padded = Padded()
         self.warm_samples = (0.0, 0.0)
         self.counting = True
         self.begun = False
@@ -243,7 +241,7 @@ class Recorder:
         """The program trains elsewhere from here on: what was seen of a loop before is left out."""
         self.diagnostics.give_up()
         self.diagnostics = Diagnostics(self)
-        self.tally, self.warm, self.padded = Tally(), Tally(), Padded()
+        self._forget_steps()
         self.waits.restart()
         self.sampler.timing = False
         self.sampler.stacks.clear()
@@ -251,15 +249,27 @@ class Recorder:
         self.facts.settled -= {"model", "step"}
         self._note = self._warming
 
+    def _forget_steps(self) -> None:
+        """No step has been seen. The first one is apart: what lies in front of it is no step's."""
+        self.tally, self._warm, self._opening = Tally(), Tally(), Tally()
+        self.padded = Padded()
+
+    @property
+    def warmed(self) -> int:
+        """The steps of the warm-up."""
+        return self._opening.steps + self._warm.steps
+
     def _warming(self, marks: Marks, special: bool) -> None:
-        if not self.warm.steps:
+        if self.warmed:
+            self._warm.add(marks, special)
+        else:
             if not self._first:
                 self.session.stepped()
             self._first = marks[1][-1]
             self.deadline = max(self.deadline, self._first + int(1e9 * LEAST_SECONDS))
-        self.warm.add(marks, special)
+            self._opening.add(from_first_phase(marks), special)
         self.warm_samples = self._per(1)
-        if self.warm.steps >= self.options.warmup or self._untimed(marks) > 0.5:
+        if self.warmed >= self.options.warmup or self._untimed(marks) > 0.5:
             self.diagnostics.start()
             self._note = self._diagnosing if self.diagnostics.busy() else self._timing
         self._restart()
@@ -348,4 +358,5 @@ class Recorder:
     def measured(self) -> Tally:
         """The timed steps; those of the warm-up where the run was too short for others."""
         self._count_rested()
-        return self.tally if self.tally.steps else self.warm
+        tallies = (self.tally, self._warm)
+        return next((tally for tally in tallies if tally.steps), self._opening)

@@ -58,7 +58,7 @@ def payload(rec: Recorder, ended: str) -> ProfilePayload:
         ended=ended,
         steps=tally.steps,
         detailed=tally.detailed,
-        warmup=rec.warm.steps if tally is rec.tally else 0,
+        warmup=rec.warmed - (0 if tally is rec.tally else tally.steps),
         diagnostic=rec.diagnostics.steps,
         device="cuda" if facts["cuda"] else "cpu",
         step=tally.step(),
