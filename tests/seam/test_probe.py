@@ -1009,7 +1009,7 @@ def test_short_run_is_told_of_by_its_warm_up():
         _end(session)
     assert session.profile["ended"] == "exit"
     assert session.profile["steps"] == 2, "nothing tells where the first began"
-    assert session.profile["warmup"] == 0
+    assert session.profile["warmup"] == 1
     assert session.profile["samples"] == 8
 
 

@@ -1,5 +1,6 @@
 """What two runs were given, compared; and an audit of real commands."""
 
+import random
 import sys
 from pathlib import Path
 
@@ -150,3 +151,19 @@ def test_only_what_is_shuffled_may_come_in_another_order() -> None:
     assert reshuffled(some, other)
     assert not reshuffled(some, use(indices=[2, 0])), "as far as both were seen"
     assert not reshuffled(use(indices=[0, 1, 2]), other), "a technique that reorders is at fault"
+
+
+def test_a_label_may_be_drawn_with_its_input_and_belongs_to_it() -> None:
+    """As the mask of an image that is flipped at random: a flipped one is a thousand more here."""
+    samples = list(range(20))
+    flips = [(random.Random(seed).random() < 0.5) * 1000 for seed in samples]
+    masks = [100 + s for s in samples]
+    plain = use(indices=samples, inputs=samples, labels=masks)
+    mixed = [value + flip for value, flip in zip(samples, flips, strict=True)]
+    flipped = [mask + flip for mask, flip in zip(masks, flips, strict=True)]
+    assert changed_data(plain, use(indices=samples, inputs=mixed, labels=flipped)) == ""
+    wrong = use(indices=samples, inputs=mixed, labels=flipped[::-1])
+    assert "samples have another label" in changed_data(plain, wrong)
+    classes = use(indices=samples, inputs=samples, labels=[s % 3 for s in samples])
+    other = use(indices=samples, inputs=mixed, labels=[(s + 1) % 3 for s in samples])
+    assert "another label" in changed_data(classes, other), "classes are not drawn"

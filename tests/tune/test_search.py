@@ -785,7 +785,7 @@ def test_a_script_of_five_steps_is_refused_before_any_race(
 ) -> None:
     def slow(*_: Any) -> Any:
         payload = ProfilePayload(PhaseTimes(2.5), {}, ended="exit" if seen else "steps", steps=5)
-        return SimpleNamespace(payload=payload, asleep=False)
+        return SimpleNamespace(payload=payload, asleep=False, partial="")
 
     monkeypatch.setattr(search, "look", slow)
     monkeypatch.setattr(FakeSide, "ends_after", 5)

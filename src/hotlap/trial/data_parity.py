@@ -68,15 +68,26 @@ class DataUse:
             return []
         return [value for column in columns for value in column or ()]
 
-    def by_index(self, name: str) -> dict[tuple[int, int], list[object]]:
-        """The same by (loader, index of the sample), over all epochs."""
-        found: dict[tuple[int, int], list[object]] = defaultdict(list)
+    def by_index(self, name: str, *others: str) -> dict[tuple[int, ...], list[object]]:
+        """The same by (loader, index of the sample, and other columns), over all epochs."""
+        found: dict[tuple[int, ...], list[object]] = defaultdict(list)
         for at in self.batches:
-            indices, values = self.column("indices", at), self.column(name, at)
-            if len(indices) == len(values):
-                for index, value in zip(indices, values, strict=True):
-                    found[(at[0], index)].append(value)
+            values = self.column(name, at)
+            keys = [self.column(key, at) for key in ("indices", *others)]
+            if all(len(key) == len(values) for key in keys):
+                for key, value in zip(zip(*keys, strict=True), values, strict=True):
+                    found[(at[0], *key)].append(value)
         return found
+
+    @property
+    def labels_vary(self) -> bool:
+        """Whether labels may be drawn anew with their inputs, as the mask of a flipped image is.
+
+        Classes are not: they come again and again.
+        """
+        labels = self.column("labels", next(iter(self.batches))) if self.batches else []
+        known = len(labels) >= FEWEST_REPEATS
+        return bool(self.draws) and known and 2 * len(set(labels)) > len(labels)
 
 
 def changed_data(reference: DataUse, candidate: DataUse) -> str:
@@ -125,7 +136,8 @@ def _epoch(reference: DataUse, candidate: DataUse, at: Epoch) -> Iterator[str]:
             sizes = f"{other['size']} samples, the reference's has {one['size']}"
             yield f"{where}: batch {number} has {sizes}"
             break
-    for name, what in (("indices", "sample"), ("inputs", "input"), ("labels", "label")):
+    fixed = () if reference.labels_vary else (("labels", "label"),)
+    for name, what in (("indices", "sample"), ("inputs", "input"), *fixed):
         mine, theirs = candidate.column(name, at), reference.column(name, at)
         if name != "labels" and _repeats(mine) and theirs and not _repeats(theirs):
             yield f"{where}: {_repeats(mine)} of {len(mine)} {what}s come more than once"
@@ -140,8 +152,9 @@ def _repeats(values: Sequence[object]) -> int:
 
 
 def _labels(reference: DataUse, candidate: DataUse) -> Iterator[str]:
-    """The same sample has the same label, where the reference's own labels are fixed."""
-    theirs, mine = reference.by_index("labels"), candidate.by_index("labels")
+    """The same sample has the same label: of the same input, where labels are drawn with those."""
+    others = ("inputs",) if reference.labels_vary else ()
+    theirs, mine = (use.by_index("labels", *others) for use in (reference, candidate))
     if any(len(set(labels)) > 1 for labels in theirs.values()):
         return
     wrong = [at for at in theirs.keys() & mine.keys() if set(mine[at]) != set(theirs[at])]
