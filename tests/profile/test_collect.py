@@ -74,6 +74,15 @@ def test_a_spot_that_costs_is_a_finding_with_its_figure(script):
     assert found.files[str(script)].lines[11]["other"][0] == pytest.approx(0.0019)
 
 
+@pytest.mark.parametrize(
+    ("made_of", "told"), [("torch.zeros(3)", True), ("torch.tensor(x.tolist())", False)]
+)
+def test_only_what_is_not_made_of_data_is_the_same_at_every_step(script, made_of, told):
+    script.write_text(SCRIPT.replace("print(loss.item())", f"mask = {made_of}.to('cuda')"))
+    found = made(script, {"11": {"other": (0.95, 60, [])}})
+    assert any("built anew at every step" in f.what for f in found.findings) is told
+
+
 def test_what_only_a_gpu_could_pay_for_is_not_told_of_a_cpu(script):
     assert "host_sync" not in {f.remedies[0].id for f in made(script, {}).findings}
 

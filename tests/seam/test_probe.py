@@ -707,6 +707,20 @@ def test_a_tensor_of_another_dtype_than_its_array_needs_its_copy():
     assert session.profile["places"]["tensor"] == line_of(stack, "torch.tensor")
 
 
+def test_a_model_in_float64_is_the_place_of_all_that_a_step_converts():
+    def make():
+        return net().double()
+
+    with probed(steps=2) as session:
+        model = make()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in steps_of(session):
+            functional.cross_entropy(model(X.double()), Y).backward()
+            optimizer.step()
+    assert session.profile["facts"]["float64_model"]
+    assert session.profile["places"]["float64"] == line_of(make, "double()")
+
+
 def test_tensors_of_lists_of_numbers():
     with probed(steps=2) as session:
         train(session, before=lambda: torch.tensor([1.0]))

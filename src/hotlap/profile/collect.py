@@ -1,5 +1,6 @@
 """From the probe's payload to a profile."""
 
+import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -36,6 +37,7 @@ ON_CPU = {
     ),
 }
 """What costs time without a GPU too, by pattern or technique, and what to say of it there."""
+_OF_DATA = re.compile(r"\b(tensor|as_tensor|from_numpy|FloatTensor|LongTensor|rand\w*)\(")
 
 
 MEASURED = ("retained_graph",)
@@ -181,6 +183,12 @@ def _needs_workers(name: str) -> bool:
     return record is not None and any(need.fact == "loader_workers" for need in record.needs)
 
 
+def _of_data(spot: Spot) -> bool:
+    """Whether what is made and then moved is made of data, and is not the same at every step."""
+    made = spot.id == "moved_after_creation"
+    return made and _OF_DATA.search(line_of(spot.path, spot.line)) is not None
+
+
 def _without_device(found: Iterable[Costed]) -> Iterator[Costed]:
     """Leave out what can only cost time where there is a GPU.
 
@@ -192,7 +200,7 @@ def _without_device(found: Iterable[Costed]) -> Iterator[Costed]:
         words = ON_CPU.get(one.spot.id, ON_CPU.get(one.spot.technique))
         if words is None and not for_gpu:
             yield one
-        elif words is not None and one.worth:
+        elif words is not None and one.worth and not _of_data(one.spot):
             says, remedy = words
             yield replace(one, spot=replace(one.spot, says=says, remedy=remedy))
 

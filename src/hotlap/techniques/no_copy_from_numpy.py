@@ -80,6 +80,15 @@ technique = Technique(
             phases=("data", "other"),
         ),
         Pattern(
+            id="tensors_one_by_one",
+            says="a batch is put together of tensors that are made one by one",
+            remedy="collect the values in one array (np.stack, np.array) and convert that once",
+            ignore="there are only a few",
+            check="hotlap.source.checks.tensors:tensors_one_by_one",
+            hint=True,
+            phases=("data", "other"),
+        ),
+        Pattern(
             id="array_copied",
             says="torch.tensor copies the array",
             remedy="torch.from_numpy or torch.as_tensor, where the array is not written to later",

@@ -23,6 +23,7 @@ _SEQUENCE = re.compile(
     r"to_(?:sequence|ids?|indices|idx)$|(?:^|\.)(?:encode|numericalize|tokenize)$"
 )
 
+_OF_ONE = {*TENSOR_OF, "torch.as_tensor"}
 _ADDS = ("append", "extend", "insert")
 
 
@@ -57,6 +58,19 @@ def tensor_of_arrays(source: Source, _: Technique) -> Iterator[Spread]:
             continue
         if ARRAYS in source.values.kinds(call.args[0]) or lists_arrays(source, call.args[0]):
             yield Spread(call, call, hint=not _often(source, call))
+
+
+def tensors_one_by_one(source: Source, _: Technique) -> Iterator[ast.AST]:
+    """`torch.stack([torch.tensor(x) for x in batch])`, at each step, or in a collate function."""
+    for call in source.calls("torch.stack", "torch.cat"):
+        values = call.args[0] if call.args else None
+        if not isinstance(values, (ast.ListComp, ast.GeneratorExp)) or not _often(source, call):
+            continue
+        made: ast.expr | None = values.elt
+        while made is not None and method(made) in {"to", "cuda", "float", "long", "double"}:
+            made = receiver(made)
+        if isinstance(made, ast.Call) and source.names.of(made.func) in _OF_ONE:
+            yield call
 
 
 def _once(source: Source, call: ast.Call) -> bool:
