@@ -872,6 +872,45 @@ def test_sequence_first_batches_without_a_loader_have_no_known_size():
     assert session.profile["samples"] == 0
 
 
+def test_what_follows_a_single_look_is_no_evaluation_in_time_nor_in_samples():
+    """As a picture that is drawn of what a generator makes."""
+    model = net()
+
+    def draw():
+        with torch.no_grad():
+            model(X)
+        time.sleep(0.05)
+
+    loader = DataLoader(TensorDataset(X))
+    with probed(steps=30) as session:
+        train(session, model, before=lambda: next(iter(loader)), after=draw)
+    profile = session.profile
+    (line, *_) = profile["lines"]["other"]
+    assert line["place"] == line_of(draw, "sleep")
+    assert millis(session, "other") > 40
+    assert not profile["lines"].get("evaluation")
+
+
+def test_an_evaluation_that_calls_a_part_of_the_model_by_itself_is_one():
+    """It comes after the steps in which new models are looked for."""
+    model = nn.Sequential(net(), nn.Linear(3, 3))
+    done = []
+
+    def every_tenth():
+        done.append(1)
+        if len(done) % 10 == 0:
+            model.eval()
+            with torch.no_grad():
+                for part in X.split(2):
+                    model[0](part)
+                    nap()
+            model.train()
+
+    with probed(steps=30) as session:
+        train(session, model, after=every_tenth)
+    assert millis(session, "evaluation") > 4
+
+
 def test_samples_of_an_evaluation_are_no_samples_of_the_training():
     with probed(steps=12) as session:
         model = nn.Sequential(nn.Flatten(), nn.Linear(35, 3))

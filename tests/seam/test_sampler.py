@@ -7,8 +7,9 @@ import time
 
 import pytest
 
+from hotlap.seam.probe.phases import OTHER
 from hotlap.seam.probe.rest import Rest
-from hotlap.seam.probe.sampler import SWITCH, SWITCH_ALONE, Sampler
+from hotlap.seam.probe.sampler import SWITCH, SWITCH_ALONE, Moment, Sampler
 
 pytestmark = pytest.mark.clock
 
@@ -38,7 +39,7 @@ def thread():
 def sampler():
     """One of this thread."""
     this = threading.get_ident()
-    return Sampler(lambda: this, lambda: "other", Rest())
+    return Sampler(lambda: this, lambda: Moment(0, OTHER, "other"), Rest())
 
 
 def comes(interval):

@@ -63,12 +63,13 @@ def test_an_empty_recipe_leaves_one_hook_behind_the_optimizer_and_no_more():
     )
     before = [dict(vars(owner)) for owner in owners]
     hooks = len(optimizer._global_optimizer_post_hooks)
+    earlier = len(optimizer._global_optimizer_pre_hooks)
     here = Session(Spec("test", Mode.RUN, "", {}))
     here.enter()
     try:
         assert [dict(vars(owner)) for owner in owners] == before
         assert len(optimizer._global_optimizer_post_hooks) == hooks + 1
-        assert not optimizer._global_optimizer_pre_hooks
+        assert len(optimizer._global_optimizer_pre_hooks) == earlier
     finally:
         here.undo.close()
     assert len(optimizer._global_optimizer_post_hooks) == hooks

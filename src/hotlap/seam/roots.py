@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import IntEnum
-from functools import partial
+from functools import partial, wraps
 from time import monotonic
 from typing import NamedTuple
 from weakref import WeakKeyDictionary, WeakSet, ref
@@ -306,6 +306,26 @@ class Roots:
         found = InSlot(call)
         found.hotlap_root, found.hotlap_own = True, own
         return found
+
+
+@contextmanager
+def looking_at_evaluations(roots: Roots) -> Iterator[None]:
+    """Look for new roots where a model turns to evaluation: a part of it may be called by itself.
+
+    As where an evaluation calls an encoder without the head that is trained with it.
+    """
+
+    def make(original: Callable[..., Module]) -> object:
+        @wraps(original)
+        def train(module: Module, mode: bool = True) -> Module:
+            if not mode and module.training:
+                roots.look()
+            return original(module, mode)
+
+        return train
+
+    with replaced(Module, "train", make):
+        yield
 
 
 def _put(root: Module, own: CallModule | None) -> None:

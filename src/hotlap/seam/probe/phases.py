@@ -108,7 +108,12 @@ def _move(row: list[float], codes: Sequence[int], stamps: Sequence[float]) -> No
         row[EVALUATED[code]] += time
 
 
+def phase_at(code: int, *, evaluating: bool) -> str:
+    """The phase that `fold` counts a stretch as; `evaluating`: it is part of an evaluation."""
+    return STEP_PHASES[(EVALUATED if evaluating else PLAIN)[code]]
+
+
 def name_of(code: int, *, evaluating: bool) -> str:
-    """The phase a sample belongs to that was taken while `code` was the latest mark."""
+    """The phase that it looks like while `code` is the latest mark of a step that goes on."""
     slot = EVALUATED[code] if evaluating or code in (EVALUATION, CHECKING) else PLAIN[code]
     return STEP_PHASES[slot]

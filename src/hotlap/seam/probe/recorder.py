@@ -22,11 +22,10 @@ from hotlap.seam.probe.diagnostics import Diagnostics
 from hotlap.seam.probe.facts import Facts
 from hotlap.seam.probe.loaders import Known, Loaders
 from hotlap.seam.probe.padded import Padded
-from hotlap.seam.probe.phases import LOSS as AFTER
 from hotlap.seam.probe.phases import RESTING, Marks, from_first_phase, name_of
 from hotlap.seam.probe.resources import Resources
 from hotlap.seam.probe.rest import Rest
-from hotlap.seam.probe.sampler import LOSS, Sampler, resident_memory
+from hotlap.seam.probe.sampler import Moment, Sampler, resident_memory
 from hotlap.seam.probe.spread import Spread
 from hotlap.seam.probe.tally import Tally
 from hotlap.seam.probe.timeline import Timeline
@@ -63,7 +62,7 @@ class Recorder:
         self.waits = Waits()
         self._forget_steps()
         self.rest = Rest()
-        self.sampler = Sampler(lambda: self.thread, self.phase, self.rest)
+        self.sampler = Sampler(lambda: self.thread, self.now, self.rest)
         self.diagnostics = Diagnostics(self)
         self.resources = Resources(faults_only=not options.dataset)
         self.deadline = int(1e9 * options.until) if options.until else FOREVER
@@ -97,16 +96,13 @@ class Recorder:
         self._began = self._pool_began = (0.0, 0.0)
         self._sampling = ExitStack()
 
-    def phase(self) -> str:
-        """The phase the training thread is in; what follows a forward pass is kept apart.
-
-        Empty while nothing is looked at.
-        """
+    def now(self) -> Moment | None:
+        """Where in a step the training thread is; None while nothing is looked at."""
         line = self.timeline
-        code, evaluating = line.codes[-1], line.evaluations.going_on
+        mark, code = len(line.codes) - 1, line.codes[-1]
         if code == RESTING:
-            return ""
-        return LOSS if code == AFTER and not evaluating else name_of(code, evaluating=evaluating)
+            return None
+        return Moment(mark, code, name_of(code, evaluating=line.evaluations.going_on))
 
     def mine(self) -> bool:
         """Whether this is still the process that the recorder was made in."""
@@ -187,6 +183,7 @@ class Recorder:
         self.drawn = 0
         special = self.timeline.evaluations.special
         marks = self.timeline.close()
+        self.sampler.settle(marks[2])
         if marks[2]:
             evaluations = self.timeline.evaluations
             self.facts.confirm_evaluation(evaluations.unused_at, evaluations.trained_at)
@@ -244,7 +241,7 @@ class Recorder:
         self._forget_steps()
         self.waits.restart()
         self.sampler.timing = False
-        self.sampler.stacks.clear()
+        self.sampler.clear()
         self.root = None
         self.facts.settled -= {"model", "step"}
         self._note = self._warming

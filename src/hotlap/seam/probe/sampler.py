@@ -13,15 +13,18 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice, pairwise
 from types import CodeType
+from typing import NamedTuple
 
 from hotlap.core.protocol import SampledFile, SampledLine
 from hotlap.seam.gate import thread_times
+from hotlap.seam.probe.phases import LOSS as AFTER
+from hotlap.seam.probe.phases import Range, phase_at
 from hotlap.seam.probe.rest import BURST, Rest
 from hotlap.seam.where import Stack, short, users_stack
 
@@ -42,18 +45,32 @@ PR_SET_TIMERSLACK = 29
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
+class Moment(NamedTuple):
+    """Where in a step a sample was taken: its latest mark, that mark's code, and the likely phase.
+
+    What looks like an evaluation is known to be one only later.
+    """
+
+    mark: int
+    code: int
+    phase: str
+
+
 class Sampler:
-    """Samples the thread `thread()` while it is in `phase()`.
+    """Samples the thread `thread()`; `now()` says where in a step it is.
 
     `usual` is how long a step lasts (seconds), 0 while it is not known. At `rest` nothing is known
     of phases: then a look is asked for.
     """
 
-    def __init__(self, thread: Callable[[], int], phase: Callable[[], str], rest: Rest) -> None:
+    def __init__(
+        self, thread: Callable[[], int], now: Callable[[], Moment | None], rest: Rest
+    ) -> None:
         self._thread = thread
-        self._phase = phase
+        self._now = now
         self._rest = rest
         self.stacks: Counter[tuple[str, Stack]] = Counter()
+        self._of_step: list[tuple[Moment, Stack]] = []
         self.resident: dict[str, int] = {}
         self.timing = False
         self.usual = 0.0
@@ -119,17 +136,31 @@ class Sampler:
 
     def _sample(self) -> None:
         frame = sys._current_frames().get(self._thread())
-        phase = self._phase()
-        if not phase:
+        moment = self._now()
+        if moment is None:
             return
         stack = users_stack(frame)
         del frame
         self._struck = True
         if self.timing:
-            self.stacks[(phase, stack)] += 1
+            self._of_step.append((moment, stack))
             self._taken += 1
         if resident := resident_memory():
-            self.resident[phase] = max(self.resident.get(phase, 0), resident)
+            self.resident[moment.phase] = max(self.resident.get(moment.phase, 0), resident)
+
+    def settle(self, evaluations: Sequence[Range]) -> None:
+        """A step is over: its samples belong to the phases that its time is counted as."""
+        samples, self._of_step = self._of_step, []
+        for moment, stack in samples:
+            inside = any(first <= moment.mark < end for first, end in evaluations)
+            after = moment.code == AFTER and not inside
+            phase = LOSS if after else phase_at(moment.code, evaluating=inside)
+            self.stacks[(phase, stack)] += 1
+
+    def clear(self) -> None:
+        """What was sampled so far does not count."""
+        self._of_step.clear()
+        self.stacks.clear()
 
 
 def _wake_on_time() -> None:
