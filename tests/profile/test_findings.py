@@ -93,6 +93,16 @@ def test_of_a_fault_in_the_computation_the_cause_is_said_and_its_place_pointed_a
     assert finding.place == "train.py:5"
 
 
+def test_an_evaluation_that_takes_much_of_the_time_is_told_by_its_costliest_line():
+    lines = {"evaluation": [("train.py:31", 0.8), ("train.py:30", 0.2)]}
+    places = {"evaluation": "train.py:30"}
+    (found,) = advised(seen({"evaluation": 0.4}, lines, places=places), {}, frozenset())
+    assert (ids([found]), found.place) == ({"evaluation_often"}, "train.py:31")
+    assert not advised(seen({"evaluation": 0.2}, lines, places=places), {}, frozenset())
+    explained = {"evaluation": 0.3 * STEP}
+    assert not advised(seen({"evaluation": 0.4}, lines), explained, frozenset())
+
+
 def test_only_what_nothing_else_explains_is_advised():
     lines = {"other": [("train.py:21", 0.9), ("train.py:22", 0.1)]}
     whole = advised(seen({"other": 0.5}, lines), {}, frozenset())

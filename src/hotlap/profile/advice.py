@@ -79,6 +79,17 @@ ADVICE = (
         0.1,
     ),
     Advice(
+        "evaluation_often",
+        Symptom(
+            ("evaluation",),
+            "evaluation takes this part of the time: evaluate less often, or on fewer samples",
+            "line",
+            sure=False,
+        ),
+        (),
+        0.25,
+    ),
+    Advice(
         "python_in_step",
         Symptom(
             ("other",),
