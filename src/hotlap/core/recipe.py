@@ -163,19 +163,15 @@ def _checked(
     Raises:
         UsageError: one is of another type.
     """
-    found: dict[str, Any] = {}
-    for name, value in entries.items():
-        if not hasattr(usual, name):
-            continue
-        like = getattr(usual, name)
-        given = tuple(value) if isinstance(value, list) else value
-        if not _is_like(given, like):
+    known = {name: value for name, value in entries.items() if hasattr(usual, name)}
+    given = {name: tuple(v) if isinstance(v, list) else v for name, v in known.items()}
+    for name, value in given.items():
+        if not _is_like(value, getattr(usual, name)):
             raise UsageError(
-                f"{path}: {table}.{name} is {value!r}",
+                f"{path}: {table}.{name} is {known[name]!r}",
                 "hotlap tune writes it; without the entry the recipe works as well",
             )
-        found[name] = given
-    return found
+    return given
 
 
 def _is_like(value: object, usual: object) -> bool:

@@ -16,7 +16,7 @@ from collections.abc import AsyncIterable, Awaitable, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TypeVar
 
 INSTALLERS = ("pip", "conda", "mamba", "uv", "apt", "apt-get", "python -m pip", "pip3", "sudo apt")
 
@@ -159,8 +159,8 @@ def begin(
     `awaits`: the notebook awaits something outside of functions. `measured_later`: only the cells
     behind a call of `measured` are timed.
     """
-    if measured_later and (cell := _cell_of_hotlap()):
-        cell.waits()
+    if measured_later:
+        _tell_hotlap("waits")
     os.environ.setdefault("MPLBACKEND", "Agg")  # no window opens
     shell = Shell(names, awaits=awaits)
     names |= {"get_ipython": lambda: shell, "display": display}
@@ -179,15 +179,13 @@ def begin(
 
 def measured() -> None:
     """Here begins what is timed, where hotlap runs the script."""
-    if cell := _cell_of_hotlap():
-        cell.begins()
+    _tell_hotlap("begins")
 
 
-def _cell_of_hotlap() -> Any:
-    """What of hotlap waits for a cell; None in a process that it has not reached."""
-    if "hotlap.seam.session" not in sys.modules:
-        return None
-    return importlib.import_module("hotlap.seam.cell").CELL
+def _tell_hotlap(what: str) -> None:
+    """Tell it of the cell that is timed, if it has reached this process."""
+    if "hotlap.seam.session" in sys.modules:
+        getattr(importlib.import_module("hotlap.seam.cell").CELL, what)()
 
 
 def _cell_of(script: str, trace: TracebackType | None) -> str:

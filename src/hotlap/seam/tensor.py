@@ -112,10 +112,10 @@ def sharable(data: object, count: int, frame: FrameType) -> bool:
     return own and not used_later(count, frame)
 
 
-def stackable(data: Any) -> bool:
+def stackable(data: object) -> bool:
     """Whether it is a list of arrays of one shape and dtype."""
     numpy = sys.modules.get("numpy")
-    if numpy is None or type(data) not in (list, tuple) or not data:
+    if numpy is None or not isinstance(data, list | tuple) or not data:
         return False
     if not all(type(a) is numpy.ndarray for a in data):
         return False
@@ -124,7 +124,9 @@ def stackable(data: Any) -> bool:
     return bool(alike and first.ndim and first.size and _usual(first.dtype))
 
 
-def _shared(data: Any, dtype: object, count: int, frame: FrameType) -> tuple[torch.Tensor] | None:
+def _shared(
+    data: object, dtype: object, count: int, frame: FrameType
+) -> tuple[torch.Tensor] | None:
     """A tensor in the array's memory, if the array dies with this call."""
     if not sharable(data, count, frame):
         return None

@@ -31,6 +31,18 @@ technique = Technique(
             phases=("forward", "backward"),
             differentiated=True,
         ),
+        Pattern(
+            id="filled_by_loop",
+            says="a tensor is filled element by element in Python, at every step",
+            remedy=(
+                "compute it with operations on whole tensors; what does not depend on the input is "
+                "made once (register_buffer)"
+            ),
+            ignore="it has only a few elements",
+            check="hotlap.source.checks.tables:filled_by_loop",
+            hint=True,
+            phases=("forward", "other"),
+        ),
     ),
     examples=(
         Example(

@@ -78,9 +78,9 @@ def _kept(source: Source, call: ast.Call) -> bool:
     return False
 
 
-def repeated(source: Source, call: ast.Call) -> bool:
-    """Whether a call runs at each step, or in a loop; a buffer made once costs nothing."""
-    return source.loops.step_of(call) is not None or bool(list(source.tree.loops(call)))
+def repeated(source: Source, node: ast.AST) -> bool:
+    """Whether a node runs at each step, or in a loop; a buffer made once costs nothing."""
+    return source.loops.step_of(node) is not None or bool(list(source.tree.loops(node)))
 
 
 def _made_by_torch(source: Source, node: ast.expr | None) -> bool:
