@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from hotlap.core.technique import Technique
 from hotlap.source.checks.copies import repeated
+from hotlap.source.found import Spread
 from hotlap.source.module import Source
 from hotlap.source.tree import method, receiver
 
@@ -14,8 +15,11 @@ _CASTS = frozenset({"float", "to", "type", "double", "half", "cuda", "type_as", 
 _EMPTY = frozenset(f"torch.{name}" for name in ("zeros", "ones", "empty", "full"))
 
 
-def one_hot_product(source: Source, _: Technique) -> Iterator[ast.AST]:
-    """`F.one_hot(ids, n).float() @ weight`, also by way of a name or as `torch.matmul`."""
+def one_hot_product(source: Source, _: Technique) -> Iterator[Spread]:
+    """`F.one_hot(ids, n).float() @ weight`, also by way of a name or as `torch.matmul`.
+
+    Its work begins where the vectors are made.
+    """
     for product in source.tree.nodes:
         left: ast.expr | None = None
         if isinstance(product, ast.BinOp) and isinstance(product.op, ast.MatMult):
@@ -24,21 +28,21 @@ def one_hot_product(source: Source, _: Technique) -> Iterator[ast.AST]:
             left = product.args[0] if product.args else None
         elif isinstance(product, ast.Call) and method(product) in {"matmul", "mm"}:
             left = receiver(product)
-        if left is not None and _is_one_hot(source, left):
-            yield product
+        if left is not None and (made := _one_hot(source, left)) is not None:
+            yield Spread(product, made)
 
 
-def _is_one_hot(source: Source, node: ast.expr) -> bool:
-    """Whether an expression is a call of `one_hot`, cast or not, or a name that only holds one."""
+def _one_hot(source: Source, node: ast.expr) -> ast.Call | None:
+    """The call of `one_hot` that an expression is, cast or not, or that a name alone holds."""
     made: ast.expr | None = node
     while made is not None and method(made) in _CASTS:
         made = receiver(made)
     if isinstance(made, ast.Name):
         values = [one.value for one in source.values.flow.reaching(made)]
-        return bool(values) and all(
-            isinstance(value, ast.Call) and _is_one_hot(source, value) for value in values
-        )
-    return isinstance(made, ast.Call) and source.names.of(made.func) == _ONE_HOT
+        value = values[0] if len(values) == 1 else None
+        return _one_hot(source, value) if isinstance(value, ast.Call) else None
+    known = isinstance(made, ast.Call) and source.names.of(made.func) == _ONE_HOT
+    return made if isinstance(made, ast.Call) and known else None
 
 
 def filled_by_loop(source: Source, _: Technique) -> Iterator[ast.AST]:
