@@ -162,6 +162,13 @@ def test_what_was_seen_in_a_kernels_files_is_moved_to_the_script_of_the_session(
     assert found.retained == [Holder("local", "x", str(path), 4)]
 
 
+def test_a_block_in_a_notebook_is_shown_as_a_card_that_names_cells(tmp_path: Path) -> None:
+    body = "\n".join(f"    {line}" for line in LOOP.split("\n"))
+    shown = run(tmp_path, "import hotlap", SETUP, f"with hotlap.profiling():\n{body}")
+    assert "<" in shown[2], "one card, no lines of text"
+    assert "ipykernel_" not in shown[2]
+
+
 def test_text_of_a_profile_and_what_is_said_of_a_wrong_magic(tmp_path: Path) -> None:
     (tmp_path / "t.py").write_text("import torch\n")
     shown = run(

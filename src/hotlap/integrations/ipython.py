@@ -34,7 +34,6 @@ USAGE = """usage:
 %hotlap VERB ...                 any command line of hotlap, such as %hotlap lint ."""
 ON_CELLS = ("profile", "race", "tune")
 HERE = Path(".hotlap")
-_KERNEL_FILE = re.compile(r"[^\s:]*/ipykernel_\d+/\d+\.py")
 _PARTED = re.compile(r"^# --+\s*$", re.MULTILINE)
 _HALVES = {name: part for name, part in PARTS.items() if name != "tune"}
 _PLACE = re.compile(
@@ -119,10 +118,10 @@ class Magics:
         with profiling(show=False, placed=script.placed) as found:
             ran = self._shell.run_cell(cell)
 
-        def by_cell(text: str) -> str:
-            return self._by_cell(_in_session(text, {"profile": numbers}))
+        def renamed(text: str) -> str:
+            return _in_session(text, {"profile": numbers})
 
-        found.profile = with_texts(in_cells(found.profile), by_cell)
+        found.profile = with_texts(in_cells(found.profile), renamed)
         if ran.success:
             return found
         from IPython.display import display
@@ -156,16 +155,6 @@ class Magics:
         )
         numbers = {"a": in_a, "b": in_b}
         return _run(["race", *options, a, "--", b], lambda text: _in_session(text, numbers))
-
-    def _by_cell(self, text: str) -> str:
-        """The text with the kernel's temporary files as the cells that they stand for."""
-        numbers = getattr(self._shell.compile, "_filename_map", {})
-
-        def named(found: re.Match[str]) -> str:
-            number = numbers.get(found[0])
-            return f"In [{number}]" if number else "this cell"
-
-        return _KERNEL_FILE.sub(named, text)
 
     def _notebook(self, name: str, cell: str, parts: Sequence[str]) -> tuple[str, list[int]]:
         """A notebook of what was run before the parts of a cell and one part; numbers of those."""

@@ -2,12 +2,14 @@
 
 import io
 import json
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 from hotlap.core.errors import NotReachedError, UsageError
 from hotlap.core.protocol import ProfilePayload
@@ -17,6 +19,8 @@ SPINNING = (
     "`hotlap profile` of a command lets its threads sleep while other programs use the cores, so "
     "that its shares differ from these; the threads of a live process stay as they are"
 )
+_KERNEL_FILE = re.compile(r"[^\s:]*/ipykernel_\d+/\d+\.py")
+T = TypeVar("T")
 COLUMNS = 100
 """Width of the text that is shown where HTML is not."""
 
@@ -109,7 +113,11 @@ def profiling(
         from hotlap.reporting.profile_text import under_load
 
         found.profile = _spinning(under_load(found.profile, busy))
-    if show:
+    if show and _in_ipython():
+        from IPython.display import display
+
+        display(found)  # type: ignore[no-untyped-call]
+    elif show:
         found.show()
 
 
@@ -120,7 +128,7 @@ def _take(found: LiveProfile, payload: ProfilePayload | None, problem: str, bega
 
     if payload:
         run = Circumstances(began, command=THIS_CELL if _in_ipython() else "")
-        found.profile = profile_from(payload, detect(), None, run)
+        found.profile = _by_cell(profile_from(payload, detect(), None, run))
     else:
         found.problem = problem or "too few training steps were seen to profile them"
 
@@ -136,3 +144,20 @@ def _in_ipython() -> bool:
     """Whether this is a session of IPython, where the program is a cell and has no command."""
     ipython = sys.modules.get("IPython")
     return ipython is not None and ipython.get_ipython() is not None
+
+
+def _by_cell(value: T) -> T:
+    """The value with the kernel's temporary files, in all of its texts, as the cells they are."""
+    if not _in_ipython():
+        return value
+    from hotlap.notebook.script import with_texts
+
+    shell = sys.modules["IPython"].get_ipython()
+    numbers = getattr(shell.compile, "_filename_map", {})
+
+    def named(found: re.Match[str]) -> str:
+        number = numbers.get(found[0])
+        return f"In [{number}]" if number else "this cell"
+
+    renamed: T = with_texts(value, lambda text: _KERNEL_FILE.sub(named, text))
+    return renamed
