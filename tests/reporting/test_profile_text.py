@@ -55,8 +55,8 @@ def test_a_whole_profile():
 
 
 def test_a_partial_profile_says_so_and_why():
-    text = printed(profile(partial="the program was ended by SIGINT"))
-    assert text.startswith("partial: the program was ended by SIGINT")
+    text = printed(profile(partial="the program was ended by SIGTERM"))
+    assert text.startswith("partial: the program was ended by SIGTERM")
     assert "37 steps" in text.splitlines()[0]
     assert "partial" in printed(profile(partial="it failed"), brief=True)
 

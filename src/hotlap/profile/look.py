@@ -74,10 +74,10 @@ class Look:
         code = self.exit_code
         if not code:
             return ""
+        if code in INTERRUPTED:
+            return "the program was interrupted"
         if code < 0:
             return f"the program was ended by {signal_name(-code)}"
-        if code == 128 + signal.SIGINT:
-            return "the program was interrupted"
         return f"the program failed with exit code {code}"
 
 
