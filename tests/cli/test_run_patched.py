@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from hotlap.cli.run import RecipeStatus
 from hotlap.core.recipe import Kept, Measured, Recipe, hash_of, script_of
 
 SCRIPT = """\
@@ -118,3 +119,13 @@ def test_a_recipe_tuned_with_sleeping_threads_says_so(
     assert "it was tuned with OpenMP threads that sleep while they wait" in said
     monkeypatch.setenv("OMP_WAIT_POLICY", "passive")
     assert "sleep" not in " ".join(run(folder))
+
+
+def test_what_found_nothing_to_change_says_what_may_be_lacking() -> None:
+    status = RecipeStatus()
+    status.reached = status.stepped = True
+    (told,) = status.complaints(["prefetch_factor"])
+    assert told == (
+        "prefetch_factor did not take hold: nothing to change: no loader has worker processes, "
+        "or the source has it already"
+    )

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from hotlap.core.recipe import Recipe
     from hotlap.trial.channel import Message
 
-NOTHING = "nothing to change; the source may have it already"
-
 
 @click.command(context_settings=COMMAND)
 @click.option(
@@ -146,6 +144,14 @@ class RecipeStatus:
         idle = [name for name in wanted if name not in self.held]
         parted = [name for name in wanted if name in self.held and name in self.inert]
         return [
-            *(f"{name} did not take hold: {self.inert.get(name, NOTHING)}" for name in idle),
-            *(f"{name} did not hold throughout: {self.inert[name]}" for name in parted),
+            *(f"{one} did not take hold: {self.inert.get(one) or _nothing(one)}" for one in idle),
+            *(f"{one} did not hold throughout: {self.inert[one]}" for one in parted),
         ]
+
+
+def _nothing(name: str) -> str:
+    """Why a technique may have found nothing to change: it lacks what it needs, or is there."""
+    from hotlap.core.registry import technique
+
+    lacking = [need.reason for need in technique(name).needs if not need.fact.startswith("!")]
+    return f"nothing to change: {', or '.join([*lacking, 'the source has it already'])}"
