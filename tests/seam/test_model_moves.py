@@ -265,6 +265,14 @@ def test_gradients_by_torch_func_of_a_model_in_evaluation(technique):
     assert all(torch.equal(plain[name], now[name]) for name in plain)
 
 
+def test_cuda_graphs_leave_a_model_on_the_cpu_as_it_is():
+    model, x = torch.nn.Linear(64, 64), torch.randn(4, 64)
+    exact = model(x)
+    with on("cuda_graphs") as seams:
+        assert torch.equal(model(x), exact)
+    assert seams.inerts == {"cuda_graphs": "the model is not on a CUDA device"}
+
+
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 def test_cuda_graphs_outputs_may_be_kept():

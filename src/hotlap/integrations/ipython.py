@@ -87,7 +87,7 @@ class Magics:
         return _refused(_not_on_cells(verb))
 
     def _on_line(self, verb: str, options: list[str]) -> "Card":
-        if verb in ON_CELLS and not options:
+        if verb in ON_CELLS and (not options or "(" in options[0]):  # code, and no command
             return _refused(f"%hotlap {verb} needs a cell: write %%hotlap {verb} as its first line")
         if not verb:
             return _refused("no verb was given")

@@ -32,16 +32,24 @@ def graphed(context: Context) -> Iterator[None]:
     def own(tensor: torch.Tensor) -> torch.Tensor:
         return tensor.clone() if tensor.is_cuda else tensor
 
-    with _compiling(context, "reduce-overhead", lambda outputs: mapped(outputs, own)):
+    def copied(outputs: object) -> object:
+        return mapped(outputs, own)
+
+    with _compiling(context, "reduce-overhead", copied, on_cuda=True):
         yield
 
 
 @contextmanager
-def _compiling(context: Context, mode: str, after: After | None = None) -> Iterator[None]:
+def _compiling(
+    context: Context, mode: str, after: After | None = None, *, on_cuda: bool = False
+) -> Iterator[None]:
     with ExitStack() as undo:
 
         def maker(root: Module, inner: CallRoot) -> CallRoot | None:
             if not has_parameters(root):
+                return None
+            if on_cuda and not any(parameter.is_cuda for parameter in root.parameters()):
+                context.inert("the model is not on a CUDA device")
                 return None
             if _is_compiled(root):
                 context.inert("the model is already compiled")
