@@ -214,6 +214,7 @@ def _race(document: Document) -> View:
         return until_view.race(document)
     commands = [" ".join(command) for command in document["commands"]]
     rows = _ends("B over A", document)
+    scale = "Ratio of A's time to B's with its interval, logarithmic scale"
     return View(
         "race",
         command="  --  ".join(commands),
@@ -221,8 +222,7 @@ def _race(document: Document) -> View:
         headline=f"{verdict(Verdict(document['verdict']))}: {duration(document['a_step'])} a step "
         f"against {duration(document['b_step'])}, {document['estimate']['pairs']} pairs",
         rows=rows,
-        rows_note="Ratio of A's time to B's with its interval, logarithmic scale"
-        f"{f'; {words}' if (words := by_sample(document.get('samples'))) else ''}.",
+        rows_note=f"{'; '.join(filter(None, (scale, by_sample(document.get('samples')))))}.",
         scale=Scale([row["estimate"] for row in rows if row["estimate"]]),
     )
 

@@ -91,12 +91,8 @@ def show(
     if brief:
         return
     cpu = f"CPU time A over B {race.cpu:.2f}, peak memory of B: {more_memory(race.memory)}"
-    for line in (
-        *filter(None, [by_sample(race.samples)]),
-        cpu,
-        *_notes(race, limit),
-        *_load_dependent(commands),
-    ):
+    notes = (by_sample(race.samples), cpu, *_notes(race, limit), *_load_dependent(commands))
+    for line in filter(None, notes):
         out.print(Text(hanging(line, out.width)), style="dim")
     more = race.seconds if undecided(race, limit) else race.seconds_needed
     if again is not None and (undecided(race, limit) or _would_settle(race, limit)):

@@ -8,6 +8,7 @@ import torch
 from torch.nn import Module
 
 from hotlap.common.nested import mapped
+from hotlap.core.needs import CUDA
 from hotlap.seam.moves import Context
 from hotlap.seam.patch import assigned
 from hotlap.seam.roots import CallRoot, Order, has_parameters
@@ -49,7 +50,7 @@ def _compiling(
             if not has_parameters(root):
                 return None
             if on_cuda and not any(parameter.is_cuda for parameter in root.parameters()):
-                context.inert("the model is not on a CUDA device")
+                context.inert(CUDA.reason)
                 return None
             if _is_compiled(root):
                 context.inert("the model is already compiled")

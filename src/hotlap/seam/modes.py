@@ -20,7 +20,7 @@ from hotlap.seam.participant import Participant
 from hotlap.seam.patch import replaced
 from hotlap.seam.perturb import perturbing
 from hotlap.seam.process import note_training
-from hotlap.seam.roots import CallRoot, Maker, has_parameters, looking_at_evaluations
+from hotlap.seam.roots import CallRoot, Maker, has_parameters
 from hotlap.seam.steps import (
     Arguments,
     Cycle,
@@ -80,7 +80,6 @@ def _run(session: Participant) -> Iterator[None]:
         if roots.wanted:
             stack.enter_context(_telling(DataLoader, "__iter__", before=roots.look))
             stack.enter_context(_telling(Optimizer, "__init__", after=roots.expect))
-            stack.enter_context(looking_at_evaluations(roots))
         yield
 
 
@@ -132,7 +131,6 @@ def _race(session: Participant) -> Iterator[None]:
         step_hooks(None, after),
         replaced(DataLoader, "__iter__", lambda original: _epochs(original, epoch)),
         _telling(Optimizer, "__init__", after=session.roots.expect),
-        looking_at_evaluations(session.roots),
         _telling(torch, "save", before=lambda: gate.mark("save")),
         inference.watching(),  # last: it takes itself out of the way first
     ):

@@ -149,6 +149,7 @@ class Roots:
             replaced(Module, "__call__", self._discover) as self._patch,
             replaced(Module, "_replicate_for_data_parallel", _without_wrapper),
             replaced(_recursive, "infer_concrete_type_builder", _unwrapped_meanwhile),
+            replaced(Module, "train", self._look_at_evaluation),
         ):
             self._patch.take_out()
             self.look()
@@ -168,6 +169,20 @@ class Roots:
         if not self._makers or (late and now - self._looked < self._apart):
             return
         self._begin(now, min(2 * self._apart, FURTHEST) if late else APART)
+
+    def _look_at_evaluation(self, original: Callable[..., Module]) -> object:
+        """Look where a model turns to evaluation: a part of it may be called by itself there.
+
+        As where an evaluation calls an encoder without the head that is trained with it.
+        """
+
+        @wraps(original)
+        def train(module: Module, mode: bool = True) -> Module:
+            if not mode and module.training:
+                self.look()
+            return original(module, mode)
+
+        return train
 
     def expect(self) -> None:
         """Look at once: with a new optimizer a new model may begin to train."""
@@ -306,26 +321,6 @@ class Roots:
         found = InSlot(call)
         found.hotlap_root, found.hotlap_own = True, own
         return found
-
-
-@contextmanager
-def looking_at_evaluations(roots: Roots) -> Iterator[None]:
-    """Look for new roots where a model turns to evaluation: a part of it may be called by itself.
-
-    As where an evaluation calls an encoder without the head that is trained with it.
-    """
-
-    def make(original: Callable[..., Module]) -> object:
-        @wraps(original)
-        def train(module: Module, mode: bool = True) -> Module:
-            if not mode and module.training:
-                roots.look()
-            return original(module, mode)
-
-        return train
-
-    with replaced(Module, "train", make):
-        yield
 
 
 def _put(root: Module, own: CallModule | None) -> None:

@@ -2,7 +2,7 @@
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from functools import cached_property
 from itertools import pairwise, takewhile
 from typing import TypeVar
@@ -307,6 +307,13 @@ def method(call: ast.AST) -> str:
     if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
         return call.func.attr
     return ""
+
+
+def behind(node: ast.expr, methods: Container[str]) -> ast.expr:
+    """The `x` of `x.a().b()`, where those are such methods; any other expression as it is."""
+    while method(node) in methods and (owner := receiver(node)) is not None:
+        node = owner
+    return node
 
 
 def receiver(call: ast.AST) -> ast.expr | None:

@@ -98,16 +98,11 @@ class RaceResult:
     faults: tuple[float, float] | None = None
     samples: tuple[float, float] | None = None
 
-    @property
-    def step_ratio(self) -> float:
-        """The quotient of the times of a step: the ratio, unless a step takes other samples."""
-        return self.estimate.ratio * larger(self.samples)
-
     def with_estimate(self, estimate: Estimate) -> "RaceResult":
         """The same race reported by other pairs of it: the quotient of its times is their ratio."""
-        found = replace(self, estimate=estimate)
-        level, half = math.sqrt(self.a_step * self.b_step), math.sqrt(found.step_ratio)
-        return replace(found, a_step=level * half, b_step=level / half)
+        level = math.sqrt(self.a_step * self.b_step)
+        half = math.sqrt(estimate.ratio * larger(self.samples))
+        return replace(self, estimate=estimate, a_step=level * half, b_step=level / half)
 
     @property
     def extra_start(self) -> float:

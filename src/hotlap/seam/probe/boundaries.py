@@ -30,7 +30,6 @@ from hotlap.seam.probe.phases import (
     STEPPING,
 )
 from hotlap.seam.probe.recorder import Recorder
-from hotlap.seam.roots import looking_at_evaluations
 from hotlap.seam.steps import Hook, ManualUpdate, bare_step_hooks, manual_steps
 from hotlap.seam.unused_gradients import gradient_reader, noting_unused
 
@@ -45,7 +44,6 @@ def boundaries(rec: Recorder) -> Iterator[None]:
     rec.while_awake.append(lambda awake: rec.session.roots.straight(on=not awake))
     with ExitStack() as stack:
         stack.enter_context(feeding(rec))
-        stack.enter_context(looking_at_evaluations(rec.session.roots))
         for name in COPIES:
             stack.enter_context(_copies(rec, name))
         stack.enter_context(_backward(rec))

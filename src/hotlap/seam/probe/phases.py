@@ -115,5 +115,4 @@ def phase_at(code: int, *, evaluating: bool) -> str:
 
 def name_of(code: int, *, evaluating: bool) -> str:
     """The phase that it looks like while `code` is the latest mark of a step that goes on."""
-    slot = EVALUATED[code] if evaluating or code in (EVALUATION, CHECKING) else PLAIN[code]
-    return STEP_PHASES[slot]
+    return phase_at(code, evaluating=evaluating or code in (EVALUATION, CHECKING))

@@ -7,7 +7,7 @@ from hotlap.core.technique import Technique
 from hotlap.source.checks.context import made_by, meaning
 from hotlap.source.kinds import MODEL
 from hotlap.source.module import Source
-from hotlap.source.tree import method
+from hotlap.source.tree import behind, method
 
 _LOSS = "torch.nn.CrossEntropyLoss"
 _FUNCTION = "torch.nn.functional.cross_entropy"
@@ -50,8 +50,7 @@ def _model_ends_so(source: Source, node: ast.expr) -> bool:
 
 
 def _ends_so(source: Source, made: ast.expr) -> bool:
-    while isinstance(made, ast.Call) and method(made) in {"to", "cuda", "train"}:
-        made = made.func.value if isinstance(made.func, ast.Attribute) else made
+    made = behind(made, {"to", "cuda", "train"})
     if not isinstance(made, ast.Call):
         return False
     if source.names.of(made.func) == "torch.nn.Sequential" and made.args:

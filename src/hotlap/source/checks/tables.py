@@ -7,7 +7,7 @@ from hotlap.core.technique import Technique
 from hotlap.source.checks.copies import repeated
 from hotlap.source.found import Spread
 from hotlap.source.module import Source
-from hotlap.source.tree import method, receiver
+from hotlap.source.tree import behind, method, receiver
 
 _ONE_HOT = "torch.nn.functional.one_hot"
 _PRODUCTS = ("torch.matmul", "torch.mm", "torch.nn.functional.linear")
@@ -34,9 +34,7 @@ def one_hot_product(source: Source, _: Technique) -> Iterator[Spread]:
 
 def _one_hot(source: Source, node: ast.expr) -> ast.Call | None:
     """The call of `one_hot` that an expression is, cast or not, or that a name alone holds."""
-    made: ast.expr | None = node
-    while made is not None and method(made) in _CASTS:
-        made = receiver(made)
+    made = behind(node, _CASTS)
     if isinstance(made, ast.Name):
         values = [one.value for one in source.values.flow.reaching(made)]
         value = values[0] if len(values) == 1 else None

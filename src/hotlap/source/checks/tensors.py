@@ -14,7 +14,7 @@ from hotlap.source.element_types import shares
 from hotlap.source.found import Spread
 from hotlap.source.kinds import ARRAY, ARRAYS, TENSOR
 from hotlap.source.module import Source
-from hotlap.source.tree import method, receiver, text
+from hotlap.source.tree import behind, method, receiver, text
 
 # What people call a store that each step of deep Q-learning takes a batch from.
 _REPLAY = re.compile(r"(?i)replay|buffer|memory")
@@ -66,9 +66,7 @@ def tensors_one_by_one(source: Source, _: Technique) -> Iterator[ast.AST]:
         values = call.args[0] if call.args else None
         if not isinstance(values, (ast.ListComp, ast.GeneratorExp)) or not _often(source, call):
             continue
-        made: ast.expr | None = values.elt
-        while made is not None and method(made) in {"to", "cuda", "float", "long", "double"}:
-            made = receiver(made)
+        made = behind(values.elt, {"to", "cuda", "float", "long", "double"})
         if isinstance(made, ast.Call) and source.names.of(made.func) in _OF_ONE:
             yield call
 
