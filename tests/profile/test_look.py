@@ -21,7 +21,7 @@ def payload_that(**fields):
     [
         (None, ""),
         (0, ""),
-        (-signal.SIGINT, "SIGINT"),
+        (-signal.SIGINT, "interrupted"),
         (130, "interrupted"),
         (3, "exit code 3"),
         (-signal.SIGKILL, "SIGKILL"),

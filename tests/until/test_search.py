@@ -241,7 +241,7 @@ def test_a_metric_file_is_read_where_the_trial_wrote_it(tmp_path, monkeypatch, t
     monkeypatch.setenv("HOTLAP_ISOLATION", tier)
     (tmp_path / "score.csv").write_text("score\n2\n")  # of a run before
     end = "open('score.csv', 'w').write('score\\n0.5\\n')"
-    words = ["--until", "score>1", "--metric-file", "score.csv", "--budget", "1m"]
+    words = ["--until", "score>1", "--metric-file", "score.csv", "--budget", "3m"]
     done = tuned(tmp_path, 30, *words, end=end)
     assert "its best was 0.5" in words_of(done)
 
