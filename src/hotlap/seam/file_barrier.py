@@ -10,7 +10,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 from hotlap.seam.patch import replaced
@@ -91,7 +91,7 @@ def watching(watched: Watched) -> Iterator[None]:
     """Announce looks at files to `watched`; undone on exit, but for an idle audit hook."""
     if not _hooked:
         _hooked.append(True)
-        sys.addaudithook(_audit)  # Python has no way to take one out again
+        sys.addaudithook(partial(_audit, _watchers))  # Python has no way to take one out again
     with ExitStack() as stack:
         for name in ("stat", "lstat", "access"):
             stack.enter_context(replaced(os, name, lambda f: _before_look(f, watched)))
@@ -103,8 +103,9 @@ def watching(watched: Watched) -> Iterator[None]:
         yield
 
 
-def _audit(event: str, args: tuple[object, ...]) -> None:
-    for watched in _watchers:
+def _audit(watchers: list[Watched], event: str, args: tuple[object, ...]) -> None:
+    """Module names are None while the interpreter ends, which it hears as well."""
+    for watched in watchers:
         if event in _TREES:
             watched.before(event, *args[:2])
         elif event in _FILES or event in _LISTINGS:

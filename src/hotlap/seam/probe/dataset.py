@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -252,18 +253,19 @@ def opened() -> Iterator[list[str]]:
         _AuditHook.listening = found
         if not _AuditHook.added:
             _AuditHook.added = True
-            sys.addaudithook(_hear)
+            sys.addaudithook(partial(_hear, _AuditHook))
         try:
             yield found
         finally:
             _AuditHook.listening = None
 
 
-def _hear(event: str, args: tuple[object, ...]) -> None:
-    if event != "open" or _AuditHook.listening is None:
+def _hear(hook: type[_AuditHook], event: str, args: tuple[object, ...]) -> None:
+    """Module names are None while the interpreter ends, which it hears as well."""
+    if event != "open" or hook.listening is None:
         return
     if not (isinstance(args[2], int) and args[2] & WRITES):
-        _note_opened(args[0], _AuditHook.listening)
+        _note_opened(args[0], hook.listening)
 
 
 def _noting(original: Callable[..., object], found: list[str]) -> object:
