@@ -101,6 +101,7 @@ def test_too_much_memory_ends_the_trial_and_is_told_apart(tmp_path: Path) -> Non
     assert not [p for p in psutil.Process().children(recursive=True) if "loop.py" in str(p)]
 
 
+@pytest.mark.slow
 def test_at_the_deadline_the_trial_is_ended(tmp_path: Path) -> None:
     begin = time.monotonic()
     sized = sized_command(tmp_path, LOOP, loaders=(0,), deadline=begin + 15)

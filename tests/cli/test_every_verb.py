@@ -180,7 +180,13 @@ CASES = [
     "words",
     [
         pytest.param(*case.values, id=case.id, marks=[pytest.mark.slow])
-        if case.values[0] in {("lr",), ("kernel", "check")}  # --json is as quiet, and is called too
+        if case.values[0]
+        in {
+            ("lr",),
+            ("kernel", "check"),
+            ("run",),
+            ("pack", "into"),
+        }  # --json is as quiet, and is called too
         else case
         for case in CASES
     ],

@@ -182,6 +182,7 @@ def test_what_went_wrong_is_said(
     assert message in errors
 
 
+@pytest.mark.slow
 def test_a_script_that_dies_of_a_wild_rate_has_diverged(project: Path) -> None:
     dies = SCRIPT + "\n    assert loss < 99, 'loss is wild'\n"
     (project / "dies.py").write_text(dies)

@@ -129,6 +129,7 @@ def test_a_model_is_shrunk_and_loads_again(place: Path) -> None:
     assert float(again.stdout) == pytest.approx(chosen["qualities"][0], abs=1e-6)
 
 
+@pytest.mark.slow
 def test_a_target_out_of_reach_writes_nothing_and_says_what_is_missed(place: Path) -> None:
     done = call(place, *WORDS, "--latency", "1000x", "--precision", "int4", "--output", "none")
     assert done.returncode == 1

@@ -25,9 +25,9 @@ def launch(*words: str) -> None:
     assert all(rank.returncode == 0 for rank in ranks), "\n".join(outputs)
 
 
-SLOW = [pytest.param(what, marks=pytest.mark.slow) for what in ("tokens", "momentum")]
+SLOW = [pytest.param(what, marks=pytest.mark.slow) for what in ("ddp", "tokens", "momentum")]
 
 
-@pytest.mark.parametrize("what", ["ddp", "fsdp", *SLOW])
+@pytest.mark.parametrize("what", ["fsdp", *SLOW])
 def test_ranks(what: str, tmp_path: Path) -> None:
     launch(what, str(tmp_path))

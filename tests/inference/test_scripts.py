@@ -56,6 +56,7 @@ def test_a_profile_of_a_program_that_does_not_train(name, tmp_path):
         assert payload.phases["data"].mean > 0.008  # eight samples that sleep
 
 
+@pytest.mark.slow
 def test_an_evaluation_before_the_training_is_not_taken_for_the_work(tmp_path):
     bounds = Bounds(steps=20, seconds=10, dataset=False)
     name = "evaluate_then_train"
@@ -90,6 +91,7 @@ def test_a_race_of_programs_that_do_not_train(tmp_path):
         b.close()
 
 
+@pytest.mark.slow
 def test_a_program_whose_source_mentions_training_is_started_again(tmp_path):
     script = tmp_path / "served.py"
     text = (SCRIPTS / "classify_images.py").read_text()

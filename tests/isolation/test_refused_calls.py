@@ -130,7 +130,7 @@ WRITES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("write", WRITES)
+@pytest.mark.parametrize("write", ["rust", pytest.param("shell", marks=pytest.mark.slow)])
 def test_a_training_that_was_refused_names_program_path_and_option(
     project: Path, write: str
 ) -> None:

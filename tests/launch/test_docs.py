@@ -6,9 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 GUIDE = Path(__file__).parents[2] / "docs" / "how-to" / "launch.md"
 
 
+@pytest.mark.slow
 def test_the_guides_example_runs(tmp_path: Path) -> None:
     text = GUIDE.read_text()
     (script,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)

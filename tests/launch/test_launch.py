@@ -29,6 +29,7 @@ def check(row: dict[str, object]) -> None:
     assert row["orphans"] == 0
 
 
+@pytest.mark.slow
 def test_a_lost_rank_is_survived(tmp_path: Path, wanted: list[killing.Step]) -> None:
     check(killing.lose_a_rank(tmp_path, wanted, random.Random(1), "ddp"))
 

@@ -62,8 +62,8 @@ def cell_with(path: Path, text: str) -> str:
     raise AssertionError(text)
 
 
-QUICK = ("plain", "magics")
-"""The habits of each commit; the others run with the slow tests."""
+QUICK = ("magics",)
+"""The habit of each commit; the others run with the slow tests."""
 
 
 @pytest.mark.parametrize(
@@ -156,6 +156,7 @@ def test_a_race_of_a_cell_begins_with_it(tmp_path: Path) -> None:
     assert found["a_step"] > 0.04
 
 
+@pytest.mark.slow
 def test_a_cell_without_training_says_so(tmp_path: Path) -> None:
     path = write(tmp_path / "cells.ipynb", EARLIER, "print(1)", **{MEASURED: 2})
     shown = hotlap(tmp_path, "profile", path.name)

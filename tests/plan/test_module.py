@@ -45,8 +45,8 @@ def built(name):
     "name",
     [
         "gpt",
-        pytest.param("gpt2", marks=pytest.mark.slow),
-        pytest.param("llama", marks=pytest.mark.slow),
+        pytest.param("gpt2", marks=SLOW),
+        pytest.param("llama", marks=SLOW),
     ],
 )
 def test_transformers_are_recognised_to_the_last_parameter(name):
@@ -60,13 +60,14 @@ def test_transformers_are_recognised_to_the_last_parameter(name):
     assert shape.layers == (4 if name == "gpt" else 3)
 
 
-@pytest.mark.slow
+@SLOW
 def test_the_examples_sequence_is_planned_unless_another_is_asked_for():
     pytest.importorskip("transformers")
     assert read_module("models:gpt2_with_inputs", 0, Precision.MIXED).sequence == 48
     assert read_module("models:gpt2_with_inputs", 24, Precision.MIXED).sequence == 24
 
 
+@SLOW
 def test_a_vision_transformer_is_no_language_model():
     pytest.importorskip("transformers")
     module = read_module("models:vit", 0, Precision.MIXED)
@@ -74,7 +75,7 @@ def test_a_vision_transformer_is_no_language_model():
     assert module.unit == "samples"
 
 
-@pytest.mark.slow
+@SLOW
 def test_convolutions_are_planned_and_verified_at_the_default_precision():
     module = read_module("models:cnn", 0, Precision.MIXED)
     plans = search(module, PRESETS["h100"].having(2), 16, Precision.MIXED)
@@ -83,7 +84,8 @@ def test_convolutions_are_planned_and_verified_at_the_default_precision():
         assert verified.ranks, verified.problem
 
 
-@pytest.mark.parametrize("name", ["perceptron", pytest.param("images", marks=SLOW)])
+@SLOW
+@pytest.mark.parametrize("name", ["perceptron", "images"])
 def test_others_are_planned_as_a_whole(name):
     module = read_module(f"models:{name}", 0, Precision.FP32)
     assert isinstance(module, Module)
@@ -110,7 +112,7 @@ def test_what_fails_says_why():
         assert re.search(said, answer["error"]), f"{name}: {answer['error']}"
 
 
-@pytest.mark.slow
+@SLOW
 @pytest.mark.parametrize(("gpus", "live", "reserved"), [(8, 68.8, 82.4), (128, 58.2, 67.0)])
 def test_torchtitan_llama_8b(gpus, live, reserved):
     """Its table for H100s: FSDP, selective recomputation; what the allocator reserved there.

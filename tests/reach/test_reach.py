@@ -15,10 +15,7 @@ from hotlap.trial.foreground import run_foreground
 from hotlap.trial.launch import Setting
 from hotlap.trial.trial import Ended, Trial
 
-QUICK = (
-    "distributed optimizers, which are scripted",
-    "updates by p.data.add_",
-)
+QUICK = ("updates by p.data.add_",)
 SEEN = {Mode.RUN: "step", Mode.PROFILE: "profile"}
 BLOCKS = 3
 STEPS_PER_BLOCK = 4

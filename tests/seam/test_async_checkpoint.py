@@ -250,6 +250,8 @@ ENDS = {
     "SIGTERM": ("os.kill(os.getpid(), signal.SIGTERM); time.sleep(9)", -signal.SIGTERM),
     "SIGUSR1": ("os.kill(os.getpid(), signal.SIGUSR1); time.sleep(9)", -signal.SIGUSR1),
 }
+QUICK = {"return", "os._exit", "SIGTERM"}
+"""The ends of each commit; the others run with the slow tests."""
 
 
 def program(folder, end):
@@ -257,7 +259,13 @@ def program(folder, end):
     return subprocess.Popen([sys.executable, "-c", text], cwd=folder, stdout=subprocess.PIPE)
 
 
-@pytest.mark.parametrize(("end", "code"), ENDS.values(), ids=ENDS)
+@pytest.mark.parametrize(
+    ("end", "code"),
+    [
+        pytest.param(*case, id=name, marks=[] if name in QUICK else [pytest.mark.slow])
+        for name, case in ENDS.items()
+    ],
+)
 def test_it_is_whole_before_the_program_ends(end, code, folder):
     assert program(folder, end).wait() == code
     assert torch.load("last.pt") == [1]

@@ -163,7 +163,7 @@ def test_the_training_is_bitwise_the_same_without_them(body, tmp_path):
     assert left != plain_left  # the discriminator's .grad holds nothing of the generator's step
 
 
-@pytest.mark.parametrize("body", some(USED | {"reader": READER}, "reader"))
+@pytest.mark.parametrize("body", some(USED | {"reader": READER}))
 def test_gradients_that_are_used_are_left_alone(body, tmp_path):
     write(tmp_path, body)
     assert with_technique(tmp_path) == run(tmp_path)

@@ -77,6 +77,7 @@ def test_one_after_the_other_when_told_so(tmp_path: Path, monkeypatch: pytest.Mo
         assert a.launches + b.launches >= 3
 
 
+@pytest.mark.slow
 def test_an_interrupted_race_gives_what_its_pairs_have_shown(tmp_path: Path) -> None:
     ready: list[float] = []
 
@@ -161,6 +162,7 @@ with torch.no_grad():
 """
 
 
+@pytest.mark.slow
 def test_a_program_that_ends_at_once_is_too_short_to_time(tmp_path: Path) -> None:
     failure = pytest.raises(TrialFailedError, match=r"ends after 60 steps of .* too short to time")
     with sides(tmp_path, ["-c", INFERENCE]) as (a,):

@@ -264,6 +264,7 @@ def test_all_ranks_run_the_same_steps_and_stop_together(tmp_path: Path) -> None:
         assert trial.run(3).at == 11
 
 
+@pytest.mark.slow
 def test_a_rank_that_is_the_daemonic_child_of_another_does_not_stand_as_a_loaders_worker(
     tmp_path: Path,
 ) -> None:
@@ -355,7 +356,7 @@ def test_a_killed_rank_is_told_and_the_side_starts_afresh(
 @pytest.mark.parametrize(
     ("launcher", "options"),
     [
-        ((sys.executable,), ("--port",)),
+        pytest.param((sys.executable,), ("--port",), marks=pytest.mark.slow),
         pytest.param((*ELASTIC, "--master-port"), (), marks=pytest.mark.slow),
         pytest.param((*ELASTIC, "--rdzv-backend", "c10d", "--rdzv-endpoint"), (),
                      marks=pytest.mark.slow),

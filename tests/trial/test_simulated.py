@@ -42,6 +42,7 @@ def test_a_race_that_is_about_to_be_decided_takes_a_quarter_longer() -> None:
     assert len(longer) < len(found), "others are not near"
 
 
+@pytest.mark.slow
 def test_the_time_that_an_open_race_says_it_needs_settles_most() -> None:
     kinds = itertools.product(LOADS.values(), (1.0, 1.1))
     told = [

@@ -81,6 +81,7 @@ def test_nothing_is_left_on_behind_a_race(side: Side) -> None:
     assert side.trial.also == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("side", [("100", "long")], indirect=True)  # a block is a step or two
 def test_a_program_that_ends_is_started_again_and_switched_again(side: Side) -> None:
     rules = StoppingRules(seconds=90, max_pairs=60, precision=0.0, launches=1)
@@ -98,6 +99,7 @@ def test_a_program_that_fails_with_it_is_a_failure(side: Side) -> None:
     assert side.also == {}
 
 
+@pytest.mark.slow
 def test_a_race_goes_on_in_the_same_process_at_the_level_of_the_first(side: Side) -> None:
     rules = StoppingRules(seconds=20, max_pairs=8, precision=0.0, candidates=5, launches=1)
     evidence = switched_evidence(rules)
@@ -111,6 +113,7 @@ def test_a_race_goes_on_in_the_same_process_at_the_level_of_the_first(side: Side
     assert third.launches == 2
 
 
+@pytest.mark.slow
 def test_what_launches_differ_by_is_part_of_the_interval(side: Side) -> None:
     rules = StoppingRules(seconds=4, max_pairs=40, precision=0.0, launches=1)
     evidence = switched_evidence(rules)

@@ -226,8 +226,10 @@ def test_a_target_that_the_first_steps_reach_is_refused(tmp_path):
             "loss.backward", ["--until", "loss<1e-9", "--seeds", "3"], "its best was",
             marks=pytest.mark.slow,
         ),
-        ("print('score high')", ["--until", "score>1", "--metric-pattern", r"score (\w+)"],
-         "holds no number: 'score high'"),
+        pytest.param(
+            "print('score high')", ["--until", "score>1", "--metric-pattern", r"score (\w+)"],
+            "holds no number: 'score high'", marks=pytest.mark.slow,
+        ),
     ],
     ids=["nan", "at the end", "file at the end", "losses", "no number"],
 )  # fmt: skip
@@ -236,7 +238,7 @@ def test_what_a_script_that_ends_says(tmp_path, end, words, says):
     assert says in words_of(done)
 
 
-@pytest.mark.parametrize("tier", ["overlay", "landlock"])
+@pytest.mark.parametrize("tier", [pytest.param("overlay", marks=pytest.mark.slow), "landlock"])
 def test_a_metric_file_is_read_where_the_trial_wrote_it(tmp_path, monkeypatch, tier):
     monkeypatch.setenv("HOTLAP_ISOLATION", tier)
     (tmp_path / "score.csv").write_text("score\n2\n")  # of a run before

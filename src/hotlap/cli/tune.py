@@ -134,10 +134,10 @@ def tune(ctx: click.Context, /, as_json: bool, quiet: bool, verbose: bool, recip
     config = _config(command, options)
     if training:
         ctx.exit(_to_target(ctx, config, recipe))
-    out, machine = console(err=as_json), detect()
+    out, progress, machine = console(), console(err=True), detect()
     kept = isolated(ctx, quiet=quiet or as_json)
-    wait_for_calm(out, options["wait"], quiet=quiet or as_json)
-    live = TuneDisplay(out, config, verbose=not quiet and not as_json)
+    wait_for_calm(progress, options["wait"], quiet=quiet or as_json)
+    live = TuneDisplay(progress, config, verbose=not quiet and not as_json)
     began = time.time()
     with live.showing():
         result = search(config, machine, live)
@@ -165,7 +165,7 @@ def tune(ctx: click.Context, /, as_json: bool, quiet: bool, verbose: bool, recip
             tune_text.show_outcome(out, result, written)
         else:
             tune_text.show(out, result, written, everything=verbose)
-            out.print(report, soft_wrap=True)
+            progress.print(report, style="dim", soft_wrap=True)
     ctx.exit(_exit_code(result))
 
 
