@@ -37,13 +37,13 @@ from hotlap.trial.stats import Verdict
 from hotlap.tune.candidates import spins
 from hotlap.tune.result import (
     ENDED,
-    ENOUGH_PAIRS,
     Outcome,
     Status,
     TimeUse,
     TuneResult,
     UpperBound,
 )
+from hotlap.tune.time_plan import FEWEST_PAIRS
 
 LABEL_COLUMNS = 12
 ONLY_COLUMNS = 50
@@ -381,7 +381,7 @@ def _show_conditions(out: Console, result: TuneResult) -> None:
         same = "; a run repeats exactly" if result.deterministic else ""
         if result.deterministic is False:
             same = "; a run does not repeat exactly"
-        figure = speed(e) if e.pairs >= ENOUGH_PAIRS else TOO_FEW
+        figure = speed(e) if e.pairs >= FEWEST_PAIRS else TOO_FEW
         lines.append(f"noise floor (A/A test): {figure}{same}")
         if result.noisy:
             lines.append("the machine is very noisy at the moment: small gains cannot be seen")
@@ -411,8 +411,10 @@ def _bounded(bound: UpperBound) -> str:
     known = bound.estimate
     if known is None:
         return f"unknown: {bound.reason}"
+    if known.pairs < FEWEST_PAIRS:
+        return TOO_FEW
     if known.low <= 1.0 and known.high > SAYS_LITTLE:
-        return TOO_FEW if known.pairs < ENOUGH_PAIRS else TOO_NOISY
+        return TOO_NOISY
     return speed(known)
 
 

@@ -38,6 +38,7 @@ PROFILE_FILES_FROM_SECONDS = 60.0
 LEAST_FREE_MEMORY = 0.25
 """Part of the machine's memory that stays free while two processes start that nobody knows yet."""
 UPPER_BOUND_SECONDS = 5.0
+TOOK_NO_HOLD = "it found nothing to change while it was raced"
 
 
 def profile_baseline(state: TuneState) -> None:
@@ -226,6 +227,9 @@ def race_upper_bounds(state: TuneState, waiting: Sequence[Candidate]) -> None:
             continue
         finally:
             state.races.drop(side)
-        state.result.upper_bounds.append(UpperBound(name, record.title, found.estimate))
+        bound = UpperBound(name, record.title, found.estimate)
+        if name not in side.held:
+            bound = replace(bound, estimate=None, reason=TOOK_NO_HOLD)
+        state.result.upper_bounds.append(bound)
         for phase in phases_of(record):
-            state.script.bounds[phase] = max(found.estimate.high, 1.0)
+            state.script.bounds[phase] = bound.most

@@ -25,13 +25,12 @@ from hotlap.trial.load import shared
 from hotlap.trial.parity import Parity
 from hotlap.trial.race import RaceResult
 from hotlap.trial.stats import Estimate, Verdict
+from hotlap.tune.time_plan import FEWEST_PAIRS
 
 NAMED_PLACES = 2
 """Places that a piece of advice names."""
 SENSIBLE_SECONDS = 900.0
 """More racing of one row than this is not advised: on a calmer machine it takes far less."""
-ENOUGH_PAIRS = 6
-"""Pairs from which on a wide interval is due to the machine, not to their number."""
 NOISY = 1.8
 """Upper over lower end of an A/A test's interval from which small gains cannot be seen."""
 LIVE_FINAL = "no time for fresh processes: the final race went on in live ones"
@@ -143,7 +142,7 @@ class Outcome:
     @property
     def out_of_reach(self) -> bool:
         """Whether it takes a calmer machine to settle it, rather than more time."""
-        raced = self.race is not None and self.race.estimate.pairs >= ENOUGH_PAIRS
+        raced = self.race is not None and self.race.estimate.pairs >= FEWEST_PAIRS
         return self.is_open and raced and self.seconds_needed > SENSIBLE_SECONDS
 
     @property
@@ -180,12 +179,21 @@ def standing(status: str, verdict: str | None) -> str:
 
 @dataclass(frozen=True)
 class UpperBound:
-    """A race that bounds what a whole group of techniques can give."""
+    """A race that bounds what a whole group of techniques can give.
+
+    `reason`: why there is no estimate, where there is none.
+    """
 
     name: str
     title: str
     estimate: Estimate | None
     reason: str = ""
+
+    @property
+    def most(self) -> float:
+        """The largest ratio that it leaves possible; a race of few pairs bounds nothing."""
+        known = self.estimate
+        return math.inf if known is None or known.pairs < FEWEST_PAIRS else max(known.high, 1.0)
 
 
 @dataclass(frozen=True)
@@ -312,7 +320,7 @@ class TuneResult:
     def noisy(self) -> bool:
         """Whether the A/A test shows that small gains cannot be seen on this machine now."""
         found = self.noise_floor.estimate if self.noise_floor else None
-        return found is not None and found.pairs >= ENOUGH_PAIRS and found.high > NOISY * found.low
+        return found is not None and found.pairs >= FEWEST_PAIRS and found.high > NOISY * found.low
 
     @property
     def timed(self) -> bool:
@@ -452,8 +460,7 @@ def _packed(payload: ProfilePayload | None, result: TuneResult, folder: Path) ->
 
 
 def _bound(result: TuneResult) -> float:
-    highs = [b.estimate.high for b in result.upper_bounds if b.name == CEILING and b.estimate]
-    return min((max(high, 1.0) for high in highs), default=1e9)
+    return min((b.most for b in result.upper_bounds if b.name == CEILING), default=math.inf)
 
 
 def _kept(result: TuneResult) -> float:

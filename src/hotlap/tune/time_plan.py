@@ -8,6 +8,7 @@ from hotlap.trial.side import EPOCHS_TO_SEE
 from hotlap.trial.stopping import PAIRS_OF_LAUNCH
 
 FEWEST_PAIRS = 6
+"""Pairs of a race that may decide; from them on a wide interval is due to the machine."""
 MOST_STRETCH = 3.0  # what is expected of pairs at any load until some were run
 LONGEST_RACE_SECONDS = 40.0
 LONGEST_RACE_SHARE = 0.1
