@@ -187,9 +187,31 @@ def test_a_profile_gives_costs_and_drops_what_costs_nothing(run, tmp_path):
     assert "3:9" not in result.output
 
 
-def profiled(path, known):
+def test_a_problem_of_the_profile_that_no_pattern_shows_is_named(run):
+    Path("train.py").write_text("import torch\nmodel = torch.nn.Linear(4, 4).double()\n")
+    remedy = {"id": "float64_compute", "place": "train.py:2", "also": []}
+    found = {
+        "what": "computing in float64: 94% of a step", "place": "train.py:2", "text": "",
+        "share": 0.94, "remedies": [remedy], "problem": True, "pattern": "",
+    }  # fmt: skip
+    option = found | {"what": "the optimizer: 8% of a step", "problem": False}
+    profiled("train.py", {"digest": "", "lines": {}}, findings=[found, option])
+    output = run("--profile").output
+    assert "in the profile alone: train.py:2  computing in float64: 94% of a step" in output
+    assert "the optimizer" not in output
+    assert "alone" not in run("--profile", "--quiet").output
+
+
+def test_a_report_is_not_judged_as_source(run):
+    Path("report.json").write_text("{}")
+    error = run("--profile", "report.json").exception
+    assert isinstance(error, UsageError)
+    assert "--profile takes no file" in error.hint
+
+
+def profiled(path, known, findings=()):
     document = {
-        "step": 0.0142, "folder": str(Path.cwd()), "findings": [], "phases": [],
+        "step": 0.0142, "folder": str(Path.cwd()), "findings": list(findings), "phases": [],
         "places": {}, "facts": {},
         "files": {str(path): known},
     }  # fmt: skip

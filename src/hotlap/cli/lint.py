@@ -209,6 +209,11 @@ def _judged_with_profile(paths: tuple[Path, ...], config: "Config") -> "list[Spo
     from hotlap.profile.join import joined
     from hotlap.source.notebooks import in_cells
 
+    for path in paths:
+        if path.suffix == ".json":
+            raise UsageError(
+                f"{path} is no Python file", f"--profile takes no file: it reads {DOCUMENT}"
+            )
     try:
         document = json.loads(DOCUMENT.read_text("utf-8"))
     except FileNotFoundError:
@@ -223,7 +228,21 @@ def _judged_with_profile(paths: tuple[Path, ...], config: "Config") -> "list[Spo
         says += " (changed since the profile)" if found.stale else ""
         sure = found.worth or found.confirmed
         spots.append(replace(found.spot, says=says, hint=found.spot.hint and not sure))
+    _name_what_no_pattern_shows(document, {spot.technique for spot in spots})
     return in_cells(spots)
+
+
+def _name_what_no_pattern_shows(document: "Document", shown: set[str]) -> None:
+    """The problems that the profile saw by what the program did, not by its source.
+
+    `shown`: the techniques of the spots.
+    """
+    if click.get_current_context().params["quiet"]:
+        return
+    for finding in document["findings"]:
+        remedies = {remedy["id"] for remedy in finding["remedies"]}
+        if finding["problem"] and not remedies & shown:
+            say(f"in the profile alone: {finding['place']}  {finding['what']}", indent="  ")
 
 
 def _as_run(paths: tuple[Path, ...], config: "Config", document: "Document") -> Iterator[Path]:
