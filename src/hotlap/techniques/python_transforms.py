@@ -33,7 +33,10 @@ technique = Technique(
         Pattern(
             id="heavy_getitem",
             says="done again for each sample of each epoch",
-            remedy="do it once and store the result (`hotlap pack`), or use a faster decoder",
+            remedy=(
+                "do it once, before the training, and read the result: `hotlap pack` for images, "
+                "token ids for texts, arrays or tensors for tables and parsed files"
+            ),
             ignore="the workers keep up: `hotlap profile` shows no time in data loading",
             check="hotlap.source.checks.datasets:heavy_getitem",
             hint=True,
