@@ -25,7 +25,7 @@ from hotlap.trial.race import RaceResult
 from hotlap.trial.side import Launch, Pace
 from hotlap.trial.stats import Estimate, Verdict
 from hotlap.trial.trial import TimeOverError
-from hotlap.tune import begin, candidate_race, final_race, races, search, state, time_plan
+from hotlap.tune import races, search, state, time_plan
 from hotlap.tune.candidates import Candidate, Wanted
 from hotlap.tune.races import NO_WHOLE_EPOCHS
 from hotlap.tune.result import (
@@ -253,12 +253,12 @@ def made_up(monkeypatch: pytest.MonkeyPatch) -> World:
     WORLD.__dict__.update(World().__dict__)
     monkeypatch.setattr("os.getloadavg", lambda: (0.5, 0.5, 0.5))
     clock = SimpleNamespace(monotonic=lambda: WORLD.now)
-    for module in (begin, state, time_plan, races):
+    for module in (search, state, time_plan, races):
         monkeypatch.setattr(module, "time", clock)
     monkeypatch.setattr(races, "Side", FakeSide)
     monkeypatch.setattr(races, "race", fake_race)
     monkeypatch.setattr(races, "race_switched", fake_race_switched)
-    monkeypatch.setattr(begin, "look", fake_look)
+    monkeypatch.setattr(search, "look", fake_look)
     return WORLD
 
 
@@ -423,7 +423,7 @@ def test_the_plain_script_starts_with_its_profile_where_memory_allows(
 ) -> None:
     machine = replace(detect(), gpus=(), memory=1000)
     for available, launched in ((900, 1), (400, 0)):
-        monkeypatch.setattr(begin, "available_memory", lambda free=available: free)
+        monkeypatch.setattr(search, "available_memory", lambda free=available: free)
         monkeypatch.setattr(f"{__name__}.detect", lambda: machine)
         world.launched = 0
         tuned(60.0)
@@ -701,7 +701,7 @@ def test_the_race_of_what_won_on_top_of_what_is_taken_out_does_not_stand_for_it(
             world.now += 1000.0
 
     world.at_race = differ
-    monkeypatch.setattr(final_race, "widest_numerics", lambda kept: kept[0])
+    monkeypatch.setattr(search, "widest_numerics", lambda kept: kept[0])
     result = tuned(300.0)
     assert kept(result) == ["no_grad_eval"]
     assert not result.confirmed
@@ -719,7 +719,7 @@ def test_what_is_left_of_a_recipe_has_a_process_of_its_own(
         return next(row for row in kept if row.technique == "cached_dataset")
 
     live.at_race = differ
-    monkeypatch.setattr(final_race, "widest_numerics", widest)
+    monkeypatch.setattr(search, "widest_numerics", widest)
     result = tuned(300.0)
     assert row(result, "cached_dataset").status is Status.BROKE_PARITY
     assert live.raced[-1].get("on") == ["no_grad_eval"], "not switched on in the plain script"
@@ -729,8 +729,8 @@ def test_what_is_left_of_a_recipe_has_a_process_of_its_own(
 def test_of_what_was_kept_the_widest_numerics_go_first() -> None:
     names = ("cached_dataset", "mixed_precision", "no_grad_eval")
     rows = [Outcome(name, Status.KEPT, "") for name in names]
-    assert final_race.widest_numerics(rows).technique == "mixed_precision"
-    assert final_race.widest_numerics([rows[0], rows[2]]).technique == "no_grad_eval"
+    assert search.widest_numerics(rows).technique == "mixed_precision"
+    assert search.widest_numerics([rows[0], rows[2]]).technique == "no_grad_eval"
 
 
 def test_a_final_race_that_fails_leaves_the_recipe_unconfirmed(world: World) -> None:
@@ -760,8 +760,8 @@ def test_a_script_that_fails_after_few_steps_is_not_called_short(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     payload = ProfilePayload(PhaseTimes(0.004), {}, ended="exit", steps=3)
-    monkeypatch.setattr(begin, "look", lambda *_: Look(payload, 1))
-    monkeypatch.setattr(begin, "last_words", lambda _: "ValueError: bad label")
+    monkeypatch.setattr(search, "look", lambda *_: Look(payload, 1))
+    monkeypatch.setattr(search, "last_words", lambda _: "ValueError: bad label")
     words = "the program failed with exit code 1 after 3 steps: ValueError: bad label"
     assert tuned(300.0).failed == words
 
@@ -773,7 +773,7 @@ def test_a_script_that_is_too_short_to_race_is_seen_by_its_profile(
         payload = ProfilePayload(PhaseTimes(0.004), {}, ended="exit", steps=3)
         return SimpleNamespace(payload=payload, asleep=False, partial="")
 
-    monkeypatch.setattr(begin, "look", brief)
+    monkeypatch.setattr(search, "look", brief)
     result = tuned(300.0)
     assert result.failed.startswith("the program ends after 3 steps of 4 ms, too short to time")
     assert not world.raced
@@ -788,15 +788,15 @@ def test_a_script_of_five_steps_is_refused_before_any_race(
         payload = ProfilePayload(PhaseTimes(2.5), {}, ended="exit" if seen else "steps", steps=5)
         return SimpleNamespace(payload=payload, asleep=False, partial="")
 
-    monkeypatch.setattr(begin, "look", slow)
+    monkeypatch.setattr(search, "look", slow)
     monkeypatch.setattr(FakeSide, "ends_after", 5)
-    began = world.now
+    begin = world.now
     result = tuned(300.0)
     step = "2500 ms" if seen else "1000 ms"
     assert result.failed.startswith(f"the program ends after 5 steps of {step}, too short")
     assert result.failed.endswith("let it run longer: 10 steps or more")
     assert not world.raced
-    assert world.now - began <= 2 * START_UP
+    assert world.now - begin <= 2 * START_UP
     monkeypatch.setattr(FakeSide, "ends_after", 10)
     assert seen or not tuned(300.0).failed
 
@@ -808,7 +808,7 @@ def test_time_of_a_profile_that_was_interrupted_is_time_of_profiling(
         world.now += 12.0
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(begin, "look", interrupted)
+    monkeypatch.setattr(search, "look", interrupted)
     result = tuned(300.0)
     assert result.interrupted
     assert result.time_use.profiling == 12.0
@@ -830,7 +830,7 @@ def test_a_plain_script_that_fails_is_no_result(
     def fail(*_: Any) -> None:
         raise TrialFailedError("no such file")
 
-    monkeypatch.setattr(begin, "look", fail)
+    monkeypatch.setattr(search, "look", fail)
     with pytest.raises(TrialFailedError, match="no such file"):
         tuned(300.0)
 
@@ -856,14 +856,13 @@ def test_of_two_races_of_an_open_row_the_one_that_knows_more_is_reported() -> No
         for low in (0.8, 0.1)
     )  # fmt: skip
     other = Outcome("tf32", Status.INCONCLUSIVE)
-    assert candidate_race.more_exact(vague, [other, known]) is known
-    assert candidate_race.more_exact(known, [vague]) is known
+    assert search.more_exact(vague, [other, known]) is known
+    assert search.more_exact(known, [vague]) is known
     faster = replace(vague, status=Status.KEPT)
-    assert candidate_race.more_exact(faster, [known]) is faster
+    assert search.more_exact(faster, [known]) is faster
     assert vague.race is not None
     longer = replace(vague, race=replace(vague.race, estimate=Estimate(1.0, 0.1, 10, 18, 0.95)))
-    exact = candidate_race.more_exact(longer, [known])
-    assert exact is longer, "it holds the pairs of the other, too"
+    assert search.more_exact(longer, [known]) is longer, "it holds the pairs of the other, too"
 
 
 def test_where_no_time_is_left_the_race_of_the_only_winner_stands_for_the_final_one(
@@ -938,7 +937,7 @@ def test_of_two_open_rows_the_one_that_needs_less_time_is_raced_first(
 def final_with(fresh: Estimate | None, verdict: Verdict) -> RaceResult:
     whole = Estimate(1.4, 1.1, 1.8, 30, 0.99)
     found = RaceResult(whole, verdict, "step", True, 1.4, 1.0, 1, 1, 0, 0, 9, fresh=fresh)
-    return final_race.confirmed(found, 0.02)
+    return search.confirmed(found, 0.02)
 
 
 def test_a_final_race_that_goes_on_from_the_winners_own_needs_a_gain_of_its_own_pairs() -> None:
@@ -1030,9 +1029,9 @@ def test_a_compilation_that_takes_too_long_leaves_time_to_others_and_is_not_trie
 
 def test_only_what_compiles_is_said_to_have_compiled_for_long() -> None:
     threads, compiled = (Candidate(registered(n), {}) for n in ("cpu_threads", "fused_pointwise"))
-    assert "longer to compile" in candidate_race.too_late(compiled, shared=True)
-    assert "longer to start" in candidate_race.too_late(threads, shared=True)
-    assert candidate_race.too_late(threads, shared=False) == "the time was over before it ran"
+    assert "longer to compile" in search.too_late(compiled, shared=True)
+    assert "longer to start" in search.too_late(threads, shared=True)
+    assert search.too_late(threads, shared=False) == "the time was over before it ran"
 
 
 def test_the_next_budget_is_what_its_rows_need(world: World) -> None:
@@ -1252,7 +1251,7 @@ def test_a_gain_that_a_restart_refutes_is_not_kept(
     monkeypatch.setattr(races, "race", slower)
     result = tuned(300.0, "no_grad_eval")
     assert row(result, "no_grad_eval").status is Status.INCONCLUSIVE
-    assert row(result, "no_grad_eval").reason == candidate_race.NOT_AFTER_RESTART
+    assert row(result, "no_grad_eval").reason == search.NOT_AFTER_RESTART
 
 
 def test_a_gain_that_depends_on_the_load_is_not_launched(
