@@ -95,6 +95,25 @@ def test_channels_last_keeps_values_and_hands_back_the_default_format():
     assert seams.holds["channels_last"] == ["Sequential"]
 
 
+@pytest.mark.parametrize("inplace", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_channels_last_drops_the_elements_that_the_plain_run_drops(dtype, inplace):
+    plain, model = (nn.Sequential(*conv_net(), nn.Dropout(0.3, inplace)).to(dtype) for _ in "ab")
+    x, runs = torch.randn(2, 3, 12, 12, dtype=dtype), []
+    for net, names in ((plain, ()), (model, ("channels_last",))):
+        torch.manual_seed(4)
+        with on(*names):
+            out = net(x)
+            out.sum().backward()
+        runs.append((out == 0, net[0].weight.grad, torch.rand(1)))
+    (dropped, gradient, after), (now, grad, behind) = runs
+    assert torch.equal(now, dropped)
+    assert torch.equal(behind, after), "as many numbers are drawn"
+    assert (grad - gradient).norm() < 0.03 * gradient.norm()
+    with on("channels_last"):
+        assert torch.equal(model.eval()(x) == 0, torch.zeros_like(dropped)), "nothing in evaluation"
+
+
 def test_channels_last_leaves_flat_models_alone():
     with on("channels_last") as seams:
         nn.Linear(2, 2)(torch.ones(1, 2))

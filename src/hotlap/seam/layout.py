@@ -1,14 +1,17 @@
 """Channels-last memory format for the root, its inputs, and back again for its outputs."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from weakref import WeakSet
 
 import torch
+from torch import Tensor
 from torch.nn import Module
 
 from hotlap.common.nested import mapped
 from hotlap.seam.moves import Context
+from hotlap.seam.patch import replaced
 from hotlap.seam.roots import CallRoot, Order
 
 
@@ -33,18 +36,46 @@ def channels_last(context: Context) -> Iterator[None]:
 
     context.seams.roots.add(Order.CHANNELS_LAST, maker, context.failed)
     try:
-        yield
+        with replaced(torch.nn.functional, "dropout", _same_mask):
+            yield
     finally:
         for root in converted:
             root.to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
 
 
-def _last(tensor: torch.Tensor) -> torch.Tensor:
+def _last(tensor: Tensor) -> Tensor:
     if tensor.dim() == 4 and tensor.is_floating_point():
         return tensor.contiguous(memory_format=torch.channels_last)
     return tensor
 
 
-def _first(tensor: torch.Tensor) -> torch.Tensor:
+def _first(tensor: Tensor) -> Tensor:
     """Callers may .view() an output, which only the default format allows."""
     return tensor.contiguous() if tensor.dim() == 4 else tensor
+
+
+def _same_mask(original: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """Dropout draws in the order of memory: have it draw for each element what it would plainly."""
+
+    @wraps(original)
+    def dropout(  # the parameters are torch's
+        input: Tensor,  # noqa: A002
+        p: float = 0.5,
+        training: bool = True,
+        inplace: bool = False,
+    ) -> Tensor:
+        if not (training and p > 0.0 and _is_last(input)):
+            return original(input, p, training, inplace)
+        ones = torch.ones(input.shape, dtype=input.dtype, device=input.device)
+        mask = original(ones, p).contiguous(memory_format=torch.channels_last)
+        return input.mul_(mask) if inplace else input * mask
+
+    return dropout
+
+
+def _is_last(tensor: Tensor) -> bool:
+    return (
+        tensor.dim() == 4
+        and tensor.is_contiguous(memory_format=torch.channels_last)
+        and not tensor.is_contiguous()
+    )

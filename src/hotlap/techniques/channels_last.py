@@ -26,7 +26,8 @@ technique = Technique(
     ),
     changes=(
         "Shapes stay NCHW, only strides change; kernels may sum in another order. 4-D outputs "
-        "are handed back in the default format."
+        "are handed back in the default format. Dropout draws in the order of memory; here its "
+        "masks are those of the plain run, in the patched source other elements are dropped."
     ),
     avoid=(
         "Leave it off when the forward calls .view() on 4-D activations (it fails; .reshape() or "
