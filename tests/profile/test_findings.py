@@ -93,6 +93,22 @@ def test_of_a_fault_in_the_computation_the_cause_is_said_and_its_place_pointed_a
     assert finding.place == "train.py:5"
 
 
+def test_an_evaluation_without_a_line_of_the_user_is_told_by_the_call_that_runs_it():
+    trainer = {"evaluation": "train.py:90"}
+    (found,) = advised(seen({"evaluation": 0.4}, {}, places=trainer), {}, frozenset())
+    assert (ids([found]), found.place) == ({"evaluation_often"}, "train.py:90")
+
+
+def test_sixteen_bits_without_hardware_for_them_are_a_problem():
+    lines, places = {"forward": [("train.py:9", 1.0)]}, {"half": "train.py:9", "model": "train.py:9"}
+    phases = {"forward": 0.5, "backward": 0.4}
+    (found,) = advised(seen(phases, lines, places=places, slow_half=True), {}, frozenset())
+    assert found.what.startswith("computing in 16 bits, for which this processor has no matrix")
+    assert (ids([found]), found.place, found.problem) == ({"slow_half"}, "train.py:9", True)
+    assert found.share == pytest.approx(0.9)
+    assert not advised(seen(phases, lines, places=places), {}, frozenset())
+
+
 def test_an_evaluation_that_takes_much_of_the_time_is_told_by_its_costliest_line():
     lines = {"evaluation": [("train.py:31", 0.8), ("train.py:30", 0.2)]}
     places = {"evaluation": "train.py:30"}

@@ -786,6 +786,20 @@ def test_channels_last_and_convolutions():
     assert not plain["channels_last_on"]
 
 
+@pytest.mark.parametrize("fast", [False, True])
+def test_sixteen_bits_on_a_processor_without_units_for_them(monkeypatch, fast):
+    monkeypatch.setattr("hotlap.seam.probe.forwards.fast_half", lambda: fast)
+    model = net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with probed(steps=1) as session:
+        for _ in steps_of(session):
+            with torch.autocast("cpu", torch.bfloat16):
+                model(torch.randn(2, 4)).float().sum().backward()
+            optimizer.step()
+    assert session.profile["facts"]["slow_half"] is not fast
+    assert ("half" in session.profile["places"]) is not fast
+
+
 def test_anomaly_detection_and_autocast():
     model = net()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)

@@ -70,6 +70,7 @@ FACTS: Mapping[str, str] = MappingProxyType(
         "pinned": "host-to-device copies start from pinned memory",
         "scaler_on": "an enabled GradScaler scales the loss",
         "several_ranks": "several ranks train together",
+        "slow_half": "the model computes in 16 bits, which this processor does slowly",
         "sync_calls": "the step calls what waits for the device",
         "tensor_from_numpy": "torch.tensor copies NumPy arrays",
         "threads_waited": "how long torch's threads waited for a core is known",

@@ -56,6 +56,17 @@ ADVICE = (
         (Need("float64_model", "the model is not in float64"),),
     ),
     Advice(
+        "slow_half",
+        Symptom(
+            ("forward", "backward"),
+            "float32 is faster on this machine: leave torch.autocast out, or pass enabled=False "
+            "(or keep the model in float32)",
+            "half",
+            0.5,
+        ),
+        (Need("slow_half", "the model does not compute in 16 bits"),),
+    ),
+    Advice(
         "float64_copies",
         Symptom(
             ("copy",),

@@ -64,6 +64,7 @@ PARTS = {
     "compute": "forward and backward",
     "forward": "the forward pass",
     "float64": "copying to and computing in float64",
+    "half": "computing in 16 bits, for which this processor has no matrix units",
     "optimizer": "the optimizer",
     "evaluation": "evaluation",
     "saving": "writing files",
@@ -73,6 +74,8 @@ PARTS = {
 
 
 COMPUTE = ("forward", "backward")
+BY_DTYPE = ("float64", "half")
+"""Parts that are all that is computed in a dtype."""
 PADDING = "dynamic_padding"
 LEAST_PADDING = 0.2
 """Share of the positions that no sequence of the batch uses, from which padding is a finding."""
@@ -305,8 +308,8 @@ def _hold(needs: Iterable[Need], seen: Seen) -> bool:
 
 
 def _part(symptom: Symptom, remedy: Remedy, seen: Seen) -> str:
-    if symptom.place == "float64":
-        return "float64"
+    if symptom.place in BY_DTYPE:
+        return symptom.place
     if {"forward", "backward"} <= set(symptom.phases):
         return "forward" if seen.facts.get("inference") else "compute"
     if symptom.by_line:
@@ -316,6 +319,8 @@ def _part(symptom: Symptom, remedy: Remedy, seen: Seen) -> str:
 
 def _remedy(name: str, symptom: Symptom, seen: Seen) -> Remedy:
     place = seen.places.get(symptom.place, "")
+    if not place and seen.hottest(symptom.phases) is None:  # a Trainer's evaluation has no own line
+        place = seen.places.get(symptom.phases[0], "")
     saved = _saved(name, symptom, place, seen)
     only_line = symptom.by_line and not symptom.line_gives
     share = _line_share(place, symptom.phases, seen) if only_line else seen.share(symptom.phases)
@@ -369,7 +374,7 @@ def _line_share(place: str, phases: Iterable[str], seen: Seen) -> float:
 
 def _finding(part: str, remedies: list[Remedy], seen: Seen, *, problem: bool) -> Finding:
     remedies.sort(key=lambda remedy: remedy.expected, reverse=True)
-    joint = {"compute": ("forward", "backward"), "float64": remedies[0].phases}
+    joint = {"compute": COMPUTE, **dict.fromkeys(BY_DTYPE, remedies[0].phases)}
     phases = joint.get(part, (part,))
     share = seen.share(phases)
     line = seen.hottest(phases)

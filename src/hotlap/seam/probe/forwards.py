@@ -9,6 +9,7 @@ from torch import Tensor, is_anomaly_enabled, is_grad_enabled
 from torch.autograd.graph import Node
 from torch.nn import Embedding, Module
 
+from hotlap.seam.probe.facts import fast_half
 from hotlap.seam.probe.models import (
     autocast_dtype,
     batch_of,
@@ -21,6 +22,8 @@ from hotlap.seam.probe.phases import CLOSURE, FORWARD, LOSS, LOSSES, OTHER, REST
 from hotlap.seam.probe.recorder import Recorder
 from hotlap.seam.roots import CallRoot, Maker, has_parameters
 from hotlap.seam.where import CALLERS, users_lines
+
+SIXTEEN_BITS = ("bfloat16", "float16")
 
 
 def forwards(rec: Recorder) -> Maker:
@@ -175,12 +178,16 @@ class _Known:
         device = "cuda" if found["cuda"] else "cpu"
         autocast = autocast_dtype(device)
         found["autocast_on"] = bool(autocast)
+        dtype = autocast or found["dtype"]
+        found["slow_half"] = device == "cpu" and dtype in SIXTEEN_BITS and not fast_half()
         found["anomaly"] = is_anomaly_enabled()
         if rec.root is None:
             rec.root = root
             rec.facts.values["model_name"] = type(root).__name__
-            rec.facts.values["dtype"] = autocast or found["dtype"]
+            rec.facts.values["dtype"] = dtype
         for name, value in found.items():
             if name != "dtype":
                 rec.facts.note(name, value)
         rec.facts.point("model")
+        if found["slow_half"]:
+            rec.facts.point("half")
