@@ -7,6 +7,8 @@ import sys
 import pytest
 import torch
 
+from hotlap.kernel_check import verdict
+
 CRASHES = """
 import ctypes
 import torch
@@ -96,3 +98,24 @@ def test_triton_is_interpreted_where_there_is_no_gpu(added, code, tmp_path):
     assert done.returncode == code, done.stdout
     assert "Triton interpreted the kernel on the CPU" in done.stdout
     assert ("rejected: values" in done.stdout) == (code == 1)
+
+
+@pytest.mark.parametrize(
+    ("body", "says", "not_says"),
+    [
+        ("import time; time.sleep(60)", "was killed: it said nothing", "outside"),
+        ("raise SystemExit(0)", "ended with exit code 0", "outside"),
+        ("import os; os.kill(os.getpid(), 11)", "SIGSEGV: it reads or writes outside", "killed"),
+    ],
+)
+def test_how_a_check_ended_that_gave_no_verdict(body, says, not_says, tmp_path, monkeypatch):
+    """The child begins the check of memory bounds, and then does this."""
+    begin = "import pathlib, sys; out = pathlib.Path(sys.argv[sys.argv.index('--out') + 1])\n"
+    begin += 'out.write_text(\'{"begun": "memory bounds"}\\n\')\n'
+    (tmp_path / "stand_in.py").write_text(begin + body)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(verdict, "CHILD", "stand_in")
+    monkeypatch.setattr(verdict, "PATIENCE", 2.0)
+    (outcome,) = verdict.check("operator.py", "none").outcomes
+    assert says in outcome["detail"]
+    assert not_says not in outcome["detail"]

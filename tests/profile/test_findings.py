@@ -100,7 +100,10 @@ def test_an_evaluation_without_a_line_of_the_user_is_told_by_the_call_that_runs_
 
 
 def test_sixteen_bits_without_hardware_for_them_are_a_problem():
-    lines, places = {"forward": [("train.py:9", 1.0)]}, {"half": "train.py:9", "model": "train.py:9"}
+    lines, places = (
+        {"forward": [("train.py:9", 1.0)]},
+        {"half": "train.py:9", "model": "train.py:9"},
+    )
     phases = {"forward": 0.5, "backward": 0.4}
     (found,) = advised(seen(phases, lines, places=places, slow_half=True), {}, frozenset())
     assert found.what.startswith("computing in 16 bits, for which this processor has no matrix")

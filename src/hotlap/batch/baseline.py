@@ -1,8 +1,10 @@
 """What the script does with batches when it is left alone."""
 
+from dataclasses import replace
+
 from hotlap.batch.batch_result import BatchFacts
-from hotlap.batch.contestant import Contestant, SizedCommand
-from hotlap.core.errors import UsageError
+from hotlap.batch.contestant import Contestant, SizedCommand, TooLarge
+from hotlap.core.errors import TrialFailedError, UsageError
 from hotlap.core.protocol import LoaderSeen
 
 OPTION_HINT = (
@@ -18,10 +20,14 @@ def observe_script(sized: SizedCommand) -> BatchFacts:
         UsageError: no DataLoader that can be driven feeds the training, and no option was given.
         HotlapError: the script failed, or no step was seen.
     """
-    plain = Contestant(sized, 0)
+    # The script's own batch may need more than was allowed: then a smaller one is searched for.
+    machines = replace(sized.limits, memory=0)
+    plain = Contestant(replace(sized, limits=machines), 0)
     try:
         plain.run(STEPS)
         report, world = plain.report, plain.world
+    except TooLarge as error:
+        raise TrialFailedError(f"the program does not fit as it is: {error}") from None
     finally:
         plain.close()
     assert report is not None

@@ -83,11 +83,7 @@ class Search:
             self.result.interrupted = True
         except OutOfTime:
             if not self._timed():
-                raise TrialFailedError(
-                    f"the budget of {self.config.seconds:.0f} s was over before the first batch "
-                    "size was timed",
-                    "raise --budget",
-                ) from None
+                raise TrialFailedError(self._nothing_timed(), "raise --budget") from None
             self.result.bound = self.result.bound or OUT_OF_BUDGET
         finally:
             self._lockstep.close()
@@ -95,6 +91,13 @@ class Search:
             self.result.load, self.result.asleep = self._others.cores(), self._lockstep.asleep
         self._conclude()
         return self.result
+
+    def _nothing_timed(self) -> str:
+        over = f"the budget of {self.config.seconds:.0f} s was over before any batch size was timed"
+        smallest = min(self.result.rows.values(), key=lambda row: row.size, default=None)
+        if smallest is None:
+            return over
+        return f"{over}; batch {smallest.size} does not fit: {smallest.why}"
 
     def _search(self, script: BatchFacts) -> None:
         self._upward(script)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from hotlap.batch.contestant import SizedCommand
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
+LEAST = 1 << 20
 _UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
 
 
@@ -35,7 +36,10 @@ def _bytes(_: click.Context, __: click.Parameter, text: str | None) -> int:
     match = _SIZE.fullmatch(text.strip())
     if match is None:
         raise click.BadParameter(f"{text!r} is no amount of memory; try 8G or 500M")
-    return int(float(match[1]) * 2 ** _UNITS[match[2].upper()])
+    amount = int(float(match[1]) * 2 ** _UNITS[match[2].upper()])
+    if amount < LEAST:
+        raise click.BadParameter(f"{text!r} is too little for any program; try 8G or 500M")
+    return amount
 
 
 def _template(_: click.Context, __: click.Parameter, text: str | None) -> str:

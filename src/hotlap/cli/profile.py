@@ -55,7 +55,7 @@ def _steps(_: click.Context, __: click.Parameter, text: str | None) -> int | Non
     show_default=True,
     type=time_span,
     metavar="TIME",
-    help="Longest time to profile; 0, or --steps all: no bound.",
+    help="Longest time to profile; --steps all: no bound.",
 )
 @click.option("--layers", is_flag=True, help="Also what each layer of the model costs.")
 @click.option("--seed", type=int, help="Seed where the script sets none.")

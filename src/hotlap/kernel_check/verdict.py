@@ -5,6 +5,8 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import NotRequired, TypedDict
@@ -15,6 +17,10 @@ from hotlap.core.errors import HotlapError, UsageError
 CHILD = "hotlap.kernels.check"
 COMPILE_MARGIN = 0.95
 """Where compile takes less than this share of the operator's time, it is the better choice."""
+FAULTS = (-signal.SIGSEGV, -signal.SIGBUS, -signal.SIGABRT)
+"""How a process ends that touches memory next to its own, or has spoilt that of malloc."""
+PATIENCE = 300.0
+"""Seconds without a word after which the child is taken to hang; a compilation takes one minute."""
 
 
 class CheckRow(TypedDict):
@@ -94,7 +100,7 @@ def check(where: str, race: str) -> Verdict:
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "lines"
         command = [sys.executable, "-m", CHILD, where, "--out", str(out), "--race", race]
-        done = subprocess.run(command, check=False)
+        code = _ended(subprocess.Popen(command), out)
         lines = [json.loads(line) for line in _complete(out)]
     verdict = Verdict(operator=where)
     begun = ""
@@ -112,8 +118,25 @@ def check(where: str, race: str) -> Verdict:
             case "race":
                 verdict.race = value
     if not any("done" in entry for entry in lines):
-        _note_crash(verdict, begun, done.returncode)
+        _note_crash(verdict, begun, code)
     return verdict
+
+
+def _ended(child: subprocess.Popen[bytes], out: Path) -> int | None:
+    """The exit code of a child; None where it wrote nothing for so long that it was killed."""
+    size, since = 0, time.monotonic()
+    try:
+        while True:
+            with suppress(subprocess.TimeoutExpired):
+                return child.wait(1.0)
+            grown = out.stat().st_size if out.exists() else 0
+            if grown != size:
+                size, since = grown, time.monotonic()
+            elif time.monotonic() - since > PATIENCE:
+                return None
+    finally:
+        child.kill()
+        child.wait()
 
 
 def _complete(out: Path) -> list[str]:
@@ -122,16 +145,19 @@ def _complete(out: Path) -> list[str]:
     return text[: text.rfind("\n") + 1].splitlines()
 
 
-def _note_crash(verdict: Verdict, begun: str, code: int) -> None:
+def _note_crash(verdict: Verdict, begun: str, code: int | None) -> None:
     """A process that died in a check failed it; in the race or before, hotlap cannot say more."""
     known = {row["check"] for row in verdict.outcomes}
-    how = signal_name(-code) if code < 0 else f"exit code {code}"
     if code in (-signal.SIGINT, -signal.SIGTERM):
         raise KeyboardInterrupt
+    if code is None:
+        how = f"was killed: it said nothing for {PATIENCE / 60:.0f} min"
+    else:
+        how = f"ended with {signal_name(-code) if code < 0 else f'exit code {code}'}"
     if not begun or begun in known:
-        raise HotlapError(f"the check of {verdict.operator} ended with {how}")
-    detail = f"the process ended with {how}"
-    if begun == "memory bounds":
+        raise HotlapError(f"the check of {verdict.operator} {how}")
+    detail = f"the process {how}"
+    if begun == "memory bounds" and code in FAULTS:
         detail += ": it reads or writes outside of its tensors"
     verdict.outcomes.append({"check": begun, "passed": False, "detail": detail, "skipped": False})
 
