@@ -167,3 +167,32 @@ def test_a_label_may_be_drawn_with_its_input_and_belongs_to_it() -> None:
     classes = use(indices=samples, inputs=samples, labels=[s % 3 for s in samples])
     other = use(indices=samples, inputs=mixed, labels=[(s + 1) % 3 for s in samples])
     assert "another label" in changed_data(classes, other), "classes are not drawn"
+
+
+def epoch(indices: list[int], batch: int) -> DataUse:
+    """An epoch of whole and broken batches of these samples, with labels by the sample."""
+    found = DataUse(draws={"random"}, ended={(0, 0)})
+    for begin in range(0, len(indices), batch):
+        part = indices[begin : begin + batch]
+        labels = [index % 2 for index in part]
+        found.batches.setdefault((0, 0), []).append(
+            {"size": len(part), "indices": part, "labels": labels}
+        )
+    return found
+
+
+@pytest.mark.parametrize(
+    ("theirs", "mine", "says"),
+    [
+        ([*range(16)], [*range(3, 19)], ""),  # drop_last: three others are left out
+        ([*range(16)], [*range(4, 20)], "4 of 16 samples of the reference do not come"),
+        ([*range(18)], [*range(1, 19)], "1 of 18 samples of the reference do not come"),
+        ([*range(16)], [*range(15), 3], "come more than once"),
+    ],
+)
+def test_an_epoch_that_drops_its_last_batch_may_leave_out_other_samples(
+    theirs: list[int], mine: list[int], says: str
+) -> None:
+    found = changed_data(epoch(theirs, 4), epoch(mine, 4))
+    assert says in found
+    assert bool(found) is bool(says)

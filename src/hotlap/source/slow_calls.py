@@ -24,6 +24,8 @@ _SLOW = {
                     "computes a spectrogram"),
     **dict.fromkeys(["cv2.resize", "cv2.warpAffine", "cv2.GaussianBlur", "skimage.transform.resize",
                      "scipy.ndimage.zoom", "scipy.ndimage.rotate"], "transforms an image"),
+    **dict.fromkeys(["numpy.load", "numpy.fromfile", "h5py.File", "zarr.open", "scipy.io.loadmat",
+                     "pandas.read_parquet"], "reads a file"),
     "nibabel.load": "decodes a volume",
     "pydicom.dcmread": "decodes a scan",
     "xml.etree.ElementTree.parse": "parses XML",

@@ -34,8 +34,9 @@ technique = Technique(
             id="heavy_getitem",
             says="done again for each sample of each epoch",
             remedy=(
-                "do it once, before the training, and read the result: `hotlap pack` for images, "
-                "token ids for texts, arrays or tensors for tables and parsed files"
+                "do it once, before the training, and read the result (`hotlap pack` for images, "
+                "token ids for texts, arrays or tensors for tables and parsed files); what is "
+                "random: with whole arrays instead of a loop"
             ),
             ignore="the workers keep up: `hotlap profile` shows no time in data loading",
             check="hotlap.source.checks.datasets:heavy_getitem",

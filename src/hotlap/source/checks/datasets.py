@@ -1,6 +1,7 @@
 """What a dataset does in Python for each sample."""
 
 import ast
+import re
 from collections.abc import Iterator
 
 from hotlap.core.technique import Technique
@@ -11,6 +12,9 @@ from hotlap.source.sample_copies import SAMPLE, copies
 from hotlap.source.script_model import DATA_LOADER
 from hotlap.source.slow_calls import slow_work
 from hotlap.source.tree import FunctionNode, keyword, method, text
+
+SELF_AND_SAMPLE = 2
+_TRANSFORMS = re.compile(r"transform|augment", re.IGNORECASE)
 
 
 def heavy_getitem(source: Source, _: Technique) -> Iterator[tuple[ast.AST, str]]:
@@ -94,7 +98,10 @@ def _to_the_cpu(source: Source, call: ast.Call) -> bool:
 
 
 def per_sample(source: Source) -> list[FunctionNode]:
-    """`__getitem__` of each dataset, and the functions of the file that it calls."""
+    """`__getitem__` of each dataset, and the functions of the file that it calls.
+
+    Where it transforms, the file's own transforms are among them: objects that are called.
+    """
     found = [
         function
         for function in source.tree.functions
@@ -105,7 +112,19 @@ def per_sample(source: Source) -> list[FunctionNode]:
             called = source.values.local(node) if isinstance(node, ast.Call) else None
             if isinstance(called, FunctionNode) and called not in found:
                 found.append(called)
+            if isinstance(node, ast.Name | ast.Attribute) and _TRANSFORMS.search(text(node)):
+                found += [one for one in _transforms(source) if one not in found]
     return found
+
+
+def _transforms(source: Source) -> Iterator[FunctionNode]:
+    """`__call__` of classes that take one thing, and are no modules."""
+    for function in source.tree.functions:
+        owner = source.tree.parent(function)
+        if function.name == "__call__" and isinstance(owner, ast.ClassDef):
+            takes = len(function.args.posonlyargs) + len(function.args.args)
+            if takes == SELF_AND_SAMPLE and not source.values.class_kind(owner):
+                yield function
 
 
 def _is_dataset(source: Source, owner: ast.AST | None) -> bool:

@@ -12,6 +12,7 @@ from hotlap.source.tree import method, names_in, receiver, text
 _OF_MODEL = frozenset({"parameters", "named_parameters", "buffers", "state_dict", "named_buffers"})
 _CLIPS = frozenset({"clamp_", "clip_", "norm", "clamp", "clip"})
 _SCALES = frozenset({"mul_", "div_"})
+_AVERAGE = re.compile(r"ema|average|avg|lerp|blend|interpolate")
 _LIMIT = re.compile(r"clip|norm|coef|max|limit|scale_factor")
 _MIXES = frozenset({"mul_", "lerp_", "mul", "lerp"})
 _FILLS = frozenset({"zero_", "fill_"})
@@ -106,6 +107,8 @@ def _mixes(node: ast.AST, targets: set[str]) -> bool:
         return isinstance(node.op, ast.Mult) and _root(node.target) in targets
     if isinstance(node, ast.Call) and method(node) in _MIXES:
         return _root(receiver(node)) in targets
+    if isinstance(node, ast.Assign) and _sets_data(node, targets):
+        return True
     blends = isinstance(node, ast.Call) and method(node) == "copy_" and node.args
     value = node.args[0] if blends and isinstance(node, ast.Call) else getattr(node, "value", None)
     if not blends and not isinstance(node, ast.Assign):
@@ -113,6 +116,16 @@ def _mixes(node: ast.AST, targets: set[str]) -> bool:
     return isinstance(value, ast.BinOp) and any(
         isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mult) for n in ast.walk(value)
     )
+
+
+def _sets_data(node: ast.Assign, targets: set[str]) -> bool:
+    """`average.data = self.update_average(average.data, p.data)`."""
+    into = any(
+        isinstance(one, ast.Attribute) and one.attr == "data" and _root(one) in targets
+        for one in node.targets
+    )
+    called = text(node.value.func).lower() if isinstance(node.value, ast.Call) else ""
+    return into and _AVERAGE.search(called.rpartition(".")[2]) is not None
 
 
 def _clips(loop: Loop) -> bool:
