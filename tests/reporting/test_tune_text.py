@@ -563,6 +563,15 @@ def test_where_nothing_was_raced_the_findings_stand_in_full() -> None:
     assert "at t.py:5" in findings_text(found, problem("mixed_precision", "t.py:5"))
 
 
+def test_what_no_time_was_left_for_says_why_where_that_is_known() -> None:
+    found = result()
+    why = "with the epoch that fills it, it needs about 301 s, and 37 s were left"
+    reason = f"{OUT_OF_TIME}: {why}"
+    found.outcomes.append(Outcome("cached_dataset", Status.NOT_RACED, reason))
+    text = " ".join(shown(found, 200).split())
+    assert f"left out: no time left for cached_dataset ({why}); 1 not applicable" in text
+
+
 def test_what_a_failed_tune_did_not_reach_is_named_and_settled_where_races_ran() -> None:
     found = result()
     found.final, found.failed = None, "out of luck"

@@ -37,6 +37,7 @@ from hotlap.trial.stats import Verdict
 from hotlap.tune.candidates import spins
 from hotlap.tune.result import (
     ENDED,
+    OUT_OF_TIME,
     Outcome,
     Status,
     TimeUse,
@@ -336,7 +337,10 @@ def _left_out(rows: Iterable[Outcome]) -> str:
 
 
 def _late(row: Outcome) -> str:
-    """What no time was left for, and how much it takes where that is long."""
+    """What no time was left for, and why or how much it takes where that is long."""
+    why = row.reason.removeprefix(OUT_OF_TIME).removeprefix(": ")
+    if row.reason.startswith(OUT_OF_TIME) and why:
+        return f"{row.technique} ({why})"
     long = row.seconds_needed >= LONG_SECONDS
     return f"{row.technique} ({roughly(row.seconds_needed)})" if long else row.technique
 

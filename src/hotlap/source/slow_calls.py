@@ -1,6 +1,7 @@
 """Calls that decode, parse or tokenise: work that is slow for each sample."""
 
 import ast
+import re
 
 from hotlap.source.names import Names
 from hotlap.source.tree import receiver, text
@@ -35,6 +36,7 @@ _SLOW = {
     "re.split": "parses text",
 }  # fmt: skip
 _IMAGE_PACKAGES = ("cv2.", "skimage.", "scipy.ndimage.", "PIL.ImageOps.")
+_FITTED = re.compile(r"(?:scaler|encoder|vectorizer|imputer|binarizer)$", re.IGNORECASE)
 _TOKENIZERS = frozenset({"tokenizer", "word_tokenize", "tokenize"})
 
 
@@ -43,6 +45,8 @@ def slow_work(names: Names, call: ast.Call) -> str:
     owner = text(receiver(call) or call)
     if owner.endswith("tokenizer") or text(call.func).rpartition(".")[2] in _TOKENIZERS:
         return "tokenises"
+    if _FITTED.search(owner) and text(call.func).endswith(".transform"):
+        return "transforms one row"
     dotted = names.of(call.func).replace("ElementTree.ElementTree", "ElementTree")
     if dotted in _SLOW:
         return _SLOW[dotted]
