@@ -35,7 +35,7 @@ _RAGGED = frozenset({"nonzero", "unique", "masked_select", "split", "nms", "line
 
 def loop_over_samples(source: Source, _: Technique) -> Iterator[ast.AST]:
     """Loops in which each sample goes alone through the same operations."""
-    for function in _forwards(source):
+    for function in forwards(source):
         for node in ast.walk(function):
             if isinstance(node, ast.For):
                 if _over_samples(source, node.iter, node.target, node.body) and _alike(
@@ -49,7 +49,7 @@ def loop_over_samples(source: Source, _: Technique) -> Iterator[ast.AST]:
                     yield node
 
 
-def _forwards(source: Source) -> Iterator[ast.AST]:
+def forwards(source: Source) -> Iterator[ast.AST]:
     """The forward of each model, and the methods it calls."""
     for node in source.tree.classes:
         if source.values.class_kind(node) != MODEL:
