@@ -190,6 +190,9 @@ def test_only_a_recipe_that_is_faster_as_a_whole_is_confirmed(verdict: Verdict, 
     found.final_parity = broken
     assert "broke parity" in shown(found)
     assert not found.confirmed
+    steps = dict(tune_text.next_steps(found, Path("hotlap.unconfirmed.toml")))
+    assert steps["written:"].endswith("(not confirmed: it broke parity)")
+    assert "use it:" not in steps
 
 
 def test_an_interrupt_and_a_failure_say_that_nothing_was_verified() -> None:

@@ -191,10 +191,12 @@ def next_steps(result: TuneResult, written: Path | None) -> list[tuple[str, str]
         found.append(("written:", f"no recipe, as {why}{stays}"))
     else:
         state = "confirmed" if result.confirmed else "not confirmed"
-        found.append(("written:", f"{written} ({state})"))
+        broken = result.final_parity is not None and not result.final_parity.kept
+        found.append(("written:", f"{written} ({state}{': it broke parity' if broken else ''})"))
         asleep = PASSIVE_WAIT if slept and not dependent else {}
-        found.append(("use it:", "\n".join(plain_lines(used, asleep))))
-        found += [("", ON_A_BUSY_MACHINE)] if asleep else []
+        if not broken:
+            found.append(("use it:", "\n".join(plain_lines(used, asleep))))
+            found += [("", ON_A_BUSY_MACHINE)] if asleep else []
     if dependent:
         found.append(("under load:", "\n".join(plain_lines(used, _assigned(dependent[0])))))
     if result.open and (result.timed or not result.failed):
