@@ -1,6 +1,7 @@
 """What a search prints."""
 
 import io
+from dataclasses import replace
 
 from rich.console import Console
 
@@ -64,3 +65,13 @@ def test_ratios_have_their_interval_and_untried_sizes_are_named() -> None:
     text = printed(BatchResult(BatchFacts(32), known, 32, 64, "--max", promising=64))
     assert "batch 64 may be faster: 1.04x (0.97 to 1.12), inconclusive within the budget" in text
     assert "not confirmed by more steps within the budget: batch 32 and 64" in text
+
+
+def test_only_a_size_that_was_timed_alone_needs_no_interval_to_be_faster() -> None:
+    reference = SizeResult(32, True, 100.0, 1.0, 1.0, 1.0, 0.004)
+    paired = SizeResult(64, True, 120.0, 1.2)  # of too few pairs for an interval
+    alone = replace(paired, alone=True)
+    assert (paired.faster, alone.faster) == (False, True)
+    for row, words in ((paired, "1.20x (too few pairs)"), (alone, "1.20x (timed alone)")):
+        found = BatchResult(BatchFacts(32), rows(reference, row), 32, 64, promising=64)
+        assert words in printed(found)

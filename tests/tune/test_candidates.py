@@ -168,6 +168,15 @@ def test_keeping_one_moves_the_bottleneck() -> None:
     assert seen.bound(technique("fused_optimizer")) > before
 
 
+def test_a_phase_that_gave_more_than_its_share_keeps_it() -> None:
+    """A profile with spinning threads saw 13 % of data loading, the race without them 60 %."""
+    seen = script()
+    seen.shares.update({"data": 0.13, "forward": 0.3, "backward": 0.5, "evaluation": 0.0})
+    seen.keep([technique("loader_workers")], 1.34)
+    assert seen.share(technique("cached_dataset")) == pytest.approx(0.13)
+    assert seen.bound(technique("cached_dataset")) > 1.1
+
+
 def test_keeping_two_that_work_on_the_same_phase_shrinks_it_once() -> None:
     one, both = script(), script()
     one.keep([technique("loader_workers")], 1.5)

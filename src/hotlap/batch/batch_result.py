@@ -32,11 +32,11 @@ class SizeResult:
     """What was measured at one batch size.
 
     `rate` is in samples per second (0: it was only seen to fit). `ratio` is that over the rate of
-    the size it was raced against, pair by pair; `low` and `high` bound it (0 and inf: timed alone,
-    or too few pairs). `step` is the seconds of an optimizer step when it last ran, whatever other
-    programs took then, and `samples` the samples of one (0: not timed). `memory` is the peak of one
-    process in bytes: of the accelerator where there is one, else resident. `why` says why a size
-    does not fit.
+    the size it was raced against, pair by pair; `low` and `high` bound it (0 and inf: too few
+    pairs, or timed `alone`, for want of memory). `step` is the seconds of an optimizer step when it
+    last ran, whatever other programs took then, and `samples` the samples of one (0: not timed).
+    `memory` is the peak of one process in bytes: of the accelerator where there is one, else
+    resident. `why` says why a size does not fit.
     """
 
     size: int
@@ -49,6 +49,7 @@ class SizeResult:
     memory: int = 0
     why: str = ""
     samples: float = 0.0
+    alone: bool = False
 
     @property
     def step_seconds(self) -> float:
@@ -58,7 +59,7 @@ class SizeResult:
     @property
     def faster(self) -> bool:
         """Whether it is shown to be faster than the reference; alone, by a clear distance."""
-        return self.low > 1 or (self.low == 0 and self.ratio > CLEARLY_FASTER_ALONE)
+        return self.low > 1 or (self.alone and self.ratio > CLEARLY_FASTER_ALONE)
 
 
 @dataclass

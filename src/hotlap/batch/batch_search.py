@@ -113,7 +113,7 @@ class Search:
         """Name the answers by what is known now; all rates follow from the reference's last one."""
         result, rate = self.result, self._lockstep.reference_rate
         for size, row in result.rows.items():
-            if row.low and rate:
+            if row.rate and rate and not row.alone:
                 result.rows[size] = replace(row, rate=rate * row.ratio)
         result.largest = self._largest()
         choice = self._choice()
@@ -223,7 +223,7 @@ class Search:
             if close and self._lockstep.paired(row.size) and in_time:
                 self.progress.stage(f"batch {row.size} once more")
                 again = self._lockstep.raced(row.size, MORE_PAIRS)
-                if again.fits and again.low:  # else the two no longer fit together
+                if again.fits and not again.alone:  # else the two no longer fit together
                     self._keep(again)
 
     def _confirm(self) -> None:

@@ -200,7 +200,7 @@ class Lockstep:
             return SizeResult(size, True, step=contestant.step, memory=contestant.memory)
         rate = 1 / median(self._pace(contestant, block) for block in blocks)
         return SizeResult(size, True, rate, rate / self.reference_rate, step=contestant.step,
-                          memory=contestant.memory,
+                          memory=contestant.memory, alone=True,
                           samples=self._samples_a_step(contestant, blocks))  # fmt: skip
 
     def _check_argument(self, contestant: Contestant) -> None:

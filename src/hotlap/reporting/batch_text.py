@@ -10,7 +10,7 @@ from hotlap.batch.limits import gib
 from hotlap.core.amounts import duration
 from hotlap.reporting.live_screen import LiveScreen
 from hotlap.reporting.tables import Row, columns, table
-from hotlap.reporting.words import background
+from hotlap.reporting.words import TOO_FEW, background
 from hotlap.trial.launch import SLEEPING_IN_SEARCH
 
 COLUMNS = columns("batch", "samples/s", "ratio (interval)", "time per step", "memory")
@@ -104,7 +104,8 @@ def _ratio(row: SizeResult) -> str:
         return ""
     if row.low == row.high == 1.0:
         return "1.00x"
-    interval = f"{row.low:.2f} to {row.high:.2f}" if row.low else "timed alone"
+    open_interval = "timed alone" if row.alone else TOO_FEW
+    interval = f"{row.low:.2f} to {row.high:.2f}" if row.low else open_interval
     return f"{row.ratio:.2f}x ({interval})"
 
 

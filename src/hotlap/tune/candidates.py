@@ -24,6 +24,9 @@ IN_EVERY_STEP = frozenset({"forward", "backward", "optimizer", "copy", "faults"}
 """Phases that every step has; loaders start, models are evaluated and files saved once an epoch."""
 EVALUATING = frozenset({"evaluation", "evaluation_data"})
 UNKNOWN_GAIN = 0.3
+UNDERESTIMATED, CHANCE = 1.2, 0.02
+"""A technique that saves more than so many times the share of its phases, and a little, shows that
+the profile took them for too small: it ran at another load, or with threads that spin."""
 """Share of a step that a technique without a symptom is taken to save when the order is chosen."""
 
 
@@ -133,7 +136,10 @@ class ScriptProfile:
         mine = {phase for record in records for phase in phases_of(record)}
         held = sum(self.shares.get(phase, 0.0) for phase in mine)
         total = 1.0 / max(ratio, 1.0)
-        left = max(0.0, held - (1.0 - total))
+        saved = 1.0 - total
+        left = max(0.0, held - saved)
+        if saved > UNDERESTIMATED * held + CHANCE:
+            left = held * total  # what is left of it is not known: it keeps its share
         for parts in filter(None, (self.shares, self.starved)):
             for phase in parts:
                 shrink = left / held if phase in mine and held else 1.0
