@@ -1,6 +1,8 @@
 """Revisions of a repository as folders; the repository itself is only read."""
 
 import json
+import os
+import platform
 import subprocess
 import sys
 
@@ -114,3 +116,19 @@ def test_an_unknown_revision_and_a_folder_without_repository_are_refused(reposit
         Repository.around(repository).commit("--all")
     with pytest.raises(UsageError, match="in no git repository"):
         Repository.around(tmp_path)
+
+
+def test_what_a_killed_process_left_is_removed_and_what_others_use_is_not(repository, tmp_path):
+    below, found = tmp_path / "trees", Repository.around(repository)
+    gone = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"],
+                          capture_output=True, text=True, check=True).stdout.strip()  # fmt: skip
+    here = platform.node()
+    owners = {"gone": f"{gone} {here}", "mine": f"{os.getpid()} {here}", "far": f"{gone} x{here}"}
+    for name, owner in owners.items():
+        (below / name).mkdir(parents=True)
+        (below / name / "owner").write_text(owner)
+    (below / "unknown").mkdir()
+    with found.checked_out(found.commit("HEAD"), below) as tree:
+        assert {path.name for path in below.iterdir()} == {
+            "mine", "far", "unknown", tree.parent.name,
+        }  # fmt: skip

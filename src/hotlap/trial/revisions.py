@@ -7,6 +7,7 @@ caches) is linked into the folder, because programs need it; trials write into t
 
 import json
 import os
+import platform
 import shutil
 import subprocess
 import tempfile
@@ -15,6 +16,8 @@ from contextlib import chdir, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+
 from hotlap.core.errors import UsageError
 from hotlap.notebook.script import notebook_of, write_script
 from hotlap.trial.command import python_of
@@ -22,6 +25,9 @@ from hotlap.trial.command import python_of
 NOT_LINKED = {"__pycache__", ".hotlap", ".git"}
 RUN_IN = 'cd "$1" && export PYTHONPATH="$2${PYTHONPATH:+:$PYTHONPATH}" && shift 2 && exec "$@"'
 """Shell script: change to a folder, import from other folders first, become the command."""
+
+OWNER = "owner"
+"""The file of a folder that says which process of which machine made it."""
 
 
 @dataclass(frozen=True)
@@ -96,10 +102,16 @@ class Repository:
 
     @contextmanager
     def checked_out(self, commit: Commit, below: Path) -> Iterator[Path]:
-        """A folder below `below` with the files of a commit; it is removed at the end."""
+        """A folder below `below` with the files of a commit; it is removed at the end.
+
+        Those that a process left here which was killed are removed first.
+        """
         below.mkdir(parents=True, exist_ok=True)
+        for left in filter(_abandoned, below.iterdir()):
+            shutil.rmtree(left, ignore_errors=True)
         folder = Path(tempfile.mkdtemp(prefix=f"{commit.short}-", dir=below))
         try:
+            (folder / OWNER).write_text(f"{os.getpid()} {platform.node()}")
             tree = folder / "tree"
             tree.mkdir()
             self._write(commit, tree, folder / "index")
@@ -168,3 +180,12 @@ class Repository:
 def _commit(line: str) -> Commit:
     digest, _, subject = line.strip().partition(" ")
     return Commit(digest, subject)
+
+
+def _abandoned(folder: Path) -> bool:
+    """Whether the process that made a folder was one of this machine, and is gone."""
+    try:
+        pid, _, machine = (folder / OWNER).read_text().partition(" ")
+    except OSError:
+        return False
+    return pid.isdigit() and machine == platform.node() and not psutil.pid_exists(int(pid))
