@@ -6,6 +6,7 @@ import pytest
 
 from hotlap.core.errors import UsageError
 from hotlap.core.machine import detect
+from hotlap.core.protocol import PhaseTimes, ProfilePayload, SampledLine
 from hotlap.core.registry import technique, techniques
 from hotlap.core.technique import UNASKED, How, Numerics
 from hotlap.tune.candidates import (
@@ -166,6 +167,18 @@ def test_keeping_one_moves_the_bottleneck() -> None:
     assert seen.shares["data"] < 0.2
     assert sum(seen.shares.values()) == pytest.approx(1.0, abs=0.02)
     assert seen.bound(technique("fused_optimizer")) > before
+
+
+def test_what_acts_on_one_line_is_worth_that_line() -> None:
+    copies, whole = Candidate(technique("no_copy_from_numpy"), {}), script()
+    line = SampledLine("train.py:53", "", "", 0.1)
+    payload = ProfilePayload(
+        PhaseTimes(0.01), {"data": PhaseTimes(0.008), "other": PhaseTimes(0.002)},
+        places={"tensor": line.place}, lines={"data": [line], "other": []},
+    )  # fmt: skip
+    seen = ScriptProfile.of(payload)
+    assert seen.expected(copies) == pytest.approx(0.9 * 0.1 * 0.8)
+    assert whole.expected(copies) > 0.3, "nothing was sampled"
 
 
 def test_a_phase_that_gave_more_than_its_share_keeps_it() -> None:

@@ -10,7 +10,7 @@ from hotlap.core.machine import Machine
 from hotlap.core.move import Keyword, Wrap
 from hotlap.core.protocol import ProfilePayload
 from hotlap.core.registry import technique, techniques
-from hotlap.core.technique import How, Numerics, Technique
+from hotlap.core.technique import How, Numerics, Symptom, Technique
 from hotlap.profile.model import acted_on, bound, shares_of, starved_shares, usual_times
 from hotlap.trial.side import short_epoch
 from hotlap.tune.result import UNSEEN, Outcome, Status
@@ -84,7 +84,8 @@ class ScriptProfile:
     `shares` maps the phases of a step, and its page faults (`faults`), to their part of its time.
     `bounds` maps phases to the largest ratio that a race showed for them. `step`: its seconds.
     `world`: the ranks that train together. `starved`: the parts of a step in which a GPU waits for
-    the host, by phase.
+    the host, by phase. `sampled`: of the places that symptoms name, by phase, the part of its time
+    that the profile saw on that line.
     """
 
     facts: dict[str, object]
@@ -93,13 +94,21 @@ class ScriptProfile:
     step: float = 0.0
     world: int = 1
     starved: dict[str, float] | None = None
+    sampled: dict[str, dict[str, float]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, payload: ProfilePayload) -> "ScriptProfile":
         """From what the probe sent."""
         step = usual_times(payload)[1]
         facts, shares, starved = dict(payload.facts), shares_of(payload), starved_shares(payload)
-        return cls(facts, shares, step=step, world=payload.world, starved=starved)
+        sampled = {
+            name: {
+                phase: sum(line.share for line in lines if line.place == place)
+                for phase, lines in payload.lines.items()
+            }
+            for name, place in payload.places.items()
+        }
+        return cls(facts, shares, step=step, world=payload.world, starved=starved, sampled=sampled)
 
     def share(self, record: Technique) -> float:
         """The part of a step that the technique's phases take."""
@@ -122,11 +131,20 @@ class ScriptProfile:
         symptom = candidate.record.symptom
         if symptom is None:
             return UNKNOWN_GAIN
-        share = acted_on(symptom, self.shares, self.starved)
+        share = self._acted_on(symptom)
         expected = symptom.where(self.facts).expected * share
         if "num_workers" in candidate.values:
             expected = min(expected, 1.0 - 1.0 / (os.cpu_count() or 1))
         return expected
+
+    def _acted_on(self, symptom: Symptom) -> float:
+        """The part of a step that a symptom is about: that of its line, if it was sampled."""
+        whole = acted_on(symptom, self.shares, self.starved)
+        sampled = self.sampled.get(symptom.place)
+        if not symptom.by_line or not sampled:
+            return whole
+        line = sum(self.shares.get(p, 0.0) * sampled.get(p, 0.0) for p in symptom.phases)
+        return min(max(1.0, symptom.line_gives) * line, whole)
 
     def keep(self, records: Sequence[Technique], ratio: float) -> None:
         """Techniques were kept: their phases shrank by what they gave, the others' shares grow."""
