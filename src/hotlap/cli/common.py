@@ -279,7 +279,10 @@ def folder() -> Path:
         if not ignore.exists():
             ignore.write_text("*\n")
     except OSError as error:
-        raise UsageError(f"cannot write to {FOLDER.resolve()}: {error.strerror}") from None
+        raise UsageError(
+            f"cannot write to {FOLDER.resolve()}: {error.strerror}",
+            "start it from a directory that can be written to; name the script by its full path",
+        ) from None
     return FOLDER.resolve()
 
 

@@ -69,9 +69,8 @@ def _collect(running: dict[int, tuple[int, int]], answers: list[Answer]) -> None
     with os.fdopen(reading) as pipe:
         text = pipe.read()
     _, status = os.waitpid(child, 0)
-    ended: Answer = {
-        "error": f"the dry run's process ended without an answer (wait status {status})"
-    }
+    how = f"wait status {status}" if status else "the program ended it, as sys.exit does"
+    ended: Answer = {"error": f"the dry run's process ended without an answer ({how})"}
     answers[number] = json.loads(text) if text else ended
 
 
