@@ -294,6 +294,16 @@ def test_a_trial_that_is_held_on_its_way_loses_no_patience_and_starts_no_slower(
         assert trial.run(3).at == 4, "what has come to its first step is not held"
 
 
+@pytest.mark.parametrize("wait", [0.0, 0.02, 0.1])
+def test_a_trial_that_is_held_while_it_starts_can_be_closed(tmp_path: Path, wait: float) -> None:
+    with Trial(setting(tmp_path, sys.executable, SCRIPT), 60) as trial:
+        time.sleep(wait)
+        trial.hold()
+        begin = time.monotonic()
+    assert time.monotonic() - begin < 20.0
+    assert not trial.pids()
+
+
 @pytest.mark.slow
 def test_ranks_of_uneven_length_do_not_wait_for_one_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -120,6 +120,8 @@ LONGEST_WAIT = 0.95  # share of a block's time that counts as waiting at the mos
 MEMORY_SECONDS = 1.0
 LISTINGS = 50
 """A program that forks faster than this many listings is not stopped as a whole."""
+FORK_SECONDS = 0.02
+"""By then a fork that was under way has ended."""
 
 
 @dataclass(frozen=True)
@@ -293,6 +295,8 @@ class Trial:
         if not (self.blocks or self._held_at):
             self._held_at = time.monotonic()
             self.pause()
+            time.sleep(FORK_SECONDS)
+            self.pause()  # what was forked as its parent was being stopped
 
     def _go_on(self) -> None:
         if self._held_at:
@@ -429,6 +433,8 @@ class Trial:
 
     def close(self) -> None:
         """End the trial and remove what it left."""
+        if self._held_at:  # its supervisor waits for a child that was stopped before it began
+            self.resume()
         self.launched.end()
         self.channel.close()
         shutil.rmtree(self.folder, ignore_errors=True)
