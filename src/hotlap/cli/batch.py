@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from hotlap.batch.contestant import SizedCommand
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
-LEAST = 1 << 20
+_LEAST = 1 << 20  # bytes: less is a number without its unit
 _UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
 
 
@@ -37,7 +37,7 @@ def _bytes(_: click.Context, __: click.Parameter, text: str | None) -> int:
     if match is None:
         raise click.BadParameter(f"{text!r} is no amount of memory; try 8G or 500M")
     amount = int(float(match[1]) * 2 ** _UNITS[match[2].upper()])
-    if amount < LEAST:
+    if amount < _LEAST:
         raise click.BadParameter(f"{text!r} is too little for any program; try 8G or 500M")
     return amount
 

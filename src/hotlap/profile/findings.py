@@ -26,6 +26,8 @@ from hotlap.profile.model import (
     acted_on,
     bound,
     headline,
+    line_share,
+    most_saved,
     shares_of,
     starved_shares,
     usual_times,
@@ -350,8 +352,7 @@ def _saved(name: str, symptom: Symptom, place: str, seen: Seen) -> float:
         share = max(0.0, share - OVERHEAD.get(name, 0.0) / seen.step)
     if name in seen.operators:
         return _operators_share(name, symptom, seen)
-    gives = symptom.line_gives if by_line and symptom.line_gives else symptom.gives
-    return min(gives * share, whole)
+    return most_saved(symptom, share, whole)
 
 
 def _operators_share(name: str, symptom: Symptom, seen: Seen) -> float:
@@ -363,13 +364,7 @@ def _operators_share(name: str, symptom: Symptom, seen: Seen) -> float:
 
 
 def _line_share(place: str, phases: Iterable[str], seen: Seen) -> float:
-    """The part of a step that was sampled on one line."""
-    return sum(
-        seen.shares.get(phase, 0.0) * line.share
-        for phase in phases
-        for line in seen.lines.get(phase, ())
-        if line.place == place
-    )
+    return line_share(place, phases, seen.shares, seen.lines)
 
 
 def _finding(part: str, remedies: list[Remedy], seen: Seen, *, problem: bool) -> Finding:

@@ -1,11 +1,11 @@
 """A profile: where the steps of a run spent their time and memory."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from hotlap.core.amounts import duration
-from hotlap.core.protocol import ProfilePayload
+from hotlap.core.protocol import ProfilePayload, SampledLine
 from hotlap.core.technique import Symptom, Work
 
 NOT_MEASURED = "cost not measured"
@@ -328,6 +328,31 @@ def acted_on(
         return whole
     waits = sum(starved.get(phase, 0.0) for phase in symptom.phases)
     return waits if symptom.work is Work.LAUNCHES else max(0.0, whole - waits)
+
+
+def line_share(
+    place: str,
+    phases: Iterable[str],
+    shares: Mapping[str, float],
+    lines: Mapping[str, Sequence[Line | SampledLine]],
+) -> float:
+    """The part of a step that was sampled on one line; `lines` by phase."""
+    return sum(
+        shares.get(phase, 0.0) * line.share
+        for phase in phases
+        for line in lines.get(phase, ())
+        if line.place == place
+    )
+
+
+def most_saved(symptom: Symptom, share: float, whole: float) -> float:
+    """The largest share of a step that a remedy is known to have taken away.
+
+    `share`: the part of a step that it acts on, its line's where it acts on one; `whole`: that of
+    its phases.
+    """
+    by_line = symptom.by_line and symptom.line_gives
+    return min((symptom.line_gives if by_line else symptom.gives) * share, whole)
 
 
 def headline(what: str, share: float, step: float) -> str:

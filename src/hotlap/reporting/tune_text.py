@@ -168,7 +168,7 @@ def _speed(row: Outcome) -> str:
 
 def _final_words(result: TuneResult, final: RaceResult) -> str:
     found = speed(final.estimate)
-    if result.final_parity is not None and not result.final_parity.kept:
+    if result.broke_parity:
         return f"{found}, but the whole recipe broke parity: it is not confirmed"
     if result.confirmed:
         return f"{found} faster with the whole recipe"
@@ -191,10 +191,10 @@ def next_steps(result: TuneResult, written: Path | None) -> list[tuple[str, str]
         found.append(("written:", f"no recipe, as {why}{stays}"))
     else:
         state = "confirmed" if result.confirmed else "not confirmed"
-        broken = result.final_parity is not None and not result.final_parity.kept
-        found.append(("written:", f"{written} ({state}{': it broke parity' if broken else ''})"))
+        state += ": it broke parity" if result.broke_parity else ""
+        found.append(("written:", f"{written} ({state})"))
         asleep = PASSIVE_WAIT if slept and not dependent else {}
-        if not broken:
+        if not result.broke_parity:
             found.append(("use it:", "\n".join(plain_lines(used, asleep))))
             found += [("", ON_A_BUSY_MACHINE)] if asleep else []
     if dependent:

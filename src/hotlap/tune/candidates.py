@@ -8,10 +8,18 @@ from dataclasses import dataclass, field
 from hotlap.core.errors import UsageError
 from hotlap.core.machine import Machine
 from hotlap.core.move import Keyword, Wrap
-from hotlap.core.protocol import ProfilePayload
+from hotlap.core.protocol import ProfilePayload, SampledLine
 from hotlap.core.registry import technique, techniques
 from hotlap.core.technique import How, Numerics, Symptom, Technique
-from hotlap.profile.model import acted_on, bound, shares_of, starved_shares, usual_times
+from hotlap.profile.model import (
+    acted_on,
+    bound,
+    line_share,
+    most_saved,
+    shares_of,
+    starved_shares,
+    usual_times,
+)
 from hotlap.trial.side import short_epoch
 from hotlap.tune.result import UNSEEN, Outcome, Status
 
@@ -24,10 +32,10 @@ IN_EVERY_STEP = frozenset({"forward", "backward", "optimizer", "copy", "faults"}
 """Phases that every step has; loaders start, models are evaluated and files saved once an epoch."""
 EVALUATING = frozenset({"evaluation", "evaluation_data"})
 UNKNOWN_GAIN = 0.3
+"""Share of a step that a technique without a symptom is taken to save when the order is chosen."""
 UNDERESTIMATED, CHANCE = 1.2, 0.02
 """A technique that saves more than so many times the share of its phases, and a little, shows that
 the profile took them for too small: it ran at another load, or with threads that spin."""
-"""Share of a step that a technique without a symptom is taken to save when the order is chosen."""
 
 
 @dataclass(frozen=True)
@@ -84,8 +92,7 @@ class ScriptProfile:
     `shares` maps the phases of a step, and its page faults (`faults`), to their part of its time.
     `bounds` maps phases to the largest ratio that a race showed for them. `step`: its seconds.
     `world`: the ranks that train together. `starved`: the parts of a step in which a GPU waits for
-    the host, by phase. `sampled`: of the places that symptoms name, by phase, the part of its time
-    that the profile saw on that line.
+    the host, by phase. `places`: where symptoms were seen; `lines`: what was sampled, by phase.
     """
 
     facts: dict[str, object]
@@ -94,21 +101,18 @@ class ScriptProfile:
     step: float = 0.0
     world: int = 1
     starved: dict[str, float] | None = None
-    sampled: dict[str, dict[str, float]] = field(default_factory=dict)
+    places: Mapping[str, str] = field(default_factory=dict)
+    lines: Mapping[str, Sequence[SampledLine]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, payload: ProfilePayload) -> "ScriptProfile":
         """From what the probe sent."""
         step = usual_times(payload)[1]
         facts, shares, starved = dict(payload.facts), shares_of(payload), starved_shares(payload)
-        sampled = {
-            name: {
-                phase: sum(line.share for line in lines if line.place == place)
-                for phase, lines in payload.lines.items()
-            }
-            for name, place in payload.places.items()
-        }
-        return cls(facts, shares, step=step, world=payload.world, starved=starved, sampled=sampled)
+        return cls(
+            facts, shares, step=step, world=payload.world, starved=starved,
+            places=payload.places, lines=payload.lines,
+        )  # fmt: skip
 
     def share(self, record: Technique) -> float:
         """The part of a step that the technique's phases take."""
@@ -131,20 +135,19 @@ class ScriptProfile:
         symptom = candidate.record.symptom
         if symptom is None:
             return UNKNOWN_GAIN
-        share = self._acted_on(symptom)
-        expected = symptom.where(self.facts).expected * share
+        expected = self._saved(symptom) * symptom.where(self.facts).expected / symptom.gives
         if "num_workers" in candidate.values:
             expected = min(expected, 1.0 - 1.0 / (os.cpu_count() or 1))
         return expected
 
-    def _acted_on(self, symptom: Symptom) -> float:
-        """The part of a step that a symptom is about: that of its line, if it was sampled."""
-        whole = acted_on(symptom, self.shares, self.starved)
-        sampled = self.sampled.get(symptom.place)
-        if not symptom.by_line or not sampled:
-            return whole
-        line = sum(self.shares.get(p, 0.0) * sampled.get(p, 0.0) for p in symptom.phases)
-        return min(max(1.0, symptom.line_gives) * line, whole)
+    def _saved(self, symptom: Symptom) -> float:
+        """The part of a step that it may take away: of its line, where lines were sampled."""
+        whole, place = acted_on(symptom, self.shares, self.starved), self.places.get(symptom.place)
+        if not symptom.by_line or not place or not self.lines:
+            return symptom.gives * whole
+        return most_saved(
+            symptom, line_share(place, symptom.phases, self.shares, self.lines), whole
+        )
 
     def keep(self, records: Sequence[Technique], ratio: float) -> None:
         """Techniques were kept: their phases shrank by what they gave, the others' shares grow."""
@@ -154,9 +157,9 @@ class ScriptProfile:
         mine = {phase for record in records for phase in phases_of(record)}
         held = sum(self.shares.get(phase, 0.0) for phase in mine)
         total = 1.0 / max(ratio, 1.0)
-        saved = 1.0 - total
-        left = max(0.0, held - saved)
-        if saved > UNDERESTIMATED * held + CHANCE:
+        given = 1.0 - total
+        left = max(0.0, held - given)
+        if given > UNDERESTIMATED * held + CHANCE:
             left = held * total  # what is left of it is not known: it keeps its share
         for parts in filter(None, (self.shares, self.starved)):
             for phase in parts:

@@ -328,6 +328,11 @@ class TuneResult:
         return any(row.race for row in self.outcomes)
 
     @property
+    def broke_parity(self) -> bool:
+        """Whether the final race showed that the whole recipe changes the training."""
+        return self.final_parity is not None and not self.final_parity.kept
+
+    @property
     def confirmed(self) -> bool:
         """Whether the whole recipe was raced, kept parity, and was faster than the script."""
         if self.final is None or self.final_parity is None:

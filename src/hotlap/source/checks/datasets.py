@@ -108,13 +108,21 @@ def per_sample(source: Source) -> list[FunctionNode]:
         if function.name in SAMPLE and _is_dataset(source, source.tree.parent(function))
     ]
     for function in found:
-        for node in ast.walk(function):
+        nodes = list(ast.walk(function))
+        if any(_TRANSFORMS.search(_name(node)) for node in nodes):
+            found += [one for one in _transforms(source) if one not in found]
+        for node in nodes:
             called = source.values.local(node) if isinstance(node, ast.Call) else None
             if isinstance(called, FunctionNode) and called not in found:
                 found.append(called)
-            if isinstance(node, ast.Name | ast.Attribute) and _TRANSFORMS.search(text(node)):
-                found += [one for one in _transforms(source) if one not in found]
     return found
+
+
+def _name(node: ast.AST) -> str:
+    """What a name or an attribute is called; empty for other nodes."""
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _transforms(source: Source) -> Iterator[FunctionNode]:

@@ -26,7 +26,7 @@ def _steps(loop: ast.For, part: ast.stmt) -> bool:
     call, counted = part.value, names_in(loop.target)
     given = [*call.args, *(one.value for one in call.keywords)]
     one_layer = isinstance(call.func, ast.Attribute) and not counted & names_in(call.func)
-    state = set().union(*map(names_in, part.targets)) & set().union(*map(names_in, given), set())
+    state = set().union(*map(names_in, part.targets)) & set().union(*map(names_in, given))
     sliced = method(loop.iter) in _SLICES
     picked = any(
         isinstance(node, ast.Name if sliced else ast.Subscript) and counted & names_in(node)
