@@ -1,3 +1,4 @@
+import errno
 import json
 
 import click
@@ -7,7 +8,7 @@ from click.testing import CliRunner
 
 from data.images import folder
 from hotlap.cli.pack import pack
-from hotlap.core.errors import UsageError
+from hotlap.core.errors import HotlapError, UsageError
 from hotlap.data import Store
 
 
@@ -33,6 +34,16 @@ def test_pack_info_verify_and_bench(tmp_path):
     }
     notes = {row["name"]: row["note"] for row in rows}
     assert notes[".npy, mapped"] == "for rows of one length only"
+
+
+def test_a_reader_of_the_output_that_goes_is_no_fault_of_the_files(tmp_path, monkeypatch):
+    def gone(*_):
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+    monkeypatch.setattr("hotlap.data.store.Store", gone)
+    done = run("info", tmp_path)
+    assert (done.exit_code, done.output) == (1, "")
+    assert not isinstance(done.exception, HotlapError)
 
 
 @pytest.mark.parametrize(

@@ -184,6 +184,13 @@ PLANTED = [
         call="np.triu(",
     ),
     Planted(
+        "graph",
+        "graph.py",
+        "compute",
+        ids=("loop_invariants",),
+        call="torch.diag(",
+    ),
+    Planted(
         "loader_in_method",
         "loader_in_method.py",
         "data",

@@ -58,7 +58,14 @@ def test_cost_is_the_time_on_the_lines_of_the_spot(script):
     assert cost.cost == "1.9 ms of 14.2 ms a step"
     assert cost.worth
     assert past.cost(spot(script, 6, end=10)).seconds == pytest.approx(0.0059)
-    assert past.cost(spot(script, 5)).cost == ""
+
+
+def test_of_a_spot_that_was_timed_no_more_than_that_is_its_cost(script):
+    past = Past(document(script, {"7": {"forward": (0.004, 40)}}))
+    timed = past.cost(spot(script, 7, seconds=0.0012))
+    assert timed.seconds == pytest.approx(0.0012)
+    assert timed.cost == "1.2 ms of 14.2 ms a step"
+    assert past.cost(spot(script, 7, seconds=0.02)).seconds == pytest.approx(0.004)
 
 
 def test_only_the_phases_of_the_pattern_count(script):

@@ -51,6 +51,21 @@ def test_dataparallel_is_told_with_what_it_cost():
     assert not sights(payload(spread={}, step={"mean": 0.06}), Path("/here"))
 
 
+def test_work_that_is_the_same_at_every_step_is_a_spot_with_its_lines(tmp_path):
+    (tmp_path / "train.py").write_text("import torch\n" * 5)
+    path = str(tmp_path / "train.py")
+    rows = [
+        {"path": "train.py", "line": 3, "since": 2, "end_line": 3, "seconds": 0.012},
+        {"path": path, "line": 5, "since": 5, "end_line": 5, "seconds": 0.01, "in_part": True},
+    ]
+    whole, part = sights(payload(invariants=rows), tmp_path)
+    assert (whole.technique, whole.place) == ("loop_invariants", f"{path}:3:1")
+    assert whole.says.endswith("(lines 2 to 3)")
+    assert part.says.endswith("(a part of the line)")
+    assert (whole.since, whole.end_line, whole.seconds) == (2, 3, 0.012)
+    assert not whole.phases
+
+
 @pytest.mark.parametrize(
     ("call", "named"),
     [

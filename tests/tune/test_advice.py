@@ -128,6 +128,18 @@ def test_of_a_problem_the_best_remedy_that_no_race_judged_is_left(
         assert [one.technique for one in found] == ["worker_memory"]
 
 
+def test_further_causes_are_left_to_the_user_where_their_own_lines_were_measured(
+    tmp_path: Any,
+) -> None:
+    names = {"heavy_getitem": 0.3, "index_lookup": 0.2, "no_copy_from_numpy": 0.02}
+    seen = waits(*(Remedy(n, "", ("data",), "t.py:1", 2.0, g, share=g) for n, g in names.items()))
+    found = advice([seen], None, TuneResult(("x",)), tmp_path)
+    assert [(one.technique, one.share) for one in found] == [
+        ("heavy_getitem", 0.3),
+        ("index_lookup", 0.2),
+    ]
+
+
 def test_what_is_pointless_beside_what_was_kept_is_not_left_to_the_user(tmp_path: Any) -> None:
     seen = waits(Remedy("loader_workers", "", ("data",), "t.py:1", 2.0, 0.4))
     why = "data loading can give 1.01x at most"

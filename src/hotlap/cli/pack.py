@@ -252,6 +252,8 @@ def _said() -> Iterator[None]:
     except DATA_ERRORS as error:
         kind = UsageError if isinstance(error, PackError) else HotlapError
         raise kind(str(error)) from error
+    except BrokenPipeError:
+        raise
     except OSError as error:
         raise HotlapError(str(error)) from error
 

@@ -241,6 +241,22 @@ class Holder:
 
 
 @dataclass(frozen=True)
+class Invariant:
+    """Lines of a file whose work has the same result at every step.
+
+    `since` to `end_line`, of which `line` costs most; `seconds`: what that work takes in a step.
+    `in_part`: there is other work on the line.
+    """
+
+    path: str
+    line: int
+    since: int
+    end_line: int
+    seconds: float
+    in_part: bool = False
+
+
+@dataclass(frozen=True)
 class LayerSeen:
     """A layer with something odd: what norm follows its bias, or which sizes are odd."""
 
@@ -448,6 +464,7 @@ class ProfilePayload:
     flops: float | None = None
     modules: ModuleReport = field(default_factory=ModuleReport)
     retained: list[Holder] = field(default_factory=list)
+    invariants: list[Invariant] = field(default_factory=list)
     layers: dict[str, object] = field(default_factory=dict)
     warnings: list[ShownWarning] = field(default_factory=list)
     notes: dict[str, str] = field(default_factory=dict)

@@ -42,12 +42,15 @@ _OF_DATA = re.compile(r"\b(tensor|as_tensor|from_numpy|FloatTensor|LongTensor|ra
 
 MEASURED = ("retained_graph",)
 """Techniques of which the probe measures at the place what it costs."""
+PRICED = ("loop_invariants",)
+"""Techniques that are only worth a word where what the probe saw costs time."""
 NOT_MEASURED = {
     "retained": "graphs that outlive their step",
     "memory": "memory by owner",
     "modules": "sizes and biases of layers",
     "flops": "FLOPs",
     "operators": "the time of functions that have faster forms",
+    "invariants": "work with the same result at every step",
     "layers": "time by layer",
 }
 """What a diagnosis of the probe finds out, in words."""
@@ -139,7 +142,8 @@ def _spots(known: Profile, seen: list[Spot]) -> list[Costed]:
         for one in found
     ]
     have = {_where(one.spot) for one in found}
-    found += [past.cost(spot) for spot in seen if _where(spot) not in have]
+    others = [past.cost(spot) for spot in seen if _where(spot) not in have]
+    found += [one for one in others if one.worth or one.spot.technique not in PRICED]
     if known.facts.get("inference"):
         found = [one for one in found if _for_inference(one.spot.technique)]
     if known.facts.get("loaders") and not known.facts.get("loader_workers"):

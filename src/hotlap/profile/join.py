@@ -154,7 +154,8 @@ class Past:
         if behind:
             by_phase["backward"] = by_phase.get("backward", 0.0) + behind
         part = float(self._facts.get(spot.part_of, 0.0))
-        parts = tuple((phase, seconds * (part or 1.0)) for phase, seconds in by_phase.items())
+        scale = min(part or 1.0, _most(spot, sum(by_phase.values())))
+        parts = tuple((phase, seconds * scale) for phase, seconds in by_phase.items())
         seconds = min(sum(seconds for _, seconds in parts), self._step)
         return Costed(spot, seconds, self._step, parts, confirmed, estimated=behind, part=part)
 
@@ -191,6 +192,11 @@ class Past:
             if not at or (at[0] == path and covers(spot, at[1]))
         ]
         return bool(shares), max(shares, default=0.0)
+
+
+def _most(spot: Spot, seconds: float) -> float:
+    """The part of the seconds on a spot's lines that it costs at most."""
+    return min(1.0, spot.seconds / seconds) if spot.seconds else 1.0
 
 
 def _part(spots: tuple[Spot, ...], calls: Iterable[tuple[int, int, float]]) -> float:

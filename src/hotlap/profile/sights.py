@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hotlap.core.amounts import size
-from hotlap.core.protocol import Holder, InputStatistics, ProfilePayload, ShownWarning
+from hotlap.core.protocol import Holder, InputStatistics, Invariant, ProfilePayload, ShownWarning
 from hotlap.core.registry import techniques
 from hotlap.profile.join import split
 from hotlap.profile.retained import binding
@@ -51,6 +51,11 @@ WORDS = {
         "the inputs are raw pixel values, which slows learning",
         "normalise them with the data set's mean and standard deviation",
     ),
+    "loop_invariants": Words(
+        "every step computes the same here: nothing that is read changes",
+        "compute it once, before the loop (in a module: in __init__, as a buffer), and again only "
+        "where what it reads changes",
+    ),
 }
 
 
@@ -60,6 +65,7 @@ def sights(payload: ProfilePayload, folder: Path) -> list[Spot]:
         *_retained(payload, folder),
         *_modules(payload, folder),
         *_warnings(payload.warnings, folder),
+        *_invariants(payload.invariants, folder),
         *_environments(payload),
     ]
     return list({(spot.path, spot.line, spot.id): spot for spot in found}.values())
@@ -74,6 +80,16 @@ def _retained(payload: ProfilePayload, folder: Path) -> Iterator[Spot]:
             said = f"{holder.name}: {_growth(holder)}"
             spots = _spot("retained_graph", f"{path}:{line}", folder, said, name)
             yield from (replace(spot, hint=holder.freed) for spot in spots)
+
+
+def _invariants(found: Iterable[Invariant], folder: Path) -> Iterator[Spot]:
+    for one in found:
+        where = f"lines {one.since} to {one.end_line}" if one.since < one.end_line else ""
+        where = "a part of the line" if one.in_part else where
+        spots = _spot("loop_invariants", f"{folder / one.path}:{one.line}", folder, where)
+        for spot in spots:
+            lines = replace(spot, since=one.since, end_line=one.end_line)
+            yield replace(lines, phases=(), seconds=one.seconds)
 
 
 def _growth(holder: Holder) -> str:

@@ -33,6 +33,7 @@ class Spot:
     `differentiated`: what its lines cost in the forward pass comes again in the backward pass.
     `elsewhere`: its cost is that of its technique's finding in a profile, not of its lines.
     `part_of`: the fact that is the share of its lines' time that it costs; empty: all of it.
+    `seconds`: the most that its lines cost in a step, where that was measured.
     """
 
     path: Path
@@ -52,6 +53,7 @@ class Spot:
     cell: int = 0
     elsewhere: bool = False
     part_of: str = ""
+    seconds: float = 0.0
 
     @property
     def priced(self) -> range:

@@ -32,6 +32,20 @@ technique = Technique(
             differentiated=True,
         ),
         Pattern(
+            id="layers_one_by_one",
+            says="layers of one kind read the same input one after another, in Python",
+            remedy=(
+                "keep their weights in one tensor and compute all in one product (for attention "
+                "heads: one nn.Linear, then view(..., heads, width)); torch.func."
+                "stack_module_state with torch.vmap does it for any layer"
+            ),
+            ignore="there are only a few, or each is large enough to fill the device",
+            check="hotlap.source.checks.branches:layers_one_by_one",
+            hint=True,
+            phases=("forward", "backward"),
+            differentiated=True,
+        ),
+        Pattern(
             id="filled_by_loop",
             says="a tensor is filled element by element in Python, at every step",
             remedy=(
@@ -54,6 +68,24 @@ technique = Technique(
             "class Net(torch.nn.Module):\n"
             "    def forward(self, x):\n"
             "        return self.layer(x)\n",
+        ),
+        Example(
+            "import torch\n\n\n"
+            "class Net(torch.nn.Module):\n"
+            "    def __init__(self, width, heads):\n"
+            "        super().__init__()\n"
+            "        self.heads = torch.nn.ModuleList(\n"
+            "            [torch.nn.Linear(width, width // heads) for _ in range(heads)]\n"
+            "        )\n\n"
+            "    def forward(self, x):\n"
+            "        return torch.cat([head(x) for head in self.heads], dim=-1)\n",
+            "import torch\n\n\n"
+            "class Net(torch.nn.Module):\n"
+            "    def __init__(self, width, heads):\n"
+            "        super().__init__()\n"
+            "        self.heads = torch.nn.Linear(width, width)\n\n"
+            "    def forward(self, x):\n"
+            "        return self.heads(x)\n",
         ),
         Example(
             "import torch\n\n\n"

@@ -27,6 +27,8 @@ from hotlap.trial.race import RaceResult
 from hotlap.trial.stats import Estimate, Verdict
 from hotlap.tune.time_plan import FEWEST_PAIRS
 
+FURTHER = 0.05
+"""Share of a step from which a problem's further causes are named as well."""
 NAMED_PLACES = 2
 """Places that a piece of advice names."""
 SENSIBLE_SECONDS = 900.0
@@ -344,14 +346,17 @@ def by_hand(findings: Iterable[Finding], result: TuneResult, *, packed: bool) ->
     """The problems that no race of this tune has judged, or could with more time.
 
     Nor those that are none beside what was kept. Of each the remedy that can be expected to give
-    most. `packed`: a packed copy is advised.
+    most, and those whose own lines were measured to cost `FURTHER`. `packed`: a packed copy is
+    advised.
     """
     judged = {row.technique for row in result.outcomes if row.race or row.is_open or row.pointless}
     for finding in findings:
         names = {remedy.id for remedy in finding.remedies}
         left = [r for r in finding.remedies if r.id not in {*judged, "packed_dataset"}]
         if finding.problem and left and not (packed and "packed_dataset" in names):
-            yield _advice_of(max(left, key=lambda remedy: remedy.expected), finding)
+            first = max(left, key=lambda remedy: remedy.expected)
+            more = (r for r in left if r is not first and r.share >= FURTHER)
+            yield from (_advice_of(remedy, finding) for remedy in (first, *more))
 
 
 def _advice_of(remedy: Remedy, finding: Finding) -> Advice:

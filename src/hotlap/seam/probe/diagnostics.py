@@ -14,6 +14,7 @@ from hotlap.memory.saved import watching
 from hotlap.model.flops import FlopCount
 from hotlap.seam.probe.creep import Creep
 from hotlap.seam.probe.diagnosis import Diagnosis, Followed
+from hotlap.seam.probe.invariants import Invariants
 from hotlap.seam.probe.layers import Layers
 from hotlap.seam.probe.models import anything_compiled
 from hotlap.seam.probe.operators import Operators
@@ -105,14 +106,15 @@ class Diagnostics:
 
     def __init__(self, rec: Followed) -> None:
         self._rec = rec
-        self._along = Creep(rec)
+        self._creep, self._invariants = Creep(rec), Invariants(rec)
+        self._along: Round = (self._creep, self._invariants)
         self._todo: list[Round] = [
             (CountFlops(rec), Operators(rec)),
             (MemoryByOwner(rec), Sights(rec)),
         ]
         if rec.options.layers:
             self._todo.append((Layers(rec),))
-        self.all = [self._along, *(one for round_ in self._todo for one in round_)]
+        self.all = [*self._along, *(one for round_ in self._todo for one in round_)]
         self._now: Round = ()
         self._tries = 0
         self._lasted = 0
@@ -132,7 +134,8 @@ class Diagnostics:
             self._todo = []
             self._settling = False
         else:
-            self._guard(self._along, self._along.begin)
+            for diagnosis in self._along:
+                self._guard(diagnosis, diagnosis.begin)
             self._begin()
 
     def step(self, *, evaluated: bool) -> None:
@@ -140,9 +143,11 @@ class Diagnostics:
         self.steps += 1
         if not self._now and not self._looks_on():
             self._settling = False
-            self._end(self._along)
+            for diagnosis in self._along:
+                self._end(diagnosis)
             return
-        self._continue(self._along)
+        for diagnosis in self._along:
+            self._continue(diagnosis)
         if not self._now:
             return
         self._lasted += 1
@@ -154,7 +159,7 @@ class Diagnostics:
 
     def _looks_on(self) -> bool:
         """Whether variables are looked at for another step."""
-        more = not self._along.note and self._along.undecided and self._more > 0
+        more = not self._creep.note and self._creep.undecided and self._more > 0
         self._more -= more
         return more
 
@@ -195,16 +200,22 @@ class Diagnostics:
         for diagnosis in self._now:
             self._end(diagnosis)
         self._now = ()
+        self._end(self._invariants)
+
+    def stop(self) -> None:
+        """The run is over, wherever its diagnoses stand."""
+        unfinished = self._now
+        self.abandon()
+        for diagnosis in unfinished:
+            diagnosis.value = None
 
     def give_up(self) -> None:
         """Steps are too slow for what is left of the diagnoses."""
-        unfinished = self._now
-        self.abandon()
+        self.stop()
         if self.steps:
-            self._end(self._along)
+            self._end(self._creep)
         for diagnosis in self.all:
-            if diagnosis in unfinished or diagnosis.value is None:
-                diagnosis.value = None
+            if diagnosis.value is None:
                 diagnosis.note = diagnosis.note or SLOW
         self._todo, self._settling = [], False
 

@@ -110,6 +110,8 @@ class Recorder:
 
     def leave_alone(self) -> None:
         """From now on every boundary passes straight through, and nobody samples."""
+        if threading.get_ident() == self.thread:
+            self.diagnostics.stop()
         self.thread = NOBODY
         self._rest = 0
         self.rest.ask()

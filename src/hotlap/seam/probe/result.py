@@ -76,6 +76,7 @@ def payload(rec: Recorder, ended: str) -> ProfilePayload:
         flops=learned["flops"],
         modules=learned["modules"] or ModuleReport(),
         retained=learned["retained"] or [],
+        invariants=learned["invariants"] or [],
         layers=learned.get("layers") or {},
         warnings=[ShownWarning(*shown) for shown in rec.warnings],
         notes=notes,

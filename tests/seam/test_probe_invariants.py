@@ -1,0 +1,259 @@
+"""Work that has the same result at every step, as two diagnostic steps see it."""
+
+import inspect
+
+import numpy
+import pytest
+import torch
+import torch._dynamo
+from probing_help import line_of, probed
+from torch import nn
+from torch.nn import functional
+from torch.utils._python_dispatch import _get_current_dispatch_mode
+
+from hotlap.seam.where import short
+
+NODES = 300
+ADJACENCY = (torch.rand(NODES, NODES) < 0.1).float()
+FEATURES = torch.randn(NODES, 8)
+NUMBERS = numpy.random.default_rng(0).random((NODES, NODES), dtype=numpy.float32)
+
+
+@pytest.fixture(autouse=True)
+def nothing_compiled():
+    torch._dynamo.utils.counters.clear()
+
+
+class Net(nn.Module):
+    """What is constant, if anything, is made by `mixing` in forward; `step` counts from 0."""
+
+    def __init__(self, mixing):
+        super().__init__()
+        self.linear, self.gate = nn.Linear(8, 4), nn.Linear(NODES, NODES)
+        self.register_buffer("table", torch.rand(NODES, NODES))
+        self.shared = torch.from_numpy(NUMBERS.copy())
+        self.step = 0
+        self.mixing = mixing
+
+    def forward(self, x):
+        self.step += 1
+        mixed = self.mixing(self, ADJACENCY)
+        return mixed @ self.linear(x)
+
+
+def profile(mixing, steps=9):
+    """The profile of a training whose model calls `mixing`."""
+    model = Net(mixing)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    with probed(steps=2) as session:
+        for _ in range(steps):
+            optimizer.zero_grad()
+            model(FEATURES).square().mean().backward()
+            optimizer.step()
+    assert _get_current_dispatch_mode() is None
+    assert "invariants" not in session.profile["notes"]
+    return session.profile
+
+
+def found(mixing, **options):
+    """Its invariants, as `file:line`, and whether other work is on the line."""
+    rows = profile(mixing, **options)["invariants"]
+    return [(f"{short(one['path'])}:{one['line']}", one["in_part"]) for one in rows]
+
+
+CALL = line_of(Net.forward, "mixed = ")
+WHOLE = [(CALL, False)]
+"""The line that calls `mixing`, as a whole."""
+
+
+def power(matrix):
+    """Enough work for its line to count."""
+    return matrix @ matrix @ matrix
+
+
+def normalised(_, adjacency):
+    looped = adjacency + torch.eye(NODES)
+    degree = looped.sum(1).rsqrt()
+    return power(degree[:, None] * looped * degree)
+
+
+def causal(*_):
+    return torch.ones(NODES, NODES).tril() @ torch.ones(NODES, NODES).triu()
+
+
+def written_into(*_):
+    table = torch.zeros(NODES, NODES)
+    for row in range(0, NODES, 10):
+        table[row, : row + 1] = 1.0
+    table.mul_(0.5)
+    return power(table)
+
+
+def positions(*_):
+    at = torch.arange(NODES)
+    return power(torch.exp(-(at[:, None] - at).abs() / 10))
+
+
+def of_a_buffer(model, _):
+    return power(model.table.softmax(1))
+
+
+def frozen(model, _):
+    with torch.no_grad():
+        return power(model.shared) @ model.table.T
+
+
+def read_out(_, adjacency):
+    return power(adjacency / adjacency.sum(1).max().item())
+
+
+@pytest.mark.parametrize(
+    "mixing", [normalised, causal, written_into, positions, of_a_buffer, frozen, read_out]
+)
+def test_the_line_is_named_that_computes_the_same_at_every_step(mixing):
+    assert found(mixing) == WHOLE
+
+
+def of_parameters(model, _):
+    return power(model.gate.weight)
+
+
+def of_parameters_without_gradients(model, _):
+    return power(model.gate.weight.detach())
+
+
+def random(*_):
+    return power(torch.rand(NODES, NODES))
+
+
+def random_in_place(*_):
+    return power(torch.empty(NODES, NODES).normal_())
+
+
+def dropped(model, adjacency):
+    return power(functional.dropout(adjacency, 0.1, training=model.training))
+
+
+def of_a_buffer_that_is_updated(model, _):
+    made = power(model.table)
+    model.table.mul_(0.99)
+    return made
+
+
+def of_a_buffer_updated_past_its_version(model, _):
+    made = power(model.table)
+    model.table.data.mul_(0.99)
+    return made
+
+
+def of_an_array_that_numpy_changes(model, _):
+    made = power(model.shared)
+    model.shared.numpy()[:] *= 0.99
+    return made
+
+
+def of_a_number(model, adjacency):
+    return power(adjacency * (1.0 / model.step))
+
+
+def of_rows_that_vary(model, adjacency):
+    return power(adjacency.roll(model.step, 0))
+
+
+def memory_for_what_varies(model, _):
+    table = torch.zeros(NODES, NODES)
+    table.view(-1)[: model.step] += model.step
+    table.add_(model.table.data.add_(1))
+    return table
+
+
+@pytest.mark.parametrize(
+    "mixing",
+    [
+        of_parameters,
+        of_parameters_without_gradients,
+        random,
+        random_in_place,
+        dropped,
+        of_a_buffer_that_is_updated,
+        of_a_buffer_updated_past_its_version,
+        of_an_array_that_numpy_changes,
+        of_a_number,
+        of_rows_that_vary,
+        memory_for_what_varies,
+    ],
+)
+def test_what_may_differ_is_not_called_the_same(mixing):
+    assert found(mixing) == []
+
+
+def test_a_new_tensor_with_the_same_values_is_not_known_to_be_the_same():
+    def mixed(*_):
+        return power(torch.from_numpy(NUMBERS.copy()))
+
+    assert found(mixed) == []
+
+
+def test_where_nearly_all_work_is_the_same_its_own_line_is_named_and_not_the_call_of_the_model():
+    def mixed(model, adjacency):
+        return torch.linalg.inv(adjacency + torch.eye(NODES)) + model.gate.bias
+
+    assert found(mixed) == [(line_of(mixed, "return"), True)]
+
+
+def test_of_a_line_with_other_work_it_is_said_that_a_part_is_the_same():
+    def mixed(model, adjacency):
+        return torch.linalg.inv(adjacency + torch.eye(NODES)) @ model.gate(adjacency)
+
+    assert found(mixed) == [(line_of(mixed, "return"), True)]
+
+
+def test_lines_in_a_row_are_one_place():
+    def mixed(model, adjacency):
+        looped = adjacency + torch.eye(NODES)
+        degree = looped.sum(1).rsqrt()
+
+        table = power(degree[:, None] * looped * degree)
+        return table @ power(model.gate.weight)
+
+    (one,) = profile(mixed)["invariants"]
+    begin = inspect.getsourcelines(mixed)[1]
+    assert (one["line"], one["since"], one["end_line"]) == (begin + 4, begin + 1, begin + 4)
+
+
+def test_work_of_a_backward_pass_is_none_of_the_forward_pass():
+    class Twice(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad + power(ADJACENCY)[:1, :1]
+
+    assert found(lambda model, _: Twice.apply(model.gate.weight)) == []
+
+
+def test_an_evaluation_between_the_steps_changes_nothing():
+    def mixed(model, adjacency):
+        made = power(adjacency)
+        if model.training and torch.is_grad_enabled():
+            model.eval()
+            with torch.no_grad():
+                model(FEATURES)
+            model.train()
+        return made
+
+    assert found(mixed, steps=16)[0][0] == line_of(mixed, "made =")
+
+
+def test_a_program_of_two_steps_leaves_no_mode_behind():
+    with probed(steps=2) as session:
+        model = Net(normalised)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        for _ in range(2):
+            model(FEATURES).sum().backward()
+            optimizer.step()
+    assert _get_current_dispatch_mode() is None
+    assert session.profile["invariants"] == []
+    assert session.profile["notes"]["invariants"]
