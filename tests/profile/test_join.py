@@ -60,6 +60,15 @@ def test_cost_is_the_time_on_the_lines_of_the_spot(script):
     assert past.cost(spot(script, 6, end=10)).seconds == pytest.approx(0.0059)
 
 
+@pytest.mark.parametrize(("seconds", "cost"), [(40 * 12e-6, 0.004), (40 * 80e-6, 0.0)])
+def test_what_needs_small_operators_costs_nothing_where_they_are_large(script, seconds, cost):
+    found = document(script, {"7": {"forward": (0.004, 40)}})
+    layers = spot(script, 7, small_operators=True)
+    assert not Past(found).cost(layers).seconds, "how large they are is not known"
+    found["files"][str(script)]["operators"] = {"7": (40, seconds), "8": (1, 1.0)}
+    assert Past(found).cost(layers).seconds == cost
+
+
 def test_of_a_spot_that_was_timed_no_more_than_that_is_its_cost(script):
     past = Past(document(script, {"7": {"forward": (0.004, 40)}}))
     timed = past.cost(spot(script, 7, seconds=0.0012))

@@ -1,6 +1,7 @@
 """Work that has the same result at every step, as two diagnostic steps see it."""
 
 import inspect
+import threading
 
 import numpy
 import pytest
@@ -9,13 +10,14 @@ import torch._dynamo
 from probing_help import line_of, probed
 from torch import nn
 from torch.nn import functional
-from torch.utils._python_dispatch import _get_current_dispatch_mode
+from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode
 
 from hotlap.seam.where import short
 
 NODES = 300
 ADJACENCY = (torch.rand(NODES, NODES) < 0.1).float()
 FEATURES = torch.randn(NODES, 8)
+CLIPS = [torch.rand(NODES, NODES) for _ in range(16)]
 NUMBERS = numpy.random.default_rng(0).random((NODES, NODES), dtype=numpy.float32)
 
 
@@ -160,6 +162,40 @@ def of_rows_that_vary(model, adjacency):
     return power(adjacency.roll(model.step, 0))
 
 
+def filled_by_numpy(model, _):
+    table = torch.zeros(NODES, NODES)
+    numpy.multiply(NUMBERS, model.step, out=table.numpy())
+    return power(table)
+
+
+def filled_by_another_thread(model, _):
+    table = torch.zeros(NODES, NODES)
+    thread = threading.Thread(target=lambda: table.copy_(model.table * model.step))
+    thread.start()
+    thread.join()
+    return power(table)
+
+
+def of_a_tensor_given_other_data(model, _):
+    model.table.data = 0.99 * model.table.data
+    return power(model.table)
+
+
+def of_which_an_entry_changes(model, _):
+    model.shared.numpy()[model.step, model.step] += 1
+    return power(model.shared / model.shared.sum(1))
+
+
+def of_other_shifts(model, adjacency):
+    return power(adjacency.roll(-1 - model.step % 2, 0))
+
+
+def of_what_another_line_read_before(model, _):
+    clips = CLIPS[model.step], CLIPS[model.step + 1]
+    now = power(clips[0])
+    return now + power(clips[1])
+
+
 def memory_for_what_varies(model, _):
     table = torch.zeros(NODES, NODES)
     table.view(-1)[: model.step] += model.step
@@ -180,6 +216,12 @@ def memory_for_what_varies(model, _):
         of_an_array_that_numpy_changes,
         of_a_number,
         of_rows_that_vary,
+        filled_by_numpy,
+        filled_by_another_thread,
+        of_a_tensor_given_other_data,
+        of_which_an_entry_changes,
+        of_other_shifts,
+        of_what_another_line_read_before,
         memory_for_what_varies,
     ],
 )
@@ -218,7 +260,8 @@ def test_lines_in_a_row_are_one_place():
 
     (one,) = profile(mixed)["invariants"]
     begin = inspect.getsourcelines(mixed)[1]
-    assert (one["line"], one["since"], one["end_line"]) == (begin + 4, begin + 1, begin + 4)
+    assert (one["since"], one["end_line"]) == (begin + 1, begin + 4)
+    assert one["since"] <= one["line"] <= one["end_line"]
 
 
 def test_work_of_a_backward_pass_is_none_of_the_forward_pass():
@@ -245,6 +288,54 @@ def test_an_evaluation_between_the_steps_changes_nothing():
         return made
 
     assert found(mixed, steps=16)[0][0] == line_of(mixed, "made =")
+
+
+class Counting(TorchDispatchMode):
+    def __init__(self):
+        super().__init__()
+        self.number = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.number += 1
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("every", [1, 3])
+def test_a_mode_of_the_programs_own_counts_what_it_counts_without_a_probe(every):
+    def counted():
+        model, numbers, at_end = Net(normalised), [], []
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        for _ in range(4):
+            with Counting() as mode:
+                for _ in range(every):
+                    model(FEATURES).sum().backward()
+                    optimizer.step()
+                    optimizer.zero_grad()
+            numbers.append(mode.number)
+            at_end.append(_get_current_dispatch_mode())
+        return numbers, at_end
+
+    plain = counted()
+    with probed(steps=2) as session:
+        assert counted() == plain
+    assert "of its own" in session.profile["notes"]["invariants"]
+
+
+def test_a_mode_that_is_entered_later_and_left_later_is_not_left_for_ours():
+    model = Net(normalised)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    mode = Counting()
+    with probed(steps=2) as session:
+        for number in range(14):
+            if number == 2:
+                mode.__enter__()
+            model(FEATURES).sum().backward()
+            optimizer.step()
+            if number == 3:
+                assert _get_current_dispatch_mode() is mode
+                mode.__exit__(None, None, None)
+    assert _get_current_dispatch_mode() is None
+    assert "invariants" not in session.profile["notes"]
 
 
 def test_a_program_of_two_steps_leaves_no_mode_behind():

@@ -18,6 +18,7 @@ class Pattern:
     apart from lines; it is that of the technique's own finding. `fault`: it is wrong in any case,
     even where its technique is a choice for a race to judge. `part_of`: it costs a part of its
     lines' time; the name of the profile's fact that is this share, where it was measured.
+    `small_operators`: it costs nothing where the operators of its lines are large.
     """
 
     id: str
@@ -32,3 +33,4 @@ class Pattern:
     elsewhere: bool = False
     fault: bool = False
     part_of: str = ""
+    small_operators: bool = False

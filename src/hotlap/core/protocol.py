@@ -174,6 +174,8 @@ LineShare = tuple[float, int, list[tuple[int, int, float]]]
 expression that was running (from 0, the end exclusive) that one's share of the line's samples."""
 
 SampledFile = dict[int, dict[str, LineShare]]
+OperatorCounts = dict[int, tuple[int, float]]
+"""By line: how many operators of torch run from it in a step, and their seconds."""
 """What was sampled in a file, by line and phase."""
 
 
@@ -434,7 +436,8 @@ class ProfilePayload:
     `ended` is what ended it: `steps`, `exit`, `left` or `still`. `stood_at`: where the program
     stood still. `detailed`: how many of the timed steps
     were looked at in detail (None: all). `sampled` holds, by file, line and sampled phase, what a
-    line cost with all calls from it. `faults`: the part of a step that page faults take. `held` and
+    line cost with all calls from it, `operators_on` the operators that ran from its costlier lines
+    in a diagnostic step. `faults`: the part of a step that page faults take. `held` and
     `inert`: what each technique has come to. `operators`: seconds a step, in the forward pass, in
     the functions that a technique replaces, where they were measured. `world`: how many ranks
     train together; `ranks`: those of them that were seen. `program`: the file that Python was
@@ -457,6 +460,7 @@ class ProfilePayload:
     tokens: float = 0.0
     lines: dict[str, list[SampledLine]] = field(default_factory=dict)
     sampled: dict[str, SampledFile] = field(default_factory=dict)
+    operators_on: dict[str, OperatorCounts] = field(default_factory=dict)
     samples_taken: int = 0
     facts: dict[str, object] = field(default_factory=dict)
     places: dict[str, str] = field(default_factory=dict)

@@ -17,6 +17,8 @@ from hotlap.source.lint import Spot, lint
 
 WORTH = 0.02
 LEAST_SAMPLES = 3
+SMALL = 25e-6
+"""Mean seconds of an operator up to which fewer, larger ones are faster (benchmarks/heads.py)."""
 FORWARD = ("forward", "loss")
 ESTIMATE = "of which the backward part is estimated"
 
@@ -147,6 +149,8 @@ class Past:
             share = 0.0 if path not in self.met else self._shares.get(spot.technique, 0.0)
             return Costed(spot, share * self._step, self._step, confirmed=share > 0)
         confirmed, share = self._confirmed(path, spot)
+        if spot.small_operators and not self._small(path, spot):
+            return Costed(spot, step=self._step, confirmed=confirmed, finding=share)
         by_phase, samples = self._on(path, (spot, *same))
         if samples < LEAST_SAMPLES or not any(by_phase.values()):
             return Costed(spot, step=self._step, confirmed=confirmed, finding=share)
@@ -183,6 +187,13 @@ class Past:
                     seconds[phase] = seconds.get(phase, 0.0) + part * spent
                     samples += round(part * count)
         return seconds, samples
+
+    def _small(self, path: Path, spot: Spot) -> bool:
+        """Whether the operators that run from a spot's lines are known to be small."""
+        known = self._files.get(str(path), {}).get("operators", {})
+        found = [of for line, of in known.items() if int(line) in spot.priced]
+        number, seconds = (sum(each) for each in zip(*found, strict=True)) if found else (0, 0.0)
+        return bool(number) and seconds < number * SMALL
 
     def _confirmed(self, path: Path, spot: Spot) -> tuple[bool, float]:
         """Whether a problem proposes the spot's technique there, and its share of a step."""

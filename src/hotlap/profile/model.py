@@ -124,12 +124,14 @@ class Touched:
     `digest` is that of its content (empty: it changed while the profile was taken), `line_digests`
     those of its lines. `lines` gives, by line and sampled phase, seconds a step with all calls from
     the line included, the number of samples they stand on, and the columns (from 0) of the
-    expressions that ran with their shares.
+    expressions that ran with their shares. `operators`: how many operators of torch ran from a line
+    in a step, and their seconds.
     """
 
     digest: str
     lines: Lines
     line_digests: tuple[str, ...] = ()
+    operators: Mapping[int, tuple[int, float]] = field(default_factory=dict)
 
 
 NO_BOUND = 1000.0

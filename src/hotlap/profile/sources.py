@@ -4,6 +4,7 @@ import hashlib
 import linecache
 import zlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from difflib import SequenceMatcher
 from pathlib import Path
 
@@ -15,7 +16,10 @@ def touched(payload: ProfilePayload, began: float) -> dict[str, Touched]:
     """The files by absolute path. `began`: the time (seconds since the epoch) the run started."""
     seconds, _ = usual_times(payload)
     return {
-        path: _touched(_content_since(Path(path), began), _costs(lines, seconds))
+        path: replace(
+            _touched(_content_since(Path(path), began), _costs(lines, seconds)),
+            operators=payload.operators_on.get(path, {}),
+        )
         for path, lines in payload.sampled.items()
         if Path(path).is_file()
     }

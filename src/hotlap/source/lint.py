@@ -34,6 +34,7 @@ class Spot:
     `elsewhere`: its cost is that of its technique's finding in a profile, not of its lines.
     `part_of`: the fact that is the share of its lines' time that it costs; empty: all of it.
     `seconds`: the most that its lines cost in a step, where that was measured.
+    `small_operators`: it costs nothing where the operators of its lines are large.
     """
 
     path: Path
@@ -54,6 +55,7 @@ class Spot:
     elsewhere: bool = False
     part_of: str = ""
     seconds: float = 0.0
+    small_operators: bool = False
 
     @property
     def priced(self) -> range:
@@ -196,6 +198,7 @@ def _spots(source: Source, record: Technique, pattern: Pattern) -> Iterator[Spot
             pattern.absent,
             elsewhere=pattern.elsewhere,
             part_of=pattern.part_of,
+            small_operators=pattern.small_operators,
         )
 
 

@@ -42,6 +42,7 @@ technique = Technique(
             ignore="there are only a few, or each is large enough to fill the device",
             check="hotlap.source.checks.branches:layers_one_by_one",
             hint=True,
+            small_operators=True,
             phases=("forward", "backward"),
             differentiated=True,
         ),

@@ -1,10 +1,16 @@
 """One thing to learn from a step or a few, outside of those that are timed."""
 
+from contextlib import ExitStack
 from typing import Protocol
 from weakref import WeakKeyDictionary, WeakSet
 
 from torch.nn import Module
 from torch.optim.optimizer import Optimizer
+from torch.utils._python_dispatch import (
+    TorchDispatchMode,
+    _get_current_dispatch_mode,
+    _get_current_dispatch_mode_stack,
+)
 
 from hotlap.core.protocol import ProfileOptions
 from hotlap.seam.participant import Participant
@@ -23,6 +29,13 @@ class Followed(Protocol):
     made: WeakKeyDictionary[Module, str]
 
 
+class OwnModeError(Exception):
+    """The program runs under a dispatch mode of its own, whose end would leave another one."""
+
+    def __str__(self) -> str:
+        return "the program has a TorchDispatchMode of its own on"
+
+
 class Diagnosis:
     """`value` is what came of it, `note` why nothing did.
 
@@ -36,6 +49,26 @@ class Diagnosis:
         self.rec = rec
         self.value: object = None
         self.note = ""
+        self._mode: TorchDispatchMode | None = None
+        self._entered = ExitStack()
+
+    def enter(self, mode: TorchDispatchMode) -> None:
+        """Enter a mode.
+
+        Raises:
+            OwnModeError: the program is in one.
+        """
+        on = _get_current_dispatch_mode_stack()
+        if any(not type(other).__module__.startswith("hotlap.") for other in on):
+            raise OwnModeError
+        self._entered.enter_context(mode)
+        self._mode = mode
+
+    def leave(self) -> None:
+        """Leave the mode, if it is the innermost: within it the program may have entered one."""
+        if self._mode is not None and _get_current_dispatch_mode() is self._mode:
+            self._mode = None
+            self._entered.close()
 
     def begin(self) -> None:
         """A step begins."""

@@ -13,7 +13,7 @@ from hotlap.memory.owners import Storages, owners
 from hotlap.memory.saved import watching
 from hotlap.model.flops import FlopCount
 from hotlap.seam.probe.creep import Creep
-from hotlap.seam.probe.diagnosis import Diagnosis, Followed
+from hotlap.seam.probe.diagnosis import Diagnosis, Followed, OwnModeError
 from hotlap.seam.probe.invariants import Invariants
 from hotlap.seam.probe.layers import Layers
 from hotlap.seam.probe.models import anything_compiled
@@ -68,16 +68,15 @@ class CountFlops(Diagnosis):
 
     def begin(self) -> None:
         """Enter the counting mode."""
-        mode: Any = FlopCount()
-        mode.__enter__()
-        self._mode = mode
+        self._count = FlopCount()
+        self.enter(self._count)
 
     def end(self) -> None:
         """Leave it."""
-        self._mode.__exit__(None, None, None)
-        self.value = self._mode.total
-        if self._mode.failed:
-            self.value, self.note = None, self._mode.failed
+        self.leave()
+        self.value = self._count.total
+        if self._count.failed:
+            self.value, self.note = None, self._count.failed
 
 
 class MemoryByOwner(Diagnosis):
@@ -116,6 +115,7 @@ class Diagnostics:
             self._todo.append((Layers(rec),))
         self.all = [*self._along, *(one for round_ in self._todo for one in round_)]
         self._now: Round = ()
+        self._done: list[Diagnosis] = []
         self._tries = 0
         self._lasted = 0
         self.steps = 0
@@ -141,6 +141,8 @@ class Diagnostics:
     def step(self, *, evaluated: bool) -> None:
         """A diagnostic step is over; one that held an evaluation is repeated."""
         self.steps += 1
+        for diagnosis in self._done:
+            diagnosis.leave()
         if not self._now and not self._looks_on():
             self._settling = False
             for diagnosis in self._along:
@@ -186,12 +188,15 @@ class Diagnostics:
             self._guard(diagnosis, diagnosis.between)
 
     def _end(self, diagnosis: Diagnosis) -> None:
+        self._done.append(diagnosis)
         if not diagnosis.note:
             self._guard(diagnosis, diagnosis.end)
 
     def _guard(self, diagnosis: Diagnosis, act: Callable[..., object]) -> None:
         try:
             act()
+        except OwnModeError as error:
+            diagnosis.note = str(error)
         except Exception as error:
             diagnosis.note = repr(error)
 

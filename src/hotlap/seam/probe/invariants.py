@@ -2,10 +2,10 @@
 
 In two steps each operator of the training thread gets a *signature*: a hash of its name, its plain
 arguments and the signatures of the tensors that it reads. A tensor from before the step is known by
-its identity, by its version and by how often its memory was written to, one that the step made by
-the operators that made it. An operator with the same signature in both steps, which draws no random
-numbers and records no gradients, has the same result. What is made to be written into does not
-count.
+its identity and version, one that the step made by the operator that made it. An operator is
+invariant if it has the same signature on the same lines in both steps, draws no random numbers,
+records no gradients, and if its result was the same, bit for bit as far as two checksums show. What
+is made to be written into does not count.
 """
 
 import sys
@@ -13,28 +13,33 @@ import time
 import weakref
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import CodeType
 
 import torch
 from torch._ops import OpOverload
-from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
-from hotlap.core.protocol import Invariant
-from hotlap.seam.probe.diagnosis import Diagnosis
+from hotlap.core.protocol import Invariant, OperatorCounts
+from hotlap.seam.probe.diagnosis import Diagnosis, Followed
 from hotlap.seam.where import Lines, users_lines
 
 LITTLE = 0.01
 """Part of a step's time in operators below which invariant work is not reported."""
 FEW = 16
 """Elements up to which a tensor of the CPU is compared by its values."""
-LOOKED_AT = 1 << 16
-"""Elements, evenly spaced, that are compared of memory that others than torch may write to."""
+FOLDED = 1 << 20
+"""Elements that one pass of a checksum takes together."""
+GOLDEN = 0.6180339887498949
+_FILLING = ("zeros", "ones", "full", "empty", "empty_strided")
+FILLS = {f"aten.{form}" for name in _FILLING for form in (name, f"{name}_like", f"new_{name}")}
+"""Operators whose result, more often than not, is there to be written into, also by NumPy."""
 DEEPEST = 32
 
 Place = tuple[CodeType, int]
 """A line of a function."""
+Checksums = tuple[torch.Tensor, ...]
 
 
 class _VariesError(Exception):
@@ -45,64 +50,55 @@ class _VariesError(Exception):
 class _Run:
     """An operator that ran: the user's lines, the innermost first, and its seconds.
 
-    `before`: of each memory that it makes a view of, or writes to, the operator that did so last.
+    `checksums` of its result, None where they are not known. `fills`: it makes memory that holds
+    one number. `before`: of each memory that it makes a view of, or writes to, the operator that
+    did so last.
     """
 
     lines: Lines
     signature: int | None = None
     seconds: float = 0.0
+    checksums: Checksums | None = None
+    fills: bool = False
     writes: bool = False
     before: list["_Run"] = field(default_factory=list)
 
 
-@dataclass
-class _Storage:
-    """Memory that the step has made; `written`: by what (None: what varies).
+class Invariants(Diagnosis):
+    """Follows two steps along the other diagnoses.
 
-    `last`: the last operator that made a view of it, or wrote to it.
+    `value` is a dictionary: `invariants` are the lines with invariant work, `counts` how many
+    operators ran from each line in the second step.
     """
 
-    written: int | None = 0
-    last: _Run | None = None
-
-    def touched(self, run: _Run) -> None:
-        """An operator has made this memory, or a view of it, or has written to it."""
-        if self.last is not None and self.last is not run:
-            run.before.append(self.last)
-        self.last = run
-
-
-class Invariants(Diagnosis):
-    """Follows two steps along the other diagnoses; lists the lines with invariant work."""
-
     name = "invariants"
-    _mode: "_Signatures | None" = None
+
+    def __init__(self, rec: Followed) -> None:
+        super().__init__(rec)
+        self._followed = _Signatures()
+        self._first: list[_Run] | None = None
 
     def begin(self) -> None:
         """Follow the first step."""
-        self._mode = _Signatures()
-        self._entered = ExitStack()
-        self._entered.enter_context(self._mode)
-        self._first: list[_Run] | None = None
+        self.enter(self._followed)
 
     def between(self) -> None:
-        """Follow the second step, then no more; leave the mode once it is the innermost."""
-        if self._mode is None:
-            return
+        """Follow the second step, then no more."""
         if self._first is None:
-            self._first = self._mode.restart()
-        elif not self._mode.off:
-            self._mode.off = True
-            self.value = invariant_lines(self._mode.restart(), self._first)
-        if self._mode.off and _get_current_dispatch_mode() is self._mode:
-            self.end()
+            self._first = self._followed.restart()
+        elif not self._followed.off:
+            self._followed.off = True
+            runs = self._followed.restart()
+            with _disable_current_modes():  # the program may have one on
+                lines = invariant_lines(runs, self._first)
+            self.value = {"invariants": lines, "counts": counts(runs)}
+        if self._followed.off:
+            self.leave()
 
     def end(self) -> None:
-        """Leave the mode where that has not been done."""
-        if self._mode is not None:
-            self._mode.off = True
-            self._mode = None
-            self._entered.close()
+        """Follow no further step."""
+        self._followed.off = True
+        self.leave()
 
 
 class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -113,7 +109,7 @@ class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.off = False
         self._known: dict[int, tuple[weakref.ref[torch.Tensor], int]] = {}
         self._numbers = 0
-        self._writes: Counter[int] = Counter()
+        self._checksum = _Checksum()
         self._forget()
 
     def restart(self) -> list[_Run]:
@@ -124,8 +120,9 @@ class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def _forget(self) -> None:
         self._runs: list[_Run] = []
-        self._made: dict[int, tuple[weakref.ref[torch.Tensor], int | None, int | None]] = {}
-        self._storages: dict[int, _Storage] = {}
+        self._made: dict[int, tuple[weakref.ref[torch.Tensor], int | None]] = {}
+        self._last: dict[int, _Run] = {}
+        self._varying: set[int] = set()
 
     def __torch_dispatch__(
         self,
@@ -138,7 +135,8 @@ class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
         kwargs = kwargs or {}
         if self.off or torch._C._current_graph_task_id() != -1:
             return func(*args, **kwargs)
-        run = _Run(users_lines(sys._getframe(1), DEEPEST))
+        fills = str(func._overloadpacket) in FILLS
+        run = _Run(users_lines(sys._getframe(1), DEEPEST), fills=fills)
         with suppress(Exception):  # _VariesError, or a tensor that is odd: the program goes on
             run.signature = self._signature(func, args, kwargs)
         began = time.perf_counter()
@@ -166,28 +164,20 @@ class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return tuple((name, self._key(each)) for name, each in value.items())
         if isinstance(value, (list, tuple)):
             return tuple(self._key(each) for each in value)
-        return type(value), value
+        return type(value), repr(value)  # -1 and -2 have the same hash
 
-    def _of(self, tensor: torch.Tensor) -> int:
-        """A tensor's signature."""
+    def _of(self, tensor: torch.Tensor) -> Hashable:
+        """What stands for a tensor."""
         made = self._made.get(id(tensor))
-        if made is None or made[0]() is not tensor:
-            return self._of_another_step(tensor)
-        _, signature, then = made
-        storage = self._storages.get(_address(tensor))
-        now = storage.written if storage else 0
-        if signature is None or now is None:
-            raise _VariesError
-        return signature if now == then else hash((signature, now))
-
-    def _of_another_step(self, tensor: torch.Tensor) -> int:
-        """The signature of a tensor that no operator of this step has made."""
+        if made is not None and made[0]() is tensor:
+            if made[1] is None or _address(tensor) in self._varying:
+                raise _VariesError
+            return made[1]
         if type(tensor) not in (torch.Tensor, torch.nn.Parameter):  # to read it may communicate
             raise _VariesError
         if tensor.device.type == "cpu" and tensor.numel() <= FEW:
-            return hash((tensor.dtype, tensor.shape, str(tensor.tolist())))
-        writes = self._writes[_address(tensor)]
-        return hash((self._number(tensor), tensor._version, writes, _contents(tensor)))
+            return tensor.dtype, tensor.shape, str(tensor.tolist())
+        return self._number(tensor), tensor._version
 
     def _number(self, tensor: torch.Tensor) -> int:
         """The number of a tensor that was there before the step; no other gets the same."""
@@ -210,30 +200,65 @@ class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
         for tensor in written:
             self._write(tensor, run)
         there = {_address(tensor) for tensor in _tensors((args, kwargs))}
-        for tensor in _tensors(result):
-            if any(tensor is one for one in written):
-                continue
-            at = _address(tensor)
-            if at not in there:
-                self._storages[at] = _Storage()
-            storage = self._storages.get(at)
-            if storage is not None:
-                storage.touched(run)
-            then = storage.written if storage else 0
-            self._made[id(tensor)] = (weakref.ref(tensor), run.signature, then)
+        results = _tensors(result)
+        for tensor in results:
+            if not any(tensor is one for one in written):
+                self._make(tensor, run, fresh=_address(tensor) not in there)
+        if run.signature is not None:
+            made = () if getattr(func, "is_view", False) else results
+            run.checksums = tuple(sum_ for one in made for sum_ in self._checksum.of(one))
+
+    def _make(self, tensor: torch.Tensor, run: _Run, *, fresh: bool) -> None:
+        at = _address(tensor)
+        if fresh:
+            self._last.pop(at, None)
+            self._varying.discard(at)
+        self._made[id(tensor)] = (weakref.ref(tensor), run.signature)
+        self._touch(at, run)
 
     def _write(self, tensor: torch.Tensor, run: _Run) -> None:
         made, at = self._made.get(id(tensor)), _address(tensor)
-        self._writes[at] += 1
         if made is None or made[0]() is not tensor:
-            self._storages[at] = _Storage()  # what is known there was of memory that is freed
-        storage = self._storages.setdefault(at, _Storage())
+            self._last.pop(at, None)  # of memory that is freed by now
         run.writes = True
-        storage.touched(run)
-        if run.signature is None or storage.written is None:
-            storage.written = None
-        else:
-            storage.written = hash((storage.written, run.signature))
+        self._touch(at, run)
+        if run.signature is None:
+            self._varying.add(at)
+
+    def _touch(self, at: int, run: _Run) -> None:
+        last = self._last.get(at)
+        if last is not None and last is not run:
+            run.before.append(last)
+        self._last[at] = run
+
+
+class _Checksum:
+    """Two checksums of a tensor: one that shows each change of a bit, one that shows places."""
+
+    def __init__(self) -> None:
+        self._weights: dict[tuple[torch.device, torch.dtype], torch.Tensor] = {}
+
+    def of(self, tensor: torch.Tensor) -> Checksums:
+        """The checksums, as tensors of no dimension: on a GPU nothing waits for them."""
+        with torch.no_grad(), torch.autocast(tensor.device.type, enabled=False):
+            plain = torch.view_as_real(tensor) if tensor.is_complex() else tensor.detach()
+            flat = (plain.to(torch.uint8) if plain.dtype == torch.bool else plain).reshape(-1)
+            return torch.hash_tensor(flat), self._folded(flat)
+
+    def _folded(self, flat: torch.Tensor) -> torch.Tensor:
+        kind = torch.float64 if flat.dtype == torch.float64 else torch.float32
+        flat, weights = flat.to(kind), self._weights_of(flat.device, kind)
+        while len(flat) > FOLDED:
+            whole = len(flat) // FOLDED * FOLDED
+            flat = torch.cat([flat[:whole].view(-1, FOLDED) @ weights, flat[whole:]])
+        return flat @ weights[: len(flat)]
+
+    def _weights_of(self, device: torch.device, kind: torch.dtype) -> torch.Tensor:
+        """Numbers between 0.5 and 1.5, without the program's generators."""
+        if (device, kind) not in self._weights:
+            count = torch.arange(FOLDED, device=device, dtype=torch.float64)
+            self._weights[device, kind] = ((count * GOLDEN) % 1.0 + 0.5).to(kind)
+        return self._weights[device, kind]
 
 
 def _written(
@@ -262,43 +287,76 @@ def _address(tensor: torch.Tensor) -> int:
     return int(tensor.untyped_storage()._cdata)
 
 
-def _contents(tensor: torch.Tensor) -> int:
-    """What lies in memory that NumPy or another process may write to; 0 for torch's own."""
-    storage = tensor.untyped_storage()
-    if storage.resizable() and not storage.is_shared():
-        return 0
-    if tensor.device.type != "cpu" or not tensor.is_contiguous():
-        raise _VariesError
-    flat = tensor.detach().reshape(-1)
-    return hash(tuple(flat[:: max(1, len(flat) // LOOKED_AT)].tolist()))
-
-
 def invariant_lines(runs: list[_Run], before: list[_Run]) -> list[Invariant]:
     """The lines of the user's with work that the step before did as well.
 
     A line all of whose operators are invariant stands for all that it calls.
     """
-    invariant = set(_invariant(runs, {run.signature for run in before} - {None}))
+    invariant = set(_invariant(runs, before))
     mixed = {place for run in runs if run not in invariant for place in run.lines}
     chosen: dict[Place, float] = defaultdict(float)
     for run in invariant:
         if run.lines:
             outermost = (place for place in reversed(run.lines) if place not in mixed)
-            chosen[next(outermost, run.lines[0])] += run.seconds
+            chosen[next(outermost, run.lines[0])] += 0.0 if run.fills else run.seconds
     blocks = _blocks(chosen, mixed)
     least = LITTLE * sum(run.seconds for run in runs)
     found = (_told(block, chosen, in_part=block[0] in mixed) for block in blocks)
     return [one for one in found if one.seconds >= least]
 
 
-def _invariant(runs: list[_Run], known: set[int | None]) -> Iterator[_Run]:
-    """The operators with a known signature, but for those in whose memory others come to lie."""
+def counts(runs: list[_Run]) -> dict[str, OperatorCounts]:
+    """By file: the operators that ran from a line, and their seconds, of lines that take time."""
+    found: dict[Place, tuple[int, float]] = {}
+    for run in runs:
+        for place in dict.fromkeys(run.lines):
+            number, seconds = found.get(place, (0, 0.0))
+            found[place] = number + 1, seconds + run.seconds
+    least = LITTLE * sum(run.seconds for run in runs)
+    files: dict[str, OperatorCounts] = defaultdict(dict)
+    for (code, line), (number, seconds) in found.items():
+        if seconds >= least:
+            files[code.co_filename][line] = number, seconds
+    return dict(files)
+
+
+def _invariant(runs: list[_Run], before: list[_Run]) -> Iterator[_Run]:
+    """The operators that did the same, but for those in whose memory others come to lie."""
+    same = set(_same(runs, before))
     lost: set[_Run] = set()
     for run in reversed(runs):
-        if run in lost or (run.writes and run.signature not in known):
+        if run in lost or (run.writes and run not in same):
             lost.update(run.before)
-        elif run.signature in known:
+        elif run in same:
             yield run
+
+
+def _same(runs: list[_Run], before: list[_Run]) -> Iterator[_Run]:
+    """The operators of a step with the same signature, place and result as in the step before."""
+    then = dict(zip(_named(before), before, strict=True))
+    for name, run in zip(_named(runs), runs, strict=True):
+        other = then.get(name)
+        if other is not None and run.signature is not None and _alike(run, other):
+            yield run
+
+
+def _named(runs: list[_Run]) -> list[Hashable]:
+    """What tells operators of a step apart: lines, signature, and how often both had come."""
+    came: Counter[Hashable] = Counter()
+    names: list[Hashable] = []
+    for run in runs:
+        name = (run.lines, run.signature)
+        came[name] += 1
+        names.append((name, came[name]))
+    return names
+
+
+def _alike(one: _Run, other: _Run) -> bool:
+    if one.checksums is None or other.checksums is None:
+        return False
+    pairs = zip(one.checksums, other.checksums, strict=False)
+    alike = all(torch.equal(*(sum_.nan_to_num() for sum_ in pair)) for pair in pairs)
+    return alike and len(one.checksums) == len(other.checksums)
 
 
 def _blocks(chosen: dict[Place, float], mixed: set[Place]) -> list[list[Place]]:

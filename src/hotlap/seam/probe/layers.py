@@ -39,6 +39,7 @@ class Layers(Diagnosis):
         self._stack: list[list[Any]] = []
         self._inputs: dict[int, tuple[weakref.ref[object], list[nn.Module]]] = {}
         self._timed = False
+        self.enter(Count(self.running))
         self._handles = [
             handle
             for layer in self._rows
@@ -47,21 +48,17 @@ class Layers(Diagnosis):
                 layer.register_forward_hook(guarded(self._after), always_call=True),
             )
         ]
-        mode: Any = Count(self.running)
-        mode.__enter__()
-        self._mode = mode
 
     def between(self) -> None:
         """The first step is over: from now on time is taken."""
         if not self._timed:
-            self._mode.__exit__(None, None, None)
+            self.leave()
             self._timed = True
         self._stack.clear()
 
     def end(self) -> None:
         """Take the hooks out."""
-        if not self._timed:
-            self._mode.__exit__(None, None, None)
+        self.leave()
         for handle in self._handles:
             handle.remove()
         for _, layers in self._inputs.values():

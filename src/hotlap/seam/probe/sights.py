@@ -6,6 +6,7 @@ from contextlib import suppress
 
 import torch
 from torch import nn
+from torch.utils._python_dispatch import _disable_current_modes
 
 from hotlap.core.protocol import InputStatistics, LayerSeen, ModuleReport
 from hotlap.model.layers import WEIGHTED
@@ -67,7 +68,8 @@ class Sights(Diagnosis):
             return
         if not self._looked_at_input and (isinstance(layer, NORMS) or _has_weights(layer)):
             self._looked_at_input = True
-            self._first = None if isinstance(layer, NORMS) else statistics(tensor)
+            with _disable_current_modes():  # of the other diagnoses, and of the program itself
+                self._first = None if isinstance(layer, NORMS) else statistics(tensor)
         known = self._made_by.get(id(tensor))
         if known and known[0]() is tensor and isinstance(layer, BATCH_NORMS):
             self._biases[known[1]] = layer
