@@ -54,10 +54,16 @@ COLLECTIVE = re.compile(
     r"all_to_all\w*|\w*barrier)|(?:^|\.)(?:all_reduce|all_gather\w*|reduce_scatter\w*))$"
 )
 """Calls in which each rank waits for all others."""
+SYNCED = re.compile(r"\bsync_dist\s*=\s*(?!False)")
+"""An argument of Lightning's `self.log` with which all ranks add up the value at once."""
 LEAST_BLOCKING = 0.04
 COLLECTS = (
     "every rank waits here for the slowest one; add up on each rank, and call it every n steps, or "
     "once an epoch"
+)
+COLLECTS_LOGS = (
+    "every rank waits here for the slowest one; leave sync_dist out, or pass on_step=False and "
+    "on_epoch=True, with which the ranks meet once an epoch"
 )
 BLOCKS = "the training waits for it; call it every n steps, or in another thread"
 PARTS = {
@@ -246,8 +252,9 @@ def advised(seen: Seen, explained: Mapping[str, float], places: frozenset[str]) 
     left = replace(seen, shares=shares, lines=lines)
     blocking = _blocking(left)
     if blocking is not None:
-        rest = max(0.0, left.shares["other"] - blocking.share)
-        left = replace(left, shares={**left.shares, "other": rest})
+        (phase,) = blocking.remedies[0].phases
+        rest = max(0.0, left.shares[phase] - blocking.share)
+        left = replace(left, shares={**left.shares, phase: rest})
     found = _found(
         [(one.id, one.symptom, one.least) for one in ADVICE if _hold(one.needs, left)], left
     )
@@ -262,25 +269,33 @@ def free(finding: Finding, seen: Seen) -> bool:
 
 
 def _blocking(seen: Seen) -> Finding | None:
-    """The costliest call outside of the phases that waits for a file, a program or other ranks.
+    """The costliest call that waits for a file, a program or other ranks.
 
-    Its cost is that of the call alone, not of all that stands on its line.
+    In the forward pass and the loss only waits for other ranks are told from work. Its cost is that
+    of the call alone, not of all that stands on its line.
     """
     candidates = (
-        (seen.share(("other",)) * line.share * share, line, call)
-        for line in seen.lines.get("other", ())
+        (seen.share((phase,)) * line.share * share, line, call, phase)
+        for phase in ("other", "forward")
+        for line in seen.lines.get(phase, ())
         for call, share in line.calls
-        if any(kind.search(call.partition("(")[0]) for kind in (BLOCKING, COLLECTIVE))
+        if _collects(call) or (phase == "other" and BLOCKING.search(call.partition("(")[0]))
     )
-    share, line, call = max(candidates, key=lambda one: one[0], default=(0.0, None, ""))
+    nothing = (0.0, None, "", "")
+    share, line, call, phase = max(candidates, key=lambda one: one[0], default=nothing)
     if line is None or share < LEAST_BLOCKING:
         return None
     what = headline(f"`{call}` in the step", share, seen.step)
     most = bound(share, seen.step)
-    collective = COLLECTIVE.search(call.partition("(")[0])
-    name, says = ("collective_in_step", COLLECTS) if collective else ("blocking_call", BLOCKS)
-    remedy = Remedy(name, says, ("other",), line.place, most, share)
+    name, says = ("blocking_call", BLOCKS)
+    if _collects(call):
+        name, says = "collective_in_step", COLLECTS_LOGS if SYNCED.search(call) else COLLECTS
+    remedy = Remedy(name, says, (phase,), line.place, most, share)
     return Finding(what, line.place, line.text, share, most, (remedy,))
+
+
+def _collects(call: str) -> bool:
+    return bool(COLLECTIVE.search(call.partition("(")[0]) or SYNCED.search(call))
 
 
 def _found(candidates: Iterable[tuple[str, Symptom, float]], seen: Seen) -> list[Finding]:
