@@ -196,3 +196,27 @@ def test_an_epoch_that_drops_its_last_batch_may_leave_out_other_samples(
     found = changed_data(epoch(theirs, 4), epoch(mine, 4))
     assert says in found
     assert bool(found) is bool(says)
+
+
+def step_of(*batches: tuple[int, int, int]) -> dict[str, object]:
+    """What a step reports that was given batches of (loader, epoch, size)."""
+    named = ("loader", "epoch", "size")
+    return {"batches": [dict(zip(named, batch, strict=True)) for batch in batches]}
+
+
+def test_the_samples_of_a_step_are_those_that_it_trains_on() -> None:
+    train, held_out = [(0, 0, 8)] * 4, [(1, 0, 8)] * 25
+    use = DataUse()
+    for number in range(8):
+        evaluation = [(1, number, size) for _, _, size in held_out] if number % 2 else []
+        use.add(step_of(*train, *evaluation))
+    assert use.samples == 32
+
+
+def test_where_each_step_is_an_epoch_all_that_it_is_given_counts() -> None:
+    use = DataUse()
+    for number in range(6):
+        use.add(step_of((0, number, 100)))
+        use.add({"batches": [{"loader": 0, "epoch": number, "end": True}]})
+    assert use.samples == 100
+    assert DataUse(given=use.given[:4]).samples == 0

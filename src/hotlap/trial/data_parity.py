@@ -30,8 +30,8 @@ class DataUse:
 
     `draws`: the generators that dataset, collate function or sampler drew from. `state`: attributes
     of the dataset that reading a sample changes. Batches by (loader, epoch); `ended` are the epochs
-    that were seen to their end. `perturbed`: its parameters were nudged by rounding, once. `sizes`:
-    samples that loaders gave between two steps.
+    that were seen to their end. `perturbed`: its parameters were nudged by rounding, once. `given`:
+    the samples of each epoch that loaders gave between two steps.
     """
 
     draws: set[str] = field(default_factory=set)
@@ -39,12 +39,21 @@ class DataUse:
     batches: dict[Epoch, list[Document]] = field(default_factory=dict)
     ended: set[Epoch] = field(default_factory=set)
     perturbed: bool = False
-    sizes: list[int] = field(default_factory=list)
+    given: list[Counter[Epoch]] = field(default_factory=list)
 
     @property
     def samples(self) -> float:
-        """Samples that a usual step takes; 0 where no loader gave them, or too few steps did."""
-        return median(self.sizes) if len(self.sizes) >= FEWEST_SIZES else 0.0
+        """Samples that a usual step takes; 0 where no loader gave them, or too few steps did.
+
+        Of an epoch that is given between two steps as a whole, as to an evaluation, none count,
+        unless no other is given.
+        """
+        times = Counter(at for given in self.given for at in given)
+        training = [sum(n for at, n in given.items() if times[at] > 1) for given in self.given]
+        for sizes in (list(filter(None, training)), [given.total() for given in self.given]):
+            if len(sizes) >= FEWEST_SIZES:
+                return median(sizes)
+        return 0.0
 
     def add(self, fields: Document) -> None:
         """Take in a message of the process, or of one of its loader workers."""
@@ -52,8 +61,11 @@ class DataUse:
         self.state.update(fields.get("state", ()))
         self.perturbed = self.perturbed or bool(fields.get("perturbed"))
         batches = fields.get("batches", ())
-        if size := sum(batch["size"] for batch in batches if not batch.get("end")):
-            self.sizes.append(size)
+        given: Counter[Epoch] = Counter()
+        for batch in batches:
+            given[batch["loader"], batch["epoch"]] += batch.get("size", 0)
+        if given.total():
+            self.given.append(+given)
         for batch in batches:
             at = (batch["loader"], batch["epoch"])
             if batch.get("end"):
