@@ -58,10 +58,11 @@ def test_work_that_is_the_same_at_every_step_is_a_spot_with_its_lines(tmp_path):
         {"path": "train.py", "line": 3, "since": 2, "end_line": 3, "seconds": 0.012},
         {"path": path, "line": 5, "since": 5, "end_line": 5, "seconds": 0.01, "in_part": True},
     ]
+    rows[0]["confirmed"] = True
     whole, part = sights(payload(invariants=rows), tmp_path)
     assert (whole.technique, whole.place) == ("loop_invariants", f"{path}:3:1")
     assert whole.says.endswith("(lines 2 to 3)")
-    assert part.says.endswith("(a part of the line)")
+    assert part.says.endswith("(a part of the line, seen in three steps in a row)")
     assert (whole.since, whole.end_line, whole.seconds) == (2, 3, 0.012)
     assert not whole.phases
 

@@ -162,6 +162,14 @@ def of_rows_that_vary(model, adjacency):
     return power(adjacency.roll(model.step, 0))
 
 
+def of_what_changes_later(model, adjacency):
+    return power(adjacency * (1.0 + (model.step > 5)))
+
+
+def differentiated_by_torch_func(model, adjacency):
+    return torch.func.grad(lambda points: power(power(adjacency).sin() * points).sum())(adjacency)
+
+
 def filled_by_numpy(model, _):
     table = torch.zeros(NODES, NODES)
     numpy.multiply(NUMBERS, model.step, out=table.numpy())
@@ -216,6 +224,8 @@ def memory_for_what_varies(model, _):
         of_an_array_that_numpy_changes,
         of_a_number,
         of_rows_that_vary,
+        of_what_changes_later,
+        differentiated_by_torch_func,
         filled_by_numpy,
         filled_by_another_thread,
         of_a_tensor_given_other_data,
@@ -275,6 +285,12 @@ def test_work_of_a_backward_pass_is_none_of_the_forward_pass():
             return grad + power(ADJACENCY)[:1, :1]
 
     assert found(lambda model, _: Twice.apply(model.gate.weight)) == []
+
+
+def test_what_was_found_is_confirmed_by_a_step_at_the_end_unless_the_program_ends_before():
+    for steps, confirmed in ((9, True), (6, False)):
+        (one,) = profile(normalised, steps=steps)["invariants"]
+        assert one["confirmed"] is confirmed
 
 
 def test_an_evaluation_between_the_steps_changes_nothing():

@@ -13,6 +13,7 @@ import torch._dynamo
 from probing_help import line_of, probed
 from torch import nn
 from torch.nn import functional
+from torch.nn.utils import parametrizations
 
 from hotlap.seam.probe.models import model_facts
 
@@ -531,3 +532,38 @@ def test_a_container_of_limited_length_that_fills_is_no_fault():
         latest.append(loss)
 
     assert train(linear(), *data(8, 4), keep)["retained"] == []
+
+
+def test_a_parametrisation_is_not_computed_more_often_than_by_the_program():
+    """Of spectral_norm each reading of the weight is one more power iteration."""
+
+    def losses():
+        torch.manual_seed(3)
+        convolution = parametrizations.spectral_norm(nn.Conv2d(3, 4, 3))
+        model = nn.Sequential(
+            convolution, nn.Flatten(), parametrizations.spectral_norm(nn.Linear(144, 3))
+        )
+        x, y = torch.randn(8, 3, 8, 8), torch.randint(0, 3, (8,))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        found = []
+        for _ in range(STEPS):
+            loss = functional.cross_entropy(model(x), y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            found.append(loss.item())
+        return found
+
+    plain = losses()
+    with probed(steps=2):
+        assert losses() == plain
+
+
+def test_parameters_can_be_swapped_while_they_are_looked_at():
+    model, (x, y) = linear(), data(8, 4)
+
+    def swap(*_):
+        for parameter in model.parameters():
+            torch.utils.swap_tensors(parameter, nn.Parameter(parameter.detach().clone()))
+
+    assert train(model, x, y, swap)["steps"] == 2

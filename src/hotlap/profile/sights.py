@@ -84,9 +84,14 @@ def _retained(payload: ProfilePayload, folder: Path) -> Iterator[Spot]:
 
 def _invariants(found: Iterable[Invariant], folder: Path) -> Iterator[Spot]:
     for one in found:
-        where = f"lines {one.since} to {one.end_line}" if one.since < one.end_line else ""
-        where = "a part of the line" if one.in_part else where
-        spots = _spot("loop_invariants", f"{folder / one.path}:{one.line}", folder, where)
+        several = one.since < one.end_line
+        details = (
+            f"lines {one.since} to {one.end_line}" if several else "",
+            "a part of the line" if one.in_part else "",
+            "" if one.confirmed else "seen in three steps in a row",
+        )
+        detail = ", ".join(filter(None, details))
+        spots = _spot("loop_invariants", f"{folder / one.path}:{one.line}", folder, detail)
         for spot in spots:
             lines = replace(spot, since=one.since, end_line=one.end_line)
             yield replace(lines, phases=(), seconds=one.seconds)

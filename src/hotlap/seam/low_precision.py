@@ -63,11 +63,12 @@ def has_int8(device: torch.device) -> bool:
 
 def _fits(layer: Linear, x: Tensor) -> bool:
     """A plain linear layer that trains, whose products have sides that are multiples of 16."""
+    if type(layer) is not Linear:  # of a parametrised one, to read the weight computes it anew
+        return False
     weight = layer.weight
     sides = (*weight.shape, x.numel() // max(x.shape[-1], 1) if x.ndim else 0)
     return (
-        type(layer) is Linear
-        and type(weight) is torch.nn.Parameter
+        type(weight) is torch.nn.Parameter
         and type(x) is Tensor
         and weight.requires_grad
         and torch.is_grad_enabled()

@@ -145,6 +145,7 @@ class Diagnostics:
             diagnosis.leave()
         if not self._now and not self._looks_on():
             self._settling = False
+            self._continue(self._invariants)
             for diagnosis in self._along:
                 self._end(diagnosis)
             return
@@ -158,6 +159,17 @@ class Diagnostics:
                 self._continue(diagnosis)
         else:
             self._next(again=evaluated)
+
+    def looks_again(self) -> bool:
+        """Whether one more step is to confirm what was found; if so, it begins now."""
+        if self._invariants.note or not self._invariants.uncertain:
+            return False
+        self._guard(self._invariants, self._invariants.begin)
+        return not self._invariants.note
+
+    def looked_again(self) -> None:
+        """That step is over."""
+        self._guard(self._invariants, self._invariants.confirm)
 
     def _looks_on(self) -> bool:
         """Whether variables are looked at for another step."""

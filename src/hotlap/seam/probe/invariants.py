@@ -1,11 +1,11 @@
 """Loop invariants: work of a step whose result is the same at every step.
 
-In two steps each operator of the training thread gets a *signature*: a hash of its name, its plain
-arguments and the signatures of the tensors that it reads. A tensor from before the step is known by
-its identity and version, one that the step made by the operator that made it. An operator is
-invariant if it has the same signature on the same lines in both steps, draws no random numbers,
-records no gradients, and if its result was the same, bit for bit as far as two checksums show. What
-is made to be written into does not count.
+In three steps each operator of the training thread gets a *signature*: a hash of its name, its
+plain arguments and the signatures of the tensors that it reads. A tensor from before the step is
+known by its identity and version, one that the step made by the operator that made it. An operator
+is invariant if it has the same signature on the same lines in all of them, draws no random numbers,
+nothing is differentiated through it, and two checksums of its result agree. What is made to be
+written into does not count. Where something was found, a step at the run's end is compared as well.
 """
 
 import sys
@@ -14,16 +14,18 @@ import weakref
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
-from types import CodeType
+from dataclasses import dataclass, field, replace
+from types import CodeType, FrameType
 
 import torch
+from torch._functorch import eager_transforms
 from torch._ops import OpOverload
+from torch.autograd import forward_ad
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 from hotlap.core.protocol import Invariant, OperatorCounts
 from hotlap.seam.probe.diagnosis import Diagnosis, Followed
-from hotlap.seam.where import Lines, users_lines
+from hotlap.seam.where import Lines, is_users, line_of
 
 LITTLE = 0.01
 """Part of a step's time in operators below which invariant work is not reported."""
@@ -35,7 +37,9 @@ GOLDEN = 0.6180339887498949
 _FILLING = ("zeros", "ones", "full", "empty", "empty_strided")
 FILLS = {f"aten.{form}" for name in _FILLING for form in (name, f"{name}_like", f"new_{name}")}
 """Operators whose result, more often than not, is there to be written into, also by NumPy."""
+FOLLOWED = 3
 DEEPEST = 32
+DIFFERENTIATES = eager_transforms.__file__
 
 Place = tuple[CodeType, int]
 """A line of a function."""
@@ -50,6 +54,7 @@ class _VariesError(Exception):
 class _Run:
     """An operator that ran: the user's lines, the innermost first, and its seconds.
 
+    `name` tells it from the others of its step: lines, signature, and how often both had come.
     `checksums` of its result, None where they are not known. `fills`: it makes memory that holds
     one number. `before`: of each memory that it makes a view of, or writes to, the operator that
     did so last.
@@ -57,6 +62,7 @@ class _Run:
 
     lines: Lines
     signature: int | None = None
+    name: Hashable = None
     seconds: float = 0.0
     checksums: Checksums | None = None
     fills: bool = False
@@ -65,10 +71,10 @@ class _Run:
 
 
 class Invariants(Diagnosis):
-    """Follows two steps along the other diagnoses.
+    """Follows steps along the other diagnoses.
 
     `value` is a dictionary: `invariants` are the lines with invariant work, `counts` how many
-    operators ran from each line in the second step.
+    operators ran from each line in a step.
     """
 
     name = "invariants"
@@ -76,24 +82,43 @@ class Invariants(Diagnosis):
     def __init__(self, rec: Followed) -> None:
         super().__init__(rec)
         self._followed = _Signatures()
-        self._first: list[_Run] | None = None
+        self._steps: list[list[_Run]] = []
+        self._found: list[Invariant] = []
 
     def begin(self) -> None:
-        """Follow the first step."""
+        """Follow a step: the first, or the one by which what was found is confirmed."""
+        self._followed.off = False
         self.enter(self._followed)
 
     def between(self) -> None:
-        """Follow the second step, then no more."""
-        if self._first is None:
-            self._first = self._followed.restart()
-        elif not self._followed.off:
-            self._followed.off = True
-            runs = self._followed.restart()
-            with _disable_current_modes():  # the program may have one on
-                lines = invariant_lines(runs, self._first)
-            self.value = {"invariants": lines, "counts": counts(runs)}
+        """Follow the next step, until it is enough of them."""
         if self._followed.off:
             self.leave()
+            return
+        self._steps.append(runs := self._followed.restart())
+        if len(self._steps) < FOLLOWED:
+            self._followed.expected = {run.name for run in runs if run.signature is not None}
+        else:
+            self.end()
+            self._judge(*self._steps[-2:])
+
+    @property
+    def uncertain(self) -> bool:
+        """Whether something was found, and a later step could still contradict it."""
+        return bool(self._found) and len(self._steps) == FOLLOWED
+
+    def confirm(self) -> None:
+        """A later step is over: what it contradicts was the same by chance, or for a while."""
+        later = self._followed.restart()
+        self.end()
+        self._steps.append(later)
+        self._judge(*self._steps[-3:])
+
+    def _judge(self, before: list[_Run], runs: list[_Run], *later: list[_Run]) -> None:
+        with _disable_current_modes():  # the program may have one on
+            found = invariant_lines(runs, before, *later)
+        self._found = [replace(one, confirmed=bool(later)) for one in found]
+        self.value = {"invariants": self._found, "counts": counts(runs)}
 
     def end(self) -> None:
         """Follow no further step."""
@@ -107,6 +132,7 @@ class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.off = False
+        self.expected: set[Hashable] = set()
         self._known: dict[int, tuple[weakref.ref[torch.Tensor], int]] = {}
         self._numbers = 0
         self._checksum = _Checksum()
@@ -120,6 +146,7 @@ class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def _forget(self) -> None:
         self._runs: list[_Run] = []
+        self._came: Counter[Hashable] = Counter()
         self._made: dict[int, tuple[weakref.ref[torch.Tensor], int | None]] = {}
         self._last: dict[int, _Run] = {}
         self._varying: set[int] = set()
@@ -136,9 +163,12 @@ class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if self.off or torch._C._current_graph_task_id() != -1:
             return func(*args, **kwargs)
         fills = str(func._overloadpacket) in FILLS
-        run = _Run(users_lines(sys._getframe(1), DEEPEST), fills=fills)
+        lines, differentiates = _stack(sys._getframe(1))
+        run = _Run(lines, fills=fills)
         with suppress(Exception):  # _VariesError, or a tensor that is odd: the program goes on
-            run.signature = self._signature(func, args, kwargs)
+            run.signature = None if differentiates else self._signature(func, args, kwargs)
+            self._came[lines, run.signature] += 1
+            run.name = (lines, run.signature, self._came[lines, run.signature])
         began = time.perf_counter()
         result = func(*args, **kwargs)
         run.seconds = time.perf_counter() - began
@@ -180,7 +210,12 @@ class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return self._number(tensor), tensor._version
 
     def _number(self, tensor: torch.Tensor) -> int:
-        """The number of a tensor that was there before the step; no other gets the same."""
+        """The number of a tensor that was there before the step; no other gets the same.
+
+        A parameter goes by its address: `swap_tensors` refuses one that has weak references.
+        """
+        if isinstance(tensor, torch.nn.Parameter):
+            return id(tensor)
         known = self._known.get(id(tensor))
         if known is None or known[0]() is not tensor:
             self._numbers += 1
@@ -204,7 +239,7 @@ class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
         for tensor in results:
             if not any(tensor is one for one in written):
                 self._make(tensor, run, fresh=_address(tensor) not in there)
-        if run.signature is not None:
+        if run.name in self.expected:
             made = () if getattr(func, "is_view", False) else results
             run.checksums = tuple(sum_ for one in made for sum_ in self._checksum.of(one))
 
@@ -261,6 +296,21 @@ class _Checksum:
         return self._weights[device, kind]
 
 
+def _stack(frame: FrameType | None) -> tuple[Lines, bool]:
+    """The user's lines that led to an operator, and whether torch.func differentiates through it.
+
+    Its tensors do not say so: below torch.func they are plain.
+    """
+    found: list[Place] = []
+    differentiates = forward_ad._current_level >= 0
+    while frame is not None:
+        if is_users(frame.f_code) and len(found) < DEEPEST:
+            found.append((frame.f_code, line_of(frame)))
+        differentiates = differentiates or frame.f_code.co_filename == DIFFERENTIATES
+        frame = frame.f_back
+    return tuple(found), differentiates
+
+
 def _written(
     func: OpOverload[..., object], args: tuple[object, ...], kwargs: dict[str, object]
 ) -> Iterator[object]:
@@ -287,12 +337,16 @@ def _address(tensor: torch.Tensor) -> int:
     return int(tensor.untyped_storage()._cdata)
 
 
-def invariant_lines(runs: list[_Run], before: list[_Run]) -> list[Invariant]:
-    """The lines of the user's with work that the step before did as well.
+def invariant_lines(runs: list[_Run], before: list[_Run], *later: list[_Run]) -> list[Invariant]:
+    """The lines of the user's with work that the step before did as well, and each later one.
 
     A line all of whose operators are invariant stands for all that it calls.
     """
-    invariant = set(_invariant(runs, before))
+    same = set(_same(runs, before))
+    for step in later:
+        again, lines = set(_same(runs, step)), {run.lines for run in step}
+        same = {run for run in same if run in again or run.lines not in lines}
+    invariant = set(_kept(runs, same))
     mixed = {place for run in runs if run not in invariant for place in run.lines}
     chosen: dict[Place, float] = defaultdict(float)
     for run in invariant:
@@ -320,35 +374,20 @@ def counts(runs: list[_Run]) -> dict[str, OperatorCounts]:
     return dict(files)
 
 
-def _invariant(runs: list[_Run], before: list[_Run]) -> Iterator[_Run]:
-    """The operators that did the same, but for those in whose memory others come to lie."""
-    same = set(_same(runs, before))
+def _same(runs: list[_Run], others: list[_Run]) -> Iterator[_Run]:
+    """The operators of a step that had the same signature, place and result in another step."""
+    then = {run.name: run for run in others if run.signature is not None}
+    return (run for run in runs if (other := then.get(run.name)) and _alike(run, other))
+
+
+def _kept(runs: list[_Run], same: set[_Run]) -> Iterator[_Run]:
+    """The same operators but for those in whose memory others come to lie."""
     lost: set[_Run] = set()
     for run in reversed(runs):
         if run in lost or (run.writes and run not in same):
             lost.update(run.before)
         elif run in same:
             yield run
-
-
-def _same(runs: list[_Run], before: list[_Run]) -> Iterator[_Run]:
-    """The operators of a step with the same signature, place and result as in the step before."""
-    then = dict(zip(_named(before), before, strict=True))
-    for name, run in zip(_named(runs), runs, strict=True):
-        other = then.get(name)
-        if other is not None and run.signature is not None and _alike(run, other):
-            yield run
-
-
-def _named(runs: list[_Run]) -> list[Hashable]:
-    """What tells operators of a step apart: lines, signature, and how often both had come."""
-    came: Counter[Hashable] = Counter()
-    names: list[Hashable] = []
-    for run in runs:
-        name = (run.lines, run.signature)
-        came[name] += 1
-        names.append((name, came[name]))
-    return names
 
 
 def _alike(one: _Run, other: _Run) -> bool:

@@ -50,12 +50,14 @@ def takes_sequence_first(root: Module) -> bool:
 def model_facts(root: Module, tensor: torch.Tensor | None) -> dict[str, object]:
     """Facts about a model and the input of its first training call."""
     kinds = {p.dtype for p in root.parameters()}
-    weights = [m.weight for m in root.modules() if isinstance(m, CONVOLUTIONS)]
+    convolutions = [m for m in root.modules() if isinstance(m, CONVOLUTIONS)]
+    # not by attribute: a parametrisation such as spectral_norm computes it anew, with other results
+    weights = [w for m in convolutions if (w := m._parameters.get("weight")) is not None]
     images = tensor is not None and tensor.dim() == 4
     return {
         "model": True,
         "cuda": any(p.is_cuda for p in root.parameters()),
-        "conv4d": bool(weights) and images,
+        "conv4d": bool(convolutions) and images,
         "channels_last_on": any(map(_channels_last, weights)) or _channels_last(tensor),
         "recurrent": any(isinstance(layer, torch.nn.RNNBase) for layer in root.modules()),
         "linear_layers": any(type(layer) is torch.nn.Linear for layer in root.modules()),

@@ -307,8 +307,17 @@ class Recorder:
             self.at_timed_step()
         self._look_ahead()
         enough = tally.steps >= self.options.steps > 0 and marks[1][-1] > self._at_least
-        if enough or marks[1][-1] > min(self._until, self.deadline):
+        if not (enough or marks[1][-1] > min(self._until, self.deadline)):
+            return
+        if marks[1][-1] < self.deadline and self.diagnostics.looks_again():
+            self._rest, self._note = 0, self._confirming
+        else:
             self.finish("steps")
+
+    def _confirming(self, marks: Marks, special: bool) -> None:
+        """The step after the timed ones, which tells whether what was found still holds."""
+        self.diagnostics.looked_again()
+        self.finish("steps")
 
     def _look_ahead(self) -> None:
         """How many of the next steps may only be clocked; none if samples are to be counted."""
