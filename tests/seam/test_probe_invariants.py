@@ -288,7 +288,7 @@ def test_work_of_a_backward_pass_is_none_of_the_forward_pass():
 
 
 def test_what_was_found_is_confirmed_by_a_step_at_the_end_unless_the_program_ends_before():
-    for steps, confirmed in ((9, True), (6, False)):
+    for steps, confirmed in ((9, True), (7, False)):
         (one,) = profile(normalised, steps=steps)["invariants"]
         assert one["confirmed"] is confirmed
 

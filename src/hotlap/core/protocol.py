@@ -247,7 +247,7 @@ class Invariant:
     """Lines of a file whose work has the same result at every step.
 
     `since` to `end_line`, of which `line` costs most; `seconds`: what that work takes in a step.
-    `in_part`: there is other work on the line. `confirmed`: also by a step at the run's end.
+    `in_part`: there is other work on the line. `confirmed`: also by steps at the run's end.
     """
 
     path: str

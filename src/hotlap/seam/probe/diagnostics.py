@@ -161,15 +161,16 @@ class Diagnostics:
             self._next(again=evaluated)
 
     def looks_again(self) -> bool:
-        """Whether one more step is to confirm what was found; if so, it begins now."""
+        """Whether more steps are to confirm what was found; if so, they begin now."""
         if self._invariants.note or not self._invariants.uncertain:
             return False
         self._guard(self._invariants, self._invariants.begin)
         return not self._invariants.note
 
-    def looked_again(self) -> None:
-        """That step is over."""
+    def looked_again(self) -> bool:
+        """One of these steps is over; whether it was the last."""
         self._guard(self._invariants, self._invariants.confirm)
+        return bool(self._invariants.note) or not self._invariants.uncertain
 
     def _looks_on(self) -> bool:
         """Whether variables are looked at for another step."""

@@ -5,7 +5,7 @@ plain arguments and the signatures of the tensors that it reads. A tensor from b
 known by its identity and version, one that the step made by the operator that made it. An operator
 is invariant if it has the same signature on the same lines in all of them, draws no random numbers,
 nothing is differentiated through it, and two checksums of its result agree. What is made to be
-written into does not count. Where something was found, a step at the run's end is compared as well.
+written into does not count. Where something was found, three steps at the end are compared as well.
 """
 
 import sys
@@ -37,7 +37,8 @@ GOLDEN = 0.6180339887498949
 _FILLING = ("zeros", "ones", "full", "empty", "empty_strided")
 FILLS = {f"aten.{form}" for name in _FILLING for form in (name, f"{name}_like", f"new_{name}")}
 """Operators whose result, more often than not, is there to be written into, also by NumPy."""
-FOLLOWED = 3
+FOLLOWED = LATER = 3
+"""Steps that are compared after the warm-up, and at the run's end."""
 DEEPEST = 32
 DIFFERENTIATES = eager_transforms.__file__
 
@@ -104,20 +105,21 @@ class Invariants(Diagnosis):
 
     @property
     def uncertain(self) -> bool:
-        """Whether something was found, and a later step could still contradict it."""
-        return bool(self._found) and len(self._steps) == FOLLOWED
+        """Whether something was found, and later steps could still contradict it."""
+        return bool(self._found) and FOLLOWED <= len(self._steps) < FOLLOWED + LATER
 
     def confirm(self) -> None:
         """A later step is over: what it contradicts was the same by chance, or for a while."""
-        later = self._followed.restart()
-        self.end()
-        self._steps.append(later)
-        self._judge(*self._steps[-3:])
+        self._steps.append(self._followed.restart())
+        self._judge(*self._steps[FOLLOWED - 2 :])
+        if not self.uncertain:
+            self.end()
 
     def _judge(self, before: list[_Run], runs: list[_Run], *later: list[_Run]) -> None:
         with _disable_current_modes():  # the program may have one on
             found = invariant_lines(runs, before, *later)
-        self._found = [replace(one, confirmed=bool(later)) for one in found]
+        confirmed = len(later) == LATER
+        self._found = [replace(one, confirmed=confirmed) for one in found]
         self.value = {"invariants": self._found, "counts": counts(runs)}
 
     def end(self) -> None:

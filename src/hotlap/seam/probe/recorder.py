@@ -315,9 +315,9 @@ class Recorder:
             self.finish("steps")
 
     def _confirming(self, marks: Marks, special: bool) -> None:
-        """The step after the timed ones, which tells whether what was found still holds."""
-        self.diagnostics.looked_again()
-        self.finish("steps")
+        """A step after the timed ones, which tells whether what was found still holds."""
+        if self.diagnostics.looked_again() or marks[1][-1] > self.deadline:
+            self.finish("steps")
 
     def _look_ahead(self) -> None:
         """How many of the next steps may only be clocked; none if samples are to be counted."""
