@@ -79,6 +79,17 @@ def test_the_load_and_what_was_done_about_it_are_reported() -> None:
     assert race_text.document(replace(FOUND, load=load), COMMANDS)["load"]["pressure"] == 0.4
 
 
+def test_it_is_said_what_was_left_out_of_the_times_and_where_it_was_not() -> None:
+    by_steps = replace(FOUND, unit="step")
+    assert "evaluations and checkpoints left out" in shown(by_steps)
+    assert "took" not in shown(replace(by_steps, left_out=(0.05, 0.02)))
+    part = shown(replace(by_steps, left_out=(0.28, 0.04)))
+    assert "left out; what was left out took 28% of A's time and 4% of B's" in part
+    each = shown(replace(by_steps, within=(0.0, 1.0)))
+    assert "but not where each step of a block had one (B)" in each
+    assert "plain steps" not in each
+
+
 def test_that_times_are_corrected_is_said_where_they_are() -> None:
     words = "times and speed are corrected for background load"
     assert words in shown(replace(FOUND, corrected=True))

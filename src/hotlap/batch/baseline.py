@@ -73,6 +73,6 @@ def _notes(loaders: list[LoaderSeen], driven: tuple[int, ...]) -> list[str]:
     left = [
         loader
         for index, loader in enumerate(loaders)
-        if loader.feeds and index not in driven and loader.sampler
+        if loader.feeds and loader.sampler and not {index, *loader.around} & set(driven)
     ]
     return [f"the DataLoader at {loader.place} has a batch_sampler: left alone" for loader in left]

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from hotlap.core import trainers
 from hotlap.core.registry import techniques
 from hotlap.core.technique import Need, Symptom
 from hotlap.profile.model import Finding, Remedy
@@ -144,6 +145,8 @@ def _written(remedy: Remedy, command: str) -> Remedy:
 def _addressed(remedy: Remedy, facts: Mapping[str, object], command: str) -> Remedy:
     record = techniques().get(remedy.id)
     by_hand = record is None or not record.moves or bool(record.missing(dict(facts)))
+    if option := trainers.advice(facts.get("trainer"), remedy.id):
+        remedy = replace(remedy, notes=(*remedy.notes, option))
     if not command:
         return replace(remedy, by_hand=by_hand)
     commands = [c for text in (remedy.says, *remedy.notes) for c in COMMAND.findall(text)]

@@ -229,9 +229,26 @@ UNITS = {
 }
 
 
+WITHIN = (
+    "steps timed: epoch starts, evaluations and checkpoints left out, but not where each step of a "
+    "block had one ({})"
+)
+MUCH_WITHIN = 0.1
+"""Part of a side's blocks without a plain step from which it is said that there are some."""
+MUCH_LEFT_OUT = 0.1
+"""Part of a side's time from which it is said how much was left out."""
+
+
 def timed(race: RaceResult) -> str:
     """What the blocks of a race held of an epoch."""
-    return SHARED if race.epoch_shared else UNITS[race.unit]
+    if race.epoch_shared:
+        return SHARED
+    within = [name for name, part in zip("AB", race.within, strict=True) if part >= MUCH_WITHIN]
+    words = WITHIN.format(" and ".join(within)) if within else UNITS[race.unit]
+    if max(race.left_out) < MUCH_LEFT_OUT:
+        return words
+    a, b = race.left_out
+    return f"{words}; what was left out took {a:.0%} of A's time and {b:.0%} of B's"
 
 
 def document(

@@ -91,6 +91,15 @@ def users_lines(frame: FrameType | None, most: int) -> Lines:
     return tuple(found)
 
 
+def modules(frame: FrameType | None) -> list[str]:
+    """The names of the modules at and above `frame`, the innermost first."""
+    found: list[str] = []
+    while frame is not None:
+        found.append(str(frame.f_globals.get("__name__", "")))
+        frame = frame.f_back
+    return found
+
+
 def place(frame: FrameType | None = None) -> str:
     """`path/from/cwd.py:line` of the user's line that led here; empty if there is none."""
     found = users_frame(frame or sys._getframe(1))

@@ -22,6 +22,8 @@ POSITIONS: dict[str, tuple[str, ...]] = {
         "process_group", "bucket_cap_mb", "find_unused_parameters", "check_reduction",
         "gradient_as_bucket_view", "static_graph",
     ),
+    "transformers.TrainingArguments": ("output_dir",),
+    "transformers.Seq2SeqTrainingArguments": ("output_dir",),
 }  # fmt: skip
 
 DEFAULTS: dict[tuple[str, str], object] = {

@@ -66,7 +66,9 @@ class RaceResult:
     whether loader workers fill their queues in steps that were not timed, and read ahead a good
     part of so short an epoch. `switched`: both are one live process, in which what is raced was
     switched on for B's blocks. `faults`: page faults a step of A and of B in the last launch, where
-    they are so far apart that launches are expected to differ by them; else None.
+    they are so far apart that launches are expected to differ by them; else None. `left_out`: the
+    part of A's and of B's time that was left out, `within`: the part of the blocks in which each
+    step had an epoch's start, an evaluation or a checkpoint, so that they were timed with it.
     """
 
     estimate: Estimate
@@ -97,6 +99,8 @@ class RaceResult:
     switched: bool = False
     faults: tuple[float, float] | None = None
     samples: tuple[float, float] | None = None
+    left_out: tuple[float, float] = (0.0, 0.0)
+    within: tuple[float, float] = (0.0, 0.0)
 
     def with_estimate(self, estimate: Estimate) -> "RaceResult":
         """The same race reported by other pairs of it: the quotient of its times is their ratio."""
@@ -591,7 +595,22 @@ class RunningRace:
             switched=self.switched,
             faults=self._faults(),
             samples=self.samples,
+            left_out=(self._left_out(a_blocks), self._left_out(b_blocks)),
+            within=(self._within(a_blocks), self._within(b_blocks)),
         )
+
+    def _left_out(self, blocks: Sequence[Block]) -> float:
+        """The part of the blocks' time that is not in the times of their steps."""
+        if self.unit == "epoch":
+            return 0.0
+        beside = sum(block.wall - block.plain_step * block.steps for block in blocks)
+        return max(0.0, beside) / sum(block.wall for block in blocks)
+
+    def _within(self, blocks: Sequence[Block]) -> float:
+        """The part of the blocks that hold no plain step."""
+        if self.unit == "epoch":
+            return 0.0
+        return sum(len(block.special) >= block.steps for block in blocks) / len(blocks)
 
 
 def _cpu(blocks: Sequence[Block]) -> float:

@@ -2,6 +2,7 @@
 
 import math
 import os
+import sys
 import threading
 import time
 import weakref
@@ -14,6 +15,7 @@ import torch
 from torch.optim.optimizer import Optimizer
 
 from hotlap.core.protocol import ProfileOptions, decode
+from hotlap.core.trainers import trainer_of
 from hotlap.seam.gate import thread_times
 from hotlap.seam.inference import InferenceSteps
 from hotlap.seam.participant import Participant
@@ -32,6 +34,7 @@ from hotlap.seam.probe.timeline import Timeline
 from hotlap.seam.probe.waits import Waits
 from hotlap.seam.process import rank_and_world, serves_its_parent
 from hotlap.seam.steps import Cycle
+from hotlap.seam.where import modules
 
 NOBODY = -1
 MOST_UNTIMED_SECONDS = 10.0
@@ -150,6 +153,7 @@ class Recorder:
         self.begun = True
         _, self.world = rank_and_world()
         self.resident = resident_memory()
+        self.facts.note("trainer", trainer_of(modules(sys._getframe(1))))
         self.thread = threading.get_ident()
         self._sampling.enter_context(self.sampler.sampling())
         for also in self.at_first_step:

@@ -6,13 +6,15 @@ import io
 import re
 import shlex
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from hotlap.core import trainers
 from hotlap.core.errors import UsageError
 from hotlap.core.move import Move
 from hotlap.core.recipe import Measured, Recipe
 from hotlap.core.registry import technique
+from hotlap.core.trainers import TRAINERS
 from hotlap.notebook.script import notebook_of
 from hotlap.source.module import Source
 from hotlap.source.patch.draft import Draft, Remark, UnsureError
@@ -145,6 +147,29 @@ def apply(name: str, values: Mapping[str, object], done: Patch, entry: File | No
     record = technique(name)
     moves = [move for move in record.moves if can_write(move)]
     state = _State(name)
+    _write(moves, state, done, values, entry)
+    if not (state.written or state.present or state.notes):
+        _write(_for_trainer(name, values, done), state, done, values, entry)
+    if not moves and not (state.written or state.present):
+        text = f"`hotlap run` applies it, no edit of the source does: {record.title.lower()}"
+        state.fallbacks = [Note(name, _any(done, entry), 0, text)]
+    state.close(done, f"no place for it was found: {record.title.lower()} by hand")
+
+
+def _for_trainer(name: str, values: Mapping[str, object], done: Patch) -> Iterator[Move]:
+    """The option of a trainer that does what a technique does, if one is made in the files."""
+    for trainer, move in trainers.moves(name, values).items():
+        if any(TRAINERS[trainer].takes in text for text in done.texts.values()):
+            yield move
+
+
+def _write(
+    moves: Iterable[Move],
+    state: "_State",
+    done: Patch,
+    values: Mapping[str, object],
+    entry: File | None,
+) -> None:
     for move in moves:
         drafts = [_drafted(file, text, done, move, values, entry)
                   for file, text in done.texts.items()]  # fmt: skip
@@ -155,10 +180,6 @@ def apply(name: str, values: Mapping[str, object], done: Patch, entry: File | No
             for file, draft in zip(done.texts, drafts, strict=True)
             if draft.changes
         }
-    if not moves:
-        text = f"`hotlap run` applies it, no edit of the source does: {record.title.lower()}"
-        state.fallbacks = [Note(name, _any(done, entry), 0, text)]
-    state.close(done, f"no place for it was found: {record.title.lower()} by hand")
 
 
 @dataclass

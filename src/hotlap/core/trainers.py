@@ -1,0 +1,117 @@
+"""Options of trainers that do what a technique does: who has a trainer passes them instead."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hotlap.core.move import Choice, Keyword
+from hotlap.core.registry import technique
+
+
+@dataclass(frozen=True)
+class ChoiceOf:
+    """The value that a race chose for a technique's choice of that name."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Option:
+    """`name=value`; `value` may be a technique's choice, by name. `over`: values it replaces.
+
+    `only`: the choice and its value for which the option stands.
+    """
+
+    name: str
+    value: object
+    over: tuple[object, ...] = (None,)
+    only: tuple[str, object] | None = None
+
+
+@dataclass(frozen=True)
+class Trainer:
+    """`called`: what takes the options; `module`: prefixes of the modules that run its loop."""
+
+    called: tuple[str, ...]
+    module: tuple[str, ...]
+    options: Mapping[str, tuple[Option, ...]]
+
+    @property
+    def takes(self) -> str:
+        """The name of what takes the options."""
+        return self.called[0].rpartition(".")[2]
+
+
+TRAINERS: Mapping[str, Trainer] = {
+    "transformers": Trainer(
+        ("transformers.TrainingArguments", "transformers.Seq2SeqTrainingArguments"),
+        ("transformers.trainer",),
+        {
+            "loader_workers": (
+                Option("dataloader_num_workers", ChoiceOf("num_workers"), (None, 0)),
+            ),
+            "prefetch_factor": (
+                Option("dataloader_prefetch_factor", ChoiceOf("prefetch_factor"), (None, 2)),
+            ),
+            "persistent_workers": (Option("dataloader_persistent_workers", True, (None, False)),),
+            "pinned_memory": (Option("dataloader_pin_memory", True, (None, False)),),
+            "fused_optimizer": (Option("optim", "adamw_torch_fused", (None, "adamw_torch")),),
+            "mixed_precision": (
+                Option("bf16", True, (None, False), ("dtype", "bfloat16")),
+                Option("fp16", True, (None, False), ("dtype", "float16")),
+            ),
+            "fused_pointwise": (Option("torch_compile", True, (None, False)),),
+            "activation_checkpoint": (Option("gradient_checkpointing", True, (None, False)),),
+            "liger_kernels": (Option("use_liger_kernel", True, (None, False)),),
+            "ddp_unused_search": (Option("ddp_find_unused_parameters", False, (None, True)),),
+            "ddp_bucket_size": (
+                Option("ddp_bucket_cap_mb", ChoiceOf("bucket_cap_mb"), (None, 25)),
+            ),
+        },
+    ),
+    "lightning": Trainer(
+        ("lightning.Trainer", "lightning.pytorch.Trainer", "pytorch_lightning.Trainer"),
+        ("lightning.pytorch.", "pytorch_lightning."),
+        {
+            "mixed_precision": (
+                Option(
+                    "precision", "bf16-mixed", (None, 32, "32", "32-true"), ("dtype", "bfloat16")
+                ),
+                Option("precision", "16-mixed", (None, 32, "32", "32-true"), ("dtype", "float16")),
+            ),
+            "cudnn_benchmark": (Option("benchmark", True, (None, False)),),
+            "debug_off": (Option("detect_anomaly", False, (True,)),),
+        },
+    ),
+}
+
+
+def trainer_of(modules: list[str]) -> str:
+    """The trainer whose loop runs, by the modules on the stack; empty for a loop of one's own."""
+    for name, trainer in TRAINERS.items():
+        if any(module.startswith(trainer.module) for module in modules):
+            return name
+    return ""
+
+
+def advice(trainer: object, name: str) -> str:
+    """What to pass to a trainer for a technique; empty where it has no option of that kind."""
+    found = TRAINERS.get(str(trainer or ""))
+    options = found.options.get(name, ()) if found else ()
+    if found is None or not options:
+        return ""
+    first = options[0]
+    shown = "N" if isinstance(first.value, ChoiceOf) else repr(first.value)
+    return f"with this trainer: {found.takes}({first.name}={shown})"
+
+
+def moves(name: str, values: Mapping[str, object]) -> dict[str, Keyword]:
+    """The moves that pass a trainer's options for a technique, by trainer."""
+    choices: dict[str, Choice] = {choice.name: choice for choice in technique(name).choices}
+    found: dict[str, Keyword] = {}
+    for trainer, known in TRAINERS.items():
+        for option in known.options.get(name, ()):
+            if option.only is None or values.get(option.only[0]) == option.only[1]:
+                chosen = option.value
+                value = choices[chosen.name] if isinstance(chosen, ChoiceOf) else chosen
+                found[trainer] = Keyword(known.called, option.name, value, over=option.over)
+    return found

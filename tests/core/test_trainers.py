@@ -1,0 +1,103 @@
+"""Options of trainers that stand for techniques: in what a profile says, and in a patch."""
+
+import dataclasses
+import sys
+import types
+from pathlib import Path
+
+import pytest
+
+from hotlap.core.recipe import Kept, Measured, Recipe
+from hotlap.core.registry import techniques
+from hotlap.core.trainers import TRAINERS, advice, trainer_of
+from hotlap.profile.advice import addressed
+from hotlap.profile.model import Finding, Remedy
+from hotlap.source.patch.plan import patch
+from hotlap.source.patch.text import File
+
+SCRIPT = """\
+from transformers import Trainer, TrainingArguments
+
+arguments = TrainingArguments("out", bf16=False, optim="adamw_torch")
+Trainer(model, arguments, train_dataset=data).train()
+"""
+VALUES: dict[str, dict[str, object]] = {
+    "loader_workers": {"num_workers": 2},
+    "mixed_precision": {"dtype": "bfloat16"},
+    "fused_optimizer": {},
+}
+
+
+def patched(text: str, tmp_path: Path) -> tuple[str, list[str]]:
+    path = tmp_path / "train.py"
+    path.write_text(text)
+    kept = {name: Kept(values) for name, values in VALUES.items()}
+    done = patch(Recipe(kept, Measured(command="python train.py")), [File.read(path)])
+    return next(iter(done.texts.values())), done.written
+
+
+def test_a_patch_passes_the_options_of_the_trainer(tmp_path: Path) -> None:
+    text, written = patched(SCRIPT, tmp_path)
+    assert sorted(written) == sorted(VALUES)
+    call = text.partition("arguments = ")[2].partition("Trainer(model")[0]
+    assert [part.strip(" ()\n") for part in call.split(",") if part.strip()] == [
+        'TrainingArguments(\n    "out"',
+        "bf16=True",
+        'optim="adamw_torch_fused"',
+        "dataloader_num_workers=2",
+    ]
+
+
+def test_a_loader_of_ones_own_stands_before_the_trainers(tmp_path: Path) -> None:
+    loader = "from torch.utils.data import DataLoader\n\nheld_out = DataLoader(data, 32)\n"
+    text, written = patched(loader + SCRIPT, tmp_path)
+    assert "loader_workers" not in written
+    assert "dataloader_num_workers" not in text
+
+
+def test_the_precision_of_lightnings_trainer_is_that_of_the_recipe(tmp_path: Path) -> None:
+    script = "import lightning as L\n\ntrainer = L.Trainer(max_epochs=2)\n"
+    text, _ = patched(script, tmp_path)
+    assert "precision='bf16-mixed'" in text.replace('"', "'")
+
+
+def test_a_profile_names_the_option_of_the_trainer_that_runs() -> None:
+    remedy = Remedy("loader_workers", "wait", ("data",), "t.py:1", 2.0, 0.4)
+    finding = Finding("waiting for data", "t.py:1", "", 0.5, 2.0, (remedy,))
+    of_trainer = {"trainer": "transformers", "loader_serial": True, "map_style": True}
+    (named,) = addressed(finding, of_trainer, "python t.py").remedies
+    assert "TrainingArguments(dataloader_num_workers=N)" in named.notes[0]
+    for facts in ({}, {"trainer": "lightning"}):
+        assert not addressed(finding, facts, "python t.py").remedies[0].notes
+    assert "bf16=True" in advice("transformers", "mixed_precision")
+
+
+def test_the_trainer_is_known_by_the_modules_of_the_stack() -> None:
+    assert trainer_of(["torch.optim.adamw", "transformers.trainer", "__main__"]) == "transformers"
+    assert trainer_of(["lightning.pytorch.loops.fit_loop", "__main__"]) == "lightning"
+    assert trainer_of(["torch.optim.adamw", "__main__"]) == ""
+
+
+def test_options_stand_for_techniques_and_choices_that_exist() -> None:
+    for trainer in TRAINERS.values():
+        for name, options in trainer.options.items():
+            choices = {choice.name for choice in techniques()[name].choices}
+            for option in options:
+                chosen = getattr(option.value, "name", None)
+                assert chosen is None or chosen in choices
+                assert option.only is None or option.only[0] in choices
+
+
+def test_hugging_face_has_these_options() -> None:
+    transformers = pytest.importorskip("transformers")
+    fields = {field.name for field in dataclasses.fields(transformers.TrainingArguments)}
+    named = {o.name for options in TRAINERS["transformers"].options.values() for o in options}
+    assert named <= fields
+
+
+def test_a_trainers_module_on_the_stack_is_noted_by_the_probe() -> None:
+    from hotlap.seam.where import modules
+
+    module = types.ModuleType("transformers.trainer")
+    exec("def call(f):\n    return f()", module.__dict__)  # the loop of a trainer
+    assert trainer_of(module.call(lambda: modules(sys._getframe()))) == "transformers"
