@@ -43,9 +43,9 @@ class Limits:
         """Which limit these bytes in use and left exceed, in words; empty if none."""
         share = 1 - self.headroom
         if self.memory and resident > share * self.memory:
-            return f"it takes {gib(resident)} of the {gib(self.memory)} allowed"
+            return f"it takes at least {gib(resident)} of the {gib(self.memory)} allowed"
         if self.space and space > share * self.space:
-            return f"it takes {gib(space)} of the {gib(self.space)} of address space (ulimit -v)"
+            return f"it takes at least {gib(space)} of the {gib(self.space)} of address space (ulimit -v)"
         if self.free and free < self.headroom * self.free:
             return f"only {gib(free)} of the machine's memory would be left"
         return ""

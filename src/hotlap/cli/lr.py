@@ -74,12 +74,13 @@ def _setting(command: tuple[str, ...], seed: int | None) -> "Setting":
     from hotlap.core.spec import Mode
     from hotlap.trial.command import normalise
     from hotlap.trial.launch import Setting
+    from hotlap.trial.load import busy_now
 
     parts, here = normalise(command), folder()
     log = here / "lr.log"
     log.unlink(missing_ok=True)
     return Setting(parts, Mode.LR, seed=seed, scratch=here / "scratch", output=log,
-                   stdin=stdin_copy(here))  # fmt: skip
+                   stdin=stdin_copy(here), passive_wait=busy_now())  # fmt: skip
 
 
 def _looked(setting: "Setting", ask: "Ask", *, quiet: bool) -> "RangeTestRun":
