@@ -45,7 +45,8 @@ class Limits:
         if self.memory and resident > share * self.memory:
             return f"it takes at least {gib(resident)} of the {gib(self.memory)} allowed"
         if self.space and space > share * self.space:
-            return f"it takes at least {gib(space)} of the {gib(self.space)} of address space (ulimit -v)"
+            allowed = f"{gib(self.space)} of address space (ulimit -v)"
+            return f"it takes at least {gib(space)} of the {allowed}"
         if self.free and free < self.headroom * self.free:
             return f"only {gib(free)} of the machine's memory would be left"
         return ""

@@ -271,8 +271,8 @@ def free(finding: Finding, seen: Seen) -> bool:
 def _blocking(seen: Seen) -> Finding | None:
     """The costliest call that waits for a file, a program or other ranks.
 
-    In the forward pass and the loss only waits for other ranks are known from work. Its cost is that
-    of the call alone, not of all that stands on its line.
+    In the forward pass and the loss only waits for other ranks can be known from work. Its cost is
+    that of the call alone, not of all that stands on its line.
     """
     candidates = (
         (seen.share((phase,)) * line.share * share, line, call, phase)
