@@ -179,6 +179,30 @@ def test_where_a_step_takes_other_samples_times_are_by_sample(clock: Clock) -> N
     assert race(*sides, rules, busy=False).verdict is Verdict.SLOWER  # type: ignore[arg-type]
 
 
+@dataclass(eq=False)
+class Evaluating(Pretended):
+    """A side that evaluates for 3 s after so many steps."""
+
+    every: int = 4
+
+    def block(self, steps: int) -> Block:
+        made = super().block(steps)
+        due = [at for at in range(made.at - steps + 1, made.at + 1) if at % self.every == 0]
+        self.clock.now += 3.0 * len(due)
+        special = tuple((at, "eval", self.step + 3.0) for at in due)
+        return replace(made, wall=made.wall + 3.0 * len(due), special=special)
+
+
+@pytest.mark.parametrize(("every", "within", "ratio"), [(4, 0.0, 1.3), (1, 1.0, 3.39 / 3.3)])
+def test_steps_as_long_as_a_block_are_timed_without_their_evaluations(
+    clock: Clock, every: int, within: float, ratio: float
+) -> None:
+    sides = Evaluating(clock, [0.39], every=every), Evaluating(clock, [0.3], every=every)
+    found = race(*sides, StoppingRules(seconds=60.0), busy=False)  # type: ignore[arg-type]
+    assert found.within == (within, within)
+    assert found.estimate.ratio == pytest.approx(ratio, rel=0.02)
+
+
 def test_a_verdict_is_confirmed_by_fresh_pairs(clock: Clock) -> None:
     found = raced(clock, [0.02], [0.01], confirm_pairs=5)
     assert found.fresh is not None

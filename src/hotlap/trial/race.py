@@ -38,6 +38,8 @@ FAULTS_A_STEP, FAULTS_TIMES = 100, 2
 """Page faults a step, and in multiples of the other side's, from which a launch is to blame:
 benchmarks.launches with `--kinds cnn` shows launches of one program that far apart."""
 
+MOST_AGAIN = 3
+"""Blocks that are run for one with a plain step."""
 START_DIFFERS = 2.0
 """Seconds of warm-up that are not told from the luck of a start."""
 
@@ -300,6 +302,7 @@ class RunningRace:
         self._launch_seconds = 1.25 * max(a.start_up, b.start_up)  # both start at the same time
         self._racing = 0.0
         self._turns = 0
+        self._never_plain = not self.together  # to run a block again starts a process again
         self._asked = 0
         changed = set(a.setting.techniques) ^ set(b.setting.techniques)
         self._acts_on_faults = any("faults" in technique(name).phases for name in changed)
@@ -492,9 +495,10 @@ class RunningRace:
         """A block of A and one of B, run in pieces by turns; the order turns with each piece.
 
         They are run once more where a program came to its end in between, so that the two are of
-        different steps.
+        different steps; and a few times where one of the two has no plain step, unless that is so
+        for good, as where every step is followed by an evaluation.
         """
-        for _ in range(2):
+        for again in range(1 + MOST_AGAIN):
             aligned = self._same_step()
             pieces: dict[int, list[Block]] = {id(self.a): [], id(self.b): []}
             for steps in self._pieces():
@@ -503,9 +507,16 @@ class RunningRace:
                 for side in order:
                     pieces[id(side)].append(self._block(side, steps))
             a, b = merged(pieces[id(self.a)]), merged(pieces[id(self.b)])
-            if a.at == b.at or not aligned:
+            apart = aligned and a.at != b.at
+            if not (apart and not again) and not self._without_plain_step(a, b):
                 break
+        else:
+            self._never_plain = True
         return a, b
+
+    def _without_plain_step(self, *blocks: Block) -> bool:
+        sought = self.unit == "step" and not self._never_plain
+        return sought and any(len(block.special) >= block.steps for block in blocks)
 
     def _pieces(self) -> Sequence[int]:
         """The steps of each piece of a block: both run an epoch side by side, not one by one.
