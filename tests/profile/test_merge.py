@@ -40,6 +40,15 @@ def test_a_spot_becomes_a_finding_with_its_cost(script):
     assert found.places == {"train.py:2"}
 
 
+def test_what_was_timed_by_itself_gives_way_to_what_claims_its_line(script):
+    claims = costed(script, 2, 0.004, technique="foreach_loops", name="ema_loop", end=3)
+    timed = costed(script, 3, 0.002, technique="loop_invariants", name="loop_invariants")
+    timed = replace(timed, spot=replace(timed.spot, seconds=0.002))
+    (finding,) = merged([], [timed, claims], script.parent).findings
+    assert finding.pattern == "ema_loop"
+    assert len(merged([], [timed], script.parent).findings) == 1
+
+
 def test_the_same_technique_at_the_same_place_is_one_finding(script):
     own = [waiting("train.py:2")]
     spot = costed(script, 1, 0.004, "data", "loader_workers", end=3)

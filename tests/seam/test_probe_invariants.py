@@ -184,6 +184,12 @@ def filled_by_another_thread(model, _):
     return power(table)
 
 
+def averages_by_data(model, _):
+    for _ in range(50):
+        model.table.data = 0.99 * model.table.data
+    return model.table
+
+
 def of_a_tensor_given_other_data(model, _):
     model.table.data = 0.99 * model.table.data
     return power(model.table)
@@ -228,6 +234,7 @@ def memory_for_what_varies(model, _):
         differentiated_by_torch_func,
         filled_by_numpy,
         filled_by_another_thread,
+        averages_by_data,
         of_a_tensor_given_other_data,
         of_which_an_entry_changes,
         of_other_shifts,

@@ -88,9 +88,9 @@ PADDING = "dynamic_padding"
 LEAST_PADDING = 0.2
 """Share of the positions that no sequence of the batch uses, from which padding is a finding."""
 PAD_WITH_TOKENIZER = (
-    'drop padding="max_length" from the call of the tokenizer, and pass '
+    'where a tokenizer pads, drop padding="max_length" from its call, and pass '
     "data_collator=DataCollatorWithPadding(tokenizer, pad_to_multiple_of=8), which alone changes "
-    "nothing"
+    "nothing; where your own code pads, leave that to the data_collator"
 )
 PAD_BY_HAND = "torch.nn.utils.rnn.pad_sequence in collate_fn does it"
 PADDING_CHANGES = (

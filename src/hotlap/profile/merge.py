@@ -69,7 +69,10 @@ def _with_causes(finding: Finding, spots: Iterable[Costed], folder: Path) -> Fin
 
 
 def _apart(spots: list[Costed]) -> list[Costed]:
-    """The spots, the costliest first; a line's time counts for the first that claims it."""
+    """The spots, the costliest first; a line's time counts for the first that claims it.
+
+    What was timed by itself is left out where it has lost its lines to another.
+    """
     claimed: set[tuple[Path, int]] = set()
     found = []
     for spot in sorted(spots, key=lambda spot: spot.seconds, reverse=True):
@@ -77,7 +80,7 @@ def _apart(spots: list[Costed]) -> list[Costed]:
         found.append(_free(spot) if lines & claimed else spot)
         if spot.seconds:
             claimed |= lines
-    return [spot for spot in found if spot.seconds or not _beside(spot, found)]
+    return [s for s in found if s.seconds or not (s.spot.seconds or _beside(s, found))]
 
 
 def _free(spot: Costed) -> Costed:

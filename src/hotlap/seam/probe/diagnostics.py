@@ -162,7 +162,7 @@ class Diagnostics:
 
     def looks_again(self) -> bool:
         """Whether more steps are to confirm what was found; if so, they begin now."""
-        if self._invariants.note or not self._invariants.uncertain:
+        if self._invariants.note or not self._invariants.uncertain or anything_compiled():
             return False
         self._guard(self._invariants, self._invariants.begin)
         return not self._invariants.note

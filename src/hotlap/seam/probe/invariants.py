@@ -56,9 +56,9 @@ class _Run:
     """An operator that ran: the user's lines, the innermost first, and its seconds.
 
     `name` tells it from the others of its step: lines, signature, and how often both had come.
-    `checksums` of its result, None where they are not known. `fills`: it makes memory that holds
-    one number. `before`: of each memory that it makes a view of, or writes to, the operator that
-    did so last.
+    `checksums` of its result, None where they are not known. `idle`: it makes a view, or memory
+    that holds one number, so that there is nothing to save. `before`: of each memory that it makes
+    a view of, or writes to, the operator that did so last.
     """
 
     lines: Lines
@@ -66,7 +66,7 @@ class _Run:
     name: Hashable = None
     seconds: float = 0.0
     checksums: Checksums | None = None
-    fills: bool = False
+    idle: bool = False
     writes: bool = False
     before: list["_Run"] = field(default_factory=list)
 
@@ -164,9 +164,9 @@ class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
         kwargs = kwargs or {}
         if self.off or torch._C._current_graph_task_id() != -1:
             return func(*args, **kwargs)
-        fills = str(func._overloadpacket) in FILLS
+        view = getattr(func, "is_view", False)
         lines, differentiates = _stack(sys._getframe(1))
-        run = _Run(lines, fills=fills)
+        run = _Run(lines, idle=view or str(func._overloadpacket) in FILLS)
         with suppress(Exception):  # _VariesError, or a tensor that is odd: the program goes on
             run.signature = None if differentiates else self._signature(func, args, kwargs)
             self._came[lines, run.signature] += 1
@@ -354,7 +354,7 @@ def invariant_lines(runs: list[_Run], before: list[_Run], *later: list[_Run]) ->
     for run in invariant:
         if run.lines:
             outermost = (place for place in reversed(run.lines) if place not in mixed)
-            chosen[next(outermost, run.lines[0])] += 0.0 if run.fills else run.seconds
+            chosen[next(outermost, run.lines[0])] += 0.0 if run.idle else run.seconds
     blocks = _blocks(chosen, mixed)
     least = LITTLE * sum(run.seconds for run in runs)
     found = (_told(block, chosen, in_part=block[0] in mixed) for block in blocks)
