@@ -65,6 +65,10 @@ def test_work_that_is_the_same_at_every_step_is_a_spot_with_its_lines(tmp_path):
     assert part.says.endswith("(a part of the line, seen in three steps in a row)")
     assert (whole.since, whole.end_line, whole.seconds) == (2, 3, 0.012)
     assert not whole.phases
+    for step, seconds in ((0.1, 0.036), (0.5, 0.012)):
+        rows[0]["step"] = step  # the timed steps may be longer, and the watched one is
+        whole, _ = sights(payload(invariants=rows, step={"mean": 0.3}), tmp_path)
+        assert whole.seconds == pytest.approx(seconds)
 
 
 @pytest.mark.parametrize(

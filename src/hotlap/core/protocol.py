@@ -246,7 +246,8 @@ class Holder:
 class Invariant:
     """Lines of a file whose work has the same result at every step.
 
-    `since` to `end_line`, of which `line` costs most; `seconds`: what that work takes in a step.
+    `since` to `end_line`, of which `line` costs most; `seconds`: what that work took in a step of
+    `step` seconds.
     `in_part`: there is other work on the line. `confirmed`: also by steps at the run's end.
     """
 
@@ -255,6 +256,7 @@ class Invariant:
     since: int
     end_line: int
     seconds: float
+    step: float = 0.0
     in_part: bool = False
     confirmed: bool = False
 

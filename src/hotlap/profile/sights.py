@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hotlap.core.amounts import size
-from hotlap.core.protocol import Holder, InputStatistics, Invariant, ProfilePayload, ShownWarning
+from hotlap.core.protocol import Holder, InputStatistics, ProfilePayload, ShownWarning
 from hotlap.core.registry import techniques
 from hotlap.profile.join import split
 from hotlap.profile.retained import binding
@@ -65,7 +65,7 @@ def sights(payload: ProfilePayload, folder: Path) -> list[Spot]:
         *_retained(payload, folder),
         *_modules(payload, folder),
         *_warnings(payload.warnings, folder),
-        *_invariants(payload.invariants, folder),
+        *_invariants(payload, folder),
         *_environments(payload),
     ]
     return list({(spot.path, spot.line, spot.id): spot for spot in found}.values())
@@ -82,8 +82,9 @@ def _retained(payload: ProfilePayload, folder: Path) -> Iterator[Spot]:
             yield from (replace(spot, hint=holder.freed) for spot in spots)
 
 
-def _invariants(found: Iterable[Invariant], folder: Path) -> Iterator[Spot]:
-    for one in found:
+def _invariants(payload: ProfilePayload, folder: Path) -> Iterator[Spot]:
+    for one in payload.invariants:
+        longer = payload.step.mean / one.step if one.step else 1.0
         several = one.since < one.end_line
         details = (
             f"lines {one.since} to {one.end_line}" if several else "",
@@ -94,7 +95,7 @@ def _invariants(found: Iterable[Invariant], folder: Path) -> Iterator[Spot]:
         spots = _spot("loop_invariants", f"{folder / one.path}:{one.line}", folder, detail)
         for spot in spots:
             lines = replace(spot, since=one.since, end_line=one.end_line)
-            yield replace(lines, phases=(), seconds=one.seconds)
+            yield replace(lines, phases=(), seconds=one.seconds * max(1.0, longer))
 
 
 def _growth(holder: Holder) -> str:

@@ -11,8 +11,8 @@ technique = Technique(
     why=(
         "A normalised adjacency matrix, a mask, a table of positions or a filter that is built in "
         "forward() costs its time at every step, though it never changes. A profile compares the "
-        "operators of two steps: the same operator on the same unchanged tensors, without random "
-        "numbers and without gradients, has the same result."
+        "operators of several steps: the same operator on the same unchanged tensors, without "
+        "random numbers and without gradients, has the same result."
     ),
     changes="Nothing, as long as what it is made of stays the same. The result takes memory.",
     avoid=(

@@ -85,10 +85,12 @@ class Invariants(Diagnosis):
         self._followed = _Signatures()
         self._steps: list[list[_Run]] = []
         self._found: list[Invariant] = []
+        self._began = self._lasted = 0.0
 
     def begin(self) -> None:
         """Follow a step: the first, or the one by which what was found is confirmed."""
         self._followed.off = False
+        self._began = time.perf_counter()
         self.enter(self._followed)
 
     def between(self) -> None:
@@ -96,6 +98,8 @@ class Invariants(Diagnosis):
         if self._followed.off:
             self.leave()
             return
+        now = time.perf_counter()
+        self._began, self._lasted = now, now - self._began
         self._steps.append(runs := self._followed.restart())
         if len(self._steps) < FOLLOWED:
             self._followed.expected = {run.name for run in runs if run.signature is not None}
@@ -119,7 +123,7 @@ class Invariants(Diagnosis):
         with _disable_current_modes():  # the program may have one on
             found = invariant_lines(runs, before, *later)
         confirmed = len(later) == LATER
-        self._found = [replace(one, confirmed=confirmed) for one in found]
+        self._found = [replace(one, step=self._lasted, confirmed=confirmed) for one in found]
         self.value = {"invariants": self._found, "counts": counts(runs)}
 
     def end(self) -> None:
@@ -416,4 +420,5 @@ def _blocks(chosen: dict[Place, float], mixed: set[Place]) -> list[list[Place]]:
 def _told(block: list[Place], seconds: dict[Place, float], *, in_part: bool) -> Invariant:
     code, costliest = max(block, key=lambda place: seconds[place])
     whole = sum(seconds[place] for place in block)
-    return Invariant(code.co_filename, costliest, block[0][1], block[-1][1], whole, in_part)
+    place = (code.co_filename, costliest, block[0][1], block[-1][1])
+    return Invariant(*place, whole, in_part=in_part)
