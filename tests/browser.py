@@ -49,6 +49,9 @@ async function look(page, width, audit) {
   document.body.append(frame);
   await new Promise(done => frame.onload = done);
   const view = frame.contentWindow, root = view.document.documentElement;
+  const still = view.document.createElement("style");  // no colour is looked at half way
+  still.textContent = "*, *::before, *::after { transition: none !important; }";
+  view.document.head.append(still);
   if (scheme) view.document.body.setAttribute("data-md-color-scheme", scheme);
   view.document.querySelectorAll("details").forEach(d => d.open = true);
   await new Promise(done => setTimeout(done, 150));
