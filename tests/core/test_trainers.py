@@ -55,6 +55,35 @@ def test_a_loader_of_ones_own_stands_before_the_trainers(tmp_path: Path) -> None
     assert "dataloader_num_workers" not in text
 
 
+@pytest.mark.parametrize(
+    ("given", "left_alone"),
+    [
+        ("dataloader_num_workers=0", "dataloader_persistent_workers"),
+        ("learning_rate=1e-3", "dataloader_persistent_workers"),
+        ("fp16=True", "bf16"),
+    ],
+)
+def test_options_that_exclude_one_another_are_not_both_passed(
+    given: str, left_alone: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(SCRIPT.replace('bf16=False, optim="adamw_torch"', given))
+    kept = {"persistent_workers": Kept({}), "mixed_precision": Kept({"dtype": "bfloat16"})}
+    done = patch(Recipe(kept, Measured(command="python train.py")), [File.read(path)])
+    assert f"{left_alone}=" not in next(iter(done.texts.values()))
+
+
+def test_arguments_that_are_made_elsewhere_get_no_note_of_another_trainer(tmp_path: Path) -> None:
+    made = "(arguments,) = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses()"
+    script = SCRIPT.splitlines()
+    script[2] = made
+    path = tmp_path / "train.py"
+    path.write_text("\n".join(script))
+    kept = {"mixed_precision": Kept({"dtype": "bfloat16"})}
+    done = patch(Recipe(kept, Measured(command="python train.py")), [File.read(path)])
+    assert not any("bf16-mixed" in note.text for note in done.notes)
+
+
 def test_the_precision_of_lightnings_trainer_is_that_of_the_recipe(tmp_path: Path) -> None:
     script = "import lightning as L\n\ntrainer = L.Trainer(max_epochs=2)\n"
     text, _ = patched(script, tmp_path)

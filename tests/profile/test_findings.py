@@ -492,12 +492,14 @@ def test_a_collective_call_of_the_script_in_the_step_is_a_problem(call):
         ("self.log_dict(found, sync_dist=not args.quick)", "sync_dist"),
         ("dist.all_reduce(loss)", "add up on each rank"),
         ('self.log("loss", loss, sync_dist=False)', None),
+        ('self.log("loss", loss, sync_dist = False)', None),
+        ('self.log("loss", loss, on_step=False, on_epoch=True, sync_dist=True)', None),
         ("time.sleep(0.1)", None),
     ],
 )
 def test_in_a_training_step_of_a_trainer_it_is_told_apart_from_the_forward_pass(call, told):
     lines = {"forward": (Line("train.py:7", "", call, 0.9, ((call, 0.9),)),)}
-    found = advised(replace(seen({"forward": 0.5}), lines=lines), {}, frozenset())
+    found = advised(replace(seen({"forward": 0.5}, distributed=True), lines=lines), {}, frozenset())
     named = [one for one in found if "collective_in_step" in ids([one])]
     assert [told in one.remedies[0].says for one in named] == ([True] if told else [])
     assert all(one.share == pytest.approx(0.5 * 0.9 * 0.9) for one in named)

@@ -9,9 +9,13 @@ import torch
 import torch._dynamo
 from probing_help import line_of, probed
 from torch import nn
+from torch._higher_order_ops.cond import cond_op
 from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode
 
+from hotlap.model.flops import FlopCount
+from hotlap.model.operators import Count
+from hotlap.seam.probe.invariants import _Signatures
 from hotlap.seam.where import short
 
 NODES = 300
@@ -298,6 +302,30 @@ def test_what_was_found_is_confirmed_by_a_step_at_the_end_unless_the_program_end
     for steps, confirmed in ((9, True), (7, False)):
         (one,) = profile(normalised, steps=steps)["invariants"]
         assert one["confirmed"] is confirmed
+
+
+def test_what_later_steps_do_not_run_is_not_confirmed_by_them():
+    def mixed(model, adjacency):
+        return power(adjacency) if model.step < 6 else model.table
+
+    (one,) = profile(mixed)["invariants"]
+    assert not one["confirmed"]
+
+
+def test_the_steps_that_confirm_are_none_of_the_timed_ones():
+    found = profile(normalised, steps=12)
+    assert found["invariants"][0]["confirmed"]
+    assert (found["steps"], found["samples"]) == (2, NODES)
+
+
+@pytest.mark.parametrize("mode", [_Signatures, FlopCount, lambda: Count(lambda: None)])
+def test_an_operator_that_takes_functions_runs_as_without_a_probe(mode):
+    followed = mode()
+    followed.off = False
+    small = ADJACENCY[:2, :2]
+    with followed:
+        found = cond_op(small.sum() > -1, torch.sin, torch.cos, (small,))
+    assert torch.equal(found, small.sin())
 
 
 def test_an_evaluation_between_the_steps_changes_nothing():

@@ -209,7 +209,8 @@ def test_the_samples_of_a_step_are_those_that_it_trains_on() -> None:
     use = DataUse()
     for number in range(8):
         evaluation = [(1, number, size) for _, _, size in held_out] if number % 2 else []
-        use.add(step_of(*train, *evaluation))
+        use.add(step_of(*train, *evaluation), sender=1)
+        use.add(step_of(*train, *evaluation), sender=2)  # another rank
     assert use.samples == 32
 
 

@@ -18,13 +18,15 @@ class ChoiceOf:
 class Option:
     """`name=value`; `value` may be a technique's choice, by name. `over`: values it replaces.
 
-    `only`: the choice and its value for which the option stands.
+    `only`: the choice and its value for which the option stands. `unless`: another option, and the
+    value of it with which this one must not be passed.
     """
 
     name: str
     value: object
     over: tuple[object, ...] = (None,)
     only: tuple[str, object] | None = None
+    unless: tuple[str, object] | None = None
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,7 @@ class Trainer:
         return self.called[0].rpartition(".")[2]
 
 
+NO_WORKERS = ("dataloader_num_workers", 0)
 TRAINERS: Mapping[str, Trainer] = {
     "transformers": Trainer(
         ("transformers.TrainingArguments", "transformers.Seq2SeqTrainingArguments"),
@@ -50,14 +53,21 @@ TRAINERS: Mapping[str, Trainer] = {
                 Option("dataloader_num_workers", ChoiceOf("num_workers"), (None, 0)),
             ),
             "prefetch_factor": (
-                Option("dataloader_prefetch_factor", ChoiceOf("prefetch_factor"), (None, 2)),
+                Option(
+                    "dataloader_prefetch_factor",
+                    ChoiceOf("prefetch_factor"),
+                    (None, 2),
+                    unless=NO_WORKERS,
+                ),
             ),
-            "persistent_workers": (Option("dataloader_persistent_workers", True, (None, False)),),
+            "persistent_workers": (
+                Option("dataloader_persistent_workers", True, (None, False), unless=NO_WORKERS),
+            ),
             "pinned_memory": (Option("dataloader_pin_memory", True, (None, False)),),
             "fused_optimizer": (Option("optim", "adamw_torch_fused", (None, "adamw_torch")),),
             "mixed_precision": (
-                Option("bf16", True, (None, False), ("dtype", "bfloat16")),
-                Option("fp16", True, (None, False), ("dtype", "float16")),
+                Option("bf16", True, (None, False), ("dtype", "bfloat16"), ("fp16", True)),
+                Option("fp16", True, (None, False), ("dtype", "float16"), ("bf16", True)),
             ),
             "fused_pointwise": (Option("torch_compile", True, (None, False)),),
             "activation_checkpoint": (Option("gradient_checkpointing", True, (None, False)),),
@@ -78,8 +88,6 @@ TRAINERS: Mapping[str, Trainer] = {
                 ),
                 Option("precision", "16-mixed", (None, 32, "32", "32-true"), ("dtype", "float16")),
             ),
-            "cudnn_benchmark": (Option("benchmark", True, (None, False)),),
-            "debug_off": (Option("detect_anomaly", False, (True,)),),
         },
     ),
 }
@@ -113,5 +121,8 @@ def moves(name: str, values: Mapping[str, object]) -> dict[str, Keyword]:
             if option.only is None or values.get(option.only[0]) == option.only[1]:
                 chosen = option.value
                 value = choices[chosen.name] if isinstance(chosen, ChoiceOf) else chosen
-                found[trainer] = Keyword(known.called, option.name, value, over=option.over)
+                unless = () if option.unless is None else (option.unless,)
+                found[trainer] = Keyword(
+                    known.called, option.name, value, option.over, True, unless
+                )
     return found

@@ -62,6 +62,8 @@ def formulas() -> dict[object, Callable[..., int]]:
 class FlopCount(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Adds up `total` while it is entered."""
 
+    supports_higher_order_operators = True
+
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.total = 0

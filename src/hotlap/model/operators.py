@@ -38,6 +38,8 @@ class Row:
 class Count(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Credits each operator to the module that runs it."""
 
+    supports_higher_order_operators = True
+
     def __init__(self, running: Callable[[], Row | None]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._running = running

@@ -54,7 +54,7 @@ COLLECTIVE = re.compile(
     r"all_to_all\w*|\w*barrier)|(?:^|\.)(?:all_reduce|all_gather\w*|reduce_scatter\w*))$"
 )
 """Calls in which each rank waits for all others."""
-SYNCED = re.compile(r"\bsync_dist\s*=\s*(?!False)")
+SYNCED = re.compile(r"^(?!.*\bon_step\s*=\s*False\b).*\bsync_dist\s*=(?!\s*False\b)")
 """An argument of Lightning's `self.log` with which all ranks add up the value at once."""
 LEAST_BLOCKING = 0.04
 COLLECTS = (
@@ -279,7 +279,7 @@ def _blocking(seen: Seen) -> Finding | None:
         for phase in ("other", "forward")
         for line in seen.lines.get(phase, ())
         for call, share in line.calls
-        if _collects(call) or (phase == "other" and BLOCKING.search(call.partition("(")[0]))
+        if _collects(call, seen) or (phase == "other" and BLOCKING.search(call.partition("(")[0]))
     )
     nothing = (0.0, None, "", "")
     share, line, call, phase = max(candidates, key=lambda one: one[0], default=nothing)
@@ -288,14 +288,15 @@ def _blocking(seen: Seen) -> Finding | None:
     what = headline(f"`{call}` in the step", share, seen.step)
     most = bound(share, seen.step)
     name, says = ("blocking_call", BLOCKS)
-    if _collects(call):
+    if _collects(call, seen):
         name, says = "collective_in_step", COLLECTS_LOGS if SYNCED.search(call) else COLLECTS
     remedy = Remedy(name, says, (phase,), line.place, most, share)
     return Finding(what, line.place, line.text, share, most, (remedy,))
 
 
-def _collects(call: str) -> bool:
-    return bool(COLLECTIVE.search(call.partition("(")[0]) or SYNCED.search(call))
+def _collects(call: str, seen: Seen) -> bool:
+    synced = seen.facts.get("distributed") and SYNCED.search(call)
+    return bool(COLLECTIVE.search(call.partition("(")[0]) or synced)
 
 
 def _found(candidates: Iterable[tuple[str, Symptom, float]], seen: Seen) -> list[Finding]:

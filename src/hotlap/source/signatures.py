@@ -28,4 +28,6 @@ POSITIONS: dict[str, tuple[str, ...]] = {
 
 DEFAULTS: dict[tuple[str, str], object] = {
     ("torch.utils.data.DataLoader", "num_workers"): 0,
+    ("transformers.TrainingArguments", "dataloader_num_workers"): 0,
+    ("transformers.Seq2SeqTrainingArguments", "dataloader_num_workers"): 0,
 }

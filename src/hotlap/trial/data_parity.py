@@ -31,7 +31,7 @@ class DataUse:
     `draws`: the generators that dataset, collate function or sampler drew from. `state`: attributes
     of the dataset that reading a sample changes. Batches by (loader, epoch); `ended` are the epochs
     that were seen to their end. `perturbed`: its parameters were nudged by rounding, once. `given`:
-    the samples of each epoch that loaders gave between two steps.
+    the samples of each process's epochs that loaders gave between two steps.
     """
 
     draws: set[str] = field(default_factory=set)
@@ -39,7 +39,7 @@ class DataUse:
     batches: dict[Epoch, list[Document]] = field(default_factory=dict)
     ended: set[Epoch] = field(default_factory=set)
     perturbed: bool = False
-    given: list[Counter[Epoch]] = field(default_factory=list)
+    given: list[Counter[tuple[int, ...]]] = field(default_factory=list)
 
     @property
     def samples(self) -> float:
@@ -55,15 +55,15 @@ class DataUse:
                 return median(sizes)
         return 0.0
 
-    def add(self, fields: Document) -> None:
-        """Take in a message of the process, or of one of its loader workers."""
+    def add(self, fields: Document, sender: int = 0) -> None:
+        """Take in a message of a process, or of one of its loader workers."""
         self.draws.update(fields.get("draws", ()))
         self.state.update(fields.get("state", ()))
         self.perturbed = self.perturbed or bool(fields.get("perturbed"))
         batches = fields.get("batches", ())
-        given: Counter[Epoch] = Counter()
+        given: Counter[tuple[int, ...]] = Counter()
         for batch in batches:
-            given[batch["loader"], batch["epoch"]] += batch.get("size", 0)
+            given[sender, batch["loader"], batch["epoch"]] += batch.get("size", 0)
         if given.total():
             self.given.append(+given)
         for batch in batches:

@@ -498,7 +498,9 @@ class RunningRace:
         different steps; and a few times where one of the two has no plain step, unless that is so
         for good, as where every step is followed by an evaluation.
         """
-        for again in range(1 + MOST_AGAIN):
+        turns, again, ended = self._turns, 0, False
+        while True:
+            self._turns = turns  # what is run again is run in the same order
             aligned = self._same_step()
             pieces: dict[int, list[Block]] = {id(self.a): [], id(self.b): []}
             for steps in self._pieces():
@@ -507,16 +509,18 @@ class RunningRace:
                 for side in order:
                     pieces[id(side)].append(self._block(side, steps))
             a, b = merged(pieces[id(self.a)]), merged(pieces[id(self.b)])
-            apart = aligned and a.at != b.at
-            if not (apart and not again) and not self._without_plain_step(a, b):
-                break
-        else:
-            self._never_plain = True
-        return a, b
+            if aligned and a.at != b.at and not ended:
+                ended = True
+            elif self._without_plain_step(a, b) and again < MOST_AGAIN:
+                again += 1
+            else:
+                self._never_plain |= again == MOST_AGAIN
+                return a, b
 
     def _without_plain_step(self, *blocks: Block) -> bool:
         sought = self.unit == "step" and not self._never_plain
-        return sought and any(len(block.special) >= block.steps for block in blocks)
+        none = sought and any(len(block.special) >= block.steps for block in blocks)
+        return none and self._spent() <= self._allowed()
 
     def _pieces(self) -> Sequence[int]:
         """The steps of each piece of a block: both run an epoch side by side, not one by one.

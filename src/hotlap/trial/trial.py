@@ -362,7 +362,7 @@ class Trial:
                 self._ranks.see(message)
                 self._came_at = message.at
                 if message.type == "data":
-                    self.data.add(message.fields)
+                    self.data.add(message.fields, id(message.peer))
                 if message.type == "ended":
                     self.ended_at = max(self.ended_at, message.fields["at"])
                 if message.type == "metric":

@@ -218,7 +218,7 @@ class Diagnostics:
         for diagnosis in self._now:
             self._end(diagnosis)
         self._now = ()
-        self._end(self._invariants)
+        self._guard(self._invariants, self._invariants.end)  # also where it could not begin again
 
     def stop(self) -> None:
         """The run is over, wherever its diagnoses stand."""

@@ -84,14 +84,15 @@ class Invariants(Diagnosis):
         super().__init__(rec)
         self._followed = _Signatures()
         self._steps: list[list[_Run]] = []
+        self._count = 0
         self._found: list[Invariant] = []
         self._began = self._lasted = 0.0
 
     def begin(self) -> None:
         """Follow a step: the first, or the one by which what was found is confirmed."""
+        self.enter(self._followed)
         self._followed.off = False
         self._began = time.perf_counter()
-        self.enter(self._followed)
 
     def between(self) -> None:
         """Follow the next step, until it is enough of them."""
@@ -100,31 +101,43 @@ class Invariants(Diagnosis):
             return
         now = time.perf_counter()
         self._began, self._lasted = now, now - self._began
-        self._steps.append(runs := self._followed.restart())
-        if len(self._steps) < FOLLOWED:
-            self._followed.expected = {run.name for run in runs if run.signature is not None}
+        self._take()
+        if self._count < FOLLOWED:
+            named = (run.name for run in self._steps[-1] if run.signature is not None)
+            self._followed.expected = set(named)
         else:
             self.end()
-            self._judge(*self._steps[-2:])
+            self._judge()
+
+    def _take(self) -> None:
+        """Take what ran in the step that has ended; of the first steps the last two suffice."""
+        self._steps.append(self._followed.restart())
+        self._count += 1
+        if self._count == FOLLOWED:
+            del self._steps[:-2]
 
     @property
     def uncertain(self) -> bool:
         """Whether something was found, and later steps could still contradict it."""
-        return bool(self._found) and FOLLOWED <= len(self._steps) < FOLLOWED + LATER
+        return bool(self._found) and self._count < FOLLOWED + LATER
 
     def confirm(self) -> None:
         """A later step is over: what it contradicts was the same by chance, or for a while."""
-        self._steps.append(self._followed.restart())
-        self._judge(*self._steps[FOLLOWED - 2 :])
-        if not self.uncertain:
-            self.end()
+        self._take()
+        self._judge()
 
-    def _judge(self, before: list[_Run], runs: list[_Run], *later: list[_Run]) -> None:
+    def _judge(self) -> None:
+        before, runs, *later = self._steps
         with _disable_current_modes():  # the program may have one on
             found = invariant_lines(runs, before, *later)
-        confirmed = len(later) == LATER
-        self._found = [replace(one, step=self._lasted, confirmed=confirmed) for one in found]
+        enough = len(later) == LATER
+        self._found = [
+            replace(one, step=self._lasted, confirmed=one.confirmed and enough) for one in found
+        ]
         self.value = {"invariants": self._found, "counts": counts(runs)}
+        if not self.uncertain:
+            self.end()
+            self._steps, self._followed = [], _Signatures()
 
     def end(self) -> None:
         """Follow no further step."""
@@ -135,9 +148,11 @@ class Invariants(Diagnosis):
 class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Notes each operator outside of backward passes."""
 
+    supports_higher_order_operators = True
+
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.off = False
+        self.off = True
         self.expected: set[Hashable] = set()
         self._known: dict[int, tuple[weakref.ref[torch.Tensor], int]] = {}
         self._numbers = 0
@@ -166,7 +181,8 @@ class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
     ) -> object:
         """Run one operator, and note it."""
         kwargs = kwargs or {}
-        if self.off or torch._C._current_graph_task_id() != -1:
+        plain = isinstance(func, OpOverload)  # not torch.cond, nor flex_attention
+        if self.off or not plain or torch._C._current_graph_task_id() != -1:
             return func(*args, **kwargs)
         view = getattr(func, "is_view", False)
         lines, differentiates = _stack(sys._getframe(1))
@@ -349,19 +365,26 @@ def invariant_lines(runs: list[_Run], before: list[_Run], *later: list[_Run]) ->
     A line all of whose operators are invariant stands for all that it calls.
     """
     same = set(_same(runs, before))
+    seen_again: set[_Run] = set()
     for step in later:
         again, lines = set(_same(runs, step)), {run.lines for run in step}
         same = {run for run in same if run in again or run.lines not in lines}
+        seen_again |= again
     invariant = set(_kept(runs, same))
     mixed = {place for run in runs if run not in invariant for place in run.lines}
     chosen: dict[Place, float] = defaultdict(float)
+    confirmed: set[Place] = set()
     for run in invariant:
         if run.lines:
             outermost = (place for place in reversed(run.lines) if place not in mixed)
-            chosen[next(outermost, run.lines[0])] += 0.0 if run.idle else run.seconds
-    blocks = _blocks(chosen, mixed)
+            place = next(outermost, run.lines[0])
+            chosen[place] += 0.0 if run.idle else run.seconds
+            confirmed.update((place,) if run in seen_again else ())
     least = LITTLE * sum(run.seconds for run in runs)
-    found = (_told(block, chosen, in_part=block[0] in mixed) for block in blocks)
+    found = [
+        replace(_told(block, chosen, in_part=block[0] in mixed), confirmed=set(block) <= confirmed)
+        for block in _blocks(chosen, mixed)
+    ]
     return [one for one in found if one.seconds >= least]
 
 

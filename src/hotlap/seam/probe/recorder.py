@@ -95,6 +95,7 @@ class Recorder:
         self._at_least = 0
         self._rest = 0
         self._shared = False
+        self._timed: tuple[dict[str, float], float] | None = None
         self._note: Callable[[Marks, bool], None] = self._warming
         self._began = self._pool_began = (0.0, 0.0)
         self._sampling = ExitStack()
@@ -315,6 +316,9 @@ class Recorder:
             return
         if marks[1][-1] < self.deadline and self.diagnostics.looks_again():
             self._rest, self._note = 0, self._confirming
+            self._timed = self.clock(), self.pool_waited()
+            self.counting = self.sampler.timing = False
+            self.resources.steps_over()
         else:
             self.finish("steps")
 
@@ -343,7 +347,9 @@ class Recorder:
         self._pool_began = thread_times(main=False)
 
     def clock(self) -> dict[str, float]:
-        """CPU and wall seconds since the first timed step began."""
+        """CPU and wall seconds since the first timed step began, up to the end of the last."""
+        if self._timed is not None:
+            return self._timed[0]
         cpu, wall = self._began
         return {"cpu": time.process_time() - cpu, "wall": time.perf_counter() - wall}
 
@@ -352,6 +358,8 @@ class Recorder:
 
         0 where they computed next to nothing, so that none waits for them.
         """
+        if self._timed is not None:
+            return self._timed[1]
         now = thread_times(main=False)
         ran, waited = (max(0.0, n - t) for n, t in zip(now, self._pool_began, strict=True))
         if ran < POOL_COMPUTES * self.clock()["cpu"]:

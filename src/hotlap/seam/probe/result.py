@@ -77,7 +77,7 @@ def payload(rec: Recorder, ended: str) -> ProfilePayload:
         modules=learned["modules"] or ModuleReport(),
         retained=learned["retained"] or [],
         invariants=(learned["invariants"] or {}).get("invariants", []),
-        operators_on=(learned["invariants"] or {}).get("counts", {}),
+        operators_on={} if facts["cuda"] else (learned["invariants"] or {}).get("counts", {}),
         layers=learned.get("layers") or {},
         warnings=[ShownWarning(*shown) for shown in rec.warnings],
         notes=notes,

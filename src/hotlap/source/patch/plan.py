@@ -159,7 +159,9 @@ def apply(name: str, values: Mapping[str, object], done: Patch, entry: File | No
 def _for_trainer(name: str, values: Mapping[str, object], done: Patch) -> Iterator[Move]:
     """The option of a trainer that does what a technique does, if one is made in the files."""
     for trainer, move in trainers.moves(name, values).items():
-        if any(TRAINERS[trainer].takes in text for text in done.texts.values()):
+        made = re.compile(rf"\b{TRAINERS[trainer].takes}\(")
+        imported = re.compile(rf"^\s*(?:from|import)\s+(?:pytorch_)?{trainer}\b", re.MULTILINE)
+        if any(made.search(text) and imported.search(text) for text in done.texts.values()):
             yield move
 
 
