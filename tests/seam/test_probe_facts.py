@@ -140,7 +140,7 @@ def test_several_threads_that_wait_for_a_core_and_spin_are_contended(
 )
 def test_waits_count_of_threads_that_compute(monkeypatch, ran, waited, share):
     monkeypatch.setattr(recorder, "thread_times", lambda **_: (5 + ran, 7 + waited))
-    seen = SimpleNamespace(_pool_began=(5.0, 7.0), clock=lambda: {"cpu": 2.0})
+    seen = SimpleNamespace(_timed=None, _pool_began=(5.0, 7.0), clock=lambda: {"cpu": 2.0})
     assert recorder.Recorder.pool_waited(seen) == pytest.approx(share)
 
 

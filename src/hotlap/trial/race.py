@@ -514,7 +514,7 @@ class RunningRace:
             elif self._without_plain_step(a, b) and again < MOST_AGAIN:
                 again += 1
             else:
-                self._never_plain |= again == MOST_AGAIN
+                self._never_plain |= self._without_plain_step(a, b)
                 return a, b
 
     def _without_plain_step(self, *blocks: Block) -> bool:
