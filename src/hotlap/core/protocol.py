@@ -174,9 +174,10 @@ LineShare = tuple[float, int, list[tuple[int, int, float]]]
 expression that was running (from 0, the end exclusive) that one's share of the line's samples."""
 
 SampledFile = dict[int, dict[str, LineShare]]
+"""What was sampled in a file, by line and phase."""
+
 OperatorCounts = dict[int, tuple[int, float]]
 """By line: how many operators of torch run from it in a step, and their seconds."""
-"""What was sampled in a file, by line and phase."""
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,10 @@ import hashlib
 import linecache
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from difflib import SequenceMatcher
 from pathlib import Path
 
-from hotlap.core.protocol import LineShare, ProfilePayload
+from hotlap.core.protocol import LineShare, OperatorCounts, ProfilePayload
 from hotlap.profile.model import Lines, Touched, usual_times
 
 
@@ -16,19 +15,20 @@ def touched(payload: ProfilePayload, began: float) -> dict[str, Touched]:
     """The files by absolute path. `began`: the time (seconds since the epoch) the run started."""
     seconds, _ = usual_times(payload)
     return {
-        path: replace(
-            _touched(_content_since(Path(path), began), _costs(lines, seconds)),
-            operators=payload.operators_on.get(path, {}),
+        path: _touched(
+            _content_since(Path(path), began),
+            _costs(lines, seconds),
+            payload.operators_on.get(path, {}),
         )
         for path, lines in payload.sampled.items()
         if Path(path).is_file()
     }
 
 
-def _touched(content: bytes | None, lines: Lines) -> Touched:
+def _touched(content: bytes | None, lines: Lines, operators: OperatorCounts) -> Touched:
     if content is None:
-        return Touched("", lines)
-    return Touched(digest(content), lines, tuple(line_digests(content)))
+        return Touched("", lines, operators=operators)
+    return Touched(digest(content), lines, tuple(line_digests(content)), operators)
 
 
 def digest(content: bytes) -> str:

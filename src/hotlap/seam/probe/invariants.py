@@ -18,14 +18,13 @@ from dataclasses import dataclass, field, replace
 from types import CodeType, FrameType
 
 import torch
-from torch._functorch import eager_transforms
 from torch._ops import OpOverload
 from torch.autograd import forward_ad
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 from hotlap.core.protocol import Invariant, OperatorCounts
 from hotlap.seam.probe.diagnosis import Diagnosis, Followed
-from hotlap.seam.where import Lines, is_users, line_of
+from hotlap.seam.where import Lines, modules, users_lines
 
 LITTLE = 0.01
 """Part of a step's time in operators below which invariant work is not reported."""
@@ -40,7 +39,7 @@ FILLS = {f"aten.{form}" for name in _FILLING for form in (name, f"{name}_like", 
 FOLLOWED = LATER = 3
 """Steps that are compared after the warm-up, and at the run's end."""
 DEEPEST = 32
-DIFFERENTIATES = eager_transforms.__file__
+DIFFERENTIATES = "torch._functorch.eager_transforms"
 
 Place = tuple[CodeType, int]
 """A line of a function."""
@@ -184,11 +183,11 @@ class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
         plain = isinstance(func, OpOverload)  # not torch.cond, nor flex_attention
         if self.off or not plain or torch._C._current_graph_task_id() != -1:
             return func(*args, **kwargs)
-        view = getattr(func, "is_view", False)
-        lines, differentiates = _stack(sys._getframe(1))
+        view, frame = getattr(func, "is_view", False), sys._getframe(1)
+        lines = users_lines(frame, DEEPEST)
         run = _Run(lines, idle=view or str(func._overloadpacket) in FILLS)
         with suppress(Exception):  # _VariesError, or a tensor that is odd: the program goes on
-            run.signature = None if differentiates else self._signature(func, args, kwargs)
+            run.signature = None if _differentiates(frame) else self._signature(func, args, kwargs)
             self._came[lines, run.signature] += 1
             run.name = (lines, run.signature, self._came[lines, run.signature])
         began = time.perf_counter()
@@ -318,19 +317,9 @@ class _Checksum:
         return self._weights[device, kind]
 
 
-def _stack(frame: FrameType | None) -> tuple[Lines, bool]:
-    """The user's lines that led to an operator, and whether torch.func differentiates through it.
-
-    Its tensors do not say so: below torch.func they are plain.
-    """
-    found: list[Place] = []
-    differentiates = forward_ad._current_level >= 0
-    while frame is not None:
-        if is_users(frame.f_code) and len(found) < DEEPEST:
-            found.append((frame.f_code, line_of(frame)))
-        differentiates = differentiates or frame.f_code.co_filename == DIFFERENTIATES
-        frame = frame.f_back
-    return tuple(found), differentiates
+def _differentiates(frame: FrameType) -> bool:
+    """Whether an operator is differentiated though its tensors do not say so: by torch.func."""
+    return forward_ad._current_level >= 0 or DIFFERENTIATES in modules(frame)
 
 
 def _written(
