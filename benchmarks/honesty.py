@@ -162,7 +162,8 @@ def main(races: int, seconds: float, planted: float, load: int, kinds: Sequence[
     rows = record.rows(name)
     for index in range(len(rows), len(rows) + races):
         factors = (planted, 1.0) if index % 2 else (1.0, planted)
-        row = once(kinds[index % len(kinds)], factors, StoppingRules(seconds=seconds), load)
+        rules = StoppingRules(seconds=seconds, unknown_change=True)
+        row = once(kinds[index % len(kinds)], factors, rules, load)
         rows.append(row)
         record.write(name, f"{command} --load {load}", rows, summary(rows), quiet=True)
         e, at = row["estimate"], row["load"]["load_average"]

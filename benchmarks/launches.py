@@ -20,9 +20,9 @@ from typing import Any
 
 from benchmarks import record
 from benchmarks.honesty import sides
-from hotlap.trial.race import step_cost
 from hotlap.trial.side import BLOCK
 from hotlap.trial.stats import PairedTest
+from hotlap.trial.trial import step_cost
 
 
 def launch(kind: str, seconds: float, *, passive: bool) -> dict[str, Any]:

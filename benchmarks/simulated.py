@@ -101,6 +101,7 @@ class Simulated:
     start_up: float = 0.0
     threads: int = 1
     passive_wait: bool = False
+    steady_heap: bool = False
     peak: int = 0
     ends_after: int = 0
     ends: frozenset[int] = frozenset()

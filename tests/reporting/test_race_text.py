@@ -209,6 +209,11 @@ def test_page_faults_that_launches_differ_by_are_named_with_what_takes_them_out(
     assert "page faults" not in shown(INCONCLUSIVE)
 
 
+def test_a_race_with_heaps_that_are_kept_says_so() -> None:
+    said = shown(replace(INCONCLUSIVE, steady_heap=True))
+    assert "both sides ran with a malloc that keeps freed memory (MALLOC_MMAP_MAX_=0" in said
+
+
 @pytest.mark.parametrize(
     ("first", "second", "said"),
     [

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from hotlap.core.protocol import BlockReport
 from hotlap.trial import race as module
 from hotlap.trial.race import Evidence, RaceResult, paired_test, race
 from hotlap.trial.side import Pace
@@ -34,6 +35,7 @@ class Pretended:
     at: int = 0
     threads: int = 1
     passive_wait: bool = False
+    steady_heap: bool = False
     trial: Any = None
     samples: float = 0.0
     reads_ahead: bool = False
@@ -325,3 +327,81 @@ def test_pairs_of_a_race_that_goes_on_from_one_that_was_won_are_all_fresh(clock:
     again = race(a, Pretended(clock, [0.01]), rules, evidence=evidence)  # type: ignore[arg-type]
     assert again.fresh is not None
     assert again.estimate.pairs == won.estimate.pairs + again.fresh.pairs
+
+
+@dataclass(eq=False)
+class Faulting(Pretended):
+    """A side; `faults` are the page faults of a step in its first, second, ... process."""
+
+    faults: list[int] = field(default_factory=lambda: [0])
+
+    @property
+    def _faults(self) -> int:
+        return 40 if self.steady_heap else self.faults[(self.launches - 1) % len(self.faults)]
+
+    @property
+    def step(self) -> float:
+        return super().step + 2e-6 * self._faults
+
+    def block(self, steps: int) -> Block:
+        done = super().block(steps)
+        system = steps * 2e-6 * self._faults
+        report = BlockReport(
+            0, 1, 0.2, steps=steps, cpu=done.wall, system=system, faults=steps * self._faults
+        )
+        return replace(done, reports=(report,))
+
+
+def raced_faulting(
+    clock: Clock, a: list[int], b: list[int], gain: float = 1.1, **rules: Any
+) -> tuple[RaceResult, Pretended]:
+    one, two = (Faulting(clock, [step], faults=f) for step, f in ((0.01 * gain, a), (0.01, b)))
+    rules = {"seconds": 90.0, "unknown_change": True} | rules
+    return race(one, two, StoppingRules(**rules)), one  # type: ignore[arg-type]
+
+
+def test_page_faults_by_chance_are_taken_out_of_both(clock: Clock) -> None:
+    found, side = raced_faulting(clock, [40, 2000], [1500, 40])
+    assert found.steady_heap
+    assert side.launches == 2 + found.launches, "what was raced before counts no longer"
+    assert found.verdict is Verdict.FASTER
+    assert found.estimate.ratio == pytest.approx(1.1, rel=0.02)
+    assert found.restarts == 0
+    assert found.faults is None
+    assert found.estimate.pairs < 90.0 / 0.2
+
+
+def test_time_of_pairs_that_count_no_longer_tells_nothing_of_what_is_needed(clock: Clock) -> None:
+    found, _ = raced_faulting(clock, [40, 2000], [1500, 40], 1.05, seconds=32.0)
+    assert found.steady_heap
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert 0 < found.seconds_needed < 60
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "rules"),
+    [
+        ([2000], [40], {}),  # always those of A: B may well do without
+        ([40, 60], [50], {}),  # hardly any
+        ([40, 2000], [1500, 40], {"unknown_change": False}),  # a technique is raced
+        ([40, 2000], [1500, 40], {"seconds": 13.0}),  # no time for it
+    ],
+)
+def test_heaps_stay_as_they_are(
+    clock: Clock, a: list[int], b: list[int], rules: dict[str, Any]
+) -> None:
+    assert not raced_faulting(clock, a, b, **rules)[0].steady_heap
+
+
+def test_heaps_are_not_kept_where_memory_is_short(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "available_memory", lambda: 0)
+    assert not raced_faulting(clock, [40, 2000], [1500, 40])[0].steady_heap
+
+
+def test_a_command_that_sets_the_heap_keeps_its_own(clock: Clock) -> None:
+    one, two = (Faulting(clock, [0.01], faults=[40, 2000]) for _ in range(2))
+    one.setting.command = ("env", "MALLOC_TRIM_THRESHOLD_=1", "python", "train.py")
+    rules = StoppingRules(seconds=60.0, unknown_change=True)
+    assert not race(one, two, rules).steady_heap  # type: ignore[arg-type]

@@ -17,7 +17,7 @@ from hotlap.core.protocol import BlockReport
 from hotlap.core.spec import Mode
 from hotlap.trial.launch import Setting
 from hotlap.trial.load import LoadMeter
-from hotlap.trial.race import RunningRace, faults_of_launch, race
+from hotlap.trial.race import RunningRace, race
 from hotlap.trial.side import Pace, Side
 from hotlap.trial.stats import LAUNCH_SD, Estimate, PairedTest, Verdict
 from hotlap.trial.stopping import StoppingRules, StopReason
@@ -276,30 +276,6 @@ def test_only_workers_in_short_epochs_read_ahead(workers, batches, reads_ahead):
     report = BlockReport(0, 1, 0.2, steps=10, batches=batches, workers=workers)
     side.trial = SimpleNamespace(blocks=[Block(10, 10, 0.2, 0.1, (), 0, 0, (report,))])
     assert side.reads_ahead is reads_ahead
-
-
-def faulting(faults_a_step: int, system: float, cpu: float = 0.1) -> Block:
-    report = BlockReport(0, 1, 0.2, steps=10, cpu=cpu, system=system, faults=10 * faults_a_step)
-    return Block(10, 10, 0.2, cpu, (), 0, 0, (report,))
-
-
-@pytest.mark.parametrize(
-    ("few", "many", "explained"),
-    [
-        (faulting(45, 0.006), faulting(2100, 0.052, 0.15), 1.46),
-        (faulting(45, 0.006), faulting(60, 0.052), 1.0),  # next to none on both sides
-        (faulting(1500, 0.02), faulting(2100, 0.05), 1.0),  # many on both: one does less
-    ],
-)
-def test_page_faults_of_a_launch_explain_so_much(few: Block, many: Block, explained: float) -> None:
-    for a, b in ((few, many), (many, few)):
-        assert math.exp(faults_of_launch([a], [b])) == pytest.approx(explained, rel=1e-6)
-
-
-def test_page_faults_that_come_and_go_are_no_property_of_the_launch() -> None:
-    few, many = faulting(45, 0.006), faulting(2100, 0.052, 0.15)
-    assert faults_of_launch([few, many, many], [many] * 3) == 0.0
-    assert faults_of_launch([few] * 3, [many] * 3) > 0.3
 
 
 def test_what_a_launch_showed_first_is_forgotten_by_it_and_kept_of_others() -> None:

@@ -23,7 +23,7 @@ from hotlap.reporting.words import (
     verdict,
 )
 from hotlap.trial.command import shown
-from hotlap.trial.launch import PASSIVE_WAIT, SLEEPING_THREADS, THREADING
+from hotlap.trial.launch import PASSIVE_WAIT, SLEEPING_THREADS, STEADY_HEAP, THREADING
 from hotlap.trial.load import load_now
 from hotlap.trial.race import RaceResult
 from hotlap.trial.stats import Estimate, Verdict
@@ -181,7 +181,9 @@ def _conditions(race: RaceResult) -> Iterator[str]:
     if race.passive_wait:
         yield SLEEPING_THREADS
     if race.faults is not None:
-        yield FAULTS.format(*race.faults, STEADY_HEAP)
+        yield FAULTS.format(*race.faults, HEAP_VARIABLES)
+    if race.steady_heap:
+        yield KEPT_HEAP
     if race.queues_left_out:
         yield (
             "the epochs are short: the time in which loader workers fill their queues at the start "
@@ -212,11 +214,16 @@ def _launches(race: RaceResult) -> str:
 LONGEST = 900.0
 """Seconds of racing above which a calmer machine is the better advice."""
 CORRECTED = "corrected for background load"
-STEADY_HEAP = "MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=2147483647"
+HEAP_VARIABLES = " ".join(f"{name}={value}" for name, value in STEADY_HEAP.items())
 FAULTS = (
     "page faults a step: A {:,.0f}, B {:,.0f}. Whether malloc gives memory back to the kernel in "
     "each step may change from launch to launch, so that only more launches (--budget) can tell. "
     "If A and B allocate alike, take it out of both: {} hotlap race ..."
+)
+KEPT_HEAP = (
+    f"both sides ran with a malloc that keeps freed memory ({HEAP_VARIABLES}), since launches of "
+    "the same command differed by page faults; without these variables steps may take longer, by "
+    "chance"
 )
 ALLOWED = {True: "B is slower than allowed", False: "B is not slower than allowed"}
 SHARED = (

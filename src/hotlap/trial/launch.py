@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from hotlap.common import heap
 from hotlap.core.protocol import Document
 from hotlap.core.registry import technique
 from hotlap.core.spec import REACHED, VARIABLE, Mode, Spec, Tier
@@ -23,6 +24,8 @@ NO_MONITOR = ("TORCH_NCCL_ENABLE_MONITORING", "0")
 """NCCL's monitor would take a rank that stood stopped for long for one that hangs."""
 PASSIVE_WAIT = {"OMP_WAIT_POLICY": "passive", "KMP_BLOCKTIME": "0"}
 """OpenMP threads (GNU's and Intel's) sleep while they wait for one another, rather than spin."""
+STEADY_HEAP = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**31 - 1)}
+"""glibc's malloc keeps what is freed, and maps no block apart (mallopt(3))."""
 _ASLEEP = (
     "with OpenMP threads that sleep while they wait "
     f"({', '.join(f'{name}={value}' for name, value in PASSIVE_WAIT.items())}), since other "
@@ -44,6 +47,8 @@ SLEEPING_IN_MOST = _SLEPT.format("all races but that of sleeping_threads")
 """What is said of the races of a tune, where that technique is raced as well, or may be."""
 THREADING = re.compile(r"(?<![\w-])((?:OMP|KMP|GOMP|MKL)_\w+)=([^\s'\";]*)")
 """An assignment of a variable that sets how OpenMP and MKL compute, in the words of a command."""
+ALLOCATOR = re.compile(r"(?<![\w-])(?:MALLOC_\w+|GLIBC_TUNABLES|LD_PRELOAD)(?==|$)")
+"""A variable that says how memory is allocated, in the words of a command or by its name."""
 Techniques = Mapping[str, Document]
 
 
@@ -53,7 +58,7 @@ class Setting:
 
     `scratch` is the folder that takes the program's writes (None: they go where they go).
     `separate` gives the trial a process group and terminal session of its own. `passive_wait` sets
-    `PASSIVE_WAIT`, where the user has not set the like.
+    `PASSIVE_WAIT`, where the user has not set the like, `steady_heap` `STEADY_HEAP`.
     """
 
     command: tuple[str, ...]
@@ -66,6 +71,7 @@ class Setting:
     output: Path | None = None
     stdin: Path | None = None
     passive_wait: bool = False
+    steady_heap: bool = False
 
     def perturbed(self) -> "Setting":
         """The same command, its parameters nudged once by rounding: see `seam.perturb`."""
@@ -92,6 +98,12 @@ def threading_variables(setting: Setting) -> dict[str, str]:
         moved = environment(technique(name).moves, dict(values))
         found |= {key: value for key, value in moved.items() if THREADING.match(f"{key}=")}
     return found
+
+
+def allocator_set(*settings: Setting) -> bool:
+    """Whether the user or a command says how memory is allocated, or malloc is not glibc's."""
+    words = [*os.environ, *(" ".join(setting.command) for setting in settings)]
+    return not heap.available() or any(map(ALLOCATOR.search, words))
 
 
 def trial_folder(setting: Setting) -> Path:
@@ -193,6 +205,8 @@ def child_environment(setting: Setting, spec: Path) -> dict[str, str]:
         env.setdefault(*NO_MONITOR)
     if setting.passive_wait:
         env = {**PASSIVE_WAIT, **env}
+    if setting.steady_heap:
+        env = {**STEADY_HEAP, **env}
     for name, values in setting.techniques.items():
         env.update(environment(technique(name).moves, dict(values)))
     if setting.scratch is not None:

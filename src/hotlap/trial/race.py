@@ -9,17 +9,16 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 from hotlap.core.errors import TrialFailedError
 from hotlap.core.machine import available_memory
 from hotlap.core.registry import technique
-from hotlap.trial.launch import spin, threading_variables
+from hotlap.trial.launch import allocator_set, spin, threading_variables
 from hotlap.trial.load import LoadMeter, LoadSummary, busy_now
 from hotlap.trial.side import BLOCK, PAIRS_OF_EPOCHS, Pace, Side, block_size
 from hotlap.trial.stats import LAUNCH_SD, Estimate, PairedTest, Verdict
 from hotlap.trial.stopping import PAIRS_OF_LAUNCH, StoppingRules, StopReason
-from hotlap.trial.trial import Block, TimeOverError, merged
+from hotlap.trial.trial import Block, StepCost, TimeOverError, merged, step_cost
 
 CONFIRM_SECONDS = 4.0
 """Seconds that fresh pairs take together at the least, however short each of them is."""
@@ -37,7 +36,8 @@ CATCH_UP_SECONDS = 3.0  # what it may take the side behind to get to the step of
 FAULTS_A_STEP, FAULTS_TIMES = 100, 2
 """Page faults a step, and in multiples of the other side's, from which a launch is to blame:
 benchmarks.launches with `--kinds cnn` shows launches of one program that far apart."""
-
+HEAP_ROOM = 2
+"""Times their memory that has to be free where both sides keep what they free."""
 MOST_AGAIN = 3
 """Blocks that are run for one with a plain step."""
 START_DIFFERS = 2.0
@@ -68,7 +68,9 @@ class RaceResult:
     whether loader workers fill their queues in steps that were not timed, and read ahead a good
     part of so short an epoch. `switched`: both are one live process, in which what is raced was
     switched on for B's blocks. `faults`: page faults a step of A and of B in the last launch, where
-    they are so far apart that launches are expected to differ by them; else None. `left_out`: the
+    they are so far apart that launches are expected to differ by them; else None. `steady_heap`:
+    whether both ran with a malloc that keeps what is freed, since launches of one side had differed
+    by page faults; what was raced before that does not count. `left_out`: the
     part of A's and of B's time that was left out, `within`: the part of the blocks in which each
     step had an epoch's start, an evaluation or a checkpoint, so that they were timed with it.
     """
@@ -100,6 +102,7 @@ class RaceResult:
     ends_vary: bool = False
     switched: bool = False
     faults: tuple[float, float] | None = None
+    steady_heap: bool = False
     samples: tuple[float, float] | None = None
     left_out: tuple[float, float] = (0.0, 0.0)
     within: tuple[float, float] = (0.0, 0.0)
@@ -217,33 +220,18 @@ def wait_alike(a: Side, b: Side, *, busy: bool) -> None:
         side.passive_wait = asleep
 
 
-def faults_of_launch(a: Sequence[Block], b: Sequence[Block]) -> float:
-    """The log ratio that page faults explain, where one side has many times the other's.
+def explained_by_faults(one: StepCost, other: StepCost) -> float:
+    """The log ratio that page faults explain, where one has many times the other's.
 
-    The blocks are all of a launch: what comes and goes from block to block is in their spread
-    already. Whether malloc gives a step's buffers back to the kernel and faults them in again
-    depends on what lies on top of the heap: an accident of the launch (`benchmarks.launches`).
+    Both are of all blocks of a launch: what comes and goes from block to block is in the spread of
+    the pairs already. Whether malloc gives a step's buffers back to the kernel and faults them in
+    again depends on what lies on top of the heap: an accident of the launch
+    (`benchmarks.launches`).
     """
-    few, many = sorted((step_cost(a), step_cost(b)))
+    few, many = sorted((one, other))
     if many.faults < FAULTS_A_STEP or many.faults < FAULTS_TIMES * few.faults:
         return 0.0
     return math.log1p(max(0.0, many.system - few.system) / max(few.cpu, 1e-9))
-
-
-class StepCost(NamedTuple):
-    """Of a block, a step: minor page faults, seconds in the kernel, seconds of CPU time."""
-
-    faults: float
-    system: float
-    cpu: float
-
-
-def step_cost(blocks: Sequence[Block]) -> StepCost:
-    """What a step of the blocks cost, over all processes that train."""
-    steps = max(1, sum(block.steps * max(1, len(block.reports)) for block in blocks))
-    reports = [report for block in blocks for report in block.reports]
-    total = [sum(getattr(r, name) for r in reports) for name in StepCost._fields]
-    return StepCost(*(found / steps for found in total))
 
 
 def _settle_both(a: Side, b: Side) -> bool:
@@ -294,6 +282,8 @@ class RunningRace:
         self.evidence, self.test = evidence, evidence.test
         self._earlier = self.test.launches - 1
         self._before = self.evidence.seconds
+        self._costs: list[tuple[StepCost, StepCost]] = []  # of A and B, of the launches that ended
+        self._may_keep_heap = rules.unknown_change and together and not self._before
         self._won = self.test.verdict() in DIFFERENT
         self.fresh = paired_test(replace(rules, candidates=1), self.launch_sd if self._won else 0.0)
         self.pairs: list[tuple[Block, Block]] = []
@@ -356,8 +346,7 @@ class RunningRace:
         stopped = None
         try:
             while stopped is None:
-                if self._launch_pays():
-                    self._relaunch()
+                self._launch_where_it_pays()
                 self._pair(self.test, *([self.fresh] if self._won else []))
                 on_pair(self.test.estimate())
                 stopped = self._stop()
@@ -429,6 +418,13 @@ class RunningRace:
         more = (self.test.growth_needed(EVEN) - 1) * (self._before + spent)
         return longest if seconds < spent + more <= longest else seconds
 
+    def _launch_where_it_pays(self) -> None:
+        """Launch both again, if that tells more than the next pair would."""
+        if self._heap_pays():
+            self._keep_heaps()
+        elif self._launch_pays():
+            self._relaunch()
+
     def _launch_pays(self) -> bool:
         """Whether a second of launching narrows the interval more than a second of racing."""
         test, pairs = self.test, len(self.pairs)
@@ -443,9 +439,36 @@ class RunningRace:
         by_launching = now.between**2 / (test.launches + 1) / max(self._launch_seconds, 1e-9)
         return by_launching > now.within**2 / max(self._racing, 1e-9)
 
+    def _heap_pays(self) -> bool:
+        """Whether launches of one side differ by page faults, so that both should keep the heap."""
+        if not (self._may_keep_heap and self._costs) or self.test.pairs_of_launch < PAIRS_OF_LAUNCH:
+            return False
+        luck = max(
+            explained_by_faults(*costs)
+            for earlier in self._costs
+            for costs in zip(earlier, self._cost_of_launch(), strict=True)
+        )
+        again = self._launch_seconds + self.least_seconds()
+        if luck < self.launch_sd or self._spent() + again > self._allowed():
+            return False
+        room = HEAP_ROOM * (self.a.peak + self.b.peak) < available_memory()
+        return room and not allocator_set(self.a.setting, self.b.setting)
+
+    def _keep_heaps(self) -> None:
+        """Begin anew with a malloc that keeps what is freed, in both."""
+        self._may_keep_heap = False
+        self.a.steady_heap = self.b.steady_heap = True
+        self._relaunch()
+        self.evidence.test = self.test = paired_test(self.rules, self.launch_sd)
+        self.evidence.launches.clear()
+        self.pairs, self.same_steps, self._asked = [], True, 0
+        self._launched = sum(side.launches for side in self.processes)
+        self._before, self._racing = -self._spent(), 0.0
+
     def _relaunch(self) -> None:
         """Give all fresh processes; they start at the same time, and settle in turns."""
         begin = time.monotonic()
+        self._costs.append(self._cost_of_launch())
         sides = self.processes[::-1]
         for side in sides:
             side.close()
@@ -478,17 +501,17 @@ class RunningRace:
 
     def _seen_luck(self) -> float:
         """By how much launches can be seen to differ (1 sd of the log ratio), if they can."""
-        return 0.0 if self._acts_on_faults else faults_of_launch(*self._of_launch())
+        return 0.0 if self._acts_on_faults else explained_by_faults(*self._cost_of_launch())
 
-    def _of_launch(self) -> tuple[Sequence[Block], Sequence[Block]]:
-        """The blocks of A and of B since the last launch."""
+    def _cost_of_launch(self) -> tuple[StepCost, StepCost]:
+        """What a step of A and of B has cost since the last launch."""
         a, b = zip(*self.pairs[-self.test.pairs_of_launch :], strict=True)
-        return a, b
+        return step_cost(a), step_cost(b)
 
     def _faults(self) -> tuple[float, float] | None:
         if not self._seen_luck():
             return None
-        a, b = map(step_cost, self._of_launch())
+        a, b = self._cost_of_launch()
         return a.faults, b.faults
 
     def _blocks(self) -> tuple[Block, Block]:
@@ -576,7 +599,7 @@ class RunningRace:
 
     def _result(self, stopped: StopReason, seconds: float) -> RaceResult:
         test, rules = self.test, self.rules
-        self.evidence.seconds += self._spent()
+        self.evidence.seconds = self._before + self._spent()
         a_blocks, b_blocks = zip(*self.pairs, strict=True)
         a_step, b_step = test.times()
         a_pace, b_pace = self.a.ready_pace(), self.b.ready_pace()
@@ -609,6 +632,7 @@ class RunningRace:
             ends_vary=any(len(side.ends) > 1 for side in self.processes),
             switched=self.switched,
             faults=self._faults(),
+            steady_heap=self.a.steady_heap,
             samples=self.samples,
             left_out=(self._left_out(a_blocks), self._left_out(b_blocks)),
             within=(self._within(a_blocks), self._within(b_blocks)),

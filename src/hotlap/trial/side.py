@@ -84,6 +84,7 @@ class Side:
     `start_up` is the seconds that launching and settling took the last time, less those in which it
     stood still, `threads` what torch computes with, `epochs` whether an epoch may be short enough
     to be looked for, `passive_wait` whether threads sleep while they wait for one another,
+    `steady_heap` whether malloc keeps what is freed,
     `ends_after` the steps that the program was seen to run before it ended (0: it was not), `ends`
     those of all launches that ended. `held` and `inert`
     say of each technique where it took hold in any launch, or why not; `happened` counts the steps
@@ -99,6 +100,7 @@ class Side:
     whole_epoch: bool = False
     epochs: bool = True
     passive_wait: bool = False
+    steady_heap: bool = False
     trial: Trial | None = None
     pace: Pace | None = None
     launches: int = 0
@@ -141,7 +143,8 @@ class Side:
         with self._timed_start():
             self._began = time.monotonic()
             passive = self.passive_wait or self.setting.passive_wait
-            self.trial = Trial(replace(self.setting, passive_wait=passive), self.patience)
+            setting = replace(self.setting, passive_wait=passive, steady_heap=self.steady_heap)
+            self.trial = Trial(setting, self.patience)
             self.launches += 1
             self.log.append(Launch(self._began))
 

@@ -14,6 +14,7 @@ import signal
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import psutil
 
@@ -211,6 +212,22 @@ def merged(blocks: Sequence[Block]) -> Block:
         cuda=max(block.cuda for block in blocks),
         reports=reports,
     )
+
+
+class StepCost(NamedTuple):
+    """Of a block, a step: minor page faults, seconds in the kernel, seconds of CPU time."""
+
+    faults: float
+    system: float
+    cpu: float
+
+
+def step_cost(blocks: Sequence[Block]) -> StepCost:
+    """What a step of the blocks cost, over all processes that train."""
+    steps = max(1, sum(block.steps * max(1, len(block.reports)) for block in blocks))
+    reports = [report for block in blocks for report in block.reports]
+    total = [sum(getattr(r, name) for r in reports) for name in StepCost._fields]
+    return StepCost(*(found / steps for found in total))
 
 
 class Ended(HotlapError):  # noqa: N818
