@@ -399,3 +399,18 @@ def test_a_program_of_two_steps_leaves_no_mode_behind():
     assert _get_current_dispatch_mode() is None
     assert session.profile["invariants"] == []
     assert session.profile["notes"]["invariants"]
+
+
+def test_the_bytes_of_a_storage_are_not_read_one_by_one(monkeypatch):
+    """What a loader's workers send is made by `set_` with a storage, which is iterable."""
+    read = []
+    for name in ("__getitem__", "__iter__", "__repr__"):
+        monkeypatch.setattr(torch.storage._StorageBase, name, lambda *_: read.append(True))
+    storage = torch.ones(3).untyped_storage()
+    followed = _Signatures()
+    followed.off = False
+    with followed:
+        made = torch.empty(0).set_(storage, 0, (3,))
+    assert made.tolist() == [1.0] * 3
+    assert read == []
+    assert [run.signature is None for run in followed.restart()] == [False, True]

@@ -12,7 +12,7 @@ import sys
 import time
 import weakref
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from types import CodeType, FrameType
@@ -39,6 +39,11 @@ FILLS = {f"aten.{form}" for name in _FILLING for form in (name, f"{name}_like", 
 FOLLOWED = LATER = 3
 """Steps that are compared after the warm-up, and at the run's end."""
 DEEPEST = 32
+PLAIN = (
+    int, float, complex, str, type(None), torch.dtype, torch.device, torch.layout,
+    torch.memory_format,
+)  # fmt: skip
+"""Arguments that are known by their words."""
 DIFFERENTIATES = "torch._functorch.eager_transforms"
 
 Place = tuple[CodeType, int]
@@ -215,6 +220,8 @@ class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return tuple((name, self._key(each)) for name, each in value.items())
         if isinstance(value, (list, tuple)):
             return tuple(self._key(each) for each in value)
+        if not isinstance(value, PLAIN):  # a storage, whose bytes would be read one by one
+            raise _VariesError
         return type(value), repr(value)  # -1 and -2 have the same hash
 
     def _of(self, tensor: torch.Tensor) -> Hashable:
@@ -252,7 +259,7 @@ class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
         result: object,
     ) -> None:
         """Remember what the operator has made and written to."""
-        written = _tensors(_written(func, args, kwargs))
+        written = _tensors(list(_written(func, args, kwargs)))
         for tensor in written:
             self._write(tensor, run)
         there = {_address(tensor) for tensor in _tensors((args, kwargs))}
@@ -333,12 +340,12 @@ def _written(
 
 
 def _tensors(values: object) -> list[torch.Tensor]:
-    """The tensors among values, looking into containers."""
+    """The tensors among values, looking into the containers that operators take and give."""
     if isinstance(values, torch.Tensor):
         return [values]
     if isinstance(values, dict):
-        values = values.values()
-    if isinstance(values, Iterable) and not isinstance(values, str):
+        values = list(values.values())
+    if isinstance(values, (list, tuple)):
         return [tensor for value in values for tensor in _tensors(value)]
     return []
 
