@@ -54,6 +54,18 @@ def test_a_whole_profile():
     assert "partial" not in text
 
 
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        ({"backwards": 4}, "100 samples/s; 4 backward passes a step\n"),
+        ({"backwards": 4, "samples_per_second": 0.0}, "\n4 backward passes a step\n"),
+        ({"backwards": 1}, "100 samples/s\n"),
+    ],
+)
+def test_a_step_of_several_batches_is_said_to_be_one(found, said):
+    assert said in printed(profile(**found))
+
+
 def test_a_partial_profile_says_so_and_why():
     text = printed(profile(partial="the program was ended by SIGTERM"))
     assert text.startswith("partial: the program was ended by SIGTERM")

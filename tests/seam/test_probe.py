@@ -66,6 +66,19 @@ def nap():
     time.sleep(0.012)
 
 
+@pytest.mark.parametrize("batches", [1, 3])
+def test_backward_passes_of_a_step_are_counted(batches):
+    with probed(steps=3) as session:
+        model = net()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in steps_of(session):
+            for _ in range(batches):
+                functional.cross_entropy(model(X), Y).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    assert session.profile["backwards"] == batches
+
+
 # phases
 
 

@@ -439,7 +439,8 @@ class ProfilePayload:
     its stretches took at whose end the GPU waited for the host (None: not known).
     `ended` is what ended it: `steps`, `exit`, `left` or `still`. `stood_at`: where the program
     stood still. `detailed`: how many of the timed steps
-    were looked at in detail (None: all). `sampled` holds, by file, line and sampled phase, what a
+    were looked at in detail (None: all). `backwards`: backward passes of most steps.
+    `sampled` holds, by file, line and sampled phase, what a
     line cost with all calls from it, `operators_on` the operators that ran from its costlier lines
     in a diagnostic step. `faults`: the part of a step that page faults take. `held` and
     `inert`: what each technique has come to. `operators`: seconds a step, in the forward pass, in
@@ -462,6 +463,7 @@ class ProfilePayload:
     cpu: float = 0.0
     samples: float = 0.0
     tokens: float = 0.0
+    backwards: int = 0
     lines: dict[str, list[SampledLine]] = field(default_factory=dict)
     sampled: dict[str, SampledFile] = field(default_factory=dict)
     operators_on: dict[str, OperatorCounts] = field(default_factory=dict)

@@ -234,6 +234,7 @@ def _bare(
         lines=lines,
         samples_per_second=_rate(payload.samples, step.mean),
         tokens_per_second=_rate(payload.tokens, step.mean),
+        backwards=payload.backwards,
         memory_by_phase=memory.by_phase,
         memory_by_owner=memory.by_owner,
         peak_memory=memory.peak.cuda or memory.peak.resident,

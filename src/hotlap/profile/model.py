@@ -213,7 +213,8 @@ FEW_STEPS = 20
 class Profile:
     """Everything a profile tells. Times in seconds a step, memory in bytes.
 
-    `detailed` counts the steps whose phases were taken; the others were only clocked.
+    `detailed` counts the steps whose phases were taken; the others were only clocked. `backwards`:
+    backward passes that most steps have, as where gradients of several batches are accumulated.
     `latency` holds the median and the 95th percentile of a step. `calls`: of a program that
     generates text, the same of its `prefill` and `decode` calls, and how many there were.
     `partial` says why it holds fewer steps than were asked for. `files` are the source files met,
@@ -255,6 +256,7 @@ class Profile:
     ended_after: int | None = None
     too_short: bool = False
     starved: Mapping[str, float] | None = None
+    backwards: int = 0
 
     @property
     def inference(self) -> bool:

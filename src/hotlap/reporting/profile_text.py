@@ -126,14 +126,16 @@ def _show_step(out: Console, profile: Profile) -> None:
 
 
 def rates(profile: Profile) -> str:
-    """Samples and tokens a second, as far as they are known."""
+    """Samples and tokens a second, as far as they are known; how many batches a step takes."""
     found = [f"{profile.samples_per_second:,.0f} samples/s"] if profile.samples_per_second else []
     if profile.tokens_per_second:
         padding = profile.facts.get("padded_share")
         known = isinstance(padding, float) and padding >= NAMED_PADDING
         of_them = f", {padding:.0%} of them padding" if known else ""
         found.append(f"{profile.tokens_per_second:,.0f} tokens/s{of_them}")
-    return ", ".join(found) + _of_ranks(profile) if found else ""
+    of_ranks = _of_ranks(profile) if found else ""
+    passes = [f"{profile.backwards} backward passes a step"] if profile.backwards > 1 else []
+    return ", ".join(found) + of_ranks + "; " * bool(found and passes) + "".join(passes)
 
 
 def _of_ranks(profile: Profile) -> str:

@@ -190,6 +190,7 @@ class Recorder:
         self.drawn = 0
         special = self.timeline.evaluations.special
         marks = self.timeline.close()
+        self.backwards[self.timeline.backwards - self._passed] += 1
         self.sampler.settle(marks[2])
         if marks[2]:
             evaluations = self.timeline.evaluations
@@ -200,6 +201,7 @@ class Recorder:
             self._lie_down()
         else:
             self.timeline.reopen()
+        self._passed = self.timeline.backwards
         return True
 
     def _meet(self, optimizer: object) -> None:
@@ -257,6 +259,8 @@ class Recorder:
         """No step has been seen. The first one is apart: what lies in front of it is no step's."""
         self.tally, self._warm, self._opening = Tally(), Tally(), Tally()
         self.padded = Padded()
+        self.backwards: Counter[int] = Counter()
+        self._passed: int = self.timeline.backwards
 
     @property
     def warmed(self) -> int:
@@ -374,6 +378,10 @@ class Recorder:
         for_all_ranks = self.world > 1 and self.samples == self.world * self.rows
         samples = self.rows if for_all_ranks or not self.samples else self.samples
         return samples / steps, self.tokens / steps
+
+    def passes(self) -> int:
+        """Backward passes that most steps have; 0 where the program does not train."""
+        return max(self.backwards, key=lambda passes: self.backwards[passes], default=0)
 
     def measured(self) -> Tally:
         """The timed steps; those of the warm-up where the run was too short for others."""

@@ -67,6 +67,7 @@ def payload(rec: Recorder, ended: str) -> ProfilePayload:
         cpu=rec.clock()["cpu"] / steps,
         samples=samples,
         tokens=tokens,
+        backwards=rec.passes(),
         lines=lines,
         sampled=by_file(stacks, shares),
         samples_taken=sum(stacks.values()),
