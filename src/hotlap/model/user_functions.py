@@ -1,6 +1,5 @@
 """The user's own functions and checkpoint, as `hotlap shrink` is given them."""
 
-import importlib
 import inspect
 import sys
 from collections.abc import Callable, Mapping
@@ -9,6 +8,8 @@ from typing import Any
 
 import torch
 from torch import nn
+
+from hotlap.common.importing import WorksAtImportError, import_users
 
 _STATE_KEYS = ("model_state_dict", "state_dict", "model", "net", "weights")
 _PREFIXES = ("module.", "_orig_mod.", "model.")
@@ -26,7 +27,7 @@ def function(words: str) -> Callable[..., Any]:
     """The function that `module:name` or `folder/file.py:name` stands for.
 
     Raises:
-        InputError: there is no such module, file or function.
+        InputError: there is no such module, file or function, or to import it would train.
     """
     module, colon, name = words.rpartition(":")
     if not (colon and module and name):
@@ -40,7 +41,9 @@ def function(words: str) -> Callable[..., Any]:
         module = place.stem
         sys.path.insert(0, str(place.parent.resolve()))
     try:
-        found: object = getattr(importlib.import_module(module), name, None)
+        found: object = getattr(import_users(module), name, None)
+    except WorksAtImportError as error:
+        raise InputError(str(error), error.hint) from None
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != module.partition(".")[0]:
             raise

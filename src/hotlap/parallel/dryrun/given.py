@@ -1,6 +1,5 @@
 """A model that the user's function builds."""
 
-import importlib
 import os
 import sys
 import traceback
@@ -10,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
+from hotlap.common.importing import WorksAtImportError, import_users
 from hotlap.common.recomputing import repeated
 from hotlap.parallel.dryrun.model_source import ModelSource, cross_entropy, tokens
 
@@ -85,9 +85,11 @@ def _called(name: str) -> object:
     module, _, function = name.partition(":")
     sys.path.insert(0, os.getcwd())  # noqa: PTH109 - a path for imports is text
     try:
-        make = getattr(importlib.import_module(module), function)
+        make = getattr(import_users(module), function)
         with torch.device("meta"):
             return make()
+    except WorksAtImportError as error:
+        raise ValueError(f"{error}; {error.hint}") from None
     except Exception as error:
         raise ValueError(f"{name} failed: {_last(error)}") from error
 

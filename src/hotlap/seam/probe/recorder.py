@@ -63,6 +63,7 @@ class Recorder:
         self.generation = Calls()
         self.spread = Spread()
         self.waits = Waits()
+        self._passed = 0
         self._forget_steps()
         self.rest = Rest()
         self.sampler = Sampler(lambda: self.thread, self.now, self.rest)
@@ -260,7 +261,7 @@ class Recorder:
         self.tally, self._warm, self._opening = Tally(), Tally(), Tally()
         self.padded = Padded()
         self.backwards: Counter[int] = Counter()
-        self._passed: int = self.timeline.backwards
+        self._passed = self.timeline.backwards
 
     @property
     def warmed(self) -> int:
