@@ -191,6 +191,13 @@ PLANTED = [
         call="torch.diag(",
     ),
     Planted(
+        "embedding_table",
+        "embedding_table.py",
+        "optimizer",
+        ids=("sparse_embeddings",),
+        call="nn.Embedding(users, width)",
+    ),
+    Planted(
         "loader_in_method",
         "loader_in_method.py",
         "data",

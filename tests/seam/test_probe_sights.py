@@ -567,3 +567,54 @@ def test_parameters_can_be_swapped_while_they_are_looked_at():
             torch.utils.swap_tensors(parameter, nn.Parameter(parameter.detach().clone()))
 
     assert train(model, x, y, swap)["steps"] == 2
+
+
+# rows of embedding tables that a step does not look up
+
+
+class Looking(nn.Module):
+    def __init__(self, rows=1000, tied=False, bag=False, **options):
+        super().__init__()
+        self.table = (nn.EmbeddingBag if bag else nn.Embedding)(rows, 8, **options)
+        self.out = nn.Linear(8, rows if tied else 3)
+        if tied:
+            self.out.weight = self.table.weight
+
+    def forward(self, words):
+        made = self.table(words)
+        return self.out(made if made.dim() == 2 else made.mean(1))
+
+
+def unread(words, frozen=False, **options):
+    with probed(steps=2) as session:
+        model = Looking(**options)
+        model.table.weight.requires_grad_(not frozen)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        for _ in range(STEPS):
+            loss = functional.cross_entropy(model(words), torch.randint(0, 3, (len(words),)))
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    modules = session.profile["modules"]
+    return modules["unread"], modules["table"], session.profile["facts"]["dense_rows"]
+
+
+WORDS = torch.arange(40).reshape(8, 5)
+
+
+@pytest.mark.parametrize("bag", [False, True])
+def test_rows_that_no_step_looks_up_are_part_of_the_gradients(bag):
+    part, table, dense = unread(WORDS, bag=bag)
+    assert part == pytest.approx(960 * 8 / (1000 * 8 + 27))
+    assert table == line_of(Looking.__init__, "self.table =")
+    assert dense
+
+
+@pytest.mark.parametrize(
+    ("options", "frozen"),
+    [({"sparse": True}, False), ({"tied": True}, False), ({"rows": 41}, False), ({}, True)],
+)
+def test_tables_that_give_no_dense_gradients_are_left_alone(options, frozen):
+    part, _, dense = unread(WORDS, frozen, **options)
+    assert part < 0.1
+    assert not dense

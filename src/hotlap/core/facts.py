@@ -40,6 +40,7 @@ FACTS: Mapping[str, str] = MappingProxyType(
         "distributed": "a process group is initialised",
         "contended_threads": "torch's threads wait for a core, and spin while they wait for others",
         "crowded_workers": "a loader has more workers than the machine has cores",
+        "dense_rows": "most of the gradients are rows of embedding tables that no step looked up",
         "draws": "the dataset or collate function draws random numbers",
         "eval_trained": "a model is evaluated in training mode",
         "eval_with_grad": "an evaluation records a graph",

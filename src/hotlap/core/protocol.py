@@ -284,11 +284,17 @@ class InputStatistics:
 
 @dataclass(frozen=True)
 class ModuleReport:
-    """What the live model showed."""
+    """What the live model showed.
+
+    `unread`: the part of all gradients that is rows of embedding tables which the step has not
+    looked up, `table` where the largest of them is made.
+    """
 
     bias_before_norm: list[LayerSeen] = field(default_factory=list)
     odd_sizes: list[LayerSeen] = field(default_factory=list)
     input: InputStatistics | None = None
+    unread: float = 0.0
+    table: str = ""
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ class Followed(Protocol):
     facts: Facts
     optimizers: WeakSet[Optimizer]
     made: WeakKeyDictionary[Module, str]
+    world: int
 
 
 class OwnModeError(Exception):

@@ -31,6 +31,8 @@ from hotlap.seam.probe.spread import ddp_facts
 
 AT_FIRST_STEP = "Python, torch and data at the first step"
 """The owner of what a process on the CPU held before it trained, models and gradients apart."""
+MOST_UNREAD = 0.5
+"""Part of all gradients from which rows that nobody looked up are a problem."""
 HELD_BY_THEN = ("parameters", "buffers", "gradients")
 
 
@@ -51,7 +53,9 @@ def payload(rec: Recorder, ended: str) -> ProfilePayload:
     draws = rec.loaders.draws(rec.training_loader) or (dataset is not None and dataset.draws)
     learned, notes = rec.diagnostics.result()
     facts = _facts(rec, ended) | operators.facts(learned["operators"])
+    modules = learned["modules"] or ModuleReport()
     facts |= {"draws": draws, "page_faults": faults >= MIN_FAULT_SHARE}
+    facts["dense_rows"] = modules.unread >= MOST_UNREAD
     facts |= contended(rec.pool_waited(), cuda=bool(facts["cuda"]))
     return ProfilePayload(
         program=_program(),
@@ -72,10 +76,10 @@ def payload(rec: Recorder, ended: str) -> ProfilePayload:
         sampled=by_file(stacks, shares),
         samples_taken=sum(stacks.values()),
         facts=facts,
-        places=_places(rec, lines),
+        places=_places(rec, lines) | ({"dense_rows": modules.table} if modules.table else {}),
         memory=_memory(rec, device, learned["memory"] or {}),
         flops=learned["flops"],
-        modules=learned["modules"] or ModuleReport(),
+        modules=modules,
         retained=learned["retained"] or [],
         invariants=(learned["invariants"] or {}).get("invariants", []),
         operators_on={} if facts["cuda"] else (learned["invariants"] or {}).get("counts", {}),

@@ -1,6 +1,7 @@
-"""What the live model shows in one step: layers with a useless bias, odd sizes, raw inputs."""
+"""What the live model shows in one step: useless biases, odd sizes, raw inputs, unread rows."""
 
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 
@@ -15,6 +16,7 @@ from hotlap.seam.probe.models import first_tensor
 
 BATCH_NORMS = nn.modules.batchnorm._BatchNorm
 NORMS = (BATCH_NORMS, nn.LayerNorm, nn.GroupNorm, nn.modules.instancenorm._InstanceNorm)
+TABLES = (nn.Embedding, nn.EmbeddingBag)
 SIZES = ("in_features", "out_features", "in_channels", "out_channels", "num_embeddings")
 LARGE = 64
 MULTIPLE = 8
@@ -35,6 +37,7 @@ class Sights(Diagnosis):
         self._biases: dict[nn.Module, nn.Module] = {}
         self._first: InputStatistics | None = None
         self._looked_at_input = False
+        self._rows: Counter[nn.Module] = Counter()
         self._handles = [
             handle
             for layer in leaves(roots)
@@ -60,12 +63,16 @@ class Sights(Diagnosis):
                 if (sizes := odd_sizes(layer))
             ][:MOST],
             self._first,
+            *self._unread(),
         )
 
     def _before(self, layer: nn.Module, args: tuple[object, ...]) -> None:
         tensor = args[0] if args else None
         if not isinstance(tensor, torch.Tensor):
             return
+        if isinstance(layer, TABLES) and torch.is_grad_enabled():
+            with _disable_current_modes():
+                self._rows[layer] += len(torch.unique(tensor))
         if not self._looked_at_input and (isinstance(layer, NORMS) or _has_weights(layer)):
             self._looked_at_input = True
             with _disable_current_modes():  # of the other diagnoses, and of the program itself
@@ -77,6 +84,27 @@ class Sights(Diagnosis):
     def _after(self, layer: nn.Module, _: object, made: object) -> None:
         if isinstance(layer, WEIGHTED) and layer.bias is not None and first_tensor((made,)) is made:
             self._made_by[id(made)] = (weakref.ref(made), layer)
+
+    def _unread(self) -> tuple[float, str]:
+        """The part of all gradients that is rows which nobody looked up; where they are made.
+
+        Each rank looks up other rows, and all gradients are exchanged.
+        """
+        uses = Counter(id(p) for layer in self._names for p in layer.parameters(recurse=False))
+        trained = {id(p): p for layer in self._names for p in layer.parameters() if p.requires_grad}
+        elements = sum(p.numel() for p in trained.values())
+        unread = {
+            layer: max(0, layer.num_embeddings - rows * self.rec.world) * layer.embedding_dim
+            for layer, rows in self._rows.items()
+            if isinstance(layer, TABLES)
+            and layer.weight.requires_grad
+            and not layer.sparse
+            and uses[id(layer.weight)] == 1
+        }
+        if not unread or not elements:
+            return 0.0, ""
+        largest = max(unread, key=lambda layer: unread[layer])
+        return sum(unread.values()) / elements, self.rec.made.get(largest, "")
 
     def _seen(
         self, layer: nn.Module, norm: str = "", sizes: dict[str, int] | None = None
