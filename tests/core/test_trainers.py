@@ -12,6 +12,7 @@ from hotlap.core.registry import techniques
 from hotlap.core.trainers import TRAINERS, advice, trainer_of
 from hotlap.profile.advice import addressed
 from hotlap.profile.model import Finding, Remedy
+from hotlap.source.patch import plan
 from hotlap.source.patch.plan import patch
 from hotlap.source.patch.text import File
 
@@ -36,7 +37,11 @@ def patched(text: str, tmp_path: Path) -> tuple[str, list[str]]:
     return next(iter(done.texts.values())), done.written
 
 
-def test_a_patch_passes_the_options_of_the_trainer(tmp_path: Path) -> None:
+@pytest.mark.parametrize("gpu", [False, True])
+def test_a_patch_passes_the_options_of_the_trainer(
+    gpu: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan, "has_nvidia_gpu", lambda: gpu)
     text, written = patched(SCRIPT, tmp_path)
     assert sorted(written) == sorted(VALUES)
     call = text.partition("arguments = ")[2].partition("Trainer(model")[0]
@@ -45,6 +50,7 @@ def test_a_patch_passes_the_options_of_the_trainer(tmp_path: Path) -> None:
         "bf16=True",
         'optim="adamw_torch_fused"',
         "dataloader_num_workers=2",
+        *([] if gpu else ["use_cpu=True"]),
     ]
 
 
@@ -98,7 +104,9 @@ def test_a_profile_names_the_option_of_the_trainer_that_runs() -> None:
     assert "TrainingArguments(dataloader_num_workers=N)" in named.notes[0]
     for facts in ({}, {"trainer": "lightning"}):
         assert not addressed(finding, facts, "python t.py").remedies[0].notes
-    assert "bf16=True" in advice("transformers", "mixed_precision")
+    on_gpu, on_cpu = (advice("transformers", "mixed_precision", cuda=at) for at in (True, False))
+    assert "TrainingArguments(bf16=True)" in on_gpu
+    assert "TrainingArguments(bf16=True, use_cpu=True)" in on_cpu
 
 
 def test_the_trainer_is_known_by_the_modules_of_the_stack() -> None:
@@ -120,8 +128,21 @@ def test_options_stand_for_techniques_and_choices_that_exist() -> None:
 def test_hugging_face_has_these_options() -> None:
     transformers = pytest.importorskip("transformers")
     fields = {field.name for field in dataclasses.fields(transformers.TrainingArguments)}
-    named = {o.name for options in TRAINERS["transformers"].options.values() for o in options}
-    assert named <= fields
+    options = [o for each in TRAINERS["transformers"].options.values() for o in each]
+    assert {o.name for o in options} | {o.on_cpu[0] for o in options if o.on_cpu} <= fields
+
+
+def test_arguments_that_a_patch_writes_are_taken_on_this_machine(tmp_path: Path) -> None:
+    transformers = pytest.importorskip("transformers")
+    script = "from transformers import TrainingArguments\n\nmade = TrainingArguments('out')\n"
+    path = tmp_path / "train.py"
+    path.write_text(script)
+    kept = {"mixed_precision": Kept({"dtype": "bfloat16"})}
+    done = patch(Recipe(kept, Measured(command="python train.py")), [File.read(path)])
+    space: dict[str, object] = {}
+    exec(next(iter(done.texts.values())), space)
+    assert isinstance(space["made"], transformers.TrainingArguments)
+    assert space["made"].bf16
 
 
 def test_a_trainers_module_on_the_stack_is_noted_by_the_probe() -> None:

@@ -19,7 +19,8 @@ class Option:
     """`name=value`; `value` may be a technique's choice, by name. `over`: values it replaces.
 
     `only`: the choice and its value for which the option stands. `unless`: another option, and the
-    value of it with which this one must not be passed.
+    value of it with which this one must not be passed. `on_cpu`: what has to be passed along where
+    there is no GPU.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Option:
     over: tuple[object, ...] = (None,)
     only: tuple[str, object] | None = None
     unless: tuple[str, object] | None = None
+    on_cpu: tuple[str, object] | None = None
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,14 @@ TRAINERS: Mapping[str, Trainer] = {
             "pinned_memory": (Option("dataloader_pin_memory", True, (None, False)),),
             "fused_optimizer": (Option("optim", "adamw_torch_fused", (None, "adamw_torch")),),
             "mixed_precision": (
-                Option("bf16", True, (None, False), ("dtype", "bfloat16"), ("fp16", True)),
+                Option(
+                    "bf16",
+                    True,
+                    (None, False),
+                    ("dtype", "bfloat16"),
+                    unless=("fp16", True),
+                    on_cpu=("use_cpu", True),  # else transformers refuses bf16 without a GPU
+                ),
                 Option("fp16", True, (None, False), ("dtype", "float16"), ("bf16", True)),
             ),
             "fused_pointwise": (Option("torch_compile", True, (None, False)),),
@@ -101,28 +110,33 @@ def trainer_of(modules: list[str]) -> str:
     return ""
 
 
-def advice(trainer: object, name: str) -> str:
+def advice(trainer: object, name: str, *, cuda: bool) -> str:
     """What to pass to a trainer for a technique; empty where it has no option of that kind."""
     found = TRAINERS.get(str(trainer or ""))
     options = found.options.get(name, ()) if found else ()
     if found is None or not options:
         return ""
     first = options[0]
-    shown = "N" if isinstance(first.value, ChoiceOf) else repr(first.value)
-    return f"with this trainer: {found.takes}({first.name}={shown})"
+    shown = f"{first.name}={'N' if isinstance(first.value, ChoiceOf) else repr(first.value)}"
+    if first.on_cpu and not cuda:
+        shown += f", {first.on_cpu[0]}={first.on_cpu[1]!r}"
+    return f"with this trainer: {found.takes}({shown})"
 
 
-def moves(name: str, values: Mapping[str, object]) -> dict[str, Keyword]:
+def moves(name: str, values: Mapping[str, object], *, cuda: bool) -> dict[str, list[Keyword]]:
     """The moves that pass a trainer's options for a technique, by trainer."""
     choices: dict[str, Choice] = {choice.name: choice for choice in technique(name).choices}
-    found: dict[str, Keyword] = {}
+    found: dict[str, list[Keyword]] = {}
     for trainer, known in TRAINERS.items():
         for option in known.options.get(name, ()):
             if option.only is None or values.get(option.only[0]) == option.only[1]:
                 chosen = option.value
                 value = choices[chosen.name] if isinstance(chosen, ChoiceOf) else chosen
                 unless = () if option.unless is None else (option.unless,)
-                found[trainer] = Keyword(
-                    known.called, option.name, value, option.over, True, unless
-                )
+                passed = [Keyword(known.called, option.name, value, option.over, True, unless)]
+                if option.on_cpu and not cuda:
+                    passed.append(
+                        Keyword(known.called, *option.on_cpu, (None, False), True, unless)
+                    )
+                found[trainer] = passed
     return found

@@ -145,7 +145,7 @@ def _written(remedy: Remedy, command: str) -> Remedy:
 def _addressed(remedy: Remedy, facts: Mapping[str, object], command: str) -> Remedy:
     record = techniques().get(remedy.id)
     by_hand = record is None or not record.moves or bool(record.missing(dict(facts)))
-    if option := trainers.advice(facts.get("trainer"), remedy.id):
+    if option := trainers.advice(facts.get("trainer"), remedy.id, cuda=bool(facts.get("cuda"))):
         remedy = replace(remedy, notes=(*remedy.notes, option))
     if not command:
         return replace(remedy, by_hand=by_hand)

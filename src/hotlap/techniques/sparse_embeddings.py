@@ -27,9 +27,7 @@ technique = Technique(
     claims=(
         Claim("goes beyond the articles", "torch.nn.Embedding (sparse), torch.optim.SparseAdam"),
     ),
-    needs=(
-        Need("dense_rows", "its steps look up most rows of its tables, or it has none"),
-    ),
+    needs=(Need("dense_rows", "its steps look up most rows of its tables, or it has none"),),
     symptom=Symptom(
         phases=("optimizer", "backward"),
         says=(

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from hotlap.core import trainers
 from hotlap.core.errors import UsageError
+from hotlap.core.machine import has_nvidia_gpu
 from hotlap.core.move import Move
 from hotlap.core.recipe import Measured, Recipe
 from hotlap.core.registry import technique
@@ -158,11 +159,11 @@ def apply(name: str, values: Mapping[str, object], done: Patch, entry: File | No
 
 def _for_trainer(name: str, values: Mapping[str, object], done: Patch) -> Iterator[Move]:
     """The option of a trainer that does what a technique does, if one is made in the files."""
-    for trainer, move in trainers.moves(name, values).items():
+    for trainer, moves in trainers.moves(name, values, cuda=has_nvidia_gpu()).items():
         made = re.compile(rf"\b{TRAINERS[trainer].takes}\(")
         imported = re.compile(rf"^\s*(?:from|import)\s+(?:pytorch_)?{trainer}\b", re.MULTILINE)
         if any(made.search(text) and imported.search(text) for text in done.texts.values()):
-            yield move
+            yield from moves
 
 
 def _write(
