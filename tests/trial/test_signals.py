@@ -17,7 +17,7 @@ import pytest
 
 from hotlap.common.disk import end_of
 from hotlap.common.processes import descendants
-from hotlap.common.signals import signals_held
+from hotlap.common.signals import interrupted_by_sigterm, signals_held
 from hotlap.core.recipe import Kept, Recipe
 from hotlap.core.spec import VARIABLE, Mode
 from hotlap.seam.wire import Wire
@@ -343,3 +343,56 @@ def test_ignored_interrupts_stay_ignored_while_something_is_started():
             assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def test_sigterm_does_what_ctrl_c_does_and_its_action_is_put_back():
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        with pytest.raises(KeyboardInterrupt), interrupted_by_sigterm():
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(10)
+        assert signal.getsignal(signal.SIGTERM) == before == signal.SIG_DFL
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        with interrupted_by_sigterm():
+            assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+RACES = """
+import sys, time
+import torch
+weight = torch.nn.Parameter(torch.zeros(3))
+optimizer = torch.optim.SGD([weight], lr=0.1)
+while True:
+    weight.sum().backward()
+    optimizer.step()
+    time.sleep(0.01)
+"""
+
+
+def test_a_race_that_is_ended_by_sigterm_says_what_is_known(tmp_path):
+    (tmp_path / "train.py").write_text(RACES)
+    command = [
+        sys.executable,
+        "-u",
+        "-m",
+        "hotlap",
+        "race",
+        "--budget",
+        "300",
+        "--precision",
+        "0.001",
+    ]
+    side = [sys.executable, "train.py"]
+    running = subprocess.Popen(
+        [*command, *side, "--", *side], cwd=tmp_path, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )  # fmt: skip
+    assert running.stderr is not None
+    shown = iter(running.stderr.readline, "")
+    assert any("pairs" in line for line in shown), "pairs are run"
+    running.send_signal(signal.SIGTERM)
+    out, _ = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert "pairs" in out

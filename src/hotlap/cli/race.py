@@ -31,6 +31,7 @@ from hotlap.cli.common import (
 )
 from hotlap.cli.isolated import isolated
 from hotlap.cli.reports import keep
+from hotlap.common.signals import interrupted_by_sigterm
 from hotlap.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -167,6 +168,7 @@ def _raced(ctx: click.Context, rules: "StoppingRules") -> tuple["RaceResult", li
         drawn = given["as_json"] and out.is_terminal  # a program reads along: no screen
         live = race_text.Follow(out, rules.seconds, enabled=not (given["quiet"] or drawn))
         stack.enter_context(live.showing())
+        stack.enter_context(interrupted_by_sigterm())
         return run_race(*sides, rules, live.pair, on_ready=live.ready), names
 
 

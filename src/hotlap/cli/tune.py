@@ -29,6 +29,7 @@ from hotlap.cli.common import (
     wait_option,
 )
 from hotlap.cli.isolated import isolated
+from hotlap.common.signals import interrupted_by_sigterm
 from hotlap.core.errors import UsageError
 from hotlap.core.technique import UNASKED, Numerics
 
@@ -139,7 +140,7 @@ def tune(ctx: click.Context, /, as_json: bool, quiet: bool, verbose: bool, recip
     wait_for_calm(progress, options["wait"], quiet=quiet or as_json)
     live = TuneDisplay(progress, config, verbose=not quiet and not as_json)
     began = time.time()
-    with live.showing():
+    with live.showing(), interrupted_by_sigterm():
         result = search(config, machine, live)
     result.isolation = str(kept.isolation.tier)
     _name_base(

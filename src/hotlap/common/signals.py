@@ -39,6 +39,23 @@ def signals_held(numbers: Iterable[int]) -> Iterator[None]:
 
 
 @contextmanager
+def interrupted_by_sigterm() -> Iterator[None]:
+    """Have SIGTERM, by which schedulers and CI end what takes too long, raise KeyboardInterrupt.
+
+    Not where it is ignored or has a handler, nor in a thread other than the main one.
+    """
+    main = threading.current_thread() is threading.main_thread()
+    if not main or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+@contextmanager
 def alarm_held() -> Iterator[None]:
     """Stop this process's alarm clock (`signal.alarm`, ITIMER_REAL) until the body is over."""
     left, interval = signal.setitimer(signal.ITIMER_REAL, 0)

@@ -164,11 +164,11 @@ def _overlay(scratch: Path, writable: tuple[str, ...], reasons: list[str]) -> Is
 def _refusal(tried: Isolation, scratch: Path) -> str:
     """Why an overlay is not possible; empty if it is."""
     folder = temporary_folder("hotlap-probe-", scratch)
-    own = scratch / folder.name
+    own = scratch / f"{folder.name}-own"  # both may lie in the temporary folder
     try:
         layout = tried.layout(own, folder)
         isolated = (*tried.cover(), *layout.needed, str(folder))[0]
-        probe = Path(isolated, folder.name)
+        probe = Path(isolated, f"{folder.name}-probe")
         plan = folder / "plan.json"
         plan.write_text(json.dumps({"layout": layout.to_json(), "probe": str(probe)}))
         command = [sys.executable, "-I", "-S", namespace.__file__, str(plan)]
