@@ -506,6 +506,21 @@ def test_in_a_training_step_of_a_trainer_it_is_told_apart_from_the_forward_pass(
     assert "blocking_call" not in ids(found)
 
 
+def test_ranks_that_wait_twice_are_told_of_both_calls_but_of_one_that_writes():
+    calls = (
+        ("dist.all_reduce(loss)", 0.4), ("dist.barrier()", 0.2), ("file.write(text)", 0.3),
+        ("dist.broadcast(x, 0)", 0.05),
+    )  # fmt: skip
+    lines = tuple(
+        Line(f"train.py:{7 + at}", "", call, share, ((call, 1.0),))
+        for at, (call, share) in enumerate(calls)
+    )
+    found = replace(seen({"other": 0.2}), lines={"other": lines})
+    named = [one for one in advised(found, {}, frozenset()) if "in the step" in one.what]
+    assert [one.place for one in named] == ["train.py:7", "train.py:8"]
+    assert sum(one.share for one in named) == pytest.approx(0.2 * 0.6)
+
+
 @pytest.mark.parametrize("call", ["functools.reduce(add, xs)", "torch.gather(x, 0, i)"])
 def test_what_only_sounds_collective_is_none(call):
     lines = {"other": (Line("train.py:7", "", call, 0.9, ((call, 0.9),)),)}

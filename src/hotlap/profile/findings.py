@@ -251,14 +251,14 @@ def advised(seen: Seen, explained: Mapping[str, float], places: frozenset[str]) 
     }
     left = replace(seen, shares=shares, lines=lines)
     blocking = _blocking(left)
-    if blocking is not None:
-        (phase,) = blocking.remedies[0].phases
-        rest = max(0.0, left.shares[phase] - blocking.share)
+    for one in blocking:
+        (phase,) = one.remedies[0].phases
+        rest = max(0.0, left.shares[phase] - one.share)
         left = replace(left, shares={**left.shares, phase: rest})
     found = _found(
         [(one.id, one.symptom, one.least) for one in ADVICE if _hold(one.needs, left)], left
     )
-    return [replace(one, problem=True) for one in found] + ([blocking] if blocking else [])
+    return [replace(one, problem=True) for one in found] + blocking
 
 
 def free(finding: Finding, seen: Seen) -> bool:
@@ -268,9 +268,10 @@ def free(finding: Finding, seen: Seen) -> bool:
     return timed and not finding.share and seen.share(phases) < WORTH
 
 
-def _blocking(seen: Seen) -> Finding | None:
-    """The costliest call that waits for a file, a program or other ranks.
+def _blocking(seen: Seen) -> list[Finding]:
+    """The costliest call that waits for a file or a program, and those that wait for other ranks.
 
+    Ranks that wait for one another do so at the first of these calls: without it, at the next one.
     In the forward pass and the loss only waits for other ranks can be known from work. Its cost is
     that of the call alone, not of all that stands on its line.
     """
@@ -281,10 +282,18 @@ def _blocking(seen: Seen) -> Finding | None:
         for call, share in line.calls
         if _collects(call, seen) or (phase == "other" and BLOCKING.search(call.partition("(")[0]))
     )
-    nothing = (0.0, None, "", "")
-    share, line, call, phase = max(candidates, key=lambda one: one[0], default=nothing)
-    if line is None or share < LEAST_BLOCKING:
-        return None
+    first: dict[str, tuple[float, Line, str, str]] = {}
+    for one in sorted(candidates, key=lambda one: one[0], reverse=True):
+        first.setdefault(one[1].place, one)
+    ranked = list(first.values())
+    if not ranked or ranked[0][0] < LEAST_BLOCKING:
+        return []
+    others = (one for one in ranked[1:] if one[0] >= WORTH and _collects(one[2], seen))
+    return [_waits(*one, seen) for one in (ranked[0], *others)]
+
+
+def _waits(share: float, line: Line, call: str, phase: str, seen: Seen) -> Finding:
+    """What a call that waits costs."""
     what = headline(f"`{call}` in the step", share, seen.step)
     most = bound(share, seen.step)
     name, says = ("blocking_call", BLOCKS)
