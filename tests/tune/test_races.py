@@ -39,6 +39,7 @@ def fate(race: RaceResult, parity: Parity = PARITY, name: str = "tf32", **more: 
     side: Any = SimpleNamespace(
         held=held, inert=inert, happened=Counter(more.pop("happened", ())),
         epoch_steps=more.pop("epoch_steps", 0), has_workers=more.pop("has_workers", False),
+        at=more.pop("at", 99),
     )  # fmt: skip
     row = Outcome(name, Status.INCONCLUSIVE, race=race, parity=parity, **more)
     return judged(row, side)  # type: ignore[arg-type]
@@ -75,6 +76,14 @@ def test_what_had_no_occasion_to_act_is_open_and_not_inapplicable(
     assert found.is_open is bool(open_reason)
     assert found.reason == open_reason or "nothing to change" in found.reason
     assert found.race is None or not open_reason, "the ratio of a script and itself"
+
+
+def test_what_learns_from_backward_passes_is_not_judged_before_it_could() -> None:
+    early = fate(FASTER, name="unused_gradients", held=False, inert={}, at=5)
+    assert early.is_open
+    assert early.reason == "too few steps ran while it was raced"
+    late = fate(FASTER, name="unused_gradients", held=False, inert={}, at=40)
+    assert late.status is Status.NOT_APPLICABLE
 
 
 def test_plain_steps_say_nothing_of_what_acts_once_an_epoch() -> None:

@@ -117,6 +117,7 @@ class FakeSide:
     ends_after = 0
     inert: dict[str, str] = field(default_factory=dict)
     happened: Counter[str] = field(default_factory=Counter)
+    at: int = 99
 
     @property
     def pace(self) -> Pace:

@@ -200,6 +200,17 @@ def occasion(record: Technique) -> Occasion | None:
     return None
 
 
+WATCHED_STEPS = 12
+"""Steps after which what learns from the backward passes of a loop has taken hold, or will not:
+four of a GAN suffice (hotlap.seam.unused_gradients)."""
+
+
+def steps_to_act(record: Technique) -> int:
+    """Steps of a process by which a technique acts, if it acts in every step at all."""
+    learns = any(isinstance(m, Wrap) and m.boundary == "backward" for m in record.moves)
+    return WATCHED_STEPS if learns else 0
+
+
 def reads_ahead(names: Iterable[str], epoch_steps: int, *, workers: bool) -> bool:
     """Whether plain steps flatter these: loaders read ahead a good part of so short an epoch.
 

@@ -21,7 +21,14 @@ from hotlap.trial.side import Side
 from hotlap.trial.stats import Estimate, Verdict
 from hotlap.trial.stopping import StoppingRules, StopReason
 from hotlap.trial.switched import race_switched
-from hotlap.tune.candidates import Chosen, Values, left_out, occasion, once_an_epoch
+from hotlap.tune.candidates import (
+    Chosen,
+    Values,
+    left_out,
+    occasion,
+    once_an_epoch,
+    steps_to_act,
+)
 from hotlap.tune.result import Outcome, ProcessTimes, Status, TimeUse
 
 LOADED_CORES = 0.5
@@ -336,12 +343,14 @@ def _left_out(row: Outcome, side: Side) -> bool:
 
 def inert(row: Outcome, side: Side) -> str:
     """Why it changes nothing, where it would have taken hold by now; empty where it did, or may."""
-    needed = occasion(technique(row.technique))
+    record = technique(row.technique)
+    needed = occasion(record)
     if row.technique in side.held:
         return ""
     if row.technique in side.inert:
         return side.inert[row.technique]
-    happened = needed is None or side.happened[needed.kind] >= needed.times
+    happened = side.happened[needed.kind] >= needed.times if needed else True
+    happened &= side.at >= steps_to_act(record)
     return "it found nothing to change in this script" if happened else ""
 
 
@@ -353,8 +362,8 @@ def _not_applied(row: Outcome, side: Side) -> Outcome:
     if reason := inert(row, side):
         return replace(row, status=Status.NOT_APPLICABLE, reason=reason)
     needed = occasion(technique(row.technique))
-    assert needed is not None
-    reason = f"{needed.lacking} while it was raced"
+    lacking = needed.lacking if needed is not None else "too few steps ran"
+    reason = f"{lacking} while it was raced"
     return replace(row, status=Status.INCONCLUSIVE, reason=reason, race=None)
 
 
