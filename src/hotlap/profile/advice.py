@@ -72,7 +72,7 @@ ADVICE = (
         Symptom(
             ("copy",),
             "tensors are converted to float64 in the step; make and keep them in float32",
-            "float64",
+            "float64_copied",
         ),
         (Need("float64_copies", "nothing is converted to float64"),),
     ),

@@ -82,8 +82,8 @@ PARTS = {
 
 
 COMPUTE = ("forward", "backward")
-BY_DTYPE = ("float64", "half")
-"""Parts that are all that is computed in a dtype."""
+BY_DTYPE = {"float64": "float64", "float64_copied": "float64", "half": "half"}
+"""Parts that are all that is computed in a dtype, by the places of their symptoms."""
 PADDING = "dynamic_padding"
 LEAST_PADDING = 0.2
 """Share of the positions that no sequence of the batch uses, from which padding is a finding."""
@@ -155,9 +155,14 @@ class Seen:
         return max(weighed, key=lambda one: one[:2], default=(0.0, 0.0, None))[2]
 
     def part_of(self, line: Line, phases: Iterable[str]) -> float:
-        """The part of the phases' sampled time that a line takes."""
+        """The part of the phases' time that a line takes: of what was sampled, or of their share.
+
+        Lines whose cost has a finding of its own are no longer among them, so that both may differ.
+        """
         found = self._sampled(phases)
         whole = sum(self._seconds(*one) for one in found)
+        if set(phases) == {"other"}:
+            whole = max(whole, self.share(phases) * self.step)
         mine = sum(self._seconds(*one) for one in found if one[1].place == line.place)
         return mine / whole if whole else 1.0
 
@@ -336,7 +341,7 @@ def _hold(needs: Iterable[Need], seen: Seen) -> bool:
 
 def _part(symptom: Symptom, remedy: Remedy, seen: Seen) -> str:
     if symptom.place in BY_DTYPE:
-        return symptom.place
+        return BY_DTYPE[symptom.place]
     if {"forward", "backward"} <= set(symptom.phases):
         return "forward" if seen.facts.get("inference") else "compute"
     if symptom.by_line:
@@ -394,7 +399,7 @@ def _line_share(place: str, phases: Iterable[str], seen: Seen) -> float:
 
 def _finding(part: str, remedies: list[Remedy], seen: Seen, *, problem: bool) -> Finding:
     remedies.sort(key=lambda remedy: remedy.expected, reverse=True)
-    joint = {"compute": COMPUTE, **dict.fromkeys(BY_DTYPE, remedies[0].phases)}
+    joint = {"compute": COMPUTE, **dict.fromkeys(BY_DTYPE.values(), remedies[0].phases)}
     phases = joint.get(part, (part,))
     share = seen.share(phases)
     line = seen.hottest(phases)
@@ -402,24 +407,28 @@ def _finding(part: str, remedies: list[Remedy], seen: Seen, *, problem: bool) ->
     most = max(remedy.most for remedy in remedies)
     what = headline(PARTS.get(part, part), share, seen.step) + _for_evaluation(part, seen)
     what += _bounded_by(remedies, phases, seen) if problem else ""
+    spread = ""
     if problem and part in UNSPECIFIC and remedies[0].place:
         what = f"{what}; {remedies[0].says}"
         place, text = remedies[0].place, ""
-    elif problem and line is not None and line.place == place:
+    elif line is not None and line.place == place and (problem or part == "other"):
         here = seen.part_of(line, phases)
         if here < SPREAD and not seen.stands_out(line, phases):
-            what = f"{what}; spread over several lines, of which none stands out"
+            spread = "spread over several lines, of which none stands out"
             place, text = remedies[0].place or place, ""
         elif 0 < (samples := seen.samples(phases)) < FEW:
             what = f"{what}; the line is known from {several(samples, 'sample')} only"
         elif here < SPREAD:
-            what = f"{what}; spread over several lines, {here:.0%} of it at the costliest"
-        elif line.call:
+            spread = f"spread over several lines, {here:.0%} of it at the costliest"
+        elif problem and line.call:
             what = f"{what}; mostly {line.call}"
+    what = f"{what}; {spread}" if spread else what
     if part == "evaluation" and seen.facts.get("eval_in_train_mode"):
         what = f"{what}, in train mode (model.eval() is not called)"
     also = tuple(sorted({remedy.place for remedy in remedies} - {place, ""}))
-    return Finding(what, place, text, share, most, tuple(remedies), also, problem=problem)
+    return Finding(
+        what, place, text, share, most, tuple(remedies), also, problem=problem, spread=spread
+    )
 
 
 def _for_evaluation(part: str, seen: Seen) -> str:

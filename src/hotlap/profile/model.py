@@ -186,7 +186,7 @@ class Finding:
     is unknown until it is raced. `share` is that of its phases. `most` is the highest bound of its
     remedies: that of its `share`, or, as `what` says then, of a remedy's line or of further phases;
     1 where no time was measured, `NO_BOUND` where none holds. `pattern` is the lint pattern that it
-    was seen by, if it was.
+    was seen by, if it was. `spread`: that its cost is not that of the line at its place alone.
     """
 
     what: str
@@ -198,6 +198,7 @@ class Finding:
     also: tuple[str, ...] = ()
     pattern: str = ""
     problem: bool = True
+    spread: str = ""
 
     @property
     def expected(self) -> float:

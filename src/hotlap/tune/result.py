@@ -360,11 +360,18 @@ def by_hand(findings: Iterable[Finding], result: TuneResult, *, packed: bool) ->
 
 
 def _advice_of(remedy: Remedy, finding: Finding) -> Advice:
-    """The remedy with the cost of its own lines, where it was measured; else its finding's."""
+    """The remedy with the cost of its own lines, where it was measured; else its finding's.
+
+    Where its finding costs more than its lines, or none of the lines stands out, that is said.
+    """
+    says = f"{remedy.says}; {finding.spread}" if finding.spread else remedy.says
+    if remedy.share and finding.share - remedy.share >= FURTHER:
+        whole = finding.what.partition(";")[0]
+        says = f"that is of its own lines ({whole}); {says}"
     places = dict.fromkeys((remedy.place or finding.place, *remedy.also))
     return Advice(
         remedy.id,
-        remedy.says,
+        says,
         ", ".join([place for place in places if place][:NAMED_PLACES]),
         remedy.expected,
         remedy.share or finding.share,

@@ -178,11 +178,14 @@ def _places(rec: Recorder, lines: dict[str, list[SampledLine]]) -> dict[str, str
     fed_by = feeds.kind if feeds else next(iter(rec.loaders.kinds), None)
     if fed_by and fed_by.place:
         places["loader"] = fed_by.place
+    copied = places.get("float64", "")
     if rec.facts.values.get("float64_model") and "float64_made" in places:
         places["float64"] = places["float64_made"]  # the cause of all that the step converts
     for kind in ("float64_array", "float64_made"):  # where nothing in the step itself converts
         if kind in places:
             places.setdefault("float64", places[kind])
+    if "float64" in places:
+        places["float64_copied"] = copied or places["float64"]
     hot = lines.get("data", [])
     if hot:
         places["dataset"] = hot[0].place
