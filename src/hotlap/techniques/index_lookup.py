@@ -21,7 +21,7 @@ technique = Technique(
         Pattern(
             id="one_hot_product",
             says="rows of a matrix are picked by a product with one-hot vectors",
-            remedy="F.embedding(indices, weight), or weight[indices]",
+            remedy="F.embedding(indices, weight), weight[indices], or nn.Embedding for the layer",
             ignore="the table has only a few rows",
             check="hotlap.source.checks.tables:one_hot_product",
             hint=True,

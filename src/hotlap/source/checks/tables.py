@@ -7,16 +7,17 @@ from hotlap.core.technique import Technique
 from hotlap.source.checks.copies import repeated
 from hotlap.source.found import Spread
 from hotlap.source.module import Source
-from hotlap.source.tree import behind, method, receiver
+from hotlap.source.tree import behind, method, receiver, text
 
 _ONE_HOT = "torch.nn.functional.one_hot"
 _PRODUCTS = ("torch.matmul", "torch.mm", "torch.nn.functional.linear")
+_LINEAR = "torch.nn.Linear"
 _CASTS = frozenset({"float", "to", "type", "double", "half", "cuda", "type_as", "view", "reshape"})
 _EMPTY = frozenset(f"torch.{name}" for name in ("zeros", "ones", "empty", "full"))
 
 
 def one_hot_product(source: Source, _: Technique) -> Iterator[Spread]:
-    """`F.one_hot(ids, n).float() @ weight`, also by way of a name or as `torch.matmul`.
+    """`F.one_hot(ids, n).float() @ weight`, by way of a name, as `torch.matmul`, or by `nn.Linear`.
 
     Its work begins where the vectors are made.
     """
@@ -28,8 +29,27 @@ def one_hot_product(source: Source, _: Technique) -> Iterator[Spread]:
             left = product.args[0] if product.args else None
         elif isinstance(product, ast.Call) and method(product) in {"matmul", "mm"}:
             left = receiver(product)
+        elif isinstance(product, ast.Call) and len(product.args) == 1 and _linear(source, product):
+            left = product.args[0]
         if left is not None and (made := _one_hot(source, left)) is not None:
             yield Spread(product, made)
+
+
+def _linear(source: Source, call: ast.Call) -> bool:
+    """Whether what is called is an `nn.Linear`: a name, or an attribute of the model around it."""
+    called, owner = call.func, source.tree.class_of(call)
+    if isinstance(called, ast.Name):
+        made = [one.value for one in source.values.flow.reaching(called)]
+    elif isinstance(called, ast.Attribute) and text(called.value) == "self" and owner is not None:
+        made = [
+            node.value
+            for node in ast.walk(owner)
+            if isinstance(node, ast.Assign) and text(called) in map(text, node.targets)
+        ]
+    else:
+        return False
+    layers = (isinstance(of, ast.Call) and source.names.of(of.func) == _LINEAR for of in made)
+    return bool(made) and all(layers)
 
 
 def _one_hot(source: Source, node: ast.expr) -> ast.Call | None:
