@@ -274,6 +274,15 @@ def test_explain_says_what_a_verdict_means(words: list[str], says: str) -> None:
     assert says.startswith(f"{found['verdict']}: {found['meaning'][:10]}")
 
 
+@pytest.mark.parametrize("name", ["blocking_call", "python_in_step", "environment_step"])
+def test_explain_says_what_to_do_about_a_finding_of_no_technique(name: str) -> None:
+    done = CliRunner().invoke(hotlap, ["explain", name])
+    assert (done.exit_code, done.output.startswith(f"{name}: ")) == (0, True)
+    found = json.loads(CliRunner().invoke(hotlap, ["explain", "--json", name]).output)
+    assert found["finding"] == name
+    assert len(found["meaning"]) > 20
+
+
 def test_every_verdict_has_a_meaning() -> None:
     assert set(MEANINGS) == {*Status, NOT_CONFIRMED}
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from hotlap.core.machine import detect
 from hotlap.core.recipe import Kept, Measured, Recipe
 from hotlap.core.registry import techniques
 from hotlap.core.trainers import TRAINERS, advice, trainer_of
 from hotlap.profile.advice import addressed
 from hotlap.profile.model import Finding, Remedy
-from hotlap.source.patch import plan
 from hotlap.source.patch.plan import patch
 from hotlap.source.patch.text import File
 
@@ -29,20 +29,21 @@ VALUES: dict[str, dict[str, object]] = {
 }
 
 
-def patched(text: str, tmp_path: Path) -> tuple[str, list[str]]:
+ON_CPU = "2 cores (2 physical), 24.0 GiB memory, no GPU"
+
+
+def patched(text: str, tmp_path: Path, machine: str = "") -> tuple[str, list[str]]:
     path = tmp_path / "train.py"
     path.write_text(text)
     kept = {name: Kept(values) for name, values in VALUES.items()}
-    done = patch(Recipe(kept, Measured(command="python train.py")), [File.read(path)])
+    measured = Measured(command="python train.py", machine=machine)
+    done = patch(Recipe(kept, measured), [File.read(path)])
     return next(iter(done.texts.values())), done.written
 
 
 @pytest.mark.parametrize("gpu", [False, True])
-def test_a_patch_passes_the_options_of_the_trainer(
-    gpu: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(plan, "has_nvidia_gpu", lambda: gpu)
-    text, written = patched(SCRIPT, tmp_path)
+def test_a_patch_passes_the_options_of_the_trainer(gpu: bool, tmp_path: Path) -> None:
+    text, written = patched(SCRIPT, tmp_path, "" if gpu else ON_CPU)
     assert sorted(written) == sorted(VALUES)
     call = text.partition("arguments = ")[2].partition("Trainer(model")[0]
     assert [part.strip(" ()\n") for part in call.split(",") if part.strip()] == [
@@ -59,6 +60,12 @@ def test_a_loader_of_ones_own_stands_before_the_trainers(tmp_path: Path) -> None
     text, written = patched(loader + SCRIPT, tmp_path)
     assert "loader_workers" not in written
     assert "dataloader_num_workers" not in text
+
+
+@pytest.mark.parametrize("given", ["fp16=True", "bf16=args.bf16"])
+def test_what_goes_along_with_an_option_is_not_passed_alone(given: str, tmp_path: Path) -> None:
+    text, _ = patched(SCRIPT.replace("bf16=False", given), tmp_path, ON_CPU)
+    assert "use_cpu" not in text
 
 
 @pytest.mark.parametrize(
@@ -138,7 +145,8 @@ def test_arguments_that_a_patch_writes_are_taken_on_this_machine(tmp_path: Path)
     path = tmp_path / "train.py"
     path.write_text(script)
     kept = {"mixed_precision": Kept({"dtype": "bfloat16"})}
-    done = patch(Recipe(kept, Measured(command="python train.py")), [File.read(path)])
+    measured = Measured(command="python train.py", machine=detect().summary())
+    done = patch(Recipe(kept, measured), [File.read(path)])
     space: dict[str, object] = {}
     exec(next(iter(done.texts.values())), space)
     assert isinstance(space["made"], transformers.TrainingArguments)

@@ -405,3 +405,24 @@ def test_a_command_that_sets_the_heap_keeps_its_own(clock: Clock) -> None:
     one.setting.command = ("env", "MALLOC_TRIM_THRESHOLD_=1", "python", "train.py")
     rules = StoppingRules(seconds=60.0, unknown_change=True)
     assert not race(one, two, rules).steady_heap  # type: ignore[arg-type]
+
+
+def test_what_was_raced_counts_until_the_first_pair_with_heaps_that_are_kept(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = (
+        Faulting(clock, [s], faults=f) for s, f in ((0.011, [40, 2000]), (0.01, [1500, 40]))
+    )
+    plain = Faulting.block
+
+    def interrupted(side: Faulting, steps: int) -> Block:
+        if side.steady_heap:
+            raise KeyboardInterrupt
+        return plain(side, steps)
+
+    monkeypatch.setattr(Faulting, "block", interrupted)
+    rules = StoppingRules(seconds=90.0, unknown_change=True, partial=True)
+    found = race(one, two, rules)  # type: ignore[arg-type]
+    assert found.stopped is StopReason.INTERRUPTED
+    assert found.estimate.pairs > 5
+    assert not found.steady_heap

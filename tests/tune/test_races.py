@@ -39,7 +39,7 @@ def fate(race: RaceResult, parity: Parity = PARITY, name: str = "tf32", **more: 
     side: Any = SimpleNamespace(
         held=held, inert=inert, happened=Counter(more.pop("happened", ())),
         epoch_steps=more.pop("epoch_steps", 0), has_workers=more.pop("has_workers", False),
-        at=more.pop("at", 99),
+        at=more.pop("at", 99), ends_after=0,
     )  # fmt: skip
     row = Outcome(name, Status.INCONCLUSIVE, race=race, parity=parity, **more)
     return judged(row, side)  # type: ignore[arg-type]

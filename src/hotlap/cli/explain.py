@@ -14,11 +14,14 @@ def explain(as_json: bool, quiet: bool, technique: tuple[str, ...]) -> None:
 
     A lint pattern's id stands for the technique it belongs to, torch's own name of a setting
     (no_sync, pin_memory) for the one technique that is about it. A verdict of `hotlap tune` (kept,
-    same, load-dependent ...) is explained in a sentence.
+    same, load-dependent ...) is explained in a sentence, and so is the name of a finding that only
+    you can act on (blocking_call, python_in_step ...).
     """
     name = " ".join(technique)
     if meant := _verdict(name):
-        _show_verdict(*meant, as_json=as_json)
+        _show_meaning("verdict", *meant, as_json=as_json)
+    elif (known := _finding(name)) is not None:
+        _show_meaning("finding", name, known, as_json=as_json)
     else:
         _show(name, as_json=as_json, quiet=quiet)
 
@@ -35,9 +38,16 @@ def _plain(name: str) -> str:
     return name.lower().replace("-", " ").replace("_", " ")
 
 
-def _show_verdict(word: str, meaning: str, *, as_json: bool) -> None:
+def _finding(name: str) -> str | None:
+    """What to do about a finding of this name that belongs to no technique."""
+    from hotlap.profile.findings import MEANINGS
+
+    return MEANINGS.get(name)
+
+
+def _show_meaning(kind: str, word: str, meaning: str, *, as_json: bool) -> None:
     if as_json:
-        print_json({"verdict": word, "meaning": meaning})
+        print_json({kind: word, "meaning": meaning})
         return
     from hotlap.reporting.words import hanging
 

@@ -5,6 +5,7 @@ import importlib
 import importlib.util
 import linecache
 import os
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,13 +17,17 @@ WORK = frozenset({
 """Methods and functions that train, or write files, by the last part of their name."""
 TRAINERS = frozenset({"fit", "train"})
 """Methods that train where their object is called a trainer."""
+MAIN = re.compile(r"__name__ == |'__main__' == __name__")
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
 class WorksAtImportError(ValueError):
     """A module trains or writes files when it is imported; `hint` says what to do."""
 
-    hint = "put what is not a definition below `if __name__ == '__main__':`"
+    hint = (
+        "put what is not a definition below `if __name__ == '__main__':`, or the functions into a "
+        "file of their own"
+    )
 
 
 def import_users(module: str) -> ModuleType:
@@ -77,7 +82,7 @@ def _calls(nodes: list[ast.stmt]) -> Iterator[ast.Call]:
         node = todo.pop()
         if isinstance(node, DEFINITIONS):
             continue
-        if isinstance(node, ast.If) and "__name__" in ast.unparse(node.test):
+        if isinstance(node, ast.If) and MAIN.match(ast.unparse(node.test)):
             todo += node.orelse
             continue
         if isinstance(node, ast.Call):
@@ -88,13 +93,17 @@ def _calls(nodes: list[ast.stmt]) -> Iterator[ast.Call]:
 def _works(call: ast.Call, working: set[str]) -> bool:
     """Whether a call trains or writes; `working` are functions of the file that do."""
     if isinstance(call.func, ast.Attribute):
-        trainer = "trainer" in ast.unparse(call.func.value).lower()
-        return call.func.attr in WORK or (trainer and call.func.attr in TRAINERS)
+        name = call.func.attr
+        trainer = ast.unparse(call.func.value).lower().endswith("trainer")
+        return name in WORK or (trainer and name in TRAINERS) or _opened(call, name, 0)
     name = call.func.id if isinstance(call.func, ast.Name) else ""
-    return name in working or (name == "open" and _writes(call))
+    return name in working or name in WORK or _opened(call, name, 1)
 
 
-def _writes(call: ast.Call) -> bool:
-    """Whether a call of `open` gives a mode that writes."""
-    modes = [*call.args[1:2], *(each.value for each in call.keywords if each.arg == "mode")]
+def _opened(call: ast.Call, name: str, position: int) -> bool:
+    """Whether a call is one of `open` with a mode, the argument at `position`, that writes."""
+    if name != "open":
+        return False
+    given = call.args[position : position + 1]
+    modes = [*given, *(each.value for each in call.keywords if each.arg == "mode")]
     return any(isinstance(m, ast.Constant) and set("wax+") & set(str(m.value)) for m in modes)

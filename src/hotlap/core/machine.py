@@ -28,6 +28,10 @@ class Gpu:
     memory: int
 
 
+NO_GPU = "no GPU"
+"""What a machine's summary says where there is none."""
+
+
 @dataclass(frozen=True)
 class Machine:
     """What this process may use of the hardware; memory in bytes."""
@@ -237,7 +241,7 @@ def _chosen(rows: list[tuple[str, Gpu]], token: str) -> Gpu | None:
 
 def _gpu_line(gpus: tuple[Gpu, ...]) -> str:
     if not gpus:
-        return "no GPU"
+        return NO_GPU
     counts = {gpu: gpus.count(gpu) for gpu in gpus}
     return " + ".join(f"{n} x {_gpu_words(gpu)}" for gpu, n in counts.items())
 

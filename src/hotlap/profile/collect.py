@@ -39,7 +39,7 @@ ON_CPU = {
 """What costs time without a GPU too, by pattern or technique, and what to say of it there."""
 _OF_DATA = re.compile(
     r"\b(?:rand\w*\(|(?:tensor|as_tensor|from_numpy|FloatTensor|LongTensor)\("
-    r"(?!\s*(?:np|numpy)\.(?:arange|eye|full|linspace|ones|tri|tril|triu|zeros)\())"
+    r"(?!\s*(?:np|numpy)\.(?:arange|linspace|tri|tri[lu]\((?:np|numpy)\.ones)\())"
 )
 
 

@@ -32,6 +32,7 @@ from hotlap.profile.model import (
     starved_shares,
     usual_times,
 )
+from hotlap.profile.sights import VECTORISE
 
 WORTH = 0.02
 """Share of a step that a fix must be able to save."""
@@ -66,6 +67,11 @@ COLLECTS_LOGS = (
     "on_epoch=True, with which the ranks meet once an epoch"
 )
 BLOCKS = "the training waits for it; call it every n steps, or in another thread"
+MEANINGS = {
+    **{one.id: one.symptom.says for one in ADVICE}, "blocking_call": BLOCKS,
+    "collective_in_step": COLLECTS, "environment_step": VECTORISE,
+}  # fmt: skip
+"""What to do about a finding that belongs to no technique, by its name."""
 PARTS = {
     "data": "waiting for data",
     "copy": "copying and converting tensors",

@@ -180,7 +180,7 @@ def _conditions(race: RaceResult) -> Iterator[str]:
         yield f"times and speed are {CORRECTED}"
     if race.passive_wait:
         yield SLEEPING_THREADS
-    if race.faults is not None:
+    if race.faults is not None and not race.steady_heap:
         yield FAULTS.format(*race.faults, HEAP_VARIABLES)
     if race.steady_heap:
         yield KEPT_HEAP

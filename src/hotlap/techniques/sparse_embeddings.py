@@ -9,7 +9,7 @@ technique = Technique(
     how=(How.ADVICE,),
     why=(
         "A batch looks up a few rows of an embedding table. Its gradient is by default as large as "
-        "the table: it is filled with zeros, added up, exchanged between ranks, and the optimizer "
+        "the table: it is filled with zeros and exchanged between ranks, and the optimizer "
         "reads and writes every row and its moments. With sparse=True all of this is done for the "
         "rows of the batch."
     ),
@@ -21,18 +21,19 @@ technique = Technique(
     ),
     avoid=(
         "Leave it where the table is shared with the output layer, where weight decay or gradient "
-        "clipping has to see all rows, and for tables of a few thousand rows. Most other "
-        "optimizers refuse sparse gradients."
+        "clipping has to see all rows, and for tables of a few thousand rows. SparseAdam takes no "
+        "dense gradients, so that the other parameters need an optimizer of their own; most other "
+        "optimizers take no sparse ones. NCCL exchanges no sparse gradients between GPUs."
     ),
     claims=(
         Claim("goes beyond the articles", "torch.nn.Embedding (sparse), torch.optim.SparseAdam"),
     ),
-    needs=(Need("dense_rows", "its steps look up most rows of its tables, or it has none"),),
+    needs=(Need("dense_rows", "no large table was seen of which a step leaves most rows out"),),
     symptom=Symptom(
         phases=("optimizer", "backward"),
         says=(
             "whole embedding tables get gradients, of which a step looks up a few rows: "
-            "sparse=True, with SparseAdam, Adagrad or SGD"
+            "sparse=True, and an optimizer of its own for the table (SparseAdam, Adagrad or SGD)"
         ),
         place="dense_rows",
         gives=0.8,

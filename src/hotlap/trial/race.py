@@ -36,6 +36,8 @@ CATCH_UP_SECONDS = 3.0  # what it may take the side behind to get to the step of
 FAULTS_A_STEP, FAULTS_TIMES = 100, 2
 """Page faults a step, and in multiples of the other side's, from which a launch is to blame:
 benchmarks.launches with `--kinds cnn` shows launches of one program that far apart."""
+LEAST_LEFT = 0.5
+"""Part of the time that was raced that has to be left for a race to begin anew."""
 HEAP_ROOM = 2
 """Times their memory that has to be free where both sides keep what they free."""
 MOST_AGAIN = 3
@@ -287,7 +289,7 @@ class RunningRace:
         self._won = self.test.verdict() in DIFFERENT
         self.fresh = paired_test(replace(rules, candidates=1), self.launch_sd if self._won else 0.0)
         self.pairs: list[tuple[Block, Block]] = []
-        self.same_steps = True
+        self.same_steps, self.steady_heap = True, False
         self._launched = sum(side.launches for side in self.processes)
         self._launch_seconds = 1.25 * max(a.start_up, b.start_up)  # both start at the same time
         self._racing = 0.0
@@ -448,22 +450,30 @@ class RunningRace:
             for earlier in self._costs
             for costs in zip(earlier, self._cost_of_launch(), strict=True)
         )
-        again = self._launch_seconds + self.least_seconds()
+        again = self._launch_seconds + max(self.least_seconds(), LEAST_LEFT * self._racing)
         if luck < self.launch_sd or self._spent() + again > self._allowed():
             return False
         room = HEAP_ROOM * (self.a.peak + self.b.peak) < available_memory()
         return room and not allocator_set(self.a.setting, self.b.setting)
 
     def _keep_heaps(self) -> None:
-        """Begin anew with a malloc that keeps what is freed, in both."""
+        """Begin anew with a malloc that keeps what is freed, in both.
+
+        What was raced before counts until the first new pair is there.
+        """
         self._may_keep_heap = False
         self.a.steady_heap = self.b.steady_heap = True
         self._relaunch()
-        self.evidence.test = self.test = paired_test(self.rules, self.launch_sd)
-        self.evidence.launches.clear()
-        self.pairs, self.same_steps, self._asked = [], True, 0
+        before, test = len(self.pairs), paired_test(self.rules, self.launch_sd)
+        self._racing = 0.0
+        self._pair(self.test, test)
+        self.evidence.test = self.test = test
+        self.evidence.launches = {self.a.launches}
+        self.fresh = paired_test(replace(self.rules, candidates=1), 0.0)
+        self.pairs, self.same_steps, self._asked = self.pairs[before:], True, 0
         self._launched = sum(side.launches for side in self.processes)
-        self._before, self._racing = -self._spent(), 0.0
+        self._before = self._racing - self._spent()
+        self.steady_heap = True
 
     def _relaunch(self) -> None:
         """Give all fresh processes; they start at the same time, and settle in turns."""
@@ -632,7 +642,7 @@ class RunningRace:
             ends_vary=any(len(side.ends) > 1 for side in self.processes),
             switched=self.switched,
             faults=self._faults(),
-            steady_heap=self.a.steady_heap,
+            steady_heap=self.steady_heap,
             samples=self.samples,
             left_out=(self._left_out(a_blocks), self._left_out(b_blocks)),
             within=(self._within(a_blocks), self._within(b_blocks)),

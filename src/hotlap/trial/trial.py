@@ -274,7 +274,7 @@ class Trial:
         self._held_at = self._came_at = 0.0
         self.stood = 0.0
         try:
-            with signals_held({signal.SIGINT}):
+            with signals_held({signal.SIGINT, signal.SIGTERM}):
                 self.folder = trial_folder(setting)
                 self.channel = Channel(self.folder)
                 self.launched = Launched(setting, self.channel.address, self.folder)

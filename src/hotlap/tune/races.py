@@ -350,7 +350,7 @@ def inert(row: Outcome, side: Side) -> str:
     if row.technique in side.inert:
         return side.inert[row.technique]
     happened = side.happened[needed.kind] >= needed.times if needed else True
-    happened &= side.at >= steps_to_act(record)
+    happened &= max(side.at, side.ends_after) >= steps_to_act(record)
     return "it found nothing to change in this script" if happened else ""
 
 

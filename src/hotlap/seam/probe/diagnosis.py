@@ -27,7 +27,6 @@ class Followed(Protocol):
     facts: Facts
     optimizers: WeakSet[Optimizer]
     made: WeakKeyDictionary[Module, str]
-    world: int
 
 
 class OwnModeError(Exception):

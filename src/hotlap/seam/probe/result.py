@@ -31,8 +31,9 @@ from hotlap.seam.probe.spread import ddp_facts
 
 AT_FIRST_STEP = "Python, torch and data at the first step"
 """The owner of what a process on the CPU held before it trained, models and gradients apart."""
-MOST_UNREAD = 0.5
-"""Part of all gradients from which rows that nobody looked up are a problem."""
+MOST_UNREAD = 0.8
+"""Part of all gradients from which rows that nobody looked up are a problem: that much of the
+optimizer's work is theirs."""
 HELD_BY_THEN = ("parameters", "buffers", "gradients")
 
 

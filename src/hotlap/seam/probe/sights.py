@@ -1,7 +1,6 @@
 """What the live model shows in one step: useless biases, odd sizes, raw inputs, unread rows."""
 
 import weakref
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 
@@ -17,6 +16,8 @@ from hotlap.seam.probe.models import first_tensor
 BATCH_NORMS = nn.modules.batchnorm._BatchNorm
 NORMS = (BATCH_NORMS, nn.LayerNorm, nn.GroupNorm, nn.modules.instancenorm._InstanceNorm)
 TABLES = (nn.Embedding, nn.EmbeddingBag)
+LEAST_UNREAD = 1_000_000
+"""Elements of rows that no step looked up, below which a table is small (benchmarks/tables.py)."""
 SIZES = ("in_features", "out_features", "in_channels", "out_channels", "num_embeddings")
 LARGE = 64
 MULTIPLE = 8
@@ -37,7 +38,6 @@ class Sights(Diagnosis):
         self._biases: dict[nn.Module, nn.Module] = {}
         self._first: InputStatistics | None = None
         self._looked_at_input = False
-        self._rows: Counter[nn.Module] = Counter()
         self._handles = [
             handle
             for layer in leaves(roots)
@@ -70,9 +70,6 @@ class Sights(Diagnosis):
         tensor = args[0] if args else None
         if not isinstance(tensor, torch.Tensor):
             return
-        if isinstance(layer, TABLES) and torch.is_grad_enabled():
-            with _disable_current_modes():
-                self._rows[layer] += len(torch.unique(tensor))
         if not self._looked_at_input and (isinstance(layer, NORMS) or _has_weights(layer)):
             self._looked_at_input = True
             with _disable_current_modes():  # of the other diagnoses, and of the program itself
@@ -86,22 +83,18 @@ class Sights(Diagnosis):
             self._made_by[id(made)] = (weakref.ref(made), layer)
 
     def _unread(self) -> tuple[float, str]:
-        """The part of all gradients that is rows which nobody looked up; where they are made.
+        """The part of all gradients that is zero rows of tables; where the largest is made.
 
-        Each rank looks up other rows, and all gradients are exchanged.
+        A table that is read otherwise than by look-ups, as by an output layer, has no such rows.
         """
-        uses = Counter(id(p) for layer in self._names for p in layer.parameters(recurse=False))
         trained = {id(p): p for layer in self._names for p in layer.parameters() if p.requires_grad}
         elements = sum(p.numel() for p in trained.values())
         unread = {
-            layer: max(0, layer.num_embeddings - rows * self.rec.world) * layer.embedding_dim
-            for layer, rows in self._rows.items()
-            if isinstance(layer, TABLES)
-            and layer.weight.requires_grad
-            and not layer.sparse
-            and uses[id(layer.weight)] == 1
+            layer: rows * layer.embedding_dim
+            for layer in self._names
+            if isinstance(layer, TABLES) and (rows := _zero_rows(layer.weight.grad))
         }
-        if not unread or not elements:
+        if sum(unread.values()) < LEAST_UNREAD:
             return 0.0, ""
         largest = max(unread, key=lambda layer: unread[layer])
         return sum(unread.values()) / elements, self.rec.made.get(largest, "")
@@ -111,6 +104,14 @@ class Sights(Diagnosis):
     ) -> LayerSeen:
         name, place = self._names.get(layer, ""), self.rec.made.get(layer, "")
         return LayerSeen(name, type(layer).__name__, place, norm, sizes or {})
+
+
+def _zero_rows(gradient: torch.Tensor | None) -> int:
+    """The rows of a dense gradient that hold nothing but zeros."""
+    if type(gradient) is not torch.Tensor or gradient.layout is not torch.strided:
+        return 0
+    with torch.no_grad(), _disable_current_modes():
+        return len(gradient) - int((gradient != 0).any(1).sum())
 
 
 def guarded(hook: Callable[..., object]) -> Callable[..., None]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from hotlap.core import trainers
 from hotlap.core.errors import UsageError
-from hotlap.core.machine import has_nvidia_gpu
+from hotlap.core.machine import NO_GPU
 from hotlap.core.move import Move
 from hotlap.core.recipe import Measured, Recipe
 from hotlap.core.registry import technique
@@ -65,12 +65,16 @@ def _change(line: int, old: Sequence[str], new: Sequence[str]) -> Change:
 
 @dataclass
 class Patch:
-    """The new text of each file, which techniques were written, which were there, what is left."""
+    """The new text of each file, which techniques were written, which were there, what is left.
+
+    `cuda`: whether it is for a machine with a GPU, as far as its recipe says.
+    """
 
     texts: dict[File, str]
     written: list[str] = field(default_factory=list)
     present: list[str] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
+    cuda: bool = True
 
     @property
     def changed(self) -> dict[File, str]:
@@ -116,7 +120,7 @@ def patch(recipe: Recipe, files: Sequence[File], entry: File | None = None) -> P
     """
     if not files:
         raise UsageError("there is no file to patch", "name the script: hotlap patch train.py")
-    done = Patch({file: file.text for file in files})
+    done = Patch({file: file.text for file in files}, cuda=NO_GPU not in recipe.measured.machine)
     entry = entry or _entry(files)
     for name in _ordered(recipe.techniques):
         apply(name, recipe.techniques[name].values, done, entry)
@@ -150,20 +154,28 @@ def apply(name: str, values: Mapping[str, object], done: Patch, entry: File | No
     state = _State(name)
     _write(moves, state, done, values, entry)
     if not (state.written or state.present or state.notes):
-        _write(_for_trainer(name, values, done), state, done, values, entry)
+        _write(_for_trainer(name, values, done, state), state, done, values, entry)
     if not moves and not (state.written or state.present):
         text = f"`hotlap run` applies it, no edit of the source does: {record.title.lower()}"
         state.fallbacks = [Note(name, _any(done, entry), 0, text)]
     state.close(done, f"no place for it was found: {record.title.lower()} by hand")
 
 
-def _for_trainer(name: str, values: Mapping[str, object], done: Patch) -> Iterator[Move]:
-    """The option of a trainer that does what a technique does, if one is made in the files."""
-    for trainer, moves in trainers.moves(name, values, cuda=has_nvidia_gpu()).items():
+def _for_trainer(
+    name: str, values: Mapping[str, object], done: Patch, state: "_State"
+) -> Iterator[Move]:
+    """The option of a trainer that does what a technique does, if one is made in the files.
+
+    What has to be passed along with it comes once it is written.
+    """
+    for trainer, moves in trainers.moves(name, values, cuda=done.cuda).items():
         made = re.compile(rf"\b{TRAINERS[trainer].takes}\(")
         imported = re.compile(rf"^\s*(?:from|import)\s+(?:pytorch_)?{trainer}\b", re.MULTILINE)
         if any(made.search(text) and imported.search(text) for text in done.texts.values()):
-            yield from moves
+            first, *along = moves
+            yield first
+            if state.written or state.present:
+                yield from along
 
 
 def _write(
