@@ -346,12 +346,12 @@ def test_ignored_interrupts_stay_ignored_while_something_is_started():
 
 
 def test_sigterm_does_what_ctrl_c_does_and_its_action_is_put_back():
-    before = signal.getsignal(signal.SIGTERM)
+    before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
     try:
         with pytest.raises(KeyboardInterrupt), interrupted_by_sigterm():
             os.kill(os.getpid(), signal.SIGTERM)
             time.sleep(10)
-        assert signal.getsignal(signal.SIGTERM) == before == signal.SIG_DFL
+        assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         with interrupted_by_sigterm():
             assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN

@@ -65,7 +65,10 @@ def _already(names: Collection[str], written: Collection[str]) -> str:
 
 def _refuse_nested() -> None:
     if "HOTLAP_SPEC" in os.environ:
-        raise UsageError("this is already running below hotlap", "start the outer one alone")
+        raise UsageError(
+            "this is already running below hotlap",
+            "start the outer one alone; `hotlap tune --only ID,ID CMD` races a recipe's techniques",
+        )
 
 
 def _announce(recipe: "Recipe", command: tuple[str, ...], there: Collection[str]) -> None:
