@@ -36,6 +36,8 @@ CATCH_UP_SECONDS = 3.0  # what it may take the side behind to get to the step of
 FAULTS_A_STEP, FAULTS_TIMES = 100, 2
 """Page faults a step, and in multiples of the other side's, from which a launch is to blame:
 benchmarks.launches with `--kinds cnn` shows launches of one program that far apart."""
+FAULTS_SECONDS = 3.0
+"""Seconds of pairs that show what page faults a launch has: few pairs where they are epochs."""
 LEAST_LEFT = 0.5
 """Part of the time that was raced that has to be left for a race to begin anew."""
 HEAP_ROOM = 2
@@ -443,7 +445,8 @@ class RunningRace:
 
     def _heap_pays(self) -> bool:
         """Whether launches of one side differ by page faults, so that both should keep the heap."""
-        if not (self._may_keep_heap and self._costs) or self.test.pairs_of_launch < PAIRS_OF_LAUNCH:
+        enough = min(PAIRS_OF_LAUNCH, self._in(FAULTS_SECONDS))
+        if not (self._may_keep_heap and self._costs) or self.test.pairs_of_launch < enough:
             return False
         luck = max(
             explained_by_faults(*costs)
