@@ -382,7 +382,8 @@ class Recorder:
 
     def passes(self) -> int:
         """Backward passes that most steps have; 0 where the program does not train."""
-        return max(self.backwards, key=lambda passes: self.backwards[passes], default=0)
+        ((most, _),) = self.backwards.most_common(1) or ((0, 0),)
+        return most
 
     def measured(self) -> Tally:
         """The timed steps; those of the warm-up where the run was too short for others."""

@@ -55,8 +55,8 @@ def payload(rec: Recorder, ended: str) -> ProfilePayload:
     learned, notes = rec.diagnostics.result()
     facts = _facts(rec, ended) | operators.facts(learned["operators"])
     modules = learned["modules"] or ModuleReport()
-    facts |= {"draws": draws, "page_faults": faults >= MIN_FAULT_SHARE}
-    facts["dense_rows"] = modules.unread >= MOST_UNREAD
+    facts |= {"draws": draws, "page_faults": faults >= MIN_FAULT_SHARE,
+              "dense_rows": modules.unread >= MOST_UNREAD}  # fmt: skip
     facts |= contended(rec.pool_waited(), cuda=bool(facts["cuda"]))
     return ProfilePayload(
         program=_program(),

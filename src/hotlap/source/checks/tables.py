@@ -4,10 +4,11 @@ import ast
 from collections.abc import Iterator
 
 from hotlap.core.technique import Technique
+from hotlap.source.checks.context import made_by
 from hotlap.source.checks.copies import repeated
 from hotlap.source.found import Spread
 from hotlap.source.module import Source
-from hotlap.source.tree import behind, method, receiver, text
+from hotlap.source.tree import behind, method, receiver
 
 _ONE_HOT = "torch.nn.functional.one_hot"
 _PRODUCTS = ("torch.matmul", "torch.mm", "torch.nn.functional.linear")
@@ -21,6 +22,8 @@ def one_hot_product(source: Source, _: Technique) -> Iterator[Spread]:
 
     Its work begins where the vectors are made.
     """
+    if b"one_hot" not in source.content:  # else what each call calls would be looked for
+        return
     for product in source.tree.nodes:
         left: ast.expr | None = None
         if isinstance(product, ast.BinOp) and isinstance(product.op, ast.MatMult):
@@ -36,18 +39,8 @@ def one_hot_product(source: Source, _: Technique) -> Iterator[Spread]:
 
 
 def _linear(source: Source, call: ast.Call) -> bool:
-    """Whether what is called is an `nn.Linear`: a name, or an attribute of the model around it."""
-    called, owner = call.func, source.tree.class_of(call)
-    if isinstance(called, ast.Name):
-        made = [one.value for one in source.values.flow.reaching(called)]
-    elif isinstance(called, ast.Attribute) and text(called.value) == "self" and owner is not None:
-        made = [
-            node.value
-            for node in ast.walk(owner)
-            if isinstance(node, ast.Assign) and text(called) in map(text, node.targets)
-        ]
-    else:
-        return False
+    """Whether what is called is an `nn.Linear`, by a name or an attribute that holds one."""
+    made = made_by(source, call.func)
     layers = (isinstance(of, ast.Call) and source.names.of(of.func) == _LINEAR for of in made)
     return bool(made) and all(layers)
 
