@@ -271,6 +271,19 @@ def test_faster_kernels_are_not_proposed_where_the_gpu_waits_for_the_host():
         assert "fused_pointwise" in ids(found)
 
 
+def test_options_for_a_small_part_of_a_step_come_behind_those_for_a_large_one():
+    facts = {"optimizer_unfused": True, "linear_layers": True, **OPTIONS}
+    shares = {"forward": 0.1, "backward": 0.1, "optimizer": 0.8}
+    places = {"model": "train.py:5", "optimizer": "train.py:6"}
+    found = [one for one in proposed(seen(shares, places=places, **facts)) if not one.problem]
+    found.sort(key=lambda one: one.expected, reverse=True)
+    assert [one.what.partition(":")[0] for one in found] == [
+        "the whole step", "the optimizer", "forward and backward"
+    ]  # fmt: skip
+    whole = next(one for one in found if one.what.startswith("the whole step"))
+    assert [remedy.id for remedy in whole.remedies] == ["cpu_threads"]
+
+
 def test_what_shortens_the_forward_of_a_program_that_does_not_train_is_one_finding():
     model = {"model": True, "inference": True, "linear_layers": True, **OPTIONS}
     found = proposed(seen({"other": 0.14}, places={"model": "embed.py:5"}, **model))

@@ -353,9 +353,9 @@ class Faulting(Pretended):
 
 
 def raced_faulting(
-    clock: Clock, a: list[int], b: list[int], gain: float = 1.1, **rules: Any
+    clock: Clock, a: list[int], b: list[int], gain: float = 1.1, *, step: float = 0.01, **rules: Any
 ) -> tuple[RaceResult, Pretended]:
-    one, two = (Faulting(clock, [step], faults=f) for step, f in ((0.01 * gain, a), (0.01, b)))
+    one, two = (Faulting(clock, [s], faults=f) for s, f in ((step * gain, a), (step, b)))
     rules = {"seconds": 90.0, "unknown_change": True} | rules
     return race(one, two, StoppingRules(**rules)), one  # type: ignore[arg-type]
 
@@ -369,6 +369,13 @@ def test_page_faults_by_chance_are_taken_out_of_both(clock: Clock) -> None:
     assert found.restarts == 0
     assert found.faults is None
     assert found.estimate.pairs < 90.0 / 0.2
+
+
+def test_long_pairs_leave_time_for_a_verdict_once_heaps_are_kept(clock: Clock) -> None:
+    a, b = [40, 100_000, 40], [100_000, 40]
+    found, _ = raced_faulting(clock, a, b, 1.15, step=1.8, seconds=60.0)
+    assert found.steady_heap
+    assert found.verdict is Verdict.FASTER
 
 
 def test_time_of_pairs_that_count_no_longer_tells_nothing_of_what_is_needed(clock: Clock) -> None:

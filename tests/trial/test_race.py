@@ -228,7 +228,8 @@ def test_whole_epochs_are_raced_unless_the_time_is_short_and_steps_tell(seconds,
 def test_short_epochs_of_loader_workers_are_raced_whole_where_they_fit(reads_ahead, seconds, unit):
     pace = Pace(step=0.1, epoch=50, epoch_seconds=6.0, warmup=0.0)  # longer than a block may be
     side = SimpleNamespace(
-        ready_pace=lambda: pace, launches=1, start_up=1.0, setting=SimpleNamespace(techniques={}),
+        ready_pace=lambda: pace, launches=1, start_up=1.0, peak=0,
+        setting=SimpleNamespace(techniques={}, command=()),
         samples=0.0, reads_ahead=reads_ahead, longest_epoch=6.0, see_epoch=lambda: None,
     )  # fmt: skip
     rules = StoppingRules(seconds=seconds, unknown_change=True)

@@ -75,6 +75,7 @@ MEANINGS = {
 PARTS = {
     "data": "waiting for data",
     "copy": "copying and converting tensors",
+    "step": "the whole step",
     "compute": "forward and backward",
     "forward": "the forward pass",
     "float64": "copying to and computing in float64",
@@ -109,9 +110,9 @@ PADDING_RECURS = (
 SQUARED = "if all of forward and backward grew with the square of the length, as attention does"
 
 
-UNSPECIFIC = ("compute", "forward", "other")
+UNSPECIFIC = ("step", "compute", "forward", "other")
 """Parts that every step has: of a problem there the cause is said, and its place pointed at."""
-WORK = ("compute", "forward", "backward")
+WORK = ("step", "compute", "forward", "backward")
 """Parts that are the training itself: a problem there costs an unknown part of them, unless its own
 lines or functions were timed."""
 SPREAD = 0.35
@@ -348,8 +349,9 @@ def _hold(needs: Iterable[Need], seen: Seen) -> bool:
 def _part(symptom: Symptom, remedy: Remedy, seen: Seen) -> str:
     if symptom.place in BY_DTYPE:
         return BY_DTYPE[symptom.place]
-    if {"forward", "backward"} <= set(symptom.phases):
-        return "forward" if seen.facts.get("inference") else "compute"
+    if set(COMPUTE) <= set(symptom.phases):
+        whole = "step" if "optimizer" in symptom.phases else "compute"
+        return "forward" if seen.facts.get("inference") else whole
     if symptom.by_line:
         return max(symptom.phases, key=lambda phase: _line_share(remedy.place, (phase,), seen))
     return symptom.phases[0]
@@ -405,13 +407,14 @@ def _line_share(place: str, phases: Iterable[str], seen: Seen) -> float:
 
 def _finding(part: str, remedies: list[Remedy], seen: Seen, *, problem: bool) -> Finding:
     remedies.sort(key=lambda remedy: remedy.expected, reverse=True)
-    joint = {"compute": COMPUTE, **dict.fromkeys(BY_DTYPE.values(), remedies[0].phases)}
+    own = dict.fromkeys(("step", *BY_DTYPE.values()), remedies[0].phases)
+    joint = {"compute": COMPUTE, **own}
     phases = joint.get(part, (part,))
     share = seen.share(phases)
     line = seen.hottest(phases)
     place, text = _where(part, remedies, line, seen)
     most = max(remedy.most for remedy in remedies)
-    what = headline(PARTS.get(part, part), share, seen.step) + _for_evaluation(part, seen)
+    what = _headline(part, share, seen)
     what += _bounded_by(remedies, phases, seen) if problem else ""
     spread = ""
     if problem and part in UNSPECIFIC and remedies[0].place:
@@ -437,10 +440,13 @@ def _finding(part: str, remedies: list[Remedy], seen: Seen, *, problem: bool) ->
     )
 
 
-def _for_evaluation(part: str, seen: Seen) -> str:
-    """How much of the wait for data is that of the evaluation, which the phases show apart."""
-    share = seen.seconds.get("evaluation_data", 0.0) / (seen.step or 1.0)
-    return f" ({share:.0%} in evaluation)" if part == "data" and share >= WORTH else ""
+def _headline(part: str, share: float, seen: Seen) -> str:
+    """What was seen, and its cost: of the wait for data also how much is that of the evaluation."""
+    if part == "step":
+        return PARTS[part]
+    evaluation = seen.seconds.get("evaluation_data", 0.0) / (seen.step or 1.0)
+    of_it = f" ({evaluation:.0%} in evaluation)" if part == "data" and evaluation >= WORTH else ""
+    return headline(PARTS.get(part, part), share, seen.step) + of_it
 
 
 def _bounded_by(remedies: Iterable[Remedy], phases: tuple[str, ...], seen: Seen) -> str:

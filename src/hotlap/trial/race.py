@@ -40,6 +40,9 @@ FAULTS_SECONDS = 3.0
 """Seconds of pairs that show what page faults a launch has: few pairs where they are epochs."""
 LEAST_LEFT = 0.5
 """Part of the time that was raced that has to be left for a race to begin anew."""
+LAUNCHES_IN_DOUBT = 2
+"""Launches that are ended early to see whether page faults are their luck: one that shows it is
+likely to be among the next two."""
 HEAP_ROOM = 2
 """Times their memory that has to be free where both sides keep what they free."""
 MOST_AGAIN = 3
@@ -287,7 +290,7 @@ class RunningRace:
         self._earlier = self.test.launches - 1
         self._before = self.evidence.seconds
         self._costs: list[tuple[StepCost, StepCost]] = []  # of A and B, of the launches that ended
-        self._may_keep_heap = rules.unknown_change and together and not self._before
+        self._may_keep_heap = rules.unknown_change and not self._before and self._heap_can_be_kept()
         self._won = self.test.verdict() in DIFFERENT
         self.fresh = paired_test(replace(rules, candidates=1), self.launch_sd if self._won else 0.0)
         self.pairs: list[tuple[Block, Block]] = []
@@ -426,13 +429,14 @@ class RunningRace:
         """Launch both again, if that tells more than the next pair would."""
         if self._heap_pays():
             self._keep_heaps()
-        elif self._launch_pays():
+        elif self._heap_in_doubt() or self._launch_pays():
             self._relaunch()
 
     def _launch_pays(self) -> bool:
         """Whether a second of launching narrows the interval more than a second of racing."""
         test, pairs = self.test, len(self.pairs)
-        enough = PAIRS_OF_LAUNCH if test.launches > 1 else self.rules.fewest_pairs
+        few = test.launches > 1 or self.steady_heap
+        enough = PAIRS_OF_LAUNCH if few else self.rules.fewest_pairs
         more = self.together and test.launches - self._earlier < self.rules.launches
         if not (more and pairs) or test.pairs_of_launch < enough:
             return False
@@ -443,10 +447,30 @@ class RunningRace:
         by_launching = now.between**2 / (test.launches + 1) / max(self._launch_seconds, 1e-9)
         return by_launching > now.within**2 / max(self._racing, 1e-9)
 
+    def _heap_can_be_kept(self) -> bool:
+        """Whether both can run with a malloc that keeps what is freed."""
+        room = HEAP_ROOM * (self.a.peak + self.b.peak) < available_memory()
+        return self.together and room and not allocator_set(self.a.setting, self.b.setting)
+
+    def _faults_are_known(self) -> bool:
+        """Whether the pairs of this launch show what page faults it has."""
+        return self.test.pairs_of_launch >= min(PAIRS_OF_LAUNCH, self._in(FAULTS_SECONDS))
+
+    def _heap_in_doubt(self) -> bool:
+        """Whether A and B differ by page faults, and another launch shows if that is luck in time.
+
+        The sooner a race begins anew, the more of its time is left.
+        """
+        doubted = len(self._costs) < LAUNCHES_IN_DOUBT and self._faults_are_known()
+        if not (self._may_keep_heap and doubted):
+            return False
+        again = 2 * self._launch_seconds + self._in(FAULTS_SECONDS) * self._pair_seconds
+        in_time = self._spent() + again + self.least_seconds() <= self._allowed()
+        return in_time and self._seen_luck() >= self.launch_sd
+
     def _heap_pays(self) -> bool:
         """Whether launches of one side differ by page faults, so that both should keep the heap."""
-        enough = min(PAIRS_OF_LAUNCH, self._in(FAULTS_SECONDS))
-        if not (self._may_keep_heap and self._costs) or self.test.pairs_of_launch < enough:
+        if not (self._may_keep_heap and self._costs and self._faults_are_known()):
             return False
         luck = max(
             explained_by_faults(*costs)
@@ -454,10 +478,7 @@ class RunningRace:
             for costs in zip(earlier, self._cost_of_launch(), strict=True)
         )
         again = self._launch_seconds + max(self.least_seconds(), LEAST_LEFT * self._racing)
-        if luck < self.launch_sd or self._spent() + again > self._allowed():
-            return False
-        room = HEAP_ROOM * (self.a.peak + self.b.peak) < available_memory()
-        return room and not allocator_set(self.a.setting, self.b.setting)
+        return luck >= self.launch_sd and self._spent() + again <= self._allowed()
 
     def _keep_heaps(self) -> None:
         """Begin anew with a malloc that keeps what is freed, in both.
