@@ -254,11 +254,17 @@ def test_a_technique_acts_on_kernels_or_on_launches_or_on_both(
     name: str, starved: dict[str, float] | None, part: float
 ) -> None:
     shares = {"forward": 0.3, "backward": 0.6, "optimizer": 0.1}
-    assert acted_on(technique(name).symptom, shares, starved) == pytest.approx(part)
+    assert acted_on(technique(name).symptom, shares, starved, {}) == pytest.approx(part)
 
 
 def test_more_waiting_than_a_technique_s_phases_take_leaves_it_nothing():
-    assert acted_on(technique("tf32").symptom, {"forward": 0.3}, {"forward": 0.4}) == 0.0
+    assert acted_on(technique("tf32").symptom, {"forward": 0.3}, {"forward": 0.4}, {}) == 0.0
+
+
+@pytest.mark.parametrize(("name", "part"), [("mixed_precision", 0.4), ("ddp_compress", 0.6)])
+def test_ranks_that_wait_for_gradients_are_helped_by_sending_less_alone(name: str, part: float):
+    shares, waits = {"forward": 0.3, "backward": 0.6}, {"backward": 0.5}
+    assert acted_on(technique(name).symptom, shares, None, waits) == pytest.approx(part)
 
 
 def test_faster_kernels_are_not_proposed_where_the_gpu_waits_for_the_host():

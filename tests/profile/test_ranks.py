@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from hotlap.core.protocol import PhaseTimes, ProfilePayload, RankTimes, SampledLine
+from hotlap.profile.model import communicated_shares
 from hotlap.profile.ranks import late_for_a_core, ranks_of, straggling
 
 FORWARD = 0.002
@@ -119,9 +120,20 @@ def test_a_rank_that_is_late_for_a_core_is_noted_as_that():
         assert late_for_a_core(payload(*ranks)) == []
 
 
+def test_waiting_for_gradients_is_known_where_every_rank_is():
+    phases = {name: PhaseTimes(spent) for name, spent in WAITS.phases.items()}
+    both = replace(payload(WAITS, replace(LATE, buffers=0.003)), phases=phases)
+    assert communicated_shares(both) == {
+        "backward": pytest.approx(0.001 / WAITS.step), "forward": 0.0
+    }  # fmt: skip
+    assert communicated_shares(replace(both, world=3)) == {}
+    assert communicated_shares(replace(both, ranks=[WAITS, replace(LATE, exposed=None)])) == {}
+
+
 def test_a_program_of_one_rank_has_no_ranks():
     alone = ProfilePayload(PhaseTimes(0.01), {})
     assert (ranks_of(alone), straggling(alone), late_for_a_core(alone)) == ((), [], [])
+    assert communicated_shares(alone) == {}
 
 
 BUFFERS = {"phases": {"forward": FORWARD + 0.02}, "buffers": 0.02}

@@ -74,11 +74,12 @@ class Need:
 
 
 class Work(StrEnum):
-    """What of a phase on a GPU a technique shortens."""
+    """What of a phase a technique shortens: work of a GPU, of its host, or of the network."""
 
     KERNELS = "kernels"
     LAUNCHES = "launches"
     BOTH = "both"
+    COMMUNICATION = "communication"
 
 
 @dataclass(frozen=True)
@@ -93,8 +94,8 @@ class Symptom:
     something in the records of benchmarks/techniques.py. `whole`: it acts on all of its phases;
     else on a part of them, so that their bound is not its own. `seen`: the fact by which the fault
     is seen; without it, it is an option, and `unseen` its line. `work`: what of its phases it can
-    shorten on a GPU. Faster kernels do not help where the GPU waits for the host, nor faster
-    launches where it does not.
+    shorten. Faster kernels do not help where the GPU waits for the host, nor faster launches where
+    it does not, and neither where ranks wait for gradients that are on their way.
     """
 
     phases: tuple[str, ...]

@@ -25,6 +25,7 @@ from hotlap.profile.model import (
     Remedy,
     acted_on,
     bound,
+    communicated_shares,
     headline,
     line_share,
     most_saved,
@@ -136,7 +137,8 @@ class Seen:
 
     `operators`: by technique, the part of the forward pass in the functions that it replaces.
     `seconds`: of a step, by phase; in `shares` all that concerns loading is added up under `data`.
-    `starved`: the parts of a step in which a GPU waits for the host, by phase.
+    `starved`: the parts of a step in which a GPU waits for the host, by phase; `communicated`:
+    those in which ranks wait for data that is on its way.
     """
 
     facts: Mapping[str, object]
@@ -147,6 +149,7 @@ class Seen:
     operators: Mapping[str, float] = field(default_factory=dict)
     seconds: Mapping[str, float] = field(default_factory=dict)
     starved: Mapping[str, float] | None = None
+    communicated: Mapping[str, float] = field(default_factory=dict)
 
     def share(self, phases: Iterable[str]) -> float:
         """The phases' part of a step."""
@@ -206,7 +209,10 @@ def seen_in(payload: ProfilePayload, lines: Mapping[str, tuple[Line, ...]]) -> S
     facts, starved = payload.facts, starved_shares(payload)
     if "operators" in payload.notes:  # no step was watched: a tune races them, no finding says so
         facts = {name: of for name, of in facts.items() if not name.startswith("calls_")}
-    return Seen(facts, payload.places, shares, lines, step, parts, seconds, starved)
+    return Seen(
+        facts, payload.places, shares, lines, step, parts, seconds, starved,
+        communicated_shares(payload),
+    )  # fmt: skip
 
 
 def proposed(seen: Seen) -> list[Finding]:
@@ -384,7 +390,7 @@ def _bounded(symptom: Symptom, seen: Seen) -> bool:
 def _saved(name: str, symptom: Symptom, place: str, seen: Seen) -> float:
     """The largest share of a step that a remedy is known to have taken away."""
     by_line = symptom.by_line
-    whole = acted_on(symptom, seen.shares, seen.starved)
+    whole = acted_on(symptom, seen.shares, seen.starved, seen.communicated)
     share = _line_share(place, symptom.phases, seen) if by_line else whole
     if seen.step:
         share = max(0.0, share - OVERHEAD.get(name, 0.0) / seen.step)

@@ -324,11 +324,32 @@ def starved_shares(payload: ProfilePayload) -> dict[str, float] | None:
     }
 
 
+def communicated_shares(payload: ProfilePayload) -> dict[str, float]:
+    """By phase, the part of a usual step in which the ranks wait for data that is on its way.
+
+    What even the rank that waits least waits; more of it is waiting for slower ranks.
+    """
+    exposed = [times.exposed for times in payload.ranks if times.exposed is not None]
+    if not payload.ranks or len(exposed) < payload.world:
+        return {}
+    (seconds, step), least = usual_times(payload), min(times.buffers for times in payload.ranks)
+    return {
+        name: min(waited, seconds.get(name, 0.0)) / (step or 1.0)
+        for name, waited in (("backward", min(exposed)), ("forward", least))
+    }
+
+
 def acted_on(
-    symptom: Symptom, shares: Mapping[str, float], starved: Mapping[str, float] | None
+    symptom: Symptom,
+    shares: Mapping[str, float],
+    starved: Mapping[str, float] | None,
+    communicated: Mapping[str, float],
 ) -> float:
     """The part of a step that a technique can shorten, of what its phases take."""
     whole = sum(shares.get(phase, 0.0) for phase in symptom.phases)
+    if symptom.work is Work.COMMUNICATION:
+        return whole
+    whole -= sum(communicated.get(phase, 0.0) for phase in symptom.phases)
     if starved is None or symptom.work is Work.BOTH:
         return whole
     waits = sum(starved.get(phase, 0.0) for phase in symptom.phases)

@@ -2,7 +2,17 @@
 
 from hotlap.core.move import Choice, Keyword
 from hotlap.core.needs import DDP
-from hotlap.core.technique import Claim, Example, Group, How, Need, Numerics, Symptom, Technique
+from hotlap.core.technique import (
+    Claim,
+    Example,
+    Group,
+    How,
+    Need,
+    Numerics,
+    Symptom,
+    Technique,
+    Work,
+)
 
 technique = Technique(
     title="Reduce gradients in buckets of another size",
@@ -47,6 +57,7 @@ technique = Technique(
         gives=0.5,
         sure=False,
         whole=False,
+        work=Work.COMMUNICATION,
     ),
     examples=(
         Example(

@@ -2,7 +2,17 @@
 
 from hotlap.core.move import Choice, Wrap
 from hotlap.core.needs import DDP
-from hotlap.core.technique import Claim, Example, Group, How, Need, Numerics, Symptom, Technique
+from hotlap.core.technique import (
+    Claim,
+    Example,
+    Group,
+    How,
+    Need,
+    Numerics,
+    Symptom,
+    Technique,
+    Work,
+)
 
 technique = Technique(
     title="Reduce gradients over ranks in 16 bits",
@@ -46,6 +56,7 @@ technique = Technique(
         gives=0.5,
         sure=False,
         whole=False,
+        work=Work.COMMUNICATION,
     ),
     examples=(
         Example(

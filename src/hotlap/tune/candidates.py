@@ -14,6 +14,7 @@ from hotlap.core.technique import How, Numerics, Symptom, Technique
 from hotlap.profile.model import (
     acted_on,
     bound,
+    communicated_shares,
     line_share,
     most_saved,
     shares_of,
@@ -92,7 +93,8 @@ class ScriptProfile:
     `shares` maps the phases of a step, and its page faults (`faults`), to their part of its time.
     `bounds` maps phases to the largest ratio that a race showed for them. `step`: its seconds.
     `world`: the ranks that train together. `starved`: the parts of a step in which a GPU waits for
-    the host, by phase. `places`: where symptoms were seen; `lines`: what was sampled, by phase.
+    the host, by phase; `communicated`: those in which ranks wait for data that is on its way.
+    `places`: where symptoms were seen; `lines`: what was sampled, by phase.
     """
 
     facts: dict[str, object]
@@ -101,6 +103,7 @@ class ScriptProfile:
     step: float = 0.0
     world: int = 1
     starved: dict[str, float] | None = None
+    communicated: dict[str, float] = field(default_factory=dict)
     places: Mapping[str, str] = field(default_factory=dict)
     lines: Mapping[str, Sequence[SampledLine]] = field(default_factory=dict)
 
@@ -111,7 +114,7 @@ class ScriptProfile:
         facts, shares, starved = dict(payload.facts), shares_of(payload), starved_shares(payload)
         return cls(
             facts, shares, step=step, world=payload.world, starved=starved,
-            places=payload.places, lines=payload.lines,
+            communicated=communicated_shares(payload), places=payload.places, lines=payload.lines,
         )  # fmt: skip
 
     def share(self, record: Technique) -> float:
@@ -142,7 +145,8 @@ class ScriptProfile:
 
     def _saved(self, symptom: Symptom) -> float:
         """The part of a step that it may take away: of its line, where lines were sampled."""
-        whole, place = acted_on(symptom, self.shares, self.starved), self.places.get(symptom.place)
+        whole = acted_on(symptom, self.shares, self.starved, self.communicated)
+        place = self.places.get(symptom.place)
         if not symptom.by_line or not place or not self.lines:
             return symptom.gives * whole
         return most_saved(
@@ -161,7 +165,7 @@ class ScriptProfile:
         left = max(0.0, held - given)
         if given > UNDERESTIMATED * held + CHANCE:
             left = held * total  # what is left of it is not known: it keeps its share
-        for parts in filter(None, (self.shares, self.starved)):
+        for parts in filter(None, (self.shares, self.starved, self.communicated)):
             for phase in parts:
                 shrink = left / held if phase in mine and held else 1.0
                 parts[phase] *= shrink / total
