@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from hotlap.core.protocol import ProfilePayload, decode
+from hotlap.core.protocol import PhaseTimes, ProfilePayload, RankTimes, decode
 from hotlap.core.registry import technique
 from hotlap.profile.findings import WORTH, advised, padded, proposed, seen_in
 from hotlap.profile.model import CACHE_SECONDS, CACHE_SHARE, NO_BOUND, Line, acted_on, bound
@@ -275,6 +275,25 @@ def test_faster_kernels_are_not_proposed_where_the_gpu_waits_for_the_host():
         found = proposed(seen(shares, places=places, starved=starved, **facts))
         assert ("tf32" in ids(found)) is proposes
         assert "fused_pointwise" in ids(found)
+
+
+def test_sending_the_buffers_of_a_ddp_model_is_a_problem_with_its_cost():
+    facts = {"ddp": True, "ddp_sends_buffers": True, **OPTIONS}
+    places = {"model": "train.py:5", "ddp": "train.py:6"}
+    for sent, share in (((0.2, 0.3), 0.2), ((0.2, 0.001), 0.001)):  # in seconds of a step of 1 s
+        ranks = [
+            RankTimes(rank, 50, 1.0, {"forward": 0.5}, exposed=0.0, buffers=spent)
+            for rank, spent in enumerate(sent)
+        ]
+        phases = {"forward": PhaseTimes(0.5), "backward": PhaseTimes(0.5)}
+        payload = ProfilePayload(
+            PhaseTimes(1.0, steps=50), phases, world=2, ranks=ranks, facts=facts, places=places
+        )
+        found = [one for one in proposed(seen_in(payload, {})) if "ddp_buffers" in ids([one])]
+        assert [(one.share, one.place) for one in found] == (
+            [(pytest.approx(share), "train.py:6")] if share > 0.02 else []
+        )
+        assert all(one.problem and "sending DDP's buffers" in one.what for one in found)
 
 
 def test_options_for_a_small_part_of_a_step_come_behind_those_for_a_large_one():

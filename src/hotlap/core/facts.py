@@ -34,6 +34,7 @@ FACTS: Mapping[str, str] = MappingProxyType(
         "ddp_not_static": "static_graph is off",
         "ddp_reducing": "the share of a backward pass that only waits for gradients is known",
         "ddp_searches_unused": "find_unused_parameters is on",
+        "ddp_sends_buffers": "DDP sends the model's buffers before each forward pass",
         "ddp_unused": "a parameter took no part in the last step",
         "decodes_uncached": "a text is generated token by token without a KV cache",
         "generates_uncached": "the evaluation generates a text token by token without a KV cache",
@@ -96,9 +97,9 @@ STEP_PHASES = (
 )
 """The phases of a step, in the order of its timeline's columns; each moment lies in one."""
 
-PHASES = frozenset({*STEP_PHASES, "faults"})
+PHASES = frozenset({*STEP_PHASES, "buffers", "faults"})
 """The phases as the profile reports them. `faults` is the time that page faults take, wherever
-they happen."""
+they happen, `buffers` the part of forward in which DDP sends the model's buffers."""
 
 
 def check_vocabulary(record: str, facts: Iterable[str], phases: Iterable[str]) -> None:

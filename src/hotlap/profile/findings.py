@@ -85,6 +85,7 @@ PARTS = {
     "evaluation": "evaluation",
     "saving": "writing files",
     "other": "code between the phases",
+    "buffers": "sending DDP's buffers from rank 0 to the others",
     "faults": "page faults",
 }
 

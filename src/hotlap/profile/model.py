@@ -305,12 +305,13 @@ def usual_times(payload: ProfilePayload) -> tuple[dict[str, float], float]:
 def shares_of(payload: ProfilePayload) -> dict[str, float]:
     """The phases' shares of a usual step; what concerns feeding is added up under `data`.
 
-    `faults` is no phase of its own: page faults come in any of them.
+    Page faults (`faults`) come in any phase; `buffers` is a part of forward.
     """
     seconds, step = usual_times(payload)
     shares = {name: spent / (step or 1.0) for name, spent in seconds.items()}
     shares["data"] = sum(shares.pop(name, 0.0) for name in DATA)
-    return shares | {"faults": payload.faults}
+    buffers = min((times.buffers for times in payload.ranks), default=0.0) / (step or 1.0)
+    return shares | {"buffers": buffers, "faults": payload.faults}
 
 
 def starved_shares(payload: ProfilePayload) -> dict[str, float] | None:

@@ -105,6 +105,8 @@ def _keyword(move: Keyword, context: Context) -> Iterator[None]:
                 if context.live:  # what is built once outlives the switch
                     continue
                 owner, name = getattr(owner, name), "__init__"
+            if move.name not in inspect.signature(getattr(owner, name)).parameters:
+                continue  # this version of the library has no such argument
             stack.enter_context(replaced(owner, name, lambda f: _with_keyword(f, move, context)))
         yield
 

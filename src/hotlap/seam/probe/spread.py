@@ -97,6 +97,7 @@ def ddp_facts(roots: list[Module]) -> dict[str, object]:
         "ddp_copies_gradients": any(not m.gradient_as_bucket_view for m in models),
         "ddp_searches_unused": any(m.find_unused_parameters for m in models),
         "ddp_unused": any(log.get("unused_parameter_size", 0) for log in logs),
+        "ddp_sends_buffers": any(m.broadcast_buffers and m.modules_buffers for m in models),
         "ddp_not_static": any(not m.static_graph for m in models),
         "ddp_hooked": any(m._comm_hooks for m in models),
         "ddp_many_gradients": any(_gradient_bytes(m) > FIRST_BUCKET for m in models),
