@@ -296,6 +296,17 @@ def test_sending_the_buffers_of_a_ddp_model_is_a_problem_with_its_cost():
         assert all(one.problem and "sending DDP's buffers" in one.what for one in found)
 
 
+def test_a_learning_rate_of_zero_is_a_problem_that_says_of_how_many_parameters():
+    shares = {"forward": 0.2, "backward": 0.6, "optimizer": 0.2}
+    places = {"optimizer": "train.py:6"}
+    (found,) = advised(seen(shares, places=places, zero_rate=0.9), {}, set())
+    assert found.problem
+    assert (found.place, ids([found])) == ("train.py:6", {"zero_rate"})
+    assert "the learning rate of 90% of the parameters is 0; their gradients" in found.what
+    assert found.expected == pytest.approx(0.9 * 0.5 * 0.8)
+    assert not ids(advised(seen(shares, places=places, zero_rate=0.0), {}, set()))
+
+
 def test_options_for_a_small_part_of_a_step_come_behind_those_for_a_large_one():
     facts = {"optimizer_unfused": True, "linear_layers": True, **OPTIONS}
     shares = {"forward": 0.1, "backward": 0.1, "optimizer": 0.8}

@@ -11,7 +11,7 @@ from hotlap.core.registry import technique
 from hotlap.seam.gate import thread_times
 from hotlap.seam.probe import facts as probe_facts
 from hotlap.seam.probe import recorder
-from hotlap.seam.probe.facts import contended, optimizer_facts
+from hotlap.seam.probe.facts import contended, idle_groups, optimizer_facts, zero_rate
 from hotlap.seam.probe.loaders import Loaders
 
 
@@ -106,6 +106,38 @@ def test_sparse_gradients_have_no_fused_optimizer(sparse):
     by_layer = optimizer_facts([optimizer], [embedding])
     for found in (by_gradient, by_layer):
         assert found["optimizer_unfused"] is not sparse
+
+
+def rates(*lrs):
+    """An optimizer with a group of 4 parameters for each learning rate."""
+    groups = [{"params": [torch.nn.Parameter(torch.ones(4))], "lr": lr} for lr in lrs]
+    return torch.optim.Adam(groups)
+
+
+@pytest.mark.parametrize(
+    ("begins", "ends", "part"),
+    [
+        ((0.0, 0.1), (0.0, 0.1), 0.5),
+        ((0, 0.1, 0.1, 0.1), (0, 0.1, 0.1, 0.0), 0.25),
+        ((0.0, 0.0), (0.0, 0.1), 0.5),
+        ((0.0, 0.0), (0.0, 0.0), 0.0),  # a schedule that begins and ends with 0
+        ((0.0, 0.0), (0.1, 0.1), 0.0),  # warm-up
+        ((0.1, 0.1), (0.0, 0.1), 0.0),
+        ((torch.tensor(0.0), 0.1), (torch.tensor(0.0), 0.1), 0.0),  # to read it waits for a GPU
+    ],
+)
+def test_parameters_whose_learning_rate_stays_zero(begins, ends, part):
+    optimizer = rates(*begins)
+    idle = idle_groups([optimizer])
+    for group, rate in zip(optimizer.param_groups, ends, strict=True):
+        group["lr"] = rate
+    assert zero_rate([optimizer], idle) == part
+
+
+def test_frozen_parameters_need_no_learning_rate():
+    optimizer = rates(0.0, 0.1)
+    optimizer.param_groups[0]["params"][0].requires_grad_(False)
+    assert zero_rate([optimizer], idle_groups([optimizer])) == 0.0
 
 
 @pytest.mark.parametrize("given", [{"foreach": True}, {"lr": torch.tensor(0.1)}, {}])

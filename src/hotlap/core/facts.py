@@ -78,6 +78,7 @@ FACTS: Mapping[str, str] = MappingProxyType(
         "threads_waited": "how long torch's threads waited for a core is known",
         "unused_gradients": "gradients are computed that no optimizer uses",
         "workers_restarted": "workers were started anew while profiled, by a loader or a new one",
+        "zero_rate": "a group of parameters is optimized with a learning rate of 0",
         "zero_grad_false": "zero_grad is called with set_to_none=False",
     }
 )

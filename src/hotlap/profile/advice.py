@@ -57,6 +57,17 @@ ADVICE = (
         (Need("float64_model", "the model is not in float64"),),
     ),
     Advice(
+        "zero_rate",
+        Symptom(
+            ("backward", "optimizer"),
+            "their gradients are computed, and change nothing: call requires_grad_(False) on them "
+            "until they are to train",
+            "optimizer",
+            0.5,
+        ),
+        (Need("zero_rate", "every group of parameters has a learning rate"),),
+    ),
+    Advice(
         "slow_half",
         Symptom(
             ("forward", "backward"),

@@ -128,8 +128,11 @@ The standard error of a line's part is up to half of the root of one over them: 
 """
 LITTLE = 0.01
 """What fixing a problem is expected to save that costs an unknown part of some of that work."""
-EVIDENCE = {"sleeping_threads": "threads_waited"}
-"""Facts that measure how much of their phases techniques act on."""
+EVIDENCE = {
+    "sleeping_threads": ("threads_waited", "threads waited for a core {:.0%} of the time"),
+    "zero_rate": ("zero_rate", "the learning rate of {:.0%} of the parameters is 0"),
+}
+"""Facts that measure how much of their phases remedies act on, and what they say."""
 
 
 @dataclass(frozen=True)
@@ -480,10 +483,11 @@ def _unpriced(symptom: Symptom, remedy: Remedy, seen: Seen) -> Finding:
     only a part of the phases' work is concerned.
     """
     expected = remedy.expected
-    what, measured = remedy.says, seen.facts.get(EVIDENCE.get(remedy.id, ""))
+    fact, words = EVIDENCE.get(remedy.id, ("", ""))
+    what, measured = remedy.says, seen.facts.get(fact)
     if isinstance(measured, float):
         expected *= measured
-        what = f"threads waited for a core {measured:.0%} of the time; {what}"
+        what = f"{words.format(measured)}; {what}"
     elif not symptom.whole:
         expected = min(expected, LITTLE)
     remedy = replace(remedy, most=1.0, expected=expected)

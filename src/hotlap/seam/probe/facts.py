@@ -210,6 +210,29 @@ def optimizer_facts(
     }
 
 
+def idle_groups(optimizers: Iterable[Optimizer]) -> dict[int, int]:
+    """The groups whose learning rate is 0, by identity, with how many parameters they train."""
+    return {
+        id(group): sum(p.numel() for p in group["params"] if p.requires_grad)
+        for optimizer in optimizers
+        for group in optimizer.param_groups
+        if isinstance(rate := group.get("lr"), int | float) and rate == 0
+    }
+
+
+def zero_rate(optimizers: Iterable[Optimizer], idle: Iterable[int]) -> float:
+    """The part of the parameters whose learning rate is 0, and was when they were first optimized.
+
+    0 where that is so of all: a schedule may begin and end with it.
+    """
+    optimizers = list(optimizers)
+    groups = [group for optimizer in optimizers for group in optimizer.param_groups]
+    total = sum(p.numel() for group in groups for p in group["params"] if p.requires_grad)
+    now, before = idle_groups(optimizers), set(idle)
+    still = sum(count for group, count in now.items() if group in before)
+    return still / total if still < total else 0.0
+
+
 def _may_be_fused(optimizer: Optimizer) -> bool:
     """Whether `fused_optimizer` would have changed the call that made it."""
     arguments = {**optimizer.defaults, "self": optimizer}

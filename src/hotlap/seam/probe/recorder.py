@@ -21,7 +21,7 @@ from hotlap.seam.inference import InferenceSteps
 from hotlap.seam.participant import Participant
 from hotlap.seam.probe.calls import Calls
 from hotlap.seam.probe.diagnostics import Diagnostics
-from hotlap.seam.probe.facts import Facts
+from hotlap.seam.probe.facts import Facts, idle_groups
 from hotlap.seam.probe.loaders import Known, Loaders
 from hotlap.seam.probe.padded import Padded
 from hotlap.seam.probe.phases import RESTING, Marks, from_first_phase, name_of
@@ -77,6 +77,7 @@ class Recorder:
         self.feeding: Known | None = None
         self.training_loader: Known | None = None
         self.optimizers: weakref.WeakSet[Optimizer] = weakref.WeakSet()
+        self.idle_groups: dict[int, int] = {}
         self.drawn = 0
         self.samples = self.rows = self.tokens = self.counted = 0
         self.warm_samples = (0.0, 0.0)
@@ -213,6 +214,7 @@ class Recorder:
         elif optimizer not in self.optimizers:
             self.session.roots.expect()  # with it another model may train
             self.optimizers.add(optimizer)
+            self.idle_groups |= idle_groups([optimizer])
 
     def _lie_down(self) -> None:
         """Only clock the steps to come."""

@@ -21,7 +21,7 @@ from hotlap.seam.gate import peak_memory
 from hotlap.seam.probe import operators
 from hotlap.seam.probe.dataset_report import fed, held
 from hotlap.seam.probe.device import DeviceReport, DeviceTimeline
-from hotlap.seam.probe.facts import contended, global_facts, optimizer_facts
+from hotlap.seam.probe.facts import contended, global_facts, optimizer_facts, zero_rate
 from hotlap.seam.probe.models import anything_compiled
 from hotlap.seam.probe.ranks import rank_times
 from hotlap.seam.probe.recorder import Recorder
@@ -141,6 +141,7 @@ def _facts(rec: Recorder, ended: str) -> dict[str, object]:
     found["batch_size"] = feeds.kind.batch_size if feeds else None
     found["sync_calls"] = sum(rec.sync_calls.values()) / max(1, rec.tally.steps)
     found["parameters"] = _parameters(rec)
+    found["zero_rate"] = zero_rate(rec.optimizers, rec.idle_groups)
     return found
 
 
