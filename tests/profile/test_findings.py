@@ -307,6 +307,28 @@ def test_a_learning_rate_of_zero_is_a_problem_that_says_of_how_many_parameters()
     assert not ids(advised(seen(shares, places=places, zero_rate=0.0), {}, set()))
 
 
+@pytest.mark.parametrize(
+    ("facts", "named"),
+    [
+        ({"map_style": False}, {"iterable_workers"}),
+        ({"map_style": False, "loader_workers": 2}, {"slow_samples"}),
+        ({"loader_workers": 2}, {"slow_samples"}),
+        ({"map_style": False, "dispatched_batches": True},
+         {"iterable_workers", "dispatched_batches"}),
+        ({"loaders": 0, "map_style": False}, set()),
+        ({}, set()),  # loader_workers is for it
+    ],
+)  # fmt: skip
+def test_a_wait_for_data_that_no_technique_explains_is_a_problem(
+    facts: dict[str, Any], named: set[str]
+) -> None:
+    found = advised(seen({"data": 0.8}, **facts), {}, set())
+    assert ids(found) & {"iterable_workers", "slow_samples", "dispatched_batches"} == named
+    assert all(one.problem and one.share == pytest.approx(0.8) for one in found if named)
+    explained = advised(seen({"data": 0.8}, **facts), {"data": 0.8 * STEP}, set())
+    assert not ids(explained) & named
+
+
 def test_options_for_a_small_part_of_a_step_come_behind_those_for_a_large_one():
     facts = {"optimizer_unfused": True, "linear_layers": True, **OPTIONS}
     shares = {"forward": 0.1, "backward": 0.1, "optimizer": 0.8}
@@ -539,7 +561,7 @@ def test_a_collective_call_of_the_script_in_the_step_is_a_problem(call):
     [
         ('self.log("loss", loss, sync_dist=True)', "sync_dist"),
         ("self.log_dict(found, sync_dist=not args.quick)", "sync_dist"),
-        ("dist.all_reduce(loss)", "add up on each rank"),
+        ("dist.all_reduce(loss)", "added up on each rank"),
         ('self.log("loss", loss, sync_dist=False)', None),
         ('self.log("loss", loss, sync_dist = False)', None),
         ('self.log("loss", loss, on_step=False, on_epoch=True, sync_dist=True)', None),

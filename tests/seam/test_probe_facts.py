@@ -10,6 +10,7 @@ from torch.utils.data import ConcatDataset, DataLoader, Dataset, Subset, TensorD
 from hotlap.core.registry import technique
 from hotlap.seam.gate import thread_times
 from hotlap.seam.probe import facts as probe_facts
+from hotlap.seam.probe import loaders as probe_loaders
 from hotlap.seam.probe import recorder
 from hotlap.seam.probe.facts import contended, idle_groups, optimizer_facts, zero_rate
 from hotlap.seam.probe.loaders import Loaders
@@ -94,6 +95,23 @@ def test_loaders_that_compare_equal_or_have_no_hash_are_told_apart():
     assert known.known(other).kind.batch_size == 2
     del one
     assert [kind.batch_size for kind in known.kinds] == [2]
+
+
+@pytest.mark.parametrize("world", [1, 2])
+@pytest.mark.parametrize("dispatches", [True, False])
+def test_batches_that_accelerate_reads_on_rank_0_for_all(monkeypatch, dispatches, world):
+    accelerate = pytest.importorskip("accelerate")
+    monkeypatch.setattr(probe_loaders, "rank_and_world", lambda: (0, world))
+    config = accelerate.DataLoaderConfiguration(dispatch_batches=dispatches)
+    accelerator = accelerate.Accelerator(cpu=True, dataloader_config=config)
+    loader = accelerate.data_loader.prepare_data_loader(
+        DataLoader(TENSORS), num_processes=1, process_index=0, put_on_device=True,
+        device=torch.device("cpu"), dispatch_batches=dispatches,
+    )  # fmt: skip
+    assert not probe_loaders.dispatched()
+    for _ in loader:
+        assert probe_loaders.dispatched() is (dispatches and world > 1)
+    accelerator.free_memory()
 
 
 @pytest.mark.parametrize("sparse", [True, False])

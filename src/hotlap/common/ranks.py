@@ -1,5 +1,6 @@
 """Where this process stands among torch.distributed's ranks; alone where there are none."""
 
+from torch import Tensor
 from torch import distributed as dist
 
 
@@ -16,3 +17,8 @@ def rank() -> int:
 def world_size() -> int:
     """Of how many."""
     return dist.get_world_size() if started() else 1
+
+
+def local(tensor: Tensor) -> Tensor:
+    """Return this rank's part of a DTensor; any other tensor as it is."""
+    return tensor.to_local() if hasattr(tensor, "to_local") else tensor

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from hotlap.common.nested import tensors
+from hotlap.common.ranks import local
 
 
 class Storages:
@@ -27,9 +28,12 @@ class Storages:
         return sum(map(self.add, tensors))
 
     def add(self, tensor: Tensor) -> int:
-        """Bytes of one tensor's storage; 0 if counted before, or if it has none."""
+        """Bytes of one tensor's storage; 0 if counted before, or if it has none.
+
+        Of a DTensor those that this rank holds.
+        """
         try:
-            storage = tensor.untyped_storage()
+            storage = local(tensor).untyped_storage()
             key, size = storage.data_ptr(), storage.nbytes()
         except (AttributeError, NotImplementedError, RuntimeError):
             return 0

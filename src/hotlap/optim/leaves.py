@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor, nn
 
-from hotlap.optim.shards import Layout, gradient, layout, local
+from hotlap.common.ranks import local
+from hotlap.optim.shards import Layout, gradient, layout
 
 CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}
 HALF = (torch.bfloat16, torch.float16)

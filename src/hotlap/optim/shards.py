@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from hotlap.common.ranks import local
+
 if TYPE_CHECKING:
     from torch.distributed.device_mesh import DeviceMesh
 
@@ -17,11 +19,6 @@ class Layout:
 
     mesh: "DeviceMesh"
     dims: tuple[int, ...]
-
-
-def local(tensor: Tensor) -> Tensor:
-    """Return this rank's part of a DTensor; any other tensor as it is."""
-    return tensor.to_local() if hasattr(tensor, "to_local") else tensor
 
 
 def layout(parameter: Tensor) -> Layout | None:

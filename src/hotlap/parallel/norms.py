@@ -7,7 +7,8 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.distributed.device_mesh import DeviceMesh
 
-from hotlap.optim.shards import Layout, gradient, layout, local, square_norms, summed
+from hotlap.common.ranks import local
+from hotlap.optim.shards import Layout, gradient, layout, square_norms, summed
 
 
 def global_norm(parameters: Iterable[Tensor], pipeline: DeviceMesh | None = None) -> Tensor:

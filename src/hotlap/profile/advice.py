@@ -88,6 +88,45 @@ ADVICE = (
         (Need("float64_copies", "nothing is converted to float64"),),
     ),
     Advice(
+        "dispatched_batches",
+        Symptom(
+            ("data",),
+            "rank 0 reads the batches of all ranks and sends them, as Accelerate does for an "
+            "IterableDataset: have the dataset yield the part of its own rank "
+            "(process_index::num_processes), and do not pass its loader to prepare()",
+            "loader",
+            0.5,
+        ),
+        (Need("dispatched_batches", "each rank reads batches of its own"),),
+    ),
+    Advice(
+        "iterable_workers",
+        Symptom(
+            ("data",),
+            "this process makes each batch while the model waits: num_workers=N moves that to "
+            "worker processes; have each yield a part of its own "
+            "(torch.utils.data.get_worker_info()), or every sample comes N times",
+            "loader",
+        ),
+        (
+            Need("loaders", "no DataLoader is iterated"),
+            Need("!map_style", "loader_workers moves a map-style dataset to worker processes"),
+            Need("!loader_workers", "it is in worker processes already"),
+        ),
+    ),
+    Advice(
+        "slow_samples",
+        Symptom(
+            ("data",),
+            "the workers make batches more slowly than the step uses them: do less for each sample "
+            "(or once, before the training), or run it on more cores",
+            "dataset",
+            0.5,
+        ),
+        (Need("loader_workers", "no loader has workers"),),
+        0.1,
+    ),
+    Advice(
         "copies_in_step",
         Symptom(
             ("copy",),

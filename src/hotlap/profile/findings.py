@@ -60,8 +60,9 @@ SYNCED = re.compile(r"^(?!.*\bon_step\s*=\s*False\b).*\bsync_dist\s*=(?!\s*False
 """An argument of Lightning's `self.log` with which all ranks add up the value at once."""
 LEAST_BLOCKING = 0.04
 COLLECTS = (
-    "every rank waits here for the slowest one; add up on each rank, and call it every n steps, or "
-    "once an epoch"
+    "every rank waits here for the slowest one. Figures to report can be added up on each rank, "
+    "and reduced every n steps. Gradients have to be reduced in every step: "
+    "DistributedDataParallel does that while the backward pass still computes"
 )
 COLLECTS_LOGS = (
     "every rank waits here for the slowest one; leave sync_dist out, or pass on_step=False and "

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 import torch
 from torch.optim.optimizer import Optimizer
 
+from hotlap.common.ranks import local
 from hotlap.core.technique import PERTURBED_AT
 from hotlap.seam.wire import Wire
 
@@ -32,8 +33,11 @@ def perturbing(wire: Wire) -> Callable[[object], None]:
 
 @torch.no_grad()
 def nudge(parameters: Iterable[torch.Tensor]) -> None:
-    """Move each element to the next number of its type, by turns upwards and downwards."""
-    for parameter in parameters:
+    """Move each element to the next number of its type, by turns upwards and downwards.
+
+    Of a DTensor those of this rank.
+    """
+    for parameter in map(local, parameters):
         if parameter.is_floating_point() and parameter.layout is torch.strided:
             towards = torch.full_like(parameter, torch.inf).flatten()
             towards[::2] = -torch.inf

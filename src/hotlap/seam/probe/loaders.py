@@ -4,6 +4,7 @@ A loader that lives in a function is freed before the program ends, and is not h
 """
 
 import os
+import sys
 import weakref
 from collections import Counter
 from collections.abc import Callable
@@ -13,6 +14,7 @@ import torch
 from torch.utils.data import DataLoader
 
 from hotlap.common.randomness import Streams, same
+from hotlap.seam.process import rank_and_world
 
 FETCHES_COMPARED = 4
 """Batches of each dataset around which the random number generators are compared."""
@@ -131,6 +133,16 @@ class Loaders:
             "in_memory": bool(kinds) and all(kind.in_memory for kind in kinds),
             "loader_pinned": any(kind.pinned for kind in kinds),
         }
+
+
+def dispatched() -> bool:
+    """Whether Accelerate has rank 0 read the batches of all ranks, and send them."""
+    state = sys.modules.get("accelerate.state")
+    if state is None:
+        return False
+    loader = state.GradientState().active_dataloader
+    kind = "DataLoaderDispatcher"
+    return any(base.__name__ == kind for base in type(loader).__mro__) and rank_and_world()[1] > 1
 
 
 def _kind(loader: DataLoader[object], place: str) -> Kind:

@@ -22,6 +22,7 @@ from hotlap.seam.probe import operators
 from hotlap.seam.probe.dataset_report import fed, held
 from hotlap.seam.probe.device import DeviceReport, DeviceTimeline
 from hotlap.seam.probe.facts import contended, global_facts, optimizer_facts, zero_rate
+from hotlap.seam.probe.loaders import dispatched
 from hotlap.seam.probe.models import anything_compiled
 from hotlap.seam.probe.ranks import rank_times
 from hotlap.seam.probe.recorder import Recorder
@@ -137,6 +138,8 @@ def _facts(rec: Recorder, ended: str) -> dict[str, object]:
     found["compiled"] = found["compiled"] or anything_compiled()
     if found["cuda"] and found["loaders"]:
         found.setdefault("pageable", not found["loader_pinned"])
+    with suppress(Exception):  # Accelerate's own business
+        found["dispatched_batches"] = dispatched()
     feeds = rec.training_loader
     found["batch_size"] = feeds.kind.batch_size if feeds else None
     found["sync_calls"] = sum(rec.sync_calls.values()) / max(1, rec.tally.steps)
