@@ -66,6 +66,46 @@ def made(script, lines, began=None, **more):
     return profile_from(payload(script, lines, **more), MACHINE, None, run)
 
 
+@pytest.mark.parametrize(
+    ("line", "operators", "facts", "share"),
+    [
+        ("8", {}, {}, 0.36),
+        ("8", {"8": [3, 0.0006]}, {}, 0.30),  # less its operators
+        ("8", {"8": [3, 0.002]}, {}, 0.0),  # it is spent on operators
+        ("8", {}, {"compiled": True}, 0.0),
+        ("9", {}, {}, 0.0),  # it waits for other ranks
+    ],
+)
+def test_work_outside_of_torch_in_the_forward_pass(tmp_path, line, operators, facts, share):
+    script = tmp_path / "train.py"
+    script.write_text(SCRIPT.replace("loss.backward()", "dist.all_reduce(loss)"))
+    known = {str(script): {"10": [5, 0.003], **operators}}
+    facts = {"cuda": False, "model": False, **facts}
+    lines = {line: {"forward": (0.9, 60, [])}}
+    found = made(script, lines, operators_on=known, facts=facts).findings
+    shown = [f for f in found if f.remedies[0].id == "outside_of_torch"]
+    assert [(f.place, f.problem) for f in shown] == [("train.py:8", True)] * bool(share)
+    assert [f.share for f in shown] == [pytest.approx(share)] * bool(share)
+
+
+def test_operators_that_are_not_known_are_not_said_to_be_none(script):
+    found = made(script, {"8": {"forward": (0.9, 60, [])}}).findings
+    assert not [f for f in found if f.remedies[0].id == "outside_of_torch"]
+
+
+@pytest.mark.parametrize(("differentiated", "seconds"), [(False, 0.0024), (True, 0.0042)])
+def test_repeated_work_costs_all_but_its_first_time(script, differentiated, seconds):
+    repeat = {
+        "path": str(script), "line": 8, "times": 4, "seconds": 0.001,
+        "differentiated": differentiated,
+    }  # fmt: skip
+    found = made(script, {"8": {"forward": (0.8, 60, [])}}, repeats=[repeat]).findings
+    (one,) = [f for f in found if f.remedies[0].id == "repeated_in_step"]
+    assert one.problem
+    assert "(4 times)" in one.what
+    assert one.share == pytest.approx(seconds / 0.01)
+
+
 def test_a_spot_that_costs_is_a_finding_with_its_figure(script):
     found = made(script, {"11": {"other": (0.95, 60, [])}})
     (finding,) = [f for f in found.findings if f.remedies[0].id == "host_sync"]

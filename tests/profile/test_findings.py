@@ -302,7 +302,7 @@ def test_a_learning_rate_of_zero_is_a_problem_that_says_of_how_many_parameters()
     (found,) = advised(seen(shares, places=places, zero_rate=0.9), {}, set())
     assert found.problem
     assert (found.place, ids([found])) == ("train.py:6", {"zero_rate"})
-    assert "the learning rate of 90% of the parameters is 0; their gradients" in found.what
+    assert "the learning rate of 90.0% of the parameters is 0; their gradients" in found.what
     assert found.expected == pytest.approx(0.9 * 0.5 * 0.8)
     assert not ids(advised(seen(shares, places=places, zero_rate=0.0), {}, set()))
 

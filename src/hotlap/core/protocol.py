@@ -263,6 +263,20 @@ class Invariant:
 
 
 @dataclass(frozen=True)
+class Repeat:
+    """A line of a file whose work a step does `times` times: the same operators on the same data.
+
+    `seconds`: what all but the first took. `differentiated`: the backward pass goes through it.
+    """
+
+    path: str
+    line: int
+    times: int
+    seconds: float
+    differentiated: bool = False
+
+
+@dataclass(frozen=True)
 class LayerSeen:
     """A layer with something odd: what norm follows its bias, or which sizes are odd."""
 
@@ -481,6 +495,7 @@ class ProfilePayload:
     modules: ModuleReport = field(default_factory=ModuleReport)
     retained: list[Holder] = field(default_factory=list)
     invariants: list[Invariant] = field(default_factory=list)
+    repeats: list[Repeat] = field(default_factory=list)
     layers: dict[str, object] = field(default_factory=dict)
     warnings: list[ShownWarning] = field(default_factory=list)
     notes: dict[str, str] = field(default_factory=dict)

@@ -16,9 +16,10 @@ from hotlap.profile.findings import Seen, advised, free, padded, proposed, seen_
 from hotlap.profile.join import Costed, Past, joined, split
 from hotlap.profile.merge import merged
 from hotlap.profile.model import Finding, Headroom, Line, Phase, Profile, usual_times
+from hotlap.profile.outside import outside_of_torch
 from hotlap.profile.packing import with_packing
 from hotlap.profile.ranks import late_for_a_core, ranks_of, straggling
-from hotlap.profile.sights import rollout, sights
+from hotlap.profile.sights import REPEATED, rollout, sights
 from hotlap.profile.sources import line_of, touched
 from hotlap.profile.storage import with_storage
 from hotlap.source.config import read_config
@@ -45,8 +46,8 @@ _OF_DATA = re.compile(
 
 MEASURED = ("retained_graph",)
 """Techniques of which the probe measures at the place what it costs."""
-PRICED = ("loop_invariants",)
-"""Techniques that are only worth a word where what the probe saw costs time."""
+PRICED = ("loop_invariants", REPEATED)
+"""Sights that are only worth a word where what the probe saw costs time."""
 NOT_MEASURED = {
     "retained": "graphs that outlive their step",
     "memory": "memory by owner",
@@ -89,7 +90,7 @@ def profile_from(
         spots, written, bare = [], {}, replace(bare, notes=(*bare.notes, note))
     notes = (*_changed(bare, run.folder), *_unpacked(payload), *rollout(payload, run.folder))
     bare = replace(bare, notes=(*bare.notes, *notes))
-    found = with_packing(_all(own, spots, seen, run.folder), payload, run.folder)
+    found = with_packing(_all(own, spots, seen, bare), payload, run.folder)
     ranked = _ranked([*with_storage(found, payload), *straggling(payload)], run.folder)
     own_words = tuple(addressed(one, payload.facts, run.command, written) for one in ranked)
     return replace(bare, findings=own_words)
@@ -110,11 +111,13 @@ def _changed(bare: Profile, folder: Path) -> list[str]:
     ]
 
 
-def _all(own: list[Finding], spots: list[Costed], seen: Seen, folder: Path) -> list[Finding]:
+def _all(own: list[Finding], spots: list[Costed], seen: Seen, profile: Profile) -> list[Finding]:
     """Every finding that time, source and the model show."""
+    folder = Path(profile.folder)
     known = merged(own, spots, folder)
     found = [replace(one, problem=one.problem and not free(one, seen)) for one in known.findings]
-    return [*found, *advised(seen, known.explained, known.places)]
+    outside = outside_of_torch(profile, folder, known.places)
+    return [*found, *outside, *advised(seen, known.explained, known.places)]
 
 
 def _ranked(found: list[Finding], folder: Path) -> tuple[Finding, ...]:

@@ -33,7 +33,7 @@ from hotlap.profile.model import (
     starved_shares,
     usual_times,
 )
-from hotlap.profile.sights import VECTORISE
+from hotlap.profile.sights import COMPUTE_ONCE, REPEATED, VECTORISE
 
 WORTH = 0.02
 """Share of a step that a fix must be able to save."""
@@ -69,9 +69,14 @@ COLLECTS_LOGS = (
     "on_epoch=True, with which the ranks meet once an epoch"
 )
 BLOCKS = "the training waits for it; call it every n steps, or in another thread"
+OUTSIDE = (
+    "the time goes to Python, NumPy or files, not to operators of torch: compute it before the "
+    "loop where it is always the same, else for the whole batch at once, with tensor operations"
+)
 MEANINGS = {
     **{one.id: one.symptom.says for one in ADVICE}, "blocking_call": BLOCKS,
     "collective_in_step": COLLECTS, "environment_step": VECTORISE,
+    "outside_of_torch": OUTSIDE, REPEATED: COMPUTE_ONCE,
 }  # fmt: skip
 """What to do about a finding that belongs to no technique, by its name."""
 PARTS = {
@@ -131,7 +136,7 @@ LITTLE = 0.01
 """What fixing a problem is expected to save that costs an unknown part of some of that work."""
 EVIDENCE = {
     "sleeping_threads": ("threads_waited", "threads waited for a core {:.0%} of the time"),
-    "zero_rate": ("zero_rate", "the learning rate of {:.0%} of the parameters is 0"),
+    "zero_rate": ("zero_rate", "the learning rate of {:.1%} of the parameters is 0"),
 }
 """Facts that measure how much of their phases remedies act on, and what they say."""
 

@@ -157,7 +157,7 @@ class Past:
         behind = self._behind(by_phase) if spot.differentiated else 0.0
         if behind:
             by_phase["backward"] = by_phase.get("backward", 0.0) + behind
-        part = float(self._facts.get(spot.part_of, 0.0))
+        part = spot.part or float(self._facts.get(spot.part_of, 0.0))
         scale = min(part or 1.0, _most(spot, sum(by_phase.values())))
         parts = tuple((phase, seconds * scale) for phase, seconds in by_phase.items())
         seconds = min(sum(seconds for _, seconds in parts), self._step)

@@ -38,6 +38,11 @@ VECTORISE = (
 )
 
 
+REPEATED = "repeated_in_step"
+COMPUTED_AGAIN = "a step computes the same here several times: the same operators on the same data"
+COMPUTE_ONCE = "compute it once in a step, and pass the result on"
+
+
 @dataclass(frozen=True)
 class Words:
     """What to say of a sight that no pattern of its technique can see in source."""
@@ -66,6 +71,7 @@ def sights(payload: ProfilePayload, folder: Path) -> list[Spot]:
         *_modules(payload, folder),
         *_warnings(payload.warnings, folder),
         *_invariants(payload, folder),
+        *_repeats(payload, folder),
         *_environments(payload),
     ]
     return list({(spot.path, spot.line, spot.id): spot for spot in found}.values())
@@ -98,6 +104,17 @@ def _invariants(payload: ProfilePayload, folder: Path) -> Iterator[Spot]:
             launched = bool(payload.facts.get("cuda"))  # a kernel outlasts the call that was timed
             most = 0.0 if launched else one.seconds * max(1.0, longer)
             yield replace(lines, phases=(), seconds=most)
+
+
+def _repeats(payload: ProfilePayload, folder: Path) -> Iterator[Spot]:
+    """Lines whose work a step does several times."""
+    for one in payload.repeats:
+        at = split(f"{folder / one.path}:{one.line}", folder)
+        if at is not None:
+            yield Spot(
+                *at, 1, REPEATED, f"{COMPUTED_AGAIN} ({one.times} times)", COMPUTE_ONCE, REPEATED,
+                differentiated=one.differentiated, part=1.0 - 1.0 / one.times,
+            )  # fmt: skip
 
 
 def _growth(holder: Holder) -> str:

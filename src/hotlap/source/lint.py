@@ -33,7 +33,8 @@ class Spot:
     `differentiated`: what its lines cost in the forward pass comes again in the backward pass.
     `elsewhere`: its cost is that of its technique's finding in a profile, not of its lines.
     `part_of`: the fact that is the share of its lines' time that it costs; empty: all of it.
-    `seconds`: the most that its lines cost in a step, where that was measured.
+    `part`: that share itself, where it is known; `seconds`: the most that its lines cost in a step,
+    where that was measured.
     `small_operators`: it costs nothing where the operators of its lines are large.
     """
 
@@ -54,6 +55,7 @@ class Spot:
     cell: int = 0
     elsewhere: bool = False
     part_of: str = ""
+    part: float = 0.0
     seconds: float = 0.0
     small_operators: bool = False
 

@@ -15,7 +15,7 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from types import CodeType, FrameType
+from types import FrameType
 
 import torch
 from torch._ops import OpOverload
@@ -24,6 +24,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_mod
 
 from hotlap.core.protocol import Invariant, OperatorCounts
 from hotlap.seam.probe.diagnosis import Diagnosis, Followed
+from hotlap.seam.probe.repeats import PLAIN, Place, Run, Twins, address, repeated_lines
 from hotlap.seam.where import Lines, modules, users_lines
 
 LITTLE = 0.01
@@ -39,15 +40,8 @@ FILLS = {f"aten.{form}" for name in _FILLING for form in (name, f"{name}_like", 
 FOLLOWED = LATER = 3
 """Steps that are compared after the warm-up, and at the run's end."""
 DEEPEST = 32
-PLAIN = (
-    int, float, complex, str, type(None), torch.dtype, torch.device, torch.layout,
-    torch.memory_format,
-)  # fmt: skip
-"""Arguments that are known by their words."""
 DIFFERENTIATES = "torch._functorch.eager_transforms"
 
-Place = tuple[CodeType, int]
-"""A line of a function."""
 Checksums = tuple[torch.Tensor, ...]
 
 
@@ -62,7 +56,8 @@ class _Run:
     `name` tells it from the others of its step: lines, signature, and how often both had come.
     `checksums` of its result, None where they are not known. `idle`: it makes a view, or memory
     that holds one number, so that there is nothing to save. `before`: of each memory that it makes
-    a view of, or writes to, the operator that did so last.
+    a view of, or writes to, the operator that did so last. `again`: what tells whether the step
+    does the same twice.
     """
 
     lines: Lines
@@ -72,14 +67,15 @@ class _Run:
     checksums: Checksums | None = None
     idle: bool = False
     writes: bool = False
+    again: Run | None = None
     before: list["_Run"] = field(default_factory=list)
 
 
 class Invariants(Diagnosis):
     """Follows steps along the other diagnoses.
 
-    `value` is a dictionary: `invariants` are the lines with invariant work, `counts` how many
-    operators ran from each line in a step.
+    `value` is a dictionary: `invariants` are the lines with invariant work, `repeats` those whose
+    work comes several times in a step, `counts` how many operators ran from each line.
     """
 
     name = "invariants"
@@ -138,7 +134,8 @@ class Invariants(Diagnosis):
         self._found = [
             replace(one, step=self._lasted, confirmed=one.confirmed and enough) for one in found
         ]
-        self.value = {"invariants": self._found, "counts": counts(runs)}
+        repeats = repeated_lines([run.again for run in runs if run.again])
+        self.value = {"invariants": self._found, "repeats": repeats, "counts": counts(runs)}
         if not self.uncertain:
             self.end()
             self._steps, self._followed = [], _Signatures()
@@ -175,6 +172,7 @@ class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._made: dict[int, tuple[weakref.ref[torch.Tensor], int | None]] = {}
         self._last: dict[int, _Run] = {}
         self._varying: set[int] = set()
+        self._twins = Twins(self._known_before)
 
     def __torch_dispatch__(
         self,
@@ -195,10 +193,15 @@ class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
             run.signature = None if _differentiates(frame) else self._signature(func, args, kwargs)
             self._came[lines, run.signature] += 1
             run.name = (lines, run.signature, self._came[lines, run.signature])
+        twin = self._twins.of(func, args, kwargs)
         began = time.perf_counter()
         result = func(*args, **kwargs)
         run.seconds = time.perf_counter() - began
         self._runs.append(run)
+        given, made = _tensors((args, kwargs)), _tensors(result)
+        records = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in given)
+        run.again = Run(lines, twin, run.seconds, run.idle, records)
+        self._twins.made(made, twin)
         with suppress(Exception):
             self._note(run, func, args, kwargs, result)
         return result
@@ -228,9 +231,13 @@ class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """What stands for a tensor."""
         made = self._made.get(id(tensor))
         if made is not None and made[0]() is tensor:
-            if made[1] is None or _address(tensor) in self._varying:
+            if made[1] is None or address(tensor) in self._varying:
                 raise _VariesError
             return made[1]
+        return self._known_before(tensor)
+
+    def _known_before(self, tensor: torch.Tensor) -> Hashable:
+        """What stands for a tensor from before the step."""
         if type(tensor) not in (torch.Tensor, torch.nn.Parameter):  # to read it may communicate
             raise _VariesError
         if tensor.device.type == "cpu" and tensor.numel() <= FEW:
@@ -262,17 +269,18 @@ class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
         written = _tensors(list(_written(func, args, kwargs)))
         for tensor in written:
             self._write(tensor, run)
-        there = {_address(tensor) for tensor in _tensors((args, kwargs))}
+            self._twins.wrote(tensor)
+        there = {address(tensor) for tensor in _tensors((args, kwargs))}
         results = _tensors(result)
         for tensor in results:
             if not any(tensor is one for one in written):
-                self._make(tensor, run, fresh=_address(tensor) not in there)
+                self._make(tensor, run, fresh=address(tensor) not in there)
         if run.name in self.expected:
             made = () if getattr(func, "is_view", False) else results
             run.checksums = tuple(sum_ for one in made for sum_ in self._checksum.of(one))
 
     def _make(self, tensor: torch.Tensor, run: _Run, *, fresh: bool) -> None:
-        at = _address(tensor)
+        at = address(tensor)
         if fresh:
             self._last.pop(at, None)
             self._varying.discard(at)
@@ -280,7 +288,7 @@ class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._touch(at, run)
 
     def _write(self, tensor: torch.Tensor, run: _Run) -> None:
-        made, at = self._made.get(id(tensor)), _address(tensor)
+        made, at = self._made.get(id(tensor)), address(tensor)
         if made is None or made[0]() is not tensor:
             self._last.pop(at, None)  # of memory that is freed by now
         run.writes = True
@@ -348,11 +356,6 @@ def _tensors(values: object) -> list[torch.Tensor]:
     if isinstance(values, (list, tuple)):
         return [tensor for value in values for tensor in _tensors(value)]
     return []
-
-
-def _address(tensor: torch.Tensor) -> int:
-    """What tells the memory of a tensor from all other that is in use."""
-    return int(tensor.untyped_storage()._cdata)
 
 
 def invariant_lines(runs: list[_Run], before: list[_Run], *later: list[_Run]) -> list[Invariant]:

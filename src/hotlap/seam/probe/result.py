@@ -84,6 +84,7 @@ def payload(rec: Recorder, ended: str) -> ProfilePayload:
         modules=modules,
         retained=learned["retained"] or [],
         invariants=(learned["invariants"] or {}).get("invariants", []),
+        repeats=[] if facts["cuda"] else (learned["invariants"] or {}).get("repeats", []),
         operators_on={} if facts["cuda"] else (learned["invariants"] or {}).get("counts", {}),
         layers=learned.get("layers") or {},
         warnings=[ShownWarning(*shown) for shown in rec.warnings],

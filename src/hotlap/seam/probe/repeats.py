@@ -1,0 +1,130 @@
+"""Work that a step does more than once: the same operators on the same tensors.
+
+What stands for an operator is a hash of its name, its plain arguments and its tensors: one that the
+step made goes by the operator that made it, any other by its identity; both by how often they were
+written to. Two runs that have the same hash have the same result, unless they draw random numbers:
+what those make goes by its identity as well.
+"""
+
+import weakref
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from types import CodeType
+
+import torch
+from torch._ops import OpOverload
+
+from hotlap.core.protocol import Repeat
+from hotlap.seam.where import Lines
+
+Place = tuple[CodeType, int]
+"""A line of a function."""
+PLAIN = (
+    int, float, complex, str, type(None), torch.dtype, torch.device, torch.layout,
+    torch.memory_format,
+)  # fmt: skip
+"""Arguments that are known by their words."""
+LITTLE = 0.01
+"""Part of a step's time in operators below which work that comes again is not reported."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """An operator that ran: `twin` stands for it (None: not known), `idle`: it costs nothing."""
+
+    lines: Lines
+    twin: Hashable
+    seconds: float
+    idle: bool
+    differentiated: bool
+
+
+class Twins:
+    """Gives what stands for each operator of a step."""
+
+    def __init__(self, known: Callable[[torch.Tensor], Hashable]) -> None:
+        """`known` gives what stands for a tensor from before the step."""
+        self._known = known
+        self._made: dict[int, tuple[weakref.ref[torch.Tensor], Hashable]] = {}
+        self._writes: Counter[int] = Counter()
+        self._unknown = 0
+
+    def of(self, func: OpOverload[..., object], args: object, kwargs: object) -> Hashable:
+        """What stands for an operator; None where its result may be another one each time."""
+        if func.namespace != "aten" or torch.Tag.nondeterministic_seeded in func.tags:
+            return None
+        with suppress(Exception):  # _UnknownError, or a tensor that is odd
+            return hash((func, self._key(args), self._key(kwargs)))
+        return None
+
+    def made(self, tensors: Iterable[torch.Tensor], twin: Hashable) -> None:
+        """An operator has made these, or written to them; one that is not known made them once."""
+        if twin is None:
+            self._unknown += 1
+            twin = "unknown", self._unknown
+        for output, tensor in enumerate(tensors):
+            self._made[id(tensor)] = (weakref.ref(tensor), (twin, output))
+
+    def wrote(self, tensor: torch.Tensor) -> None:
+        """An operator has written to a tensor: to its memory, of which others may be views."""
+        self._writes[address(tensor)] += 1
+
+    def _key(self, value: object) -> Hashable:
+        if isinstance(value, torch.Tensor):
+            ref, twin = self._made.get(id(value), (None, None))
+            if ref is not None and ref() is value:
+                return twin, value._version
+            return self._known(value), self._writes[address(value)]
+        if isinstance(value, dict):
+            return tuple((name, self._key(each)) for name, each in value.items())
+        if isinstance(value, (list, tuple)):
+            return tuple(map(self._key, value))
+        if not isinstance(value, PLAIN):  # a storage, whose bytes would be read one by one
+            raise _UnknownError
+        return type(value), repr(value)  # -1 and -2 have the same hash
+
+
+def address(tensor: torch.Tensor) -> int:
+    """What tells the memory of a tensor from all other that is in use."""
+    return int(tensor.untyped_storage()._cdata)
+
+
+class _UnknownError(Exception):
+    """An argument is not known."""
+
+
+def repeated_lines(runs: list[Run]) -> list[Repeat]:
+    """The lines of the user's whose work a step has done before, with the seconds that it took.
+
+    A line all of whose operators come several times stands for all that it calls.
+    """
+    groups: dict[Hashable, list[Run]] = defaultdict(list)
+    for run in runs:
+        if run.twin is not None:
+            groups[run.twin].append(run)
+    mixed = {
+        place
+        for run in runs
+        if run.twin is None or len(groups[run.twin]) < 2
+        for place in run.lines
+    }
+    seconds: dict[Place, float] = defaultdict(float)
+    times: Counter[Place] = Counter()
+    differentiated: set[Place] = set()
+    for group in groups.values():
+        for run in group[1:]:
+            if not run.lines or run.idle:
+                continue
+            outermost = (place for place in reversed(run.lines) if place not in mixed)
+            place = next(outermost, run.lines[0])
+            seconds[place] += run.seconds
+            times[place] = max(times[place], len(group))
+            differentiated.update((place,) if run.differentiated else ())
+    least = LITTLE * sum(run.seconds for run in runs)
+    return [
+        Repeat(place[0].co_filename, place[1], times[place], spent, place in differentiated)
+        for place, spent in seconds.items()
+        if spent >= least
+    ]

@@ -1,0 +1,118 @@
+"""Work that a step does several times, as a diagnostic step sees it."""
+
+import pytest
+import torch
+from probing_help import line_of, probed
+from torch import nn
+from torch.nn import functional
+
+from hotlap.seam.where import short
+
+FEATURES = torch.randn(64, 128)
+MASK = torch.rand(64, 128)
+
+
+class Net(nn.Module):
+    def __init__(self, twice):
+        super().__init__()
+        self.heavy, self.light = nn.Linear(128, 256), nn.Linear(256, 4)
+        self.twice = twice
+
+    def forward(self, x):
+        first = self.heavy(x)
+        second = self.twice(self, x)
+        return self.light(first + second)
+
+
+def found(twice):
+    """The repeats of a training whose model calls `twice` after it has called `heavy` on `x`."""
+    model = Net(twice)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    with probed(steps=2) as session:
+        for _ in range(9):
+            x = FEATURES + torch.randn(1)
+            optimizer.zero_grad()
+            model(x).square().mean().backward()
+            optimizer.step()
+    assert "invariants" not in session.profile["notes"]
+    return session.profile["repeats"]
+
+
+def calls(net, x):
+    return net.heavy(x)
+
+
+def thrice(net, x):
+    for _ in range(2):
+        made = net.heavy(x)
+    return made
+
+
+def detached(net, x):
+    with torch.no_grad():
+        return net.heavy(x)
+
+
+@pytest.mark.parametrize(
+    ("twice", "times", "differentiated"),
+    [(calls, 2, True), (thrice, 3, True), (detached, 2, False)],
+)
+def test_the_same_layer_on_the_same_input_is_found(twice, times, differentiated):
+    (row,) = found(twice)
+    place = f"{short(row['path'])}:{row['line']}"
+    inner = line_of(thrice, "made = ") if twice is thrice else None
+    assert place in {line_of(Net.forward, "second = "), inner}
+    assert (row["times"], row["differentiated"]) == (times, differentiated)
+    assert row["seconds"] > 0
+
+
+def other_part(net, x):
+    one, other = torch.cat([x, x * 3]).chunk(2)
+    return one @ net.heavy.weight.t() + other @ net.heavy.weight.t()
+
+
+def other_input(net, x):
+    return net.heavy(x * 2)
+
+
+def other_weights(net, x):
+    return functional.linear(x, net.heavy.weight + 1, net.heavy.bias)
+
+
+def random(net, x):
+    return net.heavy(functional.dropout(x, 0.1))
+
+
+def written_between(net, x):
+    kept = x.clone()
+    with torch.no_grad():
+        first = net.heavy(kept)
+        kept.mul_(2)
+        return first + net.heavy(kept)
+
+
+def weights_written_between(net, x):
+    before = net.heavy.weight.detach().clone()
+    net.heavy.weight.data.mul_(2)
+    made = functional.linear(x, net.heavy.weight.detach(), net.heavy.bias.detach())
+    net.heavy.weight.data.copy_(before)
+    return made
+
+
+def view_written_between(net, x):
+    made = x + 1
+    with torch.no_grad():
+        first = made @ net.heavy.weight.t()
+        made[0].mul_(2)
+        return first + made @ net.heavy.weight.t()
+
+
+@pytest.mark.parametrize(
+    "twice",
+    [
+        other_part, other_input, other_weights, random, written_between, weights_written_between,
+        view_written_between,
+    ],
+)  # fmt: skip
+def test_what_differs_is_no_repetition(twice):
+    assert found(twice) == []
