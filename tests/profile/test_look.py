@@ -49,13 +49,23 @@ def rank_message(rank, steps):
     return message("rank", rank=rank, steps=steps, step=1.0, phases={"data": 1.0})
 
 
+def test_a_launcher_of_ranks_that_ends_with_1_on_ctrl_c_was_interrupted(monkeypatch, tmp_path):
+    def run(_, __, ___, on_interrupt):
+        on_interrupt()
+        return 1
+
+    monkeypatch.setattr("hotlap.profile.look.run_foreground", run)
+    with pytest.raises(KeyboardInterrupt):
+        look(Setting(("torchrun",), Mode.PROFILE, scratch=tmp_path), Bounds())
+
+
 @pytest.mark.parametrize("of_first", [True, False])
 def test_the_latest_times_of_every_rank_join_the_profile(monkeypatch, tmp_path, of_first):
     first = [{"rank": 0, "steps": 9, "step": 1.0, "phases": {}}] if of_first else []
     came = [rank_message(2, 5), rank_message(1, 5), rank_message(2, 8)]
     came.append(message("profile", step={"mean": 1.0}, phases={}, ended="exit", ranks=first))
 
-    def run(_, see, __):
+    def run(_, see, *__):
         return 0 if not any(see(one) for one in came) else 1
 
     monkeypatch.setattr("hotlap.profile.look.run_foreground", run)
@@ -92,7 +102,7 @@ def test_the_moment_of_the_last_step_reaches_the_probe():
 
 
 def test_a_program_that_does_not_report_in_time_is_ended(monkeypatch, tmp_path):
-    monkeypatch.setattr("hotlap.profile.look.run_foreground", lambda _, see, __: see(None))
+    monkeypatch.setattr("hotlap.profile.look.run_foreground", lambda _, see, *__: see(None))
     with pytest.raises(TimeOverError, match="before a training step"):
         look(Setting(("python",), Mode.PROFILE, scratch=tmp_path), Bounds(deadline=0.0))
 

@@ -215,3 +215,38 @@ def test_no_sync_is_noted_and_dataparallel_timed(monkeypatch):
     assert rec.pointed == ["ddp"]
     assert set(rec.spread.per_call()) == {"replicate", "gather"}
     assert all(seconds >= 0 for seconds in rec.spread.per_call().values())
+
+
+def images():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Conv2d(8, 4, 3), nn.Flatten())
+
+
+def trained_on_images(model):
+    torch.manual_seed(1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+    losses = []
+    for _ in range(3):
+        loss = model(torch.randn(4, 3, 9, 9)).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+def test_channels_last_is_there_before_a_model_is_wrapped():
+    plain = trained_on_images(DistributedDataParallel(images()))
+    with on("channels_last") as seams:
+        model = DistributedDataParallel(images())
+        assert model.module[0].weight.is_contiguous(memory_format=torch.channels_last)
+        assert trained_on_images(model) == pytest.approx(plain, rel=1e-5)
+        assert "channels_last" in seams.holds
+
+
+def test_channels_last_leaves_alone_what_was_wrapped_before():
+    model = DistributedDataParallel(images())
+    with on("channels_last") as seams:
+        trained_on_images(model)
+        assert model.module[0].weight.is_contiguous()
+        assert not seams.holds

@@ -17,6 +17,7 @@ class Net(nn.Module):
         super().__init__()
         self.heavy, self.light = nn.Linear(128, 256), nn.Linear(256, 4)
         self.twice = twice
+        self.counts = [torch.zeros(()) for _ in range(300)]
 
     def forward(self, x):
         first = self.heavy(x)
@@ -99,6 +100,15 @@ def weights_written_between(net, x):
     return made
 
 
+def counters(net, x):
+    with torch.no_grad():
+        for count in net.counts:
+            count.add_(1)
+            torch._foreach_add_([count], 1.0)
+            count.lerp(count.square(), 0.5)
+    return net.heavy(x + 1)
+
+
 def view_written_between(net, x):
     made = x + 1
     with torch.no_grad():
@@ -111,7 +121,7 @@ def view_written_between(net, x):
     "twice",
     [
         other_part, other_input, other_weights, random, written_between, weights_written_between,
-        view_written_between,
+        view_written_between, counters,
     ],
 )  # fmt: skip
 def test_what_differs_is_no_repetition(twice):

@@ -627,3 +627,8 @@ def test_tables_that_give_no_dense_gradients_are_left_alone(options, frozen):
     part, _, dense = unread(WORDS, frozen, **options)
     assert part < 0.1
     assert not dense
+
+
+def test_a_column_of_whole_numbers_is_no_picture():
+    assert statistics(torch.arange(192.0, 224.0)[:, None]) is None
+    assert statistics(torch.randint(0, 256, (4, 1, 8, 8)).float()).whole

@@ -148,3 +148,27 @@ def test_what_is_pointless_beside_what_was_kept_is_not_left_to_the_user(tmp_path
     assert advice([seen], None, result, tmp_path) == []
     result.outcomes[1] = replace(result.outcomes[1], reason=f"no evaluation ran {UNSEEN}")
     assert [one.technique for one in advice([seen], None, result, tmp_path)] == ["loader_workers"]
+
+
+def test_a_technique_that_is_pointless_for_its_phases_may_stand_for_a_line_of_others(
+    tmp_path: Any,
+) -> None:
+    remedy = Remedy("async_checkpoint", "log less often", ("other",), "t.py:1", 4.0, 0.7, share=0.7)
+    seen = Finding("each step writes a log", "t.py:1", "", 0.7, 4.0, (remedy,))
+    why = "saving can give 1.00x at most"
+    result = TuneResult(("x",), outcomes=[Outcome("async_checkpoint", Status.NOT_RACED, why)])
+    assert [one.says for one in advice([seen], None, result, tmp_path)] == ["log less often"]
+    saving = replace(seen, remedies=(replace(remedy, phases=("saving",)),))
+    assert advice([saving], None, result, tmp_path) == []
+
+
+@pytest.mark.parametrize(("ratio", "left"), [(1.3, True), (1.99, False)])
+def test_the_line_of_a_wait_is_left_to_the_user_while_the_wait_lasts(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch, ratio: float, left: bool
+) -> None:
+    monkeypatch.setattr(module, "proposal", lambda *_: None)
+    names = {"loader_workers": 0.5, "slow_line": 0.25}
+    seen = waits(*(Remedy(name, "", ("data",), "t.py:1", 2.0, g) for name, g in names.items()))
+    kept = Outcome("loader_workers", Status.KEPT, race=race(ratio))
+    found = advice([seen], SEEN, TuneResult(("x",), outcomes=[kept]), tmp_path)
+    assert [one.technique for one in found] == ["slow_line"] * left

@@ -13,7 +13,7 @@ from hotlap.core.registry import techniques
 from hotlap.notebook.script import notebook_of
 from hotlap.profile.advice import addressed
 from hotlap.profile.findings import Seen, advised, free, padded, proposed, seen_in
-from hotlap.profile.join import Costed, Past, joined, split
+from hotlap.profile.join import FORWARD, Costed, Past, joined, split
 from hotlap.profile.merge import merged
 from hotlap.profile.model import Finding, Headroom, Line, Phase, Profile, usual_times
 from hotlap.profile.outside import outside_of_torch
@@ -116,7 +116,8 @@ def _all(own: list[Finding], spots: list[Costed], seen: Seen, profile: Profile) 
     folder = Path(profile.folder)
     known = merged(own, spots, folder)
     found = [replace(one, problem=one.problem and not free(one, seen)) for one in known.findings]
-    outside = outside_of_torch(profile, folder, known.places)
+    by_others = sum(known.explained.get(phase, 0.0) for phase in FORWARD)
+    outside = outside_of_torch(profile, folder, known.places, by_others)
     return [*found, *outside, *advised(seen, known.explained, known.places)]
 
 

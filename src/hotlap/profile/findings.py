@@ -73,10 +73,14 @@ OUTSIDE = (
     "the time goes to Python, NumPy or files, not to operators of torch: compute it before the "
     "loop where it is always the same, else for the whole batch at once, with tensor operations"
 )
+SLOW_LINE = (
+    "this line is what a sample costs: do it once, in __init__ or before the training, or make it "
+    "faster"
+)
 MEANINGS = {
     **{one.id: one.symptom.says for one in ADVICE}, "blocking_call": BLOCKS,
     "collective_in_step": COLLECTS, "environment_step": VECTORISE,
-    "outside_of_torch": OUTSIDE, REPEATED: COMPUTE_ONCE,
+    "outside_of_torch": OUTSIDE, REPEATED: COMPUTE_ONCE, "slow_line": SLOW_LINE,
 }  # fmt: skip
 """What to do about a finding that belongs to no technique, by its name."""
 PARTS = {
@@ -448,12 +452,23 @@ def _finding(part: str, remedies: list[Remedy], seen: Seen, *, problem: bool) ->
         elif problem and line.call:
             what = f"{what}; mostly {line.call}"
     what = f"{what}; {spread}" if spread else what
+    also_slow = part == "data" and problem and not spread
+    remedies += _slow_line(line, place, seen) if also_slow else []
     if part == "evaluation" and seen.facts.get("eval_in_train_mode"):
         what = f"{what}, in train mode (model.eval() is not called)"
     also = tuple(sorted({remedy.place for remedy in remedies} - {place, ""}))
     return Finding(
         what, place, text, share, most, tuple(remedies), also, problem=problem, spread=spread
     )
+
+
+def _slow_line(line: Line | None, place: str, seen: Seen) -> list[Remedy]:
+    """That a line is what a sample costs, whatever moves or saves that work."""
+    if line is None or line.place != place:
+        return []
+    share = seen.part_of(line, ("data",)) * seen.share(("data",))
+    most = bound(share, seen.step)
+    return [Remedy("slow_line", SLOW_LINE, ("data",), place, most, share / 2, share=share)]
 
 
 def _headline(part: str, share: float, seen: Seen) -> str:

@@ -166,7 +166,9 @@ def _look(setting: Setting, bounds: Bounds, options: dict[str, object], calls: M
         return message.type == "profile" and _is_last(reports.profiles[-1], bounds)
 
     setting = replace(setting, mode=Mode.PROFILE, options=options)
-    code = run_foreground(setting, see, reach.leaves)
+    interrupts: list[int] = []
+    code = run_foreground(setting, see, reach.leaves, lambda: interrupts.append(-signal.SIGINT))
+    code = interrupts[0] if code and interrupts else code
     if not reports.profiles and code in INTERRUPTED:
         raise KeyboardInterrupt
     if not reports.profiles:

@@ -7,7 +7,7 @@ from pathlib import Path
 from hotlap.core.registry import techniques
 from hotlap.core.technique import Numerics
 from hotlap.profile.join import ESTIMATE, Costed, covers, split
-from hotlap.profile.model import DATA, Finding, Remedy, bound, headline
+from hotlap.profile.model import DATA, NO_BOUND, Finding, Remedy, bound, headline
 from hotlap.profile.sources import line_of
 
 FEEDING = {*DATA}
@@ -170,16 +170,19 @@ def _remedy(group: list[Costed], folder: Path) -> Remedy:
     spot, share, vague = group[0].spot, _share(group), group[0].vague
     record = techniques().get(spot.technique)
     symptom = record.symptom if record else None
-    usual = REPLACED if spot.differentiated or spot.part_of else 1.0
+    replaced = (spot.differentiated and not spot.part) or spot.part_of
+    usual = REPLACED if replaced else 1.0
     expected = (symptom.expected if symptom else usual) * share
     phases = tuple(phase for phase, _ in group[0].by_phase) or spot.phases
     places = [_place(entry, folder, entry.spot.line) for entry in group]
+    # Of the backward pass only an estimate is known, which is no bound.
+    most = NO_BOUND if any(one.estimated for one in group) else bound(share, group[0].step)
     return Remedy(
         spot.technique or spot.id,
         spot.remedy,
         phases,
         places[0],
-        1.0 if vague else bound(share, group[0].step),
+        1.0 if vague else most,
         expected,
         tuple(places[1:]),
         share=0.0 if vague else share,

@@ -13,8 +13,9 @@ from hotlap.profile.sources import line_of
 NAME = "outside_of_torch"
 LEAST = 0.05
 """Share of a step from which it is worth a word."""
-OPERATORS = 0.2
-"""Part of a line's time up to which its operators are not what it is spent on."""
+OPERATORS, OF_ALL = 0.2, 0.1
+"""Parts of a line's time, and of all operators' time, up to which its operators are not what it is
+spent on: a line that calls the model besides is none."""
 FEWEST = 5
 """Samples on the line without which nothing is said."""
 WAITS = re.compile(
@@ -32,17 +33,20 @@ class _Line(NamedTuple):
     number: int
 
 
-def outside_of_torch(profile: Profile, folder: Path, taken: Collection[str]) -> list[Finding]:
+def outside_of_torch(
+    profile: Profile, folder: Path, taken: Collection[str], explained: float
+) -> list[Finding]:
     """The finding of the costliest line in the forward pass that is not spent on operators.
 
     Not where operators are not known by line: on a GPU, or of a compiled model. Nor of lines that
-    have a finding of their own (`taken`).
+    have a finding of their own (`taken`), or call what has: other findings explain so many seconds
+    of the forward pass.
     """
     operators = any(touched.operators for touched in profile.files.values())
     if not operators or profile.facts.get("compiled") or not profile.step:
         return []
     found = max(_lines(profile), default=None)
-    if found is None or found.seconds < LEAST * profile.step or found.samples < FEWEST:
+    if found is None or found.seconds - explained < LEAST * profile.step or found.samples < FEWEST:
         return []
     inside = found.path.is_relative_to(folder)
     place = f"{found.path.relative_to(folder) if inside else found.path}:{found.number}"
@@ -57,11 +61,13 @@ def outside_of_torch(profile: Profile, folder: Path, taken: Collection[str]) -> 
 
 def _lines(profile: Profile) -> Iterator[_Line]:
     """The lines that are spent on something else than operators."""
+    known = [of for touched in profile.files.values() for of in touched.operators.values()]
+    most = OF_ALL * max(seconds for _, seconds in known)
     for path, touched in profile.files.items():
         for number, phases in touched.lines.items():
             spent = [phases[name] for name in FORWARD if name in phases]
             seconds, samples = sum(one[0] for one in spent), sum(one[1] for one in spent)
             _, inside = touched.operators.get(number, (0, 0.0))
             waits = WAITS.search(line_of(Path(path), number))
-            if inside <= OPERATORS * seconds and not waits:
+            if inside <= min(OPERATORS * seconds, most) and not waits:
                 yield _Line(seconds - inside, samples, Path(path), number)

@@ -8,6 +8,7 @@ from weakref import WeakSet
 import torch
 from torch import Tensor
 from torch.nn import Module
+from torch.nn.parallel import DistributedDataParallel
 
 from hotlap.common.nested import mapped
 from hotlap.seam.moves import Context
@@ -20,11 +21,17 @@ def channels_last(context: Context) -> Iterator[None]:
     """Convert each root that has 4-D weights; on exit its weights are as they were."""
     converted: WeakSet[Module] = WeakSet()
 
-    def maker(root: Module, inner: CallRoot) -> CallRoot | None:
-        if not any(parameter.dim() == 4 for parameter in root.parameters()):
-            return None
+    def convert(root: Module) -> None:
         root.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         converted.add(root)
+
+    def maker(root: Module, inner: CallRoot) -> CallRoot | None:
+        if not _has_images(root):
+            return None
+        if _wrapped_before(root):
+            context.inert("DistributedDataParallel wrapped the model in its usual layout")
+            return None
+        convert(root)
         context.held(type(root).__name__)
 
         def call(root: Module, *args: object, **kwargs: object) -> object:
@@ -36,11 +43,47 @@ def channels_last(context: Context) -> Iterator[None]:
 
     context.seams.roots.add(Order.CHANNELS_LAST, maker, context.failed)
     try:
-        with replaced(torch.nn.functional, "dropout", _same_mask):
+        with (
+            replaced(torch.nn.functional, "dropout", _same_mask),
+            replaced(DistributedDataParallel, "__init__", lambda f: _converting(f, convert)),
+        ):
             yield
     finally:
         for root in converted:
             root.to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
+
+
+def _converting(
+    original: Callable[..., object], convert: Callable[[Module], None]
+) -> Callable[..., None]:
+    """DDP's `__init__`, which converts what it is about to wrap."""
+
+    @wraps(original)
+    def init(self: Module, module: Module, *args: object, **kwargs: object) -> None:
+        if _has_images(module):
+            convert(module)
+        original(self, module, *args, **kwargs)
+
+    return init
+
+
+def _has_images(module: Module) -> bool:
+    """Whether it has 4-D weights."""
+    return any(parameter.dim() == 4 for parameter in module.parameters())
+
+
+def _wrapped_before(root: Module) -> bool:
+    """Whether it holds DDP models whose weights have another layout.
+
+    DDP's buckets keep the layout of the time of wrapping: after a conversion the gradients of
+    torch 2.13 are wrong, but for a warning.
+    """
+    return any(
+        parameter.dim() == 4 and not parameter.is_contiguous(memory_format=torch.channels_last)
+        for module in root.modules()
+        if isinstance(module, DistributedDataParallel)
+        for parameter in module.parameters()
+    )
 
 
 def _last(tensor: Tensor) -> Tensor:

@@ -21,7 +21,10 @@ OnMessage = Callable[[Message | None], bool]
 
 
 def run_foreground(
-    setting: Setting, on_message: OnMessage, on_left: Callable[[str], None] = lambda _: None
+    setting: Setting,
+    on_message: OnMessage,
+    on_left: Callable[[str], None] = lambda _: None,
+    on_interrupt: Callable[[], None] = lambda: None,
 ) -> int:
     """Run the command; return its exit code (negative: the signal that ended it).
 
@@ -31,6 +34,7 @@ def run_foreground(
     `on_message` sees each message of the command's processes, and None a few times a second; once
     it returns True, or raises, the command is ended. 0 is returned then. `on_left` is
     called with a process that the command left running when it came to its end: a trial's is ended.
+    `on_interrupt` is called where the command gets a SIGINT: a launcher of ranks ends with 1 then.
     """
     with ExitStack() as ends:
         with signals_held({signal.SIGINT}):
@@ -41,7 +45,7 @@ def run_foreground(
             ends.callback(channel.close)
             launched = Launched(setting, channel.address, folder)
             ends.callback(launched.end)
-        with nullcontext() if setting.separate else signals_passed_on(launched):
+        with nullcontext() if setting.separate else signals_passed_on(launched, on_interrupt):
             code = _until_over(launched, channel, on_message)
         if launched.goes_on:
             removed.pop_all()  # the folder is in use
@@ -75,7 +79,9 @@ CHILD_WAIT_S = 2.0
 
 
 @contextmanager
-def signals_passed_on(launched: Supervised) -> Iterator[None]:
+def signals_passed_on(
+    launched: Supervised, on_interrupt: Callable[[], None] = lambda: None
+) -> Iterator[None]:
     """Hand the program every signal that it would have received from outside without hotlap.
 
     What hotlap was told to ignore (`nohup`, a shell's background jobs), the program was as well: it
@@ -98,12 +104,24 @@ def signals_passed_on(launched: Supervised) -> Iterator[None]:
     for name in (*PASSED_ON, *OF_TERMINALS):
         number = getattr(signal, name)
         alone = reached_anyway and name in OF_TERMINALS
-        before[number] = signal.signal(number, let_by if alone else pass_on)
+        handler = _announced(let_by if alone else pass_on, on_interrupt)
+        before[number] = signal.signal(number, handler)
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for number, theirs in before.items():
+            signal.signal(number, theirs)
+
+
+def _announced(
+    handler: Callable[[int, object], None], on_interrupt: Callable[[], None]
+) -> Callable[[int, object], object]:
+    def call(number: int, frame: object) -> None:
+        if number == signal.SIGINT:
+            on_interrupt()
+        handler(number, frame)
+
+    return call
 
 
 def _program(supervisor: int) -> psutil.Process | None:

@@ -2,7 +2,7 @@
 
 import datetime
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
@@ -18,6 +18,7 @@ from hotlap.core.recipe import (
     torch_version,
     unconfirmed,
 )
+from hotlap.core.registry import technique
 from hotlap.profile.model import NO_BOUND, Finding, Remedy
 from hotlap.profile.packing import LESS_TRANSFORMS, WORTH, proposal
 from hotlap.trial.command import shown
@@ -349,14 +350,39 @@ def by_hand(findings: Iterable[Finding], result: TuneResult, *, packed: bool) ->
     most, and those whose own lines were measured to cost `FURTHER`. `packed`: a packed copy is
     advised.
     """
-    judged = {row.technique for row in result.outcomes if row.race or row.is_open or row.pointless}
+    rows = {row.technique: row for row in result.outcomes}
     for finding in findings:
         names = {remedy.id for remedy in finding.remedies}
-        left = [r for r in finding.remedies if r.id not in {*judged, "packed_dataset"}]
-        if finding.problem and left and not (packed and "packed_dataset" in names):
+        left = [r for r in finding.remedies if not _judged(r, rows.get(r.id))]
+        known = packed and "packed_dataset" in names
+        if finding.problem and left and not known and _remains(finding, names, result):
             first = max(left, key=lambda remedy: remedy.expected)
             more = (r for r in left if r is not first and r.share >= FURTHER)
             yield from (_advice_of(remedy, finding) for remedy in (first, *more))
+
+
+def _judged(remedy: Remedy, row: Outcome | None) -> bool:
+    """Whether a race has judged a remedy, or could, or the profile showed that none need to.
+
+    A technique that is pointless for its own phases may still be named for a line of another one.
+    """
+    if row is None or remedy.id == "packed_dataset":
+        return remedy.id == "packed_dataset"
+    symptom = technique(row.technique).symptom
+    here = symptom is None or set(remedy.phases) <= set(symptom.phases)
+    return bool(row.race or row.is_open or (row.pointless and here))
+
+
+def _remains(finding: Finding, names: Collection[str], result: TuneResult) -> bool:
+    """Whether what was kept leaves a part of the finding's time that is worth a word.
+
+    What was kept is taken to have shortened nothing else.
+    """
+    ratio = math.prod(
+        row.estimate.ratio for row in result.kept if row.estimate and row.technique in names
+    )
+    left = 1.0 / max(ratio, 1.0) - (1.0 - finding.share)
+    return ratio <= 1.0 or left * ratio >= FURTHER
 
 
 def _advice_of(remedy: Remedy, finding: Finding) -> Advice:

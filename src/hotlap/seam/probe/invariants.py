@@ -172,7 +172,7 @@ class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._made: dict[int, tuple[weakref.ref[torch.Tensor], int | None]] = {}
         self._last: dict[int, _Run] = {}
         self._varying: set[int] = set()
-        self._twins = Twins(self._known_before)
+        self._twins = Twins(self._number)
 
     def __torch_dispatch__(
         self,
@@ -200,7 +200,8 @@ class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._runs.append(run)
         given, made = _tensors((args, kwargs)), _tensors(result)
         records = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in given)
-        run.again = Run(lines, twin, run.seconds, run.idle, records)
+        idle = run.idle or func._schema.is_mutable  # what writes has more than a result
+        run.again = Run(lines, twin, run.seconds, idle, records)
         self._twins.made(made, twin)
         with suppress(Exception):
             self._note(run, func, args, kwargs, result)
@@ -234,10 +235,6 @@ class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if made[1] is None or address(tensor) in self._varying:
                 raise _VariesError
             return made[1]
-        return self._known_before(tensor)
-
-    def _known_before(self, tensor: torch.Tensor) -> Hashable:
-        """What stands for a tensor from before the step."""
         if type(tensor) not in (torch.Tensor, torch.nn.Parameter):  # to read it may communicate
             raise _VariesError
         if tensor.device.type == "cpu" and tensor.numel() <= FEW:

@@ -32,7 +32,7 @@ LITTLE = 0.01
 
 @dataclass(frozen=True)
 class Run:
-    """An operator that ran: `twin` stands for it (None: not known), `idle`: it costs nothing."""
+    """An operator that ran: `twin` stands for it (None: not known), `idle`: none is saved."""
 
     lines: Lines
     twin: Hashable
@@ -76,7 +76,7 @@ class Twins:
             ref, twin = self._made.get(id(value), (None, None))
             if ref is not None and ref() is value:
                 return twin, value._version
-            return self._known(value), self._writes[address(value)]
+            return self._known(value), value._version, self._writes[address(value)]
         if isinstance(value, dict):
             return tuple((name, self._key(each)) for name, each in value.items())
         if isinstance(value, (list, tuple)):

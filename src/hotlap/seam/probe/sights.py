@@ -23,6 +23,8 @@ LARGE = 64
 MULTIPLE = 8
 MOST = 16
 ELEMENTS = 1 << 20
+PICTURE = 64
+"""Pixels of the smallest pictures (those of scikit-learn's digits)."""
 
 
 class Sights(Diagnosis):
@@ -153,9 +155,11 @@ def odd_sizes(layer: nn.Module) -> dict[str, int]:
 def statistics(tensor: torch.Tensor) -> InputStatistics | None:
     """Smallest and largest value of a batch (N, features or channels, ...), and whether all whole.
 
-    None for integers and for a single sample.
+    None for integers, for a single sample, and for samples smaller than any picture.
     """
     if not tensor.is_floating_point() or tensor.dim() < 2 or tensor.shape[0] < 2:
+        return None
+    if tensor[0].numel() < PICTURE:
         return None
     with torch.no_grad():
         some = tensor.detach()[: max(2, ELEMENTS // max(1, tensor[0].numel()))].float()
