@@ -97,7 +97,7 @@ def test_operators_that_are_not_known_are_not_said_to_be_none(script):
 @pytest.mark.parametrize(("differentiated", "seconds"), [(False, 0.0024), (True, 0.0042)])
 def test_repeated_work_costs_all_but_its_first_time(script, differentiated, seconds):
     repeat = {
-        "path": str(script), "line": 8, "times": 4, "seconds": 0.001,
+        "path": str(script), "line": 8, "times": 4, "part": 0.75,
         "differentiated": differentiated,
     }  # fmt: skip
     found = made(script, {"8": {"forward": (0.8, 60, [])}}, repeats=[repeat]).findings

@@ -64,7 +64,21 @@ def test_the_same_layer_on_the_same_input_is_found(twice, times, differentiated)
     inner = line_of(thrice, "made = ") if twice is thrice else None
     assert place in {line_of(Net.forward, "second = "), inner}
     assert (row["times"], row["differentiated"]) == (times, differentiated)
-    assert row["seconds"] > 0
+    assert row["part"] > 0.9
+
+
+def on_a_line_with_other_work(net, x):
+    return net.heavy(x) + torch.ones(64, 64) @ torch.rand(64, 256) / 64
+
+
+def little_of_a_line(net, x):
+    return net.heavy(torch.rand(600, 128))[:64] + net.heavy.weight.square().square().sum()
+
+
+def test_a_part_of_a_line_is_found_where_it_is_a_good_part():
+    (row,) = found(on_a_line_with_other_work)
+    assert 0.3 <= row["part"] < 1.0
+    assert found(little_of_a_line) == []
 
 
 def other_part(net, x):

@@ -266,13 +266,14 @@ class Invariant:
 class Repeat:
     """A line of a file whose work a step does `times` times: the same operators on the same data.
 
-    `seconds`: what all but the first took. `differentiated`: the backward pass goes through it.
+    `part`: what all but the first take of the line's time in operators. `differentiated`: the
+    backward pass goes through it.
     """
 
     path: str
     line: int
     times: int
-    seconds: float
+    part: float
     differentiated: bool = False
 
 

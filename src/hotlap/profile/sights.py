@@ -113,7 +113,7 @@ def _repeats(payload: ProfilePayload, folder: Path) -> Iterator[Spot]:
         if at is not None:
             yield Spot(
                 *at, 1, REPEATED, f"{COMPUTED_AGAIN} ({one.times} times)", COMPUTE_ONCE, REPEATED,
-                differentiated=one.differentiated, part=1.0 - 1.0 / one.times,
+                differentiated=one.differentiated, part=one.part,
             )  # fmt: skip
 
 

@@ -28,6 +28,9 @@ PLAIN = (
 """Arguments that are known by their words."""
 LITTLE = 0.01
 """Part of a step's time in operators below which work that comes again is not reported."""
+LEAST_PART = 0.3
+"""Part of a line's time in operators that comes again, below which the line is not to blame: it may
+be a library that does a little of its work twice."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +99,7 @@ class _UnknownError(Exception):
 
 
 def repeated_lines(runs: list[Run]) -> list[Repeat]:
-    """The lines of the user's whose work a step has done before, with the seconds that it took.
+    """The lines of the user's whose work, or a good part of it, a step has done before.
 
     A line all of whose operators come several times stands for all that it calls.
     """
@@ -111,6 +114,7 @@ def repeated_lines(runs: list[Run]) -> list[Repeat]:
         for place in run.lines
     }
     seconds: dict[Place, float] = defaultdict(float)
+    whole: dict[Place, float] = defaultdict(float)
     times: Counter[Place] = Counter()
     differentiated: set[Place] = set()
     for group in groups.values():
@@ -122,9 +126,13 @@ def repeated_lines(runs: list[Run]) -> list[Repeat]:
             seconds[place] += run.seconds
             times[place] = max(times[place], len(group))
             differentiated.update((place,) if run.differentiated else ())
+    for run in runs:
+        for place in {*run.lines} & seconds.keys():
+            whole[place] += run.seconds
     least = LITTLE * sum(run.seconds for run in runs)
+    parts = {place: spent / whole[place] for place, spent in seconds.items() if spent >= least}
     return [
-        Repeat(place[0].co_filename, place[1], times[place], spent, place in differentiated)
-        for place, spent in seconds.items()
-        if spent >= least
+        Repeat(place[0].co_filename, place[1], times[place], part, place in differentiated)
+        for place, part in parts.items()
+        if part >= LEAST_PART
     ]
