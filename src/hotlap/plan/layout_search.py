@@ -25,8 +25,9 @@ TRIED = (Recompute.NONE, Recompute.FULL)  # with the fused attention kernel that
 class Plans:
     """The layouts, sorted.
 
-    `fitting`: those that fit, the fastest first. `closest`: the others, those that need the least
-    memory first. `refused`: reasons, with how many layouts each ruled out. `impossible`: the rule
+    `fitting`: those that fit, the fastest first, of equally fast ones that with the larger
+    micro-batch, which makes larger kernels. `closest`: the others, those that need the least memory first.
+    `refused`: reasons, with how many layouts each ruled out. `impossible`: the rule
     that what was asked for breaks, where no layout has it; `nearest`: the layout that comes closest
     to it, one that fits if there is any.
     """
@@ -60,7 +61,7 @@ def search(
             continue
         found = plan(shape, cluster, layout, batch)
         (fitting if found.memory.total <= limit else others).append(found)
-    fitting.sort(key=lambda found: (found.step, found.memory.total))
+    fitting.sort(key=lambda found: (found.step, -found.layout.micro_batch, found.memory.total))
     others.sort(key=lambda found: found.memory.total)
     plans = Plans(tuple(fitting), tuple(others), tuple(refused.most_common()))
     if fitting or others or not wanted:
