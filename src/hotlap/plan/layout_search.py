@@ -26,10 +26,10 @@ class Plans:
     """The layouts, sorted.
 
     `fitting`: those that fit, the fastest first, of equally fast ones that with the larger
-    micro-batch, which makes larger kernels. `closest`: the others, those that need the least memory first.
-    `refused`: reasons, with how many layouts each ruled out. `impossible`: the rule
-    that what was asked for breaks, where no layout has it; `nearest`: the layout that comes closest
-    to it, one that fits if there is any.
+    micro-batch, which makes larger kernels. `closest`: the others, those that need the least memory
+    first. `refused`: reasons, with how many layouts each ruled out. `impossible`: the rule that
+    what was asked for breaks, where no layout has it; `nearest`: the layout that comes closest to
+    it, one that fits if there is any.
     """
 
     fitting: tuple[Plan, ...]
