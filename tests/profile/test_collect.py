@@ -1,6 +1,7 @@
 """A payload of the probe, as small as it can be, made into a profile."""
 
 import re
+import textwrap
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -70,9 +71,7 @@ def made(script, lines, began=None, **more):
     ("line", "operators", "facts", "share"),
     [
         ("8", {}, {}, 0.36),
-        ("8", {"8": [3, 0.0002]}, {}, 0.34),  # less its operators
-        ("8", {"8": [3, 0.002]}, {}, 0.0),  # it is spent on operators
-        ("8", {"8": [3, 0.0004]}, {}, 0.0),  # and on the model
+        ("8", {"8": [1, 1e-9]}, {}, 0.0),
         ("8", {}, {"compiled": True}, 0.0),
         ("9", {}, {}, 0.0),  # it waits for other ranks
     ],
@@ -87,6 +86,26 @@ def test_work_outside_of_torch_in_the_forward_pass(tmp_path, line, operators, fa
     shown = [f for f in found if f.remedies[0].id == "outside_of_torch"]
     assert [(f.place, f.problem) for f in shown] == [("train.py:8", True)] * bool(share)
     assert [f.share for f in shown] == [pytest.approx(share)] * bool(share)
+
+
+def test_lines_of_a_function_count_together_and_those_that_call_it_do_not(tmp_path):
+    script = tmp_path / "train.py"
+    source = """
+    def filters(n):
+        rows = []
+        for k in range(n):
+            rows.append(k ** 0.5)
+        return rows
+
+    def loss(x):
+        return (torch.tensor(filters(9)) - x).sum()
+    """
+    script.write_text(textwrap.dedent(source))
+    spent = {4: 0.1, 5: 0.3, 9: 0.9}
+    lines = {str(line): {"forward": (share, 60, [])} for line, share in spent.items()}
+    found = made(script, lines, operators_on={str(script): {"9": [3, 0.001]}}).findings
+    (one,) = [f for f in found if f.remedies[0].id == "outside_of_torch"]
+    assert (one.place, one.share) == ("train.py:5", pytest.approx(0.16))
 
 
 def test_operators_that_are_not_known_are_not_said_to_be_none(script):

@@ -10,6 +10,8 @@ import torch
 import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
+from torch.utils._python_dispatch import _get_current_dispatch_mode
+from torch.utils.flop_counter import FlopCounterMode
 
 from hotlap.core.facts import STEP_PHASES
 from hotlap.seam.probe import waits
@@ -109,6 +111,17 @@ def test_broadcasts_of_buffers_are_timed_but_not_those_of_an_evaluation():
         model._sync_buffers()
         assert found._spent > 0
     assert DistributedDataParallel._sync_buffers is before
+
+
+def test_no_diagnosis_sees_what_a_broadcast_of_buffers_copies(monkeypatch):
+    modes = []
+    monkeypatch.setattr(
+        DistributedDataParallel, "_sync_buffers",
+        lambda _: modes.append(_get_current_dispatch_mode()),
+    )  # fmt: skip
+    with buffers_timed(Waits()), FlopCounterMode(display=False):
+        net()._sync_buffers()
+    assert modes == [None]
 
 
 def test_every_thread_has_its_wait_for_a_core():

@@ -462,8 +462,8 @@ class ProfilePayload:
     stood still. `detailed`: how many of the timed steps
     were looked at in detail (None: all). `backwards`: backward passes of most steps.
     `sampled` holds, by file, line and sampled phase, what a
-    line cost with all calls from it, `operators_on` the operators that ran from its costlier lines
-    in a diagnostic step. `faults`: the part of a step that page faults take. `held` and
+    line cost with all calls from it, `operators_on` the operators that ran from its lines in a
+    diagnostic step. `faults`: the part of a step that page faults take. `held` and
     `inert`: what each technique has come to. `operators`: seconds a step, in the forward pass, in
     the functions that a technique replaces, where they were measured. `world`: how many ranks
     train together; `ranks`: those of them that were seen. `program`: the file that Python was

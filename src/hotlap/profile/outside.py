@@ -1,7 +1,10 @@
 """The part of the forward pass that is spent outside of torch: in Python, NumPy, a file."""
 
+import ast
 import re
+from collections import defaultdict
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,11 +16,8 @@ from hotlap.profile.sources import line_of
 NAME = "outside_of_torch"
 LEAST = 0.05
 """Share of a step from which it is worth a word."""
-OPERATORS, OF_ALL = 0.2, 0.1
-"""Parts of a line's time, and of all operators' time, up to which its operators are not what it is
-spent on: a line that calls the model besides is none."""
 FEWEST = 5
-"""Samples on the line without which nothing is said."""
+"""Samples on the lines without which nothing is said."""
 WAITS = re.compile(
     r"\b(?:all_reduce|all_gather\w*|reduce_scatter\w*|all_to_all\w*|broadcast\w*|barrier|wait)\("
 )
@@ -25,7 +25,7 @@ WAITS = re.compile(
 
 
 class _Line(NamedTuple):
-    """A line, and what it costs in the forward pass with all that it calls, but for operators."""
+    """A line, what it costs in the forward pass with all that it calls, and its samples."""
 
     seconds: float
     samples: int
@@ -36,38 +36,59 @@ class _Line(NamedTuple):
 def outside_of_torch(
     profile: Profile, folder: Path, taken: Collection[str], explained: float
 ) -> list[Finding]:
-    """The finding of the costliest line in the forward pass that is not spent on operators.
+    """The finding of the function whose lines without operators cost most in the forward pass.
 
-    Not where operators are not known by line: on a GPU, or of a compiled model. Nor of lines that
-    have a finding of their own (`taken`), or call what has: other findings explain so many seconds
-    of the forward pass.
+    Not where operators are not known by line: on a GPU, or of a compiled model. Nor of a line that
+    has a finding of its own (`taken`), or is called by one that has: other findings explain so many
+    seconds of the forward pass.
     """
     operators = any(touched.operators for touched in profile.files.values())
     if not operators or profile.facts.get("compiled") or not profile.step:
         return []
-    found = max(_lines(profile), default=None)
-    if found is None or found.seconds - explained < LEAST * profile.step or found.samples < FEWEST:
+    lines = max(_functions(profile), key=_seconds, default=[])
+    seconds = _seconds(lines)
+    few = sum(line.samples for line in lines) < FEWEST
+    if few or seconds - explained < LEAST * profile.step:
         return []
-    inside = found.path.is_relative_to(folder)
-    place = f"{found.path.relative_to(folder) if inside else found.path}:{found.number}"
+    _, _, path, number = max(lines)
+    place = f"{path.relative_to(folder) if path.is_relative_to(folder) else path}:{number}"
     if place in taken:
         return []
-    share = found.seconds / profile.step
+    share = min(1.0, seconds / profile.step)
     what = headline("work outside of torch in the forward pass", share, profile.step)
     remedy = Remedy(NAME, OUTSIDE, ("forward",), place, bound(share, profile.step), share)
-    text = line_of(found.path, found.number)
-    return [Finding(what, place, text, share, remedy.most, (remedy,))]
+    return [Finding(what, place, line_of(path, number), share, remedy.most, (remedy,))]
 
 
-def _lines(profile: Profile) -> Iterator[_Line]:
-    """The lines that are spent on something else than operators."""
-    known = [of for touched in profile.files.values() for of in touched.operators.values()]
-    most = OF_ALL * max(seconds for _, seconds in known)
-    for path, touched in profile.files.items():
+def _seconds(lines: list[_Line]) -> float:
+    return sum(line.seconds for line in lines)
+
+
+def _functions(profile: Profile) -> Iterator[list[_Line]]:
+    """The lines from which no operator ran, by function: none of them calls another."""
+    for name, touched in profile.files.items():
+        path, found = Path(name), defaultdict(list)
+        begins = dict[int, int]()
+        with suppress(OSError, SyntaxError, ValueError):  # a cell of a notebook, or changed since
+            begins = _begins(path)
         for number, phases in touched.lines.items():
-            spent = [phases[name] for name in FORWARD if name in phases]
-            seconds, samples = sum(one[0] for one in spent), sum(one[1] for one in spent)
-            _, inside = touched.operators.get(number, (0, 0.0))
-            waits = WAITS.search(line_of(Path(path), number))
-            if inside <= min(OPERATORS * seconds, most) and not waits:
-                yield _Line(seconds - inside, samples, Path(path), number)
+            spent = [phases[phase] for phase in FORWARD if phase in phases]
+            waits = WAITS.search(line_of(path, number))
+            if spent and not waits and number not in touched.operators:
+                seconds, samples = sum(one[0] for one in spent), sum(one[1] for one in spent)
+                line = _Line(seconds, samples, path, number)
+                found[begins.get(number, -number)].append(line)
+        yield from found.values()
+
+
+def _begins(path: Path) -> dict[int, int]:
+    """By line, the line on which the innermost function around it begins."""
+    tree = ast.parse(path.read_bytes())
+    functions = [
+        node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    return {
+        line: node.lineno
+        for node in sorted(functions, key=lambda node: node.lineno)
+        for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
+    }

@@ -385,17 +385,15 @@ def invariant_lines(runs: list[_Run], before: list[_Run], *later: list[_Run]) ->
 
 
 def counts(runs: list[_Run]) -> dict[str, OperatorCounts]:
-    """By file: the operators that ran from a line, and their seconds, of lines that take time."""
+    """By file: how many operators ran from a line, and their seconds."""
     found: dict[Place, tuple[int, float]] = {}
     for run in runs:
         for place in dict.fromkeys(run.lines):
             number, seconds = found.get(place, (0, 0.0))
             found[place] = number + 1, seconds + run.seconds
-    least = LITTLE * sum(run.seconds for run in runs)
     files: dict[str, OperatorCounts] = defaultdict(dict)
-    for (code, line), (number, seconds) in found.items():
-        if seconds >= least:
-            files[code.co_filename][line] = number, seconds
+    for (code, line), counted in found.items():
+        files[code.co_filename][line] = counted
     return dict(files)
 
 
