@@ -127,7 +127,7 @@ def repeated_lines(runs: list[Run]) -> list[Repeat]:
             times[place] = max(times[place], len(group))
             differentiated.update((place,) if run.differentiated else ())
     for run in runs:
-        for place in {*run.lines} & seconds.keys():
+        for place in {*run.lines} & seconds.keys() if not run.idle else ():
             whole[place] += run.seconds
     least = LITTLE * sum(run.seconds for run in runs)
     parts = {place: spent / whole[place] for place, spent in seconds.items() if spent >= least}
