@@ -318,3 +318,5 @@ def test_what_one_side_alone_came_to_is_no_difference_of_memory():
         side._peaks, side.peak = peaks, max(peaks.values())
     raced = SimpleNamespace(a=a, b=b, pairs=[(SimpleNamespace(at=80), SimpleNamespace(at=60))])
     assert RunningRace._memory(raced) == 1.2, "A evaluated at step 80"
+    raced.pairs = [(SimpleNamespace(at=80), SimpleNamespace(at=9))]
+    assert RunningRace._memory(raced) == 1.2, "A's first note came later"

@@ -374,8 +374,9 @@ class Side:
         self._peaks[self.at] = max(found, self._peaks.get(self.at, 0))
 
     def peak_by(self, step: int) -> int:
-        """Peak memory (bytes) of its processes up to a step; of all steps where none was noted."""
-        return max((peak for at, peak in self._peaks.items() if at <= step), default=self.peak)
+        """Peak memory (bytes) of its processes up to a step; up to the first that was noted."""
+        until = max(step, min(self._peaks, default=step))
+        return max((peak for at, peak in self._peaks.items() if at <= until), default=self.peak)
 
     @contextmanager
     def _over_if_it_fails(self) -> Iterator[None]:

@@ -365,9 +365,8 @@ def measure_noise_floor(state: TuneState) -> None:
     state.result.noise_floor = found
     if state.result.noisy:
         apart = max(found.estimate.high, 1 / found.estimate.low) - 1
-        state.watcher.note(
-            f"the A/A test differs by up to {apart:.0%}: `--wait 10m` waits for a calmer machine"
-        )
+        differs = f"differs by up to {apart:.0%}" if apart <= 1 else "tells nothing"
+        state.watcher.note(f"the A/A test {differs}: `--wait 10m` waits for a calmer machine")
     state.result.deterministic = state.noise.deterministic if state.noise else None
 
 
