@@ -113,10 +113,13 @@ def test_operators_that_are_not_known_are_not_said_to_be_none(script):
     assert not [f for f in found if f.remedies[0].id == "outside_of_torch"]
 
 
-@pytest.mark.parametrize(("differentiated", "seconds"), [(False, 0.0024), (True, 0.0042)])
-def test_repeated_work_costs_all_but_its_first_time(script, differentiated, seconds):
+@pytest.mark.parametrize(
+    ("differentiated", "share", "seconds"),
+    [(False, 0.9, 0.0024), (True, 0.9, 0.0042), (True, 0.1, 0.0007)],
+)
+def test_repeated_work_costs_all_but_its_first_time(script, differentiated, share, seconds):
     repeat = {
-        "path": str(script), "line": 8, "times": 4, "part": 0.75,
+        "path": str(script), "line": 8, "times": 4, "part": 0.75, "share": share,
         "differentiated": differentiated,
     }  # fmt: skip
     found = made(script, {"8": {"forward": (0.8, 60, [])}}, repeats=[repeat]).findings

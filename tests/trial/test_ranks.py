@@ -134,6 +134,11 @@ Root Cause (first observed failure):
         (REPORT.format(code=-9) + "another trial\nRuntimeError: later\n", "RuntimeError: later"),
         ("step 1\n\nMemoryError\n\n", "MemoryError"),
         (
+            "ValueError: planted\nepoch 1/5: 39%|███▉ | 7/18 [00:12<00:22, 2.07s/it]\n",
+            "ValueError: planted",
+        ),
+        ("KeyError: 'x'\r7it [00:12, 2.07s/it]\r\n", "KeyError: 'x'"),
+        (
             "ValueError: planted\n[rank1]:[W1123 21:52:11.263 reducer.cpp] Warning: x",
             "ValueError: planted",
         ),

@@ -150,6 +150,15 @@ def test_what_is_pointless_beside_what_was_kept_is_not_left_to_the_user(tmp_path
     assert [one.technique for one in advice([seen], None, result, tmp_path)] == ["loader_workers"]
 
 
+def test_what_crashed_in_its_race_is_not_left_to_the_user(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "proposal", lambda *_: None)
+    seen = waits(Remedy("loader_workers", "", ("data",), "t.py:1", 2.0, 0.4))
+    crashed = Outcome("loader_workers", Status.CRASHED, "EOFError in a worker")
+    assert advice([seen], SEEN, TuneResult(("x",), outcomes=[crashed]), tmp_path) == []
+
+
 def test_a_technique_that_is_pointless_for_its_phases_may_stand_for_a_line_of_others(
     tmp_path: Any,
 ) -> None:

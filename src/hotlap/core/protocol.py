@@ -266,14 +266,15 @@ class Invariant:
 class Repeat:
     """A line of a file whose work a step does `times` times: the same operators on the same data.
 
-    `part`: what all but the first take of the line's time in operators. `differentiated`: the
-    backward pass goes through it.
+    `part`: what all but the first take of the line's time in operators, `share`: of that of all
+    operators outside of the backward pass. `differentiated`: the backward pass goes through it.
     """
 
     path: str
     line: int
     times: int
     part: float
+    share: float
     differentiated: bool = False
 
 

@@ -107,14 +107,23 @@ def _invariants(payload: ProfilePayload, folder: Path) -> Iterator[Spot]:
 
 
 def _repeats(payload: ProfilePayload, folder: Path) -> Iterator[Spot]:
-    """Lines whose work a step does several times."""
+    """Lines whose work a step does several times.
+
+    Lines may call one another: what they cost together is bounded by the operators' time.
+    """
+    means = {name: phase.mean for name, phase in payload.phases.items()}
+    forward, backward = means.get("forward", 0.0), means.get("backward", 0.0)
     for one in payload.repeats:
         at = split(f"{folder / one.path}:{one.line}", folder)
-        if at is not None:
-            yield Spot(
-                *at, 1, REPEATED, f"{COMPUTED_AGAIN} ({one.times} times)", COMPUTE_ONCE, REPEATED,
-                differentiated=one.differentiated, part=one.part,
-            )  # fmt: skip
+        if at is None or not forward:
+            continue
+        seconds = one.share * (forward + means.get("optimizer", 0.0))
+        if one.differentiated:
+            seconds *= 1.0 + backward / forward
+        yield Spot(
+            *at, 1, REPEATED, f"{COMPUTED_AGAIN} ({one.times} times)", COMPUTE_ONCE, REPEATED,
+            differentiated=one.differentiated, part=one.part, seconds=seconds,
+        )  # fmt: skip
 
 
 def _growth(holder: Holder) -> str:

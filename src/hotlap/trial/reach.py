@@ -26,6 +26,8 @@ ROOT_CAUSE = re.compile(
 FRAME = re.compile(r'(?m)^ +File "([^"<]+)", line (\d+)')
 OTHERS_CODE = re.compile(r"/(site|dist)-packages/|/lib/python\d|/hotlap/")
 EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(Error|Exception|Interrupt|Exit|Warning)\b(: |$)")
+PROGRESS = re.compile(r"\d+%\||\d+(?:it|batch|step)s? \[\d\d:\d\d")
+"""A progress bar of tqdm's, which is drawn once more as the program fails."""
 TORCH_WARNING = re.compile(r"(\[rank\d+\]:)?\[[IW]\d{4} ")
 """How a line begins that torch's C++ code logs; it may come after the error, of another rank."""
 PORT_TAKEN = re.compile(r"\bEADDRINUSE\b|\[Errno 98\]")
@@ -282,7 +284,9 @@ def _how_it_ended(code: int) -> str:
 
 def _last_line(written: str) -> str:
     lines = [line.strip() for line in written.splitlines() if line.strip()]
-    own = (line for line in reversed(lines) if not TORCH_WARNING.match(line))
+    own = (
+        line for line in reversed(lines) if not (TORCH_WARNING.match(line) or PROGRESS.search(line))
+    )
     return next(own, lines[-1] if lines else "")
 
 

@@ -370,7 +370,8 @@ def _judged(remedy: Remedy, row: Outcome | None) -> bool:
         return remedy.id == "packed_dataset"
     symptom = technique(row.technique).symptom
     here = symptom is None or set(remedy.phases) <= set(symptom.phases)
-    return bool(row.race or row.is_open or (row.pointless and here))
+    crashed = row.status is Status.CRASHED
+    return bool(row.race or crashed or row.is_open or (row.pointless and here))
 
 
 def _remains(finding: Finding, names: Collection[str], result: TuneResult) -> bool:

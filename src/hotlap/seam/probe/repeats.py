@@ -129,10 +129,12 @@ def repeated_lines(runs: list[Run]) -> list[Repeat]:
     for run in runs:
         for place in {*run.lines} & seconds.keys() if not run.idle else ():
             whole[place] += run.seconds
-    least = LITTLE * sum(run.seconds for run in runs)
-    parts = {place: spent / whole[place] for place, spent in seconds.items() if spent >= least}
+    total = sum(run.seconds for run in runs)
     return [
-        Repeat(place[0].co_filename, place[1], times[place], part, place in differentiated)
-        for place, part in parts.items()
-        if part >= LEAST_PART
-    ]
+        Repeat(
+            place[0].co_filename, place[1], times[place], spent / whole[place], spent / total,
+            place in differentiated,
+        )
+        for place, spent in seconds.items()
+        if spent >= LITTLE * total and spent >= LEAST_PART * whole[place]
+    ]  # fmt: skip
