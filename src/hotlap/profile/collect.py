@@ -20,7 +20,7 @@ from hotlap.profile.outside import outside_of_torch
 from hotlap.profile.packing import with_packing
 from hotlap.profile.ranks import late_for_a_core, ranks_of, straggling
 from hotlap.profile.sights import REPEATED, rollout, sights
-from hotlap.profile.sources import line_of, touched
+from hotlap.profile.sources import line_of, shown, touched
 from hotlap.profile.storage import with_storage
 from hotlap.source.config import read_config
 from hotlap.source.fixes import fixes
@@ -178,8 +178,7 @@ def _written_by_lint(spots: Iterable[Costed], folder: Path) -> dict[str, str]:
 
 def _shown(path: Path, folder: Path) -> str:
     """A path as it would be typed in a folder; of a notebook's script that of the notebook."""
-    path = Path(notebook_of(str(path)) or path)
-    return str(path.relative_to(folder) if path.is_relative_to(folder) else path)
+    return shown(Path(notebook_of(str(path)) or path), folder)
 
 
 def _for_inference(name: str) -> bool:

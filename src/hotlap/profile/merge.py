@@ -8,7 +8,7 @@ from hotlap.core.registry import techniques
 from hotlap.core.technique import Numerics
 from hotlap.profile.join import ESTIMATE, Costed, covers, split
 from hotlap.profile.model import DATA, NO_BOUND, Finding, Remedy, bound, headline
-from hotlap.profile.sources import line_of
+from hotlap.profile.sources import line_of, shown
 
 FEEDING = {*DATA}
 REPLACED = 0.3
@@ -194,5 +194,4 @@ def _share(group: list[Costed]) -> float:
 
 
 def _place(spot: Costed, folder: Path, line: int) -> str:
-    path = spot.spot.path.resolve()
-    return f"{path.relative_to(folder) if path.is_relative_to(folder) else path}:{line}"
+    return f"{shown(spot.spot.path.resolve(), folder)}:{line}"

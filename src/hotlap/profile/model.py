@@ -310,8 +310,12 @@ def shares_of(payload: ProfilePayload) -> dict[str, float]:
     seconds, step = usual_times(payload)
     shares = {name: spent / (step or 1.0) for name, spent in seconds.items()}
     shares["data"] = sum(shares.pop(name, 0.0) for name in DATA)
-    buffers = min((times.buffers for times in payload.ranks), default=0.0) / (step or 1.0)
-    return shares | {"buffers": buffers, "faults": payload.faults}
+    return shares | {"buffers": _sending_buffers(payload) / (step or 1.0), "faults": payload.faults}
+
+
+def _sending_buffers(payload: ProfilePayload) -> float:
+    """Seconds a step that even the rank that waits least spends in DDP's broadcast of buffers."""
+    return min((times.buffers for times in payload.ranks), default=0.0)
 
 
 def starved_shares(payload: ProfilePayload) -> dict[str, float] | None:
@@ -333,10 +337,10 @@ def communicated_shares(payload: ProfilePayload) -> dict[str, float]:
     exposed = [times.exposed for times in payload.ranks if times.exposed is not None]
     if not payload.ranks or len(exposed) < payload.world:
         return {}
-    (seconds, step), least = usual_times(payload), min(times.buffers for times in payload.ranks)
+    seconds, step = usual_times(payload)
     return {
         name: min(waited, seconds.get(name, 0.0)) / (step or 1.0)
-        for name, waited in (("backward", min(exposed)), ("forward", least))
+        for name, waited in (("backward", min(exposed)), ("forward", _sending_buffers(payload)))
     }
 
 

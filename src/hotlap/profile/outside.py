@@ -11,7 +11,7 @@ from typing import NamedTuple
 from hotlap.profile.findings import OUTSIDE
 from hotlap.profile.join import FORWARD
 from hotlap.profile.model import Finding, Profile, Remedy, bound, headline
-from hotlap.profile.sources import line_of
+from hotlap.profile.sources import line_of, shown
 
 NAME = "outside_of_torch"
 LEAST = 0.05
@@ -51,7 +51,7 @@ def outside_of_torch(
     if few or seconds - explained < LEAST * profile.step:
         return []
     _, _, path, number = max(lines)
-    place = f"{path.relative_to(folder) if path.is_relative_to(folder) else path}:{number}"
+    place = f"{shown(path, folder)}:{number}"
     if place in taken:
         return []
     share = min(1.0, seconds / profile.step)

@@ -9,6 +9,7 @@ from pathlib import Path
 from hotlap.core.protocol import DatasetReport, PackPlan, ProfilePayload
 from hotlap.profile.layout import FOLDERS, Layout, layout_of
 from hotlap.profile.model import Finding, Remedy
+from hotlap.profile.sources import shown
 from hotlap.profile.waiting import waiting, with_remedies
 from hotlap.trial.stats import Estimate, PairedTest
 
@@ -210,7 +211,7 @@ def made_at(paths: Iterable[str], kind: str, folder: Path) -> str:
     """`file:line` of the first call of `kind` in the files; empty if there is none."""
     for path in map(Path, sorted(paths)):
         if line := _line(path, kind):
-            return f"{path.relative_to(folder) if path.is_relative_to(folder) else path}:{line}"
+            return f"{shown(path, folder)}:{line}"
     return ""
 
 

@@ -14,7 +14,7 @@ from hotlap.core.protocol import Holder, InputStatistics, ProfilePayload, ShownW
 from hotlap.core.registry import techniques
 from hotlap.profile.join import split
 from hotlap.profile.retained import binding
-from hotlap.profile.sources import line_of
+from hotlap.profile.sources import line_of, shown
 from hotlap.profile.torch_warnings import known as known_warnings
 from hotlap.source.checks.retaining import FREED
 from hotlap.source.lint import Spot
@@ -182,8 +182,7 @@ def rollout(payload: ProfilePayload, folder: Path) -> list[str]:
     if not steps:
         return []
     path, line = steps[0].path, steps[0].line
-    shown = path.relative_to(folder) if path.is_relative_to(folder) else path
-    return [f"{shown}:{line} steps an environment: {ROLLOUT}"]
+    return [f"{shown(path, folder)}:{line} steps an environment: {ROLLOUT}"]
 
 
 @dataclass(frozen=True)

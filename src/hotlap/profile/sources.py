@@ -51,6 +51,11 @@ def as_profiled(path: Path, old: Sequence[str]) -> dict[int, int]:
     return {b.b + i + 1: b.a + i + 1 for b in blocks for i in range(b.size)}
 
 
+def shown(path: Path, folder: Path) -> str:
+    """A file as findings name it: from the folder, where it lies below it."""
+    return str(path.relative_to(folder) if path.is_relative_to(folder) else path)
+
+
 def line_of(path: Path, line: int) -> str:
     """A line of source as written, without its indentation; empty if it is not there."""
     return linecache.getline(str(path), line).strip()

@@ -4,7 +4,7 @@ Facts are gathered where they first show; the hot path only pays for looking int
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from collections.abc import Set as AbstractSet
 from types import CodeType, FrameType
 
@@ -220,7 +220,7 @@ def idle_groups(optimizers: Iterable[Optimizer]) -> dict[int, int]:
     }
 
 
-def zero_rate(optimizers: Iterable[Optimizer], idle: Iterable[int]) -> float:
+def zero_rate(optimizers: Iterable[Optimizer], before: Collection[int]) -> float:
     """The part of the parameters whose learning rate is 0, and was when they were first optimized.
 
     0 where that is so of all: a schedule may begin and end with it.
@@ -228,8 +228,7 @@ def zero_rate(optimizers: Iterable[Optimizer], idle: Iterable[int]) -> float:
     optimizers = list(optimizers)
     groups = [group for optimizer in optimizers for group in optimizer.param_groups]
     total = sum(p.numel() for group in groups for p in group["params"] if p.requires_grad)
-    now, before = idle_groups(optimizers), set(idle)
-    still = sum(count for group, count in now.items() if group in before)
+    still = sum(n for group, n in idle_groups(optimizers).items() if group in before)
     return still / total if still < total else 0.0
 
 

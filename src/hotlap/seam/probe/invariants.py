@@ -24,11 +24,9 @@ from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_mod
 
 from hotlap.core.protocol import Invariant, OperatorCounts
 from hotlap.seam.probe.diagnosis import Diagnosis, Followed
-from hotlap.seam.probe.repeats import PLAIN, Place, Run, Twins, address, repeated_lines
+from hotlap.seam.probe.repeats import LITTLE, PLAIN, Place, Twins, address, repeated_lines
 from hotlap.seam.where import Lines, modules, users_lines
 
-LITTLE = 0.01
-"""Part of a step's time in operators below which invariant work is not reported."""
 FEW = 16
 """Elements up to which a tensor of the CPU is compared by its values."""
 FOLDED = 1 << 20
@@ -56,8 +54,8 @@ class _Run:
     `name` tells it from the others of its step: lines, signature, and how often both had come.
     `checksums` of its result, None where they are not known. `idle`: it makes a view, or memory
     that holds one number, so that there is nothing to save. `before`: of each memory that it makes
-    a view of, or writes to, the operator that did so last. `again`: what tells whether the step
-    does the same twice.
+    a view of, or writes to, the operator that did so last. `twin` and `differentiated` are for what
+    a step does twice: see `repeats`.
     """
 
     lines: Lines
@@ -67,7 +65,8 @@ class _Run:
     checksums: Checksums | None = None
     idle: bool = False
     writes: bool = False
-    again: Run | None = None
+    twin: Hashable = None
+    differentiated: bool = False
     before: list["_Run"] = field(default_factory=list)
 
 
@@ -134,8 +133,9 @@ class Invariants(Diagnosis):
         self._found = [
             replace(one, step=self._lasted, confirmed=one.confirmed and enough) for one in found
         ]
-        repeats = repeated_lines([run.again for run in runs if run.again])
-        self.value = {"invariants": self._found, "repeats": repeats, "counts": counts(runs)}
+        self.value = {
+            "invariants": self._found, "repeats": repeated_lines(runs), "counts": counts(runs),
+        }  # fmt: skip
         if not self.uncertain:
             self.end()
             self._steps, self._followed = [], _Signatures()
@@ -193,16 +193,11 @@ class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
             run.signature = None if _differentiates(frame) else self._signature(func, args, kwargs)
             self._came[lines, run.signature] += 1
             run.name = (lines, run.signature, self._came[lines, run.signature])
-        twin = self._twins.of(func, args, kwargs)
+        run.twin = self._twins.of(func, args, kwargs)
         began = time.perf_counter()
         result = func(*args, **kwargs)
         run.seconds = time.perf_counter() - began
         self._runs.append(run)
-        given, made = _tensors((args, kwargs)), _tensors(result)
-        records = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in given)
-        idle = run.idle or func._schema.is_mutable  # what writes has more than a result
-        run.again = Run(lines, twin, run.seconds, idle, records)
-        self._twins.made(made, twin)
         with suppress(Exception):
             self._note(run, func, args, kwargs, result)
         return result
@@ -267,8 +262,10 @@ class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
         for tensor in written:
             self._write(tensor, run)
             self._twins.wrote(tensor)
-        there = {address(tensor) for tensor in _tensors((args, kwargs))}
-        results = _tensors(result)
+        given, results = _tensors((args, kwargs)), _tensors(result)
+        run.differentiated = torch.is_grad_enabled() and any(one.requires_grad for one in given)
+        self._twins.made(results, run.twin)
+        there = {address(tensor) for tensor in given}
         for tensor in results:
             if not any(tensor is one for one in written):
                 self._make(tensor, run, fresh=address(tensor) not in there)

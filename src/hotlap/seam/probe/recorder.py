@@ -77,7 +77,7 @@ class Recorder:
         self.feeding: Known | None = None
         self.training_loader: Known | None = None
         self.optimizers: weakref.WeakSet[Optimizer] = weakref.WeakSet()
-        self.idle_groups: dict[int, int] = {}
+        self.idle_groups: set[int] = set()
         self.drawn = 0
         self.samples = self.rows = self.tokens = self.counted = 0
         self.warm_samples = (0.0, 0.0)
@@ -214,7 +214,7 @@ class Recorder:
         elif optimizer not in self.optimizers:
             self.session.roots.expect()  # with it another model may train
             self.optimizers.add(optimizer)
-            self.idle_groups |= idle_groups([optimizer])
+            self.idle_groups.update(idle_groups([optimizer]))
 
     def _lie_down(self) -> None:
         """Only clock the steps to come."""

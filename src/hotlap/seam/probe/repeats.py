@@ -8,10 +8,10 @@ what those make goes by its identity as well.
 
 import weakref
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from types import CodeType
+from typing import Protocol
 
 import torch
 from torch._ops import OpOverload
@@ -27,20 +27,24 @@ PLAIN = (
 )  # fmt: skip
 """Arguments that are known by their words."""
 LITTLE = 0.01
-"""Part of a step's time in operators below which work that comes again is not reported."""
+"""Part of a step's time in operators below which work that comes again, in the step or in the next
+one, is not reported."""
 LEAST_PART = 0.3
 """Part of a line's time in operators that comes again, below which the line is not to blame: it may
 be a library that does a little of its work twice."""
 
 
-@dataclass(frozen=True)
-class Run:
-    """An operator that ran: `twin` stands for it (None: not known), `idle`: none is saved."""
+class Ran(Protocol):
+    """An operator that ran: `twin` stands for it (None: not known).
+
+    Nothing is saved where it is `idle`, or `writes`: it has more than a result then.
+    """
 
     lines: Lines
     twin: Hashable
     seconds: float
     idle: bool
+    writes: bool
     differentiated: bool
 
 
@@ -68,7 +72,8 @@ class Twins:
             self._unknown += 1
             twin = "unknown", self._unknown
         for output, tensor in enumerate(tensors):
-            self._made[id(tensor)] = (weakref.ref(tensor), (twin, output))
+            if not isinstance(tensor, torch.nn.Parameter):  # it goes by its address, and its writes
+                self._made[id(tensor)] = (weakref.ref(tensor), (twin, output))
 
     def wrote(self, tensor: torch.Tensor) -> None:
         """An operator has written to a tensor: to its memory, of which others may be views."""
@@ -98,12 +103,17 @@ class _UnknownError(Exception):
     """An argument is not known."""
 
 
-def repeated_lines(runs: list[Run]) -> list[Repeat]:
+def _saves(run: Ran) -> bool:
+    """Whether time is saved where an operator does not run again."""
+    return bool(run.lines) and not (run.idle or run.writes)
+
+
+def repeated_lines(runs: Sequence[Ran]) -> list[Repeat]:
     """The lines of the user's whose work, or a good part of it, a step has done before.
 
     A line all of whose operators come several times stands for all that it calls.
     """
-    groups: dict[Hashable, list[Run]] = defaultdict(list)
+    groups: dict[Hashable, list[Ran]] = defaultdict(list)
     for run in runs:
         if run.twin is not None:
             groups[run.twin].append(run)
@@ -118,16 +128,14 @@ def repeated_lines(runs: list[Run]) -> list[Repeat]:
     times: Counter[Place] = Counter()
     differentiated: set[Place] = set()
     for group in groups.values():
-        for run in group[1:]:
-            if not run.lines or run.idle:
-                continue
+        for run in filter(_saves, group[1:]):
             outermost = (place for place in reversed(run.lines) if place not in mixed)
             place = next(outermost, run.lines[0])
             seconds[place] += run.seconds
             times[place] = max(times[place], len(group))
             differentiated.update((place,) if run.differentiated else ())
-    for run in runs:
-        for place in {*run.lines} & seconds.keys() if not run.idle else ():
+    for run in filter(_saves, runs):
+        for place in {*run.lines} & seconds.keys():
             whole[place] += run.seconds
     total = sum(run.seconds for run in runs)
     return [
