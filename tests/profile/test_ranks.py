@@ -87,6 +87,9 @@ LEFT_ALONE = {
     "no log of DDP's": (replace(WAITS, exposed=None), replace(LATE, exposed=None)),
     "a rank that is not known": (WAITS, LATE),
     "one that waits for a core": (WAITS, replace(LATE, core=0.0195)),
+    "one that is late by little beside the waits for a core of both": (
+        rank(0, exposed=0.004, core=0.01), rank(1, data=0.004, core=0.01)
+    ),
 }
 
 
@@ -100,6 +103,14 @@ def test_no_rank_is_blamed(case):
 def test_what_is_not_known_of_every_rank_is_not_split(case):
     found = ranks_of(payload(*LEFT_ALONE[case], world=3 if "rank" in case else 2))
     assert [(one.straggler, one.communication) for one in found] == [(None, None)] * 2
+
+
+def test_waits_for_a_core_that_all_ranks_share_excuse_none():
+    both = replace(WAITS, core=0.0195), replace(LATE, core=0.0195)
+    (found,) = straggling(payload(*both))
+    assert found.share == pytest.approx(0.02 / LATE.step)
+    assert "its data loading makes it late" in found.what
+    assert late_for_a_core(payload(*both)) == []
 
 
 def test_a_phase_is_not_blamed_for_a_wait_for_a_core():
