@@ -25,6 +25,11 @@ _TRAITS = {
     "autocast": re.compile(
         rb"autocast|GradScaler|fp16|bf16|float16|\.half\(|mixed_precision|precision\s*=|deepspeed"
     ),
+    "float64": re.compile(
+        rb"set_default_dtype\(\s*torch\.(?:float64|double)|"
+        rb"(?:model|net\w*|\w\([^()\n]*\))\.(?:double\(|to\((?:dtype=)?torch\.(?:float64|double))",
+        re.IGNORECASE,
+    ),
     "compile": re.compile(
         rb"torch\.compile|(?<!\bre)(?<!regex)\.compile\(|torch_compile|jit\.script|jit\.trace"
     ),

@@ -8,8 +8,9 @@ from hotlap.source.module import Source
 
 
 def full_precision_training(source: Source, _: Technique) -> Iterator[ast.AST]:
-    """A training loop in a project that mentions no lower precision."""
-    yield from _loops_without(source, "autocast")
+    """A training loop in a project that mentions neither a lower precision nor float64 models."""
+    if not source.project.has("float64"):
+        yield from _loops_without(source, "autocast")
 
 
 def uncompiled_model(source: Source, _: Technique) -> Iterator[ast.AST]:
