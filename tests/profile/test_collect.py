@@ -129,6 +129,21 @@ def test_repeated_work_costs_all_but_its_first_time(script, differentiated, shar
     assert one.share == pytest.approx(seconds / 0.01)
 
 
+def test_rows_that_nothing_uses_cost_their_operators_in_both_passes(script):
+    unused = {
+        "path": str(script), "line": 8, "used": 0.05, "share": 0.2, "picked_path": str(script),
+        "picked_line": 9, "differentiated": True,
+    }  # fmt: skip
+    found = made(script, {"8": {"forward": (0.8, 60, [])}}, unused=[unused]).findings
+    (one,) = [f for f in found if f.remedies[0].id == "unused_rows"]
+    assert one.problem
+    assert "only 5% of the rows computed here are used, picked at train.py:9" in one.what
+    assert one.place == "train.py:8"
+    whole = made(script, {"8": {"forward": (0.8, 60, [])}}, unused=[unused | {"share": 0.4}])
+    (twice,) = [f for f in whole.findings if f.remedies[0].id == "unused_rows"]
+    assert twice.share == pytest.approx(2 * one.share)
+
+
 def test_a_spot_that_costs_is_a_finding_with_its_figure(script):
     found = made(script, {"11": {"other": (0.95, 60, [])}})
     (finding,) = [f for f in found.findings if f.remedies[0].id == "host_sync"]

@@ -279,6 +279,24 @@ class Repeat:
 
 
 @dataclass(frozen=True)
+class UnusedRows:
+    """A line of a file that computes rows of which only the part `used` is used in the step.
+
+    `share`: what the others take, of the time of all operators outside of the backward pass.
+    `picked_line` of `picked_path`: where the used ones are taken out; empty and 0 where that is not
+    known. `differentiated`: the backward pass goes through it.
+    """
+
+    path: str
+    line: int
+    used: float
+    share: float
+    picked_path: str = ""
+    picked_line: int = 0
+    differentiated: bool = False
+
+
+@dataclass(frozen=True)
 class LayerSeen:
     """A layer with something odd: what norm follows its bias, or which sizes are odd."""
 
@@ -498,6 +516,7 @@ class ProfilePayload:
     retained: list[Holder] = field(default_factory=list)
     invariants: list[Invariant] = field(default_factory=list)
     repeats: list[Repeat] = field(default_factory=list)
+    unused: list[UnusedRows] = field(default_factory=list)
     layers: dict[str, object] = field(default_factory=dict)
     warnings: list[ShownWarning] = field(default_factory=list)
     notes: dict[str, str] = field(default_factory=dict)

@@ -20,9 +20,9 @@ from hotlap.profile.model import TITLES, Finding, Rank, Remedy, bound, headline
 LEAST_LATE = 0.05
 """Share of a step by which the last rank must be later than the next one."""
 CONTENDED = 0.25
-"""Part of its threads' wait for a core by which a rank must be later still: which of two equal ranks
-waits longer for a core is chance. Of 9 profiles of equal ranks at load 3 to 10 none was that late,
-of 9 with shards that differ by half all were (difference of waits taken off)."""
+"""Part of its threads' wait for a core by which a rank must be later still: which of two equal
+ranks waits longer for one is chance. Of 9 profiles of equal ranks at load 3 to 10 none was that
+late, of 9 with shards whose work differs by half all were."""
 MOST_OF_IT = 0.5
 """Part of what makes a rank late that one phase must take to be called its cause."""
 CERTAIN = 3.0
@@ -105,8 +105,8 @@ def _own(times: RankTimes, waits: Mapping[str, float]) -> dict[str, float]:
 class _Last:
     """The rank that arrives last at the collectives, `late` seconds a step after the next one.
 
-    `error` is the standard error of that. `core`: by how much longer than the next one's its threads
-    wait for a core. `beyond`: the rest of what it is late.
+    `error` is the standard error of that. `core`: by how much longer its threads wait for a core
+    than those of the next one. `beyond`: the rest of what it is late.
     """
 
     rank: Rank

@@ -41,6 +41,8 @@ VECTORISE = (
 REPEATED = "repeated_in_step"
 COMPUTED_AGAIN = "a step computes the same here several times: the same operators on the same data"
 COMPUTE_ONCE = "compute it once in a step, and pass the result on"
+UNUSED = "unused_rows"
+PICK_FIRST = "pick the rows that are used before this line: it computes each row by itself"
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,7 @@ def sights(payload: ProfilePayload, folder: Path) -> list[Spot]:
         *_warnings(payload.warnings, folder),
         *_invariants(payload, folder),
         *_repeats(payload, folder),
+        *_unused(payload, folder),
         *_environments(payload),
     ]
     return list({(spot.path, spot.line, spot.id): spot for spot in found}.values())
@@ -111,19 +114,37 @@ def _repeats(payload: ProfilePayload, folder: Path) -> Iterator[Spot]:
 
     Lines may call one another: what they cost together is bounded by the operators' time.
     """
-    means = {name: phase.mean for name, phase in payload.phases.items()}
-    forward, backward = means.get("forward", 0.0), means.get("backward", 0.0)
     for one in payload.repeats:
         at = split(f"{folder / one.path}:{one.line}", folder)
-        if at is None or not forward:
-            continue
-        seconds = one.share * (forward + means.get("optimizer", 0.0))
-        if one.differentiated:
-            seconds *= 1.0 + backward / forward
-        yield Spot(
-            *at, 1, REPEATED, f"{COMPUTED_AGAIN} ({one.times} times)", COMPUTE_ONCE, REPEATED,
-            differentiated=one.differentiated, part=one.part, seconds=seconds,
-        )  # fmt: skip
+        seconds = _of_operators(payload, one.share, differentiated=one.differentiated)
+        if at is not None and seconds:
+            yield Spot(
+                *at, 1, REPEATED, f"{COMPUTED_AGAIN} ({one.times} times)", COMPUTE_ONCE, REPEATED,
+                differentiated=one.differentiated, part=one.part, seconds=seconds,
+            )  # fmt: skip
+
+
+def _unused(payload: ProfilePayload, folder: Path) -> Iterator[Spot]:
+    """Lines that compute rows of which few are used."""
+    for one in payload.unused:
+        at = split(f"{folder / one.path}:{one.line}", folder)
+        seconds = _of_operators(payload, one.share, differentiated=one.differentiated)
+        if at is not None and seconds:
+            path = folder / one.picked_path
+            picked = f", picked at {shown(path, folder)}:{one.picked_line}" * bool(one.picked_line)
+            yield Spot(
+                *at, 1, UNUSED, f"only {one.used:.0%} of the rows computed here are used{picked}",
+                PICK_FIRST, UNUSED, differentiated=one.differentiated, part=1.0 - one.used,
+                seconds=seconds,
+            )  # fmt: skip
+
+
+def _of_operators(payload: ProfilePayload, share: float, *, differentiated: bool) -> float:
+    """The seconds of a share of all operators outside of the backward pass, and of its part."""
+    means = {name: phase.mean for name, phase in payload.phases.items()}
+    forward, backward = means.get("forward", 0.0), means.get("backward", 0.0)
+    again = backward / forward if differentiated and forward else 0.0
+    return share * (forward + means.get("optimizer", 0.0)) * (1.0 + again) if forward else 0.0
 
 
 def _growth(holder: Holder) -> str:

@@ -25,6 +25,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_mod
 from hotlap.core.protocol import Invariant, OperatorCounts
 from hotlap.seam.probe.diagnosis import Diagnosis, Followed
 from hotlap.seam.probe.repeats import LITTLE, PLAIN, Place, Twins, address, repeated_lines
+from hotlap.seam.probe.unused import Result, Uses, unused_rows
 from hotlap.seam.where import Lines, modules, users_lines
 
 FEW = 16
@@ -49,16 +50,19 @@ class _VariesError(Exception):
 
 @dataclass(eq=False)
 class _Run:
-    """An operator that ran: the user's lines, the innermost first, and its seconds.
+    """An operator that ran: the user's lines, the innermost first, `func` and its seconds.
 
-    `name` tells it from the others of its step: lines, signature, and how often both had come.
-    `checksums` of its result, None where they are not known. `idle`: it makes a view, or memory
-    that holds one number, so that there is nothing to save. `before`: of each memory that it makes
-    a view of, or writes to, the operator that did so last. `twin` and `differentiated` are for what
-    a step does twice: see `repeats`.
+    `call`: the instruction of a frame that ran it. `name` tells it from the others of its step:
+    lines, signature, and how often both had come. `checksums` of its result, None where they are
+    not known. `idle`: it makes a view, or memory that holds one number, so that there is nothing to
+    save. `before`: of each memory that it makes a view of, or writes to, the operator that did so
+    last. `twin` and `differentiated` are for what a step does twice: see `repeats`; `result` for
+    what it does in vain: see `unused`.
     """
 
     lines: Lines
+    func: OpOverload[..., object] | None = None
+    call: tuple[int, int] = (0, 0)
     signature: int | None = None
     name: Hashable = None
     seconds: float = 0.0
@@ -67,6 +71,7 @@ class _Run:
     writes: bool = False
     twin: Hashable = None
     differentiated: bool = False
+    result: Result | None = None
     before: list["_Run"] = field(default_factory=list)
 
 
@@ -74,7 +79,8 @@ class Invariants(Diagnosis):
     """Follows steps along the other diagnoses.
 
     `value` is a dictionary: `invariants` are the lines with invariant work, `repeats` those whose
-    work comes several times in a step, `counts` how many operators ran from each line.
+    work comes several times in a step, `unused` those of whose results little is used, `counts` how
+    many operators ran from each line.
     """
 
     name = "invariants"
@@ -135,7 +141,8 @@ class Invariants(Diagnosis):
             replace(one, step=self._lasted, confirmed=one.confirmed and enough) for one in found
         ]
         self.value = {
-            "invariants": self._found, "repeats": repeated_lines(runs), "counts": counts(runs),
+            "invariants": self._found, "repeats": repeated_lines(runs),
+            "unused": unused_rows(runs, before), "counts": counts(runs),
         }  # fmt: skip
         if not self.uncertain:
             self.end()
@@ -164,6 +171,9 @@ class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def restart(self) -> list[_Run]:
         """A step is over: what ran in it."""
         runs = self._runs
+        if self._missed:
+            for run in runs:
+                run.result = None
         self._forget()
         return runs
 
@@ -174,6 +184,8 @@ class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._last: dict[int, _Run] = {}
         self._varying: set[int] = set()
         self._twins = Twins(self._number)
+        self._uses = Uses()
+        self._missed = False  # an operator whose reads are not known
 
     def __torch_dispatch__(
         self,
@@ -186,10 +198,13 @@ class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
         kwargs = kwargs or {}
         plain = isinstance(func, OpOverload)  # not torch.cond, nor flex_attention
         if self.off or not plain or torch._C._current_graph_task_id() != -1:
+            self._missed |= not plain
             return func(*args, **kwargs)
         view, frame = getattr(func, "is_view", False), sys._getframe(1)
         lines = users_lines(frame, DEEPEST)
-        run = _Run(lines, idle=view or str(func._overloadpacket) in FILLS)
+        run = _Run(
+            lines, func, (id(frame), frame.f_lasti), idle=view or str(func._overloadpacket) in FILLS
+        )
         with suppress(Exception):  # _VariesError, or a tensor that is odd: the program goes on
             run.signature = None if _differentiates(frame) else self._signature(func, args, kwargs)
             self._came[lines, run.signature] += 1
@@ -199,8 +214,10 @@ class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
         result = func(*args, **kwargs)
         run.seconds = time.perf_counter() - began
         self._runs.append(run)
-        with suppress(Exception):
+        try:
             self._note(run, func, args, kwargs, result)
+        except Exception:  # a tensor that is odd: the program goes on
+            self._missed = True
         return result
 
     def _signature(self, func: OpOverload[..., object], args: object, kwargs: object) -> int | None:
@@ -266,7 +283,8 @@ class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
         given, results = _tensors((args, kwargs)), _tensors(result)
         run.differentiated = torch.is_grad_enabled() and any(one.requires_grad for one in given)
         self._twins.made(results, run.twin)
-        there = {address(tensor) for tensor in given}
+        there = _by_address(given)
+        self._uses.note(run, func, args, there, _by_address(results))
         for tensor in results:
             if not any(tensor is one for one in written):
                 self._make(tensor, run, fresh=address(tensor) not in there)
@@ -353,6 +371,13 @@ def _tensors(values: object) -> list[torch.Tensor]:
     return []
 
 
+def _by_address(tensors: list[torch.Tensor]) -> dict[int, list[torch.Tensor]]:
+    found: dict[int, list[torch.Tensor]] = defaultdict(list)
+    for tensor in tensors:
+        found[address(tensor)].append(tensor)
+    return dict(found)
+
+
 def invariant_lines(runs: list[_Run], before: list[_Run], *later: list[_Run]) -> list[Invariant]:
     """The lines of the user's with work that the step before did as well, and each later one.
 
@@ -389,10 +414,11 @@ def _least(steps: list[list[_Run]]) -> None:
     """
     same: dict[Hashable, list[_Run]] = defaultdict(list)
     for step in steps:
-        came: Counter[Lines] = Counter()
+        came: Counter[Hashable] = Counter()
         for run in step:
-            came[run.lines] += 1
-            same[run.lines, came[run.lines]].append(run)
+            which = run.lines, run.func
+            came[which] += 1
+            same[which, came[which]].append(run)
     for runs in same.values():
         seconds = min(run.seconds for run in runs)
         for run in runs:

@@ -85,6 +85,7 @@ def payload(rec: Recorder, ended: str) -> ProfilePayload:
         retained=learned["retained"] or [],
         invariants=(learned["invariants"] or {}).get("invariants", []),
         repeats=[] if facts["cuda"] else (learned["invariants"] or {}).get("repeats", []),
+        unused=[] if facts["cuda"] else (learned["invariants"] or {}).get("unused", []),
         operators_on={} if facts["cuda"] else (learned["invariants"] or {}).get("counts", {}),
         layers=learned.get("layers") or {},
         warnings=[ShownWarning(*shown) for shown in rec.warnings],
