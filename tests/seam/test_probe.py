@@ -503,6 +503,20 @@ def test_evaluation_of_a_single_batch():
     assert session.profile["facts"]["eval_with_grad"]
 
 
+@pytest.mark.parametrize("mode", ["eval", "train"])
+def test_a_look_at_the_model_before_the_training_is_not_the_evaluation(mode):
+    model = net()
+    loader = DataLoader(TensorDataset(X, Y), 8)
+    with probed(steps=3) as session:
+        evaluate(model, grad=True, batches=1, mode=mode)
+        model.train()
+        next(iter(loader))
+        train(session, model, after=lambda: evaluate(model))
+    assert not session.profile["facts"].get("eval_with_grad")
+    assert not session.profile["facts"].get("eval_in_train_mode")
+    assert session.profile["facts"]["evaluation"]
+
+
 def test_evaluation_without_a_loader():
     model = net()
 

@@ -52,6 +52,11 @@ class Facts:
         if found := users_lines(frame, CALLERS):
             self._evaluation = (found, graded)
 
+    def forget_graded(self) -> None:
+        """A forward that was looked at with gradients was no evaluation's."""
+        if self._evaluation is not None and self._evaluation[1]:
+            self._evaluation = None
+
     def confirm_evaluation(
         self, unused_at: Lines | None = None, trained_at: AbstractSet[tuple[CodeType, int]] = EMPTY
     ) -> None:

@@ -190,12 +190,15 @@ class Recorder:
             self._begin_anew()
         self.samples += self.drawn * self.counting
         self.drawn = 0
-        special = self.timeline.evaluations.special
+        special, first = self.timeline.evaluations.special, not self.backwards
         marks = self.timeline.close()
         self.backwards[self.timeline.backwards - self._passed] += 1
         self.sampler.settle(marks[2])
         if marks[2]:
             evaluations = self.timeline.evaluations
+            if first:  # a look at what the model gives, before the training, is none yet
+                self.facts.forget_graded()
+                evaluations.unused_at = None
             self.facts.confirm_evaluation(evaluations.unused_at, evaluations.trained_at)
         self._note(marks, special)
         self.session.roots.step()
