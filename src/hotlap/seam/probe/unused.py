@@ -1,10 +1,11 @@
 """Work of a step most of whose result is thrown away, such as logits of positions no loss reads.
 
-A *row* of a tensor is what lies along its last dimension. An operator is *row-wise* if each row of
-its result follows from the same row of its input. Of what an operator made, a part is used: the
-rows that are read by way of a view or an index, or all, as far as the result of the row-wise
-operator that reads them is used. Where several read, their parts are added up, so that no less is
-called used than is. What no operator reads may be read elsewhere, and counts as used.
+A *row* of a tensor is what lies along its last dimension; of what is computed of each row, such as
+its mean, an element is a row. An operator is *row-wise* if each row of its result follows from the
+same row of its input. Of what an operator made, the rows are used that are read by way of a view or
+an index, that a mask does not multiply by zero and no loss ignores; or all, as far as what a
+row-wise operator made of them is used. Sets of rows that may differ are added up, so that no less
+is called used than is. What no operator reads may be read elsewhere, and counts as used.
 """
 
 from collections import defaultdict
@@ -25,8 +26,10 @@ ROW_WISE = {
     "aten._log_softmax": (0,), "aten.gelu": (0,), "aten.relu": (0,), "aten.silu": (0,),
     "aten.tanh": (0,), "aten.sigmoid": (0,), "aten.leaky_relu": (0,), "aten.elu": (0,),
     "aten.native_dropout": (0,), "aten.clone": (0,), "aten._to_copy": (0,), "aten.pow": (0,),
-    "aten.rsqrt": (0,), "aten.exp": (0,), "aten.neg": (0,), "aten.mean": (0,),
+    "aten.rsqrt": (0,), "aten.exp": (0,), "aten.log": (0,), "aten.neg": (0,), "aten.abs": (0,),
     "aten.add": (0, 1), "aten.sub": (0, 1), "aten.mul": (0, 1), "aten.div": (0, 1),
+    "aten.mean": (0,), "aten.sum": (0,), "aten.logsumexp": (0,), "aten.amax": (0,),
+    "aten.gather": (0,), "aten.nll_loss_forward": (0,), "aten.mse_loss": (0, 1),
 }  # fmt: skip
 """Operators that may be row-wise, with the arguments whose rows they take."""
 IN_PLACE = {f"{name}_" for name in ROW_WISE}
@@ -34,72 +37,78 @@ PICKS = frozenset({"aten.index", "aten.index_select", "aten.gather"})
 """Operators that take rows out of their first argument."""
 MOST_USED = 0.5
 """Part of its rows above which an operator's work is not called thrown away."""
-LEAST_PART = 0.6
-"""Part of a line's time in operators that is thrown away, below which the line is not to blame:
-several layers may share it, of which only the last one's rows are not needed."""
-MOST_OTHERS = 0.1
-"""Part of a line's time in operators that need all rows, above which none can be left out."""
+MOST_NEEDED = 0.1
+"""Part of a line's time in operators that need all rows, or whose results are used, above which it
+is not to blame."""
 
 ByAddress = Mapping[int, Sequence[torch.Tensor]]
+Rows = Mapping[Hashable, float]
+"""Sets of rows, by what stands for each, as parts of all rows; `ALL` stands for all of them."""
+ALL = ()
+MOST_MASKED = 1 << 22
+"""Elements of a mask above which its values are not looked at."""
 
 
 @dataclass(eq=False)
 class Result:
-    """What an operator made: `size` elements in rows of `width`, `apart` from one to the next.
+    """What an operator made: `size` elements in `rows` rows.
 
-    `parts`: of its rows, what is read of each region. `through`: what row-wise operators made of
-    all of them. `picked`: the lines that took rows out first. `memory`: while it is referred to, no
-    other gets its address.
+    `ordered`: they lie one behind the other. `used_by`: the sets of rows that were read. `through`:
+    what row-wise operators made of all rows. `picked`: the lines that took rows out first.
+    `memory`: while it is referred to, no other gets its address.
     """
 
     size: int
-    width: int
-    apart: int
+    rows: int
+    ordered: bool
     row_wise: bool
     memory: StorageWeakRef
-    parts: dict[Hashable, float] = field(default_factory=dict)
+    used_by: dict[Hashable, float] = field(default_factory=dict)
     through: list["Result"] = field(default_factory=list)
     picked: Lines = ()
 
-    @property
-    def rows(self) -> int:
-        """How many rows it has."""
-        return self.size // max(1, self.width)
-
-    def holds(self, tensor: torch.Tensor) -> float:
-        """The part of its rows that a view of it, or a copy of some rows, has."""
-        whole = tensor.dim() > 0 and tensor.shape[-1] == self.width > 1
-        return min(1.0, tensor.numel() / self.size) if whole and self.size else 1.0
-
     @classmethod
-    def of(cls, tensor: torch.Tensor, *, row_wise: bool) -> "Result":
+    def of(cls, tensor: torch.Tensor, rows: int, *, row_wise: bool) -> "Result":
         """The record of new memory."""
-        width, apart = (tensor.shape[-1], tensor.stride(-1)) if tensor.dim() else (1, 1)
         memory = StorageWeakRef(tensor.untyped_storage())  # type: ignore[no-untyped-call]
-        return cls(tensor.numel(), width, apart, row_wise, memory)
+        return cls(tensor.numel(), rows, tensor.is_contiguous(), row_wise, memory)
+
+    @property
+    def width(self) -> int:
+        """How many elements a row has."""
+        return self.size // max(1, self.rows)
+
+    def part(self, tensor: torch.Tensor) -> float:
+        """The part of its rows that a view of it, or a copy of some rows, has."""
+        whole_rows = self.width == 1 or (tensor.dim() > 0 and tensor.shape[-1] == self.width)
+        return min(1.0, tensor.numel() / self.size) if whole_rows and self.size else 1.0
 
     def read(self, tensor: torch.Tensor) -> None:
         """An operator has read a view of it."""
-        part = self.holds(tensor) if tensor.dim() and tensor.stride(-1) == self.apart else 1.0
-        region = tuple(tensor.shape), tensor.stride(), tensor.storage_offset()
-        self.parts[region if part < 1.0 else ()] = part
+        if not self.ordered or self.part(tensor) == 1.0:
+            self.used_by[ALL] = 1.0
+            return
+        dims = tensor.shape if self.width == 1 else tensor.shape[:-1]
+        steps = [step // self.width for step in tensor.stride()]
+        along = tuple((size, step) for size, step in zip(dims, steps, strict=False) if size > 1)
+        self.used_by["view", along, tensor.storage_offset() // self.width] = self.part(tensor)
 
-    def copied(self, rows: torch.Tensor, lines: Lines) -> None:
-        """An operator has copied some of its rows."""
-        part = self.holds(rows)
-        self.parts[len(self.parts)] = part
-        self.pick(part, lines)
+    def pick(self, rows: Hashable, part: float, lines: Lines) -> None:
+        """Some rows were read on these lines."""
+        self.used_by[ALL if part == 1.0 else rows] = part
+        self.cut(part, lines)
 
-    def pick(self, part: float, lines: Lines) -> None:
-        """Rows were taken out on these lines."""
+    def cut(self, part: float, lines: Lines) -> None:
+        """On these lines other rows were left out."""
         if part < 1.0 and not self.picked:
             self.picked = lines
 
-    def used(self, later: Mapping["Result", float]) -> float:
-        """The part of its rows that is used; `later` are those of what was made afterwards."""
-        if not self.parts and not self.through:
-            return 1.0
-        return min(1.0, sum(self.parts.values()) + sum(later[made] for made in self.through))
+    def used(self, later: Mapping["Result", Rows]) -> Rows:
+        """The rows that are used; `later` are those of what was made afterwards."""
+        found = dict(self.used_by)
+        for made in self.through:
+            found |= later[made]
+        return found or {ALL: 1.0}
 
 
 class Ran(Protocol):
@@ -114,6 +123,21 @@ class Ran(Protocol):
     idle: bool
     differentiated: bool
     result: Result | None
+
+
+@dataclass(frozen=True)
+class _Operator:
+    """An operator that ran; `by_row` are the arguments whose rows it takes one by one.
+
+    `fresh`: what it made in new memory, `made` the record of that.
+    """
+
+    name: str
+    args: Sequence[object]
+    lines: Lines
+    by_row: Sequence[object]
+    fresh: torch.Tensor | None
+    made: Result | None
 
 
 class Uses:
@@ -133,23 +157,32 @@ class Uses:
     ) -> None:
         """An operator ran, with these tensors by the address of their memory."""
         name = str(func._overloadpacket)
-        fresh = [(at, tensors[0]) for at, tensors in results.items() if at not in given]
-        rows = _rows(name, args)
-        made = Result.of(fresh[0][1], row_wise=bool(rows)) if fresh else None
+        at_fresh = next((at for at in results if at not in given), None)
+        fresh = None if at_fresh is None else results[at_fresh][0]
+        by_row = _taken_by_row(name, args)
+        made = None if fresh is None else self._record(fresh, by_row, given)
+        operator = _Operator(name, args, run.lines, by_row, fresh, made)
         for at, tensors in given.items():
             source = self._made.get(at)
-            if source is None:
-                continue
-            if at in results:
-                if not self._saves(run, func, source):
-                    _pass_on(source, run.lines, func, results[at])
-            elif fresh and name in PICKS and tensors[0] is args[0]:
-                source.copied(fresh[0][1], run.lines)
-            else:
-                _read(source, tensors, rows, made)
-        if made:
-            self._made[fresh[0][0]] = made
+            if source is not None and at not in results:
+                for tensor in tensors:
+                    _read(source, tensor, operator)
+            elif source is not None and not self._saves(run, func, source):
+                _pass_on(source, run.lines, func, results[at])
+        if at_fresh is not None and made is not None:
+            self._made[at_fresh] = made
         run.result, self._before = made, run
+
+    def _record(self, fresh: torch.Tensor, by_row: Sequence[object], given: ByAddress) -> Result:
+        """The record of what an operator made anew."""
+        rows = fresh.numel() // max(1, fresh.shape[-1]) if fresh.dim() else 1
+        for at, tensors in given.items():
+            source = self._made.get(at)
+            if source is not None and any(one is tensor for one in by_row for tensor in tensors):
+                reduced = fresh.numel() == source.rows
+                same = source.width == 1 and fresh.numel() == source.size
+                rows = fresh.numel() if reduced or same else rows
+        return Result.of(fresh, rows, row_wise=bool(by_row))
 
     def _saves(self, run: Ran, func: OpOverload[..., object], source: Result) -> bool:
         """Whether autograd saves what the operator before has made: in the same call."""
@@ -157,28 +190,92 @@ class Uses:
         return before is not None and before.result is source and before.call == run.call
 
 
-def _rows(name: str, args: Sequence[object]) -> list[object]:
+def _taken_by_row(name: str, args: Sequence[object]) -> list[object]:
     """The arguments whose rows an operator takes one by one."""
     taken = [args[at] for at in ROW_WISE.get(name, ()) if at < len(args)]
-    match name, args:
-        case ("aten._softmax" | "aten._log_softmax", [torch.Tensor() as tensor, int(dim), *_]):
-            return taken if dim in {-1, tensor.dim() - 1} else []
-        case "aten.native_layer_norm", [_, [_, _, *_], *_]:  # over more than the last dimension
-            return []
-    return taken
+    dims = args[1] if len(args) > 1 else None
+    last = [-1, taken[0].dim() - 1] if taken and isinstance(taken[0], torch.Tensor) else []
+    match name:
+        case "aten._softmax" | "aten._log_softmax":
+            apart = dims in last
+        case "aten.native_layer_norm":
+            apart = isinstance(dims, list) and len(dims) == 1
+        case "aten.mean" | "aten.sum" | "aten.logsumexp" | "aten.amax":
+            apart = dims in [[dim] for dim in last]
+        case "aten.gather":
+            apart = dims in last and getattr(args[2], "shape", ())[-1:] == (1,)
+        case "aten.mse_loss":
+            apart = [*args[2:]] == [0]  # each element for itself
+        case _:
+            apart = True
+    return taken if apart else []
 
 
-def _read(
-    source: Result, tensors: Iterable[torch.Tensor], rows: Iterable[object], made: Result | None
-) -> None:
-    """An operator read these tensors in the memory of `source`, and made `made` of some rows."""
-    for tensor in tensors:
-        whole = tensor.numel() == source.size and tensor.is_contiguous()
-        by_row = made is not None and source.rows == made.rows and whole
-        if made is not None and by_row and any(tensor is one for one in rows):
-            source.through.append(made)
-        else:
-            source.read(tensor)
+def _read(source: Result, tensor: torch.Tensor, operator: _Operator) -> None:
+    """An operator read a tensor in the memory of `source`."""
+    made = operator.made
+    whole = tensor.numel() == source.size and tensor.is_contiguous()
+    kept = _kept(source, tensor, operator) if whole else None
+    if kept is not None:
+        source.pick(*_masked(kept), operator.lines)
+    elif made and whole and source.rows == made.rows and _among(tensor, operator.by_row):
+        source.through.append(made)
+    elif operator.fresh is not None and operator.name in PICKS and tensor is operator.args[0]:
+        source.pick(*_picked_rows(source, operator.fresh, operator.args), operator.lines)
+    else:
+        source.read(tensor)
+
+
+def _among(tensor: torch.Tensor, values: Iterable[object]) -> bool:
+    return any(tensor is value for value in values)
+
+
+def _kept(source: Result, tensor: torch.Tensor, operator: _Operator) -> torch.Tensor | None:
+    """The rows that an operator does not multiply by zero, replace or ignore; None: maybe all."""
+    match operator.name, operator.args:
+        case "aten.mul", [one, other]:
+            mask = other if tensor is one else one
+            if not isinstance(mask, torch.Tensor) or mask.requires_grad:
+                return None
+            kept = mask.ne(0) if _has_one_of_each(mask, source) else None
+        case "aten.where", [torch.Tensor() as mask, one, _]:
+            chosen = mask if tensor is one else mask.logical_not()
+            kept = chosen if _has_one_of_each(mask, source) else None
+        case "aten.masked_fill", [_, torch.Tensor() as mask, *_]:
+            kept = mask.logical_not() if _has_one_of_each(mask, source) else None
+        case "aten.nll_loss_forward", [_, torch.Tensor() as target, _, _, int(ignored)]:
+            kept = target.ne(ignored) if target.numel() == source.rows <= MOST_MASKED else None
+        case _:
+            return None
+    return None if kept is None or bool(kept.all()) else kept
+
+
+def _has_one_of_each(mask: torch.Tensor, source: Result) -> bool:
+    """Whether a mask has one element for each row."""
+    along = source.width == 1 or mask.shape[-1:] == (1,)
+    return along and mask.numel() == source.rows <= MOST_MASKED
+
+
+def _masked(kept: torch.Tensor) -> tuple[Hashable, float]:
+    """What stands for the rows that a mask keeps, and their part of all."""
+    return ("mask", _digest(kept)), float(kept.double().mean())
+
+
+def _picked_rows(
+    source: Result, rows: torch.Tensor, args: Sequence[object]
+) -> tuple[Hashable, float]:
+    """What stands for the rows that an operator has copied, and their part of all."""
+    given = [value for value in args[1:] if not isinstance(value, (list, tuple))]
+    given += [one for value in args[1:] if isinstance(value, (list, tuple)) for one in value]
+    masks = [one for one in given if isinstance(one, torch.Tensor)]
+    if len(masks) == 1 and masks[0].dtype == torch.bool and masks[0].numel() == source.rows:
+        return _masked(masks[0])
+    which = tuple(_digest(one) if isinstance(one, torch.Tensor) else one for one in given)
+    return ("index", which), source.part(rows)
+
+
+def _digest(values: torch.Tensor) -> int:
+    return hash(values.detach().contiguous().numpy().tobytes())
 
 
 def _pass_on(
@@ -190,38 +287,47 @@ def _pass_on(
         if writes or func is torch.ops.aten.detach.default:  # what NumPy reads, no operator shows
             source.read(result)
         else:
-            source.pick(source.holds(result), lines)
+            source.cut(source.part(result), lines)
 
 
 @dataclass
 class _Line:
-    """What a line's operators took: `wasted` for rows that are not used, `others` for all rows.
+    """What a line's operators took: `whole`, of which `wasted` was for rows that are not used.
 
-    `costliest`: of the former, the one that took longest, with the part of its rows that is used.
+    `needed`: what operators took that need all rows, or whose results are used; `largest`: elements
+    of such a result. `costliest`: of the others the one that took longest, with the part of its
+    rows that is used.
     """
 
     whole: float = 0.0
     wasted: float = 0.0
-    others: float = 0.0
+    needed: float = 0.0
+    largest: int = 0
     costliest: tuple[Ran, float] | None = None
-
-    @property
-    def blamed(self) -> bool:
-        """Whether rows can be left out on this line, and most of its work with them."""
-        much = self.wasted >= LEAST_PART * self.whole
-        return much and self.others <= MOST_OTHERS * self.whole
 
     def add(self, run: Ran, used: float) -> None:
         """Count an operator."""
         if run.idle:
             return
         self.whole += run.seconds
-        if run.result is None or not run.result.row_wise:
-            self.others += run.seconds
-        elif used <= MOST_USED:
-            self.wasted += (1.0 - used) * run.seconds
-            if self.costliest is None or run.seconds > self.costliest[0].seconds:
-                self.costliest = run, used
+        if run.result is None or not run.result.row_wise or used > MOST_USED:
+            self.needed += run.seconds
+            self.largest = max(self.largest, run.result.size if run.result else 0)
+            return
+        self.wasted += (1.0 - used) * run.seconds
+        if self.costliest is None or run.seconds > self.costliest[0].seconds:
+            self.costliest = run, used
+
+    @property
+    def blamed(self) -> tuple[Ran, float] | None:
+        """The costliest operator, where rows can be left out wherever the line is called from.
+
+        A result as large as its own that is used may be that of another layer, on the same line.
+        """
+        if self.costliest is None or self.needed > MOST_NEEDED * self.whole:
+            return None
+        result = self.costliest[0].result
+        return self.costliest if result is None or self.largest < result.size else None
 
 
 def unused_rows(runs: Sequence[Ran], before: Sequence[Ran]) -> list[UnusedRows]:
@@ -232,17 +338,18 @@ def unused_rows(runs: Sequence[Ran], before: Sequence[Ran]) -> list[UnusedRows]:
 
 def _unused(runs: Sequence[Ran]) -> Iterator[UnusedRows]:
     lines: dict[Place, _Line] = defaultdict(_Line)
-    used: dict[Result, float] = {}
+    used: dict[Result, Rows] = {}
     for run in reversed(runs):
-        part = run.result.used(used) if run.result else 1.0
+        part = 1.0
         if run.result:
-            used[run.result] = part
+            used[run.result] = run.result.used(used)
+            part = min(1.0, sum(used[run.result].values()))
         if run.lines:
             lines[run.lines[0]].add(run, part)
     total = sum(run.seconds for run in runs)
     for (code, line), spent in lines.items():
-        if spent.costliest is not None and spent.blamed and spent.wasted >= LITTLE * total:
-            run, part = spent.costliest
+        if spent.blamed and spent.wasted >= LITTLE * total:
+            run, part = spent.blamed
             path, at = _picked(run.result)
             share = spent.wasted / total
             yield UnusedRows(code.co_filename, line, part, share, path, at, run.differentiated)
