@@ -559,6 +559,22 @@ def test_frozen_teacher_is_no_evaluation(when):
     assert not session.profile["facts"].get("eval_trained")
 
 
+def test_a_model_that_gives_its_own_targets_is_asked_in_train_mode():
+    model = net()
+
+    def targets():
+        with torch.no_grad():
+            model(X)
+
+    with probed(steps=4) as session:
+        train(session, model, before=targets)
+    assert session.profile["facts"]["asks_in_train_mode"]
+    assert session.profile["phases"]["evaluation"]["p10"] > 0
+    with probed(steps=4) as session:
+        train(session, model, before=lambda: evaluate(model))
+    assert not session.profile["facts"]["asks_in_train_mode"]
+
+
 def test_training_in_eval_mode_is_training():
     model = net().eval()
     with probed(steps=4) as session:

@@ -148,7 +148,7 @@ ADVICE = (
             "line",
             sure=False,
         ),
-        (),
+        (Need("!asks_each_step", "the model is asked for what it is trained on"),),
         0.25,
     ),
     Advice(
