@@ -144,23 +144,6 @@ def test_rows_that_nothing_uses_cost_their_operators_in_both_passes(script):
     assert twice.share == pytest.approx(2 * one.share)
 
 
-@pytest.mark.parametrize(
-    ("in_train_mode", "p10", "told"),
-    [(True, 0.004, False), (True, 0.0, True), (False, 0.004, True)],
-)
-def test_a_model_that_each_step_asks_for_its_targets_is_not_evaluated(
-    script, in_train_mode, p10, told
-):
-    phases = {
-        "forward": {"mean": 0.006, "p10": 0.006, "p90": 0.006},
-        "evaluation": {"mean": 0.004, "p10": p10, "p90": 0.004},
-    }
-    facts = {"cuda": False, "model": True, "asks_in_train_mode": in_train_mode}
-    places = {"evaluation": "train.py:8"}
-    found = made(script, {}, phases=phases, facts=facts, places=places).findings
-    assert any(f.remedies[0].id == "evaluation_often" for f in found) is told
-
-
 def test_a_spot_that_costs_is_a_finding_with_its_figure(script):
     found = made(script, {"11": {"other": (0.95, 60, [])}})
     (finding,) = [f for f in found.findings if f.remedies[0].id == "host_sync"]

@@ -118,6 +118,8 @@ def test_an_evaluation_that_takes_much_of_the_time_is_told_by_its_costliest_line
     (found,) = advised(seen({"evaluation": 0.4}, lines, places=places), {}, frozenset())
     assert (ids([found]), found.place) == ({"evaluation_often"}, "train.py:31")
     assert not advised(seen({"evaluation": 0.2}, lines, places=places), {}, frozenset())
+    targets = seen({"evaluation": 0.4}, lines, places=places, asks_each_step=True)
+    assert not advised(targets, {}, frozenset())
     explained = {"evaluation": 0.3 * STEP}
     assert not advised(seen({"evaluation": 0.4}, lines), explained, frozenset())
 

@@ -88,7 +88,8 @@ LEFT_ALONE = {
     "a rank that is not known": (WAITS, LATE),
     "one that waits for a core": (WAITS, replace(LATE, core=0.0195)),
     "one that is late by little beside the waits for a core of both": (
-        rank(0, exposed=0.004, core=0.01), rank(1, data=0.004, core=0.01)
+        rank(0, exposed=0.004, core=0.01),
+        rank(1, data=0.004, core=0.01),
     ),
 }
 

@@ -223,8 +223,6 @@ def seen_in(payload: ProfilePayload, lines: Mapping[str, tuple[Line, ...]]) -> S
     facts, starved = payload.facts, starved_shares(payload)
     if "operators" in payload.notes:  # no step was watched: a tune races them, no finding says so
         facts = {name: of for name, of in facts.items() if not name.startswith("calls_")}
-    if (asked := payload.phases.get("evaluation")) and asked.p10 > 0:  # in nine steps of ten
-        facts = {**facts, "asks_each_step": facts.get("asks_in_train_mode", False)}
     return Seen(
         facts, payload.places, shares, lines, step, parts, seconds, starved,
         communicated_shares(payload),

@@ -22,7 +22,10 @@ EMPTY: frozenset[tuple[CodeType, int]] = frozenset()
 
 
 class Facts:
-    """`values` are the facts, `places` maps a kind of place to `file:line`."""
+    """`values` are the facts, `places` maps a kind of place to `file:line`.
+
+    `asked_in_train_mode`: a model was called without gradients while in training mode.
+    """
 
     def __init__(self) -> None:
         self.values: dict[str, object] = {}
@@ -30,6 +33,7 @@ class Facts:
         self._tries: dict[str, int] = {}
         self.settled: set[str] = set()
         self._evaluation: tuple[Lines, bool] | None = None
+        self.asked_in_train_mode = False
 
     def note(self, name: str, value: object = True) -> None:
         """A fact was seen; a true one is not taken back."""

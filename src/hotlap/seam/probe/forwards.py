@@ -105,7 +105,7 @@ def _evaluation(
     line.begin_evaluation(id(root))
     if "evaluation" not in rec.facts.settled:
         rec.facts.look_at_evaluation(sys._getframe(1), graded=is_grad_enabled())
-    rec.facts.note("asks_in_train_mode", root.training)
+    rec.facts.asked_in_train_mode |= root.training
     begin = line.times[-1]
     try:
         return inner(root, *args, **kwargs)

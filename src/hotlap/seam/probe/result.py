@@ -56,7 +56,10 @@ def payload(rec: Recorder, ended: str) -> ProfilePayload:
     learned, notes = rec.diagnostics.result()
     facts = _facts(rec, ended) | operators.facts(learned["operators"])
     modules = learned["modules"] or ModuleReport()
+    evaluated = phases.get("evaluation")
+    each_step = evaluated is not None and evaluated.p10 > 0  # in nine steps of ten
     facts |= {"draws": draws, "page_faults": faults >= MIN_FAULT_SHARE,
+              "asks_each_step": each_step and rec.facts.asked_in_train_mode,
               "dense_rows": modules.unread >= MOST_UNREAD}  # fmt: skip
     facts |= contended(rec.pool_waited(), cuda=bool(facts["cuda"]))
     return ProfilePayload(

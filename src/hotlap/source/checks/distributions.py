@@ -1,0 +1,81 @@
+"""Random variables that are described, or drawn, with more work than they need."""
+
+import ast
+import re
+from collections.abc import Iterator
+
+from hotlap.core.technique import Technique
+from hotlap.source.checks.copies import repeated
+from hotlap.source.module import Source
+from hotlap.source.tree import FunctionNode, keyword, method
+
+_NORMAL = "torch.distributions.MultivariateNormal"
+_MATRICES = ("covariance_matrix", "precision_matrix", "scale_tril")
+_DIAGONAL = frozenset({"diag_embed", "diag", "eye", "diagflat"})
+_DEEPEST = 6
+_SHUFFLED = ("torch.randperm", "numpy.random.permutation")
+_SAMPLES = re.compile(r"sample|batch|draw|^_*(?:get|next)")
+_DRAWN = "numpy.random.choice"
+_WEIGHTED = 4  # arguments by position, of which the last are probabilities
+
+
+def diagonal_covariance(source: Source, _: Technique) -> Iterator[ast.AST]:
+    """`MultivariateNormal(mu, torch.diag_embed(var))`, also by way of a name or a multiple."""
+    if b"MultivariateNormal" not in source.content:
+        return
+    for call in source.tree.every(ast.Call):
+        name = source.names.of(call.func)
+        if name.replace("multivariate_normal.", "") == _NORMAL:
+            given = [*call.args[1:2], *(keyword(call, name) for name in _MATRICES)]
+            matrices = [matrix for matrix in given if matrix is not None]
+            if matrices and all(_diagonal(source, matrix) for matrix in matrices):
+                yield call
+
+
+def _diagonal(source: Source, node: ast.expr | None, depth: int = 0) -> bool:
+    """Whether a matrix is made from its diagonal alone."""
+    parts: list[ast.expr | None] = []
+    enough = all
+    match node:
+        case ast.BinOp(op=ast.Mult(), left=left, right=right):
+            parts, enough = [left, right], any
+        case ast.BinOp(op=ast.Add(), left=left, right=right):
+            parts = [left, right]
+        case ast.Call(func=ast.Attribute(value=made, attr="to" | "cuda" | "expand" | "repeat")):
+            parts = [made]
+        case ast.Call():
+            package, _, name = source.names.of(node.func).rpartition(".")
+            return (name or method(node)) in _DIAGONAL and package in {"torch", ""}
+        case ast.Name() | ast.Attribute(value=ast.Name(id="self")):
+            parts = [one.value for one in source.values.flow.reaching(node)]
+    known = parts and depth < _DEEPEST
+    return bool(known) and enough(_diagonal(source, part, depth + 1) for part in parts)
+
+
+def shuffled_for_a_few(source: Source, _: Technique) -> Iterator[ast.AST]:
+    """`torch.randperm(n)[:k]`, `numpy.random.choice(n, k, replace=False)` at each step.
+
+    A replay buffer often lies in a file without a loop: the name of its method says what it is for.
+    """
+    for call in source.tree.every(ast.Call):
+        name = source.names.of(call.func)
+        few = name in _SHUFFLED and _beginning(source.tree.parent(call))
+        replaced = keyword(call, "replace") if name == _DRAWN else None
+        once = isinstance(replaced, ast.Constant) and replaced.value is False
+        few |= once and keyword(call, "p") is None and len(call.args) < _WEIGHTED
+        if few and (repeated(source, call) or _draws(source, call)):
+            yield call
+
+
+def _draws(source: Source, call: ast.Call) -> bool:
+    """Whether the function that a call lies in draws samples, by its name."""
+    function = source.tree.function(call)
+    return isinstance(function, FunctionNode) and _SAMPLES.search(function.name) is not None
+
+
+def _beginning(node: ast.AST | None) -> bool:
+    """Whether it is the beginning of a sequence: `...[:k]`."""
+    match node:
+        case ast.Subscript(slice=ast.Slice(lower=None, upper=upper)):
+            return upper is not None
+    return False

@@ -1,0 +1,61 @@
+"""A few random indices, drawn without a permutation of all."""
+
+from hotlap.core.pattern import Pattern
+from hotlap.core.technique import Claim, Example, Group, How, Numerics, Technique
+
+technique = Technique(
+    title="Draw a few random indices without shuffling all of them",
+    group=Group.DATA_LOADING,
+    numerics=Numerics.TRAINING,
+    how=(How.ADVICE,),
+    why=(
+        "torch.randperm(n)[:k], and numpy.random.choice(n, k, replace=False), shuffle all n "
+        "numbers to give k of them. In a step that draws a batch from a replay buffer or a data "
+        "set in memory, that can take longer than the model does. random.sample and NumPy's "
+        "Generator.choice draw k distinct numbers in a time that does not grow with n."
+    ),
+    changes="Other random numbers are drawn.",
+    avoid="Leave it where k is a good part of n, or where the permutation is kept for an epoch.",
+    claims=(Claim("goes beyond the articles", "numpy.random.Generator.choice documentation"),),
+    patterns=(
+        Pattern(
+            id="shuffled_for_a_few",
+            says="all indices are shuffled to draw a few of them",
+            remedy="torch.randint(n, (k,)), or numpy.random.default_rng().choice(n, k, "
+            "replace=False, shuffle=False) with a generator that is made once",
+            ignore="nearly all of them are drawn, or there are only a few thousand",
+            check="hotlap.source.checks.distributions:shuffled_for_a_few",
+            hint=True,
+            phases=("data", "other", "forward"),
+        ),
+    ),
+    examples=(
+        Example(
+            "import torch\n"
+            "\n"
+            "for step in range(steps):\n"
+            "    batch = images[torch.randperm(len(images))[:64]]\n"
+            "    loss = train(batch)\n"
+            "    loss.backward()\n"
+            "    optimizer.step()\n",
+            "import torch\n"
+            "\n"
+            "for step in range(steps):\n"
+            "    batch = images[torch.randint(len(images), (64,))]\n"
+            "    loss = train(batch)\n"
+            "    loss.backward()\n"
+            "    optimizer.step()\n",
+        ),
+        Example(
+            "import torch\n"
+            "\n"
+            "for epoch in range(epochs):\n"
+            "    order = torch.randperm(len(images))\n"
+            "    for begin in range(0, len(images), 64):\n"
+            "        batch = images[order[begin : begin + 64]]\n"
+            "        loss = train(batch)\n"
+            "        loss.backward()\n"
+            "        optimizer.step()\n",
+        ),
+    ),
+)
