@@ -23,9 +23,8 @@ technique = Technique(
             says="all indices are shuffled to draw a few of them",
             remedy="torch.randint(n, (k,)), or numpy.random.default_rng().choice(n, k, "
             "replace=False, shuffle=False) with a generator that is made once",
-            ignore="nearly all of them are drawn, or there are only a few thousand",
+            ignore="a good part of them is drawn, or there are only a few thousand",
             check="hotlap.source.checks.distributions:shuffled_for_a_few",
-            hint=True,
             phases=("data", "other", "forward"),
         ),
     ),

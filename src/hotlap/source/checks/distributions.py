@@ -16,6 +16,7 @@ _DEEPEST = 6
 _SHUFFLED = ("torch.randperm", "numpy.random.permutation")
 _SAMPLES = re.compile(r"sample|batch|draw|^_*(?:get|next)")
 _DRAWN = "numpy.random.choice"
+_FEW = 10_000  # shuffled in less than 0.1 ms
 _WEIGHTED = 4  # arguments by position, of which the last are probabilities
 
 
@@ -63,8 +64,14 @@ def shuffled_for_a_few(source: Source, _: Technique) -> Iterator[ast.AST]:
         replaced = keyword(call, "replace") if name == _DRAWN else None
         once = isinstance(replaced, ast.Constant) and replaced.value is False
         few |= once and keyword(call, "p") is None and len(call.args) < _WEIGHTED
-        if few and (repeated(source, call) or _draws(source, call)):
+        if few and not _small(call) and (repeated(source, call) or _draws(source, call)):
             yield call
+
+
+def _small(call: ast.Call) -> bool:
+    """Whether it is known that there are few to shuffle."""
+    of = call.args[0] if call.args else None
+    return isinstance(of, ast.Constant) and isinstance(of.value, int) and of.value <= _FEW
 
 
 def _draws(source: Source, call: ast.Call) -> bool:
