@@ -1,19 +1,23 @@
 """A training process is reached whatever its environment, or the trial ends with the reason."""
 
 import os
+import subprocess
 import sys
 import sysconfig
 import venv
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import pytest
+import torch
 
 from hotlap.core.errors import NotReachedError
 from hotlap.core.spec import Mode, Tier
 from hotlap.isolation.reach_files import NAME, reach_files, sites
 from hotlap.profile.look import Bounds, look
 from hotlap.trial.launch import BOOT, Setting
+from hotlap.trial.reach import UnreachedCheck
 
 SITE = sysconfig.get_path("purelib")
 TRAIN = """
@@ -78,6 +82,46 @@ def test_a_process_out_of_reach_ends_the_trial(project: Path) -> None:
     with pytest.raises(NotReachedError, match="trains without hotlap"):
         profile(project, f"{sys.executable} -S train.py", rest=60)
     assert (project / "last.pt").read_text() == "mine"
+
+
+class Unreached(UnreachedCheck):
+    """Finds these processes in its looks, one after another."""
+
+    def __init__(self, *looks: set[int]) -> None:
+        super().__init__(os.getpid(), Path("/nowhere"))
+        self.looks = list(looks)
+
+    def look(self) -> None:
+        self._next = 0.0
+        self.now = self.looks.pop(0)
+        super().look()
+
+    def _is_unreached(self, process: psutil.Process) -> bool:
+        return process.pid in self.now
+
+
+def test_a_process_is_out_of_reach_if_two_looks_in_a_row_find_it_so() -> None:
+    """One that was just forked has not left its file yet."""
+    with subprocess.Popen(["sleep", "60"]) as child:
+        try:
+            passing = Unreached({child.pid}, set(), {child.pid}, set())
+            for _ in range(4):
+                passing.look()
+            staying = Unreached({child.pid}, {child.pid})
+            staying.look()
+            with pytest.raises(NotReachedError, match="trains without hotlap"):
+                staying.look()
+        finally:
+            child.kill()
+
+
+def test_where_the_folder_is_gone_no_process_is_called_unreached(tmp_path: Path) -> None:
+    look = UnreachedCheck(os.getpid(), tmp_path / "reached")
+    me = psutil.Process()
+    assert torch.__version__, "it is loaded"
+    assert not look._is_unreached(me)
+    (tmp_path / "reached").mkdir()
+    assert look._is_unreached(me)
 
 
 def test_the_file_names_what_the_environment_would() -> None:

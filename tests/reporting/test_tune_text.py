@@ -107,6 +107,32 @@ def test_what_a_figure_of_plain_steps_leaves_out_is_said(loaders: int, unit: str
     assert left_out is (bool(loaders) and unit == "step")
 
 
+@pytest.mark.parametrize(
+    ("stalls", "unit", "words"),
+    [
+        (0.05, "step", "67% of the profiled time was in a few steps"),
+        (0.05, "epoch", ""),
+        (0.0, "step", ""),
+    ],
+)
+def test_what_a_gain_in_plain_steps_is_over_the_whole_is_said_where_others_take_much(
+    stalls: float, unit: str, words: str
+) -> None:
+    found = result()
+    assert found.final is not None
+    found.final = replace(found.final, unit=unit)
+    phases = {
+        "forward": {"mean": 0.024, "p10": 0.02, "p90": 0.03, "usual": 0.024},
+        "other": {"mean": 0.001 + stalls, "p10": 0.001, "p90": 0.001, "usual": 0.001},
+        "evaluation": {"mean": stalls / 50},
+    }
+    seen = {"step": {"mean": 0.025 + 51 * stalls / 50}, "phases": phases}
+    found.profile = decode(ProfilePayload, seen)
+    text = " ".join(shown(found).split())
+    assert words in text
+    assert ("the whole is 1.12x as fast" in text) is bool(words)
+
+
 def test_a_line_says_what_the_time_went_to() -> None:
     found = result()
     found.seconds = 180.0

@@ -213,6 +213,15 @@ def test_a_load_dependent_gain_that_fresh_pairs_refute_is_inconclusive() -> None
     assert fate(unclear).estimate == FASTER.estimate, "kept, by all pairs"
 
 
+def test_what_was_slower_is_reported_by_all_pairs_where_the_fresh_ones_do_not_show_it() -> None:
+    whole = Estimate(0.7, 0.6, 0.8, 40, 0.95)
+    slower = replace(FASTER, estimate=whole, verdict=Verdict.SLOWER)
+    few = fate(replace(slower, fresh=Estimate(0.78, 0.57, 1.07, 12, 0.95)))
+    assert (few.status, few.reason, few.estimate) == (Status.NOT_FASTER, "slower", whole)
+    clear = Estimate(0.72, 0.6, 0.9, 12, 0.95)
+    assert fate(replace(slower, fresh=clear)).estimate == clear
+
+
 def test_what_won_is_reported_by_pairs_that_had_no_part_in_it() -> None:
     row = fate(replace(FASTER, fresh=Estimate(1.15, 1.05, 1.25, 6, 0.95)))
     assert row.kept().ratio == 1.15

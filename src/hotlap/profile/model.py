@@ -302,6 +302,21 @@ def usual_times(payload: ProfilePayload) -> tuple[dict[str, float], float]:
     return seconds, payload.step.mean - sum(means.values()) + sum(seconds.values())
 
 
+def rare_share(payload: ProfilePayload) -> float:
+    """The part of the time that is spent in a few steps: stalls, evaluations, checkpoints.
+
+    A race of plain steps leaves it out, or has it in a few of its blocks.
+    """
+    _, step = usual_times(payload)
+    rare = 0.0
+    for name, phase in payload.phases.items():
+        if not phase.p90:
+            rare += phase.mean
+        elif name not in STEADY and phase.usual is not None:
+            rare += max(0.0, phase.mean - phase.usual)
+    return min(1.0, rare / step) if step else 0.0
+
+
 def shares_of(payload: ProfilePayload) -> dict[str, float]:
     """The phases' shares of a usual step; what concerns feeding is added up under `data`.
 

@@ -16,7 +16,7 @@ from hotlap.core.protocol import ProfilePayload
 from hotlap.core.recipe import NAME
 from hotlap.core.registry import technique
 from hotlap.profile.findings import WORTH
-from hotlap.profile.model import TITLES, Profile, shares_of, usual_times
+from hotlap.profile.model import TITLES, Profile, rare_share, shares_of, usual_times
 from hotlap.reporting import findings_text, tune_table
 from hotlap.reporting.findings_text import cost, show_steps
 from hotlap.reporting.race_text import CORRECTED, timed
@@ -65,6 +65,8 @@ ON_TOP = "each row is measured on top of the techniques kept above it"
 SWITCHED = "raced by switching it on and off in one live process: {}"
 LONG_SECONDS = 300.0
 """Time of a race, as one of whole epochs takes it, from which it is named."""
+MUCH_RARE = 0.2
+"""Part of the time in a few steps from which the gain over the whole training is said as well."""
 SAYS_LITTLE = 2.0
 """Upper end of an interval from which it bounds nothing, where its lower end is not above 1."""
 TOO_NOISY = "not measured: the machine was too noisy"
@@ -117,9 +119,22 @@ def _show_headline(out: Console, result: TuneResult, *, brief: bool = False) -> 
         )
         if result.final.unit == "step" and result.profile and result.profile.facts.get("loaders"):
             figures += f"; {timed(result.final)}"
+        figures += _over_all(result.final, result.profile)
         parity = result.final_parity.reason
         said = any(row.reason == parity for row in result.kept) and not brief
         out.print(Text(hanging(figures if said else f"{figures}; {parity}", out.width, "", "  ")))
+
+
+def _over_all(final: RaceResult, profile: ProfilePayload | None) -> str:
+    """What a gain in plain steps is over the whole training, where other steps take much of it."""
+    rare = rare_share(profile) if profile and final.unit == "step" else 0.0
+    if final.epoch_shared or rare < MUCH_RARE or final.estimate.ratio <= 1.0:
+        return ""
+    ratio = 1.0 / (rare + (1.0 - rare) / final.estimate.ratio)
+    return (
+        f"; {rare:.0%} of the profiled time was in a few steps (stalls, evaluations, checkpoints): "
+        f"if they stay as they are, the whole is {ratio:.2f}x as fast"
+    )
 
 
 def _show_next(out: Console, steps: Iterable[tuple[str, str]]) -> None:

@@ -178,13 +178,15 @@ class UnreachedCheck:
     """Looks at the processes below a supervisor, at most once a second.
 
     `reached` is the folder in which each process that hotlap reached leaves a file named
-    by its pid.
+    by its pid. It is unreached if two looks find none: a process that was just forked has not left
+    its file yet, and the folder is removed while the last processes end.
     """
 
     def __init__(self, supervisor: int, reached: Path) -> None:
         self._supervisor = supervisor
         self._reached = reached
         self._next = 0.0
+        self._suspects: set[int] = set()
 
     def look(self) -> None:
         """End the wait for a first step that cannot come.
@@ -200,8 +202,10 @@ class UnreachedCheck:
             below = psutil.Process(self._supervisor).children(recursive=True)
         except psutil.Error:
             return
-        for process in below:
-            if self._is_unreached(process):
+        before, self._suspects = self._suspects, set()
+        for process in filter(self._is_unreached, below):
+            self._suspects.add(process.pid)
+            if process.pid in before:
                 raise NotReachedError(
                     f"process {process.pid} trains without hotlap: {_shown(process)}",
                     "`python -S`, or a Python with no site-packages of its own, keeps hotlap out: "
@@ -212,6 +216,8 @@ class UnreachedCheck:
         """A forked process (a loader's worker) shows the command line of the one it came from."""
         try:
             if (self._reached / str(process.pid)).exists() or not _has_torch(process.pid):
+                return False
+            if not self._reached.exists():
                 return False
             words, parent = process.cmdline(), process.parent()
             while parent is not None and parent.cmdline() == words:

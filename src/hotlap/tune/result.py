@@ -171,7 +171,8 @@ def reported(whole: Estimate, fresh: Estimate | None, verdict: str | None) -> Es
     """The ratio to report of all pairs and those fresh ones that did not decide the race."""
     if fresh is None or not math.isfinite(fresh.high):
         return whole
-    return whole if verdict == Verdict.FASTER and fresh.low <= 1.0 else fresh
+    faster, slower = verdict == Verdict.FASTER, verdict == Verdict.SLOWER
+    return whole if (faster and fresh.low <= 1.0) or (slower and fresh.high >= 1.0) else fresh
 
 
 def standing(status: str, verdict: str | None) -> str:
