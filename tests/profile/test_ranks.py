@@ -114,6 +114,15 @@ def test_waits_for_a_core_that_all_ranks_share_excuse_none():
     assert late_for_a_core(payload(*both)) == []
 
 
+def test_of_work_that_is_only_shared_unequally_no_more_is_expected_than_sharing_it_saves():
+    slow = rank(1, phases={"backward": 0.024})
+    (found,) = straggling(payload(rank(0, exposed=0.021), slow))
+    (remedy,) = found.remedies
+    assert "shared equally, the same work makes a step 10.0 ms shorter" in remedy.says
+    assert remedy.expected == pytest.approx(found.share / 2)
+    assert found.most >= 1 / (1 - found.share)
+
+
 def test_a_phase_is_not_blamed_for_a_wait_for_a_core():
     (found,) = straggling(payload(WAITS, replace(LATE, core=0.012)))
     assert found.share == pytest.approx(0.008 / LATE.step)

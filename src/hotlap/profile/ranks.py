@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from hotlap.core.amounts import duration
 from hotlap.core.protocol import ProfilePayload, RankTimes, SampledLine
 from hotlap.profile.findings import COLLECTIVE, PARTS
 from hotlap.profile.model import TITLES, Finding, Rank, Remedy, bound, headline
@@ -144,7 +145,11 @@ def straggling(payload: ProfilePayload) -> list[Finding]:
     place, text = _line(last.times, phase)
     most = bound(share, step)
     phases = (phase,) if phase else ()
-    remedy = Remedy(STRAGGLER, FIXES.get(phase, NO_PHASE), phases, place, most, share)
+    says, gain = FIXES.get(phase, NO_PHASE), share
+    if says == EQUAL_WORK:  # the others have to do what this rank is relieved of
+        gain *= 1.0 - 1.0 / payload.world
+        says = f"{EQUAL_WORK}; shared equally, the same work makes a step {duration(gain * step)} shorter"
+    remedy = Remedy(STRAGGLER, says, phases, place, most, gain)
     return [Finding(what, place, text, share, most, (remedy,))]
 
 
