@@ -148,7 +148,8 @@ def straggling(payload: ProfilePayload) -> list[Finding]:
     says, gain = FIXES.get(phase, NO_PHASE), share
     if says == EQUAL_WORK:  # the others have to do what this rank is relieved of
         gain *= 1.0 - 1.0 / payload.world
-        says = f"{EQUAL_WORK}; shared equally, the same work makes a step {duration(gain * step)} shorter"
+        shorter = f"the same work makes a step {duration(gain * step)} shorter"
+        says = f"{EQUAL_WORK}; shared equally, {shorter}"
     remedy = Remedy(STRAGGLER, says, phases, place, most, gain)
     return [Finding(what, place, text, share, most, (remedy,))]
 
