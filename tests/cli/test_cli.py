@@ -274,7 +274,9 @@ def test_explain_says_what_a_verdict_means(words: list[str], says: str) -> None:
     assert says.startswith(f"{found['verdict']}: {found['meaning'][:10]}")
 
 
-@pytest.mark.parametrize("name", ["blocking_call", "python_in_step", "environment_step"])
+@pytest.mark.parametrize(
+    "name", ["blocking_call", "python_in_step", "environment_step", "unused_rows"]
+)
 def test_explain_says_what_to_do_about_a_finding_of_no_technique(name: str) -> None:
     done = CliRunner().invoke(hotlap, ["explain", name])
     assert (done.exit_code, done.output.startswith(f"{name}: ")) == (0, True)

@@ -6,7 +6,6 @@ import threading
 import numpy
 import pytest
 import torch
-import torch._dynamo
 from probing_help import line_of, probed
 from torch import nn
 from torch._higher_order_ops.cond import cond_op
@@ -18,16 +17,12 @@ from hotlap.model.operators import Count
 from hotlap.seam.probe.invariants import _Signatures
 from hotlap.seam.where import short
 
+pytestmark = pytest.mark.usefixtures("nothing_compiled")
 NODES = 300
 ADJACENCY = (torch.rand(NODES, NODES) < 0.1).float()
 FEATURES = torch.randn(NODES, 8)
 CLIPS = [torch.rand(NODES, NODES) for _ in range(16)]
 NUMBERS = numpy.random.default_rng(0).random((NODES, NODES), dtype=numpy.float32)
-
-
-@pytest.fixture(autouse=True)
-def nothing_compiled():
-    torch._dynamo.utils.counters.clear()
 
 
 class Net(nn.Module):

@@ -2,20 +2,15 @@
 
 import pytest
 import torch
-import torch._dynamo
 from probing_help import line_of, probed
 from torch import nn
 from torch.nn import functional
 
 from hotlap.seam.where import short
 
+pytestmark = pytest.mark.usefixtures("nothing_compiled")
 FEATURES = torch.randn(64, 128)
 MASK = torch.rand(64, 128)
-
-
-@pytest.fixture(autouse=True)
-def nothing_compiled():
-    torch._dynamo.utils.counters.clear()
 
 
 class Net(nn.Module):

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy
 import pytest
 import torch
-import torch._dynamo
 from probing_help import line_of, probed
 from torch import nn
 from torch.nn import functional
@@ -17,12 +16,8 @@ from torch.nn.utils import parametrizations
 
 from hotlap.seam.probe.models import model_facts
 
+pytestmark = pytest.mark.usefixtures("nothing_compiled")
 STEPS = 14
-
-
-@pytest.fixture(autouse=True)
-def nothing_compiled():
-    torch._dynamo.utils.counters.clear()
 
 
 class Meter:

@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-import torch._dynamo
 from probing_help import line_of, probed
 from torch import nn
 from torch._higher_order_ops.cond import cond_op
@@ -10,12 +9,8 @@ from torch.nn import functional
 
 from hotlap.seam.where import short
 
+pytestmark = pytest.mark.usefixtures("nothing_compiled")
 BATCH, LENGTH, WIDTH, WORDS = 16, 20, 32, 4000
-
-
-@pytest.fixture(autouse=True)
-def nothing_compiled():
-    torch._dynamo.utils.counters.clear()
 
 
 class Net(nn.Module):

@@ -13,6 +13,7 @@ FACTS: Mapping[str, str] = MappingProxyType(
     {
         "alloc_conf": "the environment configures the CUDA allocator",
         "anomaly": "anomaly detection is on",
+        "asks_each_step": "each step asks a model in training mode, without gradients",
         "autocast_on": "the forward pass runs under autocast",
         "autograd_profiler": "the autograd profiler is on",
         "channels_last_on": "the model's 4-D weights are channels last",
@@ -43,7 +44,6 @@ FACTS: Mapping[str, str] = MappingProxyType(
         "crowded_workers": "a loader has more workers than the machine has cores",
         "dense_rows": "most of the gradients are rows of embedding tables that no step looked up",
         "draws": "the dataset or collate function draws random numbers",
-        "asks_each_step": "each step asks a model in training mode, without gradients",
         "eval_trained": "a model is evaluated in training mode",
         "eval_with_grad": "an evaluation records a graph",
         "fast_fp8": "float8 matrix products have hardware of their own",

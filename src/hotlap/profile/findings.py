@@ -15,6 +15,7 @@ from hotlap.core.amounts import several
 from hotlap.core.protocol import ProfilePayload
 from hotlap.core.registry import techniques
 from hotlap.core.technique import Need, Symptom
+from hotlap.profile import sights
 from hotlap.profile.advice import ADVICE
 from hotlap.profile.model import (
     DATA,
@@ -33,7 +34,6 @@ from hotlap.profile.model import (
     starved_shares,
     usual_times,
 )
-from hotlap.profile.sights import COMPUTE_ONCE, REPEATED, VECTORISE
 
 WORTH = 0.02
 """Share of a step that a fix must be able to save."""
@@ -78,9 +78,8 @@ SLOW_LINE = (
     "faster"
 )
 MEANINGS = {
-    **{one.id: one.symptom.says for one in ADVICE}, "blocking_call": BLOCKS,
-    "collective_in_step": COLLECTS, "environment_step": VECTORISE,
-    "outside_of_torch": OUTSIDE, REPEATED: COMPUTE_ONCE, "slow_line": SLOW_LINE,
+    **{one.id: one.symptom.says for one in ADVICE}, **sights.MEANINGS, "blocking_call": BLOCKS,
+    "collective_in_step": COLLECTS, "outside_of_torch": OUTSIDE, "slow_line": SLOW_LINE,
 }  # fmt: skip
 """What to do about a finding that belongs to no technique, by its name."""
 PARTS = {

@@ -43,6 +43,8 @@ COMPUTED_AGAIN = "a step computes the same here several times: the same operator
 COMPUTE_ONCE = "compute it once in a step, and pass the result on"
 UNUSED = "unused_rows"
 PICK_FIRST = "pick the rows that are used before this line: it computes each row by itself"
+MEANINGS = {"environment_step": VECTORISE, REPEATED: COMPUTE_ONCE, UNUSED: PICK_FIRST}
+"""What to do about a sight that belongs to no technique, by its name."""
 
 
 @dataclass(frozen=True)
@@ -143,8 +145,10 @@ def _of_operators(payload: ProfilePayload, share: float, *, differentiated: bool
     """The seconds of a share of all operators outside of the backward pass, and of its part."""
     means = {name: phase.mean for name, phase in payload.phases.items()}
     forward, backward = means.get("forward", 0.0), means.get("backward", 0.0)
-    again = backward / forward if differentiated and forward else 0.0
-    return share * (forward + means.get("optimizer", 0.0)) * (1.0 + again) if forward else 0.0
+    if not forward:
+        return 0.0
+    again = backward / forward if differentiated else 0.0
+    return share * (forward + means.get("optimizer", 0.0)) * (1.0 + again)
 
 
 def _growth(holder: Holder) -> str:

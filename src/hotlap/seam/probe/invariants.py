@@ -61,8 +61,8 @@ class _Run:
     """
 
     lines: Lines
-    func: OpOverload[..., object] | None = None
-    call: tuple[int, int] = (0, 0)
+    func: OpOverload[..., object]
+    call: tuple[int, int]
     signature: int | None = None
     name: Hashable = None
     seconds: float = 0.0
@@ -284,7 +284,7 @@ class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
         run.differentiated = torch.is_grad_enabled() and any(one.requires_grad for one in given)
         self._twins.made(results, run.twin)
         there = _by_address(given)
-        self._uses.note(run, func, args, there, _by_address(results))
+        self._uses.note(run, args, there, _by_address(results))
         for tensor in results:
             if not any(tensor is one for one in written):
                 self._make(tensor, run, fresh=address(tensor) not in there)

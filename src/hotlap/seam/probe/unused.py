@@ -118,6 +118,7 @@ class Ran(Protocol):
     """
 
     lines: Lines
+    func: OpOverload[..., object]
     call: tuple[int, int]
     seconds: float
     idle: bool
@@ -150,25 +151,29 @@ class Uses:
     def note(
         self,
         run: Ran,
-        func: OpOverload[..., object],
         args: Sequence[object],
         given: ByAddress,
         results: ByAddress,
     ) -> None:
-        """An operator ran, with these tensors by the address of their memory."""
-        name = str(func._overloadpacket)
+        """An operator ran, with these tensors by the address of their memory.
+
+        What it made on a device is not followed: there, no time of an operator is known.
+        """
+        name = str(run.func._overloadpacket)
         at_fresh = next((at for at in results if at not in given), None)
         fresh = None if at_fresh is None else results[at_fresh][0]
         by_row = _taken_by_row(name, args)
-        made = None if fresh is None else self._record(fresh, by_row, given)
+        made = None
+        if fresh is not None and fresh.device.type == "cpu":
+            made = self._record(fresh, by_row, given)
         operator = _Operator(name, args, run.lines, by_row, fresh, made)
         for at, tensors in given.items():
             source = self._made.get(at)
             if source is not None and at not in results:
                 for tensor in tensors:
                     _read(source, tensor, operator)
-            elif source is not None and not self._saves(run, func, source):
-                _pass_on(source, run.lines, func, results[at])
+            elif source is not None and not self._saves(run, source):
+                _pass_on(source, run, results[at])
         if at_fresh is not None and made is not None:
             self._made[at_fresh] = made
         run.result, self._before = made, run
@@ -184,9 +189,9 @@ class Uses:
                 rows = fresh.numel() if reduced or same else rows
         return Result.of(fresh, rows, row_wise=bool(by_row))
 
-    def _saves(self, run: Ran, func: OpOverload[..., object], source: Result) -> bool:
+    def _saves(self, run: Ran, source: Result) -> bool:
         """Whether autograd saves what the operator before has made: in the same call."""
-        before = self._before if func is torch.ops.aten.detach.default else None
+        before = self._before if run.func is torch.ops.aten.detach.default else None
         return before is not None and before.result is source and before.call == run.call
 
 
@@ -232,22 +237,27 @@ def _among(tensor: torch.Tensor, values: Iterable[object]) -> bool:
 
 def _kept(source: Result, tensor: torch.Tensor, operator: _Operator) -> torch.Tensor | None:
     """The rows that an operator does not multiply by zero, replace or ignore; None: maybe all."""
+    mask, keeps = _mask(tensor, operator)
+    if not isinstance(mask, torch.Tensor) or mask.requires_grad:
+        return None
+    if not _has_one_of_each(mask, source):
+        return None
+    kept = mask.ne(0) if keeps else mask.eq(0)
+    return None if bool(kept.all()) else kept
+
+
+def _mask(tensor: torch.Tensor, operator: _Operator) -> tuple[object, bool]:
+    """What an operator masks a tensor with, and whether it keeps what is not zero, or is."""
     match operator.name, operator.args:
         case "aten.mul", [one, other]:
-            mask = other if tensor is one else one
-            if not isinstance(mask, torch.Tensor) or mask.requires_grad:
-                return None
-            kept = mask.ne(0) if _has_one_of_each(mask, source) else None
-        case "aten.where", [torch.Tensor() as mask, one, _]:
-            chosen = mask if tensor is one else mask.logical_not()
-            kept = chosen if _has_one_of_each(mask, source) else None
-        case "aten.masked_fill", [_, torch.Tensor() as mask, *_]:
-            kept = mask.logical_not() if _has_one_of_each(mask, source) else None
+            return other if tensor is one else one, True
+        case "aten.where", [mask, one, _]:
+            return mask, tensor is one
+        case "aten.masked_fill", [_, mask, *_]:
+            return mask, False
         case "aten.nll_loss_forward", [_, torch.Tensor() as target, _, _, int(ignored)]:
-            kept = target.ne(ignored) if target.numel() == source.rows <= MOST_MASKED else None
-        case _:
-            return None
-    return None if kept is None or bool(kept.all()) else kept
+            return target.ne(ignored).unsqueeze(-1), True
+    return None, True
 
 
 def _has_one_of_each(mask: torch.Tensor, source: Result) -> bool:
@@ -278,16 +288,15 @@ def _digest(values: torch.Tensor) -> int:
     return hash(values.detach().contiguous().numpy().tobytes())
 
 
-def _pass_on(
-    source: Result, lines: Lines, func: OpOverload[..., object], results: Iterable[torch.Tensor]
-) -> None:
+def _pass_on(source: Result, run: Ran, results: Iterable[torch.Tensor]) -> None:
     """An operator made a view of its input, or wrote to it."""
-    writes = func._schema.is_mutable and str(func._overloadpacket) not in IN_PLACE
+    writes = run.func._schema.is_mutable and str(run.func._overloadpacket) not in IN_PLACE
+    detaches = run.func is torch.ops.aten.detach.default  # what NumPy reads, no operator shows
     for result in results:
-        if writes or func is torch.ops.aten.detach.default:  # what NumPy reads, no operator shows
+        if writes or detaches:
             source.read(result)
         else:
-            source.cut(source.part(result), lines)
+            source.cut(source.part(result), run.lines)
 
 
 @dataclass

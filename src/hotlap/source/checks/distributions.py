@@ -16,7 +16,7 @@ _DEEPEST = 6
 _SHUFFLED = ("torch.randperm", "numpy.random.permutation")
 _SAMPLES = re.compile(r"sample|batch|draw|^_*(?:get|next)")
 _DRAWN = "numpy.random.choice"
-_FEW = 10_000  # shuffled in less than 0.1 ms
+_FEW = 10_000  # shuffled in a fraction of a millisecond
 _WEIGHTED = 4  # arguments by position, of which the last are probabilities
 
 
