@@ -22,8 +22,8 @@ LEAST_LATE = 0.05
 """Share of a step by which the last rank must be later than the next one."""
 CONTENDED = 0.25
 """Part of its threads' wait for a core by which a rank must be later still: which of two equal
-ranks waits longer for one is chance. Of 9 profiles of equal ranks at load 3 to 10 none was that
-late, of 9 with shards whose work differs by half all were."""
+ranks waits longer for one is chance. Under load, of 9 profiles of equal ranks none was that late,
+of 9 with shards whose work differs by half all were (benchmarks.ranks)."""
 MOST_OF_IT = 0.5
 """Part of what makes a rank late that one phase must take to be called its cause."""
 CERTAIN = 3.0
