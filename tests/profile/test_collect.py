@@ -71,7 +71,7 @@ def made(script, lines, began=None, **more):
     ("line", "operators", "facts", "share"),
     [
         ("8", {}, {}, 0.36),
-        ("8", {"8": [1, 1e-9]}, {}, 0.0),
+        ("8", {"8": [1, 1e-9, 0.0]}, {}, 0.0),
         ("8", {}, {"compiled": True}, 0.0),
         ("9", {}, {}, 0.0),  # it waits for other ranks
     ],
@@ -79,7 +79,7 @@ def made(script, lines, began=None, **more):
 def test_work_outside_of_torch_in_the_forward_pass(tmp_path, line, operators, facts, share):
     script = tmp_path / "train.py"
     script.write_text(SCRIPT.replace("loss.backward()", "dist.all_reduce(loss)"))
-    known = {str(script): {"10": [5, 0.003], **operators}}
+    known = {str(script): {"10": [5, 0.003, 0.0], **operators}}
     facts = {"cuda": False, "model": False, **facts}
     lines = {line: {"forward": (0.9, 60, [])}}
     found = made(script, lines, operators_on=known, facts=facts).findings
@@ -103,7 +103,7 @@ def test_lines_of_a_function_count_together_and_those_that_call_it_do_not(tmp_pa
     script.write_text(textwrap.dedent(source))
     spent = {4: 0.1, 5: 0.3, 9: 0.9}
     lines = {str(line): {"forward": (share, 60, [])} for line, share in spent.items()}
-    found = made(script, lines, operators_on={str(script): {"9": [3, 0.001]}}).findings
+    found = made(script, lines, operators_on={str(script): {"9": [3, 0.001, 0.0]}}).findings
     (one,) = [f for f in found if f.remedies[0].id == "outside_of_torch"]
     assert (one.place, one.share) == ("train.py:5", pytest.approx(0.16))
 

@@ -41,6 +41,7 @@ def document(path, lines, findings=(), step=0.0142, phases=()):
         "folder": str(path.parent),
         "places": {},
         "facts": {},
+        "backward_by_line": [],
     }
 
 
@@ -65,7 +66,7 @@ def test_what_needs_small_operators_costs_nothing_where_they_are_large(script, s
     found = document(script, {"7": {"forward": (0.004, 40)}})
     layers = spot(script, 7, small_operators=True)
     assert not Past(found).cost(layers).seconds, "how large they are is not known"
-    found["files"][str(script)]["operators"] = {"7": (40, seconds), "8": (1, 1.0)}
+    found["files"][str(script)]["operators"] = {"7": (40, seconds, 0.0), "8": (1, 1.0, 0.0)}
     assert Past(found).cost(layers).seconds == cost
 
 
@@ -102,9 +103,22 @@ def test_work_that_autograd_follows_costs_its_part_of_the_backward_pass(script):
     assert "estimated" not in plain.cost
     both = past.cost(spot(script, 6, end=7, phases=("forward", "backward"), differentiated=True))
     assert both.seconds == pytest.approx(0.002 + 0.006 * 0.5)
-    assert both.estimated == pytest.approx(0.003)
+    assert both.behind == pytest.approx(0.003)
     assert dict(both.by_phase)["backward"] == pytest.approx(0.003)
     assert both.cost == "5.0 ms of 14.2 ms a step, of which the backward part is estimated"
+
+
+def test_the_backward_part_is_that_of_its_lines_where_it_was_timed_by_line(script):
+    lines = {"6": {"forward": (0.001, 9)}, "7": {"loss": (0.001, 9)}}
+    whole = document(script, lines, phases={"forward": 0.004, "backward": 0.006})
+    whole["files"][str(script)]["operators"] = {"6": (3, 0.001, 0.9), "8": (1, 0.001, 0.1)}
+    whole["backward_by_line"] = [{}]
+    past = Past(whole)
+    dear = past.cost(spot(script, 6, differentiated=True))
+    assert dear.seconds == pytest.approx(0.001 + 0.9 * 0.006)
+    assert dear.cost == "6.4 ms of 14.2 ms a step"
+    undifferentiated = past.cost(spot(script, 7, differentiated=True))
+    assert undifferentiated.seconds == pytest.approx(0.001)
 
 
 def test_the_backward_part_is_never_more_than_the_backward_pass(script):
@@ -113,7 +127,7 @@ def test_the_backward_part_is_never_more_than_the_backward_pass(script):
             script, {"7": {"forward": (0.005, 9)}}, phases={"forward": 0.004, "backward": 0.006}
         )
     )
-    assert past.cost(spot(script, 7, differentiated=True)).estimated == pytest.approx(0.006)
+    assert past.cost(spot(script, 7, differentiated=True)).behind == pytest.approx(0.006)
     alone = Past(document(script, {"7": {"other": (0.005, 9)}}, phases={"other": 0.005}))
     assert alone.cost(spot(script, 7, differentiated=True)).seconds == pytest.approx(0.005)
 

@@ -93,13 +93,14 @@ def test_a_line_costs_its_time_once(script):
     assert all(not finding.also for finding in found.findings)
 
 
-def test_what_is_estimated_is_called_so(script):
+@pytest.mark.parametrize(
+    ("timed", "words"), [(False, ", of which the backward part is estimated"), (True, "")]
+)
+def test_what_is_estimated_is_called_so(script, timed, words):
     part = (("forward", 0.001), ("backward", 0.002))
-    spot = replace(costed(script, 2, 0.003), by_phase=part, estimated=0.002)
+    spot = replace(costed(script, 2, 0.003), by_phase=part, behind=0.002, timed=timed)
     (finding,) = merged([], [spot], script.parent).findings
-    assert (
-        finding.what == "it waits: 30% of a step, 3.0 ms, of which the backward part is estimated"
-    )
+    assert finding.what == f"it waits: 30% of a step, 3.0 ms{words}"
     assert finding.most == NO_BOUND
 
 

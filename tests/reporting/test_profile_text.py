@@ -406,3 +406,25 @@ def test_lines_of_the_forward_pass_are_shown_where_it_has_several():
     assert "\nforward, by line (of 4 samples only)\n" in printed(profile(lines={"forward": few}))
     assert "by line" not in printed(profile(lines={"forward": many[:1]}))
     assert "by line" not in printed(profile(lines={"other": many}))  # no such phase
+
+
+def test_what_the_backward_pass_works_for_is_shown_by_line_with_its_operators():
+    def line(number, share, *operators):
+        return Line(f"net.py:{number}", "forward", f"x = f{number}(x)", share, operators=operators)
+
+    phases = (Phase("backward", 0.0849, 0.0635, 0.0649, 0.625),)
+    lines = (line(3, 0.75, ("mm", 0.61), ("sum", 0.05)), line(4, 0.25, ("add", 0.1)))
+    text = printed(profile(phases=phases, backward_by_line=lines))
+    assert (
+        "\nbackward, by line of the forward pass\n   75%  net.py:3  x = f3(x)  # mm 61%\n"
+        "   25%  net.py:4  x = f4(x)\n"
+    ) in text
+
+
+def test_source_gives_way_to_the_names_of_operators_but_not_all_of_it():
+    source, operators = "x = self.very(long, names, of, many, things) + y", (("mm", 0.9),)
+    line = Line("net.py:3", "forward", source, 0.5, operators=operators)
+    shown = {width: str(profile_text.shown_line(line, width)) for width in (80, 60, 44)}
+    assert shown[80] == f"   50%  net.py:3  {source}  # mm 90%"
+    assert shown[60] == "   50%  net.py:3  x = self.very(long, names, …  # mm 90%"
+    assert shown[44] == "   50%  net.py:3  x = self.very(long, …"

@@ -176,8 +176,9 @@ expression that was running (from 0, the end exclusive) that one's share of the 
 SampledFile = dict[int, dict[str, LineShare]]
 """What was sampled in a file, by line and phase."""
 
-OperatorCounts = dict[int, tuple[int, float]]
-"""By line: how many operators of torch run from it in a step, and their seconds."""
+OperatorCounts = dict[int, tuple[int, float, float]]
+"""By line: how many operators of torch run from it in a step, their seconds, and the part of the
+backward pass that works for them."""
 
 
 @dataclass(frozen=True)
@@ -199,7 +200,10 @@ class PhaseTimes:
 
 @dataclass(frozen=True)
 class SampledLine:
-    """A line of the user's; `share` of its phase's samples; `calls`: (expression, share of it)."""
+    """A line of the user's; `share` of its phase's samples; `calls`: (expression, share of it).
+
+    `operators` of torch that ran from the line itself, with their seconds a step.
+    """
 
     place: str
     function: str
@@ -207,6 +211,7 @@ class SampledLine:
     share: float
     samples: int = 0
     calls: list[tuple[str, float]] = field(default_factory=list)
+    operators: list[tuple[str, float]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -482,10 +487,11 @@ class ProfilePayload:
     were looked at in detail (None: all). `backwards`: backward passes of most steps.
     `sampled` holds, by file, line and sampled phase, what a
     line cost with all calls from it, `operators_on` the operators that ran from its lines in a
-    diagnostic step. `faults`: the part of a step that page faults take. `held` and
-    `inert`: what each technique has come to. `operators`: seconds a step, in the forward pass, in
-    the functions that a technique replaces, where they were measured. `world`: how many ranks
-    train together; `ranks`: those of them that were seen. `program`: the file that Python was
+    diagnostic step. `backward_by_line`: the lines of the forward pass by the part of the backward
+    pass that works for them (empty: not known). `faults`: the part of a step that page faults take.
+    `held` and `inert`: what each technique has come to. `operators`: seconds a step, in the forward
+    pass, in the functions that a technique replaces, where they were measured. `world`: how many
+    ranks train together; `ranks`: those of them that were seen. `program`: the file that Python was
     started with.
     """
 
@@ -507,6 +513,7 @@ class ProfilePayload:
     lines: dict[str, list[SampledLine]] = field(default_factory=dict)
     sampled: dict[str, SampledFile] = field(default_factory=dict)
     operators_on: dict[str, OperatorCounts] = field(default_factory=dict)
+    backward_by_line: list[SampledLine] = field(default_factory=list)
     samples_taken: int = 0
     facts: dict[str, object] = field(default_factory=dict)
     places: dict[str, str] = field(default_factory=dict)
@@ -585,7 +592,7 @@ def _decoded_mapping(hint: object, value: Mapping[str, object]) -> object:
     for part in get_args(hint) if get_origin(hint) is UnionType else (hint,):
         if isinstance(part, type) and is_dataclass(part):
             return decode(part, value)
-        if get_origin(part) is dict:
+        if get_origin(part) in {dict, Mapping}:
             to_key, kind = get_args(part)
             return {to_key(key): _decoded(kind, entry) for key, entry in value.items()}
     return value

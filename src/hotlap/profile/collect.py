@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hotlap.core.machine import Machine
 from hotlap.core.peaks import Peaks
-from hotlap.core.protocol import ProfilePayload
+from hotlap.core.protocol import ProfilePayload, SampledLine
 from hotlap.core.registry import techniques
 from hotlap.notebook.script import notebook_of
 from hotlap.profile.advice import addressed
@@ -220,13 +220,12 @@ def _bare(
 ) -> Profile:
     """All but the findings."""
     step, memory = payload.step, payload.memory
+    means = {name: found.mean for name, found in payload.phases.items()}
     lines = {
-        phase: tuple(
-            Line(line.place, line.function, line.text, line.share, tuple(line.calls), line.samples)
-            for line in found
-        )
+        phase: tuple(_line(line, means.get(phase, 0.0)) for line in found)
         for phase, found in payload.lines.items()
     }
+    behind = (_line(line, means.get("backward", 0.0)) for line in payload.backward_by_line)
     latency = {"p50": step.p50, "p95": step.p95}
     return Profile(
         steps=step.steps,
@@ -238,6 +237,7 @@ def _bare(
         phases=_phases(payload),
         starved=payload.starved,
         lines=lines,
+        backward_by_line=tuple(behind),
         samples_per_second=_rate(payload.samples, step.mean),
         tokens_per_second=_rate(payload.tokens, step.mean),
         backwards=payload.backwards,
@@ -262,6 +262,17 @@ def _bare(
         ended_after=payload.ended_after,
         too_short=payload.too_short,
     )
+
+
+def _line(line: SampledLine, phase: float) -> Line:
+    """A line of a phase that takes so many seconds a step.
+
+    Its operators were timed in other steps than the phase.
+    """
+    seconds = max(line.share * phase, sum(spent for _, spent in line.operators))
+    operators = tuple((name, spent / seconds) for name, spent in line.operators if spent)
+    calls = tuple(line.calls)
+    return Line(line.place, line.function, line.text, line.share, calls, line.samples, operators)
 
 
 def _phases(payload: ProfilePayload) -> tuple[Phase, ...]:

@@ -27,8 +27,8 @@ ESTIMATE = "of which the backward part is estimated"
 class Costed:
     """A spot and what it costs: `seconds` of the `step`, 0 where too little was seen.
 
-    `by_phase` are the parts of `seconds`. `estimated` seconds of them were not sampled on its
-    lines: its part of the backward pass, in proportion to the forward pass. `confirmed`: the
+    `by_phase` are the parts of `seconds`. `behind`: seconds of the backward pass among them, which
+    were `timed` by line, or else estimated in proportion to the forward pass. `confirmed`: the
     profile shows its technique's symptom at this place, as a problem. `finding`: the share of a
     step that this took, wherever its lines are. `stale`: its lines changed since the profile was
     taken, so nothing is known. `part`: the measured share of its lines' time that `seconds` is.
@@ -41,8 +41,14 @@ class Costed:
     confirmed: bool = False
     finding: float = 0.0
     stale: bool = False
-    estimated: float = 0.0
+    behind: float = 0.0
+    timed: bool = False
     part: float = 0.0
+
+    @property
+    def estimated(self) -> bool:
+        """Whether the backward pass's part of its cost is an estimate."""
+        return self.behind > 0 and not self.timed
 
     @property
     def vague(self) -> bool:
@@ -106,6 +112,7 @@ class Past:
             outliers = sum(means.values()) - sum(self._phases.values())
             self._step = float(document["step"]) - outliers
             self._files: Document = document["files"]
+            self._by_line = bool(document["backward_by_line"])
             self._facts: Document = document["facts"]
             self._places = _places(document["findings"], Path(document["folder"]))
             self.met = _met(document)
@@ -154,21 +161,25 @@ class Past:
         by_phase, samples = self._on(path, (spot, *same))
         if samples < LEAST_SAMPLES or not any(by_phase.values()):
             return Costed(spot, step=self._step, confirmed=confirmed, finding=share)
-        behind = self._behind(by_phase) if spot.differentiated else 0.0
+        behind = self._behind(path, spot, by_phase) if spot.differentiated else 0.0
         if behind:
             by_phase["backward"] = by_phase.get("backward", 0.0) + behind
         part = spot.part or float(self._facts.get(spot.part_of, 0.0))
         scale = min(part or 1.0, _most(spot, sum(by_phase.values())))
         parts = tuple((phase, seconds * scale) for phase, seconds in by_phase.items())
         seconds = min(sum(seconds for _, seconds in parts), self._step)
-        return Costed(spot, seconds, self._step, parts, confirmed, estimated=behind, part=part)
+        return Costed(spot, seconds, self._step, parts, confirmed, behind=behind,
+                      timed=self._by_line, part=part)  # fmt: skip
 
-    def _behind(self, by_phase: Mapping[str, float]) -> float:
-        """The seconds of the backward pass that belong to lines of the forward pass.
+    def _behind(self, path: Path, spot: Spot, by_phase: Mapping[str, float]) -> float:
+        """The seconds of the backward pass that belong to a spot's lines of the forward pass.
 
-        Autograd runs them without a line of the user's; they are taken to be to the whole backward
-        pass as the lines are to the whole forward pass.
+        Where they are not known by line, they are taken to be to the whole backward pass as the
+        lines are to the whole forward pass.
         """
+        if self._by_line:
+            parts = (of[2] for of in self._operators(path, spot))
+            return min(1.0, sum(parts)) * self._phases.get("backward", 0.0)
         forward = self._phases.get("forward", 0.0)
         mine = sum(by_phase.get(name, 0.0) for name in FORWARD)
         return min(1.0, mine / forward) * self._phases.get("backward", 0.0) if forward else 0.0
@@ -190,10 +201,14 @@ class Past:
 
     def _small(self, path: Path, spot: Spot) -> bool:
         """Whether the operators that run from a spot's lines are known to be small."""
+        found = self._operators(path, spot)
+        number = sum(of[0] for of in found)
+        return bool(number) and sum(of[1] for of in found) < number * SMALL
+
+    def _operators(self, path: Path, spot: Spot) -> list[tuple[int, float, float]]:
+        """What the operators take that run from a spot's lines: see `Touched`."""
         known = self._files.get(str(path), {}).get("operators", {})
-        found = [of for line, of in known.items() if int(line) in spot.priced]
-        number, seconds = (sum(each) for each in zip(*found, strict=True)) if found else (0, 0.0)
-        return bool(number) and seconds < number * SMALL
+        return [tuple(of) for line, of in known.items() if int(line) in spot.priced]
 
     def _confirmed(self, path: Path, spot: Spot) -> tuple[bool, float]:
         """Whether a problem proposes the spot's technique there, and its share of a step."""

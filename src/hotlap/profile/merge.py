@@ -85,7 +85,7 @@ def _apart(spots: list[Costed]) -> list[Costed]:
 
 def _free(spot: Costed) -> Costed:
     """The spot, its lines' time being another's."""
-    return replace(spot, seconds=0.0, by_phase=(), estimated=0.0)
+    return replace(spot, seconds=0.0, by_phase=(), behind=0.0)
 
 
 def _beside(spot: Costed, others: list[Costed]) -> bool:
@@ -175,8 +175,8 @@ def _remedy(group: list[Costed], folder: Path) -> Remedy:
     expected = (symptom.expected if symptom else usual) * share
     phases = tuple(phase for phase, _ in group[0].by_phase) or spot.phases
     places = [_place(entry, folder, entry.spot.line) for entry in group]
-    # Of the backward pass only an estimate is known, which is no bound.
-    most = NO_BOUND if any(one.estimated for one in group) else bound(share, group[0].step)
+    # Without work that is differentiated, other lines' gradients and memory shrink as well.
+    most = NO_BOUND if any(one.behind for one in group) else bound(share, group[0].step)
     return Remedy(
         spot.technique or spot.id,
         spot.remedy,

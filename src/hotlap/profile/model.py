@@ -53,7 +53,8 @@ class Line:
     """A line of the user's source and its share of a phase's samples.
 
     `samples`: how many fell on it (0: not known). `calls`: the expressions of the line that were
-    running, and their share of its samples.
+    running, and their share of its samples. `operators` of torch that run from the line itself, the
+    costliest first, with their share of its time.
     """
 
     place: str
@@ -62,6 +63,7 @@ class Line:
     share: float
     calls: tuple[tuple[str, float], ...] = ()
     samples: int = 0
+    operators: tuple[tuple[str, float], ...] = ()
 
     @property
     def call(self) -> str:
@@ -125,13 +127,13 @@ class Touched:
     those of its lines. `lines` gives, by line and sampled phase, seconds a step with all calls from
     the line included, the number of samples they stand on, and the columns (from 0) of the
     expressions that ran with their shares. `operators`: how many operators of torch ran from a line
-    in a step, and their seconds.
+    in a step, their seconds, and the part of the backward pass that works for them.
     """
 
     digest: str
     lines: Lines
     line_digests: tuple[str, ...] = ()
-    operators: Mapping[int, tuple[int, float]] = field(default_factory=dict)
+    operators: Mapping[int, tuple[int, float, float]] = field(default_factory=dict)
 
 
 NO_BOUND = 1000.0
@@ -223,7 +225,8 @@ class Profile:
     together; the profile is that of rank 0, `ranks` compares those that were seen. `ended_after`:
     the steps after which the program came to its end, where it did; `too_short`: before there was
     enough of it for a race. `starved`: on a GPU, seconds a step by phase that its stretches took
-    at whose end the GPU had nothing left to do, so that it waited for the host.
+    at whose end the GPU had nothing left to do, so that it waited for the host. `backward_by_line`:
+    the lines of the forward pass, by the part of the backward pass that works for them.
     """
 
     steps: int
@@ -258,6 +261,7 @@ class Profile:
     too_short: bool = False
     starved: Mapping[str, float] | None = None
     backwards: int = 0
+    backward_by_line: tuple[Line, ...] = ()
 
     @property
     def inference(self) -> bool:

@@ -22,7 +22,14 @@ from hotlap.reporting.findings_text import (
     problem_words,
     remedy_words,
 )
-from hotlap.reporting.profile_text import few_steps, limit, rates, waits
+from hotlap.reporting.profile_text import (
+    few_steps,
+    limit,
+    lines_by_phase,
+    operators_of,
+    rates,
+    waits,
+)
 from hotlap.reporting.race_text import CORRECTED
 from hotlap.reporting.shrink_text import COLUMNS, front_picture, quality, shrink_cells, tested_text
 from hotlap.reporting.tune_text import ON_TOP, switched
@@ -115,8 +122,23 @@ def _profile(document: Document) -> View:
         memory=_memory(document["memory_by_owner"]),
         steps_title=following.removesuffix(":"),
         steps=[command] if command else (),
-        tables=_ranks(found),
+        tables=[*_lines(found), *_ranks(found)],
     )
+
+
+def _lines(profile: Profile) -> list[dict[str, object]]:
+    """The tables of the costliest lines of each phase."""
+    return [
+        {
+            "name": title[0].upper() + title[1:],
+            "columns": ["share", "line", "source", "operators"],
+            "rows": [
+                (f"{line.share:.0%}", line.place, line.text, operators_of(line).lstrip("# "))
+                for line in lines
+            ],
+        }
+        for title, lines in lines_by_phase(profile).items()
+    ]
 
 
 def _ranks(profile: Profile) -> list[dict[str, object]]:

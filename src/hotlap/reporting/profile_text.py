@@ -9,7 +9,7 @@ from rich.text import Text
 
 from hotlap.core.amounts import duration, several, size
 from hotlap.profile.findings import FEW
-from hotlap.profile.model import NO_BOUND, STEADY, TITLES, Finding, Headroom, Phase, Profile
+from hotlap.profile.model import NO_BOUND, STEADY, TITLES, Finding, Headroom, Line, Phase, Profile
 from hotlap.reporting import findings_text, layers_text, ranks_text
 from hotlap.reporting.tables import Column, Row, table
 from hotlap.reporting.words import count, hanging, shortened
@@ -28,6 +28,8 @@ BAR = 24
 LINES = 3
 LEAST_SHARE = 0.02
 """Share of a step from which a phase's lines are shown."""
+LEAST_OF_LINE = 0.005
+"""Share of a step from which a line is shown beside the costliest of its phase."""
 SMALL = 0.01
 UNSTEADY = 6
 OUTLIERS = 0.9
@@ -212,18 +214,56 @@ def _usual(profile: Profile) -> str:
     return f"without outliers a step takes {duration(usual)}; shares below are shares of that"
 
 
+BEHIND = "backward, by line of the forward pass"
+
+
+def lines_by_phase(profile: Profile) -> dict[str, tuple[Line, ...]]:
+    """The costliest lines of the forward pass and behind it, if several, and of the rest: by title.
+
+    What stands behind `#` are the operators of torch that take most of a line's time.
+    """
+    shares = {phase.name: phase.share for phase in profile.phases}
+    found = {}
+    for name, lines, fewest in (
+        ("forward", profile.lines.get("forward", ()), 2),
+        ("backward", profile.backward_by_line, 2),
+        ("other", profile.lines.get("other", ()), 1),
+    ):
+        if shares.get(name, 0.0) >= LEAST_SHARE and len(lines) >= fewest:
+            samples = sum(line.samples for line in lines)
+            few = f" (of {several(samples, 'sample')} only)" if 0 < samples < FEW else ""
+            title = BEHIND if name == "backward" else f"{name}, by line"
+            dear = [line for line in lines[1:LINES] if line.share * shares[name] >= LEAST_OF_LINE]
+            found[title + few] = (lines[0], *dear)
+    return found
+
+
+MUCH = 0.3
+"""Part of a line's time from which an operator is named beside it."""
+LEAST_SOURCE = 20
+"""Characters of a line's source without which its operators are not named."""
+
+
+def operators_of(line: Line) -> str:
+    """The operators that take much of a line's time, as a comment; empty if none does."""
+    named = [f"{name} {share:.0%}" for name, share in line.operators if share >= MUCH]
+    return f"# {', '.join(named)}" if named else ""
+
+
 def _show_lines(out: Console, profile: Profile) -> None:
-    """The costliest lines of the forward pass, where it has several, and between the phases."""
-    for name, fewest in (("forward", 2), ("other", 1)):
-        share = next((phase.share for phase in profile.phases if phase.name == name), 0.0)
-        lines = profile.lines.get(name, ())
-        if share < LEAST_SHARE or len(lines) < fewest:
-            continue
-        samples = sum(line.samples for line in lines)
-        few = f" (of {several(samples, 'sample')} only)" if 0 < samples < FEW else ""
-        out.print(f"\n[bold]{name}, by line[/]{few}")
-        for line in lines[:LINES]:
-            out.print(shortened(f"  {line.share:4.0%}  {line.place}  {line.text}", out.width))
+    for title, lines in lines_by_phase(profile).items():
+        out.print(f"\n[bold]{title}[/]")
+        for line in lines:
+            out.print(shown_line(line, out.width))
+
+
+def shown_line(line: Line, width: int) -> Text:
+    """Share, place, source and operators; of the source, what there is room for."""
+    begin, operators = f"  {line.share:4.0%}  {line.place}  ", operators_of(line)
+    room = width - len(operators) - 2
+    if not operators or room < len(begin) + LEAST_SOURCE:
+        return shortened(f"{begin}{line.text}", width)
+    return shortened(f"{begin}{line.text}", room).append(f"  {operators}", style="dim")
 
 
 def _show_memory(out: Console, profile: Profile) -> None:

@@ -22,8 +22,16 @@ from torch._ops import OpOverload
 from torch.autograd import forward_ad
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
-from hotlap.core.protocol import Invariant, OperatorCounts
+from hotlap.core.protocol import Invariant
 from hotlap.seam.probe.diagnosis import Diagnosis, Followed
+from hotlap.seam.probe.line_work import (
+    Backward,
+    Behind,
+    backward_by_line,
+    operators_by_line,
+    own_operators,
+    take_least,
+)
 from hotlap.seam.probe.repeats import LITTLE, PLAIN, Place, Twins, address, repeated_lines
 from hotlap.seam.probe.unused import Result, Uses, unused_rows
 from hotlap.seam.where import Lines, modules, users_lines
@@ -79,8 +87,9 @@ class Invariants(Diagnosis):
     """Follows steps along the other diagnoses.
 
     `value` is a dictionary: `invariants` are the lines with invariant work, `repeats` those whose
-    work comes several times in a step, `unused` those of whose results little is used, `counts` how
-    many operators ran from each line.
+    work comes several times in a step, `unused` those of whose results little is used, `by_line`
+    what ran from each line, `own` the operators of the lines themselves, `backward` the lines by
+    their part of the backward pass.
     """
 
     name = "invariants"
@@ -89,6 +98,7 @@ class Invariants(Diagnosis):
         super().__init__(rec)
         self._followed = _Signatures()
         self._steps: list[list[_Run]] = []
+        self._behind: list[list[Behind]] = []
         self._count = 0
         self._found: list[Invariant] = []
         self._began = self._lasted = 0.0
@@ -116,10 +126,12 @@ class Invariants(Diagnosis):
 
     def _take(self) -> None:
         """Take what ran in the step that has ended; of the first steps the last two suffice."""
-        self._steps.append(self._followed.restart())
+        runs, behind = self._followed.restart()
+        self._steps.append(runs)
+        self._behind.append(behind)
         self._count += 1
         if self._count == FOLLOWED:
-            del self._steps[:-2]
+            del self._steps[:-2], self._behind[:-2]
 
     @property
     def uncertain(self) -> bool:
@@ -133,7 +145,9 @@ class Invariants(Diagnosis):
 
     def _judge(self) -> None:
         before, runs, *later = self._steps
-        _least(self._steps)
+        _, behind, *_ = self._behind
+        take_least(self._steps)
+        take_least(self._behind)
         with _disable_current_modes():  # the program may have one on
             found = invariant_lines(runs, before, *later)
         enough = len(later) == LATER
@@ -142,11 +156,12 @@ class Invariants(Diagnosis):
         ]
         self.value = {
             "invariants": self._found, "repeats": repeated_lines(runs),
-            "unused": unused_rows(runs, before), "counts": counts(runs),
+            "unused": unused_rows(runs, before), "by_line": operators_by_line(runs, behind),
+            "own": own_operators(runs), "backward": backward_by_line(behind),
         }  # fmt: skip
         if not self.uncertain:
             self.end()
-            self._steps, self._followed = [], _Signatures()
+            self._steps, self._behind, self._followed = [], [], _Signatures()
 
     def end(self) -> None:
         """Follow no further step."""
@@ -155,7 +170,7 @@ class Invariants(Diagnosis):
 
 
 class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Notes each operator outside of backward passes."""
+    """Notes each operator; of backward passes only for which lines they work."""
 
     supports_higher_order_operators = True
 
@@ -168,17 +183,18 @@ class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._checksum = _Checksum()
         self._forget()
 
-    def restart(self) -> list[_Run]:
-        """A step is over: what ran in it."""
-        runs = self._runs
+    def restart(self) -> tuple[list[_Run], list[Behind]]:
+        """A step is over: what ran in it, outside of its backward passes and in them."""
+        runs, behind = self._runs, self._backward.ran
         if self._missed:
             for run in runs:
                 run.result = None
         self._forget()
-        return runs
+        return runs, behind
 
     def _forget(self) -> None:
         self._runs: list[_Run] = []
+        self._backward = Backward()
         self._came: Counter[Hashable] = Counter()
         self._made: dict[int, tuple[weakref.ref[torch.Tensor], int | None]] = {}
         self._last: dict[int, _Run] = {}
@@ -197,11 +213,14 @@ class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """Run one operator, and note it."""
         kwargs = kwargs or {}
         plain = isinstance(func, OpOverload)  # not torch.cond, nor flex_attention
-        if self.off or not plain or torch._C._current_graph_task_id() != -1:
+        if self.off or not plain:
             self._missed |= not plain
             return func(*args, **kwargs)
+        if torch._C._current_graph_task_id() != -1:
+            return self._backward.run(func, args, kwargs)
         view, frame = getattr(func, "is_view", False), sys._getframe(1)
         lines = users_lines(frame, DEEPEST)
+        self._backward.precedes(lines)
         run = _Run(
             lines, func, (id(frame), frame.f_lasti), idle=view or str(func._overloadpacket) in FILLS
         )
@@ -405,37 +424,6 @@ def invariant_lines(runs: list[_Run], before: list[_Run], *later: list[_Run]) ->
         for block in _blocks(chosen, mixed)
     ]
     return [one for one in found if one.seconds >= least]
-
-
-def _least(steps: list[list[_Run]]) -> None:
-    """Of each operator, the seconds that it took in the step in which it took least.
-
-    In another one its thread may have lost the core in between, for longer than all others took.
-    """
-    same: dict[Hashable, list[_Run]] = defaultdict(list)
-    for step in steps:
-        came: Counter[Hashable] = Counter()
-        for run in step:
-            which = run.lines, run.func
-            came[which] += 1
-            same[which, came[which]].append(run)
-    for runs in same.values():
-        seconds = min(run.seconds for run in runs)
-        for run in runs:
-            run.seconds = seconds
-
-
-def counts(runs: list[_Run]) -> dict[str, OperatorCounts]:
-    """By file: how many operators ran from a line, and their seconds."""
-    found: dict[Place, tuple[int, float]] = {}
-    for run in runs:
-        for place in dict.fromkeys(run.lines):
-            number, seconds = found.get(place, (0, 0.0))
-            found[place] = number + 1, seconds + run.seconds
-    files: dict[str, OperatorCounts] = defaultdict(dict)
-    for (code, line), counted in found.items():
-        files[code.co_filename][line] = counted
-    return dict(files)
 
 
 def _same(runs: list[_Run], others: list[_Run]) -> Iterator[_Run]:

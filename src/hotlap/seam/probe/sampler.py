@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice, pairwise
-from types import CodeType
+from types import CodeType, MappingProxyType
 from typing import NamedTuple
 
 from hotlap.core.protocol import SampledFile, SampledLine
@@ -239,6 +239,10 @@ COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"
 LOSS = "loss"
 """Samples between a training forward and what follows it: part of the phase `forward`."""
 
+OwnOperators = Mapping[tuple[str, int], list[tuple[str, float]]]
+"""By file and line: the operators that run from the line itself, and their seconds a step."""
+NOT_WATCHED: OwnOperators = MappingProxyType({})
+
 Line = tuple[CodeType, int]
 Stacks = Mapping[tuple[str, Stack], int]
 
@@ -248,43 +252,48 @@ def phase_of(sampled: str) -> str:
     return "forward" if sampled == LOSS else sampled
 
 
-def hottest(stacks: Stacks, shares: Mapping[str, float]) -> dict[str, list[SampledLine]]:
+def hottest(
+    stacks: Stacks, shares: Mapping[str, float], operators: OwnOperators = NOT_WATCHED
+) -> dict[str, list[SampledLine]]:
     """By phase: the innermost lines of the user's, and their share of the phase's samples.
 
     Those that make up 0.5 % of a step, and a few of each phase in any case. `shares`: the phases'
     shares of a step. `calls` of a line: the expressions that were running and their share of its
-    samples, the most frequent first.
+    samples, the most frequent first. `operators`: those that ran from the lines themselves.
     """
     phases: dict[str, Counter[Line | None]] = {}
     calls: dict[str, dict[Line, Counter[str]]] = {}
     for (phase, stack), count in stacks.items():
-        name, line = phase_of(phase), _line_of(stack)
+        name = phase_of(phase)
+        line = innermost([(code, line) for code, line, _ in stack]) if stack else None
         phases.setdefault(name, Counter())[line] += count
         if line is not None:
             running = running_call(*stack[0])
             counts = calls.setdefault(name, {}).setdefault(line, Counter())
             counts[running.text if running else ""] += count
     return {
-        phase: _top(counts, calls.get(phase, {}), shares.get(phase, 0.0))
+        phase: _top(counts, calls.get(phase, {}), operators, shares.get(phase, 0.0))
         for phase, counts in phases.items()
     }
 
 
-def _line_of(stack: Stack) -> Line | None:
-    """The innermost line of a stack, of a comprehension that of the function it stands in.
+def innermost(lines: Sequence[Line]) -> Line:
+    """The first of some lines, of a comprehension that of the function it stands in.
 
     Before Python 3.12 each comprehension is a function of its own: a line would be listed twice.
     """
-    lines = [(code, line) for code, line, _ in stack]
     for (code, line), (outer, outer_line) in pairwise(lines):
         same = code.co_filename == outer.co_filename and line == outer_line
         if not (same and code.co_name in COMPREHENSIONS):
             return code, line
-    return lines[-1] if lines else None
+    return lines[-1]
 
 
 def _top(
-    counts: "Counter[Line | None]", calls: Mapping[Line, "Counter[str]"], share: float
+    counts: "Counter[Line | None]",
+    calls: Mapping[Line, "Counter[str]"],
+    operators: OwnOperators,
+    share: float,
 ) -> list[SampledLine]:
     total = counts.total()
     found = [
@@ -295,6 +304,7 @@ def _top(
             count / total,
             count,
             [(text, times / count) for text, times in calls[line].most_common(CALLS) if text],
+            operators.get((line[0].co_filename, line[1]), []),
         )
         for line, count in counts.most_common()
         if line is not None

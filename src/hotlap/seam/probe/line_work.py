@@ -1,0 +1,155 @@
+"""What the user's lines take in operators of torch, with the part of the backward pass behind them.
+
+Autograd numbers the nodes of its graph one after the other. It makes an operator's node right
+before the operator runs, so that the last number given is that of its node. In the backward pass
+the number of the node that runs leads back to the line. The node of a custom function has the line
+of the first operator in the function's forward pass.
+"""
+
+import heapq
+import time
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch._C._autograd import _get_sequence_nr
+from torch._ops import OpOverload
+
+from hotlap.core.protocol import OperatorCounts, SampledLine
+from hotlap.seam.probe.repeats import Place
+from hotlap.seam.probe.sampler import OwnOperators, innermost, source
+from hotlap.seam.where import Lines, short
+
+MOST_UNKNOWN = 0.3
+"""Part of the backward pass's time in operators that no line is known for, above which its lines
+are not named: those that are known need not be the costliest."""
+NAMED = 3
+"""Operators that are named of a line."""
+LISTED = 8
+"""Lines that are listed of the backward pass."""
+
+
+class Ran(Protocol):
+    """An operator that ran from the user's `lines`, the innermost first."""
+
+    lines: Lines
+    func: OpOverload[..., object]
+    seconds: float
+
+
+@dataclass(eq=False)
+class Behind:
+    """An operator of the backward pass; `lines` of the forward pass that it works for."""
+
+    lines: Lines
+    func: OpOverload[..., object]
+    seconds: float
+
+
+class Backward:
+    """Runs the operators of a step's backward passes; `ran` are they."""
+
+    def __init__(self) -> None:
+        self.ran: list[Behind] = []
+        self._lines: dict[int, Lines] = {}
+
+    def precedes(self, lines: Lines) -> None:
+        """An operator of the forward pass is about to run, from these lines."""
+        self._lines.setdefault(_get_sequence_nr() - 1, lines)
+
+    def run(
+        self, func: OpOverload[..., object], args: tuple[object, ...], kwargs: dict[str, object]
+    ) -> object:
+        """Run one operator, and note it."""
+        node = torch._C._current_autograd_node()
+        lines = self._lines.get(node._sequence_nr(), ()) if node is not None else ()
+        self.precedes(lines)  # what it makes may be differentiated again
+        began = time.perf_counter()
+        result = func(*args, **kwargs)
+        self.ran.append(Behind(lines, func, time.perf_counter() - began))
+        return result
+
+
+def take_least(steps: Iterable[Iterable[Ran]]) -> None:
+    """Of each operator, the seconds that it took in the step in which it took least.
+
+    In another one its thread may have lost the core in between, for longer than all others took.
+    """
+    same: dict[Hashable, list[Ran]] = defaultdict(list)
+    for step in steps:
+        came: Counter[Hashable] = Counter()
+        for run in step:
+            which = run.lines, run.func
+            came[which] += 1
+            same[which, came[which]].append(run)
+    for runs in same.values():
+        seconds = min(run.seconds for run in runs)
+        for run in runs:
+            run.seconds = seconds
+
+
+def operators_by_line(runs: Iterable[Ran], behind: Iterable[Behind]) -> dict[str, OperatorCounts]:
+    """By file, what ran from each line and from all that it calls."""
+    found: dict[Place, tuple[int, float]] = {}
+    for run in runs:
+        for place in dict.fromkeys(run.lines):
+            number, seconds = found.get(place, (0, 0.0))
+            found[place] = number + 1, seconds + run.seconds
+    parts = _parts(behind)
+    files: dict[str, OperatorCounts] = defaultdict(dict)
+    for place in {**found, **parts}:
+        (code, line), counted = place, found.get(place, (0, 0.0))
+        files[code.co_filename][line] = (*counted, parts.get(place, 0.0))
+    return dict(files)
+
+
+def _parts(behind: Iterable[Behind]) -> Mapping[Place, float]:
+    """By line, the part of the backward pass that works for what ran from it and all it calls."""
+    seconds: dict[Place, float] = defaultdict(float)
+    for run in behind:
+        for place in dict.fromkeys(run.lines):
+            seconds[place] += run.seconds
+    whole = _known(behind)
+    return {place: spent / whole for place, spent in seconds.items()} if whole else {}
+
+
+def _known(behind: Iterable[Behind]) -> float:
+    """Seconds of the backward pass in operators; 0 where too little of it is known by line."""
+    whole = sum(run.seconds for run in behind)
+    unknown = sum(run.seconds for run in behind if not run.lines)
+    return whole if unknown <= MOST_UNKNOWN * whole else 0.0
+
+
+def own_operators(runs: Iterable[Ran]) -> OwnOperators:
+    """Which operators run from the lines themselves, the costliest first."""
+    found: dict[tuple[str, int], dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for run in runs:
+        if run.lines:
+            (code, line), name = run.lines[0], str(run.func._overloadpacket).removeprefix("aten.")
+            found[code.co_filename, line][name] += run.seconds
+    return {
+        place: heapq.nlargest(NAMED, names.items(), key=lambda one: one[1])
+        for place, names in found.items()
+    }
+
+
+def backward_by_line(behind: list[Behind]) -> list[SampledLine]:
+    """The innermost lines of the forward pass, by their part of the backward pass."""
+    own, whole = own_operators(behind), _known(behind)
+    seconds: dict[Place, float] = defaultdict(float)
+    for run in behind:
+        if run.lines:
+            seconds[innermost(run.lines)] += run.seconds
+    return [
+        SampledLine(
+            f"{short(code.co_filename)}:{line}",
+            code.co_qualname,
+            source(code.co_filename, line),
+            seconds[code, line] / whole,
+            operators=own[code.co_filename, line],
+        )
+        for code, line in heapq.nlargest(LISTED, seconds, key=lambda place: seconds[place])
+        if whole
+    ]
