@@ -71,6 +71,7 @@ FACTS: Mapping[str, str] = MappingProxyType(
         "page_faults": "page faults of buffers that malloc returned take part of a step",
         "pageable": "host-to-device copies start from pageable memory",
         "pinned": "host-to-device copies start from pinned memory",
+        "row_lookups": "rows of a matrix are picked by a tensor of indices, for part of a step",
         "scaler_on": "an enabled GradScaler scales the loss",
         "several_ranks": "several ranks train together",
         "slow_half": "the model computes in 16 bits, which this processor does slowly",
@@ -99,9 +100,10 @@ STEP_PHASES = (
 )
 """The phases of a step, in the order of its timeline's columns; each moment lies in one."""
 
-PHASES = frozenset({*STEP_PHASES, "buffers", "faults"})
+PHASES = frozenset({*STEP_PHASES, "buffers", "faults", "lookups"})
 """The phases as the profile reports them. `faults` is the time that page faults take, wherever
-they happen, `buffers` the part of forward in which DDP sends the model's buffers."""
+they happen, `lookups` what picks rows by a tensor of indices, with its backward pass, `buffers` the
+part of forward in which DDP sends the model's buffers."""
 
 
 def check_vocabulary(record: str, facts: Iterable[str], phases: Iterable[str]) -> None:

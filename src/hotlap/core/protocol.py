@@ -302,6 +302,14 @@ class UnusedRows:
 
 
 @dataclass(frozen=True)
+class RowLookups:
+    """Picking rows of a matrix by a tensor of indices: seconds a step, and the costliest line."""
+
+    seconds: float = 0.0
+    place: str = ""
+
+
+@dataclass(frozen=True)
 class LayerSeen:
     """A layer with something odd: what norm follows its bias, or which sizes are odd."""
 
@@ -524,6 +532,7 @@ class ProfilePayload:
     invariants: list[Invariant] = field(default_factory=list)
     repeats: list[Repeat] = field(default_factory=list)
     unused: list[UnusedRows] = field(default_factory=list)
+    lookups: RowLookups = field(default_factory=RowLookups)
     layers: dict[str, object] = field(default_factory=dict)
     warnings: list[ShownWarning] = field(default_factory=list)
     notes: dict[str, str] = field(default_factory=dict)

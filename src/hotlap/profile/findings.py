@@ -96,6 +96,7 @@ PARTS = {
     "other": "code between the phases",
     "buffers": "sending DDP's buffers from rank 0 to the others",
     "faults": "page faults",
+    "lookups": "picking rows by a tensor of indices",
 }
 
 

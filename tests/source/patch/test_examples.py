@@ -27,6 +27,7 @@ BY_HAND = {
     "lr_schedule",
     "unused_gradients",
     "inference_mode",
+    "index_select",
     "int8_inference",
     "loader_reuse",
     "deferred_logging",

@@ -30,10 +30,12 @@ from hotlap.seam.probe.line_work import (
     backward_by_line,
     operators_by_line,
     own_operators,
+    row_lookups,
     take_least,
 )
 from hotlap.seam.probe.repeats import LITTLE, PLAIN, Place, Twins, address, repeated_lines
 from hotlap.seam.probe.unused import Result, Uses, unused_rows
+from hotlap.seam.rows import picks_rows
 from hotlap.seam.where import Lines, modules, users_lines
 
 FEW = 16
@@ -47,6 +49,7 @@ FILLS = {f"aten.{form}" for name in _FILLING for form in (name, f"{name}_like", 
 FOLLOWED = LATER = 3
 """Steps that are compared after the warm-up, and at the run's end."""
 DEEPEST = 32
+INDEX = torch.ops.aten.index.Tensor
 DIFFERENTIATES = "torch._functorch.eager_transforms"
 
 Checksums = tuple[torch.Tensor, ...]
@@ -65,7 +68,7 @@ class _Run:
     not known. `idle`: it makes a view, or memory that holds one number, so that there is nothing to
     save. `before`: of each memory that it makes a view of, or writes to, the operator that did so
     last. `twin` and `differentiated` are for what a step does twice: see `repeats`; `result` for
-    what it does in vain: see `unused`.
+    what it does in vain: see `unused`; `picks_rows`: see `line_work`.
     """
 
     lines: Lines
@@ -76,6 +79,7 @@ class _Run:
     seconds: float = 0.0
     checksums: Checksums | None = None
     idle: bool = False
+    picks_rows: bool = False
     writes: bool = False
     twin: Hashable = None
     differentiated: bool = False
@@ -89,7 +93,7 @@ class Invariants(Diagnosis):
     `value` is a dictionary: `invariants` are the lines with invariant work, `repeats` those whose
     work comes several times in a step, `unused` those of whose results little is used, `by_line`
     what ran from each line, `own` the operators of the lines themselves, `backward` the lines by
-    their part of the backward pass.
+    their part of the backward pass, `lookups` what picking rows takes.
     """
 
     name = "invariants"
@@ -158,6 +162,7 @@ class Invariants(Diagnosis):
             "invariants": self._found, "repeats": repeated_lines(runs),
             "unused": unused_rows(runs, before), "by_line": operators_by_line(runs, behind),
             "own": own_operators(runs), "backward": backward_by_line(behind),
+            "lookups": row_lookups(runs, behind),
         }  # fmt: skip
         if not self.uncertain:
             self.end()
@@ -220,10 +225,11 @@ class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return self._backward.run(func, args, kwargs)
         view, frame = getattr(func, "is_view", False), sys._getframe(1)
         lines = users_lines(frame, DEEPEST)
-        self._backward.precedes(lines)
         run = _Run(
             lines, func, (id(frame), frame.f_lasti), idle=view or str(func._overloadpacket) in FILLS
         )
+        run.picks_rows = func is INDEX and _picks_rows(args)
+        self._backward.precedes(run)
         with suppress(Exception):  # _VariesError, or a tensor that is odd: the program goes on
             run.signature = None if _differentiates(frame) else self._signature(func, args, kwargs)
             self._came[lines, run.signature] += 1
@@ -377,6 +383,14 @@ def _written(
         if argument.alias_info is not None and argument.alias_info.is_write:
             by_name = kwargs.get(argument.name)
             yield args[position] if position < len(args) else by_name
+
+
+def _picks_rows(args: tuple[object, ...]) -> bool:
+    """Whether an indexing operator picks rows, as `index_select` could."""
+    match args:
+        case (torch.Tensor() as tensor, [index]):
+            return picks_rows(tensor, index)
+    return False
 
 
 def _tensors(values: object) -> list[torch.Tensor]:

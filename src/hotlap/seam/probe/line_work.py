@@ -17,7 +17,7 @@ import torch
 from torch._C._autograd import _get_sequence_nr
 from torch._ops import OpOverload
 
-from hotlap.core.protocol import OperatorCounts, SampledLine
+from hotlap.core.protocol import OperatorCounts, RowLookups, SampledLine
 from hotlap.seam.probe.repeats import Place
 from hotlap.seam.probe.sampler import OwnOperators, innermost, source
 from hotlap.seam.where import Lines, short
@@ -32,20 +32,25 @@ LISTED = 8
 
 
 class Ran(Protocol):
-    """An operator that ran from the user's `lines`, the innermost first."""
+    """An operator that ran from the user's `lines`, the innermost first.
+
+    `picks_rows`: by a tensor of indices, as `index_select` could.
+    """
 
     lines: Lines
     func: OpOverload[..., object]
     seconds: float
+    picks_rows: bool
 
 
 @dataclass(eq=False)
 class Behind:
-    """An operator of the backward pass; `lines` of the forward pass that it works for."""
+    """An operator of the backward pass; `lines` and `picks_rows` of the one that it works for."""
 
     lines: Lines
     func: OpOverload[..., object]
     seconds: float
+    picks_rows: bool = False
 
 
 class Backward:
@@ -53,22 +58,24 @@ class Backward:
 
     def __init__(self) -> None:
         self.ran: list[Behind] = []
-        self._lines: dict[int, Lines] = {}
+        self._of: dict[int, Ran] = {}
 
-    def precedes(self, lines: Lines) -> None:
-        """An operator of the forward pass is about to run, from these lines."""
-        self._lines.setdefault(_get_sequence_nr() - 1, lines)
+    def precedes(self, run: Ran) -> None:
+        """An operator is about to run that may be differentiated."""
+        self._of.setdefault(_get_sequence_nr() - 1, run)
 
     def run(
         self, func: OpOverload[..., object], args: tuple[object, ...], kwargs: dict[str, object]
     ) -> object:
         """Run one operator, and note it."""
         node = torch._C._current_autograd_node()
-        lines = self._lines.get(node._sequence_nr(), ()) if node is not None else ()
-        self.precedes(lines)  # what it makes may be differentiated again
+        of = self._of.get(node._sequence_nr()) if node is not None else None
+        run = Behind(of.lines, func, 0.0, of.picks_rows) if of else Behind((), func, 0.0)
+        self.precedes(run)  # what it makes may be differentiated again
         began = time.perf_counter()
         result = func(*args, **kwargs)
-        self.ran.append(Behind(lines, func, time.perf_counter() - began))
+        run.seconds = time.perf_counter() - began
+        self.ran.append(run)
         return result
 
 
@@ -153,3 +160,15 @@ def backward_by_line(behind: list[Behind]) -> list[SampledLine]:
         for code, line in heapq.nlargest(LISTED, seconds, key=lambda place: seconds[place])
         if whole
     ]
+
+
+def row_lookups(runs: Iterable[Ran], behind: Iterable[Behind]) -> RowLookups:
+    """What it takes to pick rows by indexing, and where most of it is."""
+    seconds: dict[Place, float] = defaultdict(float)
+    for run in (*runs, *behind):
+        if run.lines and run.picks_rows:
+            seconds[innermost(run.lines)] += run.seconds
+    if not seconds:
+        return RowLookups()
+    code, line = max(seconds, key=lambda place: seconds[place])
+    return RowLookups(sum(seconds.values()), f"{short(code.co_filename)}:{line}")

@@ -14,6 +14,7 @@ from hotlap.core.protocol import (
     PhaseTimes,
     ProfilePayload,
     RankTimes,
+    RowLookups,
     SampledLine,
     ShownWarning,
 )
@@ -35,6 +36,8 @@ AT_FIRST_STEP = "Python, torch and data at the first step"
 MOST_UNREAD = 0.8
 """Part of all gradients from which rows that nobody looked up are a problem: that much of the
 optimizer's work is theirs."""
+LEAST_LOOKUPS = 0.01
+"""Part of a step that picks rows by indexing below which no other operator is tried for it."""
 HELD_BY_THEN = ("parameters", "buffers", "gradients")
 
 
@@ -57,12 +60,15 @@ def payload(rec: Recorder, ended: str) -> ProfilePayload:
     facts = _facts(rec, ended) | operators.facts(learned["operators"])
     timed = {} if facts["cuda"] else followed  # there a call returns before the work is done
     lines = hottest(stacks, shares, timed.get("own", {}))
+    lookups = timed.get("lookups", RowLookups())
     modules = learned["modules"] or ModuleReport()
     evaluated = phases.get("evaluation")
     each_step = evaluated is not None and evaluated.p10 > 0  # in nine steps of ten
     facts |= {"draws": draws, "page_faults": faults >= MIN_FAULT_SHARE,
               "asks_each_step": each_step and rec.facts.asked_in_train_mode,
-              "dense_rows": modules.unread >= MOST_UNREAD}  # fmt: skip
+              "dense_rows": modules.unread >= MOST_UNREAD,
+              "row_lookups": lookups.seconds >= LEAST_LOOKUPS * tally.step().mean}  # fmt: skip
+    seen_at = {"dense_rows": modules.table, "row_lookups": lookups.place}
     facts |= contended(rec.pool_waited(), cuda=bool(facts["cuda"]))
     return ProfilePayload(
         program=_program(),
@@ -83,7 +89,7 @@ def payload(rec: Recorder, ended: str) -> ProfilePayload:
         sampled=by_file(stacks, shares),
         samples_taken=sum(stacks.values()),
         facts=facts,
-        places=_places(rec, lines) | ({"dense_rows": modules.table} if modules.table else {}),
+        places=_places(rec, lines) | {name: place for name, place in seen_at.items() if place},
         memory=_memory(rec, device, learned["memory"] or {}),
         flops=learned["flops"],
         modules=modules,
@@ -91,6 +97,7 @@ def payload(rec: Recorder, ended: str) -> ProfilePayload:
         invariants=followed.get("invariants", []),
         repeats=timed.get("repeats", []),
         unused=timed.get("unused", []),
+        lookups=lookups,
         operators_on=timed.get("by_line", {}),
         backward_by_line=timed.get("backward", []),
         layers=learned.get("layers") or {},
