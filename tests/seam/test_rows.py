@@ -9,6 +9,8 @@ from applying import on, torch_is_left_as_it_was  # noqa: F401
 from probing_help import line_of, probed
 from torch import nn
 
+from hotlap.seam.probe.invariants import _Signatures
+from hotlap.seam.probe.line_work import IN_PLACE
 from hotlap.seam.rows import LEAST_BYTES_DIFFERENTIATED
 
 ROWS, COLUMNS = 300, 96
@@ -187,4 +189,40 @@ def test_the_profile_sees_what_picking_rows_takes(picks, seen):
     assert made["places"].get("row_lookups") == at
     if seen:
         behind = {one["place"]: dict(one["operators"]) for one in made["backward_by_line"]}[at]
-        assert made["lookups"]["seconds"] >= behind["index_put"]
+        assert made["lookups"]["seconds"] > behind["index_put_"] > 0
+
+
+@pytest.mark.usefixtures("nothing_compiled")
+def test_clearing_the_gradient_of_a_large_table_is_no_part_of_it():
+    table = nn.Parameter(torch.randn(100_000, COLUMNS))
+    optimizer = torch.optim.SGD([table], lr=1e-9)
+    with probed(steps=2) as session:
+        for _ in range(9):
+            optimizer.zero_grad()
+            table[PICKED].square().mean().backward()
+            optimizer.step()
+    made = session.profile
+    (first, *_) = made["backward_by_line"]
+    cleared = dict(first["operators"])["new_zeros"]
+    assert made["lookups"]["seconds"] < cleared
+
+
+@pytest.mark.parametrize("twice", [False, True])
+def test_gradients_are_those_without_the_probe(twice):
+    """Of whole numbers, whose sums are exact in any order."""
+    start = torch.randint(-9, 9, (ROWS, COLUMNS)).float()
+
+    def gradient(mode):
+        leaf = start.clone().requires_grad_()
+        with mode:
+            made = leaf[PICKED].square().sum()
+            if twice:
+                (made,) = torch.autograd.grad(made, leaf, create_graph=True)
+            made.square().sum().backward() if twice else made.backward()
+        return leaf.grad
+
+    followed = _Signatures()
+    followed.off = False
+    assert torch.equal(gradient(followed), gradient(torch.enable_grad()))
+    _, behind = followed.restart()
+    assert IN_PLACE in {run.func for run in behind}

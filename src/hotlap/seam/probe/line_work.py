@@ -25,6 +25,9 @@ from hotlap.seam.where import Lines, short
 MOST_UNKNOWN = 0.3
 """Part of the backward pass's time in operators that no line is known for, above which its lines
 are not named: those that are known need not be the costliest."""
+INDEX_PUT, IN_PLACE = torch.ops.aten.index_put.default, torch.ops.aten.index_put_.default
+CLEARED = torch.ops.aten.new_zeros.default
+ADDS_UP = {INDEX_PUT, IN_PLACE}
 NAMED = 3
 """Operators that are named of a line."""
 LISTED = 8
@@ -59,6 +62,7 @@ class Backward:
     def __init__(self) -> None:
         self.ran: list[Behind] = []
         self._of: dict[int, Ran] = {}
+        self._cleared: object = None
 
     def precedes(self, run: Ran) -> None:
         """An operator is about to run that may be differentiated."""
@@ -72,9 +76,13 @@ class Backward:
         of = self._of.get(node._sequence_nr()) if node is not None else None
         run = Behind(of.lines, func, 0.0, of.picks_rows) if of else Behind((), func, 0.0)
         self.precedes(run)  # what it makes may be differentiated again
+        if func is INDEX_PUT and args[0] is self._cleared and not torch.is_grad_enabled():
+            # In place, as without a mode; under one autograd adds into a copy of what it cleared.
+            func = run.func = IN_PLACE
         began = time.perf_counter()
         result = func(*args, **kwargs)
         run.seconds = time.perf_counter() - began
+        self._cleared = result if func is CLEARED else None
         self.ran.append(run)
         return result
 
@@ -163,9 +171,12 @@ def backward_by_line(behind: list[Behind]) -> list[SampledLine]:
 
 
 def row_lookups(runs: Iterable[Ran], behind: Iterable[Behind]) -> RowLookups:
-    """What it takes to pick rows by indexing, and where most of it is."""
+    """What it takes to pick rows by indexing, and to add up their gradients; the costliest line.
+
+    Not what it takes to clear the gradient of the whole matrix: `index_select` does that as well.
+    """
     seconds: dict[Place, float] = defaultdict(float)
-    for run in (*runs, *behind):
+    for run in (*runs, *(run for run in behind if run.func in ADDS_UP)):
         if run.lines and run.picks_rows:
             seconds[innermost(run.lines)] += run.seconds
     if not seconds:
