@@ -20,6 +20,7 @@ class Net(nn.Module):
         super().__init__()
         self.embed, self.norm = nn.Embedding(WORDS, WIDTH), nn.LayerNorm(WIDTH)
         self.head = nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.ReLU(), nn.Linear(WIDTH, WORDS))
+        self.gate = nn.Parameter(torch.zeros(BATCH, LENGTH, 1))
         self.encoder = nn.TransformerEncoderLayer(WIDTH, 4, 256, batch_first=True)
         self.kept = []
         self.picking = picking
@@ -116,10 +117,17 @@ def squared_errors(_net, x, scores):
     return functional.mse_loss(scores, scores + 1, reduction="none").mean(-1) * known(x)
 
 
+def routed(net, x, scores):
+    """As in a mixture of experts, each of which computes all positions."""
+    weight, expert = net.norm(net.embed(x))[..., :8].softmax(-1).topk(1)
+    gates = torch.zeros(BATCH, LENGTH, 8).scatter(-1, expert, weight)
+    return gates[..., :1] * scores
+
+
 @pytest.mark.parametrize(
     "picking",
     [
-        masked, multiplied_by_a_mask, multiplied_before_the_sum, chosen, filled,
+        masked, routed, multiplied_by_a_mask, multiplied_before_the_sum, chosen, filled,
         ignored_by_the_loss, squared_errors,
     ],
 )  # fmt: skip
@@ -184,6 +192,11 @@ def weighted_by_what_is_learned(net, _x, scores):
     return scores.logsumexp(-1) * functional.relu(net.head[0].bias[:LENGTH] - 1e9)
 
 
+def weighted_by_a_parameter(net, _x, scores):
+    """Of zeros: their gradients depend on all rows."""
+    return scores * net.gate
+
+
 def summed_over_another_dimension(_net, x, scores):
     return scores.sum(1) * known(x[:, :1])
 
@@ -217,7 +230,7 @@ def by_a_higher_order_operator(_net, x, scores):
         all_of_them, half_and_half, most, the_mean, one_word_of_each, words, last_and_all_of_them,
         last_and_what_numpy_reads, last_after_a_write, along_other_dimensions, of_an_encoder,
         two_masks, a_mask_of_ones, random_elements, weighted_by_what_is_learned,
-        summed_over_another_dimension, by_a_layer_that_another_one_follows,
+        weighted_by_a_parameter, summed_over_another_dimension, by_a_layer_that_another_one_follows,
         by_a_higher_order_operator,
     ],
 )  # fmt: skip

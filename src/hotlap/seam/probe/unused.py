@@ -236,9 +236,13 @@ def _among(tensor: torch.Tensor, values: Iterable[object]) -> bool:
 
 
 def _kept(source: Result, tensor: torch.Tensor, operator: _Operator) -> torch.Tensor | None:
-    """The rows that an operator does not multiply by zero, replace or ignore; None: maybe all."""
+    """The rows that an operator does not multiply by zero, replace or ignore; None: maybe all.
+
+    A parameter of zeros has a gradient that depends on all rows. The zeros of what is computed are
+    taken to come from a choice (top k, ReLU), which drops their gradients.
+    """
     mask, keeps = _mask(tensor, operator)
-    if not isinstance(mask, torch.Tensor) or mask.requires_grad:
+    if not isinstance(mask, torch.Tensor) or (mask.requires_grad and mask.is_leaf):
         return None
     if not _has_one_of_each(mask, source):
         return None
