@@ -14,6 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatc
 
 from hotlap.model.flops import FlopCount
 from hotlap.model.operators import Count
+from hotlap.seam.probe import invariants
 from hotlap.seam.probe.invariants import _Signatures
 from hotlap.seam.where import short
 
@@ -419,3 +420,37 @@ def test_the_bytes_of_a_storage_are_not_read_one_by_one(monkeypatch):
     assert read == []
     runs, _ = followed.restart()
     assert [run.signature is None for run in runs] == [False, True]
+
+
+def many_small(_, adjacency, rows=invariants.MOST // 2):
+    total = torch.zeros(NODES)
+    for row in range(rows):
+        total = total + adjacency[row % NODES] * 2.0
+    return adjacency + total
+
+
+def many_small_and_then_others(net, adjacency):
+    return many_small(net, adjacency) + net.table.mul(torch.rand(())) + power(adjacency)
+
+
+def varies_late(net, adjacency):
+    total = torch.zeros(NODES)
+    for row in range(invariants.MOST):
+        total = total + adjacency[row % NODES] * float(net.step)
+    return adjacency + total
+
+
+def test_a_step_of_more_operators_than_are_followed():
+    """Lines beyond are as the followed ones of the same line were; a line of its own is unknown."""
+    total = line_of(many_small, "total = total")
+    assert (total, False) in found(many_small) or (CALL, False) in found(many_small)
+    places = dict(found(many_small_and_then_others))
+    assert CALL not in places
+    assert line_of(many_small_and_then_others, "return many") not in places
+    assert total in places
+    seen = profile(many_small)["operators_on"][__file__]
+    assert seen[int(total.rpartition(":")[2])][0] == 3 * (invariants.MOST // 2)
+
+
+def test_a_line_that_varies_among_the_followed_operators_is_not_invariant():
+    assert found(varies_late) == []

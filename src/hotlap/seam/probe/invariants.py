@@ -46,6 +46,9 @@ GOLDEN = 0.6180339887498949
 _FILLING = ("zeros", "ones", "full", "empty", "empty_strided")
 FILLS = {f"aten.{form}" for name in _FILLING for form in (name, f"{name}_like", f"new_{name}")}
 """Operators whose result, more often than not, is there to be written into, also by NumPy."""
+MOST = 5000
+"""Operators of a step that are followed; of those to come only lines and times are noted. To follow
+one takes 0.1 ms, so that a step of 50,000 would take longer than the whole profile may."""
 FOLLOWED = LATER = 3
 """Steps that are compared after the warm-up, and at the run's end."""
 DEEPEST = 32
@@ -63,17 +66,19 @@ class _VariesError(Exception):
 class _Run:
     """An operator that ran: the user's lines, the innermost first, `func` and its seconds.
 
-    `call`: the instruction of a frame that ran it. `name` tells it from the others of its step:
-    lines, signature, and how often both had come. `checksums` of its result, None where they are
-    not known. `idle`: it makes a view, or memory that holds one number, so that there is nothing to
-    save. `before`: of each memory that it makes a view of, or writes to, the operator that did so
-    last. `twin` and `differentiated` are for what a step does twice: see `repeats`; `result` for
-    what it does in vain: see `unused`; `picks_rows`: see `line_work`.
+    `call`: the instruction of a frame that ran it. `followed`: whether the rest is known. `name`
+    tells it from the others of its step: lines, signature, and how often both had come. `checksums`
+    of its result, None where they are not known. `idle`: it makes a view, or memory that holds one
+    number, so that there is nothing to save. `before`: of each memory that it makes a view of, or
+    writes to, the operator that did so last. `twin` and `differentiated` are for what a step does
+    twice: see `repeats`; `result` for what it does in vain: see `unused`; `picks_rows`: see
+    `line_work`.
     """
 
     lines: Lines
     func: OpOverload[..., object]
     call: tuple[int, int]
+    followed: bool = True
     signature: int | None = None
     name: Hashable = None
     seconds: float = 0.0
@@ -223,27 +228,36 @@ class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return func(*args, **kwargs)
         if torch._C._current_graph_task_id() != -1:
             return self._backward.run(func, args, kwargs)
-        view, frame = getattr(func, "is_view", False), sys._getframe(1)
-        lines = users_lines(frame, DEEPEST)
-        run = _Run(
-            lines, func, (id(frame), frame.f_lasti), idle=view or str(func._overloadpacket) in FILLS
-        )
+        frame = sys._getframe(1)
+        run = _Run(users_lines(frame, DEEPEST), func, (id(frame), frame.f_lasti))
         run.picks_rows = func is INDEX and _picks_rows(args)
         self._backward.precedes(run)
-        with suppress(Exception):  # _VariesError, or a tensor that is odd: the program goes on
-            run.signature = None if _differentiates(frame) else self._signature(func, args, kwargs)
-            self._came[lines, run.signature] += 1
-            run.name = (lines, run.signature, self._came[lines, run.signature])
-        run.twin = self._twins.of(func, args, kwargs)
+        run.followed = len(self._runs) < MOST
+        if run.followed:
+            self._identify(run, frame, args, kwargs)
         began = time.perf_counter()
         result = func(*args, **kwargs)
         run.seconds = time.perf_counter() - began
         self._runs.append(run)
         try:
-            self._note(run, func, args, kwargs, result)
+            self._missed |= not run.followed
+            if run.followed:
+                self._note(run, func, args, kwargs, result)
         except Exception:  # a tensor that is odd: the program goes on
             self._missed = True
         return result
+
+    def _identify(
+        self, run: _Run, frame: FrameType, args: tuple[object, ...], kwargs: dict[str, object]
+    ) -> None:
+        """Find what stands for an operator, before it runs."""
+        func = run.func
+        run.idle = getattr(func, "is_view", False) or str(func._overloadpacket) in FILLS
+        with suppress(Exception):  # _VariesError, or a tensor that is odd: the program goes on
+            run.signature = None if _differentiates(frame) else self._signature(func, args, kwargs)
+            self._came[run.lines, run.signature] += 1
+            run.name = (run.lines, run.signature, self._came[run.lines, run.signature])
+        run.twin = self._twins.of(func, args, kwargs)
 
     def _signature(self, func: OpOverload[..., object], args: object, kwargs: object) -> int | None:
         """The operator's signature; None where its result may differ at the next step."""
@@ -422,7 +436,7 @@ def invariant_lines(runs: list[_Run], before: list[_Run], *later: list[_Run]) ->
         again, lines = set(_same(runs, step)), {run.lines for run in step}
         same = {run for run in same if run in again or run.lines not in lines}
         seen_again |= again
-    invariant = set(_kept(runs, same))
+    invariant = _with_unfollowed(runs, set(_kept(runs, same)))
     mixed = {place for run in runs if run not in invariant for place in run.lines}
     chosen: dict[Place, float] = defaultdict(float)
     confirmed: set[Place] = set()
@@ -438,6 +452,13 @@ def invariant_lines(runs: list[_Run], before: list[_Run], *later: list[_Run]) ->
         for block in _blocks(chosen, mixed)
     ]
     return [one for one in found if one.seconds >= least]
+
+
+def _with_unfollowed(runs: list[_Run], invariant: set[_Run]) -> set[_Run]:
+    """The invariant operators, and those not followed from lines whose others all are."""
+    varying = {run.lines for run in runs if run.followed and run not in invariant}
+    lines = {run.lines for run in invariant} - varying
+    return invariant | {run for run in runs if not run.followed and run.lines in lines}
 
 
 def _same(runs: list[_Run], others: list[_Run]) -> Iterator[_Run]:
