@@ -344,3 +344,53 @@ def test_threads_that_spin_for_a_core_are_a_problem_with_a_command(script, conte
         assert "CMD" not in finding.what
         line = "OMP_WAIT_POLICY=passive KMP_BLOCKTIME=0 python train.py --lr 1"
         assert remedy.lines == (line,)
+
+
+LOOPS = """
+def imagine(h):
+    states = []
+    for _ in range(15):
+        h = cell(h)
+        states.append(h)
+    return torch.stack(states)
+
+def behaviour(hs):
+    total = 0.0
+    for t in range(hs.shape[1]):
+        dream = imagine(hs[:, t])
+        total = total + dream.mean()
+    return total
+
+for batch in batches:
+    loss = behaviour(encode(batch))
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("rounds", "behind", "forward", "places"),
+    [
+        (1500, 0.4, 0.004, ["train.py:5", "train.py:12"]),
+        (300, 0.4, 0.004, []),  # few
+        (1500, 0.01, 0.0005, []),  # short
+        (1500, 0.4, 1.0, []),  # large
+    ],
+)
+def test_many_small_operators_in_loops_that_do_not_train(tmp_path, rounds, behind, forward, places):
+    script = tmp_path / "train.py"
+    script.write_text(LOOPS)
+    lines = {
+        "5": {"forward": (0.6, 60, [])},
+        "12": {"forward": (0.6, 60, [])},
+        "13": {"forward": (0.02, 60, [])},
+        "17": {"forward": (0.9, 60, [])},
+        "18": {"backward": (1.0, 60, [])},
+    }
+    ran = {"5": [rounds, 1e-3, behind], "12": [rounds + 9, 1e-3, behind], "17": [9999, 2e-3, 0.9]}
+    means = {"forward": forward, "backward": 0.003}
+    phases = {name: {"mean": s, "p10": s, "p90": s} for name, s in means.items()}
+    found = made(script, lines, operators_on={str(script): ran}, phases=phases).findings
+    loops = [f for f in found if f.remedies[0].id == "small_operators"]
+    assert [[f.place, *f.also] for f in loops] == ([places] if places else [])
+    assert all(f.problem and f"{rounds:,} small operators" in f.what for f in loops)

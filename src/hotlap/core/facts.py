@@ -21,6 +21,7 @@ FACTS: Mapping[str, str] = MappingProxyType(
         "compiler": "torch.compile finds the compiler it needs",
         "conv4d": "the model has 4-D weights",
         "calls_cross_entropy": "the step computes a cross-entropy of large logits",
+        "calls_einsum": "the step calls torch.einsum",
         "calls_gelu": "the step calls torch.nn.functional.gelu",
         "calls_norm": "the step calls torch.nn.functional's layer_norm or rms_norm",
         "calls_softmax": "the step calls torch.nn.functional.softmax",

@@ -20,6 +20,7 @@ from hotlap.profile.outside import outside_of_torch
 from hotlap.profile.packing import with_packing
 from hotlap.profile.ranks import late_for_a_core, ranks_of, straggling
 from hotlap.profile.sights import REPEATED, UNUSED, rollout, sights
+from hotlap.profile.small_operators import small_operators
 from hotlap.profile.sources import line_of, shown, touched
 from hotlap.profile.storage import with_storage
 from hotlap.source.config import read_config
@@ -118,7 +119,8 @@ def _all(own: list[Finding], spots: list[Costed], seen: Seen, profile: Profile) 
     found = [replace(one, problem=one.problem and not free(one, seen)) for one in known.findings]
     by_others = sum(known.explained.get(phase, 0.0) for phase in FORWARD)
     outside = outside_of_torch(profile, folder, known.places, by_others)
-    return [*found, *outside, *advised(seen, known.explained, known.places)]
+    loops = small_operators(profile, folder, known.places, by_others)
+    return [*found, *outside, *loops, *advised(seen, known.explained, known.places)]
 
 
 def _ranked(found: list[Finding], folder: Path) -> tuple[Finding, ...]:
@@ -151,6 +153,8 @@ def _spots(known: Profile, seen: list[Spot]) -> list[Costed]:
     have = {_where(one.spot) for one in found}
     others = [past.cost(spot) for spot in seen if _where(spot) not in have]
     found += [one for one in others if one.worth or one.spot.technique not in PRICED]
+    left = known.facts.get("unchanged", {})  # its calls are such that nothing would change
+    found = [one for one in found if one.spot.technique not in left]
     if known.facts.get("inference"):
         found = [one for one in found if _for_inference(one.spot.technique)]
     if known.facts.get("loaders") and not known.facts.get("loader_workers"):

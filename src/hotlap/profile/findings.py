@@ -73,6 +73,11 @@ OUTSIDE = (
     "the time goes to Python, NumPy or files, not to operators of torch: compute it before the "
     "loop where it is always the same, else for the whole batch at once, with tensor operations"
 )
+ONE_BY_ONE = (
+    "each call of an operator costs time, however little it computes: let one call take all rounds "
+    "of the loop (a dimension of the batch in its place), or compute it before the training where "
+    "it is always the same; where a round needs the one before, torch.compile joins its operators"
+)
 SLOW_LINE = (
     "this line is what a sample costs: do it once, in __init__ or before the training, or make it "
     "faster"
@@ -80,6 +85,7 @@ SLOW_LINE = (
 MEANINGS = {
     **{one.id: one.symptom.says for one in ADVICE}, **sights.MEANINGS, "blocking_call": BLOCKS,
     "collective_in_step": COLLECTS, "outside_of_torch": OUTSIDE, "slow_line": SLOW_LINE,
+    "small_operators": ONE_BY_ONE,
 }  # fmt: skip
 """What to do about a finding that belongs to no technique, by its name."""
 PARTS = {

@@ -19,6 +19,7 @@ BY_HAND = {
     "async_checkpoint",
     "batch_size",
     "eight_bit_optimizer",
+    "einsum_order",
     "fp8_linear",
     "fused_norm",
     "int8_training",

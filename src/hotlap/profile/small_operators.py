@@ -1,0 +1,107 @@
+"""Loops of the user's that run many small operators of torch one by one."""
+
+import ast
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from hotlap.profile.findings import ONE_BY_ONE
+from hotlap.profile.join import FORWARD
+from hotlap.profile.model import NO_BOUND, Finding, Profile, Remedy, Touched, headline
+from hotlap.profile.sources import line_of, shown
+
+NAME = "small_operators"
+LEAST = 0.15
+"""Share of a step from which it is worth a word."""
+MANY = 1000
+"""Operators of a loop in a step. A loop over the layers of a model runs some hundreds."""
+SMALL = 50e-6
+"""Mean seconds of an operator, with the Python around it, up to which its call counts for more than
+its work."""
+ALIKE = 0.7
+"""Part of the costliest loop's time that those around it, and in it, take as well."""
+GIVES = 0.5
+"""Part of the loop's time that is expected to go where its rounds are taken together."""
+_TRAINS = ("backward", "optimizer", "evaluation")
+_LOOPS = (ast.For, ast.While, ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)
+
+
+@dataclass(frozen=True)
+class _Loop:
+    """A loop: `operators` of a step, seconds `forward` and behind it, and its costliest line."""
+
+    path: Path
+    lines: range
+    operators: int
+    forward: float
+    backward: float
+    line: int
+
+    @property
+    def seconds(self) -> float:
+        """Forward and behind it."""
+        return self.forward + self.backward
+
+
+def small_operators(
+    profile: Profile, folder: Path, taken: Collection[str], explained: float
+) -> list[Finding]:
+    """The finding of the costliest loop; of loops that lie in each other, of all.
+
+    Not of one with lines that have a finding of their own (`taken`), nor of what other findings
+    explain: so many seconds of the forward pass. Nor of a loop that trains: its rounds are steps.
+    """
+    if profile.facts.get("compiled") or not profile.step:
+        return []
+    free = [loop for loop in _loops(profile) if _free(loop, folder, taken)]
+    most = max((loop.seconds for loop in free), default=0.0)
+    if most - explained < LEAST * profile.step:
+        return []
+    nested = sorted(
+        (one for one in free if one.seconds >= ALIKE * most), key=lambda one: one.operators
+    )
+    loop = nested[0]
+    place, *around = dict.fromkeys(f"{shown(one.path, folder)}:{one.line}" for one in nested)
+    share = min(1.0, loop.seconds / profile.step)
+    words = f"{loop.operators:,} small operators of torch, one by one, in a loop"
+    phases = ("forward", "backward") if loop.backward else ("forward",)
+    what = headline(words, share, profile.step)
+    remedy = Remedy(NAME, ONE_BY_ONE, phases, place, NO_BOUND, GIVES * share)
+    text = line_of(loop.path, loop.line)
+    return [Finding(what, place, text, share, NO_BOUND, (remedy,), tuple(around))]
+
+
+def _free(loop: _Loop, folder: Path, taken: Collection[str]) -> bool:
+    name = shown(loop.path, folder)
+    return not any(f"{name}:{line}" in taken for line in loop.lines)
+
+
+def _loops(profile: Profile) -> Iterator[_Loop]:
+    """The loops that run many operators, each of which is small."""
+    behind = next((phase.mean for phase in profile.phases if phase.name == "backward"), 0.0)
+    for name, touched in profile.files.items():
+        nodes: list[ast.AST] = []
+        with suppress(OSError, SyntaxError, ValueError):  # a cell of a notebook, or changed since
+            nodes = list(ast.walk(ast.parse(Path(name).read_bytes())))
+        for node in nodes:
+            if isinstance(node, _LOOPS):
+                lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
+                loop = _loop(Path(name), lines, touched, behind)
+                if loop.operators >= MANY and loop.forward <= SMALL * loop.operators:
+                    yield loop
+
+
+def _loop(path: Path, lines: range, touched: Touched, behind: float) -> _Loop:
+    """What the lines take; nothing if their rounds are steps of the training."""
+    ran = [touched.operators[line] for line in lines if line in touched.operators]
+    sampled = {line: touched.lines[line] for line in lines if line in touched.lines}
+    if any(phase in found for found in sampled.values() for phase in _TRAINS):
+        return _Loop(path, lines, 0, 0.0, 0.0, 0)
+    spent = {
+        line: sum(found[phase][0] for phase in FORWARD if phase in found)
+        for line, found in sampled.items()
+    }
+    count, part = sum(of[0] for of in ran), min(1.0, sum(of[2] for of in ran))
+    line = max(spent, key=lambda line: spent[line], default=0)
+    return _Loop(path, lines, count, sum(spent.values()), part * behind, line)
