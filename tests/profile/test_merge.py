@@ -138,3 +138,15 @@ def test_a_finding_without_a_cost_stands_without_a_figure(script):
 def test_nothing_is_said_of_a_file_that_changed(script):
     spot = Costed(costed(script, 2, 0.0).spot, stale=True)
     assert merged([], [spot], script.parent).findings == ()
+
+
+def test_what_a_problem_proposes_is_no_option_beside_it(script):
+    def remedy(name):
+        return Remedy(name, "do it", ("forward",), "", 2.0, 0.3)
+
+    option = Finding("forward", "", "", 0.9, 2.0, (remedy("a"), remedy("b")), problem=False)
+    alone = replace(option, remedies=(remedy("a"),))
+    problem = replace(option, remedies=(remedy("a"),), problem=True)
+    found = merged([option, alone, problem], [], script.parent).findings
+    assert [[r.id for r in one.remedies] for one in found] == [["b"], ["a"]]
+    assert found[1].problem

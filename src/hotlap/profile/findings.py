@@ -37,9 +37,9 @@ from hotlap.profile.model import (
 
 WORTH = 0.02
 """Share of a step that a fix must be able to save."""
-PROBLEM = {"data": 0.1}
+PROBLEM = {"data": 0.1, "lookups": 0.2}
 """Share of a step, by part, below which even a sure symptom is an option: every loop takes some
-time to collate a batch."""
+time to collate a batch, or to pick one out of a tensor."""
 PHASES_OF_THEIR_OWN = ("step", "backward", "zero_grad")
 """Places whose samples between the phases are the way in and out of the phases, not work."""
 OVERHEAD = {"loader_workers": 0.5e-3}

@@ -1,6 +1,6 @@
 """The profile's own findings and the spots of lint, as one list in which no fact stands twice."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -49,7 +49,16 @@ def merged(own: Sequence[Finding], spots: Iterable[Costed], folder: Path) -> Mer
         for phase, seconds in spot.by_phase:
             name = "forward" if phase == "loss" else phase
             explained[name] = explained.get(name, 0.0) + seconds
-    return Merged(tuple(found), explained, frozenset(places))
+    return Merged(tuple(_named_once(found)), explained, frozenset(places))
+
+
+def _named_once(findings: Sequence[Finding]) -> Iterator[Finding]:
+    """The findings; what a problem proposes is no option beside it."""
+    proposed = {remedy.id for one in findings if one.problem for remedy in one.remedies}
+    for one in findings:
+        others = tuple(r for r in one.remedies if one.problem or r.id not in proposed)
+        if others:
+            yield replace(one, remedies=others)
 
 
 def _is_cause(own: Sequence[Finding], spot: Costed) -> bool:

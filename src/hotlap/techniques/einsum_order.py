@@ -54,6 +54,7 @@ technique = Technique(
             ),
             ignore="opt_einsum is installed, or the order as written is the cheapest",
             check="hotlap.source.checks.products:einsum_of_several",
+            fault=True,
             hint=True,
             phases=("forward", "backward"),
             differentiated=True,
