@@ -1366,6 +1366,7 @@ def test_a_swap_that_cannot_be_judged_may_change_something(monkeypatch):
 
 def test_the_functions_watched_are_those_that_techniques_replace():
     assert replaced_functions() == {
+        "calls_einsum": ("torch.einsum", "torch.functional.einsum"),
         "calls_gelu": ("torch.nn.functional.gelu",),
         "calls_softmax": ("torch.nn.functional.softmax",),
         "calls_norm": ("torch.nn.functional.layer_norm", "torch.nn.functional.rms_norm"),

@@ -112,7 +112,7 @@ class Past:
             outliers = sum(means.values()) - sum(self._phases.values())
             self._step = float(document["step"]) - outliers
             self._files: Document = document["files"]
-            self._by_line = bool(document["backward_by_line"])
+            self._by_line = bool(document.get("backward_by_line"))
             self._facts: Document = document["facts"]
             self._places = _places(document["findings"], Path(document["folder"]))
             self.met = _met(document)

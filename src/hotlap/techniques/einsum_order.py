@@ -40,7 +40,6 @@ technique = Technique(
         says="the operands of einsum in the order of fewest multiplications",
         place="model",
         gives=0.5,
-        likely=0.8,
         sure=False,
         whole=False,
     ),
