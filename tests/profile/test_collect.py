@@ -394,3 +394,20 @@ def test_many_small_operators_in_loops_that_do_not_train(tmp_path, rounds, behin
     loops = [f for f in found if f.remedies[0].id == "small_operators"]
     assert [[f.place, *f.also] for f in loops] == ([places] if places else [])
     assert all(f.problem and f"{rounds:,} small operators" in f.what for f in loops)
+
+
+@pytest.mark.parametrize(
+    ("source", "technique", "shown"),
+    [
+        ("loss = F.cross_entropy(model(x).softmax(-1), y)", "fused_cross_entropy", True),
+        ('y = torch.einsum("ij,jk,kl->il", a, b, c)', "einsum_order", False),
+    ],
+)
+def test_a_technique_that_would_change_nothing_takes_its_hints_along_but_no_faults(
+    tmp_path, source, technique, shown
+):
+    script = tmp_path / "train.py"
+    script.write_text(f"import torch\nimport torch.nn.functional as F\n\n{source}\n")
+    facts = {"cuda": False, "model": False, "unchanged": {technique: "no call would change"}}
+    found = made(script, {"4": {"forward": (0.9, 60, [])}}, facts=facts).findings
+    assert (technique in {f.remedies[0].id for f in found}) == shown

@@ -153,8 +153,8 @@ def _spots(known: Profile, seen: list[Spot]) -> list[Costed]:
     have = {_where(one.spot) for one in found}
     others = [past.cost(spot) for spot in seen if _where(spot) not in have]
     found += [one for one in others if one.worth or one.spot.technique not in PRICED]
-    left = known.facts.get("unchanged", {})  # its calls are such that nothing would change
-    found = [one for one in found if one.spot.technique not in left]
+    unchanged = known.facts.get("unchanged", {})  # a fault is one all the same
+    found = [one for one in found if not (one.spot.hint and one.spot.technique in unchanged)]
     if known.facts.get("inference"):
         found = [one for one in found if _for_inference(one.spot.technique)]
     if known.facts.get("loaders") and not known.facts.get("loader_workers"):
