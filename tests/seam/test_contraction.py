@@ -77,11 +77,7 @@ def test_a_wrong_call_raises_what_torch_raises():
 def multiplications(terms, output, sizes, path):
     """What an order takes, by the definition."""
     terms, total = list(terms), 0
-    for one, other in (
-        itertools.batched(path, 2)
-        if hasattr(itertools, "batched")
-        else zip(path[::2], path[1::2], strict=True)
-    ):
+    for one, other in zip(path[::2], path[1::2], strict=True):
         both = set(terms[one]) | set(terms[other])
         rest = [term for at, term in enumerate(terms) if at not in (one, other)]
         total += math.prod(sizes[letter] for letter in both)

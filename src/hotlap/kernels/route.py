@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
 
+from hotlap.common.plain import PLAIN
 from hotlap.kernels.dispatch import Dispatcher, bucket, choose, pinned_name, remembered
 
 SMALLEST = 1 << 14
@@ -86,7 +87,7 @@ class Route:
 def is_plain(x: object) -> bool:
     """Whether it is no subclass (DTensor), nor inside a FLOP counter, vmap or torch.func.grad."""
     return (
-        type(x) in (Tensor, torch.nn.Parameter)
+        type(x) in PLAIN
         and torch._C._len_torch_dispatch_stack() == 0
         and torch._C._functorch.peek_interpreter_stack() is None
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hotlap.core.amounts import duration
 from hotlap.core.protocol import Document
-from hotlap.profile.model import NOT_MEASURED
+from hotlap.profile.model import NOT_MEASURED, Sampled
 from hotlap.profile.sources import as_profiled, digest
 from hotlap.source.config import Config
 from hotlap.source.lint import Spot, lint
@@ -218,6 +218,12 @@ class Past:
             if not at or (at[0] == path and covers(spot, at[1]))
         ]
         return bool(shares), max(shares, default=0.0)
+
+
+def forward_part(phases: Mapping[str, Sampled]) -> tuple[float, int]:
+    """Of what was sampled on a line, seconds a step and samples of the forward pass."""
+    found = [phases[phase] for phase in FORWARD if phase in phases]
+    return sum(of[0] for of in found), sum(of[1] for of in found)
 
 
 def _most(spot: Spot, seconds: float) -> float:

@@ -116,7 +116,8 @@ class Rank:
         return sum(self.phases.values())
 
 
-Lines = Mapping[int, Mapping[str, tuple[float, int, tuple[object, ...]]]]
+Sampled = tuple[float, int, tuple[object, ...]]
+Lines = Mapping[int, Mapping[str, Sampled]]
 
 
 @dataclass(frozen=True)

@@ -4,14 +4,13 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from hotlap.profile.findings import OUTSIDE
-from hotlap.profile.join import FORWARD
+from hotlap.profile.join import forward_part
 from hotlap.profile.model import Finding, Profile, Remedy, bound, headline
-from hotlap.profile.sources import line_of, shown
+from hotlap.profile.sources import line_of, parsed, shown
 
 NAME = "outside_of_torch"
 LEAST = 0.05
@@ -68,14 +67,11 @@ def _functions(profile: Profile) -> Iterator[list[_Line]]:
     """The lines from which no operator ran, by function: none of them calls another."""
     for name, touched in profile.files.items():
         path, found = Path(name), defaultdict(list)
-        begins = dict[int, int]()
-        with suppress(OSError, SyntaxError, ValueError):  # a cell of a notebook, or changed since
-            begins = _begins(path)
+        begins = _begins(path)
         for number, phases in touched.lines.items():
-            spent = [phases[phase] for phase in FORWARD if phase in phases]
+            seconds, samples = forward_part(phases)
             waits = WAITS.search(line_of(path, number))
-            if spent and not waits and number not in touched.operators:
-                seconds, samples = sum(one[0] for one in spent), sum(one[1] for one in spent)
+            if samples and not waits and number not in touched.operators:
                 line = _Line(seconds, samples, path, number)
                 found[begins.get(number, -number)].append(line)
         yield from found.values()
@@ -83,9 +79,10 @@ def _functions(profile: Profile) -> Iterator[list[_Line]]:
 
 def _begins(path: Path) -> dict[int, int]:
     """By line, the line on which the innermost function around it begins."""
-    tree = ast.parse(path.read_bytes())
     functions = [
-        node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        node
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     ]
     return {
         line: node.lineno

@@ -9,7 +9,7 @@ from pathlib import Path
 from hotlap.core.protocol import DatasetReport, PackPlan, ProfilePayload
 from hotlap.profile.layout import FOLDERS, Layout, layout_of
 from hotlap.profile.model import Finding, Remedy
-from hotlap.profile.sources import shown
+from hotlap.profile.sources import parsed, shown
 from hotlap.profile.waiting import waiting, with_remedies
 from hotlap.trial.stats import Estimate, PairedTest
 
@@ -216,12 +216,10 @@ def made_at(paths: Iterable[str], kind: str, folder: Path) -> str:
 
 
 def _line(path: Path, kind: str) -> int:
-    try:
-        tree = ast.parse(path.read_bytes())
-    except (OSError, SyntaxError, ValueError):
-        return 0
     lines = [
-        node.lineno for node in ast.walk(tree) if isinstance(node, ast.Call) and _is(node, kind)
+        node.lineno
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.Call) and _is(node, kind)
     ]
     return min(lines, default=0)
 

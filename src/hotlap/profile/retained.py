@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hotlap.core.protocol import Holder
+from hotlap.profile.sources import parsed
 
 ADDING = {"append", "appendleft", "extend", "insert", "add", "update", "setdefault"}
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
@@ -12,10 +13,7 @@ LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 def binding(path: Path, holder: Holder) -> int:
     """The line of source that makes a variable hold more; 0 if there is none."""
-    try:
-        tree = ast.parse(path.read_bytes())
-    except (OSError, SyntaxError, ValueError):
-        return 0
+    tree = parsed(path)
     scope = _function(tree, holder.function) or tree
     found = sorted(_additions(scope, holder)) or sorted(_additions(tree, holder))
     return found[0][1] if found else _creation(scope, holder)

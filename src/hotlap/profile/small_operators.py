@@ -2,14 +2,13 @@
 
 import ast
 from collections.abc import Collection, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from hotlap.profile.findings import ONE_BY_ONE
-from hotlap.profile.join import FORWARD
+from hotlap.profile.join import forward_part
 from hotlap.profile.model import NO_BOUND, Finding, Profile, Remedy, Touched, headline
-from hotlap.profile.sources import line_of, shown
+from hotlap.profile.sources import line_of, parsed, shown
 
 NAME = "small_operators"
 LEAST = 0.15
@@ -81,27 +80,20 @@ def _loops(profile: Profile) -> Iterator[_Loop]:
     """The loops that run many operators, each of which is small."""
     behind = next((phase.mean for phase in profile.phases if phase.name == "backward"), 0.0)
     for name, touched in profile.files.items():
-        nodes: list[ast.AST] = []
-        with suppress(OSError, SyntaxError, ValueError):  # a cell of a notebook, or changed since
-            nodes = list(ast.walk(ast.parse(Path(name).read_bytes())))
-        for node in nodes:
+        for node in ast.walk(parsed(Path(name))):
             if isinstance(node, _LOOPS):
                 lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
+                if any(phase in touched.lines.get(line, ()) for line in lines for phase in _TRAINS):
+                    continue  # its rounds are steps of the training
                 loop = _loop(Path(name), lines, touched, behind)
                 if loop.operators >= MANY and loop.forward <= SMALL * loop.operators:
                     yield loop
 
 
 def _loop(path: Path, lines: range, touched: Touched, behind: float) -> _Loop:
-    """What the lines take; nothing if their rounds are steps of the training."""
+    """What the lines take; `behind`: seconds of the whole backward pass."""
     ran = [touched.operators[line] for line in lines if line in touched.operators]
-    sampled = {line: touched.lines[line] for line in lines if line in touched.lines}
-    if any(phase in found for found in sampled.values() for phase in _TRAINS):
-        return _Loop(path, lines, 0, 0.0, 0.0, 0)
-    spent = {
-        line: sum(found[phase][0] for phase in FORWARD if phase in found)
-        for line, found in sampled.items()
-    }
-    count, part = sum(of[0] for of in ran), min(1.0, sum(of[2] for of in ran))
+    spent = {line: forward_part(touched.lines[line])[0] for line in lines if line in touched.lines}
+    part = min(1.0, sum(of[2] for of in ran))
     line = max(spent, key=lambda line: spent[line], default=0)
-    return _Loop(path, lines, count, sum(spent.values()), part * behind, line)
+    return _Loop(path, lines, sum(of[0] for of in ran), sum(spent.values()), part * behind, line)

@@ -1,9 +1,11 @@
 """The source files that a profile met: their content's digest, and what their lines cost."""
 
+import ast
 import hashlib
 import linecache
 import zlib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from difflib import SequenceMatcher
 from pathlib import Path
 
@@ -54,6 +56,13 @@ def as_profiled(path: Path, old: Sequence[str]) -> dict[int, int]:
 def shown(path: Path, folder: Path) -> str:
     """A file as findings name it: from the folder, where it lies below it."""
     return str(path.relative_to(folder) if path.is_relative_to(folder) else path)
+
+
+def parsed(path: Path) -> ast.Module:
+    """The file's syntax tree; empty where it is a notebook's cell, or has changed since it ran."""
+    with suppress(OSError, SyntaxError, ValueError):
+        return ast.parse(path.read_bytes())
+    return ast.Module([], [])
 
 
 def line_of(path: Path, line: int) -> str:

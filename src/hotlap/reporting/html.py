@@ -133,8 +133,7 @@ def _lines(profile: Profile) -> list[dict[str, object]]:
             "name": title[0].upper() + title[1:],
             "columns": ["share", "line", "source", "operators"],
             "rows": [
-                (f"{line.share:.0%}", line.place, line.text, operators_of(line).lstrip("# "))
-                for line in lines
+                (f"{line.share:.0%}", line.place, line.text, operators_of(line)) for line in lines
             ],
         }
         for title, lines in lines_by_phase(profile).items()

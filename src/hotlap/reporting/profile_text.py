@@ -30,6 +30,11 @@ LEAST_SHARE = 0.02
 """Share of a step from which a phase's lines are shown."""
 LEAST_OF_LINE = 0.005
 """Share of a step from which a line is shown beside the costliest of its phase."""
+MUCH = 0.3
+"""Part of a line's time from which an operator is named beside it."""
+LEAST_SOURCE = 20
+"""Characters of a line's source without which its operators are not named."""
+BEHIND = "backward, by line of the forward pass"
 SMALL = 0.01
 UNSTEADY = 6
 OUTLIERS = 0.9
@@ -214,14 +219,8 @@ def _usual(profile: Profile) -> str:
     return f"without outliers a step takes {duration(usual)}; shares below are shares of that"
 
 
-BEHIND = "backward, by line of the forward pass"
-
-
 def lines_by_phase(profile: Profile) -> dict[str, tuple[Line, ...]]:
-    """The costliest lines of the forward pass and behind it, if several, and of the rest: by title.
-
-    What stands behind `#` are the operators of torch that take most of a line's time.
-    """
+    """By title, the costliest lines of the forward pass, behind it, and of the rest."""
     shares = {phase.name: phase.share for phase in profile.phases}
     found = {}
     for name, lines, fewest in (
@@ -238,16 +237,9 @@ def lines_by_phase(profile: Profile) -> dict[str, tuple[Line, ...]]:
     return found
 
 
-MUCH = 0.3
-"""Part of a line's time from which an operator is named beside it."""
-LEAST_SOURCE = 20
-"""Characters of a line's source without which its operators are not named."""
-
-
 def operators_of(line: Line) -> str:
-    """The operators that take much of a line's time, as a comment; empty if none does."""
-    named = [f"{name} {share:.0%}" for name, share in line.operators if share >= MUCH]
-    return f"# {', '.join(named)}" if named else ""
+    """The operators that take much of a line's time, with their shares; empty if none does."""
+    return ", ".join(f"{name} {share:.0%}" for name, share in line.operators if share >= MUCH)
 
 
 def _show_lines(out: Console, profile: Profile) -> None:
@@ -260,10 +252,10 @@ def _show_lines(out: Console, profile: Profile) -> None:
 def shown_line(line: Line, width: int) -> Text:
     """Share, place, source and operators; of the source, what there is room for."""
     begin, operators = f"  {line.share:4.0%}  {line.place}  ", operators_of(line)
-    room = width - len(operators) - 2
-    if not operators or room < len(begin) + LEAST_SOURCE:
-        return shortened(f"{begin}{line.text}", width)
-    return shortened(f"{begin}{line.text}", room).append(f"  {operators}", style="dim")
+    comment = f"  # {operators}" if operators else ""
+    if len(begin) + LEAST_SOURCE + len(comment) > width:
+        comment = ""
+    return shortened(f"{begin}{line.text}", width - len(comment)).append(comment, style="dim")
 
 
 def _show_memory(out: Console, profile: Profile) -> None:

@@ -2,17 +2,18 @@
 
 import math
 import re
-from collections.abc import Callable
-from functools import lru_cache, partial
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from itertools import combinations
 
 import torch
+
+from hotlap.common.plain import PLAIN
 
 MOST = 6
 """Operands up to which all orders are tried."""
 WORTH = 1.5
 """Times fewer multiplications from which another order is taken."""
-PLAIN = frozenset({torch.Tensor, torch.nn.Parameter})
 _EQUATION = re.compile(r"[A-Za-z]*(?:,[A-Za-z]*)+(?:->[A-Za-z]*)?")
 
 Path = tuple[int, ...]
@@ -30,22 +31,20 @@ def serves_einsum(equation: object, *operands: object, **options: object) -> boo
     tensors = [one for one in operands if isinstance(one, torch.Tensor) and type(one) in PLAIN]
     if len(tensors) < len(operands) or torch.backends.opt_einsum.is_available():
         return False
-    return best_path(equation, tuple(tuple(one.shape) for one in tensors)) is not None
+    return _path(equation, tensors) is not None
 
 
 def einsum(_: Callable[..., object]) -> Callable[..., object]:
-    """Multiply the operands in the best order."""
+    """Multiply the operands in the best order, where it serves the call."""
 
     def ordered(equation: str, *operands: torch.Tensor) -> object:
-        path = best_path(equation, tuple(tuple(one.shape) for one in operands))
-        return NotImplemented if path is None else _contracted(equation, operands, path)
+        return torch._VF.einsum(equation, operands, path=_path(equation, operands))  # type: ignore[attr-defined]
 
     return ordered
 
 
-def _contracted(equation: str, operands: tuple[torch.Tensor, ...], path: Path) -> torch.Tensor:
-    made: torch.Tensor = torch._VF.einsum(equation, operands, path=list(path))  # type: ignore[attr-defined]
-    return made
+def _path(equation: str, operands: Sequence[torch.Tensor]) -> Path | None:
+    return best_path(equation, tuple(tuple(one.shape) for one in operands))
 
 
 @lru_cache(maxsize=1024)
@@ -70,8 +69,8 @@ def best_path(equation: str, shapes: tuple[tuple[int, ...], ...]) -> Path | None
         for letter, size in zip(term, shape, strict=True)
         if size != 1
     }
-    cheapest = partial(_cheapest, output=frozenset(output), sizes=sizes)
-    written, (best, path) = _as_written(operands, frozenset(output), sizes), cheapest(operands)
+    kept = frozenset(output)
+    written, (best, path) = _as_written(operands, kept, sizes), _cheapest(operands, kept, sizes)
     return path if written > WORTH * best else None
 
 

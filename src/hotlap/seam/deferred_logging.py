@@ -29,6 +29,7 @@ from typing import Any
 
 import torch
 
+from hotlap.common.plain import PLAIN
 from hotlap.seam.file_barrier import Watched, watching
 from hotlap.seam.hook import when_imported
 from hotlap.seam.moves import Context
@@ -407,7 +408,7 @@ class _Reads:
             self._sinks[site] = _sinks_at(*site)
         sinks = self._sinks[site]
         seen = frame.f_code.co_name == "<module>" and frame.f_globals["__name__"] != "__main__"
-        if not sinks or seen or type(tensor) not in (torch.Tensor, torch.nn.Parameter):
+        if not sinks or seen or type(tensor) not in PLAIN:
             return None  # `seen`: other modules see this one's variables
         if not on_device(tensor):
             self._context.inert("numbers are read from the CPU's memory, where nothing waits")

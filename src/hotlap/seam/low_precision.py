@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn import Linear
 
+from hotlap.common.plain import PLAIN
+
 Function = Callable[..., object]
 MULTIPLE = 16
 """Of every side of a product: what cuBLAS asks of float8, and what fills an int8 tile."""
@@ -133,7 +135,7 @@ def eight_bit_state(_: Function) -> Function:
 
 
 def _large(parameter: Tensor) -> bool:
-    plain = type(parameter) in (Tensor, torch.nn.Parameter) and parameter.is_floating_point()
+    plain = type(parameter) in PLAIN and parameter.is_floating_point()
     dense = parameter.grad is not None and not parameter.grad.is_sparse
     count = parameter.numel()
     return plain and dense and count >= SMALLEST_STATE and count % BLOCK == 0

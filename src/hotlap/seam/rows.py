@@ -5,13 +5,13 @@ from contextlib import contextmanager, suppress
 
 import torch
 
+from hotlap.common.plain import PLAIN
 from hotlap.seam.moves import Context
 from hotlap.seam.patch import replaced
 
 LEAST_BYTES, LEAST_BYTES_DIFFERENTIATED = 1 << 14, 1 << 18
 """Bytes of the picked rows below which the call costs more than is saved, or the backward pass of
 `index_select` takes longer (benchmarks/row_lookups.py)."""
-PLAIN = frozenset({torch.Tensor, torch.nn.Parameter})
 
 
 def picks_rows(tensor: torch.Tensor, index: object) -> bool:

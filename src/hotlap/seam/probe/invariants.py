@@ -22,6 +22,7 @@ from torch._ops import OpOverload
 from torch.autograd import forward_ad
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
+from hotlap.common.plain import PLAIN as PLAIN_TENSORS
 from hotlap.core.protocol import Invariant
 from hotlap.seam.probe.diagnosis import Diagnosis, Followed
 from hotlap.seam.probe.line_work import (
@@ -47,8 +48,8 @@ _FILLING = ("zeros", "ones", "full", "empty", "empty_strided")
 FILLS = {f"aten.{form}" for name in _FILLING for form in (name, f"{name}_like", f"new_{name}")}
 """Operators whose result, more often than not, is there to be written into, also by NumPy."""
 MOST = 5000
-"""Operators of a step that are followed; of those to come only lines and times are noted. To follow
-one takes 0.1 ms, so that a step of 50,000 would take longer than the whole profile may."""
+"""Operators of a step that are followed; of those to come only lines and times are noted: to follow
+one takes far longer than to run a small one, and the profile has a budget."""
 FOLLOWED = LATER = 3
 """Steps that are compared after the warm-up, and at the run's end."""
 DEEPEST = 32
@@ -240,9 +241,10 @@ class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
         run.seconds = time.perf_counter() - began
         self._runs.append(run)
         try:
-            self._missed |= not run.followed
             if run.followed:
                 self._note(run, func, args, kwargs, result)
+            else:
+                self._missed = True
         except Exception:  # a tensor that is odd: the program goes on
             self._missed = True
         return result
@@ -287,7 +289,7 @@ class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if made[1] is None or address(tensor) in self._varying:
                 raise _VariesError
             return made[1]
-        if type(tensor) not in (torch.Tensor, torch.nn.Parameter):  # to read it may communicate
+        if type(tensor) not in PLAIN_TENSORS:  # to read it may communicate
             raise _VariesError
         if tensor.device.type == "cpu" and tensor.numel() <= FEW:
             return tensor.dtype, tensor.shape, str(tensor.tolist())
