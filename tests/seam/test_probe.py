@@ -210,6 +210,29 @@ def test_workers_are_left_alone_and_seen():
     assert not facts["loader_serial"]
 
 
+@pytest.mark.parametrize("workers", [0, 1])
+def test_the_workers_of_an_evaluation_are_not_those_of_the_training(workers):
+    model = net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    data = TensorDataset(X.repeat(10, 1), Y.repeat(10))
+    with probed(steps=16) as session:
+        training = DataLoader(data, 8, num_workers=workers, persistent_workers=workers > 0)
+        validation = DataLoader(data, 40, num_workers=1 - workers)
+        for _ in range(2):
+            for x, y in training:
+                optimizer.zero_grad()
+                functional.cross_entropy(model(x), y).backward()
+                optimizer.step()
+            with torch.no_grad():
+                for x, _ in validation:
+                    model(x)
+    facts = session.profile["facts"]
+    assert facts["loaders"] == 2
+    assert facts["loader_workers"] == 1, "one of them has"
+    assert facts["loader_serial"] == (workers == 0)
+    assert facts["fed_by_workers"] == (workers == 1)
+
+
 def test_iterable_dataset_is_no_map():
     class Stream(IterableDataset):
         def __iter__(self):

@@ -111,7 +111,7 @@ ADVICE = (
         (
             Need("loaders", "no DataLoader is iterated"),
             Need("!map_style", "loader_workers moves a map-style dataset to worker processes"),
-            Need("!loader_workers", "it is in worker processes already"),
+            Need("!fed_by_workers", "it is in worker processes already"),
         ),
     ),
     Advice(
@@ -123,7 +123,7 @@ ADVICE = (
             "dataset",
             0.5,
         ),
-        (Need("loader_workers", "no loader has workers"),),
+        (Need("fed_by_workers", "the training's loader has no workers"),),
         0.1,
     ),
     Advice(

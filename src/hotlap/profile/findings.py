@@ -403,7 +403,7 @@ def _bounded(symptom: Symptom, seen: Seen) -> bool:
     Loader workers take cores from the step, so that relieving them speeds up every phase. The cost
     of page faults is an estimate. What acts on a part of its phases is not bounded by all of them.
     """
-    workers = bool(seen.facts.get("loader_workers")) and "data" in symptom.phases
+    workers = bool(seen.facts.get("fed_by_workers")) and "data" in symptom.phases
     return symptom.whole and not workers and "faults" not in symptom.phases
 
 

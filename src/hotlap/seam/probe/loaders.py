@@ -113,17 +113,20 @@ class Loaders:
         """Of those that were used, and of those that are still there; equal ones once."""
         return list(self._used | {known.kind: None for known in self._known.values()})
 
-    def facts(self) -> dict[str, object]:
-        """What the techniques' `needs` ask for; `loaders` counts kinds.
+    def facts(self, feeds: Known | None) -> dict[str, object]:
+        """What the techniques' `needs` ask for; `loaders` counts kinds, `feeds` feeds the training.
 
         Of epochs it is asked where loaders have workers; where none has, what it would be with.
+        A loader without workers that serves the evaluation alone says nothing of the wait for data.
         """
         kinds = self.kinds
+        feeding = [feeds.kind] if feeds else kinds
         serving = [kind for kind in self._used if kind.workers] or list(self._used)
         cores = len(os.sched_getaffinity(0))
         return {
             "loaders": len(kinds),
-            "loader_serial": any(not kind.workers for kind in kinds),
+            "loader_serial": any(not kind.workers for kind in feeding),
+            "fed_by_workers": any(kind.workers for kind in feeding),
             "loader_workers": max((kind.workers for kind in kinds), default=0),
             "crowded_workers": any(kind.workers > cores for kind in kinds),
             "loader_not_persistent": not all(kind.persistent for kind in serving),

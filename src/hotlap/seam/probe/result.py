@@ -144,7 +144,8 @@ def _faults(rec: Recorder, dataset: DatasetReport | None, waiting: float) -> flo
 
 def _facts(rec: Recorder, ended: str) -> dict[str, object]:
     found = {"cuda": False, "model": False, "compiled": False, **global_facts(), **rec.facts.values}
-    found |= rec.loaders.facts() | optimizer_facts(list(rec.optimizers), rec.session.roots.found)
+    found |= optimizer_facts(list(rec.optimizers), rec.session.roots.found)
+    found |= rec.loaders.facts(rec.training_loader)
     found |= _of_ranks(rec) if ended != "still" else {}  # DDP holds its log while it waits
     with suppress(Exception):  # the device may have failed by now
         found |= rec.padded.facts()
