@@ -302,6 +302,22 @@ class UnusedRows:
 
 
 @dataclass(frozen=True)
+class CopiedWork:
+    """A line of a file that computes the same for `copies` copies of one thing.
+
+    `part`: what all copies but one take of the line's time in operators, `share`: of that of all
+    operators outside of the backward pass. `differentiated`: the backward pass goes through it.
+    """
+
+    path: str
+    line: int
+    copies: int
+    part: float
+    share: float
+    differentiated: bool = False
+
+
+@dataclass(frozen=True)
 class RowLookups:
     """Picking rows of a matrix by a tensor of indices: seconds a step, and the costliest line."""
 
@@ -532,6 +548,7 @@ class ProfilePayload:
     invariants: list[Invariant] = field(default_factory=list)
     repeats: list[Repeat] = field(default_factory=list)
     unused: list[UnusedRows] = field(default_factory=list)
+    copied: list[CopiedWork] = field(default_factory=list)
     lookups: RowLookups = field(default_factory=RowLookups)
     layers: dict[str, object] = field(default_factory=dict)
     warnings: list[ShownWarning] = field(default_factory=list)

@@ -43,7 +43,17 @@ COMPUTED_AGAIN = "a step computes the same here several times: the same operator
 COMPUTE_ONCE = "compute it once in a step, and pass the result on"
 UNUSED = "unused_rows"
 PICK_FIRST = "pick the rows that are used before this line: it computes each row by itself"
-MEANINGS = {"environment_step": VECTORISE, REPEATED: COMPUTE_ONCE, UNUSED: PICK_FIRST}
+COPIED = "copied_work"
+COMPUTE_BEFORE = (
+    "compute it for one, and expand() or repeat the result: where a line does the same to each "
+    "copy, copy after it"
+)
+MEANINGS = {
+    "environment_step": VECTORISE,
+    REPEATED: COMPUTE_ONCE,
+    UNUSED: PICK_FIRST,
+    COPIED: COMPUTE_BEFORE,
+}
 """What to do about a sight that belongs to no technique, by its name."""
 
 
@@ -77,6 +87,7 @@ def sights(payload: ProfilePayload, folder: Path) -> list[Spot]:
         *_invariants(payload, folder),
         *_repeats(payload, folder),
         *_unused(payload, folder),
+        *_copied(payload, folder),
         *_environments(payload),
     ]
     return list({(spot.path, spot.line, spot.id): spot for spot in found}.values())
@@ -137,6 +148,19 @@ def _unused(payload: ProfilePayload, folder: Path) -> Iterator[Spot]:
             yield Spot(
                 *at, 1, UNUSED, f"only {one.used:.0%} of the rows computed here are used{picked}",
                 PICK_FIRST, UNUSED, differentiated=one.differentiated, part=1.0 - one.used,
+                seconds=seconds,
+            )  # fmt: skip
+
+
+def _copied(payload: ProfilePayload, folder: Path) -> Iterator[Spot]:
+    """Lines that compute the same for several copies."""
+    for one in payload.copied:
+        at = split(f"{folder / one.path}:{one.line}", folder)
+        seconds = _of_operators(payload, one.share, differentiated=one.differentiated)
+        if at is not None and seconds:
+            yield Spot(
+                *at, 1, COPIED, f"the same is computed here for {one.copies} copies of one input",
+                COMPUTE_BEFORE, COPIED, differentiated=one.differentiated, part=one.part,
                 seconds=seconds,
             )  # fmt: skip
 

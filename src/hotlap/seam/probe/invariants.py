@@ -24,6 +24,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_mod
 
 from hotlap.common.plain import PLAIN as PLAIN_TENSORS
 from hotlap.core.protocol import Invariant
+from hotlap.seam.probe.copies import Copies, copied_work
 from hotlap.seam.probe.diagnosis import Diagnosis, Followed
 from hotlap.seam.probe.line_work import (
     Backward,
@@ -72,8 +73,8 @@ class _Run:
     of its result, None where they are not known. `idle`: it makes a view, or memory that holds one
     number, so that there is nothing to save. `before`: of each memory that it makes a view of, or
     writes to, the operator that did so last. `twin` and `differentiated` are for what a step does
-    twice: see `repeats`; `result` for what it does in vain: see `unused`; `picks_rows`: see
-    `line_work`.
+    twice: see `repeats`; `result` for what it does in vain: see `unused`; `copies` for what it does
+    for copies: see `copies`; `picks_rows`: see `line_work`.
     """
 
     lines: Lines
@@ -90,6 +91,7 @@ class _Run:
     twin: Hashable = None
     differentiated: bool = False
     result: Result | None = None
+    copies: int = 0
     before: list["_Run"] = field(default_factory=list)
 
 
@@ -97,9 +99,10 @@ class Invariants(Diagnosis):
     """Follows steps along the other diagnoses.
 
     `value` is a dictionary: `invariants` are the lines with invariant work, `repeats` those whose
-    work comes several times in a step, `unused` those of whose results little is used, `by_line`
-    what ran from each line, `own` the operators of the lines themselves, `backward` the lines by
-    their part of the backward pass, `lookups` what picking rows takes.
+    work comes several times in a step, `unused` those of whose results little is used, `copied`
+    those that compute the same for several copies, `by_line` what ran from each line, `own` the
+    operators of the lines themselves, `backward` the lines by their part of the backward pass,
+    `lookups` what picking rows takes.
     """
 
     name = "invariants"
@@ -166,9 +169,9 @@ class Invariants(Diagnosis):
         ]
         self.value = {
             "invariants": self._found, "repeats": repeated_lines(runs),
-            "unused": unused_rows(runs, before), "by_line": operators_by_line(runs, behind),
-            "own": own_operators(runs), "backward": backward_by_line(behind),
-            "lookups": row_lookups(runs, behind),
+            "unused": unused_rows(runs, before), "copied": copied_work(runs, before),
+            "by_line": operators_by_line(runs, behind), "own": own_operators(runs),
+            "backward": backward_by_line(behind), "lookups": row_lookups(runs, behind),
         }  # fmt: skip
         if not self.uncertain:
             self.end()
@@ -212,6 +215,7 @@ class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._varying: set[int] = set()
         self._twins = Twins(self._number)
         self._uses = Uses()
+        self._copies = Copies()
         self._missed = False  # an operator whose reads are not known
 
     def __torch_dispatch__(
@@ -326,6 +330,8 @@ class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._twins.made(results, run.twin)
         there = _by_address(given)
         self._uses.note(run, args, there, _by_address(results))
+        if not run.idle:
+            run.copies = self._copies.of(func, given, results)
         for tensor in results:
             if not any(tensor is one for one in written):
                 self._make(tensor, run, fresh=address(tensor) not in there)

@@ -97,6 +97,7 @@ def payload(rec: Recorder, ended: str) -> ProfilePayload:
         invariants=followed.get("invariants", []),
         repeats=timed.get("repeats", []),
         unused=timed.get("unused", []),
+        copied=timed.get("copied", []),
         lookups=lookups,
         operators_on=timed.get("by_line", {}),
         backward_by_line=timed.get("backward", []),

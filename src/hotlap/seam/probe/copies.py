@@ -1,0 +1,151 @@
+"""Work whose result holds the same several times: it was done on copies of one thing.
+
+A weight that is expanded over the batch before it is factorised, learned queries repeated for each
+sample before a layer sees them, samples repeated K times before the encoder: an operator that does
+the same to each copy makes a result of equal parts, and one part suffices. A result is looked at as
+`groups` groups of `copies` parts each, and is *copied* where the parts of each group are equal.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from math import prod
+from typing import Protocol
+
+import torch
+from torch._ops import OpOverload
+
+from hotlap.core.protocol import CopiedWork
+from hotlap.seam.probe.repeats import LEAST_PART, LITTLE, Place
+from hotlap.seam.where import Lines
+
+LEAST = 64
+"""Elements of a result below which its parts are not compared."""
+FIRST = 8
+"""Elements of a part that are compared before all are."""
+REPEATS = {"aten.repeat", "aten.index_select", "aten.index"}
+"""Operators that copy rows, so that what they make may be a multiple of what they take."""
+MOVES = REPEATS | {"aten.clone", "aten.copy_", "aten._to_copy", "aten.cat", "aten.stack"}
+"""Operators that compute nothing: the copies may be needed."""
+
+Pattern = tuple[int, int]
+"""Groups, and copies in each."""
+
+
+class Ran(Protocol):
+    """An operator that ran; `idle`: it makes a view.
+
+    `copies`: how many equal parts the groups of its result have; 1 where they differ, 0 where they
+    were not compared.
+    """
+
+    lines: Lines
+    func: OpOverload[..., object]
+    seconds: float
+    idle: bool
+    differentiated: bool
+    copies: int
+
+
+class Copies:
+    """Follows through a step in which patterns results are copied."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[int, None] = {}
+        self._patterns: dict[Pattern, None] = {}
+
+    def of(
+        self,
+        func: OpOverload[..., object],
+        given: Iterable[torch.Tensor],
+        results: Sequence[torch.Tensor],
+    ) -> int:
+        """How often an operator's results hold the same; 0 where that is not known.
+
+        Only of plain tensors of the CPU: on a device no time of an operator is known.
+        """
+        first = next((one for one in results if one.dim()), None)
+        if first is None or first.device.type != "cpu":
+            return 0
+        self._numbers |= dict.fromkeys(_numbers(func, given, first))
+        kept = [one for one in results if one.is_floating_point() and one.numel() >= LEAST]
+        for pattern in self._candidates(first) if kept else ():
+            if all(_copied(one, pattern) for one in kept):
+                self._patterns[pattern] = None
+                return pattern[1]
+        return 1 if kept else 0
+
+    def _candidates(self, result: torch.Tensor) -> list[Pattern]:
+        """The patterns that a result may have, the largest number of copies first."""
+        shape = result.shape
+        by_number = [
+            pattern
+            for copies in self._numbers
+            if shape[0] % copies == 0
+            for pattern in ((shape[0] // copies, copies), (1, copies))
+        ]
+        by_number += [
+            (prod(shape[:at]), size) for at, size in enumerate(shape) if size in self._numbers
+        ]
+        found = dict.fromkeys((*self._patterns, (1, shape[0]), *by_number))
+        return sorted((one for one in found if one[1] > 1), key=lambda one: one[1], reverse=True)
+
+
+def _numbers(
+    func: OpOverload[..., object], given: Iterable[torch.Tensor], result: torch.Tensor
+) -> Iterator[int]:
+    """How often something is repeated in what an operator takes, or by it."""
+    for tensor in given:
+        for size, step in zip(tensor.shape, tensor.stride(), strict=True):
+            if step == 0 and size > 1:
+                yield size
+        if str(func._overloadpacket) in REPEATS and 0 < tensor.numel() < result.numel():
+            yield result.numel() // tensor.numel()
+
+
+def _copied(result: torch.Tensor, pattern: Pattern) -> bool:
+    """Whether the parts of each group are equal, and not all of one number."""
+    groups, copies = pattern
+    if result.numel() % (groups * copies):
+        return False
+    parts = result.detach().reshape(groups, copies, -1)
+    few = parts[:: max(1, groups - 1), :: copies - 1, :FIRST]
+    if not torch.equal(few[:, 0], few[:, 1]):
+        return False
+    one = parts[0, 0]
+    return bool((parts == parts[:, :1]).all()) and not bool((one == one[0]).all())
+
+
+def copied_work(runs: Sequence[Ran], before: Sequence[Ran]) -> list[CopiedWork]:
+    """The lines of the user's that compute the same for several copies, in both steps.
+
+    A line all of whose work is such stands for all that it calls.
+    """
+    there = {(one.path, one.line) for one in _copied_work(before)}
+    return [one for one in _copied_work(runs) if (one.path, one.line) in there]
+
+
+def _copied_work(runs: Sequence[Ran]) -> Iterator[CopiedWork]:
+    computing = [run for run in runs if not run.idle and str(run.func._overloadpacket) not in MOVES]
+    mixed = {place for run in computing if run.copies == 1 for place in run.lines}
+    whole: dict[Place, float] = defaultdict(float)
+    chosen: dict[Place, list[Ran]] = defaultdict(list)
+    for run in computing:
+        for place in set(run.lines):
+            whole[place] += run.seconds
+        if run.lines and run.copies > 1:
+            outermost = (place for place in reversed(run.lines) if place not in mixed)
+            chosen[next(outermost, run.lines[0])].append(run)
+    total = sum(run.seconds for run in runs)
+    for place, found in chosen.items():
+        spent = sum(map(_wasted, found))
+        if spent >= LITTLE * total and spent >= LEAST_PART * whole[place]:
+            costliest = max(found, key=_wasted)
+            yield CopiedWork(
+                place[0].co_filename, place[1], costliest.copies, spent / whole[place],
+                spent / total, costliest.differentiated,
+            )  # fmt: skip
+
+
+def _wasted(run: Ran) -> float:
+    """Seconds that all copies but one take."""
+    return run.seconds * (1.0 - 1.0 / run.copies)

@@ -1,0 +1,123 @@
+"""Work on copies of one thing, as a diagnostic step sees it."""
+
+import pytest
+import torch
+from probing_help import line_of, probed
+from torch import nn
+
+from hotlap.seam.where import short
+
+pytestmark = pytest.mark.usefixtures("nothing_compiled")
+BATCH, COPIES, WIDTH = 12, 5, 96
+
+
+class Net(nn.Module):
+    def __init__(self, work):
+        super().__init__()
+        self.inner, self.head = nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, 4)
+        self.queries = nn.Parameter(torch.randn(40, WIDTH))
+        self.mixing = nn.Parameter(torch.eye(WIDTH) + 0.1 * torch.randn(WIDTH, WIDTH))
+        self.work = work
+
+    def encode(self, x):
+        return self.inner(self.inner(x).tanh()).tanh()
+
+    def forward(self, x):
+        return self.head(self.work(self, x))
+
+
+def found(work):
+    """The copied work of a training whose model calls `work`."""
+    torch.manual_seed(0)
+    model = Net(work)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    with probed(steps=2) as session:
+        for _ in range(9):
+            optimizer.zero_grad()
+            model(torch.randn(BATCH, 40, WIDTH)).square().mean().backward()
+            optimizer.step()
+    assert "invariants" not in session.profile["notes"]
+    return session.profile["copied"]
+
+
+def expanded_queries(net, x):
+    queries = net.queries.expand(len(x), -1, -1)
+    made = net.encode(queries)
+    return x + made
+
+
+def repeated_queries(net, x):
+    queries = net.queries.repeat(len(x), 1, 1)
+    made = net.encode(queries)
+    return x + made
+
+
+def samples_interleaved(net, x):
+    many = x.repeat_interleave(COPIES, 0)
+    made = net.encode(many)
+    return made + torch.randn(BATCH * COPIES, 1, WIDTH)
+
+
+def samples_repeated(net, x):
+    many = x.repeat(COPIES, 1, 1)
+    made = net.encode(many)
+    return made + torch.randn(BATCH * COPIES, 1, WIDTH)
+
+
+def samples_expanded(net, x):
+    many = x.unsqueeze(1).expand(-1, COPIES, -1, -1)
+    made = net.encode(many)
+    return made + torch.randn(BATCH, COPIES, 1, WIDTH)
+
+
+def expanded_matrix(net, x):
+    mixing = net.mixing.expand(len(x), -1, -1)
+    return x + torch.linalg.slogdet(mixing)[1].view(-1, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("work", "text", "copies"),
+    [
+        (expanded_queries, "net.encode", BATCH),
+        (repeated_queries, "net.encode", BATCH),
+        (samples_interleaved, "net.encode", COPIES),
+        (samples_repeated, "net.encode", COPIES),
+        (samples_expanded, "net.encode", COPIES),
+        (expanded_matrix, "slogdet", BATCH),
+    ],
+)
+def test_work_on_copies_is_found_on_the_line_that_does_it(work, text, copies):
+    (row,) = found(work)
+    assert f"{short(row['path'])}:{row['line']}" == line_of(work, text)
+    assert (row["copies"], row["differentiated"]) == (copies, True)
+    assert row["part"] > 0.3
+    assert row["share"] > 0.05
+
+
+def mended_queries(net, x):
+    return x + net.encode(net.queries).expand(len(x), -1, -1)
+
+
+def own_samples(net, x):
+    return net.encode(x)
+
+
+def noise_before(net, x):
+    many = x.repeat_interleave(COPIES, 0) + torch.randn(BATCH * COPIES, 1, WIDTH)
+    return net.encode(many)
+
+
+def nothing_but_copies(net, x):
+    shown = net.queries.expand(len(x), -1, -1)
+    return net.encode(torch.cat([shown, x], 1))
+
+
+def one_number(net, x):
+    return net.encode(x) + torch.zeros(len(x), 40, WIDTH).exp().mul(2.0).sqrt()
+
+
+@pytest.mark.parametrize(
+    "work", [mended_queries, own_samples, noise_before, nothing_but_copies, one_number]
+)
+def test_other_work_is_not(work):
+    assert found(work) == []
