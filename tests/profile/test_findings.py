@@ -313,8 +313,8 @@ def test_a_learning_rate_of_zero_is_a_problem_that_says_of_how_many_parameters()
     ("facts", "named"),
     [
         ({"map_style": False}, {"iterable_workers"}),
-        ({"map_style": False, "loader_workers": 2}, {"slow_samples"}),
-        ({"loader_workers": 2}, {"slow_samples"}),
+        ({"map_style": False, "fed_by_workers": True}, {"slow_samples"}),
+        ({"fed_by_workers": True}, {"slow_samples"}),
         ({"map_style": False, "dispatched_batches": True},
          {"iterable_workers", "dispatched_batches"}),
         ({"loaders": 0, "map_style": False}, set()),
@@ -363,7 +363,7 @@ def test_a_wait_for_data_is_a_problem_from_a_tenth_of_the_step():
 def test_workers_that_share_the_cores_leave_the_wait_for_data_without_a_bound():
     lines = {"data": [("train.py:9", 1.0)]}
     for workers, most in ((0, 1 / (0.5 - EVICTED)), (2, NO_BOUND)):
-        found = proposed(seen({"data": 0.5}, lines, loader_workers=workers))
+        found = proposed(seen({"data": 0.5}, lines, fed_by_workers=workers))
         assert {f.most for f in found if "cached_dataset" in ids([f])} == {most}
 
 

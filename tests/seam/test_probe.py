@@ -577,19 +577,37 @@ def test_frozen_teacher_is_no_evaluation(when):
     assert not session.profile["facts"].get("eval_trained")
 
 
-def test_a_model_that_gives_its_own_targets_is_asked_in_train_mode():
+def test_a_model_that_gives_its_own_targets_is_not_evaluated():
     model = net()
 
-    def targets():
+    def act_and_aim():
+        with torch.no_grad():
+            model(X)
+        time.sleep(0.003)  # the memory is asked for a batch
         with torch.no_grad():
             model(X)
 
-    with probed(steps=4) as session:
-        train(session, model, before=targets)
-    assert session.profile["facts"]["asks_each_step"]
+    with probed(steps=40) as session:
+        train(session, model, before=act_and_aim)
+    assert millis(session, "other") > 2.9
+    assert session.profile["phases"].get("evaluation", {"median": 0.0})["median"] == 0.0
     with probed(steps=4) as session:
         train(session, model, before=lambda: evaluate(model))
+    assert millis(session, "evaluation") > 0
     assert not session.profile["facts"]["asks_each_step"]
+
+
+def test_a_validation_now_and_then_that_forgets_eval_is_one():
+    model, count = net(), iter(range(1000))
+
+    def validate():
+        for _ in range(2 if next(count) % 4 == 0 else 0):
+            with torch.no_grad():
+                model(X)
+
+    with probed(steps=40) as session:
+        train(session, model, after=validate)
+    assert session.profile["phases"]["evaluation"]["mean"] > 0
 
 
 def test_training_in_eval_mode_is_training():

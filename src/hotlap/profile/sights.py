@@ -30,7 +30,7 @@ ENVIRONMENT = re.compile(
 STEPS_ENVIRONMENT = "the training waits while environments are stepped (rollout)"
 ROLLOUT = (
     "what the model computes between two updates is the rollout; it is counted as forward where "
-    "gradients are recorded, as evaluation elsewhere"
+    "gradients are recorded or each update is preceded by some, as evaluation elsewhere"
 )
 VECTORISE = (
     "step several environments at once (gymnasium.vector.AsyncVectorEnv), or collect the rollouts "

@@ -220,12 +220,13 @@ def _usual(profile: Profile) -> str:
 
 
 def lines_by_phase(profile: Profile) -> dict[str, tuple[Line, ...]]:
-    """By title, the costliest lines of the forward pass, behind it, and of the rest."""
+    """By title, the costliest lines of the forward pass, behind it, of evaluation and the rest."""
     shares = {phase.name: phase.share for phase in profile.phases}
     found = {}
     for name, lines, fewest in (
         ("forward", profile.lines.get("forward", ()), 2),
         ("backward", profile.backward_by_line, 2),
+        ("evaluation", profile.lines.get("evaluation", ()), 2),
         ("other", profile.lines.get("other", ()), 1),
     ):
         if shares.get(name, 0.0) >= LEAST_SHARE and len(lines) >= fewest:

@@ -7,6 +7,9 @@ in loops without a DataLoader, once the same module is called again, in whicheve
 
 A validation that forgets both is recognised by what does not follow: another batch is asked for,
 and no backward pass runs through the forward's graph before the step ends.
+
+A program that asks its model in training mode without a DataLoader, step after step, does so for
+its training: for what to do in an environment, or for targets.
 """
 
 from contextlib import suppress
@@ -16,6 +19,9 @@ from torch.autograd.graph import Node
 
 from hotlap.seam.probe.phases import LOADER, Range
 from hotlap.seam.where import Lines
+
+ASKS = 3
+"""Steps in a row that ask the model in training mode, after which it is no evaluation."""
 
 
 class Unused:
@@ -46,6 +52,8 @@ class Evaluations:
     def __init__(self, codes: list[int]) -> None:
         self._codes = codes
         self._ranges: list[Range] = []
+        self._asks: list[Range] = []
+        self._asking = 0
         self._batch = -1
         self._fresh = False
         self._loaders = False
@@ -64,6 +72,7 @@ class Evaluations:
         self._to = -1
         self._before = -1
         self._root = 0
+        self._train_mode = True
         self.going_on = False
 
     def asked(self, code: int) -> None:
@@ -97,7 +106,7 @@ class Evaluations:
             self._to = len(self._codes)
             self._end()
 
-    def forward(self, root: int) -> None:
+    def forward(self, root: int, *, train_mode: bool = False) -> None:
         """An evaluation-like forward of the module `root` begins; its mark comes next."""
         self.special = True
         if self.in_training:  # a teacher that looks at the batch its student was given
@@ -108,6 +117,7 @@ class Evaluations:
         elif not self._loaders and root == self._root:
             self.going_on = True
         self._before = self._to
+        self._train_mode &= train_mode
 
     def reached(self) -> None:
         """That forward is over; its closing mark has been made."""
@@ -144,7 +154,8 @@ class Evaluations:
 
     def _end(self) -> None:
         if self.going_on and self._to > self._from:
-            self._ranges.append((self._from, self._to))
+            asks = self._train_mode and not self._loaders
+            (self._asks if asks else self._ranges).append((self._from, self._to))
         self._start_over()
 
     def over(self) -> None:
@@ -158,6 +169,9 @@ class Evaluations:
         if self._from >= 0:
             self._end()
         self.over()
+        self._asking = self._asking + 1 if self._asks else 0
+        self._ranges += self._asks if self._asking <= ASKS else ()
+        self._asks = []
         if self._unused:
             unused = [each.range for each in self._unused if not each.trained]
             self._unused = []

@@ -102,7 +102,7 @@ def _evaluation(
 ) -> object:
     line = rec.timeline
     rec.drawn = 0  # for the evaluation
-    line.begin_evaluation(id(root))
+    line.begin_evaluation(id(root), train_mode=root.training)
     if "evaluation" not in rec.facts.settled:
         rec.facts.look_at_evaluation(sys._getframe(1), graded=is_grad_enabled())
     rec.facts.asked_in_train_mode |= root.training

@@ -48,9 +48,9 @@ class Timeline:
         self.codes.pop()
         self.times.pop()
 
-    def begin_evaluation(self, root: int) -> None:
+    def begin_evaluation(self, root: int, *, train_mode: bool) -> None:
         """A forward begins that looks like an evaluation's."""
-        self.evaluations.forward(root)
+        self.evaluations.forward(root, train_mode=train_mode)
         self.mark(EVALUATION)
 
     def end_evaluation(self) -> None:
