@@ -66,6 +66,7 @@ FACTS: Mapping[str, str] = MappingProxyType(
         "fed_by_workers": "the training's loader has workers",
         "loader_workers": "a loader has workers",
         "loaders": "a DataLoader is iterated",
+        "long_kernels": "convolutions whose kernels are long take part of a step",
         "map_style": "a loader reads a map-style dataset",
         "model": "a module with parameters is called",
         "one_thread_fits": "each process has one thread, and two would be more than the cores",
@@ -102,10 +103,11 @@ STEP_PHASES = (
 )
 """The phases of a step, in the order of its timeline's columns; each moment lies in one."""
 
-PHASES = frozenset({*STEP_PHASES, "buffers", "faults", "lookups"})
+PHASES = frozenset({*STEP_PHASES, "buffers", "faults", "lookups", "long_kernels"})
 """The phases as the profile reports them. `faults` is the time that page faults take, wherever
-they happen, `lookups` what picks rows by a tensor of indices, with its backward pass, `buffers` the
-part of forward in which DDP sends the model's buffers."""
+they happen, `lookups` what picks rows by a tensor of indices, with its backward pass,
+`long_kernels` convolutions that take fewer operations by FFT, with theirs, `buffers` the part of
+forward in which DDP sends the model's buffers."""
 
 
 def check_vocabulary(record: str, facts: Iterable[str], phases: Iterable[str]) -> None:

@@ -318,8 +318,8 @@ class CopiedWork:
 
 
 @dataclass(frozen=True)
-class RowLookups:
-    """Picking rows of a matrix by a tensor of indices: seconds a step, and the costliest line."""
+class Replaceable:
+    """Operators that a technique would replace: seconds a step, and the costliest line."""
 
     seconds: float = 0.0
     place: str = ""
@@ -549,7 +549,8 @@ class ProfilePayload:
     repeats: list[Repeat] = field(default_factory=list)
     unused: list[UnusedRows] = field(default_factory=list)
     copied: list[CopiedWork] = field(default_factory=list)
-    lookups: RowLookups = field(default_factory=RowLookups)
+    lookups: Replaceable = field(default_factory=Replaceable)
+    long_kernels: Replaceable = field(default_factory=Replaceable)
     layers: dict[str, object] = field(default_factory=dict)
     warnings: list[ShownWarning] = field(default_factory=list)
     notes: dict[str, str] = field(default_factory=dict)

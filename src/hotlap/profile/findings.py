@@ -37,7 +37,7 @@ from hotlap.profile.model import (
 
 WORTH = 0.02
 """Share of a step that a fix must be able to save."""
-PROBLEM = {"data": 0.1, "lookups": 0.2}
+PROBLEM = {"data": 0.1, "lookups": 0.2, "long_kernels": 0.1}
 """Share of a step, by part, below which even a sure symptom is an option: every loop takes some
 time to collate a batch, or to pick one out of a tensor."""
 PHASES_OF_THEIR_OWN = ("step", "backward", "zero_grad")
@@ -103,6 +103,7 @@ PARTS = {
     "buffers": "sending DDP's buffers from rank 0 to the others",
     "faults": "page faults",
     "lookups": "picking rows by a tensor of indices",
+    "long_kernels": "convolutions with long kernels",
 }
 
 

@@ -325,13 +325,17 @@ def rare_share(payload: ProfilePayload) -> float:
 def shares_of(payload: ProfilePayload) -> dict[str, float]:
     """The phases' shares of a usual step; what concerns feeding is added up under `data`.
 
-    Page faults (`faults`) and indexing (`lookups`) come in any phase; `buffers` is a part of
-    forward.
+    Page faults (`faults`) and operators that have faster forms (`lookups`, `long_kernels`) come in
+    any phase; `buffers` is a part of forward.
     """
     seconds, step = usual_times(payload)
     shares = {name: spent / (step or 1.0) for name, spent in seconds.items()}
     shares["data"] = sum(shares.pop(name, 0.0) for name in DATA)
-    spent = {"buffers": _sending_buffers(payload), "lookups": payload.lookups.seconds}
+    spent = {
+        "buffers": _sending_buffers(payload),
+        "lookups": payload.lookups.seconds,
+        "long_kernels": payload.long_kernels.seconds,
+    }
     parts = {name: seconds / (step or 1.0) for name, seconds in spent.items()}
     return shares | parts | {"faults": payload.faults}
 

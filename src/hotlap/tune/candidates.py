@@ -30,7 +30,7 @@ Chosen = dict[str, Values]
 REPLACING_MIN_GAIN = 0.1
 """Gain a technique must be able to give to be raced against one that is kept and excludes it."""
 IN_EVERY_STEP = frozenset(
-    {"forward", "backward", "optimizer", "copy", "buffers", "faults", "lookups"}
+    {"forward", "backward", "optimizer", "copy", "buffers", "faults", "lookups", "long_kernels"}
 )
 """Phases that every step has; loaders start, models are evaluated and files saved once an epoch."""
 EVALUATING = frozenset({"evaluation", "evaluation_data"})

@@ -20,6 +20,7 @@ BY_HAND = {
     "batch_size",
     "eight_bit_optimizer",
     "einsum_order",
+    "fft_convolution",
     "fp8_linear",
     "fused_norm",
     "int8_training",

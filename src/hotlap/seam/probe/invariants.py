@@ -24,6 +24,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_mod
 
 from hotlap.common.plain import PLAIN as PLAIN_TENSORS
 from hotlap.core.protocol import Invariant
+from hotlap.seam.fourier import long_kernels
 from hotlap.seam.probe.copies import Copies, copied_work
 from hotlap.seam.probe.diagnosis import Diagnosis, Followed
 from hotlap.seam.probe.line_work import (
@@ -32,7 +33,7 @@ from hotlap.seam.probe.line_work import (
     backward_by_line,
     operators_by_line,
     own_operators,
-    row_lookups,
+    replaceable,
     take_least,
 )
 from hotlap.seam.probe.repeats import LITTLE, PLAIN, Place, Twins, address, repeated_lines
@@ -54,7 +55,7 @@ one takes far longer than to run a small one, and the profile has a budget."""
 FOLLOWED = LATER = 3
 """Steps that are compared after the warm-up, and at the run's end."""
 DEEPEST = 32
-INDEX = torch.ops.aten.index.Tensor
+INDEX, CONVOLUTION = torch.ops.aten.index.Tensor, torch.ops.aten.convolution.default
 DIFFERENTIATES = "torch._functorch.eager_transforms"
 
 Checksums = tuple[torch.Tensor, ...]
@@ -74,7 +75,7 @@ class _Run:
     number, so that there is nothing to save. `before`: of each memory that it makes a view of, or
     writes to, the operator that did so last. `twin` and `differentiated` are for what a step does
     twice: see `repeats`; `result` for what it does in vain: see `unused`; `copies` for what it does
-    for copies: see `copies`; `picks_rows`: see `line_work`.
+    for copies: see `copies`; `replaceable`: see `line_work`.
     """
 
     lines: Lines
@@ -86,7 +87,7 @@ class _Run:
     seconds: float = 0.0
     checksums: Checksums | None = None
     idle: bool = False
-    picks_rows: bool = False
+    replaceable: str = ""
     writes: bool = False
     twin: Hashable = None
     differentiated: bool = False
@@ -102,7 +103,7 @@ class Invariants(Diagnosis):
     work comes several times in a step, `unused` those of whose results little is used, `copied`
     those that compute the same for several copies, `by_line` what ran from each line, `own` the
     operators of the lines themselves, `backward` the lines by their part of the backward pass,
-    `lookups` what picking rows takes.
+    `index_select` and `fft_convolution` what these techniques would replace.
     """
 
     name = "invariants"
@@ -171,7 +172,9 @@ class Invariants(Diagnosis):
             "invariants": self._found, "repeats": repeated_lines(runs),
             "unused": unused_rows(runs, before), "copied": copied_work(runs, before),
             "by_line": operators_by_line(runs, behind), "own": own_operators(runs),
-            "backward": backward_by_line(behind), "lookups": row_lookups(runs, behind),
+            "backward": backward_by_line(behind),
+            "index_select": replaceable("index_select", runs, behind),
+            "fft_convolution": replaceable("fft_convolution", runs, behind),
         }  # fmt: skip
         if not self.uncertain:
             self.end()
@@ -235,7 +238,7 @@ class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return self._backward.run(func, args, kwargs)
         frame = sys._getframe(1)
         run = _Run(users_lines(frame, DEEPEST), func, (id(frame), frame.f_lasti))
-        run.picks_rows = func is INDEX and _picks_rows(args)
+        run.replaceable = _replaced_by(func, args)
         self._backward.precedes(run)
         run.followed = len(self._runs) < MOST
         if run.followed:
@@ -407,12 +410,14 @@ def _written(
             yield args[position] if position < len(args) else by_name
 
 
-def _picks_rows(args: tuple[object, ...]) -> bool:
-    """Whether an indexing operator picks rows, as `index_select` could."""
+def _replaced_by(func: OpOverload[..., object], args: tuple[object, ...]) -> str:
+    """The technique that would replace an operator; empty if none would."""
     match args:
-        case (torch.Tensor() as tensor, [index]):
-            return picks_rows(tensor, index)
-    return False
+        case (torch.Tensor() as tensor, [index]) if func is INDEX and picks_rows(tensor, index):
+            return "index_select"
+        case _ if func is CONVOLUTION and long_kernels(args):
+            return "fft_convolution"
+    return ""
 
 
 def _tensors(values: object) -> list[torch.Tensor]:

@@ -17,7 +17,7 @@ import torch
 from torch._C._autograd import _get_sequence_nr
 from torch._ops import OpOverload
 
-from hotlap.core.protocol import OperatorCounts, RowLookups, SampledLine
+from hotlap.core.protocol import OperatorCounts, Replaceable, SampledLine
 from hotlap.seam.probe.repeats import Place
 from hotlap.seam.probe.sampler import OwnOperators, innermost, source
 from hotlap.seam.where import Lines, short
@@ -27,7 +27,6 @@ MOST_UNKNOWN = 0.3
 are not named: those that are known need not be the costliest."""
 INDEX_PUT, IN_PLACE = torch.ops.aten.index_put.default, torch.ops.aten.index_put_.default
 CLEARED = torch.ops.aten.new_zeros.default
-ADDS_UP = {INDEX_PUT, IN_PLACE}
 NAMED = 3
 """Operators that are named of a line."""
 LISTED = 8
@@ -37,23 +36,23 @@ LISTED = 8
 class Ran(Protocol):
     """An operator that ran from the user's `lines`, the innermost first.
 
-    `picks_rows`: by a tensor of indices, as `index_select` could.
+    `replaceable`: the technique that would replace it; empty if none would.
     """
 
     lines: Lines
     func: OpOverload[..., object]
     seconds: float
-    picks_rows: bool
+    replaceable: str
 
 
 @dataclass(eq=False)
 class Behind:
-    """An operator of the backward pass; `lines` and `picks_rows` of the one that it works for."""
+    """An operator of the backward pass; `lines` and `replaceable` of the one that it works for."""
 
     lines: Lines
     func: OpOverload[..., object]
     seconds: float
-    picks_rows: bool = False
+    replaceable: str = ""
 
 
 class Backward:
@@ -74,7 +73,7 @@ class Backward:
         """Run one operator, and note it."""
         node = torch._C._current_autograd_node()
         of = self._of.get(node._sequence_nr()) if node is not None else None
-        run = Behind(of.lines, func, 0.0, of.picks_rows) if of else Behind((), func, 0.0)
+        run = Behind(of.lines, func, 0.0, of.replaceable) if of else Behind((), func, 0.0)
         self.precedes(run)  # what it makes may be differentiated again
         if func is INDEX_PUT and args[0] is self._cleared and not torch.is_grad_enabled():
             # In place, as without a mode; under one autograd adds into a copy of what it cleared.
@@ -170,16 +169,16 @@ def backward_by_line(behind: list[Behind]) -> list[SampledLine]:
     ]
 
 
-def row_lookups(runs: Iterable[Ran], behind: Iterable[Behind]) -> RowLookups:
-    """What it takes to pick rows by indexing, and to add up their gradients; the costliest line.
+def replaceable(technique: str, runs: Iterable[Ran], behind: Iterable[Behind]) -> Replaceable:
+    """What the operators take that a technique would replace, with the backward pass behind them.
 
-    Not what it takes to clear the gradient of the whole matrix: `index_select` does that as well.
+    Not what clears a gradient: `index_select` clears that of the whole matrix as well.
     """
     seconds: dict[Place, float] = defaultdict(float)
-    for run in (*runs, *(run for run in behind if run.func in ADDS_UP)):
-        if run.lines and run.picks_rows:
+    for run in (*runs, *behind):
+        if run.lines and run.replaceable == technique and run.func is not CLEARED:
             seconds[innermost(run.lines)] += run.seconds
     if not seconds:
-        return RowLookups()
+        return Replaceable()
     code, line = max(seconds, key=lambda place: seconds[place])
-    return RowLookups(sum(seconds.values()), f"{short(code.co_filename)}:{line}")
+    return Replaceable(sum(seconds.values()), f"{short(code.co_filename)}:{line}")

@@ -14,7 +14,7 @@ from hotlap.core.protocol import (
     PhaseTimes,
     ProfilePayload,
     RankTimes,
-    RowLookups,
+    Replaceable,
     SampledLine,
     ShownWarning,
 )
@@ -36,8 +36,8 @@ AT_FIRST_STEP = "Python, torch and data at the first step"
 MOST_UNREAD = 0.8
 """Part of all gradients from which rows that nobody looked up are a problem: that much of the
 optimizer's work is theirs."""
-LEAST_LOOKUPS = 0.01
-"""Part of a step that picks rows by indexing below which no other operator is tried for it."""
+LEAST_REPLACED = 0.01
+"""Part of a step in operators that a technique replaces below which it is not tried."""
 HELD_BY_THEN = ("parameters", "buffers", "gradients")
 
 
@@ -60,15 +60,18 @@ def payload(rec: Recorder, ended: str) -> ProfilePayload:
     facts = _facts(rec, ended) | operators.facts(learned["operators"])
     timed = {} if facts["cuda"] else followed  # there a call returns before the work is done
     lines = hottest(stacks, shares, timed.get("own", {}))
-    lookups = timed.get("lookups", RowLookups())
+    lookups = timed.get("index_select", Replaceable())
+    convolved = timed.get("fft_convolution", Replaceable())
     modules = learned["modules"] or ModuleReport()
     evaluated = phases.get("evaluation")
     each_step = evaluated is not None and evaluated.p10 > 0  # in nine steps of ten
     facts |= {"draws": draws, "page_faults": faults >= MIN_FAULT_SHARE,
               "asks_each_step": each_step and rec.facts.asked_in_train_mode,
               "dense_rows": modules.unread >= MOST_UNREAD,
-              "row_lookups": lookups.seconds >= LEAST_LOOKUPS * tally.step().mean}  # fmt: skip
-    seen_at = {"dense_rows": modules.table, "row_lookups": lookups.place}
+              "row_lookups": lookups.seconds >= LEAST_REPLACED * tally.step().mean,
+              "long_kernels": convolved.seconds >= LEAST_REPLACED * tally.step().mean}  # fmt: skip
+    seen_at = {"dense_rows": modules.table, "row_lookups": lookups.place,
+               "long_kernels": convolved.place}  # fmt: skip
     facts |= contended(rec.pool_waited(), cuda=bool(facts["cuda"]))
     return ProfilePayload(
         program=_program(),
@@ -99,6 +102,7 @@ def payload(rec: Recorder, ended: str) -> ProfilePayload:
         unused=timed.get("unused", []),
         copied=timed.get("copied", []),
         lookups=lookups,
+        long_kernels=convolved,
         operators_on=timed.get("by_line", {}),
         backward_by_line=timed.get("backward", []),
         layers=learned.get("layers") or {},
