@@ -59,9 +59,35 @@ def test_a_child_that_shares_its_pages_has_next_to_none_of_its_own():
         child.join()
 
 
+def computing():
+    while True:
+        pass
+
+
+def test_what_children_compute_is_counted_from_the_first_look_on():
+    seen = Resources()
+    seen.look()
+    child = multiprocessing.get_context("fork").Process(target=computing, daemon=True)
+    child.start()
+    try:
+        begin = time.monotonic()
+        while resources.computed(child.pid) < 0.3 and time.monotonic() < begin + 20:
+            time.sleep(0.05)
+        seen.steps_over()
+        took, spent = time.monotonic() - begin, resources.computed(child.pid)
+        found = seen.result()
+    finally:
+        child.kill()
+        child.join()
+    assert 0.25 / took < found.worker_cores <= spent / took
+    assert 0.0 <= found.core_wait <= 1.0
+    assert found.cores == len(os.sched_getaffinity(0))
+
+
 def test_what_is_not_there_counts_nothing():
     assert resources.private(2**22 + 1) == 0
     assert resources.disk(2**22 + 1) == (0, 0)
+    assert resources.computed(2**22 + 1) == 0
     assert Resources().result().disk == 0.0
 
 

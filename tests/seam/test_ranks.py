@@ -128,7 +128,7 @@ def test_every_thread_has_its_wait_for_a_core():
     end = threading.Event()
     thread = threading.Thread(target=end.wait)
     thread.start()
-    found = run_delays()
+    found = run_delays(os.getpid())
     end.set()
     thread.join()
     assert {str(os.getpid()), str(thread.native_id)} <= found.keys()
@@ -136,11 +136,11 @@ def test_every_thread_has_its_wait_for_a_core():
 
 def test_the_longest_wait_for_a_core_counts(monkeypatch):
     found = Waits()
-    monkeypatch.setattr(waits, "run_delays", lambda: {"1": 5_000_000_000, "2": 0})
+    monkeypatch.setattr(waits, "run_delays", lambda *_: {"1": 5_000_000_000, "2": 0})
     for _ in range(3):
         found.step([])
     now = {"1": 6_000_000_000, "2": 1_000_000, "3": 4_000_000_000}
-    monkeypatch.setattr(waits, "run_delays", lambda: now)
+    monkeypatch.setattr(waits, "run_delays", lambda *_: now)
     assert found.for_core(clocked=0) == pytest.approx(2.0)
 
 

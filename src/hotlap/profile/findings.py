@@ -34,6 +34,7 @@ from hotlap.profile.model import (
     starved_shares,
     usual_times,
 )
+from hotlap.profile.worker_cores import BUSY, LESS
 
 WORTH = 0.02
 """Share of a step that a fix must be able to save."""
@@ -85,7 +86,7 @@ SLOW_LINE = (
 MEANINGS = {
     **{one.id: one.symptom.says for one in ADVICE}, **sights.MEANINGS, "blocking_call": BLOCKS,
     "collective_in_step": COLLECTS, "outside_of_torch": OUTSIDE, "slow_line": SLOW_LINE,
-    "small_operators": ONE_BY_ONE,
+    "small_operators": ONE_BY_ONE, BUSY: LESS,
 }  # fmt: skip
 """What to do about a finding that belongs to no technique, by its name."""
 PARTS = {

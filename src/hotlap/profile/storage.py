@@ -6,6 +6,7 @@ from hotlap.core.protocol import ProfilePayload, ResourceReport
 from hotlap.profile.model import Finding, Remedy
 from hotlap.profile.rates import Rates, rates
 from hotlap.profile.waiting import waiting, with_remedies
+from hotlap.profile.worker_cores import busy_workers
 from hotlap.profile.worker_memory import growing, shared_memory
 
 WAITING = 0.1
@@ -19,7 +20,12 @@ def with_storage(found: Sequence[Finding], payload: ProfilePayload) -> list[Find
     seen = payload.resources
     if seen is None:
         return list(found)
-    apart = [*shared_memory(payload, seen), *growing(seen, _place(payload))]
+    place = _place(payload)
+    apart = [
+        *busy_workers(payload, seen, place),
+        *shared_memory(payload, seen),
+        *growing(seen, place),
+    ]
     return [*with_remedies(found, list(_disk(payload, seen)), payload), *apart]
 
 

@@ -1,4 +1,4 @@
-"""Disk reads, page faults and the memory of workers, followed by a thread while steps are timed.
+"""Disk reads, page faults, memory and cores of workers, followed while steps are timed.
 
 What a process holds for itself (private dirty pages) is taken rather than what is resident: after a
 fork all of the parent's pages are resident in a worker, and each that is written to (a reference
@@ -9,12 +9,14 @@ import mmap
 import os
 import resource
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from time import perf_counter, thread_time
 
 from hotlap.common.processes import children
 from hotlap.core.protocol import ResourceReport
+from hotlap.seam.probe.waits import run_delays
 
 INTERVAL = 1.0
 ALONE = 5.0
@@ -38,6 +40,7 @@ class Resources:
         self._looks: list[tuple[float, dict[int, int]]] = []
         self._disk: list[tuple[float, dict[int, tuple[int, int]]]] = []
         self._faults: list[tuple[float, int]] = []
+        self._cores = Cores()
         self._counting = True
         self._end = threading.Event()
         self._busy = threading.Lock()
@@ -65,6 +68,7 @@ class Resources:
     def steps_over(self) -> None:
         """The timed steps are over: what comes now takes faults of its own."""
         self._count_faults()
+        self._cores.look(children(os.getpid()))
         self._counting = False
 
     def _count_faults(self) -> None:
@@ -80,6 +84,8 @@ class Resources:
             now = perf_counter()
             if len(self._looks) < MOST:
                 self._looks.append((now, {pid: private(pid) for pid in workers}))
+            if self._counting:
+                self._cores.look(workers)
             latest = {pid: disk(pid) for pid in (os.getpid(), *workers)}
             self._disk = [*self._disk[:1], (now, latest)]
         return len(workers)
@@ -93,7 +99,12 @@ class Resources:
             for pid, size in found.items():
                 if size:
                     series.setdefault(pid, []).append((when - begin, size))
-        return ResourceReport(list(series.values()), *self._rates())
+        return replace(
+            ResourceReport(list(series.values()), *self._rates()),
+            worker_cores=self._cores.of_workers,
+            cores=len(os.sched_getaffinity(0)),
+            core_wait=self._cores.waited,
+        )
 
     def fault_rate(self) -> float:
         """Page faults a second in the later half of the time, when the heap has grown."""
@@ -113,6 +124,52 @@ class Resources:
             for at in (0, 1)
         )
         return disk / spent, read / spent
+
+
+class Cores:
+    """Adds up what worker processes compute, and what the threads of this one wait for a core."""
+
+    def __init__(self) -> None:
+        self._spent: dict[int, float] = {}
+        self._total = 0.0
+        self._delays: dict[str, int] = {}
+        self._began = self._latest = 0.0
+
+    def look(self, workers: Iterable[int]) -> None:
+        """Look at them now; of a worker that is new all that it has computed counts."""
+        self._latest = perf_counter()
+        now = {pid: computed(pid) for pid in workers}
+        if self._began:
+            self._total += sum(
+                max(0.0, spent - self._spent.get(pid, 0.0)) for pid, spent in now.items()
+            )
+        else:
+            self._began, self._delays = self._latest, run_delays(os.getpid())
+        self._spent |= now
+
+    @property
+    def of_workers(self) -> float:
+        """Seconds that the workers computed, a second."""
+        return self._total / self._elapsed
+
+    @property
+    def waited(self) -> float:
+        """Seconds that the thread which waits longest for a core does so, a second."""
+        now = run_delays(os.getpid()).items()
+        waited = [delay - self._delays.get(thread, 0) for thread, delay in now]
+        return min(1.0, 1e-9 * max(waited, default=0) / self._elapsed)
+
+    @property
+    def _elapsed(self) -> float:
+        return max(1e-9, self._latest - self._began)
+
+
+def computed(pid: int) -> float:
+    """Seconds that a process has computed, in its own code and in the kernel (proc_pid_stat(5))."""
+    with suppress(OSError, ValueError, IndexError), open(f"/proc/{pid}/stat") as file:
+        fields = file.read().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return 0.0
 
 
 def private(pid: int) -> int:

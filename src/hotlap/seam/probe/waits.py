@@ -78,7 +78,7 @@ class Waits:
         if not self._steps:
             self._before_timing = self._spent
             self._before = {model: logged(model) for model in _models(roots)}
-            self._threads = run_delays()
+            self._threads = run_delays(os.getpid(), *children(os.getpid()))
         self._steps += 1
 
     def restart(self) -> None:
@@ -93,7 +93,8 @@ class Waits:
     def for_core(self, clocked: int) -> float:
         """Seconds a step that the thread waits for a core which waits longest."""
         steps = self._steps - 1 + clocked
-        waited = [now - self._threads.get(name, 0) for name, now in run_delays().items()]
+        now = run_delays(os.getpid(), *children(os.getpid())).items()
+        waited = [delay - self._threads.get(name, 0) for name, delay in now]
         return NANO * max(0, *waited) / steps if steps > 0 else 0.0
 
     def exposed(self, roots: Iterable[Module], world: int, clocked: int) -> float | None:
@@ -109,10 +110,10 @@ class Waits:
         return sum(known) if known else None
 
 
-def run_delays() -> dict[str, int]:
-    """Nanoseconds that each thread of this process and its children has waited for a core."""
+def run_delays(*processes: int) -> dict[str, int]:
+    """Nanoseconds that each thread of these processes has waited for a core."""
     found = {}
-    for process in (os.getpid(), *children(os.getpid())):
+    for process in processes:
         with suppress(OSError):
             for thread in os.listdir(f"/proc/{process}/task"):
                 with suppress(OSError, ValueError, IndexError):

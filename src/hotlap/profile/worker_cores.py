@@ -1,0 +1,36 @@
+"""Loader workers that compute on the cores which the training waits for."""
+
+from collections.abc import Iterator
+
+from hotlap.core.protocol import ProfilePayload, ResourceReport
+from hotlap.profile.model import Finding, Remedy, bound, headline, usual_times
+
+BUSY = "busy_workers"
+LESS = (
+    "have workers do less: what is the same in each epoch once, before the training; of a stream "
+    "that several consumers share, choose the own part before the costly steps, not after them"
+)
+MOST_COMPUTED = 0.25
+"""Part of the cores from which what workers compute is a problem where cores are short."""
+LEAST = 0.1
+"""Part of a step that can be saved from which it is one."""
+
+
+def busy_workers(payload: ProfilePayload, seen: ResourceReport, place: str) -> Iterator[Finding]:
+    """Workers on the same cores as the training, whose threads wait for one.
+
+    With no core left idle a step takes as long as all that is computed in it, so that without the
+    workers' part it would be shorter by that part, and at most by what is waited for a core.
+    """
+    used = seen.worker_cores * max(1, len(payload.ranks))
+    computed = used / seen.cores
+    saved = min(computed, seen.core_wait, 1.0)
+    if payload.device != "cpu" or computed < MOST_COMPUTED or saved < LEAST:
+        return
+    _, step = usual_times(payload)
+    what = (
+        f"{headline('loader workers on cores that the training waits for', saved, step)}; they use "
+        f"{used:.1f} of {seen.cores}"
+    )
+    remedy = Remedy(BUSY, LESS, ("forward", "backward"), place, bound(saved, step), 0.5 * saved)
+    yield Finding(what, place, "", saved, remedy.most, (remedy,), problem=True)
