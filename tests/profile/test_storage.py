@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from hotlap.core.protocol import ProfilePayload, RankTimes, decode
+from hotlap.core.protocol import ProfilePayload, decode
 from hotlap.profile import storage
 from hotlap.profile.findings import proposed, seen_in
 from hotlap.profile.rates import Rates
@@ -146,30 +146,24 @@ def test_growth_is_what_goes_on_to_the_end(series, grown):
 SAMPLES = {"path": "samples", "kind": "list", "length": 1_500_000, "bytes": 250 * MIB}
 
 
-BUSY = {"worker_cores": 0.8, "cores": 2, "core_wait": 0.5}
+BUSY = {"computed_by_workers": 0.4, "core_wait": 0.5}
 
 
 def test_workers_on_cores_that_the_training_waits_for_are_a_problem():
     (found,) = with_storage((), payload(wait=0.05, **BUSY))
     (remedy,) = found.remedies
     assert (remedy.id, found.place, found.problem) == ("busy_workers", "train.py:9", True)
-    assert "they use 0.8 of 2" in found.what
+    assert "they do 40% of all" in found.what
     assert found.share == pytest.approx(0.4)
     (short,) = with_storage((), payload(wait=0.05, **BUSY | {"core_wait": 0.15}))
     assert short.share == pytest.approx(0.15), "no more than what is waited"
 
 
 @pytest.mark.parametrize(
-    "other", [{"cores": 16}, {"core_wait": 0.05}, {"worker_cores": 0.3}, {"worker_cores": 0.0}]
+    "other", [{"core_wait": 0.05}, {"computed_by_workers": 0.2}, {"computed_by_workers": 0.0}]
 )
 def test_workers_that_leave_cores_for_the_training_are_none(other):
     assert not with_storage((), payload(wait=0.05, **BUSY | other))
-
-
-def test_the_workers_of_all_ranks_count():
-    seen = replace(payload(wait=0.05, **BUSY | {"worker_cores": 0.4}), ranks=[RankTimes(0, 9, 0.1, {})] * 2)
-    (found,) = with_storage((), seen)
-    assert found.share == pytest.approx(0.4)
 
 
 def test_growing_workers_are_told_with_the_list_they_copy():

@@ -395,10 +395,9 @@ class ResourceReport:
 
     `workers`: for each worker process its own memory over time, (seconds, bytes). `disk`: bytes a
     second from disks; `read`: by system calls, whatever they came from. `files`: large files held
-    open or mapped. `kept`: freed bytes that malloc had not given back. `worker_cores`: the cores
-    that the processes below this one used on average, of `cores` that they may use. `core_wait`:
-    the part of the time in which a thread of this process waited for one, of the one that waited
-    longest.
+    open or mapped. `kept`: freed bytes that malloc had not given back. `computed_by_workers`:
+    the part of all processor time that the processes below this one took. `core_wait`: the part of
+    the time in which a thread of this process waited for a core, of the one that waited longest.
     """
 
     workers: list[list[tuple[float, int]]] = field(default_factory=list)
@@ -408,8 +407,7 @@ class ResourceReport:
     objects: list[HeldObjects] = field(default_factory=list)
     shm: SharedMemory | None = None
     kept: int = 0
-    worker_cores: float = 0.0
-    cores: int = 1
+    computed_by_workers: float = 0.0
     core_wait: float = 0.0
 
 

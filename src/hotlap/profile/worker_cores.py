@@ -11,7 +11,8 @@ LESS = (
     "that several consumers share, choose the own part before the costly steps, not after them"
 )
 MOST_COMPUTED = 0.25
-"""Part of the cores from which what workers compute is a problem where cores are short."""
+"""Part of what the program computes from which that of workers is a problem where cores are short.
+"""
 LEAST = 0.1
 """Part of a step that can be saved from which it is one."""
 
@@ -19,18 +20,17 @@ LEAST = 0.1
 def busy_workers(payload: ProfilePayload, seen: ResourceReport, place: str) -> Iterator[Finding]:
     """Workers on the same cores as the training, whose threads wait for one.
 
-    With no core left idle a step takes as long as all that is computed in it, so that without the
-    workers' part it would be shorter by that part, and at most by what is waited for a core.
+    With no core left idle a step takes as long as all that the program computes in it, so that
+    without the workers' part it would be shorter by that part, and at most by what is waited.
     """
-    used = seen.worker_cores * max(1, len(payload.ranks))
-    computed = used / seen.cores
-    saved = min(computed, seen.core_wait, 1.0)
+    computed = seen.computed_by_workers
+    saved = min(computed, seen.core_wait)
     if payload.device != "cpu" or computed < MOST_COMPUTED or saved < LEAST:
         return
     _, step = usual_times(payload)
     what = (
-        f"{headline('loader workers on cores that the training waits for', saved, step)}; they use "
-        f"{used:.1f} of {seen.cores}"
+        f"{headline('loader workers on cores that the training waits for', saved, step)}; "
+        f"they do {computed:.0%} of all that this program computes"
     )
     remedy = Remedy(BUSY, LESS, ("forward", "backward"), place, bound(saved, step), 0.5 * saved)
     yield Finding(what, place, "", saved, remedy.most, (remedy,), problem=True)

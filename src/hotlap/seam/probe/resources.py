@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from time import perf_counter, thread_time
+from time import perf_counter, process_time, thread_time
 
 from hotlap.common.processes import children
 from hotlap.core.protocol import ResourceReport
@@ -101,8 +101,7 @@ class Resources:
                     series.setdefault(pid, []).append((when - begin, size))
         return replace(
             ResourceReport(list(series.values()), *self._rates()),
-            worker_cores=self._cores.of_workers,
-            cores=len(os.sched_getaffinity(0)),
+            computed_by_workers=self._cores.of_workers,
             core_wait=self._cores.waited,
         )
 
@@ -131,7 +130,7 @@ class Cores:
 
     def __init__(self) -> None:
         self._spent: dict[int, float] = {}
-        self._total = 0.0
+        self._total = self._own = self._own_before = 0.0
         self._delays: dict[str, int] = {}
         self._began = self._latest = 0.0
 
@@ -145,23 +144,22 @@ class Cores:
             )
         else:
             self._began, self._delays = self._latest, run_delays(os.getpid())
+            self._own_before = process_time()
+        self._own = process_time() - self._own_before
         self._spent |= now
 
     @property
     def of_workers(self) -> float:
-        """Seconds that the workers computed, a second."""
-        return self._total / self._elapsed
+        """What the workers computed, as a part of what they and this process did."""
+        return self._total / max(1e-9, self._total + self._own)
 
     @property
     def waited(self) -> float:
         """Seconds that the thread which waits longest for a core does so, a second."""
         now = run_delays(os.getpid()).items()
         waited = [delay - self._delays.get(thread, 0) for thread, delay in now]
-        return min(1.0, 1e-9 * max(waited, default=0) / self._elapsed)
-
-    @property
-    def _elapsed(self) -> float:
-        return max(1e-9, self._latest - self._began)
+        elapsed = max(1e-9, self._latest - self._began)
+        return min(1.0, 1e-9 * max(waited, default=0) / elapsed)
 
 
 def computed(pid: int) -> float:
