@@ -1,10 +1,16 @@
-"""Products of several tensors."""
+"""Products of several tensors, and of all pairs."""
 
 import ast
 from collections.abc import Iterator
 
 from hotlap.core.technique import Technique
+from hotlap.source.checks.context import argument, made_by
+from hotlap.source.found import Spread
 from hotlap.source.module import Source
+from hotlap.source.tree import method, receiver
+
+_SUMS = frozenset({"sum", "mean", "norm"})
+_SQUARES = frozenset({"pow", "square", "abs"})
 
 
 def einsum_of_several(source: Source, _: Technique) -> Iterator[ast.AST]:
@@ -13,3 +19,64 @@ def einsum_of_several(source: Source, _: Technique) -> Iterator[ast.AST]:
         match call.args:
             case [ast.Constant(value=str(equation)), *_] if equation.count(",") > 1:
                 yield call
+
+
+def pairs_by_broadcast(source: Source, _: Technique) -> Iterator[Spread]:
+    """`(a[:, None] * b[None]).sum(-1)`, and the same of squared differences."""
+    for call in source.tree.calls:
+        summed = _summed(source, call)
+        pairs = None if summed is None else _pairs(source, summed, method(call) == "norm")
+        if pairs is not None:
+            yield Spread(call, pairs)
+
+
+def _summed(source: Source, call: ast.Call) -> ast.expr | None:
+    """What a call sums up over one axis."""
+    name, dotted = method(call), source.names.of(call.func)
+    of_torch = dotted.startswith(("torch.", "numpy."))
+    if name not in _SUMS or (of_torch and not call.args):
+        return None
+    at = int(of_torch) + int(name == "norm")
+    axis = argument(call, "dim", at) or argument(call, "axis", -1)
+    return None if axis is None else call.args[0] if of_torch else receiver(call)
+
+
+def _pairs(source: Source, node: ast.expr, is_norm: bool) -> ast.expr | None:
+    """The product of all pairs, or the difference that is squared, behind an expression."""
+    (node,) = made if len(made := made_by(source, node)) == 1 else (node,)
+    match node:
+        case ast.BinOp(op=ast.Mult()):
+            return _of_pairs(node)
+        case ast.BinOp(op=ast.Pow(), left=inner):
+            return _difference(source, inner)
+        case ast.BinOp(op=ast.Sub()) if is_norm:
+            return _of_pairs(node)
+        case ast.Call() if method(node) in _SQUARES:
+            of_torch = source.names.of(node.func).startswith("torch.")
+            squared = node.args[0] if of_torch and node.args else receiver(node)
+            return _difference(source, squared) if squared is not None else None
+    return None
+
+
+def _difference(source: Source, node: ast.expr) -> ast.expr | None:
+    (node,) = made if len(made := made_by(source, node)) == 1 else (node,)
+    match node:
+        case ast.BinOp(op=ast.Sub()):
+            return _of_pairs(node)
+    return None
+
+
+def _of_pairs(node: ast.BinOp) -> ast.expr | None:
+    """The node, where both sides got an axis for it."""
+    return node if _has_new_axis(node.left) and _has_new_axis(node.right) else None
+
+
+def _has_new_axis(node: ast.expr) -> bool:
+    match node:
+        case ast.Subscript(slice=ast.Tuple(elts=parts)):
+            return any(isinstance(one, ast.Constant) and one.value is None for one in parts)
+        case ast.Subscript(slice=ast.Constant(value=None)):
+            return True
+        case ast.Call():
+            return method(node) == "unsqueeze"
+    return False
