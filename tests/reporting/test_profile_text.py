@@ -124,6 +124,15 @@ def test_nothing_found():
     assert "No problem found in 3 steps, too few to tell" in few
 
 
+def test_without_a_problem_the_line_that_takes_most_is_pointed_at():
+    lines = {"forward": (Line("model.py:3", "forward", "wet = conv1d(x, room)", 0.9),)}
+    text = printed(profile(findings=(), lines=lines))
+    share = 0.9 * next(one.share for one in profile().phases if one.name == "forward")
+    assert f"most time goes to model.py:3 ({share:.0%} of a step):" in text
+    few = {"forward": (Line("model.py:3", "forward", "wet = conv1d(x, room)", 0.1),)}
+    assert "most time" not in printed(profile(findings=(), lines=few, backward_by_line=()))
+
+
 def test_what_has_no_figure_is_given_none():
     text = printed(profile(findings=(finding("the sum keeps every graph", most=1.0),)))
     assert "1. the sum keeps every graph\n" in text

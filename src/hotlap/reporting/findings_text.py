@@ -1,5 +1,6 @@
 """The findings of a profile in the terminal: problems, what is worth racing, what to do next."""
 
+from collections import defaultdict
 from collections.abc import Iterable
 
 from rich.console import Console
@@ -7,7 +8,7 @@ from rich.text import Text
 
 from hotlap.core.amounts import several
 from hotlap.core.registry import techniques
-from hotlap.profile.model import NOT_MEASURED, Finding, Profile, Remedy
+from hotlap.profile.model import NOT_MEASURED, Finding, Line, Profile, Remedy
 from hotlap.reporting.view import PROBLEMS
 from hotlap.reporting.words import hanging, pasted, ratio, shortened
 from hotlap.trial.command import THIS_CELL, hotlap_line
@@ -36,6 +37,23 @@ EXPLAIN = "`hotlap explain ID` describes a technique; `hotlap lint` shows each p
 AT_MOST = "at most: the speed-up if all of that time vanished"
 
 
+MUCH_OF_A_STEP = 0.3
+"""Share of a step from which a line is pointed at though nothing is known against it."""
+
+
+def _costliest(profile: Profile) -> list[tuple[Line, float]]:
+    """The line that takes most of a step, with the backward pass behind it, if it is much."""
+    of_step = {phase.name: phase.share for phase in profile.phases}
+    lines: dict[str, Line] = {}
+    shares: dict[str, float] = defaultdict(float)
+    for name, found in {**profile.lines, "backward": profile.backward_by_line}.items():
+        for line in found:
+            lines.setdefault(line.place, line)
+            shares[line.place] += line.share * of_step.get(name, 0.0)
+    place = max(shares, key=lambda one: shares[one], default="")
+    return [(lines[place], shares[place])] if shares[place] >= MUCH_OF_A_STEP else []
+
+
 def show(out: Console, profile: Profile, *, brief: bool = False, following: bool = True) -> None:
     """Problems, options, and the next command; each list with the most valuable first.
 
@@ -51,6 +69,9 @@ def show(out: Console, profile: Profile, *, brief: bool = False, following: bool
         of_few = f" in {several(profile.steps, 'step')}, too few to tell"
         of_all = " that costs 2 % of a step"
         out.print(f"[bold]No problem found[/]{of_few if profile.has_few_steps else of_all}")
+        for line, share in _costliest(profile):
+            out.print(f"most time goes to {line.place} ({share:.0%} of a step):")
+            out.print(shortened(f"  {line.text}", out.width))
         out.print()
     if profile.options and not brief:
         out.print(f"[bold]Worth racing[/] ({UNKNOWN}; {ORDER})")
