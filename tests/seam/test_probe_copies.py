@@ -75,9 +75,26 @@ def expanded_matrix(net, x):
     return x + torch.linalg.slogdet(mixing)[1].view(-1, 1, 1)
 
 
+def nodes_of_edges(net, x):
+    edges = torch.randint(0, len(x), (BATCH * COPIES,))
+    rows = x[edges]
+    made = net.inner(rows)
+    return made + torch.randn(BATCH * COPIES, 1, WIDTH)
+
+
+def both_ends_of_edges(net, x):
+    nodes, wide = x.flatten(0, 1), torch.nn.functional.linear
+    ends = torch.randint(0, len(nodes), (2, len(nodes) * COPIES))
+    rows = torch.cat([nodes.index_select(0, ends[0]), nodes.index_select(0, ends[1])], -1)
+    made = wide(rows, net.inner.weight.repeat(1, 2))
+    return made.view(COPIES, -1, WIDTH).sum(0).view(x.shape)
+
+
 @pytest.mark.parametrize(
     ("work", "text", "copies"),
     [
+        (nodes_of_edges, "net.inner", COPIES),
+        (both_ends_of_edges, "wide(rows", COPIES),
         (expanded_queries, "net.encode", BATCH),
         (repeated_queries, "net.encode", BATCH),
         (samples_interleaved, "net.encode", COPIES),
@@ -112,12 +129,33 @@ def nothing_but_copies(net, x):
     return net.encode(torch.cat([shown, x], 1))
 
 
+def few_of_many_rows(net, x):
+    return net.encode(x[torch.randint(0, len(x), (len(x),))])
+
+
+def own_features_of_edges(net, x):
+    edges = torch.randint(0, len(x), (BATCH * COPIES,))
+    features = torch.randn(BATCH * COPIES, 40, 3 * WIDTH)
+    wide = torch.nn.functional.linear
+    rows = torch.cat([x[edges], features], -1)
+    return wide(rows, net.inner.weight.repeat(1, 4))
+
+
 def one_number(net, x):
     return net.encode(x) + torch.zeros(len(x), 40, WIDTH).exp().mul(2.0).sqrt()
 
 
 @pytest.mark.parametrize(
-    "work", [mended_queries, own_samples, noise_before, nothing_but_copies, one_number]
+    "work",
+    [
+        mended_queries,
+        own_samples,
+        noise_before,
+        nothing_but_copies,
+        one_number,
+        few_of_many_rows,
+        own_features_of_edges,
+    ],
 )
 def test_other_work_is_not(work):
     assert found(work) == []

@@ -303,7 +303,7 @@ class UnusedRows:
 
 @dataclass(frozen=True)
 class CopiedWork:
-    """A line of a file that computes the same for `copies` copies of one thing.
+    """A line of a file that computes the same for `copies` copies of one thing, on average.
 
     `part`: what all copies but one take of the line's time in operators, `share`: of that of all
     operators outside of the backward pass. `differentiated`: the backward pass goes through it.

@@ -45,8 +45,9 @@ UNUSED = "unused_rows"
 PICK_FIRST = "pick the rows that are used before this line: it computes each row by itself"
 COPIED = "copied_work"
 COMPUTE_BEFORE = (
-    "compute it for one, and expand() or repeat the result: where a line does the same to each "
-    "copy, copy after it"
+    "compute it for one, and copy the result: expand, repeat or pick rows by index after this "
+    "line, not before it; of rows that are concatenated, multiply each part by its own columns of "
+    "the weight, pick, and add up"
 )
 MEANINGS = {
     "environment_step": VECTORISE,
@@ -159,7 +160,7 @@ def _copied(payload: ProfilePayload, folder: Path) -> Iterator[Spot]:
         seconds = _of_operators(payload, one.share, differentiated=one.differentiated)
         if at is not None and seconds:
             yield Spot(
-                *at, 1, COPIED, f"the same is computed here for {one.copies} copies of one input",
+                *at, 1, COPIED, f"the same is computed here for {one.copies} copies of each input",
                 COMPUTE_BEFORE, COPIED, differentiated=one.differentiated, part=one.part,
                 seconds=seconds,
             )  # fmt: skip

@@ -4,6 +4,11 @@ A weight that is expanded over the batch before it is factorised, learned querie
 sample before a layer sees them, samples repeated K times before the encoder: an operator that does
 the same to each copy makes a result of equal parts, and one part suffices. A result is looked at as
 `groups` groups of `copies` parts each, and is *copied* where the parts of each group are equal.
+
+Rows that are picked by index, as those of the two ends of each edge of a graph, are copies as well,
+if there are more of them than of the rows that they are picked from. A matrix product multiplies
+each row by itself, so that the rows can be multiplied first and picked afterwards, and those that
+were concatenated by their own columns of the weight.
 """
 
 from collections import defaultdict
@@ -13,19 +18,26 @@ from typing import Protocol
 
 import torch
 from torch._ops import OpOverload
+from torch.multiprocessing.reductions import StorageWeakRef
 
 from hotlap.core.protocol import CopiedWork
-from hotlap.seam.probe.repeats import LEAST_PART, LITTLE, Place
+from hotlap.seam.probe.repeats import LEAST_PART, LITTLE, Place, address
 from hotlap.seam.where import Lines
 
 LEAST = 64
 """Elements of a result below which its parts are not compared."""
+MOST_COPIES = 2.0
+"""Picked rows, over those that they are picked from, from which there are copies."""
 FIRST = 8
 """Elements of a part that are compared before all are."""
 REPEATS = {"aten.repeat", "aten.index_select", "aten.index"}
 """Operators that copy rows, so that what they make may be a multiple of what they take."""
 MOVES = REPEATS | {"aten.clone", "aten.copy_", "aten._to_copy", "aten.cat", "aten.stack"}
 """Operators that compute nothing: the copies may be needed."""
+
+PICKS = {"aten.index_select", "aten.index"}
+ROWS_AT = {"aten.mm": 0, "aten.addmm": 1}
+"""Where matrix products have the rows among their tensors."""
 
 Pattern = tuple[int, int]
 """Groups, and copies in each."""
@@ -34,8 +46,8 @@ Pattern = tuple[int, int]
 class Ran(Protocol):
     """An operator that ran; `idle`: it makes a view.
 
-    `copies`: how many equal parts the groups of its result have; 1 where they differ, 0 where they
-    were not compared.
+    `copies`: how many equal parts the groups of its result have, or how often each row was picked
+    on average; 1 where they differ, 0 where they were not compared.
     """
 
     lines: Lines
@@ -43,7 +55,7 @@ class Ran(Protocol):
     seconds: float
     idle: bool
     differentiated: bool
-    copies: int
+    copies: float
 
 
 class Copies:
@@ -52,13 +64,15 @@ class Copies:
     def __init__(self) -> None:
         self._numbers: dict[int, None] = {}
         self._patterns: dict[Pattern, None] = {}
+        self._picked: dict[int, float] = {}
+        self._memory: list[StorageWeakRef] = []
 
     def of(
         self,
         func: OpOverload[..., object],
-        given: Iterable[torch.Tensor],
+        given: Sequence[torch.Tensor],
         results: Sequence[torch.Tensor],
-    ) -> int:
+    ) -> float:
         """How often an operator's results hold the same; 0 where that is not known.
 
         Only of plain tensors of the CPU: on a device no time of an operator is known.
@@ -67,12 +81,31 @@ class Copies:
         if first is None or first.device.type != "cpu":
             return 0
         self._numbers |= dict.fromkeys(_numbers(func, given, first))
+        picked = self._pick(str(func._overloadpacket), given, first)
+        if picked >= MOST_COPIES:
+            return picked
         kept = [one for one in results if one.is_floating_point() and one.numel() >= LEAST]
         for pattern in self._candidates(first) if kept else ():
             if all(_copied(one, pattern) for one in kept):
                 self._patterns[pattern] = None
                 return pattern[1]
         return 1 if kept else 0
+
+    def _pick(self, name: str, given: Sequence[torch.Tensor], result: torch.Tensor) -> float:
+        """How often each row of a matrix product was picked; 1 where none was."""
+        if name in ROWS_AT:
+            return self._picked.get(address(given[ROWS_AT[name]]), 1.0)
+        copies = 1.0
+        if name in PICKS and given[0].shape[-1:] == result.shape[-1:]:
+            copies = result.numel() / max(1, given[0].numel())
+        elif name == "aten.cat":  # of columns: rows of no other tensor
+            once = sum(one.shape[-1] / self._picked.get(address(one), 1.0) for one in given)
+            copies = result.shape[-1] / max(1e-9, once)
+        if copies >= MOST_COPIES:
+            self._picked[address(result)] = copies
+            # While it is referred to, no other memory gets its address.
+            self._memory.append(StorageWeakRef(result.untyped_storage()))  # type: ignore[no-untyped-call]
+        return 1.0
 
     def _candidates(self, result: torch.Tensor) -> list[Pattern]:
         """The patterns that a result may have, the largest number of copies first."""
@@ -141,7 +174,7 @@ def _copied_work(runs: Sequence[Ran]) -> Iterator[CopiedWork]:
         if spent >= LITTLE * total and spent >= LEAST_PART * whole[place]:
             costliest = max(found, key=_wasted)
             yield CopiedWork(
-                place[0].co_filename, place[1], costliest.copies, spent / whole[place],
+                place[0].co_filename, place[1], round(costliest.copies), spent / whole[place],
                 spent / total, costliest.differentiated,
             )  # fmt: skip
 

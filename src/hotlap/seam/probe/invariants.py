@@ -92,7 +92,7 @@ class _Run:
     twin: Hashable = None
     differentiated: bool = False
     result: Result | None = None
-    copies: int = 0
+    copies: float = 0.0
     before: list["_Run"] = field(default_factory=list)
 
 
