@@ -35,7 +35,7 @@ technique = Technique(
         Claim("rule of thumb: 4 workers per GPU", "A0: '18 tips' article, 2022"),
     ),
     needs=(
-        Need("loader_serial", "no DataLoader with num_workers=0 feeds the training"),
+        Need("loader_serial", "no DataLoader with num_workers=0 feeds the model"),
         Need("map_style", "the dataset is iterable: workers would repeat its samples"),
     ),
     conflicts=("cached_dataset", "fewer_workers"),
