@@ -4,6 +4,7 @@ import pytest
 import torch
 from probing_help import line_of, probed
 from torch import nn
+from torch.nn import functional
 
 from hotlap.seam.where import short
 
@@ -83,16 +84,23 @@ def nodes_of_edges(net, x):
 
 
 def both_ends_of_edges(net, x):
-    nodes, wide = x.flatten(0, 1), torch.nn.functional.linear
+    nodes, wide = x.flatten(0, 1), functional.linear
     ends = torch.randint(0, len(nodes), (2, len(nodes) * COPIES))
     rows = torch.cat([nodes.index_select(0, ends[0]), nodes.index_select(0, ends[1])], -1)
     made = wide(rows, net.inner.weight.repeat(1, 2))
     return made.view(COPIES, -1, WIDTH).sum(0).view(x.shape)
 
 
+def classified_after_interpolation(net, x):
+    large = functional.interpolate(x.unsqueeze(1), scale_factor=2.0, mode="bilinear")
+    made = functional.conv2d(large, net.inner.weight[:8, :1, None, None])
+    return x + made.mean(1)[:, ::2, ::2]
+
+
 @pytest.mark.parametrize(
     ("work", "text", "copies"),
     [
+        (classified_after_interpolation, "functional.conv2d", 4),
         (nodes_of_edges, "net.inner", COPIES),
         (both_ends_of_edges, "wide(rows", COPIES),
         (expanded_queries, "net.encode", BATCH),
@@ -136,9 +144,15 @@ def few_of_many_rows(net, x):
 def own_features_of_edges(net, x):
     edges = torch.randint(0, len(x), (BATCH * COPIES,))
     features = torch.randn(BATCH * COPIES, 40, 3 * WIDTH)
-    wide = torch.nn.functional.linear
+    wide = functional.linear
     rows = torch.cat([x[edges], features], -1)
     return wide(rows, net.inner.weight.repeat(1, 4))
+
+
+def smoothed_after_interpolation(net, x):
+    large = functional.interpolate(x.unsqueeze(1), scale_factor=2.0, mode="bilinear")
+    made = functional.conv2d(large, net.inner.weight[:9, :9].reshape(9, 1, 3, 3), padding=1)
+    return x + made.mean(1)[:, ::2, ::2]
 
 
 def one_number(net, x):

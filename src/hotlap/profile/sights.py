@@ -46,8 +46,8 @@ PICK_FIRST = "pick the rows that are used before this line: it computes each row
 COPIED = "copied_work"
 COMPUTE_BEFORE = (
     "compute it for one, and copy the result: expand, repeat or pick rows by index after this "
-    "line, not before it; of rows that are concatenated, multiply each part by its own columns of "
-    "the weight, pick, and add up"
+    "line, not before it, and interpolate after a 1x1 convolution; of rows that are concatenated, "
+    "multiply each part by its own columns of the weight, pick, and add up"
 )
 MEANINGS = {
     "environment_step": VECTORISE,

@@ -8,7 +8,8 @@ the same to each copy makes a result of equal parts, and one part suffices. A re
 Rows that are picked by index, as those of the two ends of each edge of a graph, are copies as well,
 if there are more of them than of the rows that they are picked from. A matrix product multiplies
 each row by itself, so that the rows can be multiplied first and picked afterwards, and those that
-were concatenated by their own columns of the weight.
+were concatenated by their own columns of the weight. In the same way a convolution of one tap gives
+the same before an interpolation, whose weights add up to one, as after it.
 """
 
 from collections import defaultdict
@@ -95,8 +96,11 @@ class Copies:
         """How often each row of a matrix product was picked; 1 where none was."""
         if name in ROWS_AT:
             return self._picked.get(address(given[ROWS_AT[name]]), 1.0)
+        if name == "aten.convolution" and given[1].shape[2:].numel() == 1:
+            return self._picked.get(address(given[0]), 1.0)
         copies = 1.0
-        if name in PICKS and given[0].shape[-1:] == result.shape[-1:]:
+        rows = name in PICKS and given[0].shape[-1:] == result.shape[-1:]
+        if rows or name.startswith("aten.upsample"):
             copies = result.numel() / max(1, given[0].numel())
         elif name == "aten.cat":  # of columns: rows of no other tensor
             once = sum(one.shape[-1] / self._picked.get(address(one), 1.0) for one in given)
