@@ -152,7 +152,7 @@ BUSY = {"computed_by_workers": 0.4, "core_wait": 0.5}
 def test_workers_on_cores_that_the_training_waits_for_are_a_problem():
     (found,) = with_storage((), payload(wait=0.05, **BUSY))
     (remedy,) = found.remedies
-    assert (remedy.id, found.place, found.problem) == ("busy_workers", "train.py:9", True)
+    assert (remedy.id, found.place, found.problem) == ("busy_workers", "train.py:12", True)
     assert "they do 40% of all" in found.what
     assert found.share == pytest.approx(0.4)
     (short,) = with_storage((), payload(wait=0.05, **BUSY | {"core_wait": 0.15}))

@@ -472,8 +472,8 @@ def _finding(part: str, remedies: list[Remedy], seen: Seen, *, problem: bool) ->
 
 def _slow_line(line: Line | None, place: str, seen: Seen) -> list[Remedy]:
     """That a line is what a sample costs, whatever moves or saves that work."""
-    if line is None or line.place != place:
-        return []
+    if line is None or line.place != place or seen.facts.get("fed_by_workers"):
+        return []  # of workers it is slow_samples' place
     share = seen.part_of(line, ("data",)) * seen.share(("data",))
     most = bound(share, seen.step)
     return [Remedy("slow_line", SLOW_LINE, ("data",), place, most, share / 2, share=share)]

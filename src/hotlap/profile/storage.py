@@ -22,7 +22,7 @@ def with_storage(found: Sequence[Finding], payload: ProfilePayload) -> list[Find
         return list(found)
     place = _place(payload)
     apart = [
-        *busy_workers(payload, seen, place),
+        *busy_workers(payload, seen, payload.places.get("dataset", "") or place),
         *shared_memory(payload, seen),
         *growing(seen, place),
     ]

@@ -20,6 +20,7 @@ from hotlap.core.protocol import DatasetReport, HeldObjects, ResourceReport, Sha
 from hotlap.seam.probe.dataset import seen
 from hotlap.seam.probe.packed import compared
 from hotlap.seam.probe.recorder import Recorder
+from hotlap.seam.probe.sample_lines import costliest_line
 
 MANY = 10_000
 SAMPLE = 200
@@ -164,6 +165,18 @@ def held(rec: Recorder, ended: str, loader: DataLoader[object] | None) -> Resour
         shm=shm,
         kept=_tried(kept, 0),
     )
+
+
+@_silent()
+def costly(
+    rec: Recorder, ended: str, loader: DataLoader[object] | None, resources: ResourceReport | None,
+    waiting: float,
+) -> str:  # fmt: skip
+    """`file:line` that samples cost most at, where workers read them and that matters."""
+    if resources is None or loader is None or not loader.num_workers or ended != "steps":
+        return ""
+    matters = waiting >= LEAST or resources.computed_by_workers >= LEAST
+    return _tried(lambda: costliest_line(loader), "") if matters else ""
 
 
 def _tried(look: Callable[[], T], otherwise: T) -> T:

@@ -20,7 +20,7 @@ from hotlap.core.protocol import (
 )
 from hotlap.seam.gate import peak_memory
 from hotlap.seam.probe import operators
-from hotlap.seam.probe.dataset_report import fed, held
+from hotlap.seam.probe.dataset_report import costly, fed, held
 from hotlap.seam.probe.device import DeviceReport, DeviceTimeline
 from hotlap.seam.probe.facts import contended, global_facts, optimizer_facts, zero_rate
 from hotlap.seam.probe.loaders import dispatched
@@ -54,6 +54,8 @@ def payload(rec: Recorder, ended: str) -> ProfilePayload:
     shares = _shares(phases)
     dataset = fed(rec, ended, _training_loader(rec), _waiting(shares))
     faults = _faults(rec, dataset, _waiting(shares))
+    resources = held(rec, ended, _training_loader(rec))
+    costly_line = costly(rec, ended, _training_loader(rec), resources, _waiting(shares))
     draws = rec.loaders.draws(rec.training_loader) or (dataset is not None and dataset.draws)
     learned, notes = rec.diagnostics.result()
     followed = learned["invariants"] or {}
@@ -70,7 +72,7 @@ def payload(rec: Recorder, ended: str) -> ProfilePayload:
               "dense_rows": modules.unread >= MOST_UNREAD,
               "row_lookups": lookups.seconds >= LEAST_REPLACED * tally.step().mean,
               "long_kernels": convolved.seconds >= LEAST_REPLACED * tally.step().mean}  # fmt: skip
-    seen_at = {"dense_rows": modules.table, "row_lookups": lookups.place,
+    seen_at = {"dataset": costly_line, "dense_rows": modules.table, "row_lookups": lookups.place,
                "long_kernels": convolved.place}  # fmt: skip
     facts |= contended(rec.pool_waited(), cuda=bool(facts["cuda"]))
     return ProfilePayload(
@@ -109,7 +111,7 @@ def payload(rec: Recorder, ended: str) -> ProfilePayload:
         warnings=[ShownWarning(*shown) for shown in rec.warnings],
         notes=notes,
         spread=rec.spread.per_call(),
-        resources=held(rec, ended, _training_loader(rec)),
+        resources=resources,
         dataset=dataset,
         calls=rec.calls.result(),
         faults=faults,
