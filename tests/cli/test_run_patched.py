@@ -127,5 +127,5 @@ def test_what_found_nothing_to_change_says_what_may_be_lacking() -> None:
     (told,) = status.complaints(["prefetch_factor"])
     assert told == (
         "prefetch_factor did not take hold: nothing to change: no loader has worker processes, "
-        "or the source has it already"
+        "or the script chooses how many batches are loaded ahead, or the source has it already"
     )

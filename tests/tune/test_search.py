@@ -42,7 +42,13 @@ from hotlap.tune.state import Levels, TuneConfig, expected_gain
 
 START_UP, BLOCK = 4.0, 1.0
 GAINS = {"cached_dataset": 3.0, "no_grad_eval": 1.2, "loader_workers": 1.0}
-FACTS = {"map_style": True, "loader_serial": True, "loaders": 1, "eval_with_grad": True}
+FACTS = {
+    "map_style": True,
+    "loader_serial": True,
+    "two_batches_ahead": True,
+    "loaders": 1,
+    "eval_with_grad": True,
+}
 LOSSES = [1.0, 0.7, 0.5, 0.4, 0.35, 0.3]
 
 

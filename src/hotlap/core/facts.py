@@ -81,6 +81,7 @@ FACTS: Mapping[str, str] = MappingProxyType(
         "sync_calls": "the step calls what waits for the device",
         "tensor_from_numpy": "torch.tensor copies NumPy arrays",
         "threads_waited": "how long torch's threads waited for a core is known",
+        "two_batches_ahead": "a loader's workers keep two batches ready, as torch does by itself",
         "unused_gradients": "gradients are computed that no optimizer uses",
         "workers_restarted": "workers were started anew while profiled, by a loader or a new one",
         "zero_rate": "a group of parameters is optimized with a learning rate of 0",

@@ -24,7 +24,10 @@ technique = Technique(
             "A2: 'six techniques' article",
         ),
     ),
-    needs=(Need("loader_workers", "no loader has worker processes"),),
+    needs=(
+        Need("loader_workers", "no loader has worker processes"),
+        Need("two_batches_ahead", "the script chooses how many batches are loaded ahead"),
+    ),
     joins=("loader_workers",),
     moves=(
         Keyword(

@@ -26,6 +26,7 @@ class Kind:
 
     place: str
     workers: int
+    ahead: int | None
     persistent: bool
     pinned: bool
     batch_size: int | None
@@ -128,6 +129,7 @@ class Loaders:
             "loader_serial": any(not kind.workers for kind in feeding),
             "fed_by_workers": any(kind.workers for kind in feeding),
             "loader_workers": max((kind.workers for kind in kinds), default=0),
+            "two_batches_ahead": any(kind.ahead in (None, 2) for kind in serving),
             "crowded_workers": any(kind.workers > cores for kind in kinds),
             "loader_not_persistent": not all(kind.persistent for kind in serving),
             "loader_rebuilt": any(kind in self._rebuilt for kind in serving),
@@ -152,6 +154,7 @@ def _kind(loader: DataLoader[object], place: str) -> Kind:
     return Kind(
         place=place,
         workers=loader.num_workers,
+        ahead=loader.prefetch_factor,
         persistent=bool(loader.persistent_workers),
         pinned=bool(loader.pin_memory),
         batch_size=loader.batch_size,

@@ -47,7 +47,7 @@ def costliest_line(loader: DataLoader[object]) -> str:
     return watch.costliest()
 
 
-def _read(dataset: Any) -> None:
+def _read(dataset: object) -> None:
     """Read samples for a while."""
     end = perf_counter() + SECONDS
     for _ in islice(_samples(dataset), MOST):
