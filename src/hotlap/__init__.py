@@ -45,6 +45,14 @@ def profiling(*, show: bool = True) -> AbstractContextManager[Any]:
     return found
 
 
+def __getattr__(name: str) -> object:
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, __all__, 1)
+    hint = f": did you mean hotlap.{close[0]}()?" if close else ""
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
+
+
 def load_ipython_extension(shell: object) -> None:
     """`%load_ext hotlap`: the magics `%%hotlap profile`, `%%hotlap race` and `%%hotlap tune`."""
     import_module("hotlap.integrations.ipython").load(shell)

@@ -321,3 +321,10 @@ def test_the_magic_races_the_halves_of_a_cell(tmp_path: Path) -> None:
     assert "B is faster" in shown[3], shown[3]
     assert "first half" in shown[3]
     assert "session-a" not in shown[3]
+
+
+def test_a_name_that_is_close_to_one_of_ours_is_answered_with_it():
+    with pytest.raises(AttributeError, match=r"did you mean hotlap\.profiling\(\)\?"):
+        hotlap.profilin()
+    with pytest.raises(AttributeError, match="no attribute 'xyz'"):
+        hotlap.xyz()
