@@ -309,12 +309,16 @@ def test_a_learning_rate_of_zero_is_a_problem_that_says_of_how_many_parameters()
     assert not ids(advised(seen(shares, places=places, zero_rate=0.0), {}, set()))
 
 
+NAMED_WAITS = {"iterable_workers", "slow_samples", "slow_sampler", "dispatched_batches"}
+
+
 @pytest.mark.parametrize(
     ("facts", "named"),
     [
         ({"map_style": False}, {"iterable_workers"}),
         ({"map_style": False, "fed_by_workers": True}, {"slow_samples"}),
         ({"fed_by_workers": True}, {"slow_samples"}),
+        ({"fed_by_workers": True, "slow_sampler": True}, {"slow_sampler"}),
         ({"map_style": False, "dispatched_batches": True},
          {"iterable_workers", "dispatched_batches"}),
         ({"loaders": 0, "map_style": False}, set()),
@@ -325,7 +329,7 @@ def test_a_wait_for_data_that_no_technique_explains_is_a_problem(
     facts: dict[str, Any], named: set[str]
 ) -> None:
     found = advised(seen({"data": 0.8}, **facts), {}, set())
-    assert ids(found) & {"iterable_workers", "slow_samples", "dispatched_batches"} == named
+    assert ids(found) & NAMED_WAITS == named
     assert all(one.problem and one.share == pytest.approx(0.8) for one in found if named)
     explained = advised(seen({"data": 0.8}, **facts), {"data": 0.8 * STEP}, set())
     assert not ids(explained) & named
@@ -599,3 +603,21 @@ def test_what_only_sounds_collective_is_none(call):
     lines = {"other": (Line("train.py:7", "", call, 0.9, ((call, 0.9),)),)}
     found = advised(replace(seen({"other": 0.2}), lines=lines), {}, frozenset())
     assert "collective_in_step" not in ids(found)
+
+
+@pytest.mark.parametrize("workers", [False, True])
+def test_what_a_sampler_costs_is_its_own_and_no_worker_takes_it_away(workers):
+    lines = {"data": [("train.py:31", 0.8), ("train.py:30", 0.2)]}
+    places = {"dataset": "train.py:31"}
+    facts = {"loader_serial": not workers, "fed_by_workers": workers}
+
+    def remedies(**more):
+        whole = seen({"data": 0.5}, lines, places=places | more, **facts)
+        return {one.id: one for found in proposed(whole) for one in found.remedies}
+
+    by_sample, by_sampler = remedies(), remedies(sampler="train.py:31")
+    assert ("slow_line" in by_sample) == (not workers)
+    assert "slow_line" not in by_sampler
+    if not workers:
+        assert by_sampler["slow_sampler"].share == pytest.approx(0.4)
+        assert by_sampler["loader_workers"].expected < by_sample["loader_workers"].expected / 4

@@ -179,6 +179,26 @@ def test_random_draws_of_the_data_are_seen_however_little_it_takes(draws):
     assert session.profile["facts"]["draws"] == bool(draws)
 
 
+class SlowSampler(torch.utils.data.Sampler):
+    def __iter__(self):
+        for _ in range(40):
+            time.sleep(0.02)
+            yield [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_line_of_the_sampler_is_known_as_such(workers):
+    model = net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with probed(steps=12) as session:
+        loader = DataLoader(TensorDataset(X, Y), batch_sampler=SlowSampler(), num_workers=workers)
+        for x, y in loader:
+            optimizer.zero_grad()
+            functional.cross_entropy(model(x), y).backward()
+            optimizer.step()
+    assert session.profile["places"]["sampler"] == line_of(SlowSampler.__iter__, "sleep")
+
+
 def test_pure_python_is_not_hidden_behind_a_short_operator():
     def transform():
         total = 0

@@ -77,6 +77,7 @@ FACTS: Mapping[str, str] = MappingProxyType(
         "row_lookups": "rows of a matrix are picked by a tensor of indices, for part of a step",
         "scaler_on": "an enabled GradScaler scales the loss",
         "several_ranks": "several ranks train together",
+        "slow_sampler": "the wait for data is spent in a sampler more than on any other line",
         "slow_half": "the model computes in 16 bits, which this processor does slowly",
         "sync_calls": "the step calls what waits for the device",
         "tensor_from_numpy": "torch.tensor copies NumPy arrays",

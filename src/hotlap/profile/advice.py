@@ -29,6 +29,11 @@ class Advice:
     least: float = 0.02
 
 
+SLOW_SAMPLER = (
+    "a sampler chooses samples on this line, in the training process, however many workers there "
+    "are: prepare what it looks up once, in its __init__"
+)
+
 KV_CACHE = (
     "each new token computes the whole text again; keep the keys and values of earlier tokens "
     "(use_cache=True, or a cache in the attention layers)"
@@ -115,6 +120,15 @@ ADVICE = (
         ),
     ),
     Advice(
+        "slow_sampler",
+        Symptom(("data",), SLOW_SAMPLER, "sampler", 0.5),
+        (
+            Need("slow_sampler", "no sampler is what the wait for data is spent in"),
+            Need("fed_by_workers", "a line of the loader's own process has its cost"),
+        ),
+        0.1,
+    ),
+    Advice(
         "slow_samples",
         Symptom(
             ("data",),
@@ -123,7 +137,10 @@ ADVICE = (
             "dataset",
             0.5,
         ),
-        (Need("fed_by_workers", "the training's loader has no workers"),),
+        (
+            Need("fed_by_workers", "the training's loader has no workers"),
+            Need("!slow_sampler", "the training process is late with the numbers of samples"),
+        ),
         0.1,
     ),
     Advice(

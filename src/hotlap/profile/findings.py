@@ -16,7 +16,7 @@ from hotlap.core.protocol import ProfilePayload
 from hotlap.core.registry import techniques
 from hotlap.core.technique import Need, Symptom
 from hotlap.profile import sights
-from hotlap.profile.advice import ADVICE
+from hotlap.profile.advice import ADVICE, SLOW_SAMPLER
 from hotlap.profile.model import (
     DATA,
     NO_BOUND,
@@ -413,6 +413,8 @@ def _saved(name: str, symptom: Symptom, place: str, seen: Seen) -> float:
     """The largest share of a step that a remedy is known to have taken away."""
     by_line = symptom.by_line
     whole = acted_on(symptom, seen.shares, seen.starved, seen.communicated)
+    if "data" in symptom.phases:
+        whole = max(0.0, whole - _line_share(seen.places.get("sampler", ""), ("data",), seen))
     share = _line_share(place, symptom.phases, seen) if by_line else whole
     if seen.step:
         share = max(0.0, share - OVERHEAD.get(name, 0.0) / seen.step)
@@ -472,11 +474,14 @@ def _finding(part: str, remedies: list[Remedy], seen: Seen, *, problem: bool) ->
 
 def _slow_line(line: Line | None, place: str, seen: Seen) -> list[Remedy]:
     """That a line is what a sample costs, whatever moves or saves that work."""
-    if line is None or line.place != place or seen.facts.get("fed_by_workers"):
-        return []  # of workers it is slow_samples' place
+    sampler = place == seen.places.get("sampler")
+    by_workers = bool(seen.facts.get("fed_by_workers")) and not sampler  # slow_samples has its line
+    if line is None or line.place != place or by_workers:
+        return []
     share = seen.part_of(line, ("data",)) * seen.share(("data",))
     most = bound(share, seen.step)
-    return [Remedy("slow_line", SLOW_LINE, ("data",), place, most, share / 2, share=share)]
+    name, says = ("slow_sampler", SLOW_SAMPLER) if sampler else ("slow_line", SLOW_LINE)
+    return [Remedy(name, says, ("data",), place, most, share / 2, share=share)]
 
 
 def _headline(part: str, share: float, seen: Seen) -> str:

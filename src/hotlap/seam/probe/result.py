@@ -72,7 +72,9 @@ def payload(rec: Recorder, ended: str) -> ProfilePayload:
               "dense_rows": modules.unread >= MOST_UNREAD,
               "row_lookups": lookups.seconds >= LEAST_REPLACED * tally.step().mean,
               "long_kernels": convolved.seconds >= LEAST_REPLACED * tally.step().mean}  # fmt: skip
-    seen_at = {"dataset": costly_line, "dense_rows": modules.table, "row_lookups": lookups.place,
+    places = _places(rec, lines, costly_line)
+    facts["slow_sampler"] = "sampler" in places
+    seen_at = {"dense_rows": modules.table, "row_lookups": lookups.place,
                "long_kernels": convolved.place}  # fmt: skip
     facts |= contended(rec.pool_waited(), cuda=bool(facts["cuda"]))
     return ProfilePayload(
@@ -94,7 +96,7 @@ def payload(rec: Recorder, ended: str) -> ProfilePayload:
         sampled=by_file(stacks, shares),
         samples_taken=sum(stacks.values()),
         facts=facts,
-        places=_places(rec, lines) | {name: place for name, place in seen_at.items() if place},
+        places=places | {name: place for name, place in seen_at.items() if place},
         memory=_memory(rec, device, learned["memory"] or {}),
         flops=learned["flops"],
         modules=modules,
@@ -199,8 +201,12 @@ def _shares(phases: dict[str, PhaseTimes]) -> dict[str, float]:
     return {name: phase.mean / whole for name, phase in phases.items()}
 
 
-def _places(rec: Recorder, lines: dict[str, list[SampledLine]]) -> dict[str, str]:
-    """The places to point at; `dataset` is the user's line that the wait for data is spent in."""
+def _places(rec: Recorder, lines: dict[str, list[SampledLine]], costly_line: str) -> dict[str, str]:
+    """The places to point at; `dataset` is the user's line that the wait for data is spent in.
+
+    Where workers read the samples it is `costly_line`, if that is known. `sampler` is the line in
+    which the wait is spent, where it belongs to a sampler.
+    """
     places = dict(rec.facts.places)
     feeds = rec.training_loader
     fed_by = feeds.kind if feeds else next(iter(rec.loaders.kinds), None)
@@ -217,7 +223,18 @@ def _places(rec: Recorder, lines: dict[str, list[SampledLine]]) -> dict[str, str
     hot = lines.get("data", [])
     if hot:
         places["dataset"] = hot[0].place
+        loader = _training_loader(rec)
+        if loader is not None and hot[0].function.startswith(_samplers(loader)):
+            places["sampler"] = hot[0].place
+    if costly_line and "sampler" not in places:
+        places["dataset"] = costly_line
     return places
+
+
+def _samplers(loader: DataLoader[object]) -> tuple[str, ...]:
+    """How the names of functions begin that choose samples: these run in this process always."""
+    kinds = {type(getattr(loader, name, None)) for name in ("sampler", "batch_sampler")}
+    return tuple(f"{kind.__qualname__}." for kind in kinds)
 
 
 def _memory(rec: Recorder, device: DeviceReport | None, owners: dict[str, int]) -> MemoryReport:
