@@ -182,7 +182,7 @@ def test_random_draws_of_the_data_are_seen_however_little_it_takes(draws):
 class SlowSampler(torch.utils.data.Sampler):
     def __iter__(self):
         for _ in range(40):
-            time.sleep(0.02)
+            time.sleep(0.1)
             yield [0, 1, 2, 3]
 
 
@@ -190,7 +190,7 @@ class SlowSampler(torch.utils.data.Sampler):
 def test_a_line_of_the_sampler_is_known_as_such(workers):
     model = net()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    with probed(steps=12) as session:
+    with probed(steps=4) as session:
         loader = DataLoader(TensorDataset(X, Y), batch_sampler=SlowSampler(), num_workers=workers)
         for x, y in loader:
             optimizer.zero_grad()

@@ -220,15 +220,16 @@ def _places(rec: Recorder, lines: dict[str, list[SampledLine]], costly_line: str
             places.setdefault("float64", places[kind])
     if "float64" in places:
         places["float64_copied"] = copied or places["float64"]
-    hot = lines.get("data", [])
-    if hot:
-        places["dataset"] = hot[0].place
-        loader = _training_loader(rec)
-        if loader is not None and hot[0].function.startswith(_samplers(loader)):
-            places["sampler"] = hot[0].place
-    if costly_line and "sampler" not in places:
-        places["dataset"] = costly_line
-    return places
+    return places | _of_data(rec, lines.get("data", []), costly_line)
+
+
+def _of_data(rec: Recorder, hot: list[SampledLine], costly_line: str) -> dict[str, str]:
+    """Where the wait for data is spent."""
+    loader = _training_loader(rec)
+    if hot and loader is not None and hot[0].function.startswith(_samplers(loader)):
+        return dict.fromkeys(("dataset", "sampler"), hot[0].place)
+    place = costly_line or (hot[0].place if hot else "")
+    return {"dataset": place} if place else {}
 
 
 def _samplers(loader: DataLoader[object]) -> tuple[str, ...]:
