@@ -11,7 +11,7 @@ from hotlap.seam.probe.line_work import Behind, backward_by_line
 from hotlap.seam.probe.sampler import hottest
 
 pytestmark = pytest.mark.usefixtures("nothing_compiled")
-WIDE = torch.randn(192, 192)
+WIDE = torch.randn(448, 448)
 
 
 class Cube(torch.autograd.Function):
@@ -33,7 +33,7 @@ class Net(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.weight = nn.Parameter(torch.randn(192, 192) / 14)
+        self.weight = nn.Parameter(torch.randn(448, 448) / 21)
 
     def dear(self, x):
         return x @ x @ x
