@@ -155,21 +155,31 @@ def smoothed_after_interpolation(net, x):
     return x + made.mean(1)[:, ::2, ::2]
 
 
+def written_to_before_the_product(net, x):
+    edges = torch.randint(0, len(x), (BATCH * COPIES,))
+    rows = x[edges]
+    rows += torch.randn(BATCH * COPIES, 1, WIDTH)
+    return net.inner(rows)
+
+
+def summed_over_the_rows(net, x):
+    nodes = x.flatten(0, 1)
+    rows = nodes.index_select(0, torch.randint(0, len(nodes), (len(nodes) * COPIES,)))
+    summed = rows.t() @ torch.randn(len(rows), 1)
+    return x + summed.squeeze(1)
+
+
 def one_number(net, x):
     return net.encode(x) + torch.zeros(len(x), 40, WIDTH).exp().mul(2.0).sqrt()
 
 
-@pytest.mark.parametrize(
-    "work",
-    [
-        mended_queries,
-        own_samples,
-        noise_before,
-        nothing_but_copies,
-        one_number,
-        few_of_many_rows,
-        own_features_of_edges,
-    ],
-)
+OTHERS = (
+    mended_queries, own_samples, noise_before, nothing_but_copies, one_number, few_of_many_rows,
+    own_features_of_edges, smoothed_after_interpolation, written_to_before_the_product,
+    summed_over_the_rows,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("work", OTHERS)
 def test_other_work_is_not(work):
     assert found(work) == []

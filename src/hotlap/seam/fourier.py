@@ -8,6 +8,7 @@ gradients of one kernel for each channel even one by one on the CPU.
 import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from typing import TypeGuard
 
 import torch
 from torch.nn import functional
@@ -40,8 +41,6 @@ def serves_convolution(
     """Whether a convolution takes far fewer operations by way of the spectra."""
     if not (_plain(input) and _plain(weight)) or not (bias is None or _plain(bias)):
         return False
-    assert isinstance(input, torch.Tensor)
-    assert isinstance(weight, torch.Tensor)
     dims = weight.dim() - 2
     once = (1,) * dims
     if _sizes(stride, dims) != once or _sizes(dilation, dims) != once:
@@ -56,7 +55,7 @@ def serves_convolution(
     )
 
 
-def _plain(tensor: object) -> bool:
+def _plain(tensor: object) -> TypeGuard[torch.Tensor]:
     """Whether it is a tensor that torch can transform as it is."""
     return (
         type(tensor) in PLAIN

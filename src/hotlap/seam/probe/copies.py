@@ -12,6 +12,7 @@ were concatenated by their own columns of the weight. In the same way a convolut
 the same before an interpolation, whose weights add up to one, as after it.
 """
 
+import heapq
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from math import prod
@@ -36,6 +37,8 @@ REPEATS = {"aten.repeat", "aten.index_select", "aten.index"}
 MOVES = REPEATS | {"aten.clone", "aten.copy_", "aten._to_copy", "aten.cat", "aten.stack"}
 """Operators that compute nothing: the copies may be needed."""
 
+MOST_PATTERNS = 8
+"""Patterns that are tried of a result: each takes some microseconds."""
 PICKS = {"aten.index_select", "aten.index"}
 ROWS_AT = {"aten.mm": 0, "aten.addmm": 1}
 """Where matrix products have the rows among their tensors."""
@@ -65,7 +68,7 @@ class Copies:
     def __init__(self) -> None:
         self._numbers: dict[int, None] = {}
         self._patterns: dict[Pattern, None] = {}
-        self._picked: dict[int, float] = {}
+        self._picked: dict[int, tuple[float, int]] = {}
         self._memory: list[StorageWeakRef] = []
 
     def of(
@@ -81,6 +84,7 @@ class Copies:
         first = next((one for one in results if one.dim()), None)
         if first is None or first.device.type != "cpu":
             return 0
+        self._picked.pop(address(first), None)  # it was written to
         self._numbers |= dict.fromkeys(_numbers(func, given, first))
         picked = self._pick(str(func._overloadpacket), given, first)
         if picked >= MOST_COPIES:
@@ -95,21 +99,26 @@ class Copies:
     def _pick(self, name: str, given: Sequence[torch.Tensor], result: torch.Tensor) -> float:
         """How often each row of a matrix product was picked; 1 where none was."""
         if name in ROWS_AT:
-            return self._picked.get(address(given[ROWS_AT[name]]), 1.0)
+            return self._copies_in(given[ROWS_AT[name]])
         if name == "aten.convolution" and given[1].shape[2:].numel() == 1:
-            return self._picked.get(address(given[0]), 1.0)
+            return self._copies_in(given[0])
         copies = 1.0
         rows = name in PICKS and given[0].shape[-1:] == result.shape[-1:]
         if rows or name.startswith("aten.upsample"):
             copies = result.numel() / max(1, given[0].numel())
         elif name == "aten.cat":  # of columns: rows of no other tensor
-            once = sum(one.shape[-1] / self._picked.get(address(one), 1.0) for one in given)
+            once = sum(one.shape[-1] / self._copies_in(one) for one in given)
             copies = result.shape[-1] / max(1e-9, once)
         if copies >= MOST_COPIES:
-            self._picked[address(result)] = copies
+            self._picked[address(result)] = copies, result.shape[-1]
             # While it is referred to, no other memory gets its address.
             self._memory.append(StorageWeakRef(result.untyped_storage()))  # type: ignore[no-untyped-call]
         return 1.0
+
+    def _copies_in(self, tensor: torch.Tensor) -> float:
+        """How often each row of a tensor was picked: not of one that is transposed."""
+        copies, width = self._picked.get(address(tensor), (1.0, 0))
+        return copies if tensor.shape[-1] == width else 1.0
 
     def _candidates(self, result: torch.Tensor) -> list[Pattern]:
         """The patterns that a result may have, the largest number of copies first."""
@@ -123,8 +132,8 @@ class Copies:
         by_number += [
             (prod(shape[:at]), size) for at, size in enumerate(shape) if size in self._numbers
         ]
-        found = dict.fromkeys((*self._patterns, (1, shape[0]), *by_number))
-        return sorted((one for one in found if one[1] > 1), key=lambda one: one[1], reverse=True)
+        found = [one for one in {(1, shape[0]), *self._patterns, *by_number} if one[1] > 1]
+        return heapq.nlargest(MOST_PATTERNS, found, key=lambda one: one[1])
 
 
 def _numbers(
