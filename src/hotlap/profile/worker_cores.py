@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from hotlap.core.protocol import ProfilePayload, ResourceReport
-from hotlap.profile.model import Finding, Remedy, bound, headline, usual_times
+from hotlap.profile.model import NO_BOUND, Finding, Remedy, headline, usual_times
 
 BUSY = "busy_workers"
 LESS = (
@@ -21,7 +21,8 @@ def busy_workers(payload: ProfilePayload, seen: ResourceReport, place: str) -> I
     """Workers on the same cores as the training, whose threads wait for one.
 
     With no core left idle a step takes as long as all that the program computes in it, so that
-    without the workers' part it would be shorter by that part, and at most by what is waited.
+    without the workers' part it would be shorter by that part, and about by what is waited at most.
+    No bound: workers take caches and memory bandwidth as well.
     """
     computed = seen.computed_by_workers
     saved = min(computed, seen.core_wait)
@@ -32,5 +33,5 @@ def busy_workers(payload: ProfilePayload, seen: ResourceReport, place: str) -> I
         f"{headline('loader workers on cores that the training waits for', saved, step)}; "
         f"they do {computed:.0%} of all that this program computes"
     )
-    remedy = Remedy(BUSY, LESS, ("forward", "backward"), place, bound(saved, step), 0.5 * saved)
+    remedy = Remedy(BUSY, LESS, ("forward", "backward"), place, NO_BOUND, 0.5 * saved)
     yield Finding(what, place, "", saved, remedy.most, (remedy,), problem=True)
