@@ -132,18 +132,19 @@ class Cores:
         self._spent: dict[int, float] = {}
         self._total = self._own = self._own_before = 0.0
         self._delays: dict[str, int] = {}
+        self._delays_before: dict[str, int] = {}
         self._began = self._latest = 0.0
 
     def look(self, workers: Iterable[int]) -> None:
         """Look at them now; of a worker that is new all that it has computed counts."""
-        self._latest = perf_counter()
+        self._latest, self._delays = perf_counter(), run_delays(os.getpid())
         now = {pid: computed(pid) for pid in workers}
         if self._began:
             self._total += sum(
                 max(0.0, spent - self._spent.get(pid, 0.0)) for pid, spent in now.items()
             )
         else:
-            self._began, self._delays = self._latest, run_delays(os.getpid())
+            self._began, self._delays_before = self._latest, self._delays
             self._own_before = process_time()
         self._own = process_time() - self._own_before
         self._spent |= now
@@ -156,8 +157,8 @@ class Cores:
     @property
     def waited(self) -> float:
         """Seconds that the thread which waits longest for a core does so, a second."""
-        now = run_delays(os.getpid()).items()
-        waited = [delay - self._delays.get(thread, 0) for thread, delay in now]
+        before = self._delays_before
+        waited = [delay - before.get(thread, 0) for thread, delay in self._delays.items()]
         elapsed = max(1e-9, self._latest - self._began)
         return min(1.0, 1e-9 * max(waited, default=0) / elapsed)
 
