@@ -29,6 +29,7 @@ class Advice:
     least: float = 0.02
 
 
+SAMPLER = "slow_sampler"
 SLOW_SAMPLER = (
     "a sampler chooses samples on this line, in the training process, however many workers there "
     "are: prepare what it looks up once, in its __init__"
@@ -120,10 +121,10 @@ ADVICE = (
         ),
     ),
     Advice(
-        "slow_sampler",
-        Symptom(("data",), SLOW_SAMPLER, "sampler", 0.5),
+        SAMPLER,
+        Symptom(("data",), SLOW_SAMPLER, "dataset", 0.5),
         (
-            Need("slow_sampler", "no sampler is what the wait for data is spent in"),
+            Need(SAMPLER, "no sampler is what the wait for data is spent in"),
             Need("fed_by_workers", "a line of the loader's own process has its cost"),
         ),
         0.1,

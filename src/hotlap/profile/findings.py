@@ -16,7 +16,7 @@ from hotlap.core.protocol import ProfilePayload
 from hotlap.core.registry import techniques
 from hotlap.core.technique import Need, Symptom
 from hotlap.profile import sights
-from hotlap.profile.advice import ADVICE, SLOW_SAMPLER
+from hotlap.profile.advice import ADVICE, SAMPLER, SLOW_SAMPLER
 from hotlap.profile.model import (
     DATA,
     NO_BOUND,
@@ -413,7 +413,7 @@ def _saved(name: str, symptom: Symptom, place: str, seen: Seen) -> float:
     """The largest share of a step that a remedy is known to have taken away."""
     by_line = symptom.by_line
     whole = acted_on(symptom, seen.shares, seen.starved, seen.communicated)
-    if "data" in symptom.phases:
+    if "data" in symptom.phases and name != SAMPLER:  # no worker or cache takes that line away
         whole = max(0.0, whole - _line_share(seen.places.get("sampler", ""), ("data",), seen))
     share = _line_share(place, symptom.phases, seen) if by_line else whole
     if seen.step:
@@ -480,7 +480,7 @@ def _slow_line(line: Line | None, place: str, seen: Seen) -> list[Remedy]:
         return []
     share = seen.part_of(line, ("data",)) * seen.share(("data",))
     most = bound(share, seen.step)
-    name, says = ("slow_sampler", SLOW_SAMPLER) if sampler else ("slow_line", SLOW_LINE)
+    name, says = (SAMPLER, SLOW_SAMPLER) if sampler else ("slow_line", SLOW_LINE)
     return [Remedy(name, says, ("data",), place, most, share / 2, share=share)]
 
 

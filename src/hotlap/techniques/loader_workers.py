@@ -91,5 +91,6 @@ technique = Technique(
     grants=(
         ("loader_serial", False),
         ("loader_workers", True),
+        ("two_batches_ahead", True),
     ),
 )
