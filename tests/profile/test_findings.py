@@ -608,16 +608,18 @@ def test_what_only_sounds_collective_is_none(call):
 @pytest.mark.parametrize("workers", [False, True])
 def test_what_a_sampler_costs_is_its_own_and_no_worker_takes_it_away(workers):
     lines = {"data": [("train.py:31", 0.8), ("train.py:30", 0.2)]}
-    places = {"dataset": "train.py:31"}
     facts = {"loader_serial": not workers, "fed_by_workers": workers}
 
-    def remedies(**more):
-        whole = seen({"data": 0.5}, lines, places=places | more, **facts)
-        return {one.id: one for found in proposed(whole) for one in found.remedies}
+    def remedies(sampler):
+        places = {"dataset": "train.py:31"} | ({"sampler": "train.py:31"} if sampler else {})
+        whole = seen({"data": 0.5}, lines, places=places, slow_sampler=sampler, **facts)
+        found = [*proposed(whole), *advised(whole, {}, frozenset())]
+        return {one.id: one for each in found for one in each.remedies}
 
-    by_sample, by_sampler = remedies(), remedies(sampler="train.py:31")
+    by_sample, by_sampler = remedies(sampler=False), remedies(sampler=True)
     assert ("slow_line" in by_sample) == (not workers)
-    assert "slow_line" not in by_sampler
+    assert ("slow_samples" in by_sample) == workers
+    assert not {"slow_line", "slow_samples"} & by_sampler.keys()
+    assert by_sampler["slow_sampler"].place == "train.py:31"
     if not workers:
-        assert by_sampler["slow_sampler"].share == pytest.approx(0.4)
         assert by_sampler["loader_workers"].expected < by_sample["loader_workers"].expected / 4

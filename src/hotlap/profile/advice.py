@@ -123,10 +123,7 @@ ADVICE = (
     Advice(
         SAMPLER,
         Symptom(("data",), SLOW_SAMPLER, "dataset", 0.5),
-        (
-            Need(SAMPLER, "no sampler is what the wait for data is spent in"),
-            Need("fed_by_workers", "a line of the loader's own process has its cost"),
-        ),
+        (Need(SAMPLER, "no sampler is what the wait for data is spent in"),),
         0.1,
     ),
     Advice(

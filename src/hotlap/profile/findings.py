@@ -16,7 +16,7 @@ from hotlap.core.protocol import ProfilePayload
 from hotlap.core.registry import techniques
 from hotlap.core.technique import Need, Symptom
 from hotlap.profile import sights
-from hotlap.profile.advice import ADVICE, SAMPLER, SLOW_SAMPLER
+from hotlap.profile.advice import ADVICE, SAMPLER
 from hotlap.profile.model import (
     DATA,
     NO_BOUND,
@@ -474,14 +474,12 @@ def _finding(part: str, remedies: list[Remedy], seen: Seen, *, problem: bool) ->
 
 def _slow_line(line: Line | None, place: str, seen: Seen) -> list[Remedy]:
     """That a line is what a sample costs, whatever moves or saves that work."""
-    sampler = place == seen.places.get("sampler")
-    by_workers = bool(seen.facts.get("fed_by_workers")) and not sampler  # slow_samples has its line
-    if line is None or line.place != place or by_workers:
+    elsewhere = seen.facts.get("fed_by_workers") or place == seen.places.get("sampler")
+    if line is None or line.place != place or elsewhere:  # slow_samples, slow_sampler say it
         return []
     share = seen.part_of(line, ("data",)) * seen.share(("data",))
     most = bound(share, seen.step)
-    name, says = (SAMPLER, SLOW_SAMPLER) if sampler else ("slow_line", SLOW_LINE)
-    return [Remedy(name, says, ("data",), place, most, share / 2, share=share)]
+    return [Remedy("slow_line", SLOW_LINE, ("data",), place, most, share / 2, share=share)]
 
 
 def _headline(part: str, share: float, seen: Seen) -> str:
