@@ -10,7 +10,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hotlap.core.amounts import size
-from hotlap.core.protocol import Holder, InputStatistics, ProfilePayload, ShownWarning
+from hotlap.core.protocol import (
+    CopiedWork,
+    Holder,
+    InputStatistics,
+    ProfilePayload,
+    Repeat,
+    ShownWarning,
+    UnusedRows,
+)
 from hotlap.core.registry import techniques
 from hotlap.profile.join import split
 from hotlap.profile.retained import binding
@@ -129,41 +137,38 @@ def _repeats(payload: ProfilePayload, folder: Path) -> Iterator[Spot]:
     Lines may call one another: what they cost together is bounded by the operators' time.
     """
     for one in payload.repeats:
-        at = split(f"{folder / one.path}:{one.line}", folder)
-        seconds = _of_operators(payload, one.share, differentiated=one.differentiated)
-        if at is not None and seconds:
-            yield Spot(
-                *at, 1, REPEATED, f"{COMPUTED_AGAIN} ({one.times} times)", COMPUTE_ONCE, REPEATED,
-                differentiated=one.differentiated, part=one.part, seconds=seconds,
-            )  # fmt: skip
+        says = f"{COMPUTED_AGAIN} ({one.times} times)"
+        yield from _vain(payload, folder, one, REPEATED, says, one.part)
 
 
 def _unused(payload: ProfilePayload, folder: Path) -> Iterator[Spot]:
     """Lines that compute rows of which few are used."""
     for one in payload.unused:
-        at = split(f"{folder / one.path}:{one.line}", folder)
-        seconds = _of_operators(payload, one.share, differentiated=one.differentiated)
-        if at is not None and seconds:
-            path = folder / one.picked_path
-            picked = f", picked at {shown(path, folder)}:{one.picked_line}" * bool(one.picked_line)
-            yield Spot(
-                *at, 1, UNUSED, f"only {one.used:.0%} of the rows computed here are used{picked}",
-                PICK_FIRST, UNUSED, differentiated=one.differentiated, part=1.0 - one.used,
-                seconds=seconds,
-            )  # fmt: skip
+        path = folder / one.picked_path
+        picked = f", picked at {shown(path, folder)}:{one.picked_line}" * bool(one.picked_line)
+        says = f"only {one.used:.0%} of the rows computed here are used{picked}"
+        yield from _vain(payload, folder, one, UNUSED, says, 1.0 - one.used)
 
 
 def _copied(payload: ProfilePayload, folder: Path) -> Iterator[Spot]:
     """Lines that compute the same for several copies."""
     for one in payload.copied:
-        at = split(f"{folder / one.path}:{one.line}", folder)
-        seconds = _of_operators(payload, one.share, differentiated=one.differentiated)
-        if at is not None and seconds:
-            yield Spot(
-                *at, 1, COPIED, f"the same is computed here for {one.copies} copies of each input",
-                COMPUTE_BEFORE, COPIED, differentiated=one.differentiated, part=one.part,
-                seconds=seconds,
-            )  # fmt: skip
+        says = f"the same is computed here for {one.copies} copies of each input"
+        yield from _vain(payload, folder, one, COPIED, says, one.part)
+
+
+def _vain(
+    payload: ProfilePayload, folder: Path, one: Repeat | UnusedRows | CopiedWork, name: str,
+    says: str, part: float,
+) -> Iterator[Spot]:  # fmt: skip
+    """The spot of a line of which a part of the work need not be done."""
+    at = split(f"{folder / one.path}:{one.line}", folder)
+    seconds = _of_operators(payload, one.share, differentiated=one.differentiated)
+    if at is not None and seconds:
+        yield Spot(
+            *at, 1, name, says, MEANINGS[name], name, differentiated=one.differentiated, part=part,
+            seconds=seconds,
+        )  # fmt: skip
 
 
 def _of_operators(payload: ProfilePayload, share: float, *, differentiated: bool) -> float:

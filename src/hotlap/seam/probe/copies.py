@@ -32,14 +32,13 @@ MOST_COPIES = 2.0
 """Picked rows, over those that they are picked from, from which there are copies."""
 FIRST = 8
 """Elements of a part that are compared before all are."""
-REPEATS = {"aten.repeat", "aten.index_select", "aten.index"}
+PICKS = {"aten.index_select", "aten.index"}
+REPEATS = PICKS | {"aten.repeat"}
 """Operators that copy rows, so that what they make may be a multiple of what they take."""
 MOVES = REPEATS | {"aten.clone", "aten.copy_", "aten._to_copy", "aten.cat", "aten.stack"}
 """Operators that compute nothing: the copies may be needed."""
-
 MOST_PATTERNS = 8
 """Patterns that are tried of a result: each takes some microseconds."""
-PICKS = {"aten.index_select", "aten.index"}
 ROWS_AT = {"aten.mm": 0, "aten.addmm": 1}
 """Where matrix products have the rows among their tensors."""
 
@@ -66,8 +65,8 @@ class Copies:
     """Follows through a step in which patterns results are copied."""
 
     def __init__(self) -> None:
-        self._numbers: dict[int, None] = {}
-        self._patterns: dict[Pattern, None] = {}
+        self._numbers: set[int] = set()
+        self._patterns: set[Pattern] = set()
         self._picked: dict[int, tuple[float, int]] = {}
         self._memory: list[StorageWeakRef] = []
 
@@ -85,14 +84,14 @@ class Copies:
         if first is None or first.device.type != "cpu":
             return 0
         self._picked.pop(address(first), None)  # it was written to
-        self._numbers |= dict.fromkeys(_numbers(func, given, first))
+        self._numbers.update(_numbers(func, given, first))
         picked = self._pick(str(func._overloadpacket), given, first)
         if picked >= MOST_COPIES:
             return picked
         kept = [one for one in results if one.is_floating_point() and one.numel() >= LEAST]
         for pattern in self._candidates(first) if kept else ():
             if all(_copied(one, pattern) for one in kept):
-                self._patterns[pattern] = None
+                self._patterns.add(pattern)
                 return pattern[1]
         return 1 if kept else 0
 

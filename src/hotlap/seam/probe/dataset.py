@@ -72,19 +72,27 @@ def seen(loader: DataLoader[object]) -> Seen | None:
     found = Seen(_about(loader, dataset), fetch)
     if not hasattr(dataset, "__len__") or len(dataset) < FEWEST:
         return None
+    with as_worker(dataset) as streams:
+        try:
+            _look(found, dataset, streams)
+        except MissingPackageError as error:
+            found.failed = str(error)
+        except Exception as error:
+            found.why = f"its samples could not be read here: {error!r}"
+    return found
+
+
+@contextmanager
+def as_worker(dataset: object) -> Iterator[Streams]:
+    """Read samples on one thread, as a worker does; the random numbers stay as they were."""
     streams = Streams(dataset)
     before, threads = streams.state(), torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        _look(found, dataset, streams)
-    except MissingPackageError as error:
-        found.failed = str(error)
-    except Exception as error:
-        found.why = f"its samples could not be read here: {error!r}"
+        yield streams
     finally:
         torch.set_num_threads(threads)
         streams.restore(before)
-    return found
 
 
 def _look(found: Seen, dataset: Any, streams: Streams) -> None:

@@ -176,7 +176,7 @@ def costly(
     if resources is None or loader is None or not loader.num_workers or ended != "steps":
         return ""
     matters = waiting >= LEAST or resources.computed_by_workers >= LEAST
-    return _tried(lambda: costliest_line(loader), "") if matters else ""
+    return costliest_line(loader) if matters else ""
 
 
 def _tried(look: Callable[[], T], otherwise: T) -> T:

@@ -13,10 +13,9 @@ from time import perf_counter
 from types import CodeType
 from typing import Any
 
-import torch
 from torch.utils.data import DataLoader, IterableDataset
 
-from hotlap.common.randomness import Streams
+from hotlap.seam.probe.dataset import as_worker
 from hotlap.seam.where import is_users, line_of, short
 
 SECONDS, MOST = 0.7, 256
@@ -31,19 +30,12 @@ def costliest_line(loader: DataLoader[object]) -> str:
 
     Whatever goes wrong while samples are read goes wrong here alone.
     """
-    dataset = loader.dataset
-    streams = Streams(dataset)
-    before, threads = streams.state(), torch.get_num_threads()
-    torch.set_num_threads(1)
     watch = _Watch(threading.get_ident())
     try:
-        with watch:
-            _read(dataset)
+        with as_worker(loader.dataset), watch:
+            _read(loader.dataset)
     except Exception:
         return ""
-    finally:
-        torch.set_num_threads(threads)
-        streams.restore(before)
     return watch.costliest()
 
 
