@@ -11,7 +11,6 @@ import argparse
 import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from statistics import median
 
 import torch
 from torch.nn import functional
@@ -94,8 +93,8 @@ def main(seconds: float) -> None:
     once = [row.forward for row in found if row.served]
     both = [row.whole for row in found if row.served_with_gradients]
     summary = {
-        "forward": [min(once), median(once), max(once)],
-        "forward and backward": [min(both), median(both), max(both)],
+        "forward": record.spread(once),
+        "forward and backward": record.spread(both),
         "load average": os.getloadavg()[0],
     }
     rows = [asdict(row) for row in found]

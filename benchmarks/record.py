@@ -4,7 +4,9 @@ import datetime
 import json
 import platform
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from hotlap import __version__
@@ -41,6 +43,11 @@ def write(
     if not quiet:
         print(json.dumps(summary, indent=1))
     return path
+
+
+def spread(ratios: Sequence[float]) -> list[float]:
+    """The smallest, the median and the largest of them."""
+    return [min(ratios), median(ratios), max(ratios)]
 
 
 def rows(name: str) -> list[Any]:

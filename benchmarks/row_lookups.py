@@ -93,8 +93,8 @@ def main(seconds: float) -> None:
     once = [row["served"] for row in found if row["bytes"] >= LEAST_BYTES]
     both = [row["whole"] for row in found if row["bytes"] >= LEAST_BYTES_DIFFERENTIATED]
     summary = {
-        "forward": [min(once), median(once), max(once)],
-        "forward and backward": [min(both), median(both), max(both)],
+        "forward": record.spread(once),
+        "forward and backward": record.spread(both),
         "seconds added to other indexing": median(row["other"] for row in found),
         "load average": os.getloadavg()[0],
     }
