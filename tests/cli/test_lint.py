@@ -49,6 +49,16 @@ def test_exit_codes(run):
     assert isinstance(run("missing.py").exception, UsageError)
 
 
+def test_a_folder_without_python_files_is_not_called_clean(run, tmp_path):
+    Path("data").mkdir()
+    Path("data", "notes.txt").write_text("x")
+    result = run("data")
+    assert code(result) == 0
+    assert f"There is no Python file at or below {tmp_path / 'data'}." in result.output
+    Path("data", "clean.py").write_text(CLEAN)
+    assert "no Python file" not in run("data").output
+
+
 @pytest.mark.parametrize(
     ("content", "found"),
     [

@@ -192,6 +192,17 @@ def test_a_recipe_is_used_with_what_its_figures_hold_with() -> None:
     assert steps["as raced:"] == "OMP_WAIT_POLICY=passive KMP_BLOCKTIME=0 python train.py"
 
 
+@pytest.mark.parametrize("status", [Status.NOT_FASTER, Status.SAME])
+def test_threads_that_gain_nothing_by_sleep_are_not_advised_to_sleep(status: Status) -> None:
+    found = result()
+    found.notes = [SLEEPING_THREADS]
+    found.outcomes.append(Outcome("sleeping_threads", status, "", {}, race(0.6)))
+    steps = dict(tune_text.next_steps(found, Path("hotlap.toml")))
+    assert steps["use it:"] == "hotlap run python train.py"
+    assert "" not in steps
+    assert "as raced:" not in dict(tune_text.next_steps(found, None))
+
+
 def open_row(name: str, seconds: float = 30.0) -> Outcome:
     found = replace(race(1.1), verdict=Verdict.INCONCLUSIVE)
     reason = "no verdict within its time"

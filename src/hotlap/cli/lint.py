@@ -81,7 +81,8 @@ def lint(form: str, profiled: bool, listed: bool, as_json: bool, quiet: bool,
         _list(form)
         return OK
     config = _config(options)
-    spots = (_judged_with_profile if profiled else _judged)(paths or (Path(),), config)
+    judged = paths or (Path(),)
+    spots = (_judged_with_profile if profiled else _judged)(judged, config)
     if options["write_baseline"]:
         return _new_baseline(options["write_baseline"], spots, quiet=quiet)
     if options["baseline"]:
@@ -92,9 +93,19 @@ def lint(form: str, profiled: bool, listed: bool, as_json: bool, quiet: bool,
         return _fix(spots, config, write=not options["diff"], quiet=quiet)
     _show(form, spots, statistics=options["statistics"], brief=quiet)
     short = quiet or config.hints or config.select or profiled or options["statistics"]
-    if form == "text" and not short:
+    if form == "text" and not short and not _without_files(judged, config):
         _name_the_hints(paths)
     return NEGATIVE if any(not spot.hint for spot in spots) else OK
+
+
+def _without_files(paths: tuple[Path, ...], config: "Config") -> bool:
+    """Say so where there was nothing to judge, which looks like a clean result otherwise."""
+    from hotlap.source.files import python_files
+
+    if any(True for _ in python_files(paths, config)):
+        return False
+    say(f"There is no Python file at or below {', '.join(str(path.resolve()) for path in paths)}.")
+    return True
 
 
 def _name_the_hints(paths: tuple[Path, ...]) -> None:

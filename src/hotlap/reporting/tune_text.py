@@ -197,7 +197,7 @@ def next_steps(result: TuneResult, written: Path | None) -> list[tuple[str, str]
     command = shown(result.command)
     found = []
     option = "" if written in {None, Path(NAME)} else f"--recipe {shlex.quote(str(written))}"
-    slept = SLEEPING_THREADS in result.notes
+    slept = SLEEPING_THREADS in result.notes and not _sleep_refuted(result)
     dependent = load_dependent(result)
     used = run_line(option, command) if written else command
     if written is None:
@@ -222,6 +222,14 @@ def next_steps(result: TuneResult, written: Path | None) -> list[tuple[str, str]
         found += [] if written else [("as raced:", "\n".join(plain_lines(used, PASSIVE_WAIT)))]
     calm = _when_calm(dependent, command)
     return [*found, ("when calm:", "\n".join(calm))] if calm else found
+
+
+def _sleep_refuted(result: TuneResult) -> bool:
+    """Whether the race of sleeping threads showed that they gain nothing here, load or not."""
+    gains_nothing = {Status.NOT_FASTER, Status.SAME}
+    return any(
+        row.status in gains_nothing and spins(technique(row.technique)) for row in result.outcomes
+    )
 
 
 def _when_calm(dependent: Iterable[Outcome], command: str) -> list[str]:
