@@ -25,8 +25,9 @@ technique = Technique(
             id="pairs_by_broadcast",
             says="one element is made for each pair and feature, and then summed up",
             remedy=(
-                "a matrix product: (a[:, None] * b[None]).sum(-1) is a @ b.T, and "
-                "((a[:, None] - b[None]) ** 2).sum(-1) is torch.cdist(a, b) ** 2"
+                "a matrix product: (a[:, None] * b[None]).sum(-1) is a @ b.T, "
+                "((a[:, None] - b[None]) ** 2).sum(-1) is torch.cdist(a, b) ** 2, and cosines are "
+                "the product of rows that were normalized before"
             ),
             ignore="there are only a few pairs, or a few features",
             check="hotlap.source.checks.products:pairs_by_broadcast",

@@ -1,4 +1,5 @@
 import torch
+import torch.nn.functional as F
 
 
 def fine(x, y, weights):
@@ -7,3 +8,8 @@ def fine(x, y, weights):
     distances = torch.cdist(x, y) ** 2
     errors = (x[:, None] - y[None]).abs() < 1e-3
     return pooled, lengths, distances, errors, x @ y.T, (x[:, None] * y[None]).sum()
+
+
+def of_rows(x, y, mean):
+    of_one = F.cosine_similarity(x, y.unsqueeze(0), dim=-1)
+    return of_one, F.pairwise_distance(x, y), ((x - mean.expand_as(x)) ** 2).sum(-1)
