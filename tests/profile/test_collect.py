@@ -129,6 +129,17 @@ def test_repeated_work_costs_all_but_its_first_time(script, differentiated, shar
     assert one.share == pytest.approx(seconds / 0.01)
 
 
+def test_pairs_that_are_summed_up_are_told_in_the_words_of_lint(script):
+    script.write_text(SCRIPT.replace("print(loss.item())", "s = torch.mul(a, b).sum(2)"))
+    pairs = {"path": str(script), "line": 11, "times": 64, "part": 0.9, "share": 0.4, "since": 10}
+    found = made(script, {"11": {"forward": (0.8, 60, [])}}, pairs=[pairs]).findings
+    (one,) = [f for f in found if f.remedies[0].id == "pairwise_matmul"]
+    assert one.problem
+    assert "for each pair and feature, and then summed up (64 times as many as go in)" in one.what
+    assert one.place == "train.py:11"
+    assert "torch.cdist" in one.remedies[0].says
+
+
 def test_rows_that_nothing_uses_cost_their_operators_in_both_passes(script):
     unused = {
         "path": str(script), "line": 8, "used": 0.05, "share": 0.2, "picked_path": str(script),

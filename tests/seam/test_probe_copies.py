@@ -114,7 +114,7 @@ def classified_after_interpolation(net, x):
 def test_work_on_copies_is_found_on_the_line_that_does_it(work, text, copies):
     (row,) = found(work)
     assert f"{short(row['path'])}:{row['line']}" == line_of(work, text)
-    assert (row["copies"], row["differentiated"]) == (copies, True)
+    assert (row["times"], row["differentiated"]) == (copies, True)
     assert row["part"] > 0.3
     assert row["share"] > 0.05
 

@@ -268,11 +268,12 @@ class Invariant:
 
 
 @dataclass(frozen=True)
-class Repeat:
-    """A line of a file whose work a step does `times` times: the same operators on the same data.
+class Avoidable:
+    """A line of a file with work that need not be done, as it does `times` times what suffices.
 
-    `part`: what all but the first take of the line's time in operators, `share`: of that of all
+    `part`: what need not be done, of the line's time in operators, `share`: of that of all
     operators outside of the backward pass. `differentiated`: the backward pass goes through it.
+    `since`: the line from which its work counts, where that is not `line`; 0 elsewhere.
     """
 
     path: str
@@ -281,6 +282,7 @@ class Repeat:
     part: float
     share: float
     differentiated: bool = False
+    since: int = 0
 
 
 @dataclass(frozen=True)
@@ -298,22 +300,6 @@ class UnusedRows:
     share: float
     picked_path: str = ""
     picked_line: int = 0
-    differentiated: bool = False
-
-
-@dataclass(frozen=True)
-class CopiedWork:
-    """A line of a file that computes the same for `copies` copies of one thing, on average.
-
-    `part`: what all copies but one take of the line's time in operators, `share`: of that of all
-    operators outside of the backward pass. `differentiated`: the backward pass goes through it.
-    """
-
-    path: str
-    line: int
-    copies: int
-    part: float
-    share: float
     differentiated: bool = False
 
 
@@ -550,9 +536,10 @@ class ProfilePayload:
     modules: ModuleReport = field(default_factory=ModuleReport)
     retained: list[Holder] = field(default_factory=list)
     invariants: list[Invariant] = field(default_factory=list)
-    repeats: list[Repeat] = field(default_factory=list)
+    repeats: list[Avoidable] = field(default_factory=list)
     unused: list[UnusedRows] = field(default_factory=list)
-    copied: list[CopiedWork] = field(default_factory=list)
+    copied: list[Avoidable] = field(default_factory=list)
+    pairs: list[Avoidable] = field(default_factory=list)
     lookups: Replaceable = field(default_factory=Replaceable)
     long_kernels: Replaceable = field(default_factory=Replaceable)
     layers: dict[str, object] = field(default_factory=dict)

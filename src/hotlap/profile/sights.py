@@ -11,11 +11,10 @@ from pathlib import Path
 
 from hotlap.core.amounts import size
 from hotlap.core.protocol import (
-    CopiedWork,
+    Avoidable,
     Holder,
     InputStatistics,
     ProfilePayload,
-    Repeat,
     ShownWarning,
     UnusedRows,
 )
@@ -57,6 +56,7 @@ COMPUTE_BEFORE = (
     "line, not before it, and interpolate after a 1x1 convolution; of rows that are concatenated, "
     "multiply each part by its own columns of the weight, pick, and add up"
 )
+PAIRWISE = "pairwise_matmul"
 MEANINGS = {
     "environment_step": VECTORISE,
     REPEATED: COMPUTE_ONCE,
@@ -97,6 +97,7 @@ def sights(payload: ProfilePayload, folder: Path) -> list[Spot]:
         *_repeats(payload, folder),
         *_unused(payload, folder),
         *_copied(payload, folder),
+        *_pairs(payload, folder),
         *_environments(payload),
     ]
     return list({(spot.path, spot.line, spot.id): spot for spot in found}.values())
@@ -153,12 +154,21 @@ def _unused(payload: ProfilePayload, folder: Path) -> Iterator[Spot]:
 def _copied(payload: ProfilePayload, folder: Path) -> Iterator[Spot]:
     """Lines that compute the same for several copies."""
     for one in payload.copied:
-        says = f"the same is computed here for {one.copies} copies of each input"
+        says = f"the same is computed here for {one.times} copies of each input"
         yield from _vain(payload, folder, one, COPIED, says, one.part)
 
 
+def _pairs(payload: ProfilePayload, folder: Path) -> Iterator[Spot]:
+    """Lines that sum up an element for each pair, in the words of the pattern that lint knows."""
+    (pattern,) = techniques()[PAIRWISE].patterns
+    for one in payload.pairs:
+        says = f"{pattern.says} ({one.times} times as many as go in)"
+        for spot in _vain(payload, folder, one, pattern.id, says, one.part):
+            yield replace(spot, remedy=pattern.remedy, technique=PAIRWISE, since=one.since)
+
+
 def _vain(
-    payload: ProfilePayload, folder: Path, one: Repeat | UnusedRows | CopiedWork, name: str,
+    payload: ProfilePayload, folder: Path, one: Avoidable | UnusedRows, name: str,
     says: str, part: float,
 ) -> Iterator[Spot]:  # fmt: skip
     """The spot of a line of which a part of the work need not be done."""
@@ -166,8 +176,8 @@ def _vain(
     seconds = _of_operators(payload, one.share, differentiated=one.differentiated)
     if at is not None and seconds:
         yield Spot(
-            *at, 1, name, says, MEANINGS[name], name, differentiated=one.differentiated, part=part,
-            seconds=seconds,
+            *at, 1, name, says, MEANINGS.get(name, ""), name, differentiated=one.differentiated,
+            part=part, seconds=seconds,
         )  # fmt: skip
 
 

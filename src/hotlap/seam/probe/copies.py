@@ -22,7 +22,7 @@ import torch
 from torch._ops import OpOverload
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from hotlap.core.protocol import CopiedWork
+from hotlap.core.protocol import Avoidable
 from hotlap.seam.probe.repeats import LEAST_PART, LITTLE, Place, address
 from hotlap.seam.where import Lines
 
@@ -160,7 +160,7 @@ def _copied(result: torch.Tensor, pattern: Pattern) -> bool:
     return bool((parts == parts[:, :1]).all()) and not bool((one == one[0]).all())
 
 
-def copied_work(runs: Sequence[Ran], before: Sequence[Ran]) -> list[CopiedWork]:
+def copied_work(runs: Sequence[Ran], before: Sequence[Ran]) -> list[Avoidable]:
     """The lines of the user's that compute the same for several copies, in both steps.
 
     A line all of whose work is such stands for all that it calls.
@@ -169,7 +169,7 @@ def copied_work(runs: Sequence[Ran], before: Sequence[Ran]) -> list[CopiedWork]:
     return [one for one in _copied_work(runs) if (one.path, one.line) in there]
 
 
-def _copied_work(runs: Sequence[Ran]) -> Iterator[CopiedWork]:
+def _copied_work(runs: Sequence[Ran]) -> Iterator[Avoidable]:
     computing = [run for run in runs if not run.idle and str(run.func._overloadpacket) not in MOVES]
     mixed = {place for run in computing if run.copies == 1 for place in run.lines}
     whole: dict[Place, float] = defaultdict(float)
@@ -185,7 +185,7 @@ def _copied_work(runs: Sequence[Ran]) -> Iterator[CopiedWork]:
         spent = sum(map(_wasted, found))
         if spent >= LITTLE * total and spent >= LEAST_PART * whole[place]:
             costliest = max(found, key=_wasted)
-            yield CopiedWork(
+            yield Avoidable(
                 place[0].co_filename, place[1], round(costliest.copies), spent / whole[place],
                 spent / total, costliest.differentiated,
             )  # fmt: skip

@@ -36,6 +36,7 @@ from hotlap.seam.probe.line_work import (
     replaceable,
     take_least,
 )
+from hotlap.seam.probe.products import Chain, Products, summed_pairs
 from hotlap.seam.probe.repeats import LITTLE, PLAIN, Place, Twins, address, repeated_lines
 from hotlap.seam.probe.unused import Result, Uses, unused_rows
 from hotlap.seam.rows import picks_rows
@@ -75,7 +76,7 @@ class _Run:
     number, so that there is nothing to save. `before`: of each memory that it makes a view of, or
     writes to, the operator that did so last. `twin` and `differentiated` are for what a step does
     twice: see `repeats`; `result` for what it does in vain: see `unused`; `copies` for what it does
-    for copies: see `copies`; `replaceable`: see `line_work`.
+    for copies: see `copies`; `pairs`: see `products`; `replaceable`: see `line_work`.
     """
 
     lines: Lines
@@ -93,6 +94,7 @@ class _Run:
     differentiated: bool = False
     result: Result | None = None
     copies: float = 0.0
+    pairs: Chain | None = None
     before: list["_Run"] = field(default_factory=list)
 
 
@@ -101,7 +103,8 @@ class Invariants(Diagnosis):
 
     `value` is a dictionary: `invariants` are the lines with invariant work, `repeats` those whose
     work comes several times in a step, `unused` those of whose results little is used, `copied`
-    those that compute the same for several copies, `by_line` what ran from each line, `own` the
+    those that compute the same for several copies, `pairs` those that sum up an element for each
+    pair, `by_line` what ran from each line, `own` the
     operators of the lines themselves, `backward` the lines by their part of the backward pass,
     `index_select` and `fft_convolution` what these techniques would replace.
     """
@@ -171,6 +174,7 @@ class Invariants(Diagnosis):
         self.value = {
             "invariants": self._found, "repeats": repeated_lines(runs),
             "unused": unused_rows(runs, before), "copied": copied_work(runs, before),
+            "pairs": list(summed_pairs(runs)),
             "by_line": operators_by_line(runs, behind), "own": own_operators(runs),
             "backward": backward_by_line(behind),
             "index_select": replaceable("index_select", runs, behind),
@@ -219,6 +223,7 @@ class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._twins = Twins(self._number)
         self._uses = Uses()
         self._copies = Copies()
+        self._products = Products()
         self._missed = False  # an operator whose reads are not known
 
     def __torch_dispatch__(
@@ -335,6 +340,7 @@ class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._uses.note(run, args, there, _by_address(results))
         if not run.idle:
             run.copies = self._copies.of(func, given, results)
+            self._products.note(run, func, given, results)
         for tensor in results:
             if not any(tensor is one for one in written):
                 self._make(tensor, run, fresh=address(tensor) not in there)

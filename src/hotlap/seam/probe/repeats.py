@@ -16,7 +16,7 @@ from typing import Protocol
 import torch
 from torch._ops import OpOverload
 
-from hotlap.core.protocol import Repeat
+from hotlap.core.protocol import Avoidable
 from hotlap.seam.where import Lines
 
 Place = tuple[CodeType, int]
@@ -108,7 +108,7 @@ def _saves(run: Ran) -> bool:
     return bool(run.lines) and not (run.idle or run.writes)
 
 
-def repeated_lines(runs: Sequence[Ran]) -> list[Repeat]:
+def repeated_lines(runs: Sequence[Ran]) -> list[Avoidable]:
     """The lines of the user's whose work, or a good part of it, a step has done before.
 
     A line all of whose operators come several times stands for all that it calls.
@@ -139,7 +139,7 @@ def repeated_lines(runs: Sequence[Ran]) -> list[Repeat]:
             whole[place] += run.seconds
     total = sum(run.seconds for run in runs)
     return [
-        Repeat(
+        Avoidable(
             place[0].co_filename, place[1], times[place], spent / whole[place], spent / total,
             place in differentiated,
         )
