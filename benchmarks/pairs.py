@@ -1,0 +1,92 @@
+"""All pairs compared element by element, against a matrix product or `torch.cdist`.
+
+`python -m benchmarks.pairs [--seconds 0.5]`: sums of products and of squared differences of pairs
+of rows, forward and backward, by turns, on one thread and on all cores, with threads that sleep
+while they wait, for numbers of elements on both sides of `seam.probe.products.LEAST`. Times are
+medians; a ratio above 1 is one in which the matrix product, or `torch.cdist`, is faster.
+"""
+
+import argparse
+import os
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+
+import torch
+
+from benchmarks import record
+from benchmarks.row_lookups import by_turns
+from hotlap.seam.probe import products
+
+SHAPES = (
+    (16, 16, 8), (32, 8, 64), (64, 64, 16), (128, 128, 3), (128, 128, 8), (256, 256, 2),
+    (256, 256, 3), (128, 128, 32), (256, 64, 128), (256, 256, 32), (256, 256, 128), (1024, 1024, 3),
+    (1024, 256, 16), (512, 512, 64),
+)  # fmt: skip
+"""Rows, rows of the other tensor, features."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """What was measured of one shape; `seen`: it is large enough for a profile to name it."""
+
+    shape: tuple[int, int, int]
+    threads: int
+    seen: bool
+    products: float
+    distances: float
+    seconds: float
+
+
+def measured(shape: tuple[int, int, int], seconds: float) -> Row:
+    """The ratios of one shape."""
+    n, m, features = shape
+    a = torch.randn(n, features, requires_grad=True)
+    b = torch.randn(m, features, requires_grad=True)
+
+    def step(compare: Callable[[], torch.Tensor]) -> Callable[[], object]:
+        def run() -> object:
+            result = compare()
+            return torch.autograd.grad(result, (a, b), torch.ones_like(result))
+
+        return run
+
+    took = by_turns(
+        {
+            "products": step(lambda: (a[:, None] * b[None]).sum(-1)),
+            "matmul": step(lambda: a @ b.T),
+            "distances": step(lambda: (a[:, None] - b[None]).square().sum(-1)),
+            "cdist": step(lambda: torch.cdist(a, b).square()),
+        },
+        seconds,
+    )
+    return Row(
+        shape, torch.get_num_threads(), n * m * features >= products.LEAST,
+        took["products"] / took["matmul"], took["distances"] / took["cdist"], took["distances"],
+    )  # fmt: skip
+
+
+def main(seconds: float) -> None:
+    """Measure all shapes, and write the record."""
+    torch.manual_seed(0)
+    found: list[Row] = []
+    for threads in sorted({1, os.cpu_count() or 1}):
+        torch.set_num_threads(threads)
+        for shape in SHAPES:
+            found.append(measured(shape, seconds))
+            print(found[-1], flush=True)
+    summary = {
+        "products, seen": record.spread([row.products for row in found if row.seen]),
+        "distances, seen": record.spread([row.distances for row in found if row.seen]),
+        "products, not seen": record.spread([row.products for row in found if not row.seen]),
+        "distances, not seen": record.spread([row.distances for row in found if not row.seen]),
+        "load average": os.getloadavg()[0],
+    }
+    rows = [asdict(row) for row in found]
+    record.write("pairs", "python -m benchmarks.pairs", rows, summary)
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seconds", type=float, default=0.5)
+    main(parser.parse_args().seconds)
