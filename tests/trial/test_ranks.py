@@ -473,6 +473,40 @@ def test_an_exported_script_is_known_without_its_words(
     assert ("NOTEBOOK.ipynb" in failure.hint) is told
 
 
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("ValueError: env:// rendezvous: environment variable RANK expected, but not set", True),
+        ("KeyError: 'LOCAL_RANK'", True),
+        ("KeyError: 'RANKING'", False),
+    ],
+)
+def test_a_script_without_its_launcher_is_told_of_it(tmp_path: Path, said: str, told: bool) -> None:
+    output = tmp_path / "out"
+    output.write_text(f"Traceback\n{said}\n")
+    assert ("torchrun --nproc_per_node" in advice(output)) is told
+
+
+@pytest.mark.parametrize(
+    ("text", "launcher", "told"),
+    [
+        ("dist.init_process_group('gloo')\n", ("python",), True),
+        ("rank = int(os.environ['LOCAL_RANK'])\n", ("python",), True),
+        ("dist.init_process_group('gloo')\n", ("torchrun", "--nproc_per_node", "2"), False),
+        ("rank = os.environ.get('RANK', 0)\n", ("python",), False),
+    ],
+)
+def test_a_script_that_asks_for_a_rank_is_known_without_its_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, launcher: tuple[str, ...],
+    told: bool,
+) -> None:  # fmt: skip
+    monkeypatch.delenv("RANK", raising=False)
+    script = tmp_path / "train.py"
+    script.write_text(text)
+    failure = Reach(1.0, command=(*launcher, str(script))).failure(1)
+    assert ("torchrun --nproc_per_node" in failure.hint) is told
+
+
 def test_a_python_without_torch_is_the_wrong_environment(tmp_path: Path) -> None:
     output = tmp_path / "out"
     output.write_text("Traceback\nModuleNotFoundError: No module named 'torch'\n")

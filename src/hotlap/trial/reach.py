@@ -1,6 +1,7 @@
 """How far hotlap got into a command, and what the program said: for the message when it failed."""
 
 import math
+import os
 import re
 import socket
 import sys
@@ -39,16 +40,34 @@ NEEDS_FREE_PORT = (
 TRACEBACK_CHARACTERS = 20_000
 OUTPUT_CHARACTERS = 1_000_000
 NO_TORCH = "No module named 'torch'"
+OTHER_PYTHON = (
+    "the Python of the command is not that of your environment: activate it, or give its "
+    "interpreter in the command (hotlap runs in {})"
+)
 NO_IPYTHON = "name 'get_ipython' is not defined"
 ASKS_IPYTHON = re.compile(r"^get_ipython\(\)\.", re.MULTILINE)
 EXPORTED = (
     "`get_ipython` exists in IPython alone, and the script was exported from a notebook: give the "
     "notebook itself (NOTEBOOK.ipynb in the place of `python SCRIPT`), or `ipython SCRIPT`"
 )
+NO_RANK = re.compile(
+    r"environment variable (?:RANK|WORLD_SIZE|MASTER_\w+) expected"
+    r"|KeyError: '(?:LOCAL_)?(?:RANK|WORLD_SIZE)'"
+)
+ASKS_RANK = re.compile(r"\binit_process_group\(|\benviron\[[\"'](?:LOCAL_)?(?:RANK|WORLD_SIZE)\b")
+LAUNCHERS = ("torchrun", "accelerate", "deepspeed", "mpirun", "srun", "torch.distributed")
+RANKS = (
+    "the program expects a launcher to give it a rank: give `torchrun --nproc_per_node 2 SCRIPT` "
+    "in the place of `python SCRIPT`"
+)
 UNREACHED = re.compile(
     r"network addresses of \(.*\) cannot be retrieved"
     r"|Unable to (?:find|resolve) (?:address|hostname)"
     r"|Name or service not known|Temporary failure in name resolution"
+)
+LOOPBACK = (
+    "the ranks look for each other by this machine's name, {}; where that leads nowhere, give "
+    "torchrun --local-addr 127.0.0.1 and set GLOO_SOCKET_IFNAME=lo"
 )
 TIME_LIMIT = re.compile(
     r"time[ds]?[ -]?out|queue\.(Empty|Full)\b|watchdog|deadline|time limit|heartbeat|stalled"
@@ -126,8 +145,8 @@ class Reach:
             early = "" if "backward" in self._seen else " before its first training step"
             words = last_words(self._output) or f"the program {_how_it_ended(code)}{early}"
             hint = refusal_hint(self._output, self._scratch) or advice(self._output)
-            if early and not hint and self._output is None and _exported(self._command):
-                hint = EXPORTED
+            if early and not hint and self._output is None:
+                hint = _advice_by_source(self._command)
             if "block" in self._seen and TIME_LIMIT.search(words):
                 hint = hint or STOOD
             return TrialFailedError(words, hint or self._where())
@@ -296,37 +315,36 @@ def _last_line(written: str) -> str:
     return next(own, lines[-1] if lines else "")
 
 
-def _exported(command: Sequence[str]) -> bool:
-    """Whether plain Python runs a script with the magics of the notebook that it was made of."""
-    if not command or "ipython" in Path(command[0]).name:
-        return False
+def _advice_by_source(command: Sequence[str]) -> str:
+    """What may help a command that failed early, where nobody kept what it said; else empty.
+
+    Plain Python runs a script with the magics of the notebook that it was made of, or one whose
+    ranks a launcher starts.
+    """
     scripts = [Path(word) for word in command if word.endswith(".py") and not notebook_of(word)]
-    return any(ASKS_IPYTHON.search(path.read_text("utf-8", "replace"))
-               for path in scripts if path.is_file())  # fmt: skip
+    written = [path.read_text("utf-8", "replace") for path in scripts if path.is_file()]
+    words = " ".join(command)
+    if any(map(ASKS_IPYTHON.search, written)) and "ipython" not in Path(command[0]).name:
+        return EXPORTED
+    if any(map(ASKS_RANK.search, written)) and not any(name in words for name in LAUNCHERS):
+        return "" if "RANK" in os.environ else f"if it says that a rank is missing: {RANKS}"
+    return ""
 
 
 def advice(output: Path | None) -> str:
     """What helps a command whose end has a known cause; else empty.
 
-    Its Python has no torch, it is a notebook's export, its port is taken, or its ranks find no
-    other.
+    Its Python has no torch, it is a notebook's export, its port is taken, it has no rank, or its
+    ranks find no other.
     """
     if output is None:
         return ""
-    text = end_of(output, TRACEBACK_CHARACTERS)
-    if NO_TORCH in text:
-        return (
-            "the Python of the command is not that of your environment: activate it, or give its "
-            f"interpreter in the command (hotlap runs in {sys.executable})"
-        )
-    if NO_IPYTHON in text:
-        return EXPORTED
-    if PORT_TAKEN.search(last_words(output)):  # the program may have gone on without the port
-        return NEEDS_FREE_PORT
-    if not UNREACHED.search(text):
-        return ""
-    name = socket.gethostname()
-    return (
-        f"the ranks look for each other by this machine's name, {name}; where that leads nowhere, "
-        "give torchrun --local-addr 127.0.0.1 and set GLOO_SOCKET_IFNAME=lo"
+    text, words = end_of(output, TRACEBACK_CHARACTERS), last_words(output)
+    known = (
+        (NO_TORCH in text, OTHER_PYTHON.format(sys.executable)),
+        (NO_IPYTHON in text, EXPORTED),
+        (PORT_TAKEN.search(words), NEEDS_FREE_PORT),  # the program may have gone on without it
+        (NO_RANK.search(words), RANKS),
+        (UNREACHED.search(text), LOOPBACK.format(socket.gethostname())),
     )
+    return next((says for seen, says in known if seen), "")
