@@ -1,5 +1,6 @@
 """`hotlap launch`."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,8 @@ from hotlap.cli.common import COMMAND, files, folder, quiet_option
 from hotlap.launch.options import OPTIONS
 
 HANG = 1800.0
+STARTERS = re.compile(r"(.*/)?(python[\d.]*|torchrun|accelerate|deepspeed)")
+"""Programs that are typed in front of a script, and are none."""
 
 
 def _torchrun_options(function: Callable[..., object]) -> Callable[..., object]:
@@ -48,7 +51,9 @@ def launch(hang_timeout: float, quiet: bool, words: tuple[str, ...],
     """
     del quiet  # it speaks only when something is wrong
     import os
+    import shlex
 
+    from hotlap.core.errors import UsageError
     from hotlap.launch import settings
     from hotlap.launch import supervised_torchrun as run
     from hotlap.trial.command import no_file
@@ -56,6 +61,12 @@ def launch(hang_timeout: float, quiet: bool, words: tuple[str, ...],
 
     given = {key: value for key, value in options.items() if value is not None}
     command = settings.command(given, words)
+    if STARTERS.fullmatch(words[0]) and len(words) > 1:
+        rest = shlex.join(words[1:])
+        raise UsageError(
+            f"{words[0]} is not a script: `hotlap launch` starts the ranks itself",
+            f"leave it out: hotlap launch {rest}",
+        )
     if words[0].endswith(".py") and not Path(words[0]).exists():
         raise no_file(words[0])
     code = run.launch(
