@@ -23,7 +23,7 @@ from hotlap.seam.where import Lines
 MOST_TIMES = 4.0
 """Elements of a product, over those of its larger factor, from which it is one of pairs."""
 LEAST = 1 << 17
-"""Elements of a product from which a matrix product is faster (benchmarks/pairs.py)."""
+"""Elements of a product from which a matrix product is faster (benchmarks/all_pairs.py)."""
 COPIES = {"aten.repeat", "aten.clone", "aten.div"}
 """Operators whose result is of copies where it is larger; `cosine_similarity` divides first."""
 PAIRS = {"aten.mul", "aten.sub", "aten.rsub"}

@@ -1,6 +1,6 @@
 """All pairs compared element by element, against a matrix product or `torch.cdist`.
 
-`python -m benchmarks.pairs [--seconds 0.5]`: sums of products and of squared differences of pairs
+`python -m benchmarks.all_pairs [--seconds 0.5]`: sums of products and of squared differences of pairs
 of rows, forward and backward, by turns, on one thread and on all cores, with threads that sleep
 while they wait, for numbers of elements on both sides of `seam.probe.products.LEAST`. Times are
 medians; a ratio above 1 is one in which the matrix product, or `torch.cdist`, is faster.
@@ -82,7 +82,7 @@ def main(seconds: float) -> None:
         "load average": os.getloadavg()[0],
     }
     rows = [asdict(row) for row in found]
-    record.write("pairs", "python -m benchmarks.pairs", rows, summary)
+    record.write("all_pairs", "python -m benchmarks.all_pairs", rows, summary)
 
 
 if __name__ == "__main__":
