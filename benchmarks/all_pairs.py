@@ -1,9 +1,9 @@
 """All pairs compared element by element, against a matrix product or `torch.cdist`.
 
-`python -m benchmarks.all_pairs [--seconds 0.5]`: sums of products and of squared differences of pairs
-of rows, forward and backward, by turns, on one thread and on all cores, with threads that sleep
-while they wait, for numbers of elements on both sides of `seam.probe.products.LEAST`. Times are
-medians; a ratio above 1 is one in which the matrix product, or `torch.cdist`, is faster.
+`python -m benchmarks.all_pairs [--seconds 0.5]`: sums of products and of squared differences of
+pairs of rows, forward and backward, by turns, on one thread and on all cores, with threads that
+sleep while they wait, for numbers of elements on both sides of `seam.probe.products.LEAST`. Times
+are medians; a ratio above 1 is one in which the matrix product, or `torch.cdist`, is faster.
 """
 
 import argparse
