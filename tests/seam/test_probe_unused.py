@@ -65,8 +65,12 @@ def last_twice(_net, _x, scores):
     return scores[:, -1].exp() + scores[:, -1]
 
 
+def last_divided(_net, _x, scores):
+    return scores[:, -1].view(BATCH, 8, -1)
+
+
 @pytest.mark.parametrize(
-    "picking", [last, last_of_each, gathered, last_of_what_is_made_of_all, last_twice]
+    "picking", [last, last_of_each, gathered, last_of_what_is_made_of_all, last_twice, last_divided]
 )
 def test_the_line_is_named_that_computes_rows_which_nothing_uses(picking):
     rows = {f"{short(one['path'])}:{one['line']}": one for one in found(picking)}
@@ -77,6 +81,39 @@ def test_the_line_is_named_that_computes_rows_which_nothing_uses(picking):
     texts = {gathered: "scores.gather", last_of_what_is_made_of_all: "made["}
     picked = line_of(picking, texts.get(picking, "return scores["))
     assert f"{short(one['picked_path'])}:{one['picked_line']}" == picked
+
+
+class Gaussian(nn.Module):
+    """The covariance of a batch of points, of which `taking` takes the diagonal."""
+
+    def __init__(self, taking):
+        super().__init__()
+        self.scale, self.taking = nn.Parameter(torch.eye(WIDTH)), taking
+
+    def forward(self, x):
+        a = x @ self.scale
+        root = a @ a.T
+        cov = root @ root.T + 1e-3
+        return self.taking(cov)
+
+
+def traced(cov):
+    return cov.trace()[None]
+
+
+@pytest.mark.parametrize("taking", [torch.diagonal, torch.diag, traced])
+def test_a_matrix_of_which_the_diagonal_is_used_is_named(taking):
+    model = Gaussian(taking)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-9)
+    with probed(steps=2) as session:
+        for _ in range(9):
+            optimizer.zero_grad()
+            model(torch.randn(300, WIDTH)).mean().backward()
+            optimizer.step()
+    (one,) = session.profile["unused"]
+    assert f"{short(one['path'])}:{one['line']}" == line_of(Gaussian.forward, "cov = ")
+    assert one["diagonal"]
+    assert one["used"] == pytest.approx(1 / 300)
 
 
 def known(x):

@@ -291,7 +291,8 @@ class UnusedRows:
 
     `share`: what the others take, of the time of all operators outside of the backward pass.
     `picked_line` of `picked_path`: where the used ones are taken out; empty and 0 where that is not
-    known. `differentiated`: the backward pass goes through it.
+    known. `differentiated`: the backward pass goes through it. `diagonal`: they are square matrices
+    of which the diagonals alone are used, an element of each row.
     """
 
     path: str
@@ -301,6 +302,7 @@ class UnusedRows:
     picked_path: str = ""
     picked_line: int = 0
     differentiated: bool = False
+    diagonal: bool = False
 
 
 @dataclass(frozen=True)

@@ -50,6 +50,8 @@ COMPUTED_AGAIN = "a step computes the same here several times: the same operator
 COMPUTE_ONCE = "compute it once in a step, and pass the result on"
 UNUSED = "unused_rows"
 PICK_FIRST = "pick the rows that are used before this line: it computes each row by itself"
+DIAGONAL_USED = "only the diagonal of the matrix computed here is used"
+DIAGONAL_ALONE = "compute the diagonal alone: that of a @ b is (a * b.T).sum(-1)"
 COPIED = "copied_work"
 COMPUTE_BEFORE = (
     "compute it for one, and copy the result: expand, repeat or pick rows by index after this "
@@ -143,12 +145,14 @@ def _repeats(payload: ProfilePayload, folder: Path) -> Iterator[Spot]:
 
 
 def _unused(payload: ProfilePayload, folder: Path) -> Iterator[Spot]:
-    """Lines that compute rows of which few are used."""
+    """Lines that compute rows of which few are used, or matrices of which the diagonal is."""
     for one in payload.unused:
         path = folder / one.picked_path
         picked = f", picked at {shown(path, folder)}:{one.picked_line}" * bool(one.picked_line)
-        says = f"only {one.used:.0%} of the rows computed here are used{picked}"
-        yield from _vain(payload, folder, one, UNUSED, says, 1.0 - one.used)
+        rows = f"only {one.used:.0%} of the rows computed here are used"
+        says = DIAGONAL_USED if one.diagonal else rows
+        for spot in _vain(payload, folder, one, UNUSED, says + picked, 1.0 - one.used):
+            yield replace(spot, remedy=DIAGONAL_ALONE) if one.diagonal else spot
 
 
 def _copied(payload: ProfilePayload, folder: Path) -> Iterator[Spot]:

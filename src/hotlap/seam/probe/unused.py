@@ -32,9 +32,17 @@ ROW_WISE = {
     "aten.gather": (0,), "aten.nll_loss_forward": (0,), "aten.mse_loss": (0, 1),
 }  # fmt: skip
 """Operators that may be row-wise, with the arguments whose rows they take."""
+BY_ELEMENT = {
+    f"aten.{name}" for name in (
+        "gelu", "relu", "silu", "tanh", "sigmoid", "leaky_relu", "elu", "clone", "_to_copy", "pow",
+        "rsqrt", "exp", "log", "neg", "abs", "add", "sub", "mul", "div",
+    )
+}  # fmt: skip
+"""Those of which each element follows from the same element: a diagonal from a diagonal."""
 IN_PLACE = {f"{name}_" for name in ROW_WISE}
 PICKS = frozenset({"aten.index", "aten.index_select", "aten.gather"})
 """Operators that take rows out of their first argument."""
+OF_DIAGONAL = frozenset({"aten.diagonal_copy", "aten.trace"})
 MOST_USED = 0.5
 """Part of its rows above which an operator's work is not called thrown away."""
 MOST_NEEDED = 0.1
@@ -43,8 +51,9 @@ is not to blame."""
 
 ByAddress = Mapping[int, Sequence[torch.Tensor]]
 Rows = Mapping[Hashable, float]
-"""Sets of rows, by what stands for each, as parts of all rows; `ALL` stands for all of them."""
-ALL = ()
+"""Sets of rows, by what stands for each, as parts of all rows; `ALL` stands for all of them,
+`DIAGONAL` for the one element of each row that lies on the diagonal of a square matrix."""
+ALL, DIAGONAL = (), ("diagonal",)
 MOST_MASKED = 1 << 22
 """Elements of a mask above which its values are not looked at."""
 
@@ -55,23 +64,25 @@ class Result:
 
     `ordered`: they lie one behind the other. `used_by`: the sets of rows that were read. `through`:
     what row-wise operators made of all rows. `picked`: the lines that took rows out first.
-    `memory`: while it is referred to, no other gets its address.
+    `by_element`: its operator is one of `BY_ELEMENT`. `memory`: while it is referred to, no other
+    gets its address.
     """
 
     size: int
     rows: int
     ordered: bool
     row_wise: bool
+    by_element: bool
     memory: StorageWeakRef
     used_by: dict[Hashable, float] = field(default_factory=dict)
     through: list["Result"] = field(default_factory=list)
     picked: Lines = ()
 
     @classmethod
-    def of(cls, tensor: torch.Tensor, rows: int, *, row_wise: bool) -> "Result":
+    def of(cls, tensor: torch.Tensor, rows: int, *, row_wise: bool, by_element: bool) -> "Result":
         """The record of new memory."""
         memory = StorageWeakRef(tensor.untyped_storage())  # type: ignore[no-untyped-call]
-        return cls(tensor.numel(), rows, tensor.is_contiguous(), row_wise, memory)
+        return cls(tensor.numel(), rows, tensor.is_contiguous(), row_wise, by_element, memory)
 
     @property
     def width(self) -> int:
@@ -80,18 +91,34 @@ class Result:
 
     def part(self, tensor: torch.Tensor) -> float:
         """The part of its rows that a view of it, or a copy of some rows, has."""
-        whole_rows = self.width == 1 or (tensor.dim() > 0 and tensor.shape[-1] == self.width)
-        return min(1.0, tensor.numel() / self.size) if whole_rows and self.size else 1.0
+        if self._is_diagonal(tensor):
+            return 1.0 / self.width
+        whole_rows = self.size and self._along(tensor) is not None
+        return min(1.0, tensor.numel() / self.size) if whole_rows else 1.0
 
     def read(self, tensor: torch.Tensor) -> None:
         """An operator has read a view of it."""
-        if not self.ordered or self.part(tensor) == 1.0:
+        along = self._along(tensor)
+        if self._is_diagonal(tensor):
+            self.used_by[DIAGONAL] = 1.0 / self.width
+            return
+        if not self.ordered or along is None or self.part(tensor) == 1.0:
             self.used_by[ALL] = 1.0
             return
-        dims = tensor.shape if self.width == 1 else tensor.shape[:-1]
-        steps = [step // self.width for step in tensor.stride()]
-        along = tuple((size, step) for size, step in zip(dims, steps, strict=False) if size > 1)
-        self.used_by["view", along, tensor.storage_offset() // self.width] = self.part(tensor)
+        steps = tuple((size, step // self.width) for size, step in along if size > 1)
+        self.used_by["view", steps, tensor.storage_offset() // self.width] = self.part(tensor)
+
+    def _along(self, tensor: torch.Tensor) -> list[tuple[int, int]] | None:
+        """Sizes and strides over rows of a view that has whole ones, also where it divides them."""
+        dims, row = list(zip(tensor.shape, tensor.stride(), strict=True)), 1
+        while row < self.width and dims and (dims[-1][1] == row or dims[-1][0] == 1):
+            row *= dims.pop()[0]
+        return dims if row == self.width else None
+
+    def _is_diagonal(self, tensor: torch.Tensor) -> bool:
+        """Whether a view of square matrices is their diagonals."""
+        last = tensor.stride()[-1:] == (self.width + 1,) and tensor.shape[-1] == self.width
+        return last and self.ordered and self.width > 1 and tensor.numel() == self.rows
 
     def pick(self, rows: Hashable, part: float, lines: Lines) -> None:
         """Some rows were read on these lines."""
@@ -107,7 +134,8 @@ class Result:
         """The rows that are used; `later` are those of what was made afterwards."""
         found = dict(self.used_by)
         for made in self.through:
-            found |= later[made]
+            every = DIAGONAL in later[made] and not made.by_element
+            found |= {ALL: 1.0} if every else later[made]
         return found or {ALL: 1.0}
 
 
@@ -165,7 +193,7 @@ class Uses:
         by_row = _taken_by_row(name, args)
         made = None
         if fresh is not None and fresh.device.type == "cpu":
-            made = self._record(fresh, by_row, given)
+            made = self._record(name, fresh, by_row, given)
         operator = _Operator(name, args, run.lines, by_row, fresh, made)
         for at, tensors in given.items():
             source = self._made.get(at)
@@ -178,7 +206,9 @@ class Uses:
             self._made[at_fresh] = made
         run.result, self._before = made, run
 
-    def _record(self, fresh: torch.Tensor, by_row: Sequence[object], given: ByAddress) -> Result:
+    def _record(
+        self, name: str, fresh: torch.Tensor, by_row: Sequence[object], given: ByAddress
+    ) -> Result:
         """The record of what an operator made anew."""
         rows = fresh.numel() // max(1, fresh.shape[-1]) if fresh.dim() else 1
         for at, tensors in given.items():
@@ -187,7 +217,7 @@ class Uses:
                 reduced = fresh.numel() == source.rows
                 same = source.width == 1 and fresh.numel() == source.size
                 rows = fresh.numel() if reduced or same else rows
-        return Result.of(fresh, rows, row_wise=bool(by_row))
+        return Result.of(fresh, rows, row_wise=bool(by_row), by_element=name in BY_ELEMENT)
 
     def _saves(self, run: Ran, source: Result) -> bool:
         """Whether autograd saves what the operator before has made: in the same call."""
@@ -220,9 +250,12 @@ def _read(source: Result, tensor: torch.Tensor, operator: _Operator) -> None:
     """An operator read a tensor in the memory of `source`."""
     made = operator.made
     whole = tensor.numel() == source.size and tensor.is_contiguous()
+    square = whole and tensor.shape[-2:] == (source.width, source.width)
     kept = _kept(source, tensor, operator) if whole else None
     if kept is not None:
         source.pick(*_masked(kept), operator.lines)
+    elif operator.name in OF_DIAGONAL and square:
+        source.pick(DIAGONAL, 1.0 / source.width, operator.lines)
     elif made and whole and source.rows == made.rows and _among(tensor, operator.by_row):
         source.through.append(made)
     elif operator.fresh is not None and operator.name in PICKS and tensor is operator.args[0]:
@@ -364,8 +397,11 @@ def _unused(runs: Sequence[Ran]) -> Iterator[UnusedRows]:
         if spent.blamed and spent.wasted >= LITTLE * total:
             run, part = spent.blamed
             path, at = _picked(run.result)
-            share = spent.wasted / total
-            yield UnusedRows(code.co_filename, line, part, share, path, at, run.differentiated)
+            diagonal = run.result is not None and DIAGONAL in used[run.result]
+            yield UnusedRows(
+                code.co_filename, line, part, spent.wasted / total, path, at, run.differentiated,
+                diagonal,
+            )  # fmt: skip
 
 
 def _picked(result: Result | None) -> tuple[str, int]:
