@@ -166,10 +166,13 @@ def _is_problem(found: Costed) -> bool:
     seen to cost anything.
     """
     record = techniques().get(found.spot.technique)
-    if found.spot.hint and not (found.worth or found.confirmed):
+    costs = found.worth or found.confirmed
+    if found.spot.hint and not costs:
         return False
-    if record is None or any(p.fault for p in record.patterns if p.id == found.spot.id):
+    if record is None:
         return True
+    if any(p.fault for p in record.patterns if p.id == found.spot.id):
+        return costs
     sure = record.symptom is None or record.symptom.sure
     exact = record.numerics is Numerics.EXACT
     return sure and (exact or (found.worth and record.numerics is not Numerics.TRAINING))

@@ -80,8 +80,12 @@ class Values:
 
     def local(self, call: ast.Call) -> Function | None:
         """The function of this module that a call runs: `f(...)` or `self.f(...)`."""
-        name = text(call.func)
-        owner = self.tree.class_of(call) if name.startswith("self.") else None
+        return self.named(call.func)
+
+    def named(self, node: ast.expr) -> Function | None:
+        """The function of this module that an expression names: `f` or `self.f`."""
+        name = text(node)
+        owner = self.tree.class_of(node) if name.startswith("self.") else None
         return self.functions.get((owner, name.removeprefix("self.")))
 
     @cached_property

@@ -25,6 +25,7 @@ technique = Technique(
             "replace=False, shuffle=False) with a generator that is made once",
             ignore="a good part of them is drawn, or there are only a few thousand",
             check="hotlap.source.checks.distributions:shuffled_for_a_few",
+            fault=True,
             phases=("data", "other", "forward"),
         ),
     ),

@@ -5,9 +5,9 @@ import re
 from collections.abc import Callable, Iterator
 
 from hotlap.core.technique import Technique
-from hotlap.source.checks.context import is_constant
+from hotlap.source.checks.context import is_constant, reached
 from hotlap.source.module import Source
-from hotlap.source.tree import method, names_in, receiver, text
+from hotlap.source.tree import keyword, method, names_in, receiver, text
 
 _OF_MODEL = frozenset({"parameters", "named_parameters", "buffers", "state_dict", "named_buffers"})
 _CLIPS = frozenset({"clamp_", "clip_", "norm", "clamp", "clip"})
@@ -17,6 +17,7 @@ _LIMIT = re.compile(r"clip|norm|coef|max|limit|scale_factor")
 _MIXES = frozenset({"mul_", "lerp_", "mul", "lerp"})
 _FILLS = frozenset({"zero_", "fill_"})
 _STEPS = frozenset({"sub_", "add_"})
+_TRANSFORMS = ("torch.func.", "functorch.")
 _GRADIENT = re.compile(r"(?:^|_)(?:grad|grads|gradient|gradients)(?:$|_)")
 Loop = ast.For
 Comprehension = ast.DictComp | ast.ListComp | ast.GeneratorExp
@@ -38,7 +39,16 @@ def zeroing_loop(source: Source, _: Technique) -> Iterator[ast.AST]:
 
 
 def update_loop(source: Source, _: Technique) -> Iterator[ast.AST]:
-    """`for p in parameters: p -= lr * p.grad`, or `{k: p[k] - lr * grads[k] for k in p}`."""
+    """`for p in parameters: p -= lr * p.grad`, or `{k: p[k] - lr * grads[k] for k in p}`.
+
+    Not where the update is differentiated itself, as in meta-learning: no call of all does that.
+    """
+    found = list(_update_loops(source))
+    inner = _differentiated(source) if found else set()
+    yield from (loop for loop in found if loop not in inner)
+
+
+def _update_loops(source: Source) -> Iterator[ast.AST]:
     yield from _loops(source, _updates)
     for loop in source.tree.every(ast.For):
         mine = (node for node in _body(loop) if next(source.tree.loops(node), None) is loop)
@@ -47,6 +57,19 @@ def update_loop(source: Source, _: Technique) -> Iterator[ast.AST]:
     kinds: tuple[type[Comprehension], ...] = (ast.DictComp, ast.ListComp, ast.GeneratorExp)
     for kind in kinds:
         yield from filter(_descends_in, source.tree.every(kind))
+
+
+def _differentiated(source: Source) -> set[ast.AST]:
+    """The nodes of functions that torch.func transforms, or that keep the graph of gradients."""
+    found: set[ast.AST] = set()
+    for call in source.tree.calls:
+        if source.names.of(call.func).startswith(_TRANSFORMS) and call.args:
+            function = source.values.named(call.args[0])
+            found.update(reached(source, function) if function is not None else ())
+        if is_constant(keyword(call, "create_graph"), True):
+            around = source.tree.function(call) or next(source.tree.loops(call), None)
+            found.update(ast.walk(around) if around is not None else ())
+    return found
 
 
 def _loops(source: Source, does: Callable[[Loop], bool]) -> Iterator[ast.AST]:
@@ -96,10 +119,14 @@ def _averages(loop: Loop) -> bool:
     targets = names_in(loop.target)
     paired = isinstance(loop.iter, ast.Call) and text(loop.iter.func) == "zip"
     by_name = method(loop.iter) in {"items", *_OF_MODEL}
-    pairs = (
-        (paired or by_name) and len(targets) > 1 and not any(_grads(node) for node in _body(loop))
-    )
-    return pairs and any(_mixes(node, targets) for node in _body(loop))
+    pairs = (paired or by_name) and len(targets) > 1
+    if not pairs or any(_grads(node) or _called_gradient(node) for node in _body(loop)):
+        return False
+    return any(_mixes(node, targets) for node in _body(loop))
+
+
+def _called_gradient(node: ast.AST) -> bool:
+    return isinstance(node, ast.Name) and _GRADIENT.search(node.id) is not None
 
 
 def _mixes(node: ast.AST, targets: set[str]) -> bool:
