@@ -72,8 +72,16 @@ def test_what_one_rank_does_alone(phase, said):
     assert said in found.what
 
 
-def test_a_rank_that_is_slower_everywhere_has_no_cause_named():
+def test_a_rank_whose_passes_are_both_longer_has_more_to_compute():
     slow = rank(1, data=0.002, phases={"forward": 0.004, "backward": 0.007, "other": 0.002})
+    (found,) = straggling(payload(rank(0, exposed=0.0075), slow))
+    assert "its forward and backward make it late" in found.what
+    assert "samples of similar length" in found.remedies[0].says
+    assert found.remedies[0].phases == ("forward", "backward")
+
+
+def test_a_rank_that_is_slower_everywhere_has_no_cause_named():
+    slow = rank(1, data=0.003, phases={"forward": 0.003, "backward": 0.0055, "other": 0.0035})
     (found,) = straggling(payload(rank(0, exposed=0.0075), slow))
     assert "no single phase stands out" in found.what
     assert found.place == ""

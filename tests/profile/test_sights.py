@@ -22,7 +22,6 @@ SHOWN = {
     "old_amp": "`torch.cuda.amp.autocast(args...)` is deprecated. Please use `torch.amp.autocast",
     "tf32_off": "TensorFloat32 tensor cores for float32 matrix multiplication available but not "
     "enabled. Consider",
-    "padding_computed": "enable_nested_tensor is True, but self.use_nested_tensor is False because",
     "rnn_weights_apart": "RNN module weights are not part of single contiguous chunk of memory. ",
     "unused_not_found": "find_unused_parameters=True was specified in DDP constructor, but did not "
     "find any unused parameters",

@@ -127,15 +127,26 @@ def line(*sizes, every=1.0):
     ("series", "grown"),
     [
         (line(10, 20, 30, 40, 50), 40),
-        (line(10, 40, 60), 50),
+        (line(10, 40, 60, 75), 65),
+        (line(30, 38, 42, 44, 45, 45, 54), 0),
         (line(10, 60, 80, 84, 85), 0),
         (line(50, 50, 50, 50), 0),
         (line(50, 40, 30), 0),
-        (line(10, 90), 0),
-        (line(10, 50, 90, every=0.1), 0),
+        (line(10, 50, 90), 0),
+        (line(10, 50, 90, 130, every=0.1), 0),
         ([], 0),
     ],
-    ids=["steady", "slowing", "warming up", "flat", "shrinking", "two looks", "too short", "none"],
+    ids=[
+        "steady",
+        "slowing",
+        "a last jump",
+        "warming up",
+        "flat",
+        "shrinking",
+        "three looks",
+        "too short",
+        "none",
+    ],
 )
 def test_growth_is_what_goes_on_to_the_end(series, grown):
     size, pace = growth(series)
@@ -178,7 +189,7 @@ def test_growing_workers_are_told_with_the_list_they_copy():
 
 
 def test_growth_without_a_list_is_told_as_that():
-    (finding,) = with_storage([], payload(workers=[line(10, 40, 70)], objects=[]))
+    (finding,) = with_storage([], payload(workers=[line(10, 40, 70, 100)], objects=[]))
     assert "no long list" in finding.remedies[0].says
 
 
@@ -193,7 +204,7 @@ def test_workers_that_do_not_grow_are_left_alone(workers):
 
 
 def test_what_malloc_keeps_is_a_hint_where_workers_grow():
-    grows = [line(10, 40, 70)]
+    grows = [line(10, 40, 70, 100)]
     (finding,) = with_storage([], payload(workers=grows, kept=900 * MIB))
     assert any("MALLOC_ARENA_MAX" in note for note in finding.remedies[0].notes)
     (little,) = with_storage([], payload(workers=grows, kept=9 * MIB))

@@ -32,7 +32,8 @@ FEWEST = 10
 """Steps of each rank without which nothing is said."""
 JOINED = {"loader": "data", "evaluation_data": "evaluation"}
 """Phases that are added up with another one."""
-CAUSES = TITLES | {"other": PARTS["other"]}
+COMPUTE, BOTH_PASSES = ("forward", "backward"), "compute"
+CAUSES = TITLES | {name: PARTS[name] for name in ("other", BOTH_PASSES)}
 STRAGGLER = "straggler"
 EQUAL_WORK = (
     "give the ranks batches of equal work (samples of similar length), and see that nothing else "
@@ -46,6 +47,7 @@ FIXES = {
     "evaluation": "share the evaluation among the ranks",
     "forward": EQUAL_WORK,
     "backward": EQUAL_WORK,
+    BOTH_PASSES: EQUAL_WORK,
 }
 NO_PHASE = "see that nothing else uses the rank's device and cores, and that it is not throttled"
 
@@ -139,12 +141,14 @@ def straggling(payload: ProfilePayload) -> list[Finding]:
     number, step = last.rank.rank, last.rank.step
     share, phase = last.beyond / step, _cause(last, ranks)
     cause = (
-        f"its {CAUSES.get(phase, phase)} makes it late" if phase else "no single phase stands out"
+        f"its {CAUSES.get(phase, phase)} {'make' if phase == BOTH_PASSES else 'makes'} it late"
+        if phase
+        else "no single phase stands out"
     )
     what = f"{headline(f'waiting for rank {number}', share, step)}; {cause}"
     place, text = _line(last.times, phase)
     most = bound(share, step)
-    phases = (phase,) if phase else ()
+    phases = COMPUTE if phase == BOTH_PASSES else (phase,) if phase else ()
     says, gain = FIXES.get(phase, NO_PHASE), share
     if says == EQUAL_WORK:  # the others have to do what this rank is relieved of
         gain *= 1.0 - 1.0 / payload.world
@@ -204,9 +208,12 @@ def _cause(last: _Last, ranks: Sequence[Rank]) -> str:
         name: spent - sum(rank.phases.get(name, 0.0) for rank in others) / len(others)
         for name, spent in last.rank.phases.items()
     }
+    enough = max(MOST_OF_IT * last.beyond, CERTAIN * last.error) + max(0.0, last.core)
     phase = max(longer, key=lambda name: longer[name])
-    enough = max(MOST_OF_IT * last.beyond, CERTAIN * last.error)
-    return phase if longer[phase] - max(0.0, last.core) >= enough else ""
+    if longer[phase] >= enough:
+        return phase
+    both = sum(longer.get(name, 0.0) for name in COMPUTE)
+    return BOTH_PASSES if both >= enough else ""
 
 
 def _line(times: RankTimes, phase: str) -> tuple[str, str]:
@@ -214,7 +221,7 @@ def _line(times: RankTimes, phase: str) -> tuple[str, str]:
     costs = [
         (spent * line.share, line.place, line.text)
         for name, spent in times.phases.items()
-        if JOINED.get(name, name) == phase
+        if phase in {JOINED.get(name, name), BOTH_PASSES if name == "forward" else ""}
         for line in times.lines.get(name, ())
     ]
     _, place, text = max(costs, default=(0.0, "", ""))

@@ -80,12 +80,6 @@ KNOWN = (
         "tf32",
     ),
     Known(
-        r"enable_nested_tensor is True, but self\.use_nested_tensor is False",
-        "padding_computed",
-        "the encoder computes padded positions, because nested tensors cannot be used",
-        "make the layers such as the warning asks for, or sort batches by length",
-    ),
-    Known(
         r"RNN module weights are not part of single contiguous chunk of memory",
         "rnn_weights_apart",
         "the weights of the recurrent layer are copied together at every call",

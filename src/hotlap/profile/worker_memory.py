@@ -1,13 +1,16 @@
 """Memory of the loader's workers: what goes on growing, and the /dev/shm that they need."""
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from hotlap.core.protocol import HeldObjects, ProfilePayload, ResourceReport
 from hotlap.profile.model import Finding, Remedy
 
 GROWN = 16 << 20
+"""Bytes that a worker must grow by: those of equal batches differ by up to 10 MiB."""
 STEADY = 0.4
-"""A second half that grows by less than this part of the first is warming up, not growing."""
+"""A third of the time that adds less than this part of the mean is no part of steady growth."""
+FEWEST_LOOKS = 4
 LONG = 2.0
 KEPT = 256 << 20
 NO_TIME = ("memory",)
@@ -30,25 +33,30 @@ def shared_memory(payload: ProfilePayload, seen: ResourceReport) -> Iterator[Fin
 
 
 def growth(series: Sequence[Sequence[float]]) -> tuple[float, float]:
-    """Bytes that a worker grew by, and bytes a second; (0, 0) unless it was growing to the end.
+    """Bytes that a worker grew by, and bytes a second; (0, 0) unless it grew in each third of it.
 
-    `series`: (seconds, bytes) in order. A worker that warms up grows fast and then no more.
+    `series`: (seconds, bytes) in order. A worker that warms up grows fast and then no more, and
+    what two batches of other sizes leave behind differs by some MiB.
     """
-    if len(series) < 3 or series[-1][0] - series[0][0] < LONG:
+    if len(series) < FEWEST_LOOKS or series[-1][0] - series[0][0] < LONG:
         return 0.0, 0.0
-    middle = min(series, key=lambda look: abs(look[0] - (series[0][0] + series[-1][0]) / 2))
-    early = (middle[1] - series[0][1]) / max(1e-9, middle[0] - series[0][0])
-    late = (series[-1][1] - middle[1]) / max(1e-9, series[-1][0] - middle[0])
-    if late <= 0 or late < STEADY * early:
+    begin, lasted = series[0][0], series[-1][0] - series[0][0]
+    looks = [
+        min(series, key=lambda look: abs(look[0] - begin - part * lasted))
+        for part in (0.0, 1 / 3, 2 / 3, 1.0)
+    ]
+    paces = [(new[1] - old[1]) / max(1e-9, new[0] - old[0]) for old, new in pairwise(looks)]
+    grown = series[-1][1] - series[0][1]
+    if grown < GROWN or min(paces) < STEADY * grown / lasted:
         return 0.0, 0.0
-    return series[-1][1] - series[0][1], late
+    return grown, paces[-1]
 
 
 def growing(seen: ResourceReport, place: str) -> Iterator[Finding]:
     """Memory that the workers do not share any more, and go on taking."""
     grown = [growth(series) for series in seen.workers]
     total, pace = sum(size for size, _ in grown), sum(rate for _, rate in grown)
-    if total < GROWN:
+    if not total:
         return
     what = (
         f"the memory of {sum(size > 0 for size, _ in grown)} worker processes grew by "
