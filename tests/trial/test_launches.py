@@ -59,8 +59,8 @@ class Pretended:
     def first_step(self) -> None:
         self.start()
 
-    def peak_by(self, step: int) -> int:
-        return self.peak if step else 0
+    def memory_over(self, other: "Pretended", step: float) -> float:
+        return self.peak / max(1, other.peak) if step else 0.0
 
     def ready(self) -> Pace:
         self.start()

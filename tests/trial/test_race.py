@@ -320,3 +320,18 @@ def test_what_one_side_alone_came_to_is_no_difference_of_memory():
     assert RunningRace._memory(raced) == 1.2, "A evaluated at step 80"
     raced.pairs = [(SimpleNamespace(at=80), SimpleNamespace(at=9))]
     assert RunningRace._memory(raced) == 1.2, "A's first note came later"
+    assert a.memory_over(b) == 1.2, "as far as both have run"
+
+
+def test_what_was_switched_on_in_a_live_process_is_none_of_its_memory():
+    side = Side(Setting(("true",), Mode.RACE))
+    block = SimpleNamespace(cuda=0, resident=300, special=(), at=0)
+    side.trial = SimpleNamespace(
+        blocks=[block], losses=[], outputs=[], data=None, held={}, inert={},
+        switched=False,
+    )  # fmt: skip
+    for at, resident, switched in ((10, 300, False), (20, 400, True)):
+        block.at, block.resident, side.trial.switched = at, resident, switched
+        side._note()
+    assert side.peak == 400, "memory has to suffice for it"
+    assert side.peak_by(20) == 300

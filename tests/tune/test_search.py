@@ -119,6 +119,9 @@ class FakeSide:
         names = [name for name in self.setting.techniques if name in WORLD.losses]
         return WORLD.losses[names[0]] if names else LOSSES
 
+    def memory_over(self, other: "FakeSide") -> float:
+        return self.peak / max(1, other.peak)
+
     has_workers = False
     ends_after = 0
     inert: dict[str, str] = field(default_factory=dict)

@@ -624,12 +624,8 @@ class RunningRace:
         return self.a.passive_wait and spin(max(self.a.threads, self.b.threads))
 
     def _memory(self) -> float:
-        """Peak memory, A over B, up to a step that both have run.
-
-        An evaluation or a save beyond it, which one of the two has come to, tells nothing.
-        """
-        step = min(block.at for block in self.pairs[-1])
-        return self.a.peak_by(step) / max(1, self.b.peak_by(step)) if self.b.peak else 1.0
+        """Peak memory, A over B."""
+        return self.a.memory_over(self.b, min(block.at for block in self.pairs[-1]))
 
     def _result(self, stopped: StopReason, seconds: float) -> RaceResult:
         test, rules = self.test, self.rules

@@ -371,7 +371,18 @@ class Side:
             self.outputs = list(self.trial.outputs)
         found = max(b.cuda or b.resident for b in self.trial.blocks[-3:])
         self.peak = max(self.peak, found)
-        self._peaks[self.at] = max(found, self._peaks.get(self.at, 0))
+        if as_started:  # else what was switched on meanwhile, or was compiled for it, counts too
+            self._peaks[self.at] = max(found, self._peaks.get(self.at, 0))
+
+    def memory_over(self, other: "Side", step: float = math.inf) -> float:
+        """Its peak memory over that of another, up to a step that both have run; 1 if unknown.
+
+        An evaluation or a save beyond it, which one of the two has come to, tells nothing.
+        """
+        if not other.peak:
+            return 1.0
+        common = min([step, *(max(side._peaks, default=0) for side in (self, other))])
+        return self.peak_by(int(common)) / max(1, other.peak_by(int(common)))
 
     def peak_by(self, step: int) -> int:
         """Peak memory (bytes) of its processes up to a step; up to the first that was noted."""

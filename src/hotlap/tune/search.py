@@ -846,7 +846,7 @@ def race_recipe(state: TuneState) -> RaceResult:
     seconds = max(min(plan.shortest_final, plan.latest), plan.left)
     if switched:
         in_steps = all(in_every_step(technique(name)) for name in state.chosen)
-        memory = state.plain.peak / max(1, state.best.peak)
+        memory = state.plain.memory_over(state.best)
         found = state.races.race_switched(
             state.plain, state.chosen, seconds, evidence, precision=REPORTED_PRECISION,
             plain_steps=in_steps, whole_epochs=not in_steps,
