@@ -278,8 +278,12 @@ def test_explain_says_what_a_verdict_means(words: list[str], says: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["blocking_call", "python_in_step", "environment_step", "unused_rows"]
-)
+    "name",
+    [
+        "blocking_call", "python_in_step", "environment_step", "unused_rows", "straggler",
+        "worker_memory", "old_amp", "storage",
+    ],
+)  # fmt: skip
 def test_explain_says_what_to_do_about_a_finding_of_no_technique(name: str) -> None:
     done = CliRunner().invoke(hotlap, ["explain", name])
     assert (done.exit_code, done.output.startswith(f"{name}: ")) == (0, True)

@@ -40,7 +40,7 @@ def _plain(name: str) -> str:
 
 def _finding(name: str) -> str | None:
     """What to do about a finding of this name that belongs to no technique."""
-    from hotlap.profile.findings import MEANINGS
+    from hotlap.profile.meanings import MEANINGS
 
     return MEANINGS.get(name)
 

@@ -15,7 +15,6 @@ from hotlap.core.amounts import several
 from hotlap.core.protocol import ProfilePayload
 from hotlap.core.registry import techniques
 from hotlap.core.technique import Need, Symptom
-from hotlap.profile import sights
 from hotlap.profile.advice import ADVICE, SAMPLER
 from hotlap.profile.model import (
     DATA,
@@ -34,7 +33,6 @@ from hotlap.profile.model import (
     starved_shares,
     usual_times,
 )
-from hotlap.profile.worker_cores import BUSY, LESS
 
 WORTH = 0.02
 """Share of a step that a fix must be able to save."""
@@ -83,12 +81,6 @@ SLOW_LINE = (
     "this line is what a sample costs: do it once, in __init__ or before the training, or make it "
     "faster"
 )
-MEANINGS = {
-    **{one.id: one.symptom.says for one in ADVICE}, **sights.MEANINGS, "blocking_call": BLOCKS,
-    "collective_in_step": COLLECTS, "outside_of_torch": OUTSIDE, "slow_line": SLOW_LINE,
-    "small_operators": ONE_BY_ONE, BUSY: LESS,
-}  # fmt: skip
-"""What to do about a finding that belongs to no technique, by its name."""
 PARTS = {
     "data": "waiting for data",
     "copy": "copying and converting tensors",

@@ -34,12 +34,29 @@ technique = Technique(
     moves=(Wrap("backward", "hotlap.seam.unused_gradients:unused_gradients"),),
     symptom=Symptom(
         phases=("backward",),
-        says="gradients are computed of parameters that no optimizer updates with them",
+        says=(
+            "gradients are computed of parameters that no optimizer updates with them: detach() or "
+            "requires_grad_(False) is missing in front of this line"
+        ),
         place="unused_gradients",
         gives=0.5,
         whole=False,
     ),
     examples=(
+        Example(
+            "import torch\n\n\n"
+            "def discriminator_step(generator, discriminator, optimizer, real, noise, loss):\n"
+            "    optimizer.zero_grad()\n"
+            "    fake = generator(noise)\n"
+            "    loss(discriminator(real), discriminator(fake)).backward()\n"
+            "    optimizer.step()\n",
+            "import torch\n\n\n"
+            "def discriminator_step(generator, discriminator, optimizer, real, noise, loss):\n"
+            "    optimizer.zero_grad()\n"
+            "    fake = generator(noise)\n"
+            "    loss(discriminator(real), discriminator(fake.detach())).backward()\n"
+            "    optimizer.step()\n",
+        ),
         Example(
             "import torch\n\n\n"
             "def generator_step(generator, discriminator, optimizer, noise, loss):\n"

@@ -156,7 +156,9 @@ def apply(name: str, values: Mapping[str, object], done: Patch, entry: File | No
     if not (state.written or state.present or state.notes):
         _write(_for_trainer(name, values, done, state), state, done, values, entry)
     if not moves and not (state.written or state.present):
-        text = f"`hotlap run` applies it, no edit of the source does: {record.title.lower()}"
+        text = f"`hotlap run` applies it, patch has no edit for it: {record.title.lower()}"
+        if record.examples:
+            text += f"; `hotlap explain {name}` shows it by hand"
         state.fallbacks = [Note(name, _any(done, entry), 0, text)]
     state.close(done, f"no place for it was found: {record.title.lower()} by hand")
 
