@@ -122,6 +122,23 @@ def test_an_option_after_the_command_is_asked_about_when_the_program_fails(tmp_p
     assert "Its options come before the command: hotlap lr --steps ... CMD" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("text", "told"), [("print(1)\n", True), ("import sys\nprint(sys.argv)\n", False)]
+)
+def test_an_option_behind_a_script_that_reads_none_is_told_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, told: bool
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text(text)
+    done = CliRunner().invoke(hotlap, ["profile", "python", "train.py", "--steps", "5"])
+    assert ("--steps goes to the script, which reads no options" in done.stderr) is told
+
+
+def test_a_module_is_run_by_python() -> None:
+    done = CliRunner().invoke(hotlap, ["profile", "-m", "package.train"])
+    assert "Did you mean `python -m`?" in done.output
+
+
 def test_an_exception_of_the_program_is_named_with_its_place(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("import json\n\njson.loads('{')\n")
     done = call("lr", sys.executable, "train.py", cwd=tmp_path)

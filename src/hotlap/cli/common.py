@@ -68,7 +68,8 @@ def no_option_first(
         known = [name for option in options for name in option.opts]
         name = words[0].partition("=")[0]
         message = f"No such option {name!r} among hotlap's, which come before the command."
-        raise click.UsageError(f"{message}{question(name, known)}", ctx)
+        meant = " Did you mean `python -m`?" if name == "-m" else question(name, known)
+        raise click.UsageError(f"{message}{meant}", ctx)
     _note_late_option(ctx, words)
     return words
 
@@ -76,11 +77,24 @@ def no_option_first(
 def _note_late_option(ctx: click.Context, words: tuple[str, ...]) -> None:
     """Keep the first long option of the verb that stands in the program's own words.
 
-    It is the program's, who may have one of that name; see `late_option`.
+    It is the program's, who may have one of that name; see `late_option`. Where its script reads no
+    options at all, that is said at once.
     """
     known = {name for one in ctx.command.params for name in one.opts if name.startswith("--")}
     late = next((word for word in words if word.partition("=")[0] in known), "")
     ctx.meta[_LATE] = late and (ctx.info_name, late.partition("=")[0])
+    scripts = [Path(word) for word in words if word.endswith(".py") and Path(word).is_file()]
+    if late and scripts and not any(_reads_options(script) for script in scripts):
+        say(f"{late} goes to the script, which reads no options: {late_option(ctx)}")
+
+
+def _reads_options(script: Path) -> bool:
+    """Whether a script, or what it imports from its own folder, may look at its command line."""
+    near = [script, *script.parent.glob("*.py")]
+    return any(_OPTIONS.search(file.read_text("utf-8", "replace")) for file in near)
+
+
+_OPTIONS = re.compile(r"argv|[Pp]ars|[Ff]lags|click|typer|fire|hydra|tyro|docopt|[Cc]onfigur")
 
 
 _LATE = "hotlap.late_option"
