@@ -507,6 +507,14 @@ def test_a_script_that_asks_for_a_rank_is_known_without_its_words(
     assert ("torchrun --nproc_per_node" in failure.hint) is told
 
 
+def test_a_python_of_another_environment_is_asked_about(tmp_path: Path) -> None:
+    other = tmp_path / "python"
+    other.touch(mode=0o755)
+    failure = Reach(1.0, command=(str(other), "train.py")).failure(1)
+    assert "if it says that a module is missing" in failure.hint
+    assert Reach(1.0, command=(sys.executable, "train.py")).failure(1).hint == ""
+
+
 def test_a_python_without_torch_is_the_wrong_environment(tmp_path: Path) -> None:
     output = tmp_path / "out"
     output.write_text("Traceback\nModuleNotFoundError: No module named 'torch'\n")

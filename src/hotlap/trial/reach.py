@@ -3,6 +3,7 @@
 import math
 import os
 import re
+import shutil
 import socket
 import sys
 import time
@@ -319,16 +320,26 @@ def _advice_by_source(command: Sequence[str]) -> str:
     """What may help a command that failed early, where nobody kept what it said; else empty.
 
     Plain Python runs a script with the magics of the notebook that it was made of, or one whose
-    ranks a launcher starts.
+    ranks a launcher starts; or it is the Python of another environment.
     """
     scripts = [Path(word) for word in command if word.endswith(".py") and not notebook_of(word)]
     written = [path.read_text("utf-8", "replace") for path in scripts if path.is_file()]
     words = " ".join(command)
     if any(map(ASKS_IPYTHON.search, written)) and "ipython" not in Path(command[0]).name:
         return EXPORTED
+    if _is_other_python(command):
+        return f"if it says that a module is missing: {OTHER_PYTHON.format(sys.executable)}"
     if any(map(ASKS_RANK.search, written)) and not any(name in words for name in LAUNCHERS):
         return "" if "RANK" in os.environ else f"if it says that a rank is missing: {RANKS}"
     return ""
+
+
+def _is_other_python(command: Sequence[str]) -> bool:
+    """Whether the command's Python is that of another environment than hotlap's."""
+    found = shutil.which(command[0]) if command else None
+    if found is None or not Path(found).name.startswith("python"):
+        return False
+    return Path(found).parent.resolve() != Path(sys.executable).parent.resolve()
 
 
 def advice(output: Path | None) -> str:
