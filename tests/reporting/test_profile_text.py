@@ -430,6 +430,16 @@ def test_what_the_backward_pass_works_for_is_shown_by_line_with_its_operators():
     ) in text
 
 
+def test_python_that_runs_in_the_backward_pass_has_lines_of_its_own():
+    phases = (Phase("backward", 0.0849, 0.0635, 0.0649, 0.625),)
+    lines = [Line(f"net.py:{n}", "backward", f"x = f{n}(x)", share, 60)
+             for n, share in ((3, 0.75), (4, 0.25))]  # fmt: skip
+    text = printed(profile(phases=phases, lines={"backward": tuple(lines)}))
+    assert "\nbackward, by line\n   75%  net.py:3  x = f3(x)\n" in text
+    text = printed(profile(phases=phases, lines={"backward": tuple(lines[:1])}))
+    assert "backward, by line" not in text, "that of loss.backward()"
+
+
 def test_source_gives_way_to_the_names_of_operators_but_not_all_of_it():
     source, operators = "x = self.very(long, names, of, many, things) + y", (("mm", 0.9),)
     line = Line("net.py:3", "forward", source, 0.5, operators=operators)

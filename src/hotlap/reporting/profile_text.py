@@ -220,19 +220,23 @@ def _usual(profile: Profile) -> str:
 
 
 def lines_by_phase(profile: Profile) -> dict[str, tuple[Line, ...]]:
-    """By title, the costliest lines of the forward pass, behind it, of evaluation and the rest."""
+    """By title, the costliest lines of the forward pass, behind it, of evaluation and the rest.
+
+    The backward pass has lines of its own where Python runs in it, as below torch.func.
+    """
+    behind, inside = profile.backward_by_line, profile.lines.get("backward", ())
     shares = {phase.name: phase.share for phase in profile.phases}
     found = {}
     for name, lines, fewest in (
         ("forward", profile.lines.get("forward", ()), 2),
-        ("backward", profile.backward_by_line, 2),
+        ("backward", behind or inside, 2),
         ("evaluation", profile.lines.get("evaluation", ()), 2),
         ("other", profile.lines.get("other", ()), 1),
     ):
         if shares.get(name, 0.0) >= LEAST_SHARE and len(lines) >= fewest:
             samples = sum(line.samples for line in lines)
             few = f" (of {several(samples, 'sample')} only)" if 0 < samples < FEW else ""
-            title = BEHIND if name == "backward" else f"{name}, by line"
+            title = BEHIND if lines is behind else f"{name}, by line"
             dear = [line for line in lines[1:LINES] if line.share * shares[name] >= LEAST_OF_LINE]
             found[title + few] = (lines[0], *dear)
     return found
