@@ -605,6 +605,15 @@ def test_what_only_sounds_collective_is_none(call):
     assert "collective_in_step" not in ids(found)
 
 
+@pytest.mark.parametrize(("text", "told"), [("x = self.read(i)", True), ("for x in ld:", False)])
+def test_the_head_of_a_loop_is_no_line_that_a_sample_costs(text, told):
+    whole = seen({"data": 0.5}, {"data": [("train.py:31", 0.8)]}, loader_serial=True,
+                 places={"dataset": "train.py:31"})  # fmt: skip
+    (line,) = whole.lines["data"]
+    whole = replace(whole, lines={"data": (replace(line, text=text),)})
+    assert ("slow_line" in ids(proposed(whole))) is told
+
+
 @pytest.mark.parametrize("workers", [False, True])
 def test_what_a_sampler_costs_is_its_own_and_no_worker_takes_it_away(workers):
     lines = {"data": [("train.py:31", 0.8), ("train.py:30", 0.2)]}

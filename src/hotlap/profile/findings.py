@@ -465,9 +465,14 @@ def _finding(part: str, remedies: list[Remedy], seen: Seen, *, problem: bool) ->
 
 
 def _slow_line(line: Line | None, place: str, seen: Seen) -> list[Remedy]:
-    """That a line is what a sample costs, whatever moves or saves that work."""
+    """That a line is what a sample costs, whatever moves or saves that work.
+
+    Not the head of a loop: its cost is that of what the loop reads, which lies in a library.
+    """
     elsewhere = seen.facts.get("fed_by_workers") or place == seen.places.get("sampler")
     if line is None or line.place != place or elsewhere:  # slow_samples, slow_sampler say it
+        return []
+    if line.text.startswith(("for ", "async for ")):
         return []
     share = seen.part_of(line, ("data",)) * seen.share(("data",))
     most = bound(share, seen.step)
