@@ -130,6 +130,13 @@ def test_what_is_wrong_in_any_case_is_a_problem(script):
     assert finding.problem
 
 
+@pytest.mark.parametrize("seconds", [0.0, 0.004])
+def test_other_random_numbers_are_drawn_faster_where_that_is_seen_to_cost(script, seconds):
+    drawn = costed(script, 2, seconds, "other", "few_indices", "shuffled_for_a_few")
+    (finding,) = merged([], [drawn], script.parent).findings
+    assert finding.problem is bool(seconds)
+
+
 def test_a_finding_without_a_cost_stands_without_a_figure(script):
     (finding,) = merged([], [costed(script, 2, 0.0)], script.parent).findings
     assert (finding.what, finding.most, finding.expected) == ("it waits", 1.0, 0.0)

@@ -12,6 +12,8 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry, sdpa_backward_flop_count, sdpa_flop_count
 
+from hotlap.common.apart import Apart
+
 ATTENTION = "_scaled_dot_product_flash_attention_for_cpu"
 
 
@@ -69,6 +71,7 @@ class FlopCount(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.total = 0
         self.failed = ""
         self._formulas = formulas()
+        self._apart = Apart()
 
     def __torch_dispatch__(
         self,
@@ -86,6 +89,8 @@ class FlopCount(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if parts is not NotImplemented:
                 return parts
         result = func(*args, **kwargs)
+        if isinstance(func, torch._ops.OpOverload):
+            self._apart.note(func, result)
         if formula is not None:
             self._count(formula, args, {**kwargs, "out_val": result})
         return result

@@ -8,6 +8,7 @@ import torch
 from torch._ops import OpOverload
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from hotlap.common.apart import Apart
 from hotlap.model.flops import formulas
 
 
@@ -44,6 +45,7 @@ class Count(TorchDispatchMode):  # type: ignore[no-untyped-call]
         super().__init__()  # type: ignore[no-untyped-call]
         self._running = running
         self._formulas = formulas()
+        self._apart = Apart()
 
     def __torch_dispatch__(
         self,
@@ -55,6 +57,7 @@ class Count(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """Run one operator and count it."""
         kwargs = kwargs or {}
         result = func(*args, **kwargs)
+        self._apart.note(func, result)
         row = self._running()
         if row is not None and not getattr(func, "is_view", False):
             with suppress(Exception):  # whatever is odd about it, the program goes on

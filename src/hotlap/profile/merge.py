@@ -172,7 +172,7 @@ def _is_problem(found: Costed) -> bool:
     if record is None:
         return True
     if any(p.fault for p in record.patterns if p.id == found.spot.id):
-        return costs
+        return costs or record.numerics is not Numerics.TRAINING
     sure = record.symptom is None or record.symptom.sure
     exact = record.numerics is Numerics.EXACT
     return sure and (exact or (found.worth and record.numerics is not Numerics.TRAINING))

@@ -22,6 +22,7 @@ from torch._ops import OpOverload
 from torch.autograd import forward_ad
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
+from hotlap.common.apart import Apart
 from hotlap.common.plain import PLAIN as PLAIN_TENSORS
 from hotlap.core.protocol import Invariant
 from hotlap.seam.fourier import long_kernels
@@ -223,6 +224,7 @@ class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._twins = Twins(self._number)
         self._uses = Uses()
         self._copies = Copies()
+        self._apart = Apart()
         self._products = Products()
         self._missed = False  # an operator whose reads are not known
 
@@ -238,7 +240,10 @@ class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
         plain = isinstance(func, OpOverload)  # not torch.cond, nor flex_attention
         if self.off or not plain:
             self._missed |= not plain
-            return func(*args, **kwargs)
+            result = func(*args, **kwargs)
+            if plain:
+                self._apart.note(func, result)
+            return result
         if torch._C._current_graph_task_id() != -1:
             return self._backward.run(func, args, kwargs)
         frame = sys._getframe(1)
@@ -251,6 +256,7 @@ class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
         began = time.perf_counter()
         result = func(*args, **kwargs)
         run.seconds = time.perf_counter() - began
+        self._apart.note(func, result)
         self._runs.append(run)
         try:
             if run.followed:
