@@ -116,10 +116,10 @@ class Simulated:
             self._own = math.exp(self.world.draw.gauss(0, self.luck / math.sqrt(2)))
             self.launches, self.at, self.trial = self.launches + 1, 100, self
 
-    def peak_by(self, step: int) -> int:
-        """Peak memory of no interest."""
-        del step
-        return self.peak
+    def memory_over(self, other: "Simulated", step: float = math.inf) -> float:
+        """Memory is of no interest."""
+        del other, step
+        return 1.0
 
     def first_step(self) -> None:
         """Nothing is left to wait for."""

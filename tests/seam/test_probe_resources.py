@@ -41,7 +41,8 @@ def test_the_private_memory_of_a_child_is_followed():
         child.join()
     series = max(found.workers, key=lambda one: one[-1][1] - one[0][1])
     assert len(series) == 4
-    assert 11 * MIB <= series[-1][1] - series[0][1] <= 24 * MIB  # a block is made of another
+    # A block is made of another, and a forked child copies the pages of its parent that it touches.
+    assert 11 * MIB <= series[-1][1] - series[0][1] <= 36 * MIB
     assert [when for when, _ in series] == sorted(when for when, _ in series)
 
 

@@ -19,7 +19,7 @@ FORMULAS = {"aten.prod", "aten.cumprod", "aten._linalg_det", "aten._linalg_slogd
 
 
 class Apart:
-    """Told of each operator by a mode, it has the gradients of some computed without modes."""
+    """Notes the operators that a mode sees; the gradients of some are computed without modes."""
 
     def __init__(self) -> None:
         self._made: list[torch.Tensor] = []

@@ -7,8 +7,8 @@ from hotlap.profile.model import NO_BOUND, Finding, Remedy, headline, usual_time
 
 BUSY = "busy_workers"
 LESS = (
-    "have workers do less: what is the same in each epoch once, before the training; of a stream "
-    "that several consumers share, choose the own part before the costly steps, not after them"
+    "have workers do less: what is the same in each epoch once, before the training; crop, pick "
+    "and shard before the costly steps, not after them"
 )
 MOST_COMPUTED = 0.25
 """Part of what the program computes from which that of workers is a problem where cores are short.

@@ -327,10 +327,10 @@ def _advice_by_source(command: Sequence[str]) -> str:
     words = " ".join(command)
     if any(map(ASKS_IPYTHON.search, written)) and "ipython" not in Path(command[0]).name:
         return EXPORTED
-    if _is_other_python(command):
-        return f"if it says that a module is missing: {OTHER_PYTHON.format(sys.executable)}"
     if any(map(ASKS_RANK.search, written)) and not any(name in words for name in LAUNCHERS):
         return "" if "RANK" in os.environ else f"if it says that a rank is missing: {RANKS}"
+    if _is_other_python(command):
+        return f"if it says that a module is missing: {OTHER_PYTHON.format(sys.executable)}"
     return ""
 
 
