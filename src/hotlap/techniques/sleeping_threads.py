@@ -37,8 +37,9 @@ technique = Technique(
         whole=False,
         seen="threads_waited",
         unseen=(
-            "run without these variables, OpenMP threads spin while they wait for one another, and "
-            "hold cores that other programs want: `OMP_WAIT_POLICY=passive KMP_BLOCKTIME=0 CMD`"
+            "an OpenMP thread that waits keeps its core busy, which other programs want, unless "
+            "these variables let it sleep; this profile ran with them, your own runs do not: "
+            "`OMP_WAIT_POLICY=passive KMP_BLOCKTIME=0 CMD`"
         ),
     ),
     examples=(Example("import torch\n\nmodel = Net()\n"),),

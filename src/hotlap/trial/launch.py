@@ -32,8 +32,8 @@ _ASLEEP = (
     "programs used the cores"
 )
 _SLEPT = (
-    f"{{}} ran {_ASLEEP}, for a time at least; without these variables threads spin, and steps may "
-    "take longer"
+    f"{{}} ran {_ASLEEP}, for a time at least; without these variables a thread that waits keeps "
+    "its core busy (it spins), and steps may take longer"
 )
 SLEEPING_THREADS = _SLEPT.format("both sides")
 """What is said of a race with `PASSIVE_WAIT`."""
