@@ -440,7 +440,7 @@ def test_threads_that_were_not_seen_to_spin_are_an_option():
     assert not found.problem
     (mine,) = [r for r in found.remedies if r.id == "sleeping_threads"]
     assert "waited" not in found.what + mine.says
-    assert mine.says.startswith("run without these variables")
+    assert mine.says.startswith("an OpenMP thread that waits keeps its core busy")
 
 
 def test_the_line_of_a_wait_for_data_is_the_one_that_takes_most_of_all_loading():
