@@ -123,7 +123,12 @@ def test_an_option_after_the_command_is_asked_about_when_the_program_fails(tmp_p
 
 
 @pytest.mark.parametrize(
-    ("text", "told"), [("print(1)\n", True), ("import sys\nprint(sys.argv)\n", False)]
+    ("text", "told"),
+    [
+        ("torch.nn.utils.clip_grad_norm_ = print\n", True),
+        ("import sys\nprint(sys.argv)\n", False),
+        ("from lightning.pytorch.cli import LightningCLI\n", False),
+    ],
 )
 def test_an_option_behind_a_script_that_reads_none_is_told_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, told: bool

@@ -94,7 +94,9 @@ def _reads_options(script: Path) -> bool:
     return any(_OPTIONS.search(file.read_text("utf-8", "replace")) for file in near)
 
 
-_OPTIONS = re.compile(r"argv|[Pp]ars|[Ff]lags|click|typer|fire|hydra|tyro|docopt|[Cc]onfigur")
+_OPTIONS = re.compile(
+    r"argv|[Pp]ars|[Ff]lags|CLI|_cli\b|click|typer|fire|hydra|tyro|docopt|[Cc]onfigur"
+)
 
 
 _LATE = "hotlap.late_option"
