@@ -180,7 +180,7 @@ def test_workers_that_leave_cores_for_the_training_are_none(other):
 def test_growing_workers_are_told_with_the_list_they_copy():
     seen = payload(workers=[line(10, 20, 30, 40)] * 2, objects=[SAMPLES], kept=0)
     (finding,) = with_storage([], seen)
-    assert finding.what.startswith("the memory of 2 worker processes grew by 60 MiB, and goes on")
+    assert finding.what.startswith("the memory of 2 loader workers grew by 60 MiB, and goes on")
     (remedy,) = finding.remedies
     assert "samples is a list of 1,500,000 Python objects, about 250 MiB" in remedy.says
     assert "numpy array" in remedy.says
@@ -201,6 +201,13 @@ def test_growth_without_a_list_is_told_as_that():
 def test_workers_that_do_not_grow_are_left_alone(workers):
     seen = payload(workers=workers, objects=[SAMPLES], kept=999 * MIB)
     assert with_storage([], seen) == []
+
+
+def test_growth_that_no_list_explains_has_to_be_large():
+    little = [line(30, 36, 44, 52)] * 2
+    assert with_storage([], payload(workers=little, objects=[])) == []
+    (finding,) = with_storage([], payload(workers=little, objects=[SAMPLES]))
+    assert "2 loader workers grew by 44 MiB" in finding.what
 
 
 def test_what_malloc_keeps_is_a_hint_where_workers_grow():

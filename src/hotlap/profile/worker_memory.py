@@ -3,11 +3,15 @@
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from hotlap.core.amounts import several
 from hotlap.core.protocol import HeldObjects, ProfilePayload, ResourceReport
 from hotlap.profile.model import Finding, Remedy
 
 GROWN = 16 << 20
 """Bytes that a worker must grow by: those of equal batches differ by up to 10 MiB."""
+UNEXPLAINED = 64 << 20
+"""The same where no list of the dataset explains it: libraries that a worker meets late, and what
+malloc keeps, add up to 25 MiB over half a minute."""
 STEADY = 0.4
 """A third of the time that adds less than this part of the mean is no part of steady growth."""
 FEWEST_LOOKS = 4
@@ -56,11 +60,12 @@ def growing(seen: ResourceReport, place: str) -> Iterator[Finding]:
     """Memory that the workers do not share any more, and go on taking."""
     grown = [growth(series) for series in seen.workers]
     total, pace = sum(size for size, _ in grown), sum(rate for _, rate in grown)
-    if not total:
+    if max((size for size, _ in grown), default=0.0) < (GROWN if seen.objects else UNEXPLAINED):
         return
+    workers = several(sum(size > 0 for size, _ in grown), "loader worker")
     what = (
-        f"the memory of {sum(size > 0 for size, _ in grown)} worker processes grew by "
-        f"{total / 2**20:,.0f} MiB, and goes on at {pace / 2**20:,.1f} MiB/s"
+        f"the memory of {workers} grew by {total / 2**20:,.0f} MiB, and goes on at "
+        f"{pace / 2**20:,.1f} MiB/s"
     )
     says = _objects(seen.objects[0], len(grown)) if seen.objects else _unknown()
     notes = tuple(_malloc(seen))
