@@ -90,7 +90,7 @@ def _note_late_option(ctx: click.Context, words: tuple[str, ...]) -> None:
 
 def _reads_options(script: Path) -> bool:
     """Whether a script, or what it imports from its own folder, may look at its command line."""
-    near = [script, *script.parent.glob("*.py")]
+    near = script.parent.glob("*.py")
     return any(_OPTIONS.search(file.read_text("utf-8", "replace")) for file in near)
 
 

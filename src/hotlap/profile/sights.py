@@ -70,7 +70,7 @@ MEANINGS = {
 
 @dataclass(frozen=True)
 class Words:
-    """What to say of a sight that no pattern of its technique can see in source."""
+    """What to say of a sight, and what to do about it."""
 
     says: str
     remedy: str
@@ -140,8 +140,8 @@ def _repeats(payload: ProfilePayload, folder: Path) -> Iterator[Spot]:
     Lines may call one another: what they cost together is bounded by the operators' time.
     """
     for one in payload.repeats:
-        says = f"{COMPUTED_AGAIN} ({one.times} times)"
-        yield from _vain(payload, folder, one, REPEATED, says, one.part)
+        words = Words(f"{COMPUTED_AGAIN} ({one.times} times)", COMPUTE_ONCE)
+        yield from _vain(payload, folder, one, REPEATED, words, one.part)
 
 
 def _unused(payload: ProfilePayload, folder: Path) -> Iterator[Spot]:
@@ -150,37 +150,38 @@ def _unused(payload: ProfilePayload, folder: Path) -> Iterator[Spot]:
         path = folder / one.picked_path
         picked = f", picked at {shown(path, folder)}:{one.picked_line}" * bool(one.picked_line)
         rows = f"only {one.used:.0%} of the rows computed here are used"
-        says = DIAGONAL_USED if one.diagonal else rows
-        for spot in _vain(payload, folder, one, UNUSED, says + picked, 1.0 - one.used):
-            yield replace(spot, remedy=DIAGONAL_ALONE) if one.diagonal else spot
+        says, remedy = (DIAGONAL_USED, DIAGONAL_ALONE) if one.diagonal else (rows, PICK_FIRST)
+        words = Words(says + picked, remedy)
+        yield from _vain(payload, folder, one, UNUSED, words, 1.0 - one.used)
 
 
 def _copied(payload: ProfilePayload, folder: Path) -> Iterator[Spot]:
     """Lines that compute the same for several copies."""
     for one in payload.copied:
         says = f"the same is computed here for {one.times} copies of each input"
-        yield from _vain(payload, folder, one, COPIED, says, one.part)
+        words = Words(says, COMPUTE_BEFORE)
+        yield from _vain(payload, folder, one, COPIED, words, one.part)
 
 
 def _pairs(payload: ProfilePayload, folder: Path) -> Iterator[Spot]:
     """Lines that sum up an element for each pair, in the words of the pattern that lint knows."""
     (pattern,) = techniques()[PAIRWISE].patterns
     for one in payload.pairs:
-        says = f"{pattern.says} ({one.times} times as many as go in)"
-        for spot in _vain(payload, folder, one, pattern.id, says, one.part):
-            yield replace(spot, remedy=pattern.remedy, technique=PAIRWISE, since=one.since)
+        words = Words(f"{pattern.says} ({one.times} times as many as go in)", pattern.remedy)
+        for spot in _vain(payload, folder, one, pattern.id, words, one.part):
+            yield replace(spot, technique=PAIRWISE, since=one.since)
 
 
 def _vain(
     payload: ProfilePayload, folder: Path, one: Avoidable | UnusedRows, name: str,
-    says: str, part: float,
+    words: Words, part: float,
 ) -> Iterator[Spot]:  # fmt: skip
     """The spot of a line of which a part of the work need not be done."""
     at = split(f"{folder / one.path}:{one.line}", folder)
     seconds = _of_operators(payload, one.share, differentiated=one.differentiated)
     if at is not None and seconds:
         yield Spot(
-            *at, 1, name, says, MEANINGS.get(name, ""), name, differentiated=one.differentiated,
+            *at, 1, name, words.says, words.remedy, name, differentiated=one.differentiated,
             part=part, seconds=seconds,
         )  # fmt: skip
 

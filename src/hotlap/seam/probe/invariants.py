@@ -105,9 +105,9 @@ class Invariants(Diagnosis):
     `value` is a dictionary: `invariants` are the lines with invariant work, `repeats` those whose
     work comes several times in a step, `unused` those of whose results little is used, `copied`
     those that compute the same for several copies, `pairs` those that sum up an element for each
-    pair, `by_line` what ran from each line, `own` the
-    operators of the lines themselves, `backward` the lines by their part of the backward pass,
-    `index_select` and `fft_convolution` what these techniques would replace.
+    pair, `by_line` what ran from each line, `own` the operators of the lines themselves, `backward`
+    the lines by their part of the backward pass, `index_select` and `fft_convolution` what these
+    techniques would replace.
     """
 
     name = "invariants"
@@ -203,6 +203,7 @@ class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._known: dict[int, tuple[weakref.ref[torch.Tensor], int]] = {}
         self._numbers = 0
         self._checksum = _Checksum()
+        self._apart = Apart()
         self._forget()
 
     def restart(self) -> tuple[list[_Run], list[Behind]]:
@@ -224,7 +225,6 @@ class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._twins = Twins(self._number)
         self._uses = Uses()
         self._copies = Copies()
-        self._apart = Apart()
         self._products = Products()
         self._missed = False  # an operator whose reads are not known
 
