@@ -6,7 +6,6 @@ sleep while they wait, for numbers of elements on both sides of `seam.probe.prod
 are medians; a ratio above 1 is one in which the matrix product, or `torch.cdist`, is faster.
 """
 
-import argparse
 import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -14,7 +13,7 @@ from dataclasses import asdict, dataclass
 import torch
 
 from benchmarks import record
-from benchmarks.row_lookups import by_turns
+from benchmarks.row_lookups import by_turns, on_threads, seconds_given
 from hotlap.seam.probe import products
 
 SHAPES = (
@@ -68,12 +67,7 @@ def measured(shape: tuple[int, int, int], seconds: float) -> Row:
 def main(seconds: float) -> None:
     """Measure all shapes, and write the record."""
     torch.manual_seed(0)
-    found: list[Row] = []
-    for threads in sorted({1, os.cpu_count() or 1}):
-        torch.set_num_threads(threads)
-        for shape in SHAPES:
-            found.append(measured(shape, seconds))
-            print(found[-1], flush=True)
+    found = on_threads(SHAPES, lambda shape: measured(shape, seconds))
     summary = {
         "products, seen": record.spread([row.products for row in found if row.seen]),
         "distances, seen": record.spread([row.distances for row in found if row.seen]),
@@ -86,7 +80,4 @@ def main(seconds: float) -> None:
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--seconds", type=float, default=0.5)
-    main(parser.parse_args().seconds)
+    main(seconds_given(0.5))

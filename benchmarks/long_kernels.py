@@ -7,7 +7,6 @@ all cores, with threads that sleep while they wait. Times are medians; a ratio a
 which spectra are faster.
 """
 
-import argparse
 import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -16,7 +15,7 @@ import torch
 from torch.nn import functional
 
 from benchmarks import record
-from benchmarks.row_lookups import by_turns
+from benchmarks.row_lookups import by_turns, on_threads, seconds_given
 from hotlap.seam import fourier
 
 SHAPES = (
@@ -84,12 +83,7 @@ def measured(
 def main(seconds: float) -> None:
     """Measure all shapes, and write the record."""
     torch.manual_seed(0)
-    found: list[Row] = []
-    for threads in sorted({1, os.cpu_count() or 1}):
-        torch.set_num_threads(threads)
-        for shape in SHAPES:
-            found.append(measured(*shape, seconds))
-            print(found[-1], flush=True)
+    found = on_threads(SHAPES, lambda shape: measured(*shape, seconds))
     once = [row.forward for row in found if row.served]
     both = [row.whole for row in found if row.served_with_gradients]
     summary = {
@@ -102,7 +96,4 @@ def main(seconds: float) -> None:
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--seconds", type=float, default=1.0)
-    main(parser.parse_args().seconds)
+    main(seconds_given(1.0))

@@ -10,9 +10,10 @@ it adds to indexing by a number. Times are medians.
 import argparse
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from statistics import median
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -27,6 +28,7 @@ SHAPES = (
 )  # fmt: skip
 """Rows and columns around the number of rows that are picked: (rows, picked, columns)."""
 Row = dict[str, float | int]
+Shape, Made = TypeVar("Shape"), TypeVar("Made")
 
 
 class _Silent:
@@ -81,15 +83,29 @@ def measured(rows: int, picked: int, columns: int, seconds: float) -> Row:
     }  # fmt: skip
 
 
+def on_threads(shapes: Iterable[Shape], measure: Callable[[Shape], Made]) -> list[Made]:
+    """What is measured of each shape, on one thread and on all cores."""
+    found: list[Made] = []
+    for threads in sorted({1, os.cpu_count() or 1}):
+        torch.set_num_threads(threads)
+        for shape in shapes:
+            found.append(measure(shape))
+            print(found[-1], flush=True)
+    return found
+
+
+def seconds_given(default: float) -> float:
+    """The option `--seconds`; from here on threads sleep while they wait."""
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seconds", type=float, default=default)
+    return float(parser.parse_args().seconds)
+
+
 def main(seconds: float) -> None:
     """Measure all shapes, and write the record."""
     torch.manual_seed(0)
-    found: list[Row] = []
-    for threads in sorted({1, os.cpu_count() or 1}):
-        torch.set_num_threads(threads)
-        for shape in SHAPES:
-            found.append(measured(*shape, seconds))
-            print({k: round(v, 8) for k, v in found[-1].items()}, flush=True)
+    found = on_threads(SHAPES, lambda shape: measured(*shape, seconds))
     once = [row["served"] for row in found if row["bytes"] >= LEAST_BYTES]
     both = [row["whole"] for row in found if row["bytes"] >= LEAST_BYTES_DIFFERENTIATED]
     summary = {
@@ -102,7 +118,4 @@ def main(seconds: float) -> None:
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--seconds", type=float, default=1.0)
-    main(parser.parse_args().seconds)
+    main(seconds_given(1.0))
