@@ -1,6 +1,7 @@
 """Options of trainers that stand for techniques: in what a profile says, and in a patch."""
 
 import dataclasses
+import inspect
 import sys
 import types
 from pathlib import Path
@@ -103,6 +104,38 @@ def test_the_precision_of_lightnings_trainer_is_that_of_the_recipe(tmp_path: Pat
     assert "precision='bf16-mixed'" in text.replace('"', "'")
 
 
+ACCELERATED = """\
+from accelerate import Accelerator
+
+accelerator = Accelerator({given})
+model, optimizer, loader = accelerator.prepare(model, optimizer, loader)
+for x, y in loader:
+    loss = loss_of(model(x), y)
+    accelerator.backward(loss)
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [("", "bf16"), ('mixed_precision="no"', "bf16"), ('mixed_precision="fp16"', "fp16")],
+)
+def test_accelerate_is_passed_a_precision_where_an_edit_would_find_the_loop(
+    given: str, expected: str, tmp_path: Path
+) -> None:
+    text, _ = patched(ACCELERATED.format(given=given), tmp_path)
+    assert f"mixed_precision='{expected}'" in text.replace('"', "'")
+    assert "autocast" not in text
+
+
+def test_a_precision_of_accelerate_that_is_an_argument_is_left_to_the_user(tmp_path: Path) -> None:
+    given = "mixed_precision=args.precision"
+    text, written = patched(ACCELERATED.format(given=given), tmp_path)
+    assert given in text
+    assert "autocast" not in text
+    assert "mixed_precision" not in written
+
+
 def test_a_profile_names_the_option_of_the_trainer_that_runs() -> None:
     remedy = Remedy("loader_workers", "wait", ("data",), "t.py:1", 2.0, 0.4)
     finding = Finding("waiting for data", "t.py:1", "", 0.5, 2.0, (remedy,))
@@ -119,6 +152,8 @@ def test_a_profile_names_the_option_of_the_trainer_that_runs() -> None:
 def test_the_trainer_is_known_by_the_modules_of_the_stack() -> None:
     assert trainer_of(["torch.optim.adamw", "transformers.trainer", "__main__"]) == "transformers"
     assert trainer_of(["lightning.pytorch.loops.fit_loop", "__main__"]) == "lightning"
+    assert trainer_of(["accelerate.optimizer", "__main__"]) == "accelerate"
+    assert trainer_of(["accelerate.optimizer", "transformers.trainer"]) == "transformers"
     assert trainer_of(["torch.optim.adamw", "__main__"]) == ""
 
 
@@ -137,6 +172,12 @@ def test_hugging_face_has_these_options() -> None:
     fields = {field.name for field in dataclasses.fields(transformers.TrainingArguments)}
     options = [o for each in TRAINERS["transformers"].options.values() for o in each]
     assert {o.name for o in options} | {o.on_cpu[0] for o in options if o.on_cpu} <= fields
+
+
+def test_accelerate_has_these_options() -> None:
+    accelerate = pytest.importorskip("accelerate")
+    names = set(inspect.signature(accelerate.Accelerator).parameters)
+    assert {o.name for each in TRAINERS["accelerate"].options.values() for o in each} <= names
 
 
 def test_arguments_that_a_patch_writes_are_taken_on_this_machine(tmp_path: Path) -> None:

@@ -33,11 +33,15 @@ class Option:
 
 @dataclass(frozen=True)
 class Trainer:
-    """`called`: what takes the options; `module`: prefixes of the modules that run its loop."""
+    """`called`: what takes the options; `module`: prefixes of the modules that run its steps.
+
+    `own_loop`: the user writes the loop, so that an edit would find the calls in it as well.
+    """
 
     called: tuple[str, ...]
     module: tuple[str, ...]
     options: Mapping[str, tuple[Option, ...]]
+    own_loop: bool = False
 
     @property
     def takes(self) -> str:
@@ -98,6 +102,17 @@ TRAINERS: Mapping[str, Trainer] = {
                 Option("precision", "16-mixed", (None, 32, "32", "32-true"), ("dtype", "float16")),
             ),
         },
+    ),
+    "accelerate": Trainer(  # last: the loops of the others may run through it
+        ("accelerate.Accelerator",),
+        ("accelerate.optimizer",),
+        {
+            "mixed_precision": (
+                Option("mixed_precision", "bf16", (None, "no"), ("dtype", "bfloat16")),
+                Option("mixed_precision", "fp16", (None, "no"), ("dtype", "float16")),
+            ),
+        },
+        own_loop=True,
     ),
 }
 

@@ -152,9 +152,13 @@ def apply(name: str, values: Mapping[str, object], done: Patch, entry: File | No
     record = technique(name)
     moves = [move for move in record.moves if can_write(move)]
     state = _State(name)
-    _write(moves, state, done, values, entry)
-    if not (state.written or state.present or state.notes):
-        _write(_for_trainer(name, values, done, state), state, done, values, entry)
+    for found in (
+        _for_trainer(name, values, done, state, own_loop=True),
+        moves,
+        _for_trainer(name, values, done, state, own_loop=False),
+    ):
+        if not (state.written or state.present or state.notes):
+            _write(found, state, done, values, entry)
     if not moves and not (state.written or state.present):
         text = f"`hotlap run` applies it, patch has no edit for it: {record.title.lower()}"
         if record.examples:
@@ -164,13 +168,15 @@ def apply(name: str, values: Mapping[str, object], done: Patch, entry: File | No
 
 
 def _for_trainer(
-    name: str, values: Mapping[str, object], done: Patch, state: "_State"
+    name: str, values: Mapping[str, object], done: Patch, state: "_State", *, own_loop: bool
 ) -> Iterator[Move]:
     """The option of a trainer that does what a technique does, if one is made in the files.
 
     What has to be passed along with it comes once it is written.
     """
     for trainer, moves in trainers.moves(name, values, cuda=done.cuda).items():
+        if TRAINERS[trainer].own_loop != own_loop:
+            continue
         made = re.compile(rf"\b{TRAINERS[trainer].takes}\(")
         imported = re.compile(rf"^\s*(?:from|import)\s+(?:pytorch_)?{trainer}\b", re.MULTILINE)
         if any(made.search(text) and imported.search(text) for text in done.texts.values()):
