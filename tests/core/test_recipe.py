@@ -75,6 +75,15 @@ def test_what_was_not_raced_by_itself_has_no_figures_in_the_file(tmp_path: Path)
     assert Recipe.read(path).techniques == kept
 
 
+def test_a_whole_that_was_not_raced_has_no_ratio_in_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "hotlap.unconfirmed.toml"
+    for pairs in (0, 12):
+        measured = replace(MEASURED, pairs=pairs)
+        Recipe({"no_grad_eval": Kept(ratio=1.1)}, measured).write(path)
+        assert ("ratio = 2.5" in path.read_text()) == bool(pairs)
+        assert ("2.4" in path.read_text()) == bool(pairs)
+
+
 def test_a_missing_recipe_says_how_to_get_one(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is no recipe") as caught:
         Recipe.read(tmp_path / "hotlap.toml")

@@ -206,6 +206,9 @@ def test_the_page_of_a_profile_says_what_the_terminal_says() -> None:
     ):
         assert text.replace("AT_MOST", AT_MOST) in page, text
     assert page.count("threads spin") == 1, "an advice does not repeat its heading"
+    unbound = profile()
+    unbound["findings"] = [{**one, "most": 1.0} for one in unbound["findings"]]
+    assert AT_MOST not in unescape(html.page(unbound))
 
 
 def test_the_page_of_a_profile_compares_the_ranks() -> None:

@@ -81,7 +81,7 @@ class Recipe:
     def write(self, path: Path) -> None:
         """Write it as TOML, in one piece or not at all."""
         body = {
-            "measured": _tidy(asdict(self.measured)),
+            "measured": _tidy(_of_race(self.measured)),
             "techniques": {
                 name: {**kept.values, **_tidy(_figures(kept))}
                 for name, kept in self.techniques.items()
@@ -136,6 +136,12 @@ HEADER = """\
 
 """
 _FIGURES = ("ratio", "interval", "memory", "parity")
+
+
+def _of_race(measured: Measured) -> dict[str, object]:
+    """The fields; no ratio where the whole recipe was not raced, as of a tune that was stopped."""
+    unknown = () if measured.pairs else ("ratio", "interval")
+    return {name: value for name, value in asdict(measured).items() if name not in unknown}
 
 
 def _figures(kept: Kept) -> dict[str, object]:

@@ -54,6 +54,11 @@ def _costliest(profile: Profile) -> list[tuple[Line, float]]:
     return [(lines[place], shares[place])] if shares[place] >= MUCH_OF_A_STEP else []
 
 
+def bound_legend(profile: Profile) -> str:
+    """What the bounds of the problems are; empty where none has one."""
+    return AT_MOST if any(_bound(finding.most) for finding in profile.problems) else ""
+
+
 def show(out: Console, profile: Profile, *, brief: bool = False, following: bool = True) -> None:
     """Problems, options, and the next command; each list with the most valuable first.
 
@@ -61,8 +66,8 @@ def show(out: Console, profile: Profile, *, brief: bool = False, following: bool
     """
     if profile.problems:
         out.print(f"[bold]Problems[/] ({PROBLEMS}; {ORDER})")
-        if any(_bound(finding.most) for finding in profile.problems):
-            out.print(AT_MOST, style="dim")
+        if legend := bound_legend(profile):
+            out.print(legend, style="dim")
         for number, finding in enumerate(profile.problems, 1):
             _show_problem(out, number, finding)
     else:

@@ -14,9 +14,9 @@ from hotlap.core.protocol import Document, decode
 from hotlap.profile.model import TITLES, Finding, Profile
 from hotlap.reporting import ranks_text, search_view, until_view
 from hotlap.reporting.findings_text import (
-    AT_MOST,
     ORDER,
     UNKNOWN,
+    bound_legend,
     cost,
     next_step,
     problem_words,
@@ -118,7 +118,7 @@ def _profile(document: Document) -> View:
             filter(None, (limit(found.headroom) if found.headroom else "", waits(found)))
         ),
         findings=_findings(found),
-        findings_note=AT_MOST,
+        findings_note=bound_legend(found),
         memory=_memory(document["memory_by_owner"]),
         steps_title=following.removesuffix(":"),
         steps=[command] if command else (),
