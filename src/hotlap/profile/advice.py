@@ -170,8 +170,9 @@ ADVICE = (
         "python_in_step",
         Symptom(
             ("other",),
-            "Python code of the loop itself, outside of data, model and optimizer: compute what does "
-            "not change before the loop, print and log less often, use tensors for loops over numbers",
+            "Python code of the loop itself, outside of data, model and optimizer: compute what "
+            "does not change before the loop, print and log less often, use tensors for loops "
+            "over numbers",
             "other",
             sure=False,
         ),

@@ -3,7 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from hotlap.source import sample_copies, steps
@@ -108,7 +108,8 @@ class Summary:
 
     def to_dict(self) -> dict[str, object]:
         """The same as JSON can hold it."""
-        return asdict(self)
+        classes = {name: vars(one) for name, one in self.classes.items()}
+        return {**vars(self), "classes": classes}
 
     @classmethod
     def from_dict(cls, stored: dict[str, Any]) -> "Summary":

@@ -1,6 +1,7 @@
 """What several checks ask about the place of a node: always run, in one branch, in the steps."""
 
 import ast
+import re
 from collections.abc import Iterator
 from functools import lru_cache
 
@@ -8,6 +9,7 @@ from hotlap.source.constants import constant
 from hotlap.source.module import Source
 from hotlap.source.tree import FunctionNode, Tree, method, names_in, text
 
+_TEST_FILE = re.compile(r"(test_.*|.*_test)\.py")  # as pytest looks for them
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _LIGHTNING = ("lightning", "lightning.pytorch", "pytorch_lightning", "lightning.pytorch.trainer")
 _TRAINERS = frozenset(f"{package}.Trainer" for package in _LIGHTNING)
@@ -107,11 +109,17 @@ def in_steps(source: Source) -> set[ast.AST]:
 
 
 def in_test(source: Source, node: ast.AST) -> bool:
-    """Whether a node stands in a function that asserts, as unit tests do."""
+    """Whether a node stands in a function that asserts, as unit tests do.
+
+    An `assert` statement is one of a unit test where pytest would collect the function.
+    """
     function = source.tree.function(node)
-    return function is not None and any(
+    if function is None:
+        return False
+    collected = function.name.startswith("test_") and _TEST_FILE.match(source.path.name)
+    return any(
         method(call).startswith("assert") for call in calls_within(source, function)
-    )
+    ) or bool(collected and any(isinstance(one, ast.Assert) for one in ast.walk(function)))
 
 
 def every_step(source: Source, node: ast.AST) -> bool:

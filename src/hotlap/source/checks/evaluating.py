@@ -54,7 +54,7 @@ def unused_graphs(source: Source) -> list[ast.Call]:
         for call in evaluations(source)
         if _judged(source, call) or (over_loader(source, call) and _read_out(source, call))
     ]
-    return [call for call in found if not _maybe_off(source, call)]
+    return [c for c in found if not (_maybe_off(source, c) or in_test(source, c))]
 
 
 def _samples(source: Source) -> Iterator[ast.Call]:
@@ -63,7 +63,7 @@ def _samples(source: Source) -> Iterator[ast.Call]:
         if method(call) in _MODES or not source.values.are(call.func, MODEL):
             continue
         function = source.tree.function(call)
-        if (function is not None and function.name in _NEVER) or in_test(source, call):
+        if function is not None and function.name in _NEVER:
             continue
         parent = source.tree.parent(call)
         if isinstance(parent, ast.Assign) and len(parent.targets) == 1:
@@ -164,7 +164,7 @@ def _by_flag(source: Source) -> Iterator[ast.Call]:
             continue
         for call in calls_within(source, function):
             plain = source.values.are(call.func, MODEL) and method(call) not in _MODES
-            if plain and not _guard(source, call, flags) and not in_test(source, call):
+            if plain and not _guard(source, call, flags):
                 yield call
 
 
