@@ -74,6 +74,23 @@ def test_backward_passes_of_a_step_are_counted(batches):
     assert session.profile["backwards"] == batches
 
 
+@pytest.mark.parametrize("again", [1, 2])
+def test_samples_that_go_through_the_model_once_are_known(again):
+    data = torch.utils.data.TensorDataset(X.repeat(40, 1), Y.repeat(40))
+    with probed(steps=3) as session:
+        model = net()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        batches = iter(torch.utils.data.DataLoader(data, batch_size=4))
+        for _ in steps_of(session):
+            for _ in range(4):
+                x, y = next(batches)
+                for _ in range(again):
+                    functional.cross_entropy(model(x), y).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    assert session.profile["facts"]["each_sample_once"] == (again == 1)
+
+
 # phases
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from hotlap.core.machine import Machine
+from hotlap.core.machine import Machine, available_memory
 from hotlap.core.peaks import Peaks
 from hotlap.core.protocol import ProfilePayload, SampledLine
 from hotlap.core.registry import techniques
@@ -15,6 +15,7 @@ from hotlap.profile.advice import addressed
 from hotlap.profile.findings import Seen, advised, free, padded, proposed, seen_in
 from hotlap.profile.join import FORWARD, Costed, Past, joined, split
 from hotlap.profile.merge import merged
+from hotlap.profile.micro_batches import micro_batches
 from hotlap.profile.model import Finding, Headroom, Line, Phase, Profile, usual_times
 from hotlap.profile.outside import outside_of_torch
 from hotlap.profile.packing import with_packing
@@ -91,10 +92,18 @@ def profile_from(
         spots, written, bare = [], {}, replace(bare, notes=(*bare.notes, note))
     notes = (*_changed(bare, run.folder), *_unpacked(payload), *rollout(payload, run.folder))
     bare = replace(bare, notes=(*bare.notes, *notes))
-    found = with_packing(_all(own, spots, seen, bare), payload, run.folder)
+    found = [*_all(own, spots, seen, bare), *micro_batches(bare, _left(machine, bare))]
+    found = with_packing(found, payload, run.folder)
     ranked = _ranked([*with_storage(found, payload), *straggling(payload)], run.folder)
     own_words = tuple(addressed(one, payload.facts, run.command, written) for one in ranked)
     return replace(bare, findings=own_words)
+
+
+def _left(machine: Machine, profile: Profile) -> int:
+    """Bytes of memory that the profiled program could still take on its device."""
+    if profile.device != "cuda":
+        return available_memory()
+    return max(0, min(gpu.memory for gpu in machine.gpus) - profile.peak_memory)
 
 
 def _unpacked(payload: ProfilePayload) -> list[str]:

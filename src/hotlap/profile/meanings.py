@@ -3,6 +3,7 @@
 from hotlap.core.registry import techniques
 from hotlap.profile import findings, sights
 from hotlap.profile.advice import ADVICE
+from hotlap.profile.micro_batches import NAME as MICRO_BATCHES
 from hotlap.profile.outside import NAME as OUTSIDE_OF_TORCH
 from hotlap.profile.ranks import EQUAL_WORK, STRAGGLER
 from hotlap.profile.small_operators import NAME as SMALL_OPERATORS
@@ -23,6 +24,10 @@ MEANINGS = {
     STRAGGLER: (
         f"one rank arrives last, and the others wait for it in every step: {EQUAL_WORK}; where one "
         "phase makes it late, the profile says which, and what to do about that"
+    ),
+    MICRO_BATCHES: (
+        "gradients are accumulated over batches of a few samples, though one batch would fit in "
+        "memory: a larger batch with less accumulation, which leaves the step what it is"
     ),
     "storage": (
         "the disk gives all that it can while the steps wait for data: read larger pieces in order "

@@ -3,11 +3,9 @@
 from hotlap.core.pattern import Pattern
 from hotlap.core.technique import Claim, Example, Group, How, Numerics, Technique
 
-_REMEDY = (
-    "torch.linalg.solve(K, y) is the inverse of K times y, and torch.linalg.lstsq(X, y).solution "
-    "its pseudo-inverse times y; a covariance is symmetric and positive definite: with "
-    "L = torch.linalg.cholesky(K) the product is torch.cholesky_solve(y, L), of a matrix y, and "
-    "the logarithm of the determinant 2 * L.diagonal(dim1=-2, dim2=-1).log().sum(-1)"
+_BY_FACTOR = (
+    "with L = torch.linalg.cholesky(K) of a covariance, which is positive definite, K^-1 Y is "
+    "torch.cholesky_solve(Y, L), and log det K is 2 * L.diagonal(dim1=-2, dim2=-1).log().sum(-1)"
 )
 technique = Technique(
     title="Solve a linear system instead of inverting its matrix",
@@ -35,7 +33,10 @@ technique = Technique(
         Pattern(
             id="multiplied_inverse",
             says="a matrix is inverted, of which only products are used",
-            remedy=_REMEDY,
+            remedy=(
+                "torch.linalg.solve(K, y) is K^-1 y, and torch.linalg.lstsq(X, y).solution "
+                f"pinv(X) y; {_BY_FACTOR}"
+            ),
             ignore="the matrix is small, or its inverse is made once",
             check="hotlap.source.checks.inverses:multiplied_inverse",
             fault=True,
@@ -44,7 +45,7 @@ technique = Technique(
         Pattern(
             id="factored_twice",
             says="the determinant of a matrix is computed apart from the system that it solves",
-            remedy=_REMEDY,
+            remedy=_BY_FACTOR,
             ignore="the matrix is small, or not positive definite",
             check="hotlap.source.checks.inverses:factored_twice",
             fault=True,

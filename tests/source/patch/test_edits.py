@@ -79,6 +79,37 @@ def test_autocast_goes_around_forward_and_loss_of_training_and_evaluation():
     assert "Scaler" not in lines
 
 
+@pytest.mark.parametrize(
+    ("step", "within", "widened"),
+    [
+        ("z = model(x)\nloss = torch.pdist(z).mean()", 1, True),
+        ("loss = ((model(x) - y) ** 2).mean()", 1, True),
+        ("out = model(x)\nscaled = out / 0.5\nloss = F.cross_entropy(scaled, y)", 1, True),
+        ("out = model(x).view(-1, 9)\nloss = F.cross_entropy(out, y)", 2, False),
+        ("out = model(x)\nloss = F.mse_loss(out.squeeze(1), y.mean(1))", 2, False),
+        ("out = model(x)\nloss = F.cross_entropy(out, y)\nloss = loss / 4 + 0.1", 3, False),
+        ("out = model(x)\nloss = out.loss / 4", 2, False),
+        ("logits, loss = model(x, y)\nloss = loss * 0.5", 2, False),
+    ],
+)
+def test_a_loss_is_computed_in_float32_as_in_a_race(step, within, widened):
+    body = f"""
+        import torch.nn.functional as F
+
+        model = nn.Linear(9, 9)
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+        for x, y in xs:
+            {step.replace(chr(10), chr(10) + " " * 12)}
+            loss.backward()
+            opt.step()
+        """
+    lines = changed("mixed_precision", body).splitlines()
+    assert any("model(x).float()" in line for line in lines) == widened
+    (head,) = [at for at, line in enumerate(lines) if "torch.autocast" in line]
+    written = [line.replace(".float()", "") for line in lines[head + 1 :]]
+    assert written == step.splitlines()[:within]
+
+
 def test_float16_has_a_scaler_that_is_handed_to_the_function():
     lines = changed("mixed_precision", FUNCTIONS, dtype="float16").splitlines()
     for line in (
@@ -135,12 +166,24 @@ def test_float16_has_a_scaler_that_is_handed_to_the_function():
             opt = torch.optim.SGD(model.parameters(), lr=0.1)
             for x in xs:
                 out = model(x)
-                loss = out.mean()
+                loss = nn.functional.mse_loss(out, x)
                 loss.backward()
                 opt.step()
                 seen.append(out.detach().numpy())
             """,
             "`.float()` before `.numpy()`",
+        ),
+        (  # several outputs, which would be rounded to 16 bits before the loss
+            """
+            model = nn.Linear(9, 9)
+            opt = torch.optim.SGD(model.parameters(), lr=0.1)
+            for x in xs:
+                mean, spread = model(x)
+                loss = nn.functional.mse_loss(mean, x) + spread.exp().mean()
+                loss.backward()
+                opt.step()
+            """,
+            "`.float()` of its outputs before the loss",
         ),
     ],
 )

@@ -104,7 +104,7 @@ def test_lines_put_in_have_the_line_ends_of_the_file(tmp_path):
     text = patch(wanted, [file]).texts[file]
     assert text.count("\n") == text.count("\r\n") == script.count("\n") + 4
     assert "\twith torch.autocast" in text
-    assert "\t\tloss = model(x).mean()" in text
+    assert "\t\tloss = model(x).float().mean()" in text
 
 
 @pytest.mark.parametrize("text", ["", "# nothing\n", '"""Doc."""\n', "x = 1; y = 2\n"])

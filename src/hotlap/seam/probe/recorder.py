@@ -45,6 +45,9 @@ LEAST_SECONDS = 2.0
 would show nothing but the start."""
 EVERY = 16
 FOREVER = 1 << 62
+READ_AHEAD = 0.1
+"""By how much the samples that a loader gave may be more than those that the model was called for.
+"""
 POOL_COMPUTES = 0.1
 """Part of the CPU time that torch's other threads must use for their waits to count."""
 
@@ -384,6 +387,13 @@ class Recorder:
         for_all_ranks = self.world > 1 and self.samples == self.world * self.rows
         samples = self.rows if for_all_ranks or not self.samples else self.samples
         return samples / steps, self.tokens / steps
+
+    def each_sample_once(self) -> bool:
+        """Whether the training calls its model for as many samples as its loaders give.
+
+        About as many: a loader may be read ahead.
+        """
+        return bool(self.samples) and abs(self.samples - self.rows) <= READ_AHEAD * self.rows
 
     def passes(self) -> int:
         """Backward passes that most steps have; 0 where the program does not train."""

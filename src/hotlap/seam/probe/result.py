@@ -167,6 +167,7 @@ def _facts(rec: Recorder, ended: str) -> dict[str, object]:
     with suppress(Exception):  # Accelerate's own business
         found["dispatched_batches"] = dispatched()
     feeds = rec.training_loader
+    found["each_sample_once"] = rec.each_sample_once()
     found["batch_size"] = feeds.kind.batch_size if feeds else None
     found["sync_calls"] = sum(rec.sync_calls.values()) / max(1, rec.tally.steps)
     found["parameters"] = _parameters(rec)

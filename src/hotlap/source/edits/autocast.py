@@ -1,9 +1,16 @@
-"""`torch.autocast` around each forward and the loss that follows it."""
+"""`torch.autocast` around each forward and the loss that follows it.
+
+A race computes the loss from outputs in float32. One of torch's own losses does the same under
+autocast; other arithmetic would be done in 16 bits, so that it stays outside, on float32 outputs.
+"""
 
 import ast
 from collections.abc import Iterator
 
+import libcst as cst
+
 from hotlap.source.edits.devices import device_type
+from hotlap.source.edits.outputs import is_tensor, rounds
 from hotlap.source.edits.regions import Region, regions, under
 from hotlap.source.edits.scaler import check as check_scaler
 from hotlap.source.patch.draft import Draft, UnsureError
@@ -28,11 +35,27 @@ def autocast(draft: Draft) -> None:
         elif region.why_not:
             draft.by_hand(region.call, f"{region.why_not}: `{head}` around forward and loss")
         else:
-            _check(draft, region)
-            draft.changes.wrap(region.first, region.last, _head(draft, region))
+            _wrap(draft, region, head)
     if not script.model_calls:
         reason = script.why_no_model if script.model is None else "the model is not called here"
         draft.nothing_here(f"{reason}: `{head}` around forward and loss", *script.backward_calls)
+
+
+def _wrap(draft: Draft, region: Region, head: str) -> None:
+    if not rounds(draft, region):
+        _check(draft, region)
+        draft.changes.wrap(region.first, region.last, _head(draft, region))
+    elif is_tensor(draft, region.call):
+        draft.changes.wrap(region.first, region.first, _head(draft, region))
+        draft.changes.expression(region.call, _widened)
+    else:
+        text = f"`{head}` around the forward alone, and `.float()` of its outputs before the loss"
+        draft.by_hand(region.call, text)
+
+
+def _widened(call: cst.BaseExpression) -> cst.BaseExpression:
+    """`call.float()`."""
+    return cst.Call(cst.Attribute(call, cst.Name("float")))
 
 
 def _head(draft: Draft, region: Region) -> str:

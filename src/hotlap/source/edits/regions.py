@@ -69,13 +69,13 @@ def _losses(draft: Draft, statement: ast.stmt, later: list[ast.stmt]) -> ast.stm
     for following in later:
         if not isinstance(following, _SIMPLE):
             break
-        used = any(_is_loss(draft, c) and names_in(c) & outputs for c in ast.walk(following))
+        used = any(is_loss(draft, c) and names_in(c) & outputs for c in ast.walk(following))
         if used:
             last, outputs = following, outputs | _bound(following)
     return last
 
 
-def _is_loss(draft: Draft, node: ast.AST) -> bool:
+def is_loss(draft: Draft, node: ast.AST) -> bool:
     """`criterion(...)`, where the criterion is one of torch's losses, or a functional loss."""
     if not isinstance(node, ast.Call):
         return False
