@@ -37,7 +37,7 @@ def graph_retained(source: Source, _: Technique) -> Iterator[Spread]:
     """
     for call in (one for name in _BACKWARD for one in source.tree.methods.get(name, [])):
         body = source.loops.step_of(call)
-        if body is None or not _retains(call) or _gone_through_again(source, call):
+        if body is None or not retains(call) or _gone_through_again(source, call):
             continue
         if not any(method(node) == "step" for node in reached(source, _step(source, call))):
             continue  # gradients are looked at, as in a saliency map
@@ -46,7 +46,8 @@ def graph_retained(source: Source, _: Technique) -> Iterator[Spread]:
             yield Spread(call, call, hint=older is None or not _model_is_known(source))
 
 
-def _retains(call: ast.Call) -> bool:
+def retains(call: ast.Call) -> bool:
+    """Whether a backward pass keeps its graph, and makes none of its own."""
     if argument(call, "create_graph", -1) is not None:
         return False
     return is_constant(argument(call, "retain_graph", 1), True)

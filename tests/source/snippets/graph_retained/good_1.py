@@ -1,4 +1,4 @@
-"""Two backward passes over one graph; a GAN that shares one; a penalty by `autograd.grad`."""
+"""A GAN whose models share a graph; a penalty by `autograd.grad`."""
 
 import torch
 from torch import nn
@@ -10,24 +10,6 @@ G, D = nn.Linear(16, 64), nn.Linear(64, 1)
 opt = torch.optim.SGD(net.parameters(), lr=0.1)
 opt_g = torch.optim.SGD(G.parameters(), lr=0.1)
 opt_d = torch.optim.SGD(D.parameters(), lr=0.1)
-
-
-def two_tasks():
-    for x, y in loader:
-        out = net(x)
-        opt.zero_grad()
-        nn.functional.cross_entropy(out[:, :4], y).backward(retain_graph=True)
-        nn.functional.cross_entropy(out[:, 4:], y).backward()
-        opt.step()
-
-
-def one_after_the_other():
-    for x, y in loader:
-        out = net(x)
-        opt.zero_grad()
-        for loss in [out.mean(), out.pow(2).mean()]:
-            loss.backward(retain_graph=True)
-        opt.step()
 
 
 def gan():
