@@ -194,7 +194,8 @@ class Past:
                 continue
             for phase, (spent, count, *calls) in phases.items():
                 if _concerns(phase, spots[0].phases):
-                    part = _part(spots, calls[0] if calls else ())
+                    here = int(line) == spots[0].line  # columns are those of this line
+                    part = _part(spots, calls[0] if calls and here else ())
                     seconds[phase] = seconds.get(phase, 0.0) + part * spent
                     samples += round(part * count)
         return seconds, samples
