@@ -143,3 +143,13 @@ def test_gradients_are_those_without_the_probe():
     assert torch.equal(gradient(torch.enable_grad()), gradient(mode))
     _, behind = mode.restart()
     assert behind
+
+
+def test_operators_of_a_line_with_several_phases_are_those_of_one():
+    code = Net.dear.__code__
+    line = code.co_firstlineno + 1
+    ran = {(__file__, line): [("mm", 0.002)]}
+    at = ((code, line, 0),)
+    stacks = {("forward", at): 30, ("backward", at): 60, ("other", at): 7}
+    found = {phase: one.operators for phase, (one,) in hottest(stacks, {}, ran).items()}
+    assert found == {"forward": [("mm", 0.002)], "backward": [], "other": []}

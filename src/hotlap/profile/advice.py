@@ -39,6 +39,11 @@ KV_CACHE = (
     "each new token computes the whole text again; keep the keys and values of earlier tokens "
     "(use_cache=True, or a cache in the attention layers)"
 )
+EVALUATION = "evaluation_often"
+SHARED_EVALUATION = (
+    "where one rank evaluates, the others wait for it: let each evaluate a part of the data, and "
+    "add up the results"
+)
 ADVICE = (
     Advice(
         "kv_cache",
@@ -156,7 +161,7 @@ ADVICE = (
         0.1,
     ),
     Advice(
-        "evaluation_often",
+        EVALUATION,
         Symptom(
             ("evaluation",),
             "evaluation takes this part of the time: evaluate less often, or on fewer samples",
@@ -214,6 +219,8 @@ def _addressed(remedy: Remedy, facts: Mapping[str, object], command: str) -> Rem
     by_hand = record is None or not record.moves or bool(record.missing(dict(facts)))
     if option := trainers.advice(facts.get("trainer"), remedy.id, cuda=bool(facts.get("cuda"))):
         remedy = replace(remedy, notes=(*remedy.notes, option))
+    if remedy.id == EVALUATION and facts.get("several_ranks"):
+        remedy = replace(remedy, notes=(*remedy.notes, SHARED_EVALUATION))
     if not command:
         return replace(remedy, by_hand=by_hand)
     commands = [c for text in (remedy.says, *remedy.notes) for c in COMMAND.findall(text)]

@@ -16,7 +16,15 @@ from hotlap.profile.findings import Seen, advised, free, padded, proposed, seen_
 from hotlap.profile.join import FORWARD, Costed, Past, joined, split
 from hotlap.profile.merge import merged
 from hotlap.profile.micro_batches import micro_batches
-from hotlap.profile.model import Finding, Headroom, Line, Phase, Profile, usual_times
+from hotlap.profile.model import (
+    WAS_INTERRUPTED,
+    Finding,
+    Headroom,
+    Line,
+    Phase,
+    Profile,
+    usual_times,
+)
 from hotlap.profile.outside import outside_of_torch
 from hotlap.profile.packing import with_packing
 from hotlap.profile.ranks import late_for_a_core, ranks_of, straggling
@@ -272,8 +280,8 @@ def _bare(
         command=run.command,
         files=touched(payload, run.began),
         layers=payload.layers,
-        ended_after=payload.ended_after,
-        too_short=payload.too_short,
+        ended_after=None if run.partial == WAS_INTERRUPTED else payload.ended_after,
+        too_short=payload.too_short and run.partial != WAS_INTERRUPTED,
     )
 
 

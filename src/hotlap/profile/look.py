@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from hotlap.common.signals import signal_name
 from hotlap.core.protocol import ProfileOptions, ProfilePayload, RankTimes, decode
 from hotlap.core.spec import Mode
+from hotlap.profile.model import WAS_INTERRUPTED
 from hotlap.trial.channel import Message
 from hotlap.trial.foreground import run_foreground
 from hotlap.trial.launch import Setting, spin
@@ -75,7 +76,7 @@ class Look:
         if not code:
             return ""
         if code in INTERRUPTED:
-            return "the program was interrupted"
+            return WAS_INTERRUPTED
         if code < 0:
             return f"the program was ended by {signal_name(-code)}"
         return f"the program failed with exit code {code}"

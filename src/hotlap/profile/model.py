@@ -209,6 +209,8 @@ class Finding:
         return max(remedy.expected for remedy in self.remedies)
 
 
+WAS_INTERRUPTED = "the program was interrupted"
+"""Why a profile is partial where the user ended the program: that says nothing against a race."""
 FEW_STEPS = 20
 """Steps below which the figures are said to be rough."""
 

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from hotlap.core.amounts import several
 from hotlap.core.registry import techniques
-from hotlap.profile.model import NOT_MEASURED, Finding, Line, Profile, Remedy
+from hotlap.profile.model import NOT_MEASURED, WAS_INTERRUPTED, Finding, Line, Profile, Remedy
 from hotlap.reporting.view import PROBLEMS
 from hotlap.reporting.words import hanging, pasted, ratio, shortened
 from hotlap.trial.command import THIS_CELL, hotlap_line
@@ -25,8 +25,6 @@ NEXT_LIVE = (
     "with equal losses"
 )
 TOO_SHORT = "let the program train longer: it ends before there is enough of it for a race"
-INTERRUPTED = "the program was interrupted"
-"""Why a profile is partial where the user ended the program: that says nothing against a race."""
 BROKEN = (
     "fix what made the program fail or stand still, and profile it again: a race needs a program "
     "that trains on"
@@ -121,7 +119,7 @@ def next_step(profile: Profile) -> tuple[str, str]:
     The command races what was found and can be switched on. After a program that failed or hung
     there is none: it would fail in a race as well.
     """
-    if profile.partial and profile.partial != INTERRUPTED:
+    if profile.partial and profile.partial != WAS_INTERRUPTED:
         return f"Next: {BROKEN}", ""
     named = dict.fromkeys(
         remedy.id

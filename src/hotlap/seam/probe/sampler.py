@@ -259,7 +259,8 @@ def hottest(
 
     Those that make up 0.5 % of a step, and a few of each phase in any case. `shares`: the phases'
     shares of a step. `calls` of a line: the expressions that were running and their share of its
-    samples, the most frequent first. `operators`: those that ran from the lines themselves.
+    samples, the most frequent first. `operators`: those that ran from the lines themselves; of a
+    line with several phases, as where a trainer is called, in the one with most of its samples.
     """
     phases: dict[str, Counter[Line | None]] = {}
     calls: dict[str, dict[Line, Counter[str]]] = {}
@@ -271,10 +272,27 @@ def hottest(
             running = running_call(*stack[0])
             counts = calls.setdefault(name, {}).setdefault(line, Counter())
             counts[running.text if running else ""] += count
+    mostly = _mostly(phases)
     return {
-        phase: _top(counts, calls.get(phase, {}), operators, shares.get(phase, 0.0))
+        phase: _top(
+            counts,
+            calls.get(phase, {}),
+            {at: ran for at, ran in operators.items() if mostly.get(at, phase) == phase},
+            shares.get(phase, 0.0),
+        )
         for phase, counts in phases.items()
     }
+
+
+def _mostly(phases: Mapping[str, "Counter[Line | None]"]) -> dict[tuple[str, int], str]:
+    """The phase in which each line was met most, the backward pass apart."""
+    most: dict[tuple[str, int], tuple[int, str]] = {}
+    for phase, counts in phases.items():
+        for line, count in counts.items():
+            if line is not None and phase != "backward":
+                at = (line[0].co_filename, line[1])
+                most[at] = max(most.get(at, (0, "")), (count, phase))
+    return {at: phase for at, (_, phase) in most.items()}
 
 
 def innermost(lines: Sequence[Line]) -> Line:

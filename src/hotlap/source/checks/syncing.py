@@ -12,10 +12,12 @@ from hotlap.source.conditional import is_conditional
 from hotlap.source.found import Spread
 from hotlap.source.kinds import ARRAY, HOST, MODEL, SEVERAL, TENSOR
 from hotlap.source.module import Source
-from hotlap.source.tree import keyword, method, receiver
+from hotlap.source.tree import behind, keyword, method, receiver
 
 _NUMBERS = frozenset({"float", "int", "bool", "complex"})
 _ARRAYS = frozenset({"numpy.array", "numpy.asarray"})
+_VIEWS = frozenset({"squeeze", "unsqueeze", "view", "reshape", "flatten", "detach", "cpu"})
+_CHOICES = frozenset({"argmax", "argmin", "multinomial", "sample"})
 _OF_MODELS = frozenset({"parameters", "state_dict", "eval", "train", "modules"})
 _EXPORTED = re.compile(r"^torch\.jit\.load|onnxruntime|tensorrt|InferenceSession|openvino|"
                        r"tflite|coremltools|tritonclient|readNetFrom")  # fmt: skip
@@ -24,7 +26,17 @@ _NONZERO = frozenset({"torch.nonzero", "torch.argwhere"})
 
 def item_in_step(source: Source, _: Technique) -> Iterator[Spread]:
     """`.item()`, `.tolist()`, `float(tensor)`."""
-    yield from perhaps(source, _items(source))
+    yield from perhaps(source, (node for node in _items(source) if not _is_choice(source, node)))
+
+
+def _is_choice(source: Source, node: ast.AST) -> bool:
+    """Whether what is read is the index of an action or a token, which the host goes on with."""
+    if not isinstance(node, ast.Call) or method(node) == "tolist":
+        return False
+    values = [*node.args[:1], receiver(node)]
+    return any(
+        method(behind(meaning(source, value), _VIEWS)) in _CHOICES for value in values if value
+    )
 
 
 def _items(source: Source) -> Iterator[ast.AST]:
