@@ -11,11 +11,12 @@ import pytest
 from hotlap.core.machine import Machine
 from hotlap.core.protocol import ProfilePayload, decode
 from hotlap.core.registry import techniques
-from hotlap.profile.advice import ADVICE, addressed
+from hotlap.profile import collect
+from hotlap.profile.advice import ADVICE, EVALUATION, SHARED_EVALUATION, addressed
 from hotlap.profile.collect import Circumstances, profile_from
 from hotlap.profile.findings import free, seen_in
 from hotlap.profile.join import Past
-from hotlap.profile.model import Finding, Remedy
+from hotlap.profile.model import WAS_INTERRUPTED, Finding, Remedy
 from hotlap.profile.torch_warnings import KNOWN
 from hotlap.trial.command import EXECUTE, FIRST_CELL, THIS_CELL
 
@@ -355,6 +356,43 @@ def test_threads_that_spin_for_a_core_are_a_problem_with_a_command(script, conte
         assert "CMD" not in finding.what
         line = "OMP_WAIT_POLICY=passive KMP_BLOCKTIME=0 python train.py --lr 1"
         assert remedy.lines == (line,)
+
+
+@pytest.mark.parametrize(
+    ("activations", "free", "shown"),
+    [(2**20, 2**33, True), (2**20, 2**24, False), (2**30, 2**33, False), (0, 2**33, False)],
+)
+def test_a_checkpoint_is_a_problem_where_memory_is_free(
+    tmp_path, monkeypatch, activations, free, shown
+):
+    monkeypatch.setattr(collect, "available_memory", lambda: free)
+    script = tmp_path / "train.py"
+    called = "checkpoint(model, x, use_reentrant=False).sum()"
+    head = "from torch.utils.checkpoint import checkpoint\n"
+    script.write_text(head + SCRIPT.replace("model(x).sum()", called))
+    memory = {"by_owner": {"activations": activations}, "peak": {"resident": 2**20}}
+    found = made(script, {"9": {"forward": (0.9, 60, [])}}, memory=memory).problems
+    mine = [one.place for one in found if one.pattern == "recomputed_forward"]
+    assert mine == ["train.py:9"] * shown
+
+
+def test_a_program_that_was_interrupted_did_not_end_too_early(script):
+    seen = payload(script, {}, ended="exit", facts={"cuda": False, "model": True}, steps=3)
+    began = time.time() + 1
+    whole, broken = (
+        profile_from(seen, MACHINE, None, Circumstances(began, script.parent, partial))
+        for partial in ("", WAS_INTERRUPTED)
+    )
+    assert (whole.ended_after, whole.too_short) == (3, True)
+    assert (broken.ended_after, broken.too_short) == (None, False)
+
+
+@pytest.mark.parametrize("several_ranks", [True, False])
+def test_an_evaluation_of_several_ranks_is_to_be_shared(script, several_ranks):
+    remedy = Remedy(EVALUATION, "less often", ("evaluation",), "t.py:9", 2.0, 0.3)
+    finding = Finding("evaluation", "t.py:9", "", 0.5, 2.0, (remedy,))
+    (found,) = addressed(finding, {"several_ranks": several_ranks}, "python t.py").remedies
+    assert (SHARED_EVALUATION in found.notes) == several_ranks
 
 
 LOOPS = """

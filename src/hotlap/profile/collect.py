@@ -70,6 +70,11 @@ NOT_MEASURED = {
 """What a diagnosis of the probe finds out, in words."""
 
 
+WITHOUT_CHECKPOINTS = 20
+"""Activations that are taken to be kept without checkpoints, over those that are with them: a
+transformer block keeps some twenty tensors of the size of its input."""
+
+
 @dataclass(frozen=True)
 class Circumstances:
     """Of the run that was profiled.
@@ -92,15 +97,16 @@ def profile_from(
     seen = seen_in(payload, bare.lines)
     own = [*proposed(seen), *padded(seen)]
     known = replace(bare, findings=tuple(own))
+    left = _left(machine, bare)
     try:
-        spots = _spots(known, sights(payload, run.folder))
+        spots = _affordable(_spots(known, sights(payload, run.folder)), bare, left)
         written = {} if run.command == THIS_CELL else _written_by_lint(spots, run.folder)
     except Exception as error:  # a profile that took a minute outlives a rule that fails
         note = f"source not judged: {error!r}"
         spots, written, bare = [], {}, replace(bare, notes=(*bare.notes, note))
     notes = (*_changed(bare, run.folder), *_unpacked(payload), *rollout(payload, run.folder))
     bare = replace(bare, notes=(*bare.notes, *notes))
-    found = [*_all(own, spots, seen, bare), *micro_batches(bare, _left(machine, bare))]
+    found = [*_all(own, spots, seen, bare), *micro_batches(bare, left)]
     found = with_packing(found, payload, run.folder)
     ranked = _ranked([*with_storage(found, payload), *straggling(payload)], run.folder)
     own_words = tuple(addressed(one, payload.facts, run.command, written) for one in ranked)
@@ -111,7 +117,15 @@ def _left(machine: Machine, profile: Profile) -> int:
     """Bytes of memory that the profiled program could still take on its device."""
     if profile.device != "cuda":
         return available_memory()
-    return max(0, min(gpu.memory for gpu in machine.gpus) - profile.peak_memory)
+    return max(0, min((gpu.memory for gpu in machine.gpus), default=0) - profile.peak_memory)
+
+
+def _affordable(spots: list[Costed], profile: Profile, left: int) -> list[Costed]:
+    """Without checkpointed blocks where it is not certain that their activations would fit."""
+    kept = profile.memory_by_owner.get("activations", 0)
+    if kept and left >= max(WITHOUT_CHECKPOINTS * kept, profile.peak_memory):
+        return spots
+    return [one for one in spots if one.spot.technique != "keep_activations"]
 
 
 def _unpacked(payload: ProfilePayload) -> list[str]:
