@@ -59,6 +59,8 @@ def test_a_script_without_a_verb_gets_a_hint() -> None:
     result = CliRunner().invoke(hotlap, ["train.py"])
     assert result.exit_code == 2
     assert "hotlap profile train.py" in result.output
+    swapped = CliRunner().invoke(hotlap, ["python", "tune", "train.py"])
+    assert "hotlap tune python train.py" in swapped.output
 
 
 @pytest.mark.parametrize(
@@ -82,6 +84,8 @@ def test_a_script_without_a_verb_gets_a_hint() -> None:
         (["race", "--budget", "soon", "a", "--", "b"], 2, "no time span"),
         (["prfile", "python"], 2, "did you mean 'profile'"),
         (["explain", "fused"], 2, "there is no technique"),
+        (["explain", "evaluation_oftn"], 2, "did you mean evaluation_often?"),
+        (["profile", "-n", "5", "python", "train.py"], 2, "come before the command\n"),
         (["profile", "true"], 3, "no Python process with torch was seen"),
         (["profile", "python", "trian.py"], 2, "did you mean train.py"),
         (["profile", "bash", "train.sh"], 2, "train.sh: no such file"),

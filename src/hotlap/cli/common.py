@@ -68,7 +68,8 @@ def no_option_first(
         known = [name for option in options for name in option.opts]
         name = words[0].partition("=")[0]
         message = f"No such option {name!r} among hotlap's, which come before the command."
-        meant = " Did you mean `python -m`?" if name == "-m" else question(name, known)
+        close = question(name, known) if name.startswith("--") else ""
+        meant = " Did you mean `python -m`?" if name == "-m" else close
         raise click.UsageError(f"{message}{meant}", ctx)
     _note_late_option(ctx, words)
     return words

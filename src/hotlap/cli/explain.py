@@ -3,6 +3,7 @@
 import click
 
 from hotlap.cli.common import console, json_option, print_json, quiet_option
+from hotlap.core.errors import UsageError, did_you_mean
 
 
 @click.command()
@@ -75,11 +76,19 @@ def _show(technique: str, *, as_json: bool, quiet: bool) -> None:
 
 
 def _owner(name: str) -> str:
-    """The technique that a lint pattern belongs to, or that alone has such a name in it."""
+    """The technique that a lint pattern belongs to, or that alone has such a name in it.
+
+    Raises:
+        UsageError: nothing has this name; names the closest of what has one.
+    """
     from hotlap.core.registry import ceilings, named_by, techniques
+    from hotlap.profile.meanings import MEANINGS
 
     owners = {p.id: record.id for record in techniques().values() for p in record.patterns}
     if name in {*techniques(), *ceilings(), *owners}:
         return owners.get(name, name)
     meant = named_by(name)
+    hint = "" if meant else did_you_mean(name, [*techniques(), *owners, *MEANINGS])
+    if hint:
+        raise UsageError(f"there is no technique or finding called {name!r}", hint)
     return meant[0] if len(meant) == 1 else name

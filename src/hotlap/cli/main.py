@@ -64,7 +64,9 @@ class Verbs(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the verb; a script given without one gets a hint."""
         if args and args[0] not in VERBS and args[0].endswith((".py", "python", "python3")):
-            ctx.fail(f"which verb? For example: hotlap profile {' '.join(args)}")
+            first, *rest = args
+            words = [rest[0], first, *rest[1:]] if rest and rest[0] in VERBS else ["profile", *args]
+            ctx.fail(f"which verb? For example: hotlap {' '.join(words)}")
         if args and args[0] not in VERBS and not args[0].startswith("-"):
             hint = did_you_mean(args[0], VERBS, repr, "`hotlap --help` lists them")
             ctx.fail(f"there is no verb {args[0]!r}; {hint}")

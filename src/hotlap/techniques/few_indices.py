@@ -1,10 +1,10 @@
-"""A few random indices, drawn without a permutation of all."""
+"""A few random samples, drawn without a permutation or a copy of all."""
 
 from hotlap.core.pattern import Pattern
 from hotlap.core.technique import Claim, Example, Group, How, Numerics, Technique
 
 technique = Technique(
-    title="Draw a few random indices without shuffling all of them",
+    title="Draw a few samples without shuffling or copying all of them",
     group=Group.DATA_LOADING,
     numerics=Numerics.TRAINING,
     how=(How.ADVICE,),
@@ -12,7 +12,8 @@ technique = Technique(
         "torch.randperm(n)[:k], and numpy.random.choice(n, k, replace=False), shuffle all n "
         "numbers to give k of them. In a step that draws a batch from a replay buffer or a data "
         "set in memory, that can take longer than the model does. random.sample and NumPy's "
-        "Generator.choice draw k distinct numbers in a time that does not grow with n."
+        "Generator.choice draw k distinct numbers in a time that does not grow with n. A list of "
+        "samples that is stacked whole before k of them are drawn is copied at each step."
     ),
     changes="Other random numbers are drawn.",
     avoid="Leave it where k is a good part of n, or where the permutation is kept for an epoch.",
@@ -25,6 +26,16 @@ technique = Technique(
             "replace=False, shuffle=False) with a generator that is made once",
             ignore="a good part of them is drawn, or there are only a few thousand",
             check="hotlap.source.checks.distributions:shuffled_for_a_few",
+            fault=True,
+            phases=("data", "other", "forward"),
+        ),
+        Pattern(
+            id="stacked_for_a_few",
+            says="all samples are copied into one tensor, to draw a few of them",
+            remedy="draw the indices first and stack those samples alone, or keep all of them in "
+            "one tensor from the beginning",
+            ignore="a good part of them is drawn, or there are only a few",
+            check="hotlap.source.checks.distributions:stacked_for_a_few",
             fault=True,
             phases=("data", "other", "forward"),
         ),

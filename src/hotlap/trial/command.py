@@ -106,7 +106,7 @@ def _no_command(name: str) -> UsageError:
         return UsageError(f"no such option: {name}", hint)
     if path.is_dir():
         return UsageError(
-            f"{name} is a folder", f"give a script: hotlap tune python {path}/train.py"
+            f"{name} is a folder", f"give the command of a script: python {path}/train.py"
         )
     if path.is_file():
         hint = f"make it so (chmod +x {name}), or name its interpreter: bash {name}"

@@ -5,15 +5,18 @@ import re
 from collections.abc import Iterator
 
 from hotlap.core.technique import Technique
+from hotlap.source.checks.context import made_by
 from hotlap.source.checks.copies import repeated
 from hotlap.source.module import Source
-from hotlap.source.tree import FunctionNode, keyword, method
+from hotlap.source.tree import FunctionNode, keyword, method, names_in
 
 _NORMAL = "torch.distributions.MultivariateNormal"
 _MATRICES = ("covariance_matrix", "precision_matrix", "scale_tril")
 _DIAGONAL = frozenset({"diag_embed", "diag", "eye", "diagflat"})
 _DEEPEST = 6
 _SHUFFLED = ("torch.randperm", "numpy.random.permutation")
+_STACKS = ("torch.stack", "torch.cat", "torch.tensor", "numpy.stack", "numpy.array")
+_RANDOM = re.compile(r"(?:^|\.)(?:randint|randperm|multinomial|choices?|sample|integers)$")
 _SAMPLES = re.compile(r"sample|batch|draw|^_*(?:get|next)")
 _DRAWN = "numpy.random.choice"
 _FEW = 10_000  # shuffled in a fraction of a millisecond
@@ -66,6 +69,44 @@ def shuffled_for_a_few(source: Source, _: Technique) -> Iterator[ast.AST]:
         few |= once and keyword(call, "p") is None and len(call.args) < _WEIGHTED
         if few and not _small(call) and (repeated(source, call) or _draws(source, call)):
             yield call
+
+
+def stacked_for_a_few(source: Source, _: Technique) -> Iterator[ast.AST]:
+    """`torch.stack(list(memory))[torch.randint(len(memory), (n,))]`, also by way of names."""
+    for call in source.calls(*_STACKS):
+        if not (repeated(source, call) or _draws(source, call)):
+            continue
+        uses = list(_uses(source, call))
+        if uses and all(_is_drawn_from(source, use) for use in uses):
+            yield call
+
+
+def _uses(source: Source, call: ast.Call) -> Iterator[ast.expr]:
+    """Where the result of a call is used; that of a comprehension that is unpacked as well."""
+    made: ast.AST = call
+    if isinstance(above := source.tree.parent(call), ast.GeneratorExp | ast.ListComp):
+        made = above
+    statement = source.tree.parent(made)
+    if not isinstance(statement, ast.Assign):
+        yield call
+        return
+    names = {name for target in statement.targets for name in names_in(target, ast.Store)}
+    scope = source.tree.scope(call if made is call else statement)
+    for name in names:
+        for use in source.tree.loads.get(name, []):
+            if source.tree.scope(use) is scope:
+                yield use
+
+
+def _is_drawn_from(source: Source, node: ast.expr) -> bool:
+    """Whether rows are picked from a value by indices that were drawn."""
+    parent = source.tree.parent(node)
+    if not isinstance(parent, ast.Subscript) or parent.value is not node:
+        return False
+    return any(
+        isinstance(made, ast.Call) and _RANDOM.search(source.names.of(made.func) or method(made))
+        for made in made_by(source, parent.slice)
+    )
 
 
 def _small(call: ast.Call) -> bool:
