@@ -177,6 +177,8 @@ def few_steps(profile: Profile) -> str:
     more = "profile more steps" if in_a_cell else "--budget gives it more time"
     if profile.ended_after is not None:
         more = f"the program ended after {profile.ended_after}: let it train longer"
+    if profile.steps == 1:  # no interval follows from it
+        return f"only 1 step timed: shares are rough; {more}"
     error = (profile.step_p90 - profile.step_p10) / 2.56 / max(1, profile.steps) ** 0.5
     low, high = max(0.0, profile.step - 2 * error), profile.step + 2 * error
     return (

@@ -85,6 +85,7 @@ def test_autocast_goes_around_forward_and_loss_of_training_and_evaluation():
         ("z = model(x)\nloss = torch.pdist(z).mean()", 1, True),
         ("loss = ((model(x) - y) ** 2).mean()", 1, True),
         ("out = model(x)\nscaled = out / 0.5\nloss = F.cross_entropy(scaled, y)", 1, True),
+        ("p = model(x)\nloss = F.binary_cross_entropy(p, y)", 1, True),
         ("out = model(x).view(-1, 9)\nloss = F.cross_entropy(out, y)", 2, False),
         ("out = model(x)\nloss = F.mse_loss(out.squeeze(1), y.mean(1))", 2, False),
         ("out = model(x)\nloss = F.cross_entropy(out, y)\nloss = loss / 4 + 0.1", 3, False),
@@ -172,6 +173,18 @@ def test_float16_has_a_scaler_that_is_handed_to_the_function():
                 seen.append(out.detach().numpy())
             """,
             "`.float()` before `.numpy()`",
+        ),
+        (  # a function of one's own, which may take several outputs
+            """
+            model = nn.Linear(9, 9)
+            opt = torch.optim.SGD(model.parameters(), lr=0.1)
+            for x in xs:
+                out = model(x)
+                loss = elbo(out, x)
+                loss.backward()
+                opt.step()
+            """,
+            "`.float()` of its outputs before the loss",
         ),
         (  # several outputs, which would be rounded to 16 bits before the loss
             """

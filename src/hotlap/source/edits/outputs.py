@@ -3,7 +3,7 @@
 import ast
 import re
 
-from hotlap.source.edits.regions import Region, is_loss
+from hotlap.source.edits.regions import Region, loss_of
 from hotlap.source.patch.draft import Draft
 from hotlap.source.tree import method, names_in
 
@@ -12,6 +12,8 @@ _MOVES = frozenset(
     {"view", "reshape", "squeeze", "unsqueeze", "flatten", "transpose", "permute", "contiguous",
      "float", "detach", "size"}
 )  # fmt: skip
+_REFUSED = frozenset({"torch.nn.functional.binary_cross_entropy", "torch.nn.BCELoss"})
+"""Losses that autocast refuses on a GPU."""
 _ARITHMETIC = (ast.Call, ast.BinOp, ast.UnaryOp, ast.Compare)
 _OF_DICTIONARIES = frozenset({"values", "items", "keys", "get"})
 
@@ -48,7 +50,8 @@ class _Raw:
         """Whether it is arithmetic on outputs."""
         if not isinstance(node, _ARITHMETIC) or node is self._call:
             return False
-        if isinstance(node, ast.Call) and (is_loss(self._draft, node) or method(node) in _MOVES):
+        loss = loss_of(self._draft, node)
+        if (loss and loss not in _REFUSED) or method(node) in _MOVES:
             return False
         return any(map(self._is_made_of, ast.iter_child_nodes(node)))
 
@@ -60,13 +63,13 @@ class _Raw:
             case ast.Attribute(attr=name) | ast.Subscript(slice=ast.Constant(value=str() as name)):
                 if _LOSS.search(name):
                     return False
-            case ast.Call() if is_loss(self._draft, node):
+            case ast.Call() if loss_of(self._draft, node):
                 return False
         return node is self._call or any(map(self._is_made_of, ast.iter_child_nodes(node)))
 
 
 def is_tensor(draft: Draft, call: ast.Call) -> bool:
-    """Whether what a model returns is used as one tensor."""
+    """Whether what a model returns is used as one tensor, and in no other way."""
     parent = draft.source.tree.parent(call)
     uses: list[ast.expr] = [call]
     if isinstance(parent, ast.Assign) and isinstance(target := parent.targets[0], ast.Name):
@@ -79,13 +82,14 @@ def is_tensor(draft: Draft, call: ast.Call) -> bool:
 
 
 def _is_one(draft: Draft, use: ast.expr) -> bool:
-    """Whether a use is none of a tuple or a dictionary."""
     parent = draft.source.tree.parent(use)
     match parent:
-        case ast.Attribute(attr=name):
+        case ast.BinOp() | ast.UnaryOp() | ast.Compare():
+            return True
+        case ast.Attribute(attr=name) if name not in _OF_DICTIONARIES:
             above = draft.source.tree.parent(parent)
-            return isinstance(above, ast.Call) and above.func is parent and (
-                name not in _OF_DICTIONARIES)  # fmt: skip
-        case ast.Assign(targets=[target]):
-            return isinstance(target, ast.Name)
-    return not isinstance(parent, ast.Subscript | ast.Starred | ast.For | ast.AnnAssign)
+            return isinstance(above, ast.Call) and above.func is parent
+        case ast.Call(func=function, args=given) if use in given:
+            of_torch = draft.source.names.of(function).startswith("torch.")
+            return of_torch or bool(loss_of(draft, parent))
+    return False

@@ -69,22 +69,22 @@ def _losses(draft: Draft, statement: ast.stmt, later: list[ast.stmt]) -> ast.stm
     for following in later:
         if not isinstance(following, _SIMPLE):
             break
-        used = any(is_loss(draft, c) and names_in(c) & outputs for c in ast.walk(following))
+        used = any(loss_of(draft, c) and names_in(c) & outputs for c in ast.walk(following))
         if used:
             last, outputs = following, outputs | _bound(following)
     return last
 
 
-def is_loss(draft: Draft, node: ast.AST) -> bool:
-    """`criterion(...)`, where the criterion is one of torch's losses, or a functional loss."""
+def loss_of(draft: Draft, node: ast.AST) -> str:
+    """Which of torch's losses or criteria a call computes; empty where it computes none."""
     if not isinstance(node, ast.Call):
-        return False
+        return ""
     dotted = draft.source.names.of(node.func)
     if dotted.startswith("torch.nn.functional."):
-        return dotted.endswith(("_loss", "cross_entropy", "kl_div"))
+        return dotted if dotted.endswith(("_loss", "cross_entropy", "kl_div")) else ""
     origin = draft.script.origins.only(node.func)
     made = draft.source.names.of(origin.func) if isinstance(origin, ast.Call) else ""
-    return made.startswith("torch.nn.") and made.endswith("Loss")
+    return made if made.startswith("torch.nn.") and made.endswith("Loss") else ""
 
 
 def _forbidden(statement: ast.stmt) -> bool:
