@@ -58,6 +58,14 @@ class Flow:
             self._reaching[node] = self._reach(node, text(node))
         return self._reaching[node]
 
+    def uses(self, target: ast.Name) -> list[ast.Name]:
+        """Where a variable may have the value that it is given at this name."""
+        return [
+            use
+            for use in self._tree.loads.get(target.id, [])
+            if any(definition.target is target for definition in self.reaching(use))
+        ]
+
     def every(self, node: ast.Name | ast.Attribute) -> list[Definition]:
         """Every definition of the variable that a name or `self.x` stands for."""
         name = text(node)

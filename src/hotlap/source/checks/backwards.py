@@ -8,6 +8,7 @@ from hotlap.core.technique import Technique
 from hotlap.source.checks.retain_graph import retains
 from hotlap.source.found import Spread
 from hotlap.source.module import Source
+from hotlap.source.tree import names_in
 
 _BACKWARD = ("backward", "manual_backward")
 _BETWEEN = re.compile("grad|step|update")
@@ -38,9 +39,7 @@ def _run(source: Source, first: ast.stmt, calls: dict[ast.stmt, ast.Call]) -> It
     yield first
     keeps = True
     for statement in block[block.index(first) + 1 :]:
-        if statement in calls:
-            if not keeps:
-                return
+        if statement in calls and keeps:
             yield statement
             keeps = retains(calls[statement])
         elif not keeps or any(map(_looks, ast.walk(statement))):
@@ -58,6 +57,6 @@ def _looks(node: ast.AST) -> bool:
 def _is_whole_round(source: Source, statement: ast.stmt) -> bool:
     """`for loss in losses: loss.backward(retain_graph=True)`."""
     loop = source.tree.parent(statement)
-    return isinstance(loop, ast.For) and loop.body == [statement] and (
-        isinstance(loop.target, ast.Name) and loop.target.id in {
-            node.id for node in ast.walk(statement) if isinstance(node, ast.Name)})  # fmt: skip
+    if not isinstance(loop, ast.For) or not isinstance(loop.target, ast.Name):
+        return False
+    return loop.body == [statement] and loop.target.id in names_in(statement)

@@ -8,7 +8,7 @@ from hotlap.core.technique import Technique
 from hotlap.source.checks.context import made_by
 from hotlap.source.checks.copies import repeated
 from hotlap.source.module import Source
-from hotlap.source.tree import FunctionNode, keyword, method, names_in
+from hotlap.source.tree import FunctionNode, keyword, method
 
 _NORMAL = "torch.distributions.MultivariateNormal"
 _MATRICES = ("covariance_matrix", "precision_matrix", "scale_tril")
@@ -90,12 +90,9 @@ def _uses(source: Source, call: ast.Call) -> Iterator[ast.expr]:
     if not isinstance(statement, ast.Assign):
         yield call
         return
-    names = {name for target in statement.targets for name in names_in(target, ast.Store)}
-    scope = source.tree.scope(call if made is call else statement)
-    for name in names:
-        for use in source.tree.loads.get(name, []):
-            if source.tree.scope(use) is scope:
-                yield use
+    for name in (node for target in statement.targets for node in ast.walk(target)):
+        if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store):
+            yield from source.values.flow.uses(name)
 
 
 def _is_drawn_from(source: Source, node: ast.expr) -> bool:

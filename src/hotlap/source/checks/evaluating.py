@@ -76,11 +76,7 @@ def _samples(source: Source) -> Iterator[ast.Call]:
 
 def _only_shown(source: Source, name: ast.Name, depth: int = 2) -> bool:
     """Whether every use of a name shows it."""
-    uses = [
-        use
-        for use in source.tree.loads.get(name.id, [])
-        if any(d.target is name for d in source.values.flow.reaching(use))
-    ]
+    uses = source.values.flow.uses(name)
     return bool(uses) and all(_shown(source, use, depth) for use in uses)
 
 
@@ -130,9 +126,7 @@ def _read_out(source: Source, node: ast.AST, depth: int = 3) -> bool:
 def _all_read_out(source: Source, name: ast.expr, depth: int) -> bool:
     """Whether every use of a name reads a number out of it; one that is never used is fine."""
     return isinstance(name, ast.Name) and all(
-        _read_out(source, use, depth)
-        for use in source.tree.loads.get(name.id, [])
-        if any(d.target is name for d in source.values.flow.reaching(use))
+        _read_out(source, use, depth) for use in source.values.flow.uses(name)
     )
 
 

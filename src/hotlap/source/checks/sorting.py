@@ -53,11 +53,7 @@ def _are_few(source: Source, node: ast.expr, parts: tuple[str, ...], depth: int 
 def _all_few(source: Source, names: list[ast.expr], parts: tuple[str, ...], depth: int) -> bool:
     """Whether every use of these names takes some elements, and there is one."""
     uses = [
-        use
-        for name in names
-        if isinstance(name, ast.Name)
-        for use in source.tree.loads.get(name.id, [])
-        if any(d.target is name for d in source.values.flow.reaching(use))
+        use for name in names if isinstance(name, ast.Name) for use in source.values.flow.uses(name)
     ]
     return bool(uses) and all(_are_few(source, use, parts, depth) for use in uses)
 

@@ -73,11 +73,7 @@ def is_tensor(draft: Draft, call: ast.Call) -> bool:
     parent = draft.source.tree.parent(call)
     uses: list[ast.expr] = [call]
     if isinstance(parent, ast.Assign) and isinstance(target := parent.targets[0], ast.Name):
-        uses = [
-            use
-            for use in draft.source.tree.loads.get(target.id, [])
-            if any(d.target is target for d in draft.source.values.flow.reaching(use))
-        ]
+        uses = [*draft.source.values.flow.uses(target)]
     return all(_is_one(draft, use) for use in uses)
 
 
