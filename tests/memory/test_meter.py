@@ -177,6 +177,21 @@ def test_watching_what_is_saved_steps_aside_for_torch_func() -> None:
     torch.func.grad(loss)(x[0])
 
 
+def test_watching_may_end_within_a_function_that_torch_func_derives() -> None:
+    model = nn.Sequential(nn.Linear(4, 4), nn.Tanh())
+    watch, x = saved_by_module(model), torch.randn(3, 4)
+    table = watch.__enter__()
+
+    def loss(x: torch.Tensor) -> torch.Tensor:
+        watch.__exit__(None, None, None)
+        return model(x).sum()
+
+    torch.func.grad(loss)(x)
+    torch.func.grad(lambda x: model(x).sum())(x)
+    model(x)
+    assert not table, "the hooks did not come back"
+
+
 def test_hooks_of_the_programs_own_are_still_refused_by_torch_func() -> None:
     model = nn.Sequential(nn.Linear(4, 4))
     own = torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t)

@@ -14,6 +14,7 @@ from hotlap.seam.probe import loaders as probe_loaders
 from hotlap.seam.probe import recorder
 from hotlap.seam.probe.facts import contended, idle_groups, optimizer_facts, zero_rate
 from hotlap.seam.probe.loaders import Loaders
+from hotlap.seam.probe.models import batch_of
 
 
 def facts(*loaders):
@@ -56,6 +57,18 @@ def test_in_memory(dataset):
 def test_not_in_memory(dataset):
     assert not facts(DataLoader(dataset))["in_memory"]
     assert not facts(DataLoader(TENSORS), DataLoader(dataset))["in_memory"]
+
+
+class ByEpoch(Decoded):
+    def set_epoch(self, epoch):
+        self.epoch = epoch
+
+
+def test_a_dataset_that_an_epoch_changes():
+    assert facts(DataLoader(ByEpoch(), num_workers=1))["dataset_by_epoch"]
+    assert not facts(DataLoader(Decoded(), num_workers=1))["dataset_by_epoch"]
+    shared = type("Shared", (ByEpoch,), {"__module__": "datasets.iterable_dataset"})
+    assert not facts(DataLoader(shared(), num_workers=1))["dataset_by_epoch"]
 
 
 def test_workers_beyond_the_cores_crowd_them():
@@ -215,3 +228,10 @@ def test_where_no_other_number_of_threads_fits_none_is_to_be_raced(
     assert seen is found
     missing = technique("cpu_threads").missing({"model": True, "one_thread_fits": seen})
     assert bool(missing) is found
+
+
+def test_a_call_under_vmap_shows_no_batch():
+    seen = []
+    torch.vmap(lambda x: seen.append(batch_of((x.unsqueeze(0),), {})) or x)(torch.ones(64, 3))
+    assert seen == [(0, 0)]
+    assert batch_of((torch.ones(64, 3),), {}) == (64, 0)

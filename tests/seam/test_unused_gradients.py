@@ -8,6 +8,7 @@ import pytest
 
 from hotlap.core.spec import Mode
 from hotlap.profile.look import Bounds, look
+from hotlap.seam.unused_gradients import gradient_reader
 from hotlap.trial.launch import Setting
 
 HEAD = """
@@ -125,7 +126,19 @@ for i in range(60):
         counted += not torch.equal(first, before)
 print(f"steps with a gradient: {counted} of 30")
 """
-UNUSED = {"dcgan": DCGAN, "wgan": WGAN, "frozen": FROZEN, "trainer": TRAINER}
+ATTACK = """
+d, x = adam(D), real[:16]
+def attack(x):
+    x = x.clone().requires_grad_()
+    D(x).square().mean().backward()  # unused
+    return (x + 0.1 * x.grad.sign()).detach()
+for i in range(60):
+    d.zero_grad()
+    bce(D(x), ones).backward()
+    d.step()
+    x = attack(real[torch.randint(512, (16,))])
+"""
+UNUSED = {"dcgan": DCGAN, "wgan": WGAN, "frozen": FROZEN, "trainer": TRAINER, "attack": ATTACK}
 USED = {"correct": CORRECT_GAN, "together": TOGETHER, "accumulated": ACCUMULATED, "late": LATE}
 
 
@@ -155,7 +168,7 @@ def with_technique(folder):
     return run(folder, sys.executable, "-m", "hotlap", "run")
 
 
-@pytest.mark.parametrize("body", some(UNUSED, "frozen"))
+@pytest.mark.parametrize("body", some(UNUSED, "frozen", "attack"))
 def test_the_training_is_bitwise_the_same_without_them(body, tmp_path):
     write(tmp_path, body)
     (plain, plain_left), (ours, left) = run(tmp_path), with_technique(tmp_path)
@@ -177,6 +190,31 @@ def test_what_an_optimizer_takes_up_later_is_computed_again(tmp_path):
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert "an optimizer began to use gradients that were left out" in done.stderr
     assert "steps with a gradient: 29 of 30" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("source", "line"),
+    [
+        ("def f(x):\n    x.requires_grad_()\n    return x.grad\n", 0),
+        ("x = make().requires_grad_(True)\nx.grad.zero_()\n", 0),
+        ("x = torch.rand(3, requires_grad=True)\nx.grad\n", 0),
+        ("x = data\nx.requires_grad = True\nx.grad\n", 0),
+        ("for p in model.parameters():\n    p.requires_grad_()\n    print(p.grad)\n", 3),
+        ("w = model.weight\nw.requires_grad_()\nprint(w.grad)\n", 3),
+        ("def f(x):\n    x.requires_grad_()\ndef g(x):\n    return x.grad\n", 4),
+        ("x = make().requires_grad_()\nx.register_hook(print)\n", 2),
+        ("norm = [p.grad.norm() for p in model.parameters()]\n", 1),
+    ],
+)
+def test_gradients_of_inputs_are_no_readers_of_parameters(source, line, tmp_path, monkeypatch):
+    script = tmp_path / "train.py"
+    script.write_text(source)
+    monkeypatch.setattr(sys.modules["__main__"], "__file__", str(script), raising=False)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(
+        "hotlap.seam.unused_gradients.is_users_file", lambda file: file == str(script)
+    )
+    assert gradient_reader() == (f"train.py:{line}" if line else "")
 
 
 @pytest.mark.slow

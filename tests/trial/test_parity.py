@@ -199,6 +199,16 @@ DRAWS = (DataUse(draws={"torch"}), DataUse(draws={"torch"}))
 NO_DRAWS = (DataUse(), DataUse())
 
 
+def test_beyond_the_steps_that_repeat_a_difference_says_how_far_that_is_known() -> None:
+    plain = train()
+    changed = [*plain[:40], *(loss * 1.0001 for loss in plain[40:])]
+    short = Noise(deterministic=True, spread=(0.0,) * 30)
+    found = compare(plain, changed, Numerics.EXACT, short)
+    assert not found.kept
+    assert "known of its first 30 steps only" in found.reason
+    assert "known of" not in compare(plain, changed, Numerics.EXACT, QUIET).reason
+
+
 def test_data_order_counts_as_statistical_only_where_draws_were_seen() -> None:
     reference, candidate = train(), train(order=5)
     for numerics in (Numerics.EXACT, Numerics.ROUNDING):

@@ -28,6 +28,7 @@ FACTS: Mapping[str, str] = MappingProxyType(
         "cuda": "the model is on a CUDA device",
         "cudnn_benchmark_on": "cuDNN's autotuner is on",
         "cudnn_deterministic": "cuDNN is restricted to deterministic algorithms",
+        "dataset_by_epoch": "a dataset is changed by its set_epoch",
         "ddp": "a DistributedDataParallel model trains",
         "ddp_copies_gradients": "gradients are copied into DDP's buckets",
         "ddp_hooked": "a DDP communication hook is registered",

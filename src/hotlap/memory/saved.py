@@ -67,29 +67,40 @@ def saved_by_module(model: nn.Module) -> Iterator[dict[str, Saved]]:
 
 @contextmanager
 def watching(pack: Callable[[Tensor], Tensor]) -> Iterator[None]:
-    """Call `pack` with what autograd saves; step aside for torch.func, which refuses such hooks."""
+    """Call `pack` with what autograd saves; step aside for torch.func, which refuses such hooks.
+
+    The watching may end within a function that torch.func transforms: the hooks stay out then.
+    """
     graph = torch.autograd.graph
     hooks = graph.saved_tensors_hooks(pack, lambda tensor: tensor)
     refuse = graph.disable_saved_tensors_hooks
+    over = aside = False
 
     @contextmanager
     def refused(error_message: str) -> Iterator[None]:
+        nonlocal aside
         top = torch._C._autograd._top_saved_tensors_default_hooks(False)
         mine = top is not None and top[0] == pack  # hooks of the program's own are its error
         if mine:
             hooks.__exit__()
+            aside = True
         try:
             with refuse(error_message):
                 yield
         finally:
             if mine:
-                hooks.__enter__()
+                aside = False
+                if not over:
+                    hooks.__enter__()
 
     graph.disable_saved_tensors_hooks = refused
+    hooks.__enter__()
     try:
-        with hooks:
-            yield
+        yield
     finally:
+        over = True
+        if not aside:
+            hooks.__exit__()
         graph.disable_saved_tensors_hooks = refuse
 
 

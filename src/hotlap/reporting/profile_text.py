@@ -43,8 +43,8 @@ NAMED_PADDING = 0.05
 WAITS = 0.05
 MOST_NAMED = 3
 UNSTEADY_SAYS = (
-    "where the data does not, the machine is busy, or its threads are too many for it (try "
-    "OMP_NUM_THREADS=1)"
+    "where the data does not, other programs use the machine, or OpenMP threads wait for one "
+    "another (with OMP_NUM_THREADS=1 they do not)"
 )
 
 

@@ -7,8 +7,9 @@ When a program counts as one that does not train:
 - after `CALLS` such calls, if it has made no optimizer by then;
 - when its end comes without a backward pass: hotlap then starts it again (`inference=True`).
 
-Gradients that are computed afterwards end it: hotlap then starts it again as a training
-(`inference=False`). So an evaluation before the training is never taken for the program's work.
+Gradients that are computed afterwards, or an optimizer's step, end it: hotlap then starts it again
+as a training (`inference=False`). So an evaluation before the training is never taken for the
+program's work.
 """
 
 import os
@@ -27,7 +28,10 @@ from hotlap.seam.steps import optimizer_exists
 from hotlap.seam.where import is_users_file
 
 CALLS = 256
-TRAINING = re.compile(rb"backward\(|\.fit\(|\.train\((?!False)|[tT]rainer\b|autograd\.grad")
+TRAINING = re.compile(
+    rb"backward\(|\.fit\(|\.train\((?!False)|[tT]rainer\b|autograd\.grad|optim\b|"
+    rb"functorch|torch\.func\b"
+)
 FEWEST = 2
 """Root calls that a program must have made for its end to say that it does not train."""
 

@@ -98,6 +98,7 @@ def _race(session: Participant) -> Iterator[None]:
     )
 
     def after(optimizer: Optimizer | ManualUpdate) -> None:
+        inference.trains()
         if cycle.turn(optimizer):
             losses.step()
             perturb(optimizer)

@@ -313,7 +313,9 @@ def _leaves(tensors: Tensors) -> list[Tensor] | None:
 def gradient_reader() -> str:
     """The first line of the user's loaded files that reads gradients itself; empty if none does.
 
-    A program that has no file (an interactive one) may read them anywhere.
+    Gradients of inputs do not count (`x.grad` where the same function has `x.requires_grad_()`): a
+    sampler or an attack wants those alone. A program that has no file (an interactive one) may read
+    gradients anywhere.
     """
     main = getattr(sys.modules.get("__main__"), "__file__", None)
     if main is None:
@@ -321,11 +323,68 @@ def gradient_reader() -> str:
     files = {getattr(module, "__file__", None) for module in tuple(sys.modules.values())}
     for file in filter(None, files | {main}):
         if file.endswith(".py") and is_users_file(file) and os.path.exists(file):
-            for node in ast.walk(ast.parse(Path(file).read_bytes())):
-                name = getattr(node, "attr", getattr(node, "value", None))
-                if isinstance(name, str) and name in READS and not _of_autograd(node):
-                    return f"{short(file)}:{getattr(node, 'lineno', 0)}"
+            for node in _scope_by_scope(ast.parse(Path(file).read_bytes())):
+                return f"{short(file)}:{getattr(node, 'lineno', 0)}"
     return ""
+
+
+def _scope_by_scope(tree: ast.AST) -> Iterator[ast.AST]:
+    """What reads gradients in a module: function by function."""
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        nodes: list[ast.AST] = []
+        inside = list(ast.iter_child_nodes(waiting.pop()))
+        while inside:
+            node = inside.pop()
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                waiting.append(node)
+            else:
+                nodes.append(node)
+                inside += ast.iter_child_nodes(node)
+        yield from _readers(nodes)
+
+
+def _readers(nodes: list[ast.AST]) -> Iterator[ast.AST]:
+    """The nodes of one function that read gradients of anything but its own inputs."""
+    inputs: set[str] | None = None
+    for node in nodes:
+        name = getattr(node, "attr", getattr(node, "value", None))
+        if not isinstance(name, str) or name not in READS or _of_autograd(node):
+            continue
+        inputs = _inputs(nodes) if inputs is None else inputs
+        if name != "grad" or _name(getattr(node, "value", None)) not in inputs:
+            yield node
+
+
+def _inputs(nodes: list[ast.AST]) -> set[str]:
+    """The names that are made to require gradients, and are no parameters of a model.
+
+    Which may be bound by a loop over parameters or stand for an attribute: such names are left out.
+    """
+    found: set[str] = set()
+    others: set[str] = set()
+    for node in nodes:
+        if isinstance(node, ast.For | ast.comprehension):
+            others |= {_name(part) for part in ast.walk(node.target)}
+        elif isinstance(node, ast.Assign):
+            names = {_name(target) for target in node.targets}
+            marked = any(_requires_grad(part) for part in ast.walk(node.value))
+            found |= names if marked else set()
+            others |= names if isinstance(node.value, ast.Attribute | ast.Subscript) else set()
+            found |= {_name(getattr(t, "value", None)) for t in node.targets if _requires_grad(t)}
+        elif _requires_grad(node) and isinstance(node, ast.Attribute):
+            found.add(_name(node.value))
+    return found - others - {""}
+
+
+def _requires_grad(node: ast.AST | None) -> bool:
+    """Whether it is `x.requires_grad_`, `x.requires_grad` or `requires_grad=` of a call."""
+    name = getattr(node, "attr", getattr(node, "arg", ""))
+    return name in {"requires_grad_", "requires_grad"} and not isinstance(node, ast.arg)
+
+
+def _name(node: ast.AST | None) -> str:
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _of_autograd(node: ast.AST) -> bool:

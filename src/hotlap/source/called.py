@@ -24,10 +24,12 @@ def of_call(values: Values, call: ast.Call) -> Kinds:
     for known, answer in _NAMED:
         if known(dotted):
             return answer(values, dotted, call)
+    function = values.local(call)  # before its name is judged: `update_model` is no model
+    if function is not None:
+        return values.returned(function)
     if values.kinds(call.func) & {kind.MODEL, kind.CRITERION}:
         return _RESULT
-    function = values.local(call)
-    return values.returned(function) if function is not None else _method(values, call)
+    return _method(values, call)
 
 
 def constructed(values: Values, dotted: str, call: ast.Call) -> str:

@@ -3,11 +3,12 @@
 import ast
 import re
 
+from hotlap.source.flow import Definition
 from hotlap.source.module import Source
 from hotlap.source.project import UNKNOWN
 from hotlap.source.tree import FunctionNode, defaults, given, text
 
-__all__ = ["UNKNOWN", "constant", "each_passed"]
+__all__ = ["UNKNOWN", "assigned", "constant", "each_passed"]
 # What people call the object that holds options.
 _HOLDER = re.compile(r"(?:^|_)(?:args?|opts?|options?|config|cfg|conf|hparams|hp|flags|params?|"
                      r"settings|arguments|c)$|(?:config|args|options)$", re.IGNORECASE)  # fmt: skip
@@ -39,16 +40,26 @@ def _bound(source: Source, node: ast.Name | ast.Attribute, depth: int) -> object
         definition = definitions[0]
         if isinstance(definition.target, ast.arg):
             return _argument(source, definition.target, depth - 1)
-        parent = source.tree.parent(definition.target)
-        if definition.value is None or not isinstance(parent, ast.Assign | ast.AnnAssign):
-            return UNKNOWN
-        return constant(source, definition.value, depth - 1)
+        value = assigned(source, definition)
+        return UNKNOWN if value is None else constant(source, value, depth - 1)
     if definitions:
         return UNKNOWN
     told = source.project.constant(source.names.of(node) or text(node))
     if told is not UNKNOWN or isinstance(node, ast.Name):
         return told
     return _option(source, node)
+
+
+def assigned(source: Source, definition: Definition) -> ast.expr | None:
+    """The expression that an assignment gives a name, alone or in a row: `a, b = 1, 2`."""
+    parent = source.tree.parent(definition.target)
+    match parent, source.tree.parent(parent) if parent is not None else None:
+        case (ast.Assign() | ast.AnnAssign(), _):
+            return definition.value
+        case ast.Tuple(elts=names), ast.Assign(value=ast.Tuple(elts=values)):
+            found = [v for n, v in zip(names, values, strict=False) if n is definition.target]
+            return found[0] if found and len(names) == len(values) else None
+    return None
 
 
 def each_passed(source: Source, name: ast.Name) -> list[ast.expr]:

@@ -13,7 +13,9 @@ technique = Technique(
         "numbers to give k of them. In a step that draws a batch from a replay buffer or a data "
         "set in memory, that can take longer than the model does. random.sample and NumPy's "
         "Generator.choice draw k distinct numbers in a time that does not grow with n. A list of "
-        "samples that is stacked whole before k of them are drawn is copied at each step."
+        "samples that is stacked whole before k of them are drawn is copied at each step. An "
+        "element in the middle of a collections.deque is found by walking along the deque, which "
+        "takes the longer the more it holds: a list finds each at once."
     ),
     changes="Other random numbers are drawn.",
     avoid="Leave it where k is a good part of n, or where the permutation is kept for an epoch.",
@@ -22,8 +24,9 @@ technique = Technique(
         Pattern(
             id="shuffled_for_a_few",
             says="all indices are shuffled to draw a few of them",
-            remedy="torch.randint(n, (k,)), or numpy.random.default_rng().choice(n, k, "
-            "replace=False, shuffle=False) with a generator that is made once",
+            remedy="torch.randint(n, (k,)), which may draw one of them twice, or "
+            "numpy.random.default_rng().choice(n, k, replace=False, shuffle=False) with a "
+            "generator that is made once",
             ignore="a good part of them is drawn, or there are only a few thousand",
             check="hotlap.source.checks.distributions:shuffled_for_a_few",
             fault=True,
@@ -36,6 +39,16 @@ technique = Technique(
             "one tensor from the beginning",
             ignore="a good part of them is drawn, or there are only a few",
             check="hotlap.source.checks.distributions:stacked_for_a_few",
+            fault=True,
+            phases=("data", "other", "forward"),
+        ),
+        Pattern(
+            id="drawn_from_deque",
+            says="samples are found by walking along a deque, from its nearer end",
+            remedy="keep them in a list of a fixed length and overwrite the oldest at an index "
+            "that goes round, or in tensors allocated once",
+            ignore="the deque is short",
+            check="hotlap.source.checks.distributions:drawn_from_deque",
             fault=True,
             phases=("data", "other", "forward"),
         ),

@@ -28,6 +28,7 @@ technique = Technique(
     claims=(Claim("goes beyond the articles", "PyTorch documentation, torch.utils.data"),),
     needs=(
         Need("loader_workers", "no loader has workers"),
+        Need("!dataset_by_epoch", "set_epoch of the dataset would not reach workers that stay"),
         Need("loader_rebuilt", "no loader was made anew while the script was profiled"),
     ),
     conflicts=("persistent_workers",),

@@ -28,6 +28,7 @@ technique = Technique(
     needs=(
         Need("loader_workers", "no loader has workers"),
         Need("loader_not_persistent", "every loader with workers keeps them between epochs"),
+        Need("!dataset_by_epoch", "set_epoch of the dataset would not reach workers that stay"),
         Need("!loader_rebuilt", "the loader is made anew, and its workers end with it"),
     ),
     conflicts=("loader_reuse",),

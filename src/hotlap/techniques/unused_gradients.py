@@ -36,7 +36,8 @@ technique = Technique(
         phases=("backward",),
         says=(
             "gradients are computed of parameters that no optimizer updates with them: detach() or "
-            "requires_grad_(False) is missing in front of this line"
+            "requires_grad_(False) is missing in front of this line; where only the gradient of an "
+            "input is used, torch.autograd.grad(loss, input) computes no other"
         ),
         place="unused_gradients",
         gives=0.5,

@@ -72,6 +72,7 @@ BY_CLASS = (
     f"training changes: may end higher by {WORSE:.0%} of the reference's fall, "
     f"{LATER[Numerics.TRAINING]:.0%} of its start, or chance"
 )
+BEYOND = "; that the plain script repeats itself is known of its first {known} steps only"
 BY_ITSELF = "not deterministic by itself: compared statistically"
 BY_ORDER = "the sampler shuffles with another seed: compared statistically"
 BY_DRAWS = "the data draw random numbers ({names}) in each process: compared statistically"
@@ -284,6 +285,8 @@ def _bitwise(runs: _Runs) -> Parity:
             what = f"step {runs.steps[index]}: loss {old:.9g} became {new:.9g}"
             off = _percent(abs(runs.diffs[index]))
             reason = f"{what}, relative difference {off} (must be equal)"
+            if 0 < len(runs.spread) <= index:
+                reason += BEYOND.format(known=len(runs.spread))
             return Parity(False, "bitwise", count, max(map(abs, runs.diffs)), 0.0, reason)
     return Parity(True, "bitwise", count, 0.0, 0.0, f"losses equal in all {count} steps")
 

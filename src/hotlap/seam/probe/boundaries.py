@@ -160,6 +160,7 @@ def _gradients(rec: Recorder) -> AbstractContextManager[object]:
                 return original(*args, **kwargs)
             if line.evaluations.backward():
                 rec.facts.note("eval_trained")
+            rec.inference.trains()
             mark(BACKWARD)
             try:
                 return original(*args, **kwargs)
@@ -181,6 +182,7 @@ def _optimizers(rec: Recorder) -> Iterator[None]:
         if not rec.begun:
             rec.begin()
             facts.point("step")
+        rec.inference.trains()
         if STEPPING[codes[-1]] and get_ident() == rec.thread:
             line.base = OPTIMIZER
             codes.append(OPTIMIZER)

@@ -32,6 +32,7 @@ class Kind:
     batch_size: int | None
     map_style: bool
     in_memory: bool
+    by_epoch: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,6 +135,7 @@ class Loaders:
             "loader_not_persistent": not all(kind.persistent for kind in serving),
             "loader_rebuilt": any(kind in self._rebuilt for kind in serving),
             "workers_restarted": self._restarted,
+            "dataset_by_epoch": any(kind.by_epoch for kind in kinds),
             "map_style": any(kind.map_style for kind in kinds),
             "in_memory": bool(kinds) and all(kind.in_memory for kind in kinds),
             "loader_pinned": any(kind.pinned for kind in kinds),
@@ -160,6 +162,17 @@ def _kind(loader: DataLoader[object], place: str) -> Kind:
         batch_size=loader.batch_size,
         map_style=not isinstance(loader.dataset, torch.utils.data.IterableDataset),
         in_memory=_in_memory(loader.dataset),
+        by_epoch=_by_epoch(loader.dataset),
+    )
+
+
+def _by_epoch(dataset: object) -> bool:
+    """Whether a `set_epoch` changes the dataset, which workers that stay do not see.
+
+    That of Hugging Face's datasets lies in memory that processes share.
+    """
+    return (
+        hasattr(dataset, "set_epoch") and type(dataset).__module__.partition(".")[0] != "datasets"
     )
 
 

@@ -27,13 +27,16 @@ def first_tensor(values: Iterable[object], depth: int = 2) -> torch.Tensor | Non
 def batch_of(args: tuple[object, ...], kwargs: dict[str, object]) -> tuple[int, int]:
     """Rows (length of the first dimension) and tokens a call was given.
 
-    Tokens only where the input is integer and 2-D.
+    Tokens only where the input is integer and 2-D; neither under `vmap`, where a call sees one
+    sample of many.
     """
     tensor = args[0] if args else None
     if not isinstance(tensor, torch.Tensor) or not tensor.dim():
         tensor = first_tensor((*args, *kwargs.values()))
         if tensor is None:
             return 0, 0
+    if torch._C._functorch.is_batchedtensor(tensor):
+        return 0, 0
     tokens = tensor.dim() == 2 and not tensor.is_floating_point() and not tensor.is_complex()
     return tensor.shape[0], tensor.numel() if tokens else 0
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from hotlap.source.constants import constant
+from hotlap.source.constants import assigned, constant
 from hotlap.source.module import Source
 from hotlap.source.tree import FunctionNode, Tree, method, names_in, text
 
@@ -166,12 +166,10 @@ def meaning(source: Source, node: ast.expr) -> ast.expr:
         if not isinstance(node, ast.Name):
             return node
         reaching = source.values.flow.reaching(node)
-        if len(reaching) != 1 or reaching[0].value is None:
+        value = assigned(source, reaching[0]) if len(reaching) == 1 else None
+        if value is None:
             return node
-        parent = source.tree.parent(reaching[0].target)
-        if not isinstance(parent, ast.Assign | ast.AnnAssign):
-            return node
-        node = reaching[0].value
+        node = value
     return node
 
 

@@ -5,8 +5,9 @@ import re
 from collections.abc import Iterator
 
 from hotlap.core.technique import Technique
-from hotlap.source.checks.context import made_by
+from hotlap.source.checks.context import argument, integer, made_by
 from hotlap.source.checks.copies import repeated
+from hotlap.source.found import Spread
 from hotlap.source.module import Source
 from hotlap.source.tree import FunctionNode, keyword, method
 
@@ -20,6 +21,9 @@ _RANDOM = re.compile(r"(?:^|\.)(?:randint|randperm|multinomial|choices?|sample|i
 _SAMPLES = re.compile(r"sample|batch|draw|^_*(?:get|next)")
 _DRAWN = "numpy.random.choice"
 _FEW = 10_000  # shuffled in a fraction of a millisecond
+_DEQUE = "collections.deque"
+_PICKS = ("random.sample", "random.choice", "random.choices", "numpy.random.choice")
+_LONG = 100_000  # benchmarks.fewer_operations
 _WEIGHTED = 4  # arguments by position, of which the last are probabilities
 
 
@@ -67,7 +71,7 @@ def shuffled_for_a_few(source: Source, _: Technique) -> Iterator[ast.AST]:
         replaced = keyword(call, "replace") if name == _DRAWN else None
         once = isinstance(replaced, ast.Constant) and replaced.value is False
         few |= once and keyword(call, "p") is None and len(call.args) < _WEIGHTED
-        if few and not _small(call) and (repeated(source, call) or _draws(source, call)):
+        if few and not _small(source, call) and (repeated(source, call) or _draws(source, call)):
             yield call
 
 
@@ -106,15 +110,40 @@ def _is_drawn_from(source: Source, node: ast.expr) -> bool:
     )
 
 
-def _small(call: ast.Call) -> bool:
+def drawn_from_deque(source: Source, _: Technique) -> Iterator[Spread]:
+    """`random.sample(memory, k)`, `[memory[i] for i in indices]` of a `deque`.
+
+    Its elements lie in a chain of blocks, which is walked along from the nearer end. A hint where
+    it is not known to be long.
+    """
+    if b"deque" not in source.content:
+        return
+    drawn = [(call, call.args[0]) for call in source.calls(*_PICKS) if call.args]
+    picked = [(one, one.value) for one in source.tree.every(ast.Subscript) if _one_of(source, one)]
+    for node, held in (*drawn, *picked):
+        made = [one for one in made_by(source, held) if isinstance(one, ast.Call)]
+        deques = [one for one in made if source.names.of(one.func) == _DEQUE]
+        if deques and (repeated(source, node) or _draws(source, node)):
+            lengths = [integer(source, argument(one, "maxlen", 1)) or 0 for one in deques]
+            yield Spread(node, node, hint=max(lengths) < _LONG)
+
+
+def _one_of(source: Source, node: ast.Subscript) -> bool:
+    """Whether elements are picked one by one, in a loop of the expression itself."""
+    if isinstance(node.slice, ast.Constant | ast.UnaryOp | ast.Slice):
+        return False
+    return isinstance(source.tree.parent(node), ast.ListComp | ast.GeneratorExp)
+
+
+def _small(source: Source, call: ast.Call) -> bool:
     """Whether it is known that there are few to shuffle."""
-    of = call.args[0] if call.args else None
-    return isinstance(of, ast.Constant) and isinstance(of.value, int) and of.value <= _FEW
+    count = integer(source, call.args[0]) if call.args else None
+    return count is not None and count <= _FEW
 
 
-def _draws(source: Source, call: ast.Call) -> bool:
-    """Whether the function that a call lies in draws samples, by its name."""
-    function = source.tree.function(call)
+def _draws(source: Source, node: ast.AST) -> bool:
+    """Whether the function that a node lies in draws samples, by its name."""
+    function = source.tree.function(node)
     return isinstance(function, FunctionNode) and _SAMPLES.search(function.name) is not None
 
 

@@ -1,40 +1,136 @@
-"""Whole Jacobians and Hessians of which a product is all that is used."""
+"""Derivatives with more rows than are used: whole Jacobians, gradients of each sample."""
 
 import ast
 from collections.abc import Iterator
 
 from hotlap.core.technique import Technique
-from hotlap.source.checks.context import made_by
+from hotlap.source.checks.context import argument, is_constant, made_by, reached
 from hotlap.source.checks.multiplied import is_only_multiplied
 from hotlap.source.module import Source
 
-_MAKERS = frozenset(
-    f"{package}.{name}"
-    for package in ("torch.func", "functorch")
-    for name in ("jacrev", "jacfwd", "hessian")
+_PACKAGES = ("torch.func", "functorch")
+_JACOBIANS = frozenset(
+    f"{package}.{name}" for package in _PACKAGES for name in ("jacrev", "jacfwd", "hessian")
+)
+_GRADIENTS = frozenset(
+    f"{package}.{name}" for package in _PACKAGES for name in ("grad", "grad_and_value")
 )
 _MADE_AT_ONCE = frozenset(
     {"torch.autograd.functional.jacobian", "torch.autograd.functional.hessian"}
 )
 _VMAPS = frozenset({"torch.vmap", "torch.func.vmap", "functorch.vmap"})
+_AVERAGES = frozenset({"mean", "sum"})
+_OVER_PARTS = frozenset({"items", "values"})
 
 
 def whole_jacobian(source: Source, _: Technique) -> Iterator[ast.AST]:
     """`jacrev(f)(x) @ v`, and what else only multiplies the whole matrix by a vector."""
     for call in source.tree.calls:
+        functions = made_by(source, call.func)
         at_once = source.names.of(call.func) in _MADE_AT_ONCE
-        if (at_once or _makes_one(source, call.func)) and is_only_multiplied(source, call):
+        makes = any(_made(source, one, _JACOBIANS) for one in functions)
+        by_samples = any(_of_samples(source, one, _JACOBIANS) for one in functions)
+        if (at_once or makes or by_samples) and is_only_multiplied(source, call):
             yield call
 
 
-def _makes_one(source: Source, function: ast.expr, depth: int = 3) -> bool:
-    """Whether a function is `jacrev(f)`, its `vmap`, or a name for one."""
-    for made in made_by(source, function) if depth else []:
-        if not isinstance(made, ast.Call):
-            continue
-        name = source.names.of(made.func)
-        if name in _MAKERS:
-            return True
-        if name in _VMAPS and made.args and _makes_one(source, made.args[0], depth - 1):
-            return True
-    return False
+def averaged_gradients(source: Source, _: Technique) -> Iterator[ast.AST]:
+    """`vmap(grad(loss), ...)(...)`, of whose results only `.mean(0)` or `.sum(0)` is used.
+
+    Where the loss takes steps of its own by gradients (meta-learning), each sample has parameters
+    of its own, and one gradient of the mean costs as much.
+    """
+    if b"vmap" not in source.content:
+        return
+    for call in source.tree.calls:
+        made = [_of_samples(source, one, _GRADIENTS) for one in made_by(source, call.func)]
+        gradients = [one for one in made if one is not None]
+        if gradients and not any(_adapts(source, one) for one in gradients):
+            uses = _uses(source, call)
+            if uses and all(_is_averaged(source, use) for use in uses):
+                yield call
+
+
+def _made(source: Source, node: ast.expr, makers: frozenset[str]) -> bool:
+    return isinstance(node, ast.Call) and source.names.of(node.func) in makers
+
+
+def _of_samples(source: Source, function: ast.expr, makers: frozenset[str]) -> ast.Call | None:
+    """The call that makes what a function is the `vmap` of."""
+    if not isinstance(function, ast.Call) or not _made(source, function, _VMAPS):
+        return None
+    inner = made_by(source, function.args[0]) if function.args else []
+    calls = (one for one in inner if isinstance(one, ast.Call))
+    return next((one for one in calls if _made(source, one, makers)), None)
+
+
+def _adapts(source: Source, gradient: ast.Call) -> bool:
+    """Whether the function that is derived computes gradients itself."""
+    function = source.values.named(gradient.args[0]) if gradient.args else None
+    calls = reached(source, function) if function is not None else ()
+    within = (source.names.of(node.func) for node in calls if isinstance(node, ast.Call))
+    return any(name in _GRADIENTS or name == "torch.autograd.grad" for name in within)
+
+
+def _uses(source: Source, call: ast.Call) -> list[ast.expr]:
+    """Where the gradients that a call returns are used; the call itself where they have no name."""
+    match source.tree.parent(call):
+        case ast.Assign(targets=[ast.Name() as name] | [ast.Tuple(elts=[ast.Name() as name, *_])]):
+            return list(source.values.flow.uses(name))
+        case ast.Assign():
+            return []
+    return [call]
+
+
+def _is_averaged(source: Source, node: ast.expr) -> bool:
+    """Whether nothing but the mean or the sum over the samples is made of a value."""
+    parent = source.tree.parent(node)
+    match parent:
+        case ast.Subscript(value=owner) if owner is node:
+            return _is_averaged(source, parent)
+        case ast.Attribute(value=owner, attr=name) if owner is node:
+            call = source.tree.parent(parent)
+            parts = name in _OVER_PARTS
+            return isinstance(call, ast.Call) and (
+                _parts_averaged(source, call) if parts else _averages(name, call, 0)
+            )
+        case ast.Call(args=[ast.Lambda(args=ast.arguments(args=[given])) as each, *_]):
+            return _all_averaged(source, each.body, given.arg)  # tree_map
+        case ast.Call() if node in parent.args:
+            name = source.names.of(parent.func)
+            if name in {"zip", "enumerate"}:
+                return _parts_averaged(source, parent)
+            return name.startswith("torch.") and _averages(name[len("torch.") :], parent, 1)
+        case _:
+            return _parts_averaged(source, node)
+
+
+def _averages(name: str, call: ast.Call, position: int) -> bool:
+    """Whether a call is a mean or a sum over the first axis."""
+    return name in _AVERAGES and is_constant(argument(call, "dim", position), 0)
+
+
+def _parts_averaged(source: Source, node: ast.expr) -> bool:
+    """Whether the last of the names that run over something is averaged each time."""
+    around = source.tree.parent(node)
+    if isinstance(around, ast.Call):
+        return _parts_averaged(source, around)
+    if not isinstance(around, ast.For | ast.comprehension):
+        return False
+    target = around.target
+    while isinstance(target, ast.Tuple):
+        target = target.elts[-1]
+    body = around if isinstance(around, ast.For) else source.tree.parent(around)
+    return (
+        isinstance(target, ast.Name) and body is not None and _all_averaged(source, body, target.id)
+    )
+
+
+def _all_averaged(source: Source, body: ast.AST, name: str) -> bool:
+    """Whether each use of a name in a body is averaged."""
+    uses = [
+        node
+        for node in ast.walk(body)
+        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
+    ]
+    return bool(uses) and all(_is_averaged(source, use) for use in uses)

@@ -19,3 +19,16 @@ model.eval()
 with torch.no_grad():
     for x, y in loader:
         valid += criterion(model(x), y)
+
+
+def update_model():
+    loss = criterion(model(x), y)
+    loss.backward()
+    optimizer.step()
+    return loss.detach()
+
+
+for epoch in range(10):
+    total_loss = torch.zeros(())
+    for _ in range(100):
+        total_loss += update_model()
