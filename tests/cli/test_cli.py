@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -107,11 +108,12 @@ def test_a_script_without_a_verb_gets_a_hint() -> None:
     ],
 )
 def test_what_went_wrong_is_said_in_a_line(
-    words: list[str], code: int, message: str, tmp_path: Path
-) -> None:
+    words: list[str], code: int, message: str, tmp_path: Path,
+    typed: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:  # fmt: skip
     (tmp_path / "train.py").write_text("")
     (tmp_path / "shell.sh").write_text("python train.py\n")
-    done = call(*words, cwd=tmp_path)
+    done = typed(*words, cwd=tmp_path)
     assert done.returncode == code, done.stderr
     assert message in done.stderr
     assert "\nhotlap: " in f"\n{done.stderr}"

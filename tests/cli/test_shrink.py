@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -171,8 +172,11 @@ def test_a_model_that_is_called_with_keywords_is_pruned(place: Path) -> None:
     (["net:build", "--evaluate", "net:evaluate", "--checkpoint", "net.py"], 2, "cannot be read"),
     (["net:evaluate", "--evaluate", "net:evaluate"], 4, "missing 1 required"),
 ])  # fmt: skip
-def test_what_is_wrong_is_said(place: Path, words: list[str], code: int, message: str) -> None:
-    done = call(place, *words)
+def test_what_is_wrong_is_said(
+    place: Path, words: list[str], code: int, message: str,
+    typed: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:  # fmt: skip
+    done = typed("shrink", *words, cwd=place)
     assert message in done.stderr
     assert done.returncode == code
     assert "Traceback" not in done.stderr

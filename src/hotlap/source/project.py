@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 
 from hotlap.source import steps
+from hotlap.source.imports import Files
 from hotlap.source.passed import DDP, Passed
 from hotlap.source.summary import UNKNOWN_DEFAULT, ClassSummary, Literal, Summary
 
@@ -34,9 +35,9 @@ class Project:
 
     def __init__(self, root: Path, summaries: Mapping[Path, Summary], read: Reader) -> None:
         """`read` gives the summary of a file that an import leads to; None: it has none."""
-        self._root, self._read = root, read
+        self._read = read
         self.summaries = dict(summaries)
-        self._located: dict[tuple[Path, str], Path | None] = {}
+        self._files = Files(root, self.summaries)
         self._of: dict[Path, Component] = {}
         self._link()
 
@@ -53,14 +54,7 @@ class Project:
 
     def locate(self, path: Path, dotted: str) -> tuple[Path, str] | None:
         """The file that a dotted name, as used in another file, lies in, and the rest of it."""
-        parts = dotted.lstrip(".").split(".")
-        dots = "." * (len(dotted) - len(dotted.lstrip(".")))
-        for length in range(len(parts), 0, -1):
-            if found := self._file(path, dots + ".".join(parts[:length])):
-                return found, ".".join(parts[length:])
-        if dots and (found := self._file(path, dots)):
-            return found, ".".join(parts)
-        return None
+        return self._files.locate(path, dotted)
 
     def _link(self) -> None:
         waiting = list(self.summaries)
@@ -82,14 +76,8 @@ class Project:
 
     def _example_of(self, path: Path, other: Path) -> bool:
         """Whether a file is an example of a library in the same tree, which is none of its own."""
-        own, its = (self._top(one) for one in (path, other))
+        own, its = (self._files.top(one) for one in (path, other))
         return own != its and own in _EXAMPLES and other.parent != path.parent
-
-    def _top(self, path: Path) -> str:
-        """The first folder below the root on the way to a file."""
-        whole = path.absolute()
-        parts = whole.relative_to(self._root).parts if whole.is_relative_to(self._root) else ()
-        return parts[0] if len(parts) > 1 else ""
 
     def _known(self, path: Path) -> bool:
         if path not in self.summaries:
@@ -110,35 +98,6 @@ class Project:
                 waiting += fresh
             told = {path: self.summaries[path] for path in sorted(group)}
             self._of.update(dict.fromkeys(group, Component(told)))
-
-    def _file(self, path: Path, module: str) -> Path | None:
-        key = (path.parent, module)
-        if key not in self._located:
-            self._located[key] = self._find(path.parent, module)
-        return self._located[key]
-
-    def _find(self, folder: Path, module: str) -> Path | None:
-        dots = len(module) - len(module.lstrip("."))
-        parts = [part for part in module.lstrip(".").split(".") if part]
-        if dots:
-            up = [folder, *folder.parents]
-            folders = up[dots - 1 : dots]
-        else:
-            folders = [folder, *self._above(folder)]
-        for start in folders:
-            base = start.joinpath(*parts)
-            for candidate in (base.with_suffix(".py") if parts else base, base / "__init__.py"):
-                if candidate in self.summaries or (parts and candidate.is_file()):
-                    return candidate
-        return None
-
-    def _above(self, folder: Path) -> list[Path]:
-        """The folders between a folder and the root, the root included; relative as it is."""
-        inside = folder.absolute().is_relative_to(self._root)
-        found = [f for f in folder.parents if inside and f.absolute().is_relative_to(self._root)]
-        if inside and not folder.is_absolute():
-            found += [f for f in Path.cwd().parents if f.is_relative_to(self._root)]
-        return found
 
 
 class Component:
@@ -199,9 +158,14 @@ class Component:
                 waiting += onward.get(held, [])
         return frozenset(found)
 
-    def passed(self, class_name: str) -> list[Passed]:
-        """The arguments of each call that makes an object of a class of this name."""
-        return [one for s in self._summaries.values() for one in s.passed.get(class_name, [])]
+    @cached_property
+    def passed(self) -> dict[str, list[Passed]]:
+        """The arguments of each call that makes an object, by the name of its class."""
+        found: dict[str, list[Passed]] = {}
+        for one in self._summaries.values():
+            for name, calls in one.passed.items():
+                found.setdefault(name, []).extend(calls)
+        return found
 
     @cached_property
     def options(self) -> dict[str, list[Literal]]:
@@ -250,7 +214,7 @@ class View:
     def passed(self, class_name: str, parameter: str, position: int) -> list[int | None]:
         """What the files of the component pass for a parameter of a class, call by call."""
         return [one.get(parameter, one.get(str(position)))
-                for one in self._component.passed(class_name)]  # fmt: skip
+                for one in self._component.passed.get(class_name, [])]  # fmt: skip
 
     def wrapped(self, slot: str) -> bool:
         """Whether a parameter or an attribute (`passed.slot`) holds a model wrapped by DDP."""
