@@ -40,7 +40,14 @@ for step in range(9999):
 """
 
 
-@pytest.mark.parametrize("body", [OF_BATCH, OF_SAMPLES, WITHOUT_AUTOGRAD])
+@pytest.mark.parametrize(
+    "body",
+    [
+        OF_SAMPLES,
+        pytest.param(OF_BATCH, marks=pytest.mark.slow),
+        pytest.param(WITHOUT_AUTOGRAD, marks=pytest.mark.slow),
+    ],
+)
 def test_a_model_that_is_called_before_a_training_without_backward(body, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "train.py").write_text(TEACHER + body)

@@ -168,7 +168,7 @@ def with_technique(folder):
     return run(folder, sys.executable, "-m", "hotlap", "run")
 
 
-@pytest.mark.parametrize("body", some(UNUSED, "frozen", "attack"))
+@pytest.mark.parametrize("body", some(UNUSED, "attack"))
 def test_the_training_is_bitwise_the_same_without_them(body, tmp_path):
     write(tmp_path, body)
     (plain, plain_left), (ours, left) = run(tmp_path), with_technique(tmp_path)
