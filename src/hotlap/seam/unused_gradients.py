@@ -323,12 +323,12 @@ def gradient_reader() -> str:
     files = {getattr(module, "__file__", None) for module in tuple(sys.modules.values())}
     for file in filter(None, files | {main}):
         if file.endswith(".py") and is_users_file(file) and os.path.exists(file):
-            for node in _scope_by_scope(ast.parse(Path(file).read_bytes())):
+            for node in _reads(ast.parse(Path(file).read_bytes())):
                 return f"{short(file)}:{getattr(node, 'lineno', 0)}"
     return ""
 
 
-def _scope_by_scope(tree: ast.AST) -> Iterator[ast.AST]:
+def _reads(tree: ast.AST) -> Iterator[ast.AST]:
     """What reads gradients in a module: function by function."""
     waiting: list[ast.AST] = [tree]
     while waiting:
@@ -341,10 +341,10 @@ def _scope_by_scope(tree: ast.AST) -> Iterator[ast.AST]:
             else:
                 nodes.append(node)
                 inside += ast.iter_child_nodes(node)
-        yield from _readers(nodes)
+        yield from _reads_within(nodes)
 
 
-def _readers(nodes: list[ast.AST]) -> Iterator[ast.AST]:
+def _reads_within(nodes: list[ast.AST]) -> Iterator[ast.AST]:
     """The nodes of one function that read gradients of anything but its own inputs."""
     inputs: set[str] | None = None
     for node in nodes:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
+from typing import TypeVar
 
 from hotlap.source import steps
 from hotlap.source.imports import Files
@@ -28,6 +29,7 @@ class Unknown:
 
 UNKNOWN = Unknown()
 Reader = Callable[[Path], Summary | None]
+Value = TypeVar("Value")
 
 
 class Project:
@@ -161,20 +163,21 @@ class Component:
     @cached_property
     def passed(self) -> dict[str, list[Passed]]:
         """The arguments of each call that makes an object, by the name of its class."""
-        found: dict[str, list[Passed]] = {}
-        for one in self._summaries.values():
-            for name, calls in one.passed.items():
-                found.setdefault(name, []).extend(calls)
-        return found
+        return _merged(one.passed for one in self._summaries.values())
 
     @cached_property
     def options(self) -> dict[str, list[Literal]]:
         """The defaults of each option, of all files."""
-        found: dict[str, list[Literal]] = {}
-        for one in self._summaries.values():
-            for name, values in one.options.items():
-                found.setdefault(name, []).extend(values)
-        return found
+        return _merged(one.options for one in self._summaries.values())
+
+
+def _merged(tables: Iterable[Mapping[str, list[Value]]]) -> dict[str, list[Value]]:
+    """One table of lists from several, entry by entry."""
+    found: dict[str, list[Value]] = {}
+    for table in tables:
+        for name, values in table.items():
+            found.setdefault(name, []).extend(values)
+    return found
 
 
 class View:

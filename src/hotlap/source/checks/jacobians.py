@@ -26,11 +26,9 @@ _OVER_PARTS = frozenset({"items", "values"})
 def whole_jacobian(source: Source, _: Technique) -> Iterator[ast.AST]:
     """`jacrev(f)(x) @ v`, and what else only multiplies the whole matrix by a vector."""
     for call in source.tree.calls:
-        functions = made_by(source, call.func)
         at_once = source.names.of(call.func) in _MADE_AT_ONCE
-        makes = any(_made(source, one, _JACOBIANS) for one in functions)
-        by_samples = any(_of_samples(source, one, _JACOBIANS) for one in functions)
-        if (at_once or makes or by_samples) and is_only_multiplied(source, call):
+        made = at_once or _maker(source, call.func, _JACOBIANS) is not None
+        if made and is_only_multiplied(source, call):
             yield call
 
 
@@ -43,25 +41,31 @@ def averaged_gradients(source: Source, _: Technique) -> Iterator[ast.AST]:
     if b"vmap" not in source.content:
         return
     for call in source.tree.calls:
-        made = [_of_samples(source, one, _GRADIENTS) for one in made_by(source, call.func)]
-        gradients = [one for one in made if one is not None]
-        if gradients and not any(_adapts(source, one) for one in gradients):
+        functions = (made for made in made_by(source, call.func) if isinstance(made, ast.Call))
+        if not any(source.names.of(made.func) in _VMAPS for made in functions):
+            continue
+        gradient = _maker(source, call.func, _GRADIENTS)
+        if gradient is not None and not _adapts(source, gradient):
             uses = _uses(source, call)
             if uses and all(_is_averaged(source, use) for use in uses):
                 yield call
 
 
-def _made(source: Source, node: ast.expr, makers: frozenset[str]) -> bool:
-    return isinstance(node, ast.Call) and source.names.of(node.func) in makers
-
-
-def _of_samples(source: Source, function: ast.expr, makers: frozenset[str]) -> ast.Call | None:
-    """The call that makes what a function is the `vmap` of."""
-    if not isinstance(function, ast.Call) or not _made(source, function, _VMAPS):
-        return None
-    inner = made_by(source, function.args[0]) if function.args else []
-    calls = (one for one in inner if isinstance(one, ast.Call))
-    return next((one for one in calls if _made(source, one, makers)), None)
+def _maker(
+    source: Source, function: ast.expr, makers: frozenset[str], depth: int = 3
+) -> ast.Call | None:
+    """The call `jacrev(f)` that a function is, or is the `vmap` of; by way of names too."""
+    for made in made_by(source, function) if depth else []:
+        if not isinstance(made, ast.Call):
+            continue
+        name = source.names.of(made.func)
+        if name in makers:
+            return made
+        if name in _VMAPS and made.args:
+            found = _maker(source, made.args[0], makers, depth - 1)
+            if found is not None:
+                return found
+    return None
 
 
 def _adapts(source: Source, gradient: ast.Call) -> bool:

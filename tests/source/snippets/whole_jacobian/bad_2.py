@@ -1,4 +1,5 @@
 import torch
+from torch.func import jacrev, vmap
 
 
 def pulled(f, x, v):
@@ -9,3 +10,7 @@ def pulled(f, x, v):
 
 def curvature(f, x, v):
     return v.dot(torch.autograd.functional.hessian(f, x).mv(v))  # found: whole_jacobian
+
+
+def of_each_pair(f, x, v):
+    return vmap(vmap(jacrev(f)))(x) @ v  # found: whole_jacobian
