@@ -1,6 +1,7 @@
 import math
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache, partial
 
 import numpy as np
@@ -12,7 +13,7 @@ from hotlap.core.technique import Numerics
 from hotlap.trial.data_parity import DataUse
 from hotlap.trial.parity import UNMOVED, Noise, Parity, compare, noise, not_finite
 
-QUIET = Noise(deterministic=True, spread=(0.0,) * 200)
+QUIET = Noise(deterministic=True, spread=(0.0,) * 200, repeats=200)
 SEEDS = range(10)
 SEED = {"data": 0}
 
@@ -199,14 +200,29 @@ DRAWS = (DataUse(draws={"torch"}), DataUse(draws={"torch"}))
 NO_DRAWS = (DataUse(), DataUse())
 
 
-def test_beyond_the_steps_that_repeat_a_difference_says_how_far_that_is_known() -> None:
+@pytest.mark.parametrize(("repeats", "said"), [
+    (0, "whether the plain script repeats itself is not known"),
+    (8, "known to repeat itself in its first 8 steps only"),
+    (40, "known to repeat itself in its first 40 steps only"),
+    (41, ""),
+])  # fmt: skip
+def test_a_difference_beyond_the_steps_that_repeat_is_unclear(repeats: int, said: str) -> None:
     plain = train()
     changed = [*plain[:40], *(loss * 1.0001 for loss in plain[40:])]
-    short = Noise(deterministic=True, spread=(0.0,) * 30)
-    found = compare(plain, changed, Numerics.EXACT, short)
-    assert not found.kept
-    assert "known of its first 30 steps only" in found.reason
-    assert "known of" not in compare(plain, changed, Numerics.EXACT, QUIET).reason
+    found = compare(plain, changed, Numerics.EXACT, replace(QUIET, repeats=repeats))
+    assert (found.kept, found.unclear, found.lost) == (False, bool(said), not said)
+    assert found.reason.endswith(said or "(must be equal)")
+
+
+def test_another_run_shows_that_more_steps_repeat_or_that_they_do_not() -> None:
+    plain = train()
+    fork = noise(plain, [*plain[:8], *(loss * 1.0001 for loss in plain[8:])], perturbed=True)
+    assert (fork.repeats, fork.fork) == (8, True)
+    longer = fork.after(noise(plain, plain[:60]))
+    assert (longer.deterministic, longer.repeats, longer.spread) == (True, 60, fork.spread)
+    assert longer.after(noise(plain, plain[:30])).repeats == 60
+    other = fork.after(noise(plain, [*plain[:40], *(loss * 1.1 for loss in plain[40:])]))
+    assert (other.deterministic, other.repeats, other.fork) == (False, 0, False)
 
 
 def test_data_order_counts_as_statistical_only_where_draws_were_seen() -> None:
@@ -360,7 +376,7 @@ def test_training_is_one_sided_and_says_what_it_holds() -> None:
 
 def test_noise_of_a_deterministic_script() -> None:
     losses = train()
-    assert noise(losses, losses[:30]) == Noise(True, (0.0,) * 30)
+    assert noise(losses, losses[:30]) == Noise(True, (0.0,) * 30, repeats=30)
     assert noise([*losses, math.nan], [*losses, math.nan]).deterministic
 
 

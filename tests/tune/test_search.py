@@ -62,6 +62,9 @@ class World:
     open: set[str] = field(default_factory=set)
     fails: dict[str, Exception] = field(default_factory=dict)
     losses: dict[str, list[float]] = field(default_factory=dict)
+    nudged: list[float] = field(default_factory=lambda: LOSSES)
+    again: list[float] = field(default_factory=lambda: LOSSES)
+    launched_again: list[float] = field(default_factory=list)
     raced: list[dict[str, Any]] = field(default_factory=list)
     launched: int = 0
     start_up: float = START_UP
@@ -104,6 +107,7 @@ class FakeSide:
     starting: float = 0.0
     launches: int = 0
     tried: set[str] = field(default_factory=set)
+    ran_on: bool = False
 
     @property
     def trial(self) -> Any:
@@ -116,8 +120,18 @@ class FakeSide:
 
     @property
     def losses(self) -> list[float]:
+        if self.setting == self.setting.perturbed():
+            return WORLD.nudged
         names = [name for name in self.setting.techniques if name in WORLD.losses]
-        return WORLD.losses[names[0]] if names else LOSSES
+        return WORLD.losses[names[0]] if names else WORLD.again if self.ran_on else LOSSES
+
+    @property
+    def losses_again(self) -> list[float]:
+        return [] if self.setting.techniques else WORLD.launched_again
+
+    def catch_up(self, steps: int) -> None:
+        self.at, self.ran_on = self.at + steps, True
+        WORLD.now += steps * self.block
 
     def memory_over(self, other: "FakeSide") -> float:
         return self.peak / max(1, other.peak)
@@ -126,7 +140,7 @@ class FakeSide:
     ends_after = 0
     inert: dict[str, str] = field(default_factory=dict)
     happened: Counter[str] = field(default_factory=Counter)
-    at: int = 99
+    at: int = 2
 
     @property
     def pace(self) -> Pace:
@@ -522,16 +536,62 @@ def test_a_short_budget_still_races_the_most_valuable_candidate(world: World) ->
     assert world.now - begin < 1.1 * 45.0
 
 
-def test_without_time_for_an_a_a_test_equal_losses_are_parity_and_others_inconclusive(
+def test_without_time_for_an_a_a_test_other_losses_are_compared_with_another_run(
     world: World,
 ) -> None:
     result = tuned(34.0)
     assert result.noise_floor is None
     assert kept(result) == ["cached_dataset"]
     world.losses["cached_dataset"] = [1.0, 0.7, 0.5, 0.4, 0.1, 0.0]
+    begin = world.now
     result = tuned(34.0, "cached_dataset")
-    assert row(result, "cached_dataset").status is Status.INCONCLUSIVE
-    assert "no time for an A/A test" in row(result, "cached_dataset").reason
+    assert row(result, "cached_dataset").status is Status.BROKE_PARITY
+    assert result.deterministic
+    assert world.now - begin < 34.0
+
+
+def test_without_an_a_a_test_losses_that_may_differ_a_little_are_inconclusive(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(FACTS, "model", True)
+    world.losses["cpu_threads"] = [1.0, 0.7, 0.5, 0.4, 0.1, 0.0]
+    world.gains["cpu_threads"] = 1.5
+    result = tuned(34.0, "cpu_threads")
+    assert result.noise_floor is None
+    assert row(result, "cpu_threads").status is Status.INCONCLUSIVE
+    assert "no time for an A/A test" in row(result, "cpu_threads").reason
+
+
+LATE = [1.0, 0.7, 0.5, 0.4, 0.35, 0.1]
+"""Other than LOSSES in the last step."""
+
+
+@pytest.mark.parametrize(("again", "verdict"), [
+    (LOSSES, Status.BROKE_PARITY), ([1.0, 0.7, 0.5, 0.4, 0.2, 0.2], Status.KEPT),
+])  # fmt: skip
+@pytest.mark.parametrize("launched", [True, False], ids=["launched", "once"])
+def test_a_later_difference_counts_once_the_plain_script_has_run_as_far_again(
+    world: World, again: list[float], verdict: Status, launched: bool
+) -> None:
+    world.nudged, world.losses = LOSSES[:4], {"cached_dataset": LATE}
+    if launched:  # a race has launched the plain script twice
+        world.launched_again, world.again = again, []
+    else:
+        world.again = again
+    result = tuned(300.0, "cached_dataset")
+    assert row(result, "cached_dataset").status is verdict
+    assert result.deterministic is (again is LOSSES)
+    assert result.repeated_steps == (6 if again is LOSSES else 0)
+
+
+def test_without_time_to_run_the_plain_script_again_a_later_difference_is_inconclusive(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.nudged, world.losses = LOSSES[:4], {"cached_dataset": LATE}
+    monkeypatch.setattr(search, "losses_of_another_run", lambda *_: ())
+    found = row(tuned(300.0, "cached_dataset"), "cached_dataset")
+    assert found.status is Status.INCONCLUSIVE
+    assert "known to repeat itself in its first 4 steps only" in found.reason
 
 
 def test_a_dataset_that_reading_changes_is_rejected_without_an_a_a_test(world: World) -> None:

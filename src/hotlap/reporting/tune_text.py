@@ -407,9 +407,9 @@ def _show_conditions(out: Console, result: TuneResult) -> None:
     lines = [plain_step(result.profile, asleep=result.asleep)] if result.profile else []
     if result.noise_floor is not None:
         e = result.noise_floor.estimate
-        same = "; a run repeats exactly" if result.deterministic else ""
-        if result.deterministic is False:
-            same = "; a run does not repeat exactly"
+        same = f"; its first {result.repeated_steps} steps repeat exactly"
+        if not result.deterministic:
+            same = "" if result.deterministic is None else "; a run does not repeat exactly"
         figure = speed(e) if e.pairs >= FEWEST_PAIRS else TOO_FEW
         lines.append(f"noise floor (A/A test): {figure}{same}")
         if result.noisy:

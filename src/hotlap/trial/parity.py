@@ -72,7 +72,8 @@ BY_CLASS = (
     f"training changes: may end higher by {WORSE:.0%} of the reference's fall, "
     f"{LATER[Numerics.TRAINING]:.0%} of its start, or chance"
 )
-BEYOND = "; that the plain script repeats itself is known of its first {known} steps only"
+BEYOND = "; the plain script is known to repeat itself in its first {known} steps only"
+NOT_REPEATED = "; whether the plain script repeats itself is not known"
 BY_ITSELF = "not deterministic by itself: compared statistically"
 BY_ORDER = "the sampler shuffles with another seed: compared statistically"
 BY_DRAWS = "the data draw random numbers ({names}) in each process: compared statistically"
@@ -89,12 +90,20 @@ class Noise:
     """How a script differs from itself: two runs of it, same seed, nothing switched on.
 
     `spread`: signed difference at each common step, relative to the scale of the loss. `fork`: the
-    script repeats itself, and the spread is what a nudge by rounding made of it.
+    script repeats itself, and the spread is what a nudge by rounding made of it. `repeats`: the
+    first steps in which two runs without a nudge were seen to have equal losses.
     """
 
     deterministic: bool
     spread: tuple[float, ...]
     fork: bool = False
+    repeats: int = 0
+
+    def after(self, again: "Noise") -> "Noise":
+        """What is known after another run without a nudge: it may repeat more steps, or differ."""
+        if not again.deterministic:
+            return again
+        return replace(self, repeats=max(self.repeats, again.repeats))
 
 
 @dataclass(frozen=True)
@@ -105,7 +114,8 @@ class Parity:
     (relative) is the first beyond its `limit` or, if none is, the one nearest to it; `reason` is
     one sentence.
     `data_changed`: the data were seen to be others, whatever the noise of the losses. `unclear`:
-    not kept, and the difference is one that other random draws of the data may make.
+    not kept, and the difference is one that other random draws of the data may make, or the plain
+    script itself when it is run again.
     """
 
     kept: bool
@@ -151,6 +161,7 @@ class _Runs:
     candidate: Sequence[float]
     spread: Sequence[float]
     fork: bool = False
+    repeats: int = 0
 
     @cached_property
     def diffs(self) -> list[float]:
@@ -186,7 +197,14 @@ def noise(first: Recorded, again: Recorded, *, perturbed: bool = False) -> Noise
     alike = min(common, PERTURBED_AT) if perturbed else common
     equal = common >= FEWEST and all(map(_same, first[:alike], again[:alike]))
     spread = tuple(_relative(first[:common], again[:common]))
-    return Noise(equal, spread, fork=perturbed and equal and common > PERTURBED_AT)
+    fork = perturbed and equal and common > PERTURBED_AT
+    return Noise(equal, spread, fork=fork, repeats=alike if equal else 0)
+
+
+def first_difference(one: Recorded, other: Recorded) -> int | None:
+    """The first common step (from 0) in which the losses are not equal; None if all are."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((step for step, (a, b) in pairs if not _same(a, b)), None)
 
 
 def compare(
@@ -247,7 +265,7 @@ def _with_data(parity: Parity, runs: _Runs, before: DataUse, now: DataUse) -> Pa
     if not changed:
         return parity
     reason = changed if parity.kept else f"{parity.reason}; {changed}"
-    return replace(parity, kept=False, reason=reason, data_changed=True)
+    return replace(parity, kept=False, reason=reason, data_changed=True, unclear=False)
 
 
 def _common(reference: Recorded, candidate: Recorded, noise: Noise) -> _Runs:
@@ -261,6 +279,7 @@ def _common(reference: Recorded, candidate: Recorded, noise: Noise) -> _Runs:
         candidate=[new for _, _, new in seen],
         spread=[noise.spread[step] for step in steps if step < len(noise.spread)],
         fork=noise.fork,
+        repeats=noise.repeats,
     )
 
 
@@ -279,16 +298,17 @@ def _not_finite(runs: _Runs, rule: str) -> Parity | None:
 
 
 def _bitwise(runs: _Runs) -> Parity:
-    count = len(runs.steps)
-    for index, (old, new) in enumerate(zip(runs.reference, runs.candidate, strict=True)):
-        if not _same(old, new):
-            what = f"step {runs.steps[index]}: loss {old:.9g} became {new:.9g}"
-            off = _percent(abs(runs.diffs[index]))
-            reason = f"{what}, relative difference {off} (must be equal)"
-            if 0 < len(runs.spread) <= index:
-                reason += BEYOND.format(known=len(runs.spread))
-            return Parity(False, "bitwise", count, max(map(abs, runs.diffs)), 0.0, reason)
-    return Parity(True, "bitwise", count, 0.0, 0.0, f"losses equal in all {count} steps")
+    count, index = len(runs.steps), first_difference(runs.reference, runs.candidate)
+    if index is None:
+        return Parity(True, "bitwise", count, 0.0, 0.0, f"losses equal in all {count} steps")
+    step, old, new = runs.steps[index], runs.reference[index], runs.candidate[index]
+    off = _percent(abs(runs.diffs[index]))
+    reason = f"step {step}: loss {old:.9g} became {new:.9g}, relative difference {off}"
+    reason += " (must be equal)"
+    if beyond := step >= runs.repeats:
+        reason += BEYOND.format(known=runs.repeats) if runs.repeats else NOT_REPEATED
+    largest = max(map(abs, runs.diffs))
+    return Parity(False, "bitwise", count, largest, 0.0, reason, unclear=beyond)
 
 
 def _decide(runs: _Runs, rule: str, checks: Iterable[_Check]) -> Parity:

@@ -92,7 +92,8 @@ class Side:
     the launch that had most of them. A wait that lasts until `deadline` (a
     moment of `time.monotonic`) is given up. `log` holds its launches, `starting` the seconds that
     were spent on starting and settling it. `also` are techniques that are switched on in the live
-    process for the blocks to come: losses and outputs are kept as they were before.
+    process for the blocks to come: losses and outputs are kept as they were before. `losses` are of
+    the launch that ran longest, `losses_again` of the second longest.
     """
 
     setting: Setting
@@ -109,6 +110,7 @@ class Side:
     ends_after: int = 0
     ends: set[int] = field(default_factory=set)
     losses: Losses = field(default_factory=list)
+    losses_again: Losses = field(default_factory=list)
     data: DataUse = field(default_factory=DataUse)
     outputs: list[dict[str, object]] = field(default_factory=list)
     peak: int = 0
@@ -119,6 +121,7 @@ class Side:
     also: Techniques = field(default_factory=dict)
     log: list[Launch] = field(default_factory=list)
     starting: float = 0.0
+    _losses_of: int = 0  # the launch that they are of
     _peaks: dict[int, int] = field(default_factory=dict)
     _waited_for: bool = False
     _settled: bool = False
@@ -172,7 +175,7 @@ class Side:
         """What a step of the program is has been seen: what ran so far does not count."""
         self.setting = self.setting.counting(inference=other.inference)
         self.pace, self.ends_after, self.ends, self._short = None, 0, set(), False
-        self.losses, self.outputs = [], []
+        self.losses, self.losses_again, self.outputs = [], [], []
 
     def ready(self) -> Pace:
         """Bring it to a steady pace if it is not live yet; afterwards it stands paused."""
@@ -358,9 +361,8 @@ class Side:
     def _note(self) -> None:
         assert self.trial is not None
         as_started = not self.trial.switched
-        if as_started and len(self.trial.losses) > len(self.losses):
-            self.losses = list(self.trial.losses)
-            self.data = self.trial.data
+        if as_started:
+            self._take_losses(self.trial)
         self.held = self.held | self.trial.held
         self.inert = self.inert | self.trial.inert
         self.happened |= Counter(
@@ -373,6 +375,17 @@ class Side:
         self.peak = max(self.peak, found)
         if as_started:  # else what was switched on meanwhile, or was compiled for it, counts too
             self._peaks[self.at] = max(found, self._peaks.get(self.at, 0))
+
+    def _take_losses(self, trial: Trial) -> None:
+        """Keep the losses of the two launches that ran longest."""
+        own = self._losses_of == self.launches
+        if len(trial.losses) > len(self.losses):
+            if not own:
+                self.losses_again = self.losses
+            self.losses, self._losses_of = list(trial.losses), self.launches
+            self.data = trial.data
+        elif not own and len(trial.losses) > len(self.losses_again):
+            self.losses_again = list(trial.losses)
 
     def memory_over(self, other: "Side", step: float = math.inf) -> float:
         """Its peak memory over that of another, up to a step that both have run; 1 if unknown.

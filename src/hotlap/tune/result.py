@@ -256,12 +256,13 @@ class TimeUse:
 class TuneResult:
     """Everything a tune learned; partial when it was interrupted.
 
-    `profile` is the probe's payload. `needed`: the budget (seconds) of another tune, of the open
-    rows `settles` alone, 0 where none can be settled in a sensible time. `failed`: what ended the
-    final race, if something did. `losses`: of each step of the final race, by side. `time_use`:
-    what its seconds went to. `load`: CPU cores that other programs used on average. `isolation`:
-    the trials' tier. `asleep`: in the profile OpenMP threads slept while they waited, though the
-    user's would spin. `base`: what was on in every race of a candidate, from the recipe
+    `profile` is the probe's payload. `deterministic`: whether the plain script repeats itself, as
+    far as it was run again: `repeated_steps`. `needed`: the budget (seconds) of another tune, of
+    the open rows `settles` alone, 0 where none can be settled in a sensible time. `failed`: what
+    ended the final race, if something did. `losses`: of each step of the final race, by side.
+    `time_use`: what its seconds went to. `load`: CPU cores that other programs used on average.
+    `isolation`: the trials' tier. `asleep`: in the profile OpenMP threads slept while they waited,
+    though the user's would spin. `base`: what was on in every race of a candidate, from the recipe
     `base_recipe`.
     """
 
@@ -270,6 +271,7 @@ class TuneResult:
     profile: ProfilePayload | None = None
     noise_floor: RaceResult | None = None
     deterministic: bool | None = None
+    repeated_steps: int = 0
     upper_bounds: list[UpperBound] = field(default_factory=list)
     outcomes: list[Outcome] = field(default_factory=list)
     final: RaceResult | None = None

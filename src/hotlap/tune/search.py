@@ -18,11 +18,11 @@ from dataclasses import replace
 from hotlap.core.amounts import several
 from hotlap.core.errors import HotlapError, NotReachedError, TrialFailedError
 from hotlap.core.machine import Machine, available_memory
-from hotlap.core.protocol import FEWEST_STEPS
+from hotlap.core.protocol import FEWEST_STEPS, Losses
 from hotlap.core.registry import ceilings, technique
 from hotlap.core.technique import Technique
 from hotlap.profile.look import Bounds, Meanwhile, look
-from hotlap.trial.parity import Parity
+from hotlap.trial.parity import FEWEST, Parity, first_difference, noise
 from hotlap.trial.race import RaceResult, out_of_memory
 from hotlap.trial.reach import last_words
 from hotlap.trial.side import Side, block_size, too_short
@@ -343,8 +343,7 @@ def measure_noise_floor(state: TuneState) -> None:
         return
     state.watcher.stage("A/A test: the plain script against itself")
     seconds, pairs = state.plan.noise_floor
-    on = {name: dict(values) for name, values in state.plain.setting.techniques.items()}
-    again = state.races.side(on, perturbed=True)
+    again = state.plain_again(perturbed=True)
     state.races.give_until(state.plan.end - state.plan.race_cost())
     try:
         state.timed_start(again)
@@ -356,7 +355,7 @@ def measure_noise_floor(state: TuneState) -> None:
         state.races.drop(again)
         raise
     state.note_pairs(state.plain, again, found.unit)
-    state.noise = noise_of(state.plain, again)
+    state.knows_noise(noise_of(state.plain, again))
     switched = state.on_plain and any(map(state.switched_on, state.candidates))
     if switched and state.room_for_one_more():
         state.spare = again
@@ -367,7 +366,46 @@ def measure_noise_floor(state: TuneState) -> None:
         apart = max(found.estimate.high, 1 / found.estimate.low) - 1
         differs = f"differs by up to {apart:.0%}" if apart <= 1 else "tells nothing"
         state.watcher.note(f"the A/A test {differs}: `--wait 10m` waits for a calmer machine")
-    state.result.deterministic = state.noise.deterministic if state.noise else None
+
+
+def settled_parity(state: TuneState, side: Side) -> Parity:
+    """Whether the training is the same; the plain script is run once more where that may differ.
+
+    The A/A test shows only of its first steps that the plain script repeats itself: a difference of
+    an exact technique beyond them may be the script's own.
+    """
+    parity, plain = state.parity_with_plain(side), state.plain
+    different = first_difference(plain.losses, side.losses)
+    if not parity.unclear or parity.rule != "bitwise" or different is None:
+        return parity
+    needed = max(different + 1, FEWEST)
+    again = plain.losses_again
+    if len(again) < needed:
+        again = losses_of_another_run(state, needed)
+    if len(again) < needed:
+        return parity
+    state.knows_noise(noise(plain.losses, again))
+    return state.parity_with_plain(side)
+
+
+def losses_of_another_run(state: TuneState, steps: int) -> Losses:
+    """The losses of the plain script's first steps, run once more; none where time is lacking."""
+    plan, pace = state.plan, state.plain.ready_pace()
+    if not plan.allows(plan.start_cost() + steps * pace.step * plan.stretch):
+        return []
+    if not state.room_for_one_more():
+        state.drop_spare()
+    state.watcher.stage(f"the plain script once more, for {steps} steps: does it repeat itself?")
+    again = state.plain_again()
+    try:
+        again.ready()
+        if again.at < steps:
+            again.catch_up(steps - again.at)
+    except HotlapError:
+        return []
+    finally:
+        state.races.drop(again)
+    return again.losses
 
 
 def too_late(candidate: Candidate, *, shared: bool) -> str:
@@ -607,7 +645,7 @@ def raced(
     )  # fmt: skip
     if not spins(record):  # no other candidate's pairs take as long
         state.note_pairs(state.best, side, found.unit)
-    parity = state.parity_with_plain(side)
+    parity = settled_parity(state, side)
     return replace(row, race=found, parity=parity, load=found.load.other_cores)
 
 
@@ -633,7 +671,7 @@ def checked(state: TuneState, row: Outcome, side: Side) -> Outcome:
     if reason := inert(row, side):
         return replace(row, status=Status.NOT_APPLICABLE, reason=reason, race=None)
     found = state.races.race(state.best, side, CHECK_SECONDS, precision=0.0, launches=1)
-    parity = state.parity_with_plain(side)
+    parity = settled_parity(state, side)
     own = {name: getattr(found, name) for name in ("memory", "a_warmup", "b_warmup")}
     row = replace(row, race=replace(row.race, **own), parity=parity)
     if found.verdict is Verdict.SLOWER and parity.kept:
@@ -817,7 +855,7 @@ def confirm_recipe(state: TuneState) -> None:
         race_stands_for_final(result)
         return
     result.final = found
-    result.final_parity = parity = state.parity_with_plain(state.best)
+    result.final_parity = parity = settled_parity(state, state.best)
     if alone:  # it repeats the race of the only row, which reports the last one
         reason = parity.reason if found.verdict is Verdict.FASTER else NOT_CONFIRMED
         row = result.kept[0]

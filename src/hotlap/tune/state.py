@@ -376,6 +376,18 @@ class TuneState:
         """Whether the losses agree; without an A/A test, by the rule for a script that repeats."""
         return parity_of(side.setting.techniques, self.plain, side, self.noise or REPEATS)
 
+    def plain_again(self, *, perturbed: bool = False) -> Side:
+        """Another process of the plain script, or of the recipe that the search began with."""
+        on = {name: dict(values) for name, values in self.plain.setting.techniques.items()}
+        return self.races.side(on, perturbed=perturbed)
+
+    def knows_noise(self, found: Noise | None) -> None:
+        """Take what an A/A test has shown into account."""
+        self.noise = self.noise.after(found) if self.noise and found else self.noise or found
+        if self.noise is not None:
+            self.result.deterministic = self.noise.deterministic
+            self.result.repeated_steps = self.noise.repeats
+
     def lost(self, side: Side) -> bool:
         """Whether it is known by now that its training is another one."""
         return self.noise is not None and self.parity_with_plain(side).lost

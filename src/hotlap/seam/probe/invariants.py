@@ -58,6 +58,9 @@ FOLLOWED = LATER = 3
 """Steps that are compared after the warm-up, and at the run's end."""
 DEEPEST = 32
 INDEX, CONVOLUTION = torch.ops.aten.index.Tensor, torch.ops.aten.convolution.default
+DETACH = torch.ops.aten.detach.default
+"""No work of the user's. Torch itself calls it for a result of, say, `torch.ones` that something
+else still refers to: a thread that samples stacks does so now and then."""
 DIFFERENTIATES = "torch._functorch.eager_transforms"
 
 Checksums = tuple[torch.Tensor, ...]
@@ -286,6 +289,8 @@ class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
         read = _tensors((args, kwargs))
         if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in read):
             return None
+        if func is DETACH:
+            return hash(self._of(read[0]))
         return hash((func, self._key(args), self._key(kwargs)))
 
     def _key(self, value: object) -> Hashable:
@@ -450,11 +455,13 @@ def _by_address(tensors: list[torch.Tensor]) -> dict[int, list[torch.Tensor]]:
     return dict(found)
 
 
-def invariant_lines(runs: list[_Run], before: list[_Run], *later: list[_Run]) -> list[Invariant]:
+def invariant_lines(*steps: list[_Run]) -> list[Invariant]:
     """The lines of the user's with work that the step before did as well, and each later one.
 
-    A line all of whose operators are invariant stands for all that it calls.
+    `steps`: the one that is looked at, the one before it, and later ones. A line all of whose
+    operators are invariant stands for all that it calls.
     """
+    runs, before, *later = ([run for run in step if run.func is not DETACH] for step in steps)
     same = set(_same(runs, before))
     seen_again: set[_Run] = set()
     for step in later:
