@@ -84,7 +84,7 @@ def causal(*_):
     return torch.ones(NODES, NODES).tril() @ torch.ones(NODES, NODES).triu()
 
 
-def detached_now_and_then(model, _):
+def detached_in_some_steps(model, _):
     """As `torch.ones` itself does where a thread that samples stacks refers to its result."""
     ones = torch.ones(NODES, NODES)
     return (ones.detach() if model.step % 2 else ones).tril() @ ones.triu()
@@ -119,7 +119,7 @@ def read_out(_, adjacency):
 @pytest.mark.parametrize(
     "mixing",
     [
-        normalised, causal, detached_now_and_then, written_into, positions, of_a_buffer, frozen,
+        normalised, causal, detached_in_some_steps, written_into, positions, of_a_buffer, frozen,
         read_out,
     ],
 )  # fmt: skip

@@ -60,7 +60,7 @@ DEEPEST = 32
 INDEX, CONVOLUTION = torch.ops.aten.index.Tensor, torch.ops.aten.convolution.default
 DETACH = torch.ops.aten.detach.default
 """No work of the user's. Torch itself calls it for a result of, say, `torch.ones` that something
-else still refers to: a thread that samples stacks does so now and then."""
+else still refers to: a thread that samples stacks occasionally does."""
 DIFFERENTIATES = "torch._functorch.eager_transforms"
 
 Checksums = tuple[torch.Tensor, ...]
