@@ -388,3 +388,17 @@ def test_reviewdog_and_gitlab(run):
     entries = json.loads(run("--format", "gitlab").output)
     assert entries[0]["location"]["lines"]["begin"] == 5
     assert len({entry["fingerprint"] for entry in entries}) == len(entries) == 2
+
+
+def test_a_long_search_says_what_was_done(run, tmp_path, monkeypatch):
+    (tmp_path / "train.py").write_text("import helper\n" + SLOW)
+    (tmp_path / "helper.py").write_text("import torch\n")
+    assert code(run("train.py")) == 1
+    assert "files" not in run("train.py").stderr, "nothing where it is quick"
+    for name in ("FIRST_SECONDS", "PROGRESS_SECONDS"):
+        monkeypatch.setattr(f"hotlap.cli.lint.{name}", 0.0)
+    said = run("train.py").stderr.splitlines()
+    assert said[0].startswith("hotlap: 1 file read, imported ones included")
+    assert said[1].startswith("hotlap: 2 files read")
+    assert said[2].startswith("hotlap: 0 of 1 file judged")
+    assert run("--quiet", "train.py").stderr == ""

@@ -2,7 +2,8 @@
 
 import json
 import shlex
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from hotlap.source.lint import Spot
     from hotlap.source.patch.plan import Patch
 
+FIRST_SECONDS, PROGRESS_SECONDS = 5.0, 15.0
+"""Seconds until the first line about the progress, and from one to the next."""
 DOCUMENT = FOLDER / "profile.json"
 
 
@@ -82,7 +85,10 @@ def lint(form: str, profiled: bool, listed: bool, as_json: bool, quiet: bool,
         return OK
     config = _config(options)
     judged = paths or (Path(),)
-    spots = (_judged_with_profile if profiled else _judged)(judged, config)
+    if profiled:
+        spots = _judged_with_profile(judged, config)
+    else:
+        spots = _judged(judged, config, quiet=quiet)
     if options["write_baseline"]:
         return _new_baseline(options["write_baseline"], spots, quiet=quiet)
     if options["baseline"]:
@@ -152,7 +158,7 @@ def _fix(spots: "list[Spot]", config: "Config", *, write: bool, quiet: bool) -> 
         click.echo("".join(done.diff(file) for file in done.changed), nl=False)
         return NEGATIVE if done.changed else OK
     write_all(as_written(done.changed))
-    left = _judged(tuple(dict.fromkeys(spot.path for spot in spots)), config) if spots else []
+    left = _judged({spot.path: None for spot in spots}, config, quiet=quiet) if spots else []
     if not quiet:
         _say_rewritten(done)
     _text(left, brief=True)
@@ -205,11 +211,24 @@ def _per_file(given: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def _judged(paths: tuple[Path, ...], config: "Config") -> "list[Spot]":
+def _judged(paths: Iterable[Path], config: "Config", *, quiet: bool) -> "list[Spot]":
     from hotlap.source.lint import lint as judge
     from hotlap.source.notebooks import in_cells
 
-    return in_cells(judge(paths, config))
+    spots = judge(paths, config) if quiet else judge(paths, config, progress=_Progress())
+    return in_cells(spots)
+
+
+class _Progress:
+    """Prints what was done so far, where it takes more than a few seconds."""
+
+    def __init__(self) -> None:
+        self._next = time.monotonic() + FIRST_SECONDS
+
+    def __call__(self, done: str) -> None:
+        if time.monotonic() >= self._next:
+            self._next = time.monotonic() + PROGRESS_SECONDS
+            say(f"hotlap: {done}; a later run reads only what changed")
 
 
 def _judged_with_profile(paths: tuple[Path, ...], config: "Config") -> "list[Spot]":

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 
+from hotlap.core.amounts import several
 from hotlap.core.errors import UsageError
 from hotlap.core.pattern import Pattern
 from hotlap.core.registry import techniques
@@ -21,6 +22,7 @@ from hotlap.source.summary import Summary
 
 BROKEN = "broken_file"
 _MARKS = (b"torch", b"lightning", b"accelerate", b"transformers")
+Progress = Callable[[str], None]
 Check = Callable[[Source, Technique], Iterable[Found]]
 
 
@@ -77,21 +79,28 @@ class Spot:
         return f"{f'cell {self.cell}:' if self.cell else ''}{self.line}:{self.column}"
 
 
-def lint(paths: Iterable[Path], config: Config, cache: LintCache | None = None) -> Iterator[Spot]:
+def lint(
+    paths: Iterable[Path],
+    config: Config,
+    cache: LintCache | None = None,
+    progress: Progress = lambda _: None,
+) -> Iterator[Spot]:
     """Every spot in the Python files at and below the paths, file by file, in their order.
 
     The files are judged as one project, with what they import from below the configuration's root.
-    `cache`: where to keep what was found out (default: the user's cache directory).
+    `cache`: where to keep what was found out (default: the user's cache directory). `progress`
+    is called with what was done so far, after each file.
 
     Raises:
         UsageError: a path does not exist.
     """
     files = {path: _content(path) for path in python_files(paths, config)}
     kept = cache or LintCache()
-    read = _Reader(files, kept)
+    read = _Reader(files, kept, progress)
     summaries = {path: found for path in files if (found := read(path)) is not None}
     project = Project(config.root, summaries, read)
-    for path, content in files.items():
+    for index, (path, content) in enumerate(files.items()):
+        progress(f"{index} of {several(len(files), 'file')} judged")
         if isinstance(content, OSError):
             spots = [_unreadable(path, content)]
         else:
@@ -110,11 +119,19 @@ def lint_file(
 class _Reader:
     """Reads the summaries of files, by way of the cache."""
 
-    def __init__(self, files: dict[Path, bytes | OSError], cache: LintCache) -> None:
-        self._files, self._cache = files, cache
+    def __init__(
+        self,
+        files: dict[Path, bytes | OSError],
+        cache: LintCache,
+        progress: Progress,
+    ) -> None:
+        self._files, self._cache, self._progress = files, cache, progress
+        self._count = 0
 
     def __call__(self, path: Path) -> Summary | None:
         """The summary of a file; None where it is no Python."""
+        self._count += 1
+        self._progress(f"{several(self._count, 'file')} read, imported ones included")
         content = self._files.get(path) or _content(path)
         if isinstance(content, OSError):
             return None
