@@ -16,6 +16,9 @@ os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
 # Idle threads sleep: spinning ones take the cores from the other tests (3 times the CPU time).
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
+# Else each process that compiles a graph starts two more that import torch.
+os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
+
 # A shell starts what runs in its background with SIGINT ignored, and children inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 

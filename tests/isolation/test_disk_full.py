@@ -43,7 +43,7 @@ def profiled(project: Path, *, numbers: int) -> "subprocess.CompletedProcess[str
 @pytest.mark.skipif(
     os.geteuid() != 0 or shutil.which("unshare") is None, reason="only root mounts a disk"
 )
-@pytest.mark.parametrize("numbers", [4, NUMBERS])
+@pytest.mark.parametrize("numbers", [pytest.param(4, marks=pytest.mark.slow), NUMBERS])
 def test_a_full_layer_says_where_it_lies(tmp_path: Path, numbers: int) -> None:
     done = profiled(tmp_path, numbers=numbers)
     if "unshare" in done.stderr or "mount:" in done.stderr or "not possible" in done.stderr:

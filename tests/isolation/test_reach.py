@@ -54,7 +54,7 @@ def profile(project: Path, command: str, rest: int = 0) -> int:
 @pytest.mark.parametrize(
     "command",
     [
-        "env -i {python} train.py",
+        pytest.param("env -i {python} train.py", marks=pytest.mark.slow),  # and see below
         pytest.param("PYTHONPATH=/nowhere {python} train.py", marks=pytest.mark.slow),
         pytest.param("{python} -I train.py", marks=pytest.mark.slow),
         "{python} -c 'import subprocess, sys;"

@@ -6,6 +6,7 @@ whose reads were put off, or null to run the script as it is. What a script prin
 """
 
 import atexit
+import gc
 import json
 import os
 import runpy
@@ -50,6 +51,8 @@ with on("deferred_logging"):  # imports what the scripts need
     weight.sum().backward()
     optimizer.step()
 stack = ExitStack()
+gc.collect()
+gc.freeze()  # a fork that collects would copy every page of torch's modules
 for script, folder, held in json.loads(Path(sys.argv[1]).read_text()):
     if os.fork() == 0:
         run(script, folder, held)
