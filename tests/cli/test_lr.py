@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -166,9 +167,6 @@ FAILS = "\n    if step == 15: raise SystemExit('planted failure')\n"
 @pytest.mark.parametrize(
     ("script", "words", "code", "message"),
     [
-        ("", ["--from", "1", "--to", "0.1"], 2, "from 1 to 0.1"),
-        ("", ["--steps", "2"], 2, "2 steps are too few"),
-        ("", ["--png", "no/folder/curve.png"], 2, "there is no folder"),
         ("print('no torch')", [], 3, "no Python process with torch was seen"),
         ("raise SystemExit('broken')", [], 4, "broken"),
         (SCRIPT + FAILS, [], 4, "planted failure"),
@@ -180,6 +178,24 @@ def test_what_went_wrong_is_said(
     (project / "bad.py").write_text(script)
     _, errors = call(*words, "bad.py", "200", cwd=project, code=code)
     assert message in errors
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--from", "1", "--to", "0.1"], "from 1 to 0.1"),
+        (["--steps", "2"], "2 steps are too few"),
+        (["--png", "no/folder/curve.png"], "there is no folder"),
+    ],
+)
+def test_what_is_refused_before_anything_runs(
+    project: Path, words: list[str], message: str,
+    typed: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:  # fmt: skip
+    done = typed("lr", *words, "train.py", "200", cwd=project)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.slow

@@ -11,9 +11,10 @@ pytest.importorskip("mcp.client")
 from mcp import Client, StdioServerParameters
 
 SCRIPT = """
-import torch
+import time, torch
 
 torch.manual_seed(0)
+torch.set_num_threads(1)
 model = torch.nn.Linear(64, 64)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 data = torch.randn(64, 64)
@@ -22,6 +23,7 @@ for step in range(1_000_000):
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
+    time.sleep(0.005)
 """
 HOTLAP = StdioServerParameters(command=sys.executable, args=["-m", "hotlap", "mcp"])
 
@@ -40,32 +42,34 @@ def call(name, arguments, progress=None):
     return anyio.run(main)
 
 
-def test_the_tools_are_listed_with_schemas():
+def test_the_tools_are_listed_and_answer_with_results_or_errors_that_say_what_to_do(project):
+    (project / "slow.py").write_text("from torch.utils.data import DataLoader\nDataLoader([])\n")
+
     async def main():
         async with Client(HOTLAP) as client:
-            return await client.list_tools()
+            return (
+                await client.list_tools(),
+                await client.call_tool(
+                    "lint", {"paths": ["."], "folder": str(project), "hints": True}
+                ),
+                await client.call_tool("explain", {"technique": "tf32"}),
+                await client.call_tool("explain", {"technique": "fused_optimiser"}),
+                await client.call_tool(
+                    "profile", {"command": "python nowhere.py", "folder": str(project / "no")}
+                ),
+            )
 
-    found = {tool.name: tool for tool in anyio.run(main).tools}
-    assert set(found) == {"profile", "lint", "race", "tune", "explain"}
-    assert all(tool.description and tool.input_schema["properties"] for tool in found.values())
-
-
-def test_lint_and_explain_answer_with_structured_results(project):
-    (project / "slow.py").write_text("from torch.utils.data import DataLoader\nDataLoader([])\n")
-    done = call("lint", {"paths": ["."], "folder": str(project), "hints": True})
-    assert not done.is_error
-    assert done.structured_content["findings"]
-    told = call("explain", {"technique": "tf32"}).structured_content
-    assert "tf32" in str(told)
-
-
-def test_a_fault_is_an_error_that_says_what_to_do(project):
-    done = call("explain", {"technique": "fused_optimiser"})
-    assert done.is_error
-    assert "fused_optimizer" in done.content[0].text
-    done = call("profile", {"command": "python nowhere.py", "folder": str(project / "no")})
-    assert done.is_error
-    assert "is no folder" in done.content[0].text
+    listed, found, told, unknown, nowhere = anyio.run(main)
+    tools = {tool.name: tool for tool in listed.tools}
+    assert set(tools) == {"profile", "lint", "race", "tune", "explain"}
+    assert all(tool.description and tool.input_schema["properties"] for tool in tools.values())
+    assert not found.is_error
+    assert found.structured_content["findings"]
+    assert "tf32" in str(told.structured_content)
+    assert unknown.is_error
+    assert "fused_optimizer" in unknown.content[0].text
+    assert nowhere.is_error
+    assert "is no folder" in nowhere.content[0].text
 
 
 def test_profile_reports_progress_and_phases(project):
@@ -86,11 +90,14 @@ def test_profile_reports_progress_and_phases(project):
 def test_a_cancelled_tune_leaves_nothing_behind(project):
     async def main():
         async with Client(HOTLAP) as client:
-            with anyio.move_on_after(8):
-                await client.call_tool(
-                    "tune",
-                    {"command": f"{sys.executable} train.py", "folder": str(project)},
-                )
+            async with anyio.create_task_group() as tasks:
+                arguments = {"command": f"{sys.executable} train.py", "folder": str(project)}
+                tasks.start_soon(client.call_tool, "tune", arguments)
+                with anyio.fail_after(60):
+                    while not training(project):
+                        await anyio.sleep(0.2)
+                await anyio.sleep(0.5)
+                tasks.cancel_scope.cancel()
             await anyio.sleep(0.1)
             with anyio.fail_after(30):
                 while running(project):
@@ -99,6 +106,10 @@ def test_a_cancelled_tune_leaves_nothing_behind(project):
     anyio.run(main)
     assert not running(project)
     assert {path.name for path in project.iterdir()} <= {"train.py", ".hotlap"}
+
+
+def training(project: Path):
+    return [process for process in running(project) if process.cmdline()[-1:] == ["train.py"]]
 
 
 def running(project: Path):

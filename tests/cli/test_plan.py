@@ -135,9 +135,8 @@ def test_the_cluster_can_be_described():
         (("--emit", "/nowhere/layout.toml", "--verify", "0", "gpt2"), "cannot write"),
     ],
 )
-def test_what_cannot_be_taken_is_said(arguments, said):
-    command = [sys.executable, "-m", "hotlap", "plan", "--gpus", "8", "--batch", "64", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+def test_what_cannot_be_taken_is_said(arguments, said, typed, tmp_path):
+    done = typed("plan", "--gpus", "8", "--batch", "64", *arguments, cwd=tmp_path)
     assert done.returncode == 2
     assert said in done.stderr
     assert "Traceback" not in done.stderr

@@ -51,7 +51,7 @@ TF32 = {"tf32": {"precision": "high"}}  # which does nothing by itself on a CPU
 @pytest.mark.clock
 @pytest.mark.parametrize("side", [(LONG, "slow")], indirect=True)
 def test_what_is_switched_on_shows_in_its_blocks_alone(side: Side) -> None:
-    found = race_switched(side, TF32, StoppingRules(seconds=8, plain_steps=True))
+    found = race_switched(side, TF32, StoppingRules(seconds=4, plain_steps=True))
     assert found.verdict is Verdict.SLOWER
     assert found.b_step > found.a_step + 0.003
     assert found.switched
@@ -66,19 +66,15 @@ def test_losses_end_with_the_first_switch_and_begin_anew_with_a_new_process(side
     race_switched(side, TF32, StoppingRules(seconds=1, max_pairs=6))
     assert side.losses == before
     assert side.at > len(before)
+    assert side.also == {}  # nothing is left on behind a race
+    side.block(1)
+    assert side.trial is not None
+    assert side.trial.also == {}
     side.close()
     side.ready()
     side.block(2 * len(before))
     assert side.losses[: len(before)] == before
     assert len(side.losses) > len(before)
-
-
-def test_nothing_is_left_on_behind_a_race(side: Side) -> None:
-    race_switched(side, TF32, StoppingRules(seconds=1, max_pairs=6))
-    assert side.also == {}
-    side.block(1)
-    assert side.trial is not None
-    assert side.trial.also == {}
 
 
 @pytest.mark.slow
