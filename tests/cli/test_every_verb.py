@@ -202,7 +202,15 @@ def test_quiet_is_quiet(words: Words, workplace: Path) -> None:
         assert "\x1b" not in err, err
 
 
-@pytest.mark.parametrize("words", [case for case in CASES if case.values[0] not in UNCALLED])
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param(*case.values, id=case.id, marks=[pytest.mark.slow])
+        if case.values[0] == ("profile",)  # tests/reporting/test_schema.py reads its document
+        else case
+        for case in CASES
+    ],
+)
 def test_json_is_one_document(words: Words, workplace: Path) -> None:
     command = dict(commands())[words]
     if "--json" not in option_names(command):

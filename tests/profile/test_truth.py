@@ -14,7 +14,7 @@ import pytest
 
 from planted.manifest import PLANTED, Planted
 
-QUICK = {"slow_decode", "outputs_kept"}
+QUICK = {"slow_decode"}
 PLANTS = [
     pytest.param(p, id=p.name, marks=() if p.name in QUICK else pytest.mark.slow)
     for p in PLANTED
