@@ -243,8 +243,8 @@ def test_run_ends_as_the_program_ends(tmp_path: Path, end: str, code: int) -> No
 
 
 def test_race_decides_by_exit_code(tmp_path: Path) -> None:
-    slow = [sys.executable, str(MLP), "--sleep", "0.01"]
-    fast = [sys.executable, str(MLP)]
+    fast = [sys.executable, str(MLP), "--light"]
+    slow = [*fast, "--sleep", "0.01"]
     found = call("race", "--json", "--max-slowdown", "1.05", *fast, "--", *slow, cwd=tmp_path)
     assert found.returncode == 1, found.stderr
     document = json.loads(found.stdout)

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from hotlap.cli.common import FAILED, NEGATIVE, NOT_REACHED, SCHEMA_VERSION, USAGE
+from light import light
 from verbs import Words, commands, option_names
 
 TRAIN = """
@@ -60,7 +61,7 @@ CALLS: dict[Words, Words] = {
     ("patch",): ("short.py",),
     ("lint",): ("short.py",),
     ("explain",): (),
-    ("lr",): ("--steps", "10", PYTHON, "train.py"),
+    ("lr",): ("--steps", "10", PYTHON, "light.py"),
     ("batch",): ("--budget", "15s", "--max", "16", "--steps", "1", PYTHON, "train.py"),
     ("shrink",): ("model:build", *SHRINK, "--params", "0.5x"),
     ("pack", "into"): ("samples.csv", "made"),
@@ -128,6 +129,7 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     texts = {
         "train.py": TRAIN,
         "short.py": SHORT,
+        "light.py": light(SHORT),
         "model.py": MODEL,
         "mine.py": OPERATOR,
     }

@@ -12,9 +12,12 @@ from typing import Any
 
 import pytest
 
+from light import light
+
 MAIN = "from hotlap.cli.lr import lr; import hotlap.cli.main as m; m.VERBS['lr'] = ''; m.main()"
 SCRIPT = """
-import sys, torch
+import sys
+import torch
 from torch import nn
 torch.manual_seed(0)
 model = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 1))
@@ -147,7 +150,7 @@ def test_of_two_optimizers_one_is_driven(project: Path) -> None:
 
 def test_interrupting_shows_what_is_known(project: Path) -> None:
     slow = SCRIPT.replace("    scheduler.step()\n", "    import time; time.sleep(0.05)\n")
-    (project / "slow.py").write_text(slow)
+    (project / "slow.py").write_text(shorter(slow))
     running = start("--json", "--steps", "4000", "slow.py", "100000", cwd=project)
     log = project / ".hotlap" / "lr.log"
     deadline = time.monotonic() + 60
@@ -161,6 +164,10 @@ def test_interrupting_shows_what_is_known(project: Path) -> None:
     assert len(found["losses"]) > 10
 
 
+def shorter(script: str) -> str:
+    return light(script.replace(", momentum=0.9", ""))
+
+
 FAILS = "\n    if step == 15: raise SystemExit('planted failure')\n"
 
 
@@ -169,7 +176,7 @@ FAILS = "\n    if step == 15: raise SystemExit('planted failure')\n"
     [
         ("print('no torch')", [], 3, "no Python process with torch was seen"),
         ("raise SystemExit('broken')", [], 4, "broken"),
-        (SCRIPT + FAILS, [], 4, "planted failure"),
+        (shorter(SCRIPT + FAILS), [], 4, "planted failure"),
     ],
 )
 def test_what_went_wrong_is_said(

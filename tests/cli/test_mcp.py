@@ -10,8 +10,11 @@ import pytest
 pytest.importorskip("mcp.client")
 from mcp import Client, StdioServerParameters
 
+from light import light
+
 SCRIPT = """
-import time, torch
+import time
+import torch
 
 torch.manual_seed(0)
 torch.set_num_threads(1)
@@ -30,7 +33,7 @@ HOTLAP = StdioServerParameters(command=sys.executable, args=["-m", "hotlap", "mc
 
 @pytest.fixture
 def project(tmp_path):
-    (tmp_path / "train.py").write_text(SCRIPT)
+    (tmp_path / "train.py").write_text(light(SCRIPT))
     return tmp_path
 
 

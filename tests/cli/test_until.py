@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 from hotlap.cli.race import race
 from hotlap.core.errors import UsageError
+from light import light
 
 SCRIPT = """
 import json, sys
@@ -38,7 +39,7 @@ for step in range(steps):
 
 
 def raced(folder, *words):
-    (folder / "train.py").write_text(SCRIPT)
+    (folder / "train.py").write_text(light(SCRIPT))
     command = [sys.executable, "-m", "hotlap", "race", "--json", "--seeds", "3", *words]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 

@@ -18,6 +18,7 @@ from hotlap.isolation.tree_diff import changed, tree_hash
 from hotlap.profile.look import Bounds, look
 from hotlap.trial.foreground import run_foreground
 from hotlap.trial.launch import Setting
+from light import light
 
 pytestmark = pytest.mark.skipif(
     not seccomp.available(), reason="this kernel does not notify of system calls"
@@ -149,7 +150,8 @@ def test_a_training_that_was_refused_names_program_path_and_option(
 
 
 LATER = """
-import subprocess, torch
+import subprocess
+import torch
 model = torch.nn.Linear(4, 4)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for step in range(400):
@@ -170,7 +172,7 @@ for step in range(400):
 )
 def test_verbs_say_it_where_the_program_failed_later(project: Path, verb: str) -> None:
     command = [sys.executable, "train.py"]
-    (project / "train.py").write_text(LATER)
+    (project / "train.py").write_text(light(LATER))
     done = subprocess.run(
         [sys.executable, "-m", "hotlap", *verb.format(sys.executable).split(), *command],
         cwd=project, capture_output=True, text=True, check=False, timeout=200,

@@ -10,6 +10,7 @@ import pytest
 from notebooks import HABITS, write
 
 from hotlap.notebook.script import MEASURED, Notebook
+from light import light
 
 RECIPE = "[techniques.loader_workers]\nnum_workers = 2\n"
 
@@ -118,8 +119,10 @@ def test_an_error_names_the_cell(tmp_path: Path) -> None:
         assert "hotlap: ZeroDivisionError: division by zero (a.ipynb:cell 2:2)" in done.stderr
 
 
-EARLIER = """\
-import time, torch
+EARLIER = light(
+    """\
+import time
+import torch
 model = torch.nn.Linear(8, 2)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 
@@ -130,6 +133,7 @@ def train(steps, seconds):
         time.sleep(seconds)
 
 train(60, 0)"""
+)
 
 
 def test_steps_of_earlier_cells_do_not_count(tmp_path: Path) -> None:

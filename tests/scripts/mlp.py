@@ -18,6 +18,7 @@ parser.add_argument("--steps", type=int, default=10**9)
 parser.add_argument("--fail-at", type=int, default=-1)
 parser.add_argument("--width", type=int, default=128)
 parser.add_argument("--threads", type=int, default=1)
+parser.add_argument("--light", action="store_true", help="start in half the time")
 arguments = parser.parse_args()
 torch.set_num_threads(arguments.threads)
 
@@ -25,7 +26,12 @@ torch.manual_seed(0)
 data = TensorDataset(torch.randn(4096, 64), torch.randint(0, 10, (4096,)))
 loader = DataLoader(data, batch_size=64, shuffle=True)
 model = nn.Sequential(nn.Linear(64, arguments.width), nn.ReLU(), nn.Linear(arguments.width, 10))
-optimizer = torch.optim.Adam(model.parameters())
+if arguments.light:
+    from light import SGD
+
+    optimizer = SGD(model.parameters(), lr=0.01)
+else:
+    optimizer = torch.optim.Adam(model.parameters())
 
 
 def batches():

@@ -12,6 +12,7 @@ from hotlap.trial.launch import Setting
 from hotlap.trial.parity import Noise, noise
 from hotlap.trial.side import Side
 from hotlap.tune.races import parity_of
+from light import light
 
 SCRIPT = """
 import numpy as np
@@ -48,7 +49,7 @@ def side(
     **techniques: dict[str, int],
 ) -> Side:
     script = tmp_path / "train.py"
-    script.write_text(text)
+    script.write_text(light(text))
     setting = Setting(
         (sys.executable, str(script)), Mode.RACE, techniques, seed=0,
         scratch=tmp_path / "scratch", output=tmp_path / "output.log",

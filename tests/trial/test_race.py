@@ -49,7 +49,7 @@ def sides(tmp_path: Path, *commands: list[str], patience: float = 60.0) -> Itera
 
 
 def test_the_faster_side_wins_and_losses_are_equal(tmp_path: Path) -> None:
-    with sides(tmp_path, [MLP, "--sleep", "0.01"], [MLP]) as (a, b):
+    with sides(tmp_path, [MLP, "--light", "--sleep", "0.01"], [MLP, "--light"]) as (a, b):
         found = race(a, b, StoppingRules(seconds=30))
         assert found.verdict is Verdict.FASTER
         assert found.estimate.ratio > 1.5
@@ -97,7 +97,7 @@ def test_an_interrupted_race_gives_what_its_pairs_have_shown(tmp_path: Path) -> 
 
 def test_a_failure_is_told_with_its_last_words(tmp_path: Path) -> None:
     failure = pytest.raises(TrialFailedError, match="RuntimeError: planted failure")
-    with sides(tmp_path, [MLP, "--fail-at", "3"]) as (a,), failure:
+    with sides(tmp_path, [MLP, "--light", "--fail-at", "3"]) as (a,), failure:
         a.ready()
 
 
@@ -143,7 +143,7 @@ def lives(process: psutil.Process) -> bool:
 
 
 def test_nothing_is_left_of_a_closed_side(tmp_path: Path) -> None:
-    with sides(tmp_path, [MLP]) as (a,):
+    with sides(tmp_path, [MLP, "--light"]) as (a,):
         a.ready()
         assert a.trial is not None
         processes = [psutil.Process(pid) for pid in a.trial.pids()]

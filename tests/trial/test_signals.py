@@ -27,6 +27,7 @@ from hotlap.trial.launch import Setting, reaching
 from hotlap.trial.reach import last_words
 from hotlap.trial.supervised import Supervised
 from hotlap.trial.trial import Trial
+from light import light
 
 HEARD = """
 import os, signal, sys, time
@@ -372,7 +373,7 @@ while True:
 
 
 def test_a_race_that_is_ended_by_sigterm_says_what_is_known(tmp_path):
-    (tmp_path / "train.py").write_text(RACES)
+    (tmp_path / "train.py").write_text(light(RACES))
     command = [
         sys.executable,
         "-u",

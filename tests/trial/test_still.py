@@ -14,6 +14,7 @@ from hotlap.core.errors import TrialFailedError
 from hotlap.core.spec import Mode
 from hotlap.trial.launch import Setting
 from hotlap.trial.trial import Trial
+from light import light
 
 HANGS = """
 import time
@@ -35,7 +36,7 @@ for step in range(10_000):
 def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "hangs.py"
-    path.write_text(HANGS)
+    path.write_text(light(HANGS))
     return path
 
 
@@ -53,7 +54,8 @@ def test_a_race_ends_where_a_program_stands_still(script: Path, tmp_path: Path) 
 def test_a_profile_of_a_program_that_stands_still_is_partial(script: Path) -> None:
     words = ["--patience", "20", sys.executable, str(script)]
     done = CliRunner().invoke(profile, words)
-    assert "the program stood still at hangs.py:13" in done.stderr
+    line = light(HANGS).splitlines().index("        time.sleep(3600)") + 1
+    assert f"the program stood still at hangs.py:{line}" in done.stderr
     assert "data" in done.stderr or "forward" in done.stderr
 
 

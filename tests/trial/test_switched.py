@@ -13,12 +13,14 @@ from hotlap.trial.side import Side
 from hotlap.trial.stats import Verdict
 from hotlap.trial.stopping import StoppingRules
 from hotlap.trial.switched import SWITCH_SD, race_switched, switched_evidence
+from light import light
 
 SCRIPT = """
-import sys, time, torch
+import sys, time
+import torch
 torch.manual_seed(0)
 model = torch.nn.Sequential(*[torch.nn.Linear(32, 32) for _ in range(20)])
-optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
 for _ in range(int(sys.argv[1])):
     optimizer.zero_grad()
     if torch.get_float32_matmul_precision() != "highest":
@@ -36,7 +38,7 @@ LONG = "1000000"
 @pytest.fixture
 def side(tmp_path: Path, request: pytest.FixtureRequest):  # type: ignore[no-untyped-def]
     words = getattr(request, "param", (LONG,))
-    (tmp_path / "train.py").write_text(SCRIPT)
+    (tmp_path / "train.py").write_text(light(SCRIPT))
     command = (sys.executable, str(tmp_path / "train.py"), *words)
     made = Side(
         Setting(command, Mode.RACE, seed=0, scratch=tmp_path / "s", output=tmp_path / "log")

@@ -35,6 +35,7 @@ from hotlap.until.search import (
     recipe_of,
 )
 from hotlap.until.targets import Target
+from light import light
 
 TARGET = Target.parse("loss<0.35")
 SCRIPT = """
@@ -184,8 +185,8 @@ def test_training_is_only_changed_when_both_are_asked_for(words):
         CliRunner().invoke(tune, [*words, "python", "train.py"], catch_exceptions=False)
 
 
-def tuned(folder, steps, *words, end=""):
-    (folder / "train.py").write_text(SCRIPT + end)
+def tuned(folder, steps, *words, end="", script=None):
+    (folder / "train.py").write_text((script or light(SCRIPT)) + end)
     command = [sys.executable, "-m", "hotlap", "tune", "--allow", "training", *words]
     return subprocess.run([*command, sys.executable, "train.py", str(steps)], cwd=folder,
                           capture_output=True, text=True, check=False)  # fmt: skip
@@ -292,7 +293,7 @@ def test_a_value_has_the_time_and_step_it_was_printed_at_not_those_of_the_slice(
 
 
 def test_ctrl_c_keeps_what_is_complete_and_leaves_no_process(tmp_path):
-    (tmp_path / "train.py").write_text(SCRIPT)
+    (tmp_path / "train.py").write_text(light(SCRIPT))
     command = [sys.executable, "-m", "hotlap", "tune", "--allow", "training", "--until", "loss<0.1",
                "--budget", "5m", sys.executable, "train.py", "100000000"]  # fmt: skip
     running = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE,
@@ -321,7 +322,7 @@ def below(pid, word):
 @pytest.mark.slow
 def test_what_changes_nothing_in_the_script_is_not_applicable(tmp_path):
     words = ["--until", "loss<8", "--budget", "4m", "--seeds", "3", "--json"]
-    done = tuned(tmp_path, 10**7, *words, "--only", "batch_size,adamw")
+    done = tuned(tmp_path, 10**7, *words, "--only", "batch_size,adamw", script=SCRIPT)
     document = json.loads(done.stdout)
     assert {row["status"] for row in document["rows"]} == {"not applicable"}
     assert not (tmp_path / "hotlap.toml").exists()
