@@ -17,8 +17,8 @@ from hotlap.trial.side import Side
 from hotlap.trial.stopping import StoppingRules
 
 SCRIPTS = Path(__file__).parent.parent / "scripts" / "inference"
-QUICK = ("classify_images", "generate")
-OTHERS = ("classify_text", "embed", "segment", "pipeline")
+QUICK = ("generate",)
+OTHERS = ("classify_images", "classify_text", "embed", "segment", "pipeline")
 OF_TRAINING = {"backward", "optimizer", "evaluation", "evaluation_data"}
 TRAINING_WORDS = ("gradient", "optimizer", "backward", "loss", "train", "epoch")
 

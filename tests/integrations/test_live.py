@@ -104,10 +104,18 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)"""
 
 def run(folder: Path, *cells: str, kind: str = "text/html") -> list[str]:
     """The HTML (or another kind of output) that each cell shows, run in a kernel."""
+    return shown_as(kind, executed(folder, *cells))
+
+
+def executed(folder: Path, *cells: str) -> nbformat.NotebookNode:
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
     nbclient.NotebookClient(
         book, timeout=200, allow_errors=True, resources={"metadata": {"path": str(folder)}}
     ).execute()
+    return book
+
+
+def shown_as(kind: str, book: nbformat.NotebookNode) -> list[str]:
     return [
         "".join(
             output.get("data", {}).get(kind, "") or "".join(output.get("traceback", ()))
@@ -117,13 +125,27 @@ def run(folder: Path, *cells: str, kind: str = "text/html") -> list[str]:
     ]
 
 
-def test_the_magic_profiles_a_cell_in_its_kernel(tmp_path: Path) -> None:
-    cell = f"%%hotlap profile\n{LOOP}\nkept = 3"
-    shown = run(tmp_path, "%load_ext hotlap", SETUP, cell, "kept / 0", "%%hotlap what\nx")
-    assert "Where a step goes" in shown[2]
-    assert "ipykernel_" not in shown[2]
-    assert "ZeroDivisionError" in shown[3]  # the cell's names are the kernel's
-    assert "usage:" in shown[4]
+def test_the_magic_profiles_a_cell_in_its_kernel_and_says_what_is_wrong(tmp_path: Path) -> None:
+    (tmp_path / "t.py").write_text("import torch\n")
+    book = executed(
+        tmp_path, "%load_ext hotlap", SETUP, f"%%hotlap profile\n{LOOP}\nkept = 3", "kept / 0",
+        "%%hotlap what\nx", "%%hotlap race\nx = 1", "%%hotlap profil\nx", "%hotlap lint t.py",
+        "%hotlap profile", "%hotlap profile train(1)",
+    )  # fmt: skip
+    page, shown = shown_as("text/html", book), shown_as("text/plain", book)
+    assert "Where a step goes" in page[2]
+    assert "ipykernel_" not in page[2]
+    assert "ZeroDivisionError" in page[3]  # the cell's names are the kernel's
+    assert "usage:" in page[4]
+    assert "a step on cpu, over" in shown[2]
+    assert "CMD" not in shown[2]
+    assert "%%hotlap tune" in shown[2]
+    assert "hotlap tune`" not in shown[2], "a cell is no command of a shell"
+    assert shown[5].startswith("hotlap: the cell has no line `# --`")
+    assert shown[6].startswith("hotlap: there is no verb 'profil' for a cell; did you mean 'prof")
+    assert "nothing found" in shown[7]
+    for one in shown[8:]:
+        assert one.startswith("hotlap: %hotlap profile needs a cell")
 
 
 def test_a_cell_is_judged_by_its_source_as_a_file_is(tmp_path: Path) -> None:
@@ -167,24 +189,6 @@ def test_a_block_in_a_notebook_is_shown_as_a_card_that_names_cells(tmp_path: Pat
     shown = run(tmp_path, "import hotlap", SETUP, f"with hotlap.profiling():\n{body}")
     assert "<" in shown[2], "one card, no lines of text"
     assert "ipykernel_" not in shown[2]
-
-
-def test_text_of_a_profile_and_what_is_said_of_a_wrong_magic(tmp_path: Path) -> None:
-    (tmp_path / "t.py").write_text("import torch\n")
-    shown = run(
-        tmp_path, "%load_ext hotlap", SETUP, f"%%hotlap profile\n{LOOP}", "%%hotlap race\nx = 1",
-        "%%hotlap profil\nx", "%hotlap lint t.py", "%hotlap profile",
-        "%hotlap profile train(1)", kind="text/plain",
-    )  # fmt: skip
-    assert "a step on cpu, over" in shown[2]
-    assert "CMD" not in shown[2]
-    assert "%%hotlap tune" in shown[2]
-    assert "hotlap tune`" not in shown[2], "a cell is no command of a shell"
-    assert shown[3].startswith("hotlap: the cell has no line `# --`")
-    assert shown[4].startswith("hotlap: there is no verb 'profil' for a cell; did you mean 'prof")
-    assert "nothing found" in shown[5]
-    for one in shown[6:]:
-        assert one.startswith("hotlap: %hotlap profile needs a cell")
 
 
 def test_a_race_begins_where_the_session_did_and_shows_why_it_failed(tmp_path: Path) -> None:

@@ -1,12 +1,9 @@
 """Norms over shards are the true norms: two ranks give what one process gives."""
 
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
-RANKS = Path(__file__).with_name("ranks.py")
+from optim import ranks
+from parallel import farm
 
 
 @pytest.mark.parametrize(
@@ -17,19 +14,5 @@ RANKS = Path(__file__).with_name("ranks.py")
         pytest.param("tp", marks=pytest.mark.slow),
     ],
 )
-def test_two_ranks_train_as_one_process(how: str, tmp_path: Path) -> None:
-    ranks = [
-        subprocess.Popen(
-            [sys.executable, str(RANKS), str(tmp_path / "meeting"), how, str(rank)],
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(2)
-    ]
-    try:
-        for rank in ranks:
-            _, errors = rank.communicate(timeout=120)
-            assert rank.returncode == 0, errors
-    finally:
-        for rank in ranks:
-            rank.kill()
+def test_two_ranks_train_as_one_process(how: str) -> None:
+    farm.run(2, ranks.compare_all, how)

@@ -253,8 +253,19 @@ def setting(tmp_path: Path, *words: Any) -> Setting:
 
 
 def test_all_ranks_run_the_same_steps_and_stop_together(tmp_path: Path) -> None:
+    """A trial that is held on its way loses no patience, and starts no slower."""
+    begin = time.monotonic()
     with Trial(setting(tmp_path, sys.executable, SCRIPT), 60) as trial:
-        trial.first()
+        time.sleep(0.5)
+        trial.hold()
+        deadline = trial._reach._deadline
+        time.sleep(1.0)
+        assert {psutil.Process(pid).status() for pid in trial.pids()} == {psutil.STATUS_STOPPED}
+        assert trial.channel.messages.empty(), "it was stopped on its way"
+        assert trial.first().at == 1
+        assert trial._reach._deadline >= deadline + 1.0
+        assert 1.0 <= trial.stood < time.monotonic() - begin - 0.5
+        trial.hold()  # what has come to its first step is not held
         found = trial.run(7)
         assert [(r.rank, r.steps, r.at) for r in found.reports] == [(0, 7, 8), (1, 7, 8)]
         own = [report.losses for report in found.reports]
@@ -278,25 +289,6 @@ def test_a_rank_that_is_the_daemonic_child_of_another_does_not_stand_as_a_loader
         trial.deadline = time.monotonic() + 60
         trial.first()
         assert len(trial.run(5).reports) == 2
-
-
-def test_a_trial_that_is_held_on_its_way_loses_no_patience_and_starts_no_slower(
-    tmp_path: Path,
-) -> None:
-    begin = time.monotonic()
-    with Trial(setting(tmp_path, sys.executable, SCRIPT), 60) as trial:
-        time.sleep(0.5)
-        trial.hold()
-        deadline = trial._reach._deadline
-        time.sleep(1.0)
-        assert {psutil.Process(pid).status() for pid in trial.pids()} == {psutil.STATUS_STOPPED}
-        assert trial.channel.messages.empty(), "it was stopped on its way"
-        first = trial.first()
-        assert first.at == 1
-        assert trial._reach._deadline >= deadline + 1.0
-        assert 1.0 <= trial.stood < time.monotonic() - begin - 0.5
-        trial.hold()
-        assert trial.run(3).at == 4, "what has come to its first step is not held"
 
 
 @pytest.mark.parametrize("wait", [0.0, 0.02, 0.1])
