@@ -69,6 +69,10 @@ def test_loaders_that_are_left_alone_are_named(tmp_path: Path) -> None:
 def test_a_program_that_trains_nothing_is_told_so(tmp_path: Path) -> None:
     with pytest.raises(NotReachedError, match="no backward pass was seen"):
         observe_script(sized_command(tmp_path, "-c", "import torch"))
+
+
+@pytest.mark.slow  # tests/trial/test_race.py asks the same
+def test_a_program_without_an_optimizer_is_told_so(tmp_path: Path) -> None:
     only_backward = "import torch; torch.ones(1, requires_grad=True).sum().backward()"
     with pytest.raises(NotReachedError, match="no step of a torch optimizer"):
         observe_script(sized_command(tmp_path, "-c", only_backward))

@@ -136,6 +136,7 @@ train(60, 0)"""
 )
 
 
+@pytest.mark.slow  # the race below would be wrong by them, too
 def test_steps_of_earlier_cells_do_not_count(tmp_path: Path) -> None:
     path = write(tmp_path / "cells.ipynb", EARLIER, "train(60, 0.03)", **{MEASURED: 2})
     words = ["profile", "--steps", "8", "--json", path.name]

@@ -105,7 +105,11 @@ def test_a_failure_is_told_with_its_last_words(tmp_path: Path) -> None:
     ("program", "seen"),
     [
         ("print('no torch here')", "no Python process with torch was seen"),
-        ("import torch", "torch was imported, but no backward pass was seen"),
+        pytest.param(
+            "import torch",
+            "torch was imported, but no backward pass was seen",
+            marks=pytest.mark.slow,  # tests/batch asks the same
+        ),
         (
             "import torch; w = torch.ones(1, requires_grad=True); (w * 2).sum().backward()",
             "a backward pass was seen, but no step of a torch optimizer",

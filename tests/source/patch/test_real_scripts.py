@@ -11,7 +11,7 @@ from hotlap.source.patch.text import File
 from idioms.manifest import FOLDER
 
 ALL = [record.id for record in techniques().values() if record.moves]
-SOME = {"ddp_torchrun", "gan", "grad_accumulation", "lightning_trainer", "own_get_batch"}
+SOME = {"ddp_torchrun", "gan", "grad_accumulation", "lightning_trainer"}
 SCRIPTS = [
     pytest.param(path, id=path.stem, marks=() if path.stem in SOME else pytest.mark.slow)
     for path in sorted(FOLDER.glob("*.py"))
