@@ -115,15 +115,20 @@ def test_operators_that_are_not_known_are_not_said_to_be_none(script):
 
 
 @pytest.mark.parametrize(
-    ("differentiated", "share", "seconds"),
-    [(False, 0.9, 0.0024), (True, 0.9, 0.0042), (True, 0.1, 0.0007)],
-)
-def test_repeated_work_costs_all_but_its_first_time(script, differentiated, share, seconds):
+    ("differentiated", "share", "seconds", "behind"),
+    [
+        (False, 0.9, 0.0024, 0.5), (True, 0.9, 0.0042, 0.0), (True, 0.1, 0.0007, 0.0),
+        (True, 0.1, 0.0022, 0.8),  # of the backward pass three quarters of its own part
+    ],
+)  # fmt: skip
+def test_repeated_work_costs_all_but_its_first_time(script, differentiated, share, seconds, behind):
     repeat = {
         "path": str(script), "line": 8, "times": 4, "part": 0.75, "share": share,
         "differentiated": differentiated,
     }  # fmt: skip
-    found = made(script, {"8": {"forward": (0.8, 60, [])}}, repeats=[repeat]).findings
+    on = {str(script): {"8": [40, 0.001, behind]}}
+    sampled = {"8": {"forward": (0.8, 60, [])}}
+    found = made(script, sampled, repeats=[repeat], operators_on=on).findings
     (one,) = [f for f in found if f.remedies[0].id == "repeated_in_step"]
     assert one.problem
     assert "(4 times)" in one.what

@@ -392,8 +392,7 @@ def test_a_race_that_is_ended_by_sigterm_says_what_is_known(tmp_path):
     )  # fmt: skip
     assert running.stderr is not None
     shown = iter(running.stderr.readline, "")
-    assert any("racing for about" in line for line in shown), "pairs are run"
-    time.sleep(5)  # for some of them
+    assert any("pairs" in line for line in shown), "pairs are run"
     running.send_signal(signal.SIGTERM)
     out, _ = running.communicate(timeout=60)
     assert running.returncode == 130

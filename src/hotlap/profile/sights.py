@@ -178,7 +178,7 @@ def _vain(
 ) -> Iterator[Spot]:  # fmt: skip
     """The spot of a line of which a part of the work need not be done."""
     at = split(f"{folder / one.path}:{one.line}", folder)
-    seconds = _of_operators(payload, one.share, differentiated=one.differentiated)
+    seconds = _of_operators(payload, one, part)
     if at is not None and seconds:
         yield Spot(
             *at, 1, name, words.says, words.remedy, name, differentiated=one.differentiated,
@@ -186,14 +186,21 @@ def _vain(
         )  # fmt: skip
 
 
-def _of_operators(payload: ProfilePayload, share: float, *, differentiated: bool) -> float:
-    """The seconds of a share of all operators outside of the backward pass, and of its part."""
+def _of_operators(payload: ProfilePayload, one: Avoidable | UnusedRows, part: float) -> float:
+    """The seconds that a line takes in vain, outside of the backward pass and in it.
+
+    `part`: what of its work is in vain. Where the line's own part of the backward pass is not
+    known, its work takes as much longer there as all work does.
+    """
     means = {name: phase.mean for name, phase in payload.phases.items()}
     forward, backward = means.get("forward", 0.0), means.get("backward", 0.0)
     if not forward:
         return 0.0
-    again = backward / forward if differentiated else 0.0
-    return share * (forward + means.get("optimizer", 0.0)) * (1.0 + again)
+    ahead = one.share * (forward + means.get("optimizer", 0.0))
+    if not one.differentiated:
+        return ahead
+    _, _, behind = payload.operators_on.get(one.path, {}).get(one.line, (0, 0.0, 0.0))
+    return ahead + part * behind * backward if behind else ahead * (1.0 + backward / forward)
 
 
 def _growth(holder: Holder) -> str:
