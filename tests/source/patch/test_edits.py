@@ -361,6 +361,51 @@ def test_an_evaluation_loop_beside_training_is_wrapped_with_its_comment():
     assert after.count("no_grad") == 1
 
 
+EVAL_IN_PLACE = """
+    model = nn.Linear(9, 9)
+    opt = torch.optim.SGD(model.parameters(), lr=0.1)
+    for epoch in range(3):
+        model.train()
+        loss = model(xs).square().mean()
+        loss.backward()
+        opt.step()
+        model.eval()
+        wrong = model(valid).sum()
+        right = model(valid).argmax(1)
+        print(wrong.item(), right.tolist())
+    """
+
+
+def test_an_evaluation_at_the_end_of_a_loop_that_trains_is_wrapped_by_its_lines():
+    after, _ = patched(script(EVAL_IN_PLACE), "no_grad_eval")
+    assert (
+        "    with torch.no_grad():\n"
+        "        wrong = model(valid).sum()\n"
+        "        right = model(valid).argmax(1)\n"
+        "    print(" in after
+    )
+
+
+def test_methods_that_follow_one_another_are_decorated_each():
+    lines = changed(
+        "no_grad_eval",
+        """
+        class Scores:
+            def __init__(self):
+                self.model = nn.Linear(9, 9)
+
+            def first(self, x):
+                self.model.eval()
+                print(self.model(x))
+
+            def second(self, x):
+                self.model.eval()
+                print(self.model(x))
+        """,
+    )
+    assert lines.split("\n").count("@torch.no_grad()") == 2
+
+
 def test_an_evaluation_whose_caller_sets_the_mode():
     lines = changed(
         "no_grad_eval",

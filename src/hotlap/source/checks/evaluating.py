@@ -223,7 +223,7 @@ def _calls_model(source: Source, call: ast.Call) -> bool:
 def _wants_gradients(source: Source, call: ast.Call, loop: ast.AST | None) -> bool:
     """Whether the loop goes backward, or its function does outside of loops of its own."""
     if loop is not None and goes_backward(source, loop):
-        return True
+        return not only_read(source, call)
     if loop is None and _after_the_step(source, call):
         return False
     if loop is None and source.loops.in_step(call):
@@ -239,10 +239,21 @@ def _wants_gradients(source: Source, call: ast.Call, loop: ast.AST | None) -> bo
     return False
 
 
+def only_read(source: Source, call: ast.Call) -> bool:
+    """Whether a call in the loop that trains, behind `net.eval()`, gives numbers alone.
+
+    As `val = criterion(net(x), y).item()` at the end of an epoch.
+    """
+    return _after_the_step(source, call) and _read_out(source, call)
+
+
 def _after_the_step(source: Source, call: ast.Call) -> bool:
-    """Whether `eval()` was called, and the last backward of the function lies before that."""
-    function = source.tree.function(call)
-    if function is None or _last_mode(source, call) != "eval":
+    """Whether `eval()` was called, and the last backward of its function lies before that.
+
+    Of a call outside of functions, the last backward of the file's own statements.
+    """
+    function = source.tree.function(call) or source.tree.module
+    if _last_mode(source, call) != "eval":
         return False
     backward = [place(node) for node in within(source, function) if takes_gradients(source, node)]
     modes = [place(node) for node in methods_within(source, function, "eval")

@@ -1,8 +1,11 @@
 """`torch.no_grad()` over the evaluation: a decorator, or a `with` around its loop."""
 
 import ast
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
 
 from hotlap.source.checks.context import goes_backward
+from hotlap.source.checks.evaluating import only_read
 from hotlap.source.edits.regions import under
 from hotlap.source.patch.draft import Draft
 from hotlap.source.patch.imports import spelt
@@ -13,17 +16,39 @@ _OFF = frozenset({"torch.no_grad", "torch.inference_mode", "torch.set_grad_enabl
 
 def no_grad_eval(draft: Draft) -> None:
     """Switch gradients off where a model in eval mode is called and nothing goes backward."""
-    done: set[ast.AST] = set()
+    done: dict[ast.AST, None] = {}
     for call in _evaluated(draft):
         place = _place(draft, call)
         if under(draft, call, _OFF):
             draft.already = True
         elif place is None:
             draft.by_hand(call, "`with torch.no_grad():` around this, if nothing goes backward")
-        elif place not in done:
-            done.add(place)
-            _write(draft, place)
+        else:
+            done.setdefault(place)
+    for run in _runs(draft, done):
+        _write(draft, run)
     draft.nothing_here("no evaluation was recognised: put it below `with torch.no_grad():`")
+
+
+def _runs(draft: Draft, places: Iterable[ast.AST]) -> Iterator[list[ast.AST]]:
+    """The places, those together that follow one another in a block."""
+    run: list[ast.AST] = []
+    for place in places:
+        if run and not _follows(draft, run[-1], place):
+            yield run
+            run = []
+        run.append(place)
+    if run:
+        yield run
+
+
+def _follows(draft: Draft, one: ast.AST, other: ast.AST) -> bool:
+    """Whether a statement, no function, comes right after another in its block."""
+    if isinstance(one, FunctionNode) or not (
+        isinstance(one, ast.stmt) and isinstance(other, ast.stmt)
+    ):
+        return False
+    return (one, other) in pairwise(draft.source.tree.siblings(other))
 
 
 def _evaluated(draft: Draft) -> list[ast.Call]:
@@ -38,7 +63,8 @@ def _in_eval_mode(draft: Draft, call: ast.Call) -> bool:
     mode = script.mode_before(call, lambda owner: ast.unparse(owner) == name)
     if mode:
         loop = next(draft.source.tree.loops(call), None)  # one that trains means something else
-        return mode == "eval" and (loop is None or not goes_backward(draft.source, loop))
+        trains = loop is not None and goes_backward(draft.source, loop)
+        return mode == "eval" and (not trains or only_read(draft.source, call))
     function = draft.source.tree.function(call)
     if function is None or not script.is_model(call.func):
         return False
@@ -52,13 +78,10 @@ def _place(draft: Draft, call: ast.Call) -> ast.AST | None:
     if function is not None and not goes_backward(draft.source, function):
         return function if _ends_in_numbers(draft, function) else None
     loops = list(draft.source.tree.loops(call))
-    whole: ast.AST = loops[-1] if loops else draft.source.tree.statement(call)
     inner = [loop for loop in loops if not goes_backward(draft.source, loop)]
-    if loops:
-        whole = inner[-1] if inner else loops[-1]
-    if goes_backward(draft.source, whole) or not isinstance(whole, ast.For | ast.While):
-        return None
-    return whole
+    if inner:
+        return inner[-1] if isinstance(inner[-1], ast.For | ast.While) else None
+    return draft.source.tree.statement(call) if only_read(draft.source, call) else None
 
 
 def _ends_in_numbers(draft: Draft, function: FunctionNode) -> bool:
@@ -92,9 +115,10 @@ def _flows_back(draft: Draft, call: ast.Call) -> bool:
     return any(names_in(loss) & names for loss in back)
 
 
-def _write(draft: Draft, place: ast.AST) -> None:
-    code = f"{spelt(draft, 'torch.no_grad')}()"
-    if isinstance(place, FunctionNode):
-        draft.changes.decorator(place, code)
-    elif isinstance(place, ast.stmt):
-        draft.changes.wrap(place, place, f"with {code}")
+def _write(draft: Draft, run: list[ast.AST]) -> None:
+    code, first, last = f"{spelt(draft, 'torch.no_grad')}()", run[0], run[-1]
+    if isinstance(first, ast.stmt) and isinstance(last, ast.stmt):
+        if isinstance(first, FunctionNode):
+            draft.changes.decorator(first, code)
+        else:
+            draft.changes.wrap(first, last, f"with {code}")
