@@ -88,7 +88,7 @@ def profile(model):
     ("kind", "at"),
     [
         (Net, line_of(Net.dear, "return")),
-        (Custom, line_of(Cube.forward, "return")),
+        (Custom, line_of(Cube.backward, "gradient = gradient @")),
         (Checkpointed, line_of(Net.dear, "return")),
         (Penalised, line_of(Net.dear, "return")),
     ],

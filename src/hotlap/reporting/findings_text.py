@@ -32,6 +32,7 @@ BROKEN = (
 ORDER = "the largest expected gain first"
 UNKNOWN = "effect unknown until raced"
 EXPLAIN = "`hotlap explain ID` describes a technique; `hotlap lint` shows each place"
+NOT_KNOWN = "hotlap knows no cause that can be removed there"
 AT_MOST = "at most: the speed-up if all of that time vanished"
 
 
@@ -70,10 +71,11 @@ def show(out: Console, profile: Profile, *, brief: bool = False, following: bool
             _show_problem(out, number, finding)
     else:
         of_few = f" in {several(profile.steps, 'step')}, too few to tell"
-        of_all = " that costs 2 % of a step"
-        out.print(f"[bold]No problem found[/]{of_few if profile.has_few_steps else of_all}")
+        of_all = " costs 2 % of a step"
+        out.print(f"[bold]No known problem[/]{of_few if profile.has_few_steps else of_all}")
         for line, share in _costliest(profile):
-            out.print(f"most time goes to {line.place} ({share:.0%} of a step):")
+            most = f"most time goes to {line.place} ({share:.0%} of a step); {NOT_KNOWN}:"
+            out.print(hanging(most, out.width))
             out.print(shortened(f"  {line.text}", out.width))
         out.print()
     if profile.options and not brief:

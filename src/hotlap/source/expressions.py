@@ -25,7 +25,10 @@ def _attribute(values: Values, node: ast.Attribute) -> Kinds:
 
 
 def _binary(values: Values, node: ast.BinOp) -> Kinds:
+    """Of two arrays `@` may make a number."""
     sides = [values.kinds(node.left), values.kinds(node.right)]
+    if isinstance(node.op, ast.MatMult):
+        return joined(sides) - {kind.ARRAY}
     return joined(sides) | (sides[0] | sides[1]) & {kind.ARRAY}
 
 

@@ -3,24 +3,27 @@
 Autograd numbers the nodes of its graph one after the other. It makes an operator's node right
 before the operator runs, so that the last number given is that of its node. In the backward pass
 the number of the node that runs leads back to the line. The node of a custom function has the line
-of the first operator in the function's forward pass.
+of the first operator in the function's forward pass, behind the lines of its `backward`.
 """
 
 import heapq
+import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
+from types import FrameType
 from typing import Protocol
 
 import torch
 from torch._C._autograd import _get_sequence_nr
 from torch._ops import OpOverload
+from torch.autograd.function import BackwardCFunction
 
 from hotlap.core.protocol import OperatorCounts, Replaceable, SampledLine
 from hotlap.seam.probe.repeats import Place
 from hotlap.seam.probe.sampler import OwnOperators, innermost, source
-from hotlap.seam.where import Lines, short
+from hotlap.seam.where import Lines, is_users, line_of, short
 
 MOST_UNKNOWN = 0.3
 """Part of the backward pass's time in operators that no line is known for, above which its lines
@@ -74,6 +77,8 @@ class Backward:
         node = torch._C._current_autograd_node()
         of = self._of.get(node._sequence_nr()) if node is not None else None
         run = Behind(of.lines, func, 0.0, of.replaceable) if of else Behind((), func, 0.0)
+        if isinstance(node, BackwardCFunction):
+            run.lines = (*_own_backward(sys._getframe(1)), *run.lines)
         self.precedes(run)  # what it makes may be differentiated again
         if func is INDEX_PUT and args[0] is self._cleared and not torch.is_grad_enabled():
             # In place, as without a mode; under one autograd adds into a copy of what it cleared.
@@ -84,6 +89,16 @@ class Backward:
         self._cleared = result if func is CLEARED else None
         self.ran.append(run)
         return result
+
+
+def _own_backward(frame: FrameType | None) -> Lines:
+    """The user's lines in the `backward` of a custom function that run an operator."""
+    found: list[Place] = []
+    while frame is not None and frame.f_globals.get("__name__") != BackwardCFunction.__module__:
+        if is_users(frame.f_code):
+            found.append((frame.f_code, line_of(frame)))
+        frame = frame.f_back
+    return tuple(found)
 
 
 def take_least(steps: Iterable[Iterable[Ran]]) -> None:
