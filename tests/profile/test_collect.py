@@ -109,6 +109,23 @@ def test_lines_of_a_function_count_together_and_those_that_call_it_do_not(tmp_pa
     assert (one.place, one.share) == ("train.py:5", pytest.approx(0.16))
 
 
+def test_a_call_of_a_function_that_runs_operators_is_not_called_work_outside_of_torch(tmp_path):
+    script = tmp_path / "train.py"
+    source = """
+    def epoch(model, x):
+        return model(x).sum()
+
+    epoch(model, first)
+    loss = trainer.epoch(model, second)
+    rows = [k ** 0.5 for k in range(9)]
+    """
+    script.write_text(textwrap.dedent(source))
+    lines = {str(line): {"forward": (0.4, 60, [])} for line in (6, 7)}
+    ran = {str(script): {"3": [3, 0.001, 0.0], "5": [3, 0.001, 0.0]}}
+    found = made(script, lines, operators_on=ran).findings
+    assert [f.place for f in found if f.remedies[0].id == "outside_of_torch"] == ["train.py:7"]
+
+
 def test_operators_that_are_not_known_are_not_said_to_be_none(script):
     found = made(script, {"8": {"forward": (0.9, 60, [])}}).findings
     assert not [f for f in found if f.remedies[0].id == "outside_of_torch"]

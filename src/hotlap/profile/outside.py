@@ -11,6 +11,7 @@ from hotlap.profile.findings import OUTSIDE
 from hotlap.profile.join import forward_part
 from hotlap.profile.model import Finding, Profile, Remedy, bound, headline
 from hotlap.profile.sources import line_of, parsed, shown
+from hotlap.source.tree import FunctionNode
 
 NAME = "outside_of_torch"
 LEAST = 0.05
@@ -21,6 +22,7 @@ WAITS = re.compile(
     r"\b(?:all_reduce|all_gather\w*|reduce_scatter\w*|all_to_all\w*|broadcast\w*|barrier|wait)\("
 )
 """Calls that wait for other ranks: no operator shows how long."""
+CALLED = re.compile(r"(\w+)\(")
 
 
 class _Line(NamedTuple):
@@ -64,28 +66,37 @@ def _seconds(lines: list[_Line]) -> float:
 
 
 def _functions(profile: Profile) -> Iterator[list[_Line]]:
-    """The lines from which no operator ran, by function: none of them calls another."""
-    for name, touched in profile.files.items():
-        path, found = Path(name), defaultdict(list)
-        begins = _begins(path)
+    """The lines from which no operator ran, by function: none of them calls another.
+
+    Nor a function that runs operators where another line calls it: it is looked at in a few steps
+    alone, of a loop that stands in several places.
+    """
+    files = {Path(name): touched for name, touched in profile.files.items()}
+    around = {path: _functions_by_line(path) for path in files}
+    computes = {
+        around[path][number].name
+        for path, touched in files.items()
+        for number in touched.operators
+        if number in around[path]
+    }
+    for path, touched in files.items():
+        found = defaultdict(list)
         for number, phases in touched.lines.items():
             seconds, samples = forward_part(phases)
-            waits = WAITS.search(line_of(path, number))
-            if samples and not waits and number not in touched.operators:
+            text = line_of(path, number)
+            leaves = WAITS.search(text) or computes.intersection(CALLED.findall(text))
+            if samples and not leaves and number not in touched.operators:
                 line = _Line(seconds, samples, path, number)
-                found[begins.get(number, -number)].append(line)
+                function = around[path].get(number)
+                found[function.lineno if function else -number].append(line)
         yield from found.values()
 
 
-def _begins(path: Path) -> dict[int, int]:
-    """By line, the line on which the innermost function around it begins."""
-    functions = [
-        node
-        for node in ast.walk(parsed(path))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    ]
+def _functions_by_line(path: Path) -> dict[int, FunctionNode]:
+    """By line, the innermost function around it."""
+    functions = [node for node in ast.walk(parsed(path)) if isinstance(node, FunctionNode)]
     return {
-        line: node.lineno
+        line: node
         for node in sorted(functions, key=lambda node: node.lineno)
         for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
     }
