@@ -206,6 +206,32 @@ def test_autocast_is_left_to_a_person(body, reason):
     assert "autocast" in note
 
 
+OF_ITSELF = """
+    class Policy(nn.Module):
+        def forward(self, x):
+            return self.head(x)
+
+        def evaluate(self, x):
+            return self(x).log_softmax(-1)
+
+
+    model = Policy()
+    opt = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x in xs:
+        loss = model.evaluate(x).mean()
+        loss.backward()
+        opt.step()
+    with torch.no_grad():
+        print(model(x))
+    """
+
+
+def test_a_forward_that_a_method_of_the_model_calls_is_left_to_a_person():
+    _, done = patched(script(OF_ITSELF), "mixed_precision")
+    (note,) = [note for note in done.notes if "the model calls itself here" in note.text]
+    assert "self(x)" in script(OF_ITSELF).splitlines()[note.line - 1]
+
+
 LOOP = """
     opt = torch.optim.SGD(model.parameters(), lr=0.1)
     for x in xs:

@@ -15,8 +15,9 @@ from hotlap.source.edits.regions import Region, regions, under
 from hotlap.source.edits.scaler import check as check_scaler
 from hotlap.source.patch.draft import Draft, UnsureError
 from hotlap.source.patch.imports import spelt
-from hotlap.source.tree import method, receiver
+from hotlap.source.tree import method, receiver, text
 
+_FORWARDS = frozenset({"forward", "__call__"})
 _NAMES = frozenset({"torch.autocast", "torch.amp.autocast", "torch.cuda.amp.autocast"})
 
 
@@ -36,9 +37,25 @@ def autocast(draft: Draft) -> None:
             draft.by_hand(region.call, f"{region.why_not}: `{head}` around forward and loss")
         else:
             _wrap(draft, region, head)
+    for call in _of_itself(draft):
+        if not under(draft, call, _NAMES):
+            draft.by_hand(call, f"the model calls itself here: `{head}` around it and the loss")
     if not script.model_calls:
         reason = script.why_no_model if script.model is None else "the model is not called here"
         draft.nothing_here(f"{reason}: `{head}` around forward and loss", *script.backward_calls)
+
+
+def _of_itself(draft: Draft) -> Iterator[ast.Call]:
+    """Calls `self(x)` in a method of the model, such as one that `model.evaluate(x)` calls."""
+    tree = draft.source.tree
+    made = text(draft.script.model.func) if draft.script.model is not None else ""
+    for call in tree.calls:
+        owner, function = tree.class_of(call), tree.function(call)
+        if owner is None or function is None or function.name in _FORWARDS:
+            continue
+        own = [one.arg for one in function.args.args[:1]]
+        if owner.name == made and text(call.func) in own:
+            yield call
 
 
 def _wrap(draft: Draft, region: Region, head: str) -> None:
