@@ -178,6 +178,17 @@ def test_rows_that_nothing_uses_cost_their_operators_in_both_passes(script):
     assert twice.share == pytest.approx(2 * one.share)
 
 
+@pytest.mark.parametrize(
+    ("part", "said"), [(1.0, ""), (0.5, " (a part of the line's results, 50%")]
+)
+def test_results_that_nothing_uses_are_a_problem(script, part, said):
+    row = {"path": str(script), "line": 8, "times": 0, "part": part, "share": 0.2}
+    found = made(script, {"8": {"forward": (0.8, 60, [])}}, discarded=[row]).findings
+    (one,) = [f for f in found if f.remedies[0].id == "unused_results"]
+    assert (one.problem, one.place) == (True, "train.py:8")
+    assert one.what.startswith(f"nothing uses what is computed here{said}")
+
+
 def test_a_spot_that_costs_is_a_finding_with_its_figure(script):
     found = made(script, {"11": {"other": (0.95, 60, [])}})
     (finding,) = [f for f in found.findings if f.remedies[0].id == "host_sync"]

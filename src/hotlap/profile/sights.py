@@ -29,6 +29,8 @@ from hotlap.source.lint import Spot
 RAW_PIXELS = (128, 255)
 """The largest value of a batch of 8-bit images."""
 MULTIPLE = 8
+ALL_OF_IT = 0.99
+"""Part of a line's time in operators from which no part of it is spoken of."""
 MUCH = 0.1
 """Share of a step from which stepping an environment is worth a word."""
 ENVIRONMENT = re.compile(
@@ -52,6 +54,9 @@ UNUSED = "unused_rows"
 PICK_FIRST = "pick the rows that are used before this line: it computes each row by itself"
 DIAGONAL_USED = "only the diagonal of the matrix computed here is used"
 DIAGONAL_ALONE = "compute the diagonal alone: that of a @ b is (a * b.T).sum(-1)"
+DISCARDED = "unused_results"
+USED_BY_NOTHING = "nothing uses what is computed here"
+LEAVE_OUT = "leave it out: end the forward pass where the last result that is used is known"
 COPIED = "copied_work"
 COMPUTE_BEFORE = (
     "compute it for one, and copy the result: expand, repeat or pick rows by index after this "
@@ -64,6 +69,7 @@ MEANINGS = {
     REPEATED: COMPUTE_ONCE,
     UNUSED: PICK_FIRST,
     COPIED: COMPUTE_BEFORE,
+    DISCARDED: LEAVE_OUT,
 }
 """What to do about a sight that belongs to no technique, by its name."""
 
@@ -99,6 +105,7 @@ def sights(payload: ProfilePayload, folder: Path) -> list[Spot]:
         *_repeats(payload, folder),
         *_unused(payload, folder),
         *_copied(payload, folder),
+        *_discarded(payload, folder),
         *_pairs(payload, folder),
         *_environments(payload),
     ]
@@ -161,6 +168,14 @@ def _copied(payload: ProfilePayload, folder: Path) -> Iterator[Spot]:
         says = f"the same is computed here for {one.times} copies of each input"
         words = Words(says, COMPUTE_BEFORE)
         yield from _vain(payload, folder, one, COPIED, words, one.part)
+
+
+def _discarded(payload: ProfilePayload, folder: Path) -> Iterator[Spot]:
+    """Lines whose results, or a part of them, nothing uses."""
+    for one in payload.discarded:
+        part = f" (a part of the line's results, {one.part:.0%} of its time)"
+        words = Words(USED_BY_NOTHING + part * (one.part < ALL_OF_IT), LEAVE_OUT)
+        yield from _vain(payload, folder, one, DISCARDED, words, one.part)
 
 
 def _pairs(payload: ProfilePayload, folder: Path) -> Iterator[Spot]:

@@ -20,14 +20,16 @@ from types import FrameType
 import torch
 from torch._ops import OpOverload
 from torch.autograd import forward_ad
+from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 from hotlap.common.apart import Apart
 from hotlap.common.plain import PLAIN as PLAIN_TENSORS
-from hotlap.core.protocol import Invariant
+from hotlap.core.protocol import Avoidable, Invariant
 from hotlap.seam.fourier import long_kernels
 from hotlap.seam.probe.copies import Copies, copied_work
 from hotlap.seam.probe.diagnosis import Diagnosis, Followed
+from hotlap.seam.probe.discarded import Reads, confirmed, unused_results
 from hotlap.seam.probe.line_work import (
     Backward,
     Behind,
@@ -61,6 +63,7 @@ INDEX, CONVOLUTION = torch.ops.aten.index.Tensor, torch.ops.aten.convolution.def
 DETACH = torch.ops.aten.detach.default
 """No work of the user's. Torch itself calls it for a result of, say, `torch.ones` that something
 else still refers to: a thread that samples stacks occasionally does."""
+CALLS_MODE = frozenset({"torch._compile", "torch._dynamo.eval_frame"})
 DIFFERENTIATES = "torch._functorch.eager_transforms"
 
 Checksums = tuple[torch.Tensor, ...]
@@ -80,7 +83,8 @@ class _Run:
     number, so that there is nothing to save. `before`: of each memory that it makes a view of, or
     writes to, the operator that did so last. `twin` and `differentiated` are for what a step does
     twice: see `repeats`; `result` for what it does in vain: see `unused`; `copies` for what it does
-    for copies: see `copies`; `pairs`: see `products`; `replaceable`: see `line_work`.
+    for copies: see `copies`; `pairs`: see `products`; `replaceable`: see `line_work`; `kept`,
+    `made` and `reads`: see `discarded`.
     """
 
     lines: Lines
@@ -99,6 +103,9 @@ class _Run:
     result: Result | None = None
     copies: float = 0.0
     pairs: Chain | None = None
+    kept: bool = False
+    made: list[StorageWeakRef] = field(default_factory=list)
+    reads: list["_Run"] = field(default_factory=list)
     before: list["_Run"] = field(default_factory=list)
 
 
@@ -107,7 +114,8 @@ class Invariants(Diagnosis):
 
     `value` is a dictionary: `invariants` are the lines with invariant work, `repeats` those whose
     work comes several times in a step, `unused` those of whose results little is used, `copied`
-    those that compute the same for several copies, `pairs` those that sum up an element for each
+    those that compute the same for several copies, `discarded` those whose results nothing uses,
+    `pairs` those that sum up an element for each
     pair, `by_line` what ran from each line, `own` the operators of the lines themselves, `backward`
     the lines by their part of the backward pass, `index_select` and `fft_convolution` what these
     techniques would replace.
@@ -120,6 +128,7 @@ class Invariants(Diagnosis):
         self._followed = _Signatures()
         self._steps: list[list[_Run]] = []
         self._behind: list[list[Behind]] = []
+        self._discarded: list[list[Avoidable]] = []
         self._count = 0
         self._found: list[Invariant] = []
         self._began = self._lasted = 0.0
@@ -147,6 +156,7 @@ class Invariants(Diagnosis):
 
     def _take(self) -> None:
         """Take what ran in the step that has ended; of the first steps the last two suffice."""
+        self._discarded.append(self._followed.discarded())
         runs, behind = self._followed.restart()
         self._steps.append(runs)
         self._behind.append(behind)
@@ -178,7 +188,7 @@ class Invariants(Diagnosis):
         self.value = {
             "invariants": self._found, "repeats": repeated_lines(runs),
             "unused": unused_rows(runs, before), "copied": copied_work(runs, before),
-            "pairs": list(summed_pairs(runs)),
+            "pairs": list(summed_pairs(runs)), "discarded": confirmed(self._discarded),
             "by_line": operators_by_line(runs, behind), "own": own_operators(runs),
             "backward": backward_by_line(behind),
             "index_select": replaceable("index_select", runs, behind),
@@ -209,12 +219,16 @@ class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._apart = Apart()
         self._forget()
 
+    def discarded(self) -> list[Avoidable]:
+        """The lines with results that nothing has used in the step that ends now."""
+        return [] if self._missed else list(unused_results(self._runs, self._backward.reached))
+
     def restart(self) -> tuple[list[_Run], list[Behind]]:
         """A step is over: what ran in it, outside of its backward passes and in them."""
         runs, behind = self._runs, self._backward.ran
-        if self._missed:
-            for run in runs:
-                run.result = None
+        for run in runs:
+            run.made, run.reads = [], []
+            run.result = None if self._missed else run.result
         self._forget()
         return runs, behind
 
@@ -229,6 +243,7 @@ class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._uses = Uses()
         self._copies = Copies()
         self._products = Products()
+        self._reads = Reads()
         self._missed = False  # an operator whose reads are not known
 
     def __torch_dispatch__(
@@ -249,7 +264,7 @@ class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return result
         if torch._C._current_graph_task_id() != -1:
             return self._backward.run(func, args, kwargs)
-        frame = sys._getframe(1)
+        frame = _caller(sys._getframe(1))
         run = _Run(users_lines(frame, DEEPEST), func, (id(frame), frame.f_lasti))
         run.replaceable = _replaced_by(func, args)
         self._backward.precedes(run)
@@ -347,8 +362,9 @@ class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
         given, results = _tensors((args, kwargs)), _tensors(result)
         run.differentiated = torch.is_grad_enabled() and any(one.requires_grad for one in given)
         self._twins.made(results, run.twin)
-        there = _by_address(given)
-        self._uses.note(run, args, there, _by_address(results))
+        there, given_back = _by_address(given), _by_address(results)
+        self._uses.note(run, args, there, given_back)
+        self._reads.note(run, there, given_back, written)
         if not run.idle:
             run.copies = self._copies.of(func, given, results)
             self._products.note(run, func, given, results)
@@ -410,6 +426,13 @@ class _Checksum:
             count = torch.arange(FOLDED, device=device, dtype=torch.float64)
             self._weights[device, kind] = ((count * GOLDEN) % 1.0 + 0.5).to(kind)
         return self._weights[device, kind]
+
+
+def _caller(frame: FrameType) -> FrameType:
+    """The frame that called an operator, behind those in which torch calls the mode."""
+    while frame.f_globals.get("__name__") in CALLS_MODE and frame.f_back is not None:
+        frame = frame.f_back
+    return frame
 
 
 def _differentiates(frame: FrameType) -> bool:

@@ -59,10 +59,11 @@ class Behind:
 
 
 class Backward:
-    """Runs the operators of a step's backward passes; `ran` are they."""
+    """Runs the operators of a step's backward passes: `ran`; `reached` are those they work for."""
 
     def __init__(self) -> None:
         self.ran: list[Behind] = []
+        self.reached: set[Ran] = set()
         self._of: dict[int, Ran] = {}
         self._cleared: object = None
 
@@ -76,7 +77,10 @@ class Backward:
         """Run one operator, and note it."""
         node = torch._C._current_autograd_node()
         of = self._of.get(node._sequence_nr()) if node is not None else None
-        run = Behind(of.lines, func, 0.0, of.replaceable) if of else Behind((), func, 0.0)
+        run = Behind((), func, 0.0)
+        if of is not None:
+            self.reached.add(of)
+            run.lines, run.replaceable = of.lines, of.replaceable
         if isinstance(node, BackwardCFunction):
             run.lines = (*_own_backward(sys._getframe(1)), *run.lines)
         self.precedes(run)  # what it makes may be differentiated again

@@ -105,6 +105,7 @@ def payload(rec: Recorder, ended: str) -> ProfilePayload:
         repeats=timed.get("repeats", []),
         unused=timed.get("unused", []),
         copied=timed.get("copied", []),
+        discarded=timed.get("discarded", []),
         pairs=timed.get("pairs", []),
         lookups=lookups,
         long_kernels=convolved,
