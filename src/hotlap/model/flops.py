@@ -6,6 +6,7 @@ no hooks on the modules.
 """
 
 from collections.abc import Callable, Sequence
+from functools import cache
 
 import torch
 from torch import Tensor
@@ -14,6 +15,7 @@ from torch.utils.flop_counter import flop_registry, sdpa_backward_flop_count, sd
 
 from hotlap.common.apart import Apart
 
+BACKENDS = ("CPU", "CUDA")
 ATTENTION = "_scaled_dot_product_flash_attention_for_cpu"
 
 
@@ -61,6 +63,17 @@ def formulas() -> dict[object, Callable[..., int]]:
     return {**found, **flop_registry}
 
 
+@cache
+def _has_kernel(func: torch._ops.OpOverload) -> bool:
+    """Whether an operator has a kernel of its own, whose bits its decomposition need not have.
+
+    As `silu_backward` has. Of those that are nothing but others, such as `matmul` under
+    `inference_mode`, the parts are counted.
+    """
+    name = func.name()  # type: ignore[no-untyped-call]
+    return any(torch._C._dispatch_has_kernel_for_dispatch_key(name, key) for key in BACKENDS)
+
+
 class FlopCount(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Adds up `total` while it is entered."""
 
@@ -83,7 +96,7 @@ class FlopCount(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """Run one operator and count it."""
         kwargs = kwargs or {}
         formula = self._formulas.get(getattr(func, "_overloadpacket", func))
-        if formula is None and isinstance(func, torch._ops.OpOverload):
+        if formula is None and isinstance(func, torch._ops.OpOverload) and not _has_kernel(func):
             with self:
                 parts = func.decompose(*args, **kwargs)
             if parts is not NotImplemented:
