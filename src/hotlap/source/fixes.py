@@ -50,7 +50,7 @@ def _fixed(file: File, names: list[str], config: Config) -> str:
         if technique(name).numerics is not Numerics.EXACT or technique(name).choices:
             continue
         trial = Patch({file: text})
-        apply(name, _NO_VALUES, trial, None)
+        apply(name, _NO_VALUES, trial, ())
         before, after = (_findings(file, one, config) for one in (text, trial.texts[file]))
         gone = sum(spot.technique == name for spot in before) - sum(
             spot.technique == name for spot in after

@@ -7,7 +7,8 @@ import textwrap
 import pytest
 from patching import patched
 
-from hotlap.source.patch.plan import Patch, apply
+from hotlap.core.recipe import Kept, Recipe
+from hotlap.source.patch.plan import Patch, apply, patch
 from hotlap.source.patch.text import File
 
 HEAD = """\
@@ -295,8 +296,8 @@ def test_autocast_asks_the_model_where_another_file_chooses_the_device(tmp_path)
     files = [File.read(tmp_path / name) for name in ("loop.py", "train.py")]
     values = {"dtype": "bfloat16"}
     alone, both = Patch({files[0]: loop}), Patch({files[0]: loop, files[1]: entry})
-    apply("mixed_precision", values, alone, None)
-    apply("mixed_precision", values, both, None)
+    apply("mixed_precision", values, alone, ())
+    apply("mixed_precision", values, both, ())
     assert 'torch.autocast("cpu"' in alone.texts[files[0]]
     assert f"torch.autocast({OF_PARAMETERS}" in both.texts[files[0]]
 
@@ -724,3 +725,15 @@ def test_channels_last_comes_before_ddp():
     assert lines.splitlines()[0].startswith("inner = nn.parallel.DistributedDataParallel(")
     assert "nn.Conv2d(3, 9, 3).to(memory_format=torch.channels_last).cuda()" in lines
     assert "inner(x.cuda().contiguous(memory_format=torch.channels_last))" in lines
+
+
+def test_each_script_that_runs_its_main_is_one_that_is_started(tmp_path):
+    main = "import torch\n\nif __name__ == '__main__':\n    print(torch.ones(3))\n"
+    for name, text in (("one.py", main), ("two.py", main), ("helper.py", "import torch\n")):
+        (tmp_path / name).write_text(text)
+    files = [File.read(tmp_path / name) for name in ("one.py", "two.py", "helper.py")]
+    recipe = Recipe({"cpu_threads": Kept({"threads": 2})})
+    changed = patch(recipe, files).texts
+    assert ["set_num_threads(2)" in changed[file] for file in files] == [True, True, False]
+    alone = patch(recipe, files, files[1]).texts
+    assert ["set_num_threads(2)" in alone[file] for file in files] == [False, True, False]

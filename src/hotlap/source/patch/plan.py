@@ -6,7 +6,7 @@ import io
 import re
 import shlex
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hotlap.core import trainers
@@ -112,8 +112,8 @@ class Patch:
 def patch(recipe: Recipe, files: Sequence[File], entry: File | None = None) -> Patch:
     """Write a recipe into files; nothing is written to disk.
 
-    `entry` is the script that the command starts; by default the only file, or the only one that
-    runs its `main`.
+    `entry` is the script that the command starts; by default the only file, or each one that runs
+    its `main`.
 
     Raises:
         UsageError: a file is not Python, or no file is given.
@@ -121,9 +121,9 @@ def patch(recipe: Recipe, files: Sequence[File], entry: File | None = None) -> P
     if not files:
         raise UsageError("there is no file to patch", "name the script: hotlap patch train.py")
     done = Patch({file: file.text for file in files}, cuda=NO_GPU not in recipe.measured.machine)
-    entry = entry or _entry(files)
+    entries = _entries(files) if entry is None else [entry]
     for name in _ordered(recipe.techniques):
-        apply(name, recipe.techniques[name].values, done, entry)
+        apply(name, recipe.techniques[name].values, done, entries)
     return done
 
 
@@ -147,8 +147,11 @@ def _ordered(names: Mapping[str, object]) -> list[str]:
     return sorted(names, key=lambda name: bool(technique(name).joins))
 
 
-def apply(name: str, values: Mapping[str, object], done: Patch, entry: File | None) -> None:
-    """Write one technique into the texts of a patch; what cannot be written becomes a note."""
+def apply(name: str, values: Mapping[str, object], done: Patch, entries: Collection[File]) -> None:
+    """Write one technique into the texts of a patch; what cannot be written becomes a note.
+
+    `entries`: the scripts that are started.
+    """
     record = technique(name)
     moves = [move for move in record.moves if can_write(move)]
     state = _State(name)
@@ -158,12 +161,12 @@ def apply(name: str, values: Mapping[str, object], done: Patch, entry: File | No
         _for_trainer(name, values, done, state, own_loop=False),
     ):
         if not (state.written or state.present or state.notes):
-            _write(found, state, done, values, entry)
+            _write(found, state, done, values, entries)
     if not moves and not (state.written or state.present):
         text = f"`hotlap run` applies it, patch has no edit for it: {record.title.lower()}"
         if record.examples:
             text += f"; `hotlap explain {name}` shows it by hand"
-        state.fallbacks = [Note(name, _any(done, entry), 0, text)]
+        state.fallbacks = [Note(name, _any(done, entries), 0, text)]
     state.close(done, f"no place for it was found: {record.title.lower()} by hand")
 
 
@@ -191,10 +194,10 @@ def _write(
     state: "_State",
     done: Patch,
     values: Mapping[str, object],
-    entry: File | None,
+    entries: Collection[File],
 ) -> None:
     for move in moves:
-        drafts = [_drafted(file, text, done, move, values, entry)
+        drafts = [_drafted(file, text, done, move, values, entry=file in entries)
                   for file, text in done.texts.items()]  # fmt: skip
         for file, draft in zip(done.texts, drafts, strict=True):
             state.take(file, draft)
@@ -235,10 +238,10 @@ class _State:
 
 
 def _drafted(
-    file: File, text: str, done: Patch, move: Move, values: Mapping[str, object], entry: File | None
+    file: File, text: str, done: Patch, move: Move, values: Mapping[str, object], *, entry: bool
 ) -> Draft:
     texts = done.texts.values()
-    draft = Draft(file.path, text, file.encoding, file is entry, _Lazy(done.texts), values, texts)
+    draft = Draft(file.path, text, file.encoding, entry, _Lazy(done.texts), values, texts)
     try:
         write(move, draft)
     except UnsureError as unsure:
@@ -278,15 +281,14 @@ class _Lazy(Mapping[str, tuple[Source, ast.ClassDef]]):
         return self._found
 
 
-def _any(done: Patch, entry: File | None) -> str:
-    return (entry or next(iter(done.texts))).path.as_posix()
+def _any(done: Patch, entries: Collection[File]) -> str:
+    return next(iter([*entries, *done.texts])).path.as_posix()
 
 
-def _entry(files: Sequence[File]) -> File | None:
+def _entries(files: Sequence[File]) -> Sequence[File]:
     if len(files) == 1:
-        return files[0]
-    mains = [file for file in files if '__name__ == "__main__"' in file.text.replace("'", '"')]
-    return mains[0] if len(mains) == 1 else None
+        return files
+    return [file for file in files if '__name__ == "__main__"' in file.text.replace("'", '"')]
 
 
 def _lines(text: str) -> list[str]:
