@@ -603,6 +603,20 @@ def test_where_nothing_was_raced_the_findings_stand_in_full() -> None:
     assert "at t.py:5" in findings_text(found, problem("mixed_precision", "t.py:5"))
 
 
+def test_without_a_known_problem_a_tune_names_the_line_that_takes_most() -> None:
+    line = SimpleNamespace(place="optim.py:12", text="u, _, v = svd(update)", share=0.9)
+    profile: Any = SimpleNamespace(
+        problems=(), has_few_steps=False, lines={"optimizer": [line]}, backward_by_line=(),
+        phases=(SimpleNamespace(name="optimizer", share=0.8),),
+    )  # fmt: skip
+    out = Console(width=100, force_terminal=False, highlight=False)
+    with out.capture() as capture:
+        tune_text.show_findings(out, profile, result())
+    said = " ".join(capture.get().split())
+    assert "No known problem costs 2 % of a step most time goes to optim.py:12 (72% of a" in said
+    assert "u, _, v = svd(update)" in said
+
+
 def test_what_no_time_was_left_for_says_why_where_that_is_known() -> None:
     found = result()
     why = "with the epoch that fills it, it needs about 301 s, and 37 s were left"

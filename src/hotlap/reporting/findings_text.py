@@ -70,14 +70,7 @@ def show(out: Console, profile: Profile, *, brief: bool = False, following: bool
         for number, finding in enumerate(profile.problems, 1):
             _show_problem(out, number, finding)
     else:
-        of_few = f" in {several(profile.steps, 'step')}, too few to tell"
-        of_all = " costs 2 % of a step"
-        out.print(f"[bold]No known problem[/]{of_few if profile.has_few_steps else of_all}")
-        for line, share in _costliest(profile):
-            most = f"most time goes to {line.place} ({share:.0%} of a step); {NOT_KNOWN}:"
-            out.print(hanging(most, out.width))
-            out.print(shortened(f"  {line.text}", out.width))
-        out.print()
+        show_costliest(out, profile)
     if profile.options and not brief:
         out.print(f"[bold]Worth racing[/] ({UNKNOWN}; {ORDER})")
         for finding in profile.options:
@@ -85,6 +78,18 @@ def show(out: Console, profile: Profile, *, brief: bool = False, following: bool
         out.print()
     if following and not brief:
         _show_next(out, profile)
+
+
+def show_costliest(out: Console, profile: Profile) -> None:
+    """That no problem is known, and the line that takes most of a step."""
+    of_few = f" in {several(profile.steps, 'step')}, too few to tell"
+    of_all = " costs 2 % of a step"
+    out.print(f"[bold]No known problem[/]{of_few if profile.has_few_steps else of_all}")
+    for line, share in _costliest(profile):
+        most = f"most time goes to {line.place} ({share:.0%} of a step); {NOT_KNOWN}:"
+        out.print(hanging(most, out.width))
+        out.print(shortened(f"  {line.text}", out.width))
+    out.print()
 
 
 def _show_problem(out: Console, number: int, finding: Finding) -> None:

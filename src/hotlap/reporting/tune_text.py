@@ -90,9 +90,14 @@ def show(out: Console, result: TuneResult, written: Path | None, *, everything: 
 
 
 def show_findings(out: Console, profile: Profile, result: TuneResult) -> None:
-    """All that the profile found, where nothing was raced; else the outcome names what is left."""
+    """All that the profile found, where nothing was raced; else the outcome names what is left.
+
+    Where no problem is known, it names none: the line that takes most is all there is to say.
+    """
     if not result.timed:
         findings_text.show(out, profile, following=False)
+    elif not profile.problems:
+        findings_text.show_costliest(out, profile)
 
 
 def show_outcome(out: Console, result: TuneResult, written: Path | None) -> None:
