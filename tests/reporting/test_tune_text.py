@@ -606,8 +606,8 @@ def test_where_nothing_was_raced_the_findings_stand_in_full() -> None:
 def test_without_a_known_problem_a_tune_names_the_line_that_takes_most() -> None:
     line = SimpleNamespace(place="optim.py:12", text="u, _, v = svd(update)", share=0.9)
     profile: Any = SimpleNamespace(
-        problems=(), has_few_steps=False, steps=100, lines={"optimizer": [line]}, backward_by_line=(),
-        phases=(SimpleNamespace(name="optimizer", share=0.8),),
+        problems=(), has_few_steps=False, steps=100, backward_by_line=(),
+        lines={"optimizer": [line]}, phases=(SimpleNamespace(name="optimizer", share=0.8),),
     )  # fmt: skip
     out = Console(width=100, force_terminal=False, highlight=False)
     with out.capture() as capture:
