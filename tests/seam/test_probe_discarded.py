@@ -18,6 +18,7 @@ class Net(nn.Module):
     def __init__(self, ending):
         super().__init__()
         self.first, self.second = nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, WIDTH)
+        self.pool = nn.MaxPool1d(2)
         self.third = nn.Sequential(nn.Linear(WIDTH, 4 * WIDTH), nn.ReLU(inplace=True))
         self.norm = nn.BatchNorm1d(WIDTH)
         self.kept = []
@@ -51,8 +52,8 @@ def first_alone(_net, one, _two, _three):
     return one.square().mean()
 
 
-def third_by_a_dead_end(_net, one, _two, three):
-    (three.exp() @ three.T).softmax(-1)
+def third_by_a_dead_end(net, one, _two, three):
+    net.pool((three.exp() @ three.T).softmax(-1)[None])
     return one.square().mean()
 
 
@@ -79,6 +80,11 @@ def read_by_numpy(_net, one, _two, three):
 
 def chosen(_net, one, _two, three):
     return one[three.argmax(1) % 2 == 0].square().mean()
+
+
+def chosen_by_numpy(_net, one, _two, three):
+    numbers = three.max(1)[1].numpy()
+    return one[torch.from_numpy(numbers) % 2 == 0].square().mean()
 
 
 def kept(net, one, _two, three):
@@ -111,8 +117,8 @@ def without_gradients(_net, one, two, _three):
 @pytest.mark.parametrize(
     "ending",
     [
-        all_of_them, read_by_the_host, read_by_numpy, chosen, kept, detached, written, statistics,
-        without_gradients,
+        all_of_them, read_by_the_host, read_by_numpy, chosen, chosen_by_numpy, kept, detached,
+        written, statistics, without_gradients,
     ],
 )  # fmt: skip
 def test_what_may_be_used_is_not_named(ending):

@@ -23,6 +23,9 @@ LEAST_PART = 0.1
 """Part of a line's time in operators that is discarded, below which the line is not to blame."""
 KEEPS_STATISTICS = "batch_norm"
 """In the name of operators that write running statistics, though their schema does not say so."""
+POOLS = "_pool"
+"""In the name of operators that give indices for their backward pass alone. Those of any other,
+such as `max` and `argmax`, NumPy reads without a `detach`."""
 DETACH = torch.ops.aten.detach.default
 
 
@@ -71,6 +74,7 @@ class Reads:
                 writers.append(run)
         for at, tensors in results.items():
             if at not in given:
+                run.kept |= not tensors[0].is_floating_point() and POOLS not in str(run.func)
                 storage = tensors[0].untyped_storage()
                 run.made.append(StorageWeakRef(storage))  # type: ignore[no-untyped-call]
                 self._wrote[at] = [run]
