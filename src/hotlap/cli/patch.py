@@ -68,10 +68,12 @@ def _planned(recipe: Path, names: tuple[Path, ...]) -> "Patch":
     )
     files = [File.read(path) for path in dict.fromkeys(paths)]
     if not names:
-        return planned(found, files, files[0])
+        return planned(found, files, files[:1])
     _warn_of_others(found, paths)
     named = [file for file in files if file.path.name == found.measured.script]
-    return planned(found, files, named[0] if len(named) == 1 else None)
+    if len(named) > 1:  # which of them was started is not known
+        return planned(found, files, ())
+    return planned(found, files, named or None)
 
 
 def _warn_of_others(recipe: "Recipe", paths: Iterable[Path]) -> None:

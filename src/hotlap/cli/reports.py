@@ -72,7 +72,7 @@ def recipe_diff(recipe: "Recipe") -> str:
         return ""
     try:
         files = [File.read(path) for path in files_of(recipe.measured)]
-        done = patch(recipe, files, files[0])
+        done = patch(recipe, files, files[:1])
     except HotlapError:
         return ""
     return "".join(done.diff(file) for file in done.changed)

@@ -735,5 +735,5 @@ def test_each_script_that_runs_its_main_is_one_that_is_started(tmp_path):
     recipe = Recipe({"cpu_threads": Kept({"threads": 2})})
     changed = patch(recipe, files).texts
     assert ["set_num_threads(2)" in changed[file] for file in files] == [True, True, False]
-    alone = patch(recipe, files, files[1]).texts
+    alone = patch(recipe, files, files[1:2]).texts
     assert ["set_num_threads(2)" in alone[file] for file in files] == [False, True, False]

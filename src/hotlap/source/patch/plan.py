@@ -109,10 +109,10 @@ class Patch:
         return "".join(_ended(line) for line in found)
 
 
-def patch(recipe: Recipe, files: Sequence[File], entry: File | None = None) -> Patch:
+def patch(recipe: Recipe, files: Sequence[File], started: Collection[File] | None = None) -> Patch:
     """Write a recipe into files; nothing is written to disk.
 
-    `entry` is the script that the command starts; by default the only file, or each one that runs
+    `started` are the scripts that commands start; by default the only file, or each one that runs
     its `main`.
 
     Raises:
@@ -121,9 +121,9 @@ def patch(recipe: Recipe, files: Sequence[File], entry: File | None = None) -> P
     if not files:
         raise UsageError("there is no file to patch", "name the script: hotlap patch train.py")
     done = Patch({file: file.text for file in files}, cuda=NO_GPU not in recipe.measured.machine)
-    entries = _entries(files) if entry is None else [entry]
+    started = _started(files) if started is None else started
     for name in _ordered(recipe.techniques):
-        apply(name, recipe.techniques[name].values, done, entries)
+        apply(name, recipe.techniques[name].values, done, started)
     return done
 
 
@@ -137,7 +137,7 @@ def in_source(recipe: Recipe, command: Sequence[str]) -> frozenset[str]:
         measured = Measured(command=shlex.join(command))
     try:
         files = [File.read(path) for path in files_of(measured)]
-        return frozenset(patch(recipe, files, files[0]).present)
+        return frozenset(patch(recipe, files, files[:1]).present)
     except Exception:  # it only decides how a run is announced, and must not be what ends it
         return frozenset()
 
@@ -147,10 +147,10 @@ def _ordered(names: Mapping[str, object]) -> list[str]:
     return sorted(names, key=lambda name: bool(technique(name).joins))
 
 
-def apply(name: str, values: Mapping[str, object], done: Patch, entries: Collection[File]) -> None:
+def apply(name: str, values: Mapping[str, object], done: Patch, started: Collection[File]) -> None:
     """Write one technique into the texts of a patch; what cannot be written becomes a note.
 
-    `entries`: the scripts that are started.
+    `started`: the scripts that commands start.
     """
     record = technique(name)
     moves = [move for move in record.moves if can_write(move)]
@@ -161,12 +161,12 @@ def apply(name: str, values: Mapping[str, object], done: Patch, entries: Collect
         _for_trainer(name, values, done, state, own_loop=False),
     ):
         if not (state.written or state.present or state.notes):
-            _write(found, state, done, values, entries)
+            _write(found, state, done, values, started)
     if not moves and not (state.written or state.present):
         text = f"`hotlap run` applies it, patch has no edit for it: {record.title.lower()}"
         if record.examples:
             text += f"; `hotlap explain {name}` shows it by hand"
-        state.fallbacks = [Note(name, _any(done, entries), 0, text)]
+        state.fallbacks = [Note(name, _any(done, started), 0, text)]
     state.close(done, f"no place for it was found: {record.title.lower()} by hand")
 
 
@@ -194,10 +194,10 @@ def _write(
     state: "_State",
     done: Patch,
     values: Mapping[str, object],
-    entries: Collection[File],
+    started: Collection[File],
 ) -> None:
     for move in moves:
-        drafts = [_drafted(file, text, done, move, values, entry=file in entries)
+        drafts = [_drafted(file, text, done, move, values, entry=file in started)
                   for file, text in done.texts.items()]  # fmt: skip
         for file, draft in zip(done.texts, drafts, strict=True):
             state.take(file, draft)
@@ -281,11 +281,11 @@ class _Lazy(Mapping[str, tuple[Source, ast.ClassDef]]):
         return self._found
 
 
-def _any(done: Patch, entries: Collection[File]) -> str:
-    return next(iter([*entries, *done.texts])).path.as_posix()
+def _any(done: Patch, started: Collection[File]) -> str:
+    return next(iter([*started, *done.texts])).path.as_posix()
 
 
-def _entries(files: Sequence[File]) -> Sequence[File]:
+def _started(files: Sequence[File]) -> Sequence[File]:
     if len(files) == 1:
         return files
     return [file for file in files if '__name__ == "__main__"' in file.text.replace("'", '"')]
