@@ -173,6 +173,10 @@ def test_rows_that_nothing_uses_cost_their_operators_in_both_passes(script):
     assert one.problem
     assert "only 5% of the rows computed here are used, picked at train.py:9" in one.what
     assert one.place == "train.py:8"
+    sampled, on = {"8": {"forward": (0.8, 60, [])}}, {str(script): {"8": [40, 0.001, 0.9]}}
+    called = made(script, sampled, unused=[unused], operators_on=on).findings
+    (same,) = [f for f in called if f.remedies[0].id == "unused_rows"]
+    assert same.share == one.share, "the backward pass of what the line calls is not its own"
     whole = made(script, {"8": {"forward": (0.8, 60, [])}}, unused=[unused | {"share": 0.4}])
     (twice,) = [f for f in whole.findings if f.remedies[0].id == "unused_rows"]
     assert twice.share == pytest.approx(2 * one.share)

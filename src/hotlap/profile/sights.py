@@ -205,7 +205,8 @@ def _of_operators(payload: ProfilePayload, one: Avoidable | UnusedRows, part: fl
     """The seconds that a line takes in vain, outside of the backward pass and in it.
 
     `part`: what of its work is in vain. Where the line's own part of the backward pass is not
-    known, its work takes as much longer there as all work does.
+    known, its work takes as much longer there as all work does. That of unused rows is not: it is
+    the line's own operators that compute them, and not all that it calls.
     """
     means = {name: phase.mean for name, phase in payload.phases.items()}
     forward, backward = means.get("forward", 0.0), means.get("backward", 0.0)
@@ -214,7 +215,9 @@ def _of_operators(payload: ProfilePayload, one: Avoidable | UnusedRows, part: fl
     ahead = one.share * (forward + means.get("optimizer", 0.0))
     if not one.differentiated:
         return ahead
-    _, _, behind = payload.operators_on.get(one.path, {}).get(one.line, (0, 0.0, 0.0))
+    behind = 0.0
+    if isinstance(one, Avoidable) and not one.since:
+        _, _, behind = payload.operators_on.get(one.path, {}).get(one.line, (0, 0.0, 0.0))
     return ahead + part * behind * backward if behind else ahead * (1.0 + backward / forward)
 
 
