@@ -15,7 +15,14 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import hotlap
 from hotlap.core.errors import NotReachedError, UsageError
-from hotlap.core.protocol import Holder, PhaseTimes, ProfilePayload
+from hotlap.core.protocol import (
+    Avoidable,
+    Holder,
+    Invariant,
+    PhaseTimes,
+    ProfilePayload,
+    UnusedRows,
+)
 from hotlap.integrations.ipython import _in_session, followed
 from hotlap.integrations.live import _spinning
 from hotlap.integrations.session_cells import behind, preparing, without_unused
@@ -177,8 +184,25 @@ def test_what_was_seen_in_a_kernels_files_is_moved_to_the_script_of_the_session(
         PhaseTimes(0.1), {}, places={"model": "../ipykernel_7/1.py:2", "save": "/tmp/other.py:2"},
         sampled={"/tmp/ipykernel_7/1.py": {2: {}}, "/tmp/ipykernel_7/3.py": {1: {}}},
         retained=[Holder("local", "x", "/tmp/ipykernel_7/1.py", 1)],
+        operators_on={
+            "/tmp/ipykernel_7/1.py": {1: (3, 0.1, 0.0)},
+            "/tmp/ipykernel_7/3.py": {1: (4, 0.2, 0.5)},
+        },
+        invariants=[Invariant("/tmp/ipykernel_7/1.py", 2, 1, 2, 0.1)],
+        repeats=[Avoidable("/tmp/ipykernel_7/3.py", 1, 2, 0.5, 0.2)],
+        unused=[
+            UnusedRows("/tmp/ipykernel_7/1.py", 2, 0.1, 0.2, "/tmp/ipykernel_7/3.py", 1),
+            UnusedRows("/tmp/other.py", 2, 0.1, 0.2),
+        ],
     )  # fmt: skip
     found = script.placed(seen)
+    own = str(path)
+    assert found.operators_on == {own: {4: (3, 0.1, 0.0), 8: (4, 0.2, 0.5)}}
+    assert found.invariants == [Invariant(own, 5, 4, 5, 0.1)]
+    assert found.repeats == [Avoidable(own, 8, 2, 0.5, 0.2)]
+    assert found.unused == [
+        UnusedRows(own, 5, 0.1, 0.2, own, 8), UnusedRows("/tmp/other.py", 2, 0.1, 0.2),
+    ]  # fmt: skip
     assert found.places == {"model": f"{path}:5", "save": "/tmp/other.py:2"}
     assert found.sampled == {str(path): {5: {}, 8: {}}}
     assert found.retained == [Holder("local", "x", str(path), 4)]

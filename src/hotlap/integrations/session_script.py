@@ -9,10 +9,12 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
-from hotlap.core.protocol import Holder, ProfilePayload, SampledFile
+from hotlap.core.protocol import Avoidable, Holder, Invariant, ProfilePayload, UnusedRows
 from hotlap.notebook.script import MARK, with_texts
 
+Of = TypeVar("Of")
 KERNEL_FILE = re.compile(r"(?P<file>[^\s:]*ipykernel_\d+/\d+\.py)(?::(?P<line>\d+))?")
 
 
@@ -25,15 +27,44 @@ class SessionScript:
 
     def placed(self, payload: ProfilePayload) -> ProfilePayload:
         """What was seen, with lines of the script in the place of those of the kernel's files."""
-        sampled: dict[str, SampledFile] = {}
-        for file, lines in payload.sampled.items():
-            moved, by = self._at(file)
-            sampled.setdefault(moved, {}).update({line + by: of for line, of in lines.items()})
-        retained = [self._holder(holder) for holder in payload.retained]
-        moved_payload: ProfilePayload = with_texts(
-            replace(payload, sampled={}, retained=[]), self._text
+        moved = replace(
+            payload,
+            sampled=self._lines(payload.sampled),
+            operators_on=self._lines(payload.operators_on),
+            retained=[self._holder(holder) for holder in payload.retained],
+            invariants=[self._invariant(one) for one in payload.invariants],
+            repeats=[self._avoidable(one) for one in payload.repeats],
+            copied=[self._avoidable(one) for one in payload.copied],
+            discarded=[self._avoidable(one) for one in payload.discarded],
+            pairs=[self._avoidable(one) for one in payload.pairs],
+            unused=[self._unused(one) for one in payload.unused],
         )
-        return replace(moved_payload, sampled=sampled, retained=retained)
+        placed: ProfilePayload = with_texts(moved, self._text)
+        return placed
+
+    def _lines(self, files: Mapping[str, Mapping[int, Of]]) -> dict[str, dict[int, Of]]:
+        """What is known by file and line; of several cells, under the one name of the script."""
+        found: dict[str, dict[int, Of]] = {}
+        for file, lines in files.items():
+            path, by = self._at(file)
+            found.setdefault(path, {}).update({line + by: of for line, of in lines.items()})
+        return found
+
+    def _invariant(self, one: Invariant) -> Invariant:
+        path, by = self._at(one.path)
+        end = one.end_line + by
+        return replace(one, path=path, line=one.line + by, since=one.since + by, end_line=end)
+
+    def _avoidable(self, one: Avoidable) -> Avoidable:
+        path, by = self._at(one.path)
+        return replace(one, path=path, line=one.line + by, since=one.since and one.since + by)
+
+    def _unused(self, one: UnusedRows) -> UnusedRows:
+        (path, by), (picked, picked_by) = self._at(one.path), self._at(one.picked_path)
+        at = one.picked_line and one.picked_line + picked_by
+        return replace(
+            one, path=path, line=one.line + by, picked_path=picked if at else "", picked_line=at
+        )
 
     def _at(self, file: str) -> tuple[str, int]:
         """The script and the lines above for a cell's file; any other file as it is."""
