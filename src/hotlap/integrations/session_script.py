@@ -62,9 +62,7 @@ class SessionScript:
     def _unused(self, one: UnusedRows) -> UnusedRows:
         (path, by), (picked, picked_by) = self._at(one.path), self._at(one.picked_path)
         at = one.picked_line and one.picked_line + picked_by
-        return replace(
-            one, path=path, line=one.line + by, picked_path=picked if at else "", picked_line=at
-        )
+        return replace(one, path=path, line=one.line + by, picked_path=picked, picked_line=at)
 
     def _at(self, file: str) -> tuple[str, int]:
         """The script and the lines above for a cell's file; any other file as it is."""

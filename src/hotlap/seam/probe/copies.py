@@ -23,7 +23,7 @@ from torch._ops import OpOverload
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from hotlap.core.protocol import Avoidable
-from hotlap.seam.probe.repeats import LEAST_PART, LITTLE, Place, address
+from hotlap.seam.probe.repeats import LEAST_PART, LITTLE, Place, address, standing_for
 from hotlap.seam.where import Lines
 
 LEAST = 64
@@ -178,8 +178,7 @@ def _copied_work(runs: Sequence[Ran]) -> Iterator[Avoidable]:
         for place in set(run.lines):
             whole[place] += run.seconds
         if run.lines and run.copies > 1:
-            outermost = (place for place in reversed(run.lines) if place not in mixed)
-            chosen[next(outermost, run.lines[0])].append(run)
+            chosen[standing_for(run.lines, mixed)].append(run)
     total = sum(run.seconds for run in runs)
     for place, found in chosen.items():
         spent = sum(map(_wasted, found))

@@ -16,7 +16,14 @@ from torch._ops import OpOverload
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from hotlap.core.protocol import Avoidable
-from hotlap.seam.probe.repeats import LITTLE, Place, address
+from hotlap.seam.probe.repeats import (
+    DETACH,
+    LITTLE,
+    Place,
+    address,
+    saved_by_autograd,
+    standing_for,
+)
 from hotlap.seam.where import Lines
 
 LEAST_PART = 0.1
@@ -26,7 +33,6 @@ KEEPS_STATISTICS = "batch_norm"
 POOLS = "_pool"
 """In the name of operators that give indices for their backward pass alone. Those of any other,
 such as `max` and `argmax`, NumPy reads without a `detach`."""
-DETACH = torch.ops.aten.detach.default
 
 
 class Ran(Protocol):
@@ -83,7 +89,7 @@ class Reads:
     def _shows(self, run: Ran) -> bool:
         """Whether a result may be read by NumPy: detached, and not by autograd that saves it."""
         before = self._before
-        return run.func is DETACH and (before is None or before.call != run.call)
+        return run.func is DETACH and not (before and saved_by_autograd(run, before))
 
 
 def confirmed(steps: Sequence[Sequence[Avoidable]]) -> list[Avoidable]:
@@ -113,8 +119,7 @@ def unused_results(runs: Sequence[Ran], reached: Collection[object]) -> Iterator
     whole: dict[Place, float] = defaultdict(float)
     for run in working:
         if run not in used:
-            outermost = (place for place in reversed(run.lines) if place not in mixed)
-            seconds[next(outermost, run.lines[0])] += run.seconds
+            seconds[standing_for(run.lines, mixed)] += run.seconds
     for run in working:
         for place in {*run.lines} & seconds.keys():
             whole[place] += run.seconds

@@ -40,7 +40,16 @@ from hotlap.seam.probe.line_work import (
     take_least,
 )
 from hotlap.seam.probe.products import Chain, Products, summed_pairs
-from hotlap.seam.probe.repeats import LITTLE, PLAIN, Place, Twins, address, repeated_lines
+from hotlap.seam.probe.repeats import (
+    DETACH,
+    LITTLE,
+    PLAIN,
+    Place,
+    Twins,
+    address,
+    repeated_lines,
+    standing_for,
+)
 from hotlap.seam.probe.unused import Result, Uses, unused_rows
 from hotlap.seam.rows import picks_rows
 from hotlap.seam.where import Lines, modules, users_lines
@@ -60,9 +69,6 @@ FOLLOWED = LATER = 3
 """Steps that are compared after the warm-up, and at the run's end."""
 DEEPEST = 32
 INDEX, CONVOLUTION = torch.ops.aten.index.Tensor, torch.ops.aten.convolution.default
-DETACH = torch.ops.aten.detach.default
-"""No work of the user's. Torch itself calls it for a result of, say, `torch.ones` that something
-else still refers to: a thread that samples stacks occasionally does."""
 CALLS_MODE = frozenset({"torch._compile", "torch._dynamo.eval_frame"})
 DIFFERENTIATES = "torch._functorch.eager_transforms"
 
@@ -497,8 +503,7 @@ def invariant_lines(*steps: list[_Run]) -> list[Invariant]:
     confirmed: set[Place] = set()
     for run in invariant:
         if run.lines:
-            outermost = (place for place in reversed(run.lines) if place not in mixed)
-            place = next(outermost, run.lines[0])
+            place = standing_for(run.lines, mixed)
             chosen[place] += 0.0 if run.idle else run.seconds
             confirmed.update((place,) if run in seen_again else ())
     least = LITTLE * sum(run.seconds for run in runs)

@@ -8,7 +8,7 @@ what those make goes by its identity as well.
 
 import weakref
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Sequence
 from contextlib import suppress
 from types import CodeType
 from typing import Protocol
@@ -32,6 +32,18 @@ one, is not reported."""
 LEAST_PART = 0.3
 """Part of a line's time in operators that comes again, below which the line is not to blame: it may
 be a library that does a little of its work twice."""
+
+
+DETACH = torch.ops.aten.detach.default
+"""No work of the user's. Torch itself calls it for a result of, say, `torch.ones` that something
+else still refers to: a thread that samples stacks occasionally does."""
+
+
+class Called(Protocol):
+    """An operator, called by an instruction of a frame."""
+
+    func: OpOverload[..., object]
+    call: tuple[int, int]
 
 
 class Ran(Protocol):
@@ -103,6 +115,16 @@ class _UnknownError(Exception):
     """An argument is not known."""
 
 
+def saved_by_autograd(run: Called, before: Called) -> bool:
+    """Whether it is the `detach` by which autograd saves what the one before made: in one call."""
+    return run.func is DETACH and before.call == run.call
+
+
+def standing_for(lines: Lines, mixed: Container[Place]) -> Place:
+    """The outermost line without other work, which stands for all it calls; else the innermost."""
+    return next((place for place in reversed(lines) if place not in mixed), lines[0])
+
+
 def _saves(run: Ran) -> bool:
     """Whether time is saved where an operator does not run again."""
     return bool(run.lines) and not (run.idle or run.writes)
@@ -129,8 +151,7 @@ def repeated_lines(runs: Sequence[Ran]) -> list[Avoidable]:
     differentiated: set[Place] = set()
     for group in groups.values():
         for run in filter(_saves, group[1:]):
-            outermost = (place for place in reversed(run.lines) if place not in mixed)
-            place = next(outermost, run.lines[0])
+            place = standing_for(run.lines, mixed)
             seconds[place] += run.seconds
             times[place] = max(times[place], len(group))
             differentiated.update((place,) if run.differentiated else ())

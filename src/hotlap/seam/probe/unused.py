@@ -18,7 +18,7 @@ from torch._ops import OpOverload
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from hotlap.core.protocol import UnusedRows
-from hotlap.seam.probe.repeats import LITTLE, Place
+from hotlap.seam.probe.repeats import DETACH, LITTLE, Place, saved_by_autograd
 from hotlap.seam.where import Lines
 
 ROW_WISE = {
@@ -221,8 +221,8 @@ class Uses:
 
     def _saves(self, run: Ran, source: Result) -> bool:
         """Whether autograd saves what the operator before has made: in the same call."""
-        before = self._before if run.func is torch.ops.aten.detach.default else None
-        return before is not None and before.result is source and before.call == run.call
+        before = self._before
+        return bool(before and before.result is source and saved_by_autograd(run, before))
 
 
 def _taken_by_row(name: str, args: Sequence[object]) -> list[object]:
@@ -328,7 +328,7 @@ def _digest(values: torch.Tensor) -> int:
 def _pass_on(source: Result, run: Ran, results: Iterable[torch.Tensor]) -> None:
     """An operator made a view of its input, or wrote to it."""
     writes = run.func._schema.is_mutable and str(run.func._overloadpacket) not in IN_PLACE
-    detaches = run.func is torch.ops.aten.detach.default  # what NumPy reads, no operator shows
+    detaches = run.func is DETACH  # what NumPy reads, no operator shows
     for result in results:
         if writes or detaches:
             source.read(result)
