@@ -275,6 +275,91 @@ def test_rows_that_are_used_are_not_called_unused(picking):
     assert found(picking) == []
 
 
+class Vision(nn.Module):
+    """A convolutional policy: `taking` takes what the loss reads out of what `head` made."""
+
+    def __init__(self, taking, norm=None):
+        super().__init__()
+        self.body = nn.Sequential(
+            nn.Conv2d(1, 8, 3, padding=1), norm or nn.Identity(), nn.ReLU(), nn.MaxPool2d(2),
+            nn.Conv2d(8, BATCH, 3), nn.GroupNorm(4, BATCH), nn.Hardswish(),
+        )  # fmt: skip
+        self.pool, self.head, self.taking = nn.AdaptiveAvgPool2d(1), nn.Linear(BATCH, 4), taking
+
+    def forward(self, x):
+        maps = self.body(x) * 0.5
+        return self.taking(self, maps)
+
+
+def some_samples(net, maps):
+    return net.head(net.pool(maps).flatten(1))[torch.randperm(BATCH)[: BATCH // 4]]
+
+
+def some_maps(net, maps):
+    few = slice(BATCH // 4)
+    return net.head(maps.mean((2, 3)) + 1)[few] + maps[few].amax((1, 2, 3))[:, None]
+
+
+def masked_samples(_net, maps):
+    mask = (torch.arange(BATCH) < BATCH // 4).float()
+    return (maps.square() * mask[:, None, None, None]).sum((1, 2, 3))
+
+
+def seen_by_vision(taking, norm=None):
+    model = Vision(taking, norm)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    with probed(steps=2) as session:
+        for _ in range(9):
+            optimizer.zero_grad()
+            model(torch.randn(BATCH, 1, 20, 20)).square().mean().backward()
+            optimizer.step()
+    assert "invariants" not in session.profile["notes"]
+    return {f"{short(one['path'])}:{one['line']}": one for one in session.profile["unused"]}
+
+
+@pytest.mark.parametrize("taking", [some_samples, some_maps, masked_samples])
+@pytest.mark.parametrize("norm", [None, nn.BatchNorm2d(8).eval()])
+def test_samples_that_go_through_convolutions_in_vain_are_named(taking, norm):
+    rows = seen_by_vision(taking, norm)
+    one = rows[line_of(Vision.forward, "maps = ")]
+    assert one["used"] == pytest.approx(1 / 4)
+    assert one["share"] > 0.2
+
+
+def some_channels(net, maps):
+    return net.head(net.pool(maps).flatten(1))[:, :1] + maps[:, torch.arange(4)].mean((1, 2, 3))
+
+
+def masked_channels(_net, maps):
+    """As many channels as samples."""
+    mask = (torch.arange(BATCH) < BATCH // 4).float()
+    return (maps.square() * mask[:, None, None]).sum((1, 2, 3))
+
+
+def chosen_channels(_net, maps):
+    return maps[:, torch.arange(BATCH) < BATCH // 4].square().mean((1, 2, 3))
+
+
+def all_samples(net, maps):
+    scores = net.head(maps.mean((2, 3)))
+    return scores[torch.randperm(BATCH)[: BATCH // 4]] + scores.logsumexp(0)
+
+
+def across_samples(net, maps):
+    return net.head((maps - maps.mean(0)).mean((2, 3)))[: BATCH // 4]
+
+
+@pytest.mark.parametrize(
+    "taking", [some_channels, masked_channels, chosen_channels, all_samples, across_samples]
+)
+def test_channels_and_samples_that_are_used_are_not_named(taking):
+    assert seen_by_vision(taking) == {}
+
+
+def test_a_batch_norm_that_trains_needs_all_samples():
+    assert seen_by_vision(some_samples, nn.BatchNorm2d(8)) == {}
+
+
 def test_what_only_some_steps_throw_away_is_not_named():
     def now_and_then(net, _x, scores):
         net.kept.append(0)

@@ -1,11 +1,13 @@
 """Work of a step most of whose result is thrown away, such as logits of positions no loss reads.
 
 A *row* of a tensor is what lies along its last dimension; of what is computed of each row, such as
-its mean, an element is a row. An operator is *row-wise* if each row of its result follows from the
-same row of its input. Of what an operator made, the rows are used that are read by way of a view or
-an index, that a mask does not multiply by zero and no loss ignores; or all, as far as what a
-row-wise operator made of them is used. Sets of rows that may differ are added up, so that no less
-is called used than is. What no operator reads may be read elsewhere, and counts as used.
+its mean, an element is a row, and of what a convolution or a pool makes, a sample of the batch. An
+operator is *row-wise* if each row of its result follows from the same row of its input, or from
+the same rows, if its rows are longer or shorter. Of what an operator made, the rows are used that
+are read by way of a view or an index, that a mask does not multiply by zero and no loss ignores; or
+all, as far as what a row-wise operator made of them is used. Sets of rows that may differ are added
+up, so that no less is called used than is. What no operator reads may be read elsewhere, and counts
+as used.
 """
 
 from collections import defaultdict
@@ -32,16 +34,28 @@ ROW_WISE = {
     "aten.gather": (0,), "aten.nll_loss_forward": (0,), "aten.mse_loss": (0, 1),
 }  # fmt: skip
 """Operators that may be row-wise, with the arguments whose rows they take."""
+BY_SAMPLE = {
+    "aten.convolution", "aten.native_group_norm", "aten.native_batch_norm",
+    *(f"aten.{form}_pool{dims}d" for form in ("avg", "_adaptive_avg") for dims in (1, 2, 3)),
+    *(f"aten.{form}max_pool{dims}d{indices}" for form in ("", "adaptive_") for dims in (2, 3)
+      for indices in ("", "_with_indices")),
+    *(f"aten.upsample_{form}{dims}d" for form in ("nearest", "linear", "bilinear", "bicubic")
+      for dims in (1, 2, 3)),
+}  # fmt: skip
+"""Operators whose rows are samples: what lies along all dimensions but the first."""
 BY_ELEMENT = {
     f"aten.{name}" for name in (
         "gelu", "relu", "silu", "tanh", "sigmoid", "leaky_relu", "elu", "clone", "_to_copy", "pow",
-        "rsqrt", "exp", "log", "neg", "abs", "add", "sub", "mul", "div",
+        "rsqrt", "exp", "log", "neg", "abs", "add", "sub", "mul", "div", "hardtanh", "hardswish",
+        "softplus", "mish",
     )
 }  # fmt: skip
 """Those of which each element follows from the same element: a diagonal from a diagonal."""
+ROW_WISE |= dict.fromkeys(BY_SAMPLE | (BY_ELEMENT - ROW_WISE.keys()), (0,))
 IN_PLACE = {f"{name}_" for name in ROW_WISE}
 PICKS = frozenset({"aten.index", "aten.index_select", "aten.gather"})
 """Operators that take rows out of their first argument."""
+PRODUCTS = frozenset({"aten.mm", "aten.addmm"})
 OF_DIAGONAL = frozenset({"aten.diagonal_copy", "aten.trace"})
 MOST_USED = 0.5
 """Part of its rows above which an operator's work is not called thrown away."""
@@ -62,8 +76,9 @@ MOST_MASKED = 1 << 22
 class Result:
     """What an operator made: `size` elements in `rows` rows.
 
-    `ordered`: they lie one behind the other. `used_by`: the sets of rows that were read. `through`:
-    what row-wise operators made of all rows. `picked`: the lines that took rows out first.
+    `ordered`: they lie one behind the other. `samples`: its rows are those of a batch. `used_by`:
+    the sets of rows that were read. `through`: what row-wise operators made of all rows. `picked`:
+    the lines that took rows out first.
     `by_element`: its operator is one of `BY_ELEMENT`. `memory`: while it is referred to, no other
     gets its address.
     """
@@ -71,18 +86,13 @@ class Result:
     size: int
     rows: int
     ordered: bool
+    samples: bool
     row_wise: bool
     by_element: bool
     memory: StorageWeakRef
     used_by: dict[Hashable, float] = field(default_factory=dict)
     through: list["Result"] = field(default_factory=list)
     picked: Lines = ()
-
-    @classmethod
-    def of(cls, tensor: torch.Tensor, rows: int, *, row_wise: bool, by_element: bool) -> "Result":
-        """The record of new memory."""
-        memory = StorageWeakRef(tensor.untyped_storage())  # type: ignore[no-untyped-call]
-        return cls(tensor.numel(), rows, tensor.is_contiguous(), row_wise, by_element, memory)
 
     @property
     def width(self) -> int:
@@ -131,11 +141,24 @@ class Result:
             self.picked = lines
 
     def used(self, later: Mapping["Result", Rows]) -> Rows:
-        """The rows that are used; `later` are those of what was made afterwards."""
+        """The rows that are used; `later` are those of what was made afterwards.
+
+        Shorter rows are counted as if each came from another row of this one.
+        """
         found = dict(self.used_by)
         for made in self.through:
-            every = DIAGONAL in later[made] and not made.by_element
-            found |= {ALL: 1.0} if every else later[made]
+            same = made.rows == self.rows
+            if DIAGONAL in later[made] and not (made.by_element and same):
+                found[ALL] = 1.0
+            elif same:
+                found |= later[made]
+            else:
+                more = max(1.0, made.rows / self.rows)
+                parts = {rows: part * more for rows, part in later[made].items()}
+                found |= {
+                    (made.rows, rows) if part < 1.0 else ALL: min(1.0, part)
+                    for rows, part in parts.items()
+                }
         return found or {ALL: 1.0}
 
 
@@ -210,14 +233,21 @@ class Uses:
         self, name: str, fresh: torch.Tensor, by_row: Sequence[object], given: ByAddress
     ) -> Result:
         """The record of what an operator made anew."""
-        rows = fresh.numel() // max(1, fresh.shape[-1]) if fresh.dim() else 1
+        samples, rows = name in BY_SAMPLE, fresh.shape[:-1].numel()
         for at, tensors in given.items():
             source = self._made.get(at)
             if source is not None and any(one is tensor for one in by_row for tensor in tensors):
                 reduced = fresh.numel() == source.rows
                 same = source.width == 1 and fresh.numel() == source.size
                 rows = fresh.numel() if reduced or same else rows
-        return Result.of(fresh, rows, row_wise=bool(by_row), by_element=name in BY_ELEMENT)
+                batch = source.samples and fresh.shape[:1].numel() == source.rows
+                samples = samples or (batch and name not in PRODUCTS)
+        rows = fresh.shape[:1].numel() if samples else max(1, rows)
+        memory = StorageWeakRef(fresh.untyped_storage())  # type: ignore[no-untyped-call]
+        return Result(
+            fresh.numel(), rows, fresh.is_contiguous(), samples, bool(by_row), name in BY_ELEMENT,
+            memory,
+        )  # fmt: skip
 
     def _saves(self, run: Ran, source: Result) -> bool:
         """Whether autograd saves what the operator before has made: in the same call."""
@@ -235,8 +265,10 @@ def _taken_by_row(name: str, args: Sequence[object]) -> list[object]:
             apart = dims in last
         case "aten.native_layer_norm":
             apart = isinstance(dims, list) and len(dims) == 1
+        case "aten.native_batch_norm":
+            apart = args[5] is False  # by running statistics
         case "aten.mean" | "aten.sum" | "aten.logsumexp" | "aten.amax":
-            apart = dims in [[dim] for dim in last]
+            apart = _are_last(dims, taken)
         case "aten.gather":
             apart = dims in last and getattr(args[2], "shape", ())[-1:] == (1,)
         case "aten.mse_loss":
@@ -244,6 +276,14 @@ def _taken_by_row(name: str, args: Sequence[object]) -> list[object]:
         case _:
             apart = True
     return taken if apart else []
+
+
+def _are_last(dims: object, taken: Sequence[object]) -> bool:
+    """Whether these are the last dimensions of a tensor, not all of them."""
+    if not (isinstance(dims, list) and dims and taken and isinstance(taken[0], torch.Tensor)):
+        return False
+    first = taken[0].dim() - len(dims)
+    return first > 0 and {dim % taken[0].dim() for dim in dims} == {*range(first, taken[0].dim())}
 
 
 def _read(source: Result, tensor: torch.Tensor, operator: _Operator) -> None:
@@ -256,12 +296,18 @@ def _read(source: Result, tensor: torch.Tensor, operator: _Operator) -> None:
         source.pick(*_masked(kept), operator.lines)
     elif operator.name in OF_DIAGONAL and square:
         source.pick(DIAGONAL, 1.0 / source.width, operator.lines)
-    elif made and whole and source.rows == made.rows and _among(tensor, operator.by_row):
+    elif made and whole and _fit(source, made) and _among(tensor, operator.by_row):
         source.through.append(made)
     elif operator.fresh is not None and operator.name in PICKS and tensor is operator.args[0]:
         source.pick(*_picked_rows(source, operator.fresh, operator.args), operator.lines)
     else:
         source.read(tensor)
+
+
+def _fit(source: Result, made: Result) -> bool:
+    """Whether the rows of one are groups of those of the other."""
+    few, many = sorted((source.rows, made.rows))
+    return many % few == 0
 
 
 def _among(tensor: torch.Tensor, values: Iterable[object]) -> bool:
@@ -277,7 +323,7 @@ def _kept(source: Result, tensor: torch.Tensor, operator: _Operator) -> torch.Te
     mask, keeps = _mask(tensor, operator)
     if not isinstance(mask, torch.Tensor) or (mask.requires_grad and mask.is_leaf):
         return None
-    if not _has_one_of_each(mask, source):
+    if not _has_one_of_each(mask, tensor, source):
         return None
     kept = mask.ne(0) if keeps else mask.eq(0)
     return None if bool(kept.all()) else kept
@@ -297,9 +343,11 @@ def _mask(tensor: torch.Tensor, operator: _Operator) -> tuple[object, bool]:
     return None, True
 
 
-def _has_one_of_each(mask: torch.Tensor, source: Result) -> bool:
-    """Whether a mask has one element for each row."""
+def _has_one_of_each(mask: torch.Tensor, tensor: torch.Tensor, source: Result) -> bool:
+    """Whether a mask of a tensor has one element for each row."""
     along = source.width == 1 or mask.shape[-1:] == (1,)
+    if source.samples:
+        along = mask.dim() == tensor.dim() and len(mask) == source.rows
     return along and mask.numel() == source.rows <= MOST_MASKED
 
 
@@ -312,6 +360,8 @@ def _picked_rows(
     source: Result, rows: torch.Tensor, args: Sequence[object]
 ) -> tuple[Hashable, float]:
     """What stands for the rows that an operator has copied, and their part of all."""
+    if source.samples and not _are_samples(rows, args[0]):
+        return ALL, 1.0
     given = [value for value in args[1:] if not isinstance(value, (list, tuple))]
     given += [one for value in args[1:] if isinstance(value, (list, tuple)) for one in value]
     masks = [one for one in given if isinstance(one, torch.Tensor)]
@@ -319,6 +369,12 @@ def _picked_rows(
         return _masked(masks[0])
     which = tuple(_digest(one) if isinstance(one, torch.Tensor) else one for one in given)
     return ("index", which), source.part(rows)
+
+
+def _are_samples(rows: torch.Tensor, batch: object) -> bool:
+    """Whether some rows are of the shape of the batch's samples."""
+    sample = batch.shape[1:] if isinstance(batch, torch.Tensor) else None
+    return rows.shape[rows.dim() - len(sample or ()) :] == sample
 
 
 def _digest(values: torch.Tensor) -> int:
