@@ -193,6 +193,14 @@ def test_results_that_nothing_uses_are_a_problem(script, part, said):
     assert one.what.startswith(f"nothing uses what is computed here{said}")
 
 
+def test_a_product_with_a_factor_of_zeros_is_a_problem(script):
+    row = {"path": str(script), "line": 8, "times": 640, "part": 1.0, "share": 0.2}
+    found = made(script, {"8": {"forward": (0.8, 60, [])}}, sparse=[row]).findings
+    (one,) = [f for f in found if f.remedies[0].id == "sparse_product"]
+    assert (one.problem, one.place) == (True, "train.py:8")
+    assert one.what.startswith("a factor of the matrix product here is zero except for 1 element")
+
+
 def test_a_spot_that_costs_is_a_finding_with_its_figure(script):
     found = made(script, {"11": {"other": (0.95, 60, [])}})
     (finding,) = [f for f in found.findings if f.remedies[0].id == "host_sync"]

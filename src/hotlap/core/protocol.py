@@ -542,6 +542,7 @@ class ProfilePayload:
     unused: list[UnusedRows] = field(default_factory=list)
     copied: list[Avoidable] = field(default_factory=list)
     discarded: list[Avoidable] = field(default_factory=list)
+    sparse: list[Avoidable] = field(default_factory=list)
     pairs: list[Avoidable] = field(default_factory=list)
     lookups: Replaceable = field(default_factory=Replaceable)
     long_kernels: Replaceable = field(default_factory=Replaceable)

@@ -36,6 +36,7 @@ class SessionScript:
             repeats=[self._avoidable(one) for one in payload.repeats],
             copied=[self._avoidable(one) for one in payload.copied],
             discarded=[self._avoidable(one) for one in payload.discarded],
+            sparse=[self._avoidable(one) for one in payload.sparse],
             pairs=[self._avoidable(one) for one in payload.pairs],
             unused=[self._unused(one) for one in payload.unused],
         )

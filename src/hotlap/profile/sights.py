@@ -63,6 +63,12 @@ COMPUTE_BEFORE = (
     "line, not before it, and interpolate after a 1x1 convolution; of rows that are concatenated, "
     "multiply each part by its own columns of the weight, pick, and add up"
 )
+SPARSE = "sparse_product"
+ALL_ZEROS = "a factor of the matrix product here is zero except for 1 element in"
+KEEP_SPARSE = (
+    "keep it sparse: torch.sparse_coo_tensor(indices, values, size), made once, and "
+    "torch.sparse.mm(matrix, x); where each row holds a single one, index x by it instead"
+)
 PAIRWISE = "pairwise_matmul"
 MEANINGS = {
     "environment_step": VECTORISE,
@@ -70,6 +76,7 @@ MEANINGS = {
     UNUSED: PICK_FIRST,
     COPIED: COMPUTE_BEFORE,
     DISCARDED: LEAVE_OUT,
+    SPARSE: KEEP_SPARSE,
 }
 """What to do about a sight that belongs to no technique, by its name."""
 
@@ -106,6 +113,7 @@ def sights(payload: ProfilePayload, folder: Path) -> list[Spot]:
         *_unused(payload, folder),
         *_copied(payload, folder),
         *_discarded(payload, folder),
+        *_sparse(payload, folder),
         *_pairs(payload, folder),
         *_environments(payload),
     ]
@@ -176,6 +184,13 @@ def _discarded(payload: ProfilePayload, folder: Path) -> Iterator[Spot]:
         part = f" (a part of the line's results, {one.part:.0%} of its time)"
         words = Words(USED_BY_NOTHING + part * (one.part < ALL_OF_IT), LEAVE_OUT)
         yield from _vain(payload, folder, one, DISCARDED, words, one.part)
+
+
+def _sparse(payload: ProfilePayload, folder: Path) -> Iterator[Spot]:
+    """Lines that multiply by a matrix of nearly all zeros."""
+    for one in payload.sparse:
+        words = Words(f"{ALL_ZEROS} {one.times}", KEEP_SPARSE)
+        yield from _vain(payload, folder, one, SPARSE, words, one.part)
 
 
 def _pairs(payload: ProfilePayload, folder: Path) -> Iterator[Spot]:

@@ -106,6 +106,7 @@ def payload(rec: Recorder, ended: str) -> ProfilePayload:
         unused=timed.get("unused", []),
         copied=timed.get("copied", []),
         discarded=timed.get("discarded", []),
+        sparse=timed.get("sparse", []),
         pairs=timed.get("pairs", []),
         lookups=lookups,
         long_kernels=convolved,
