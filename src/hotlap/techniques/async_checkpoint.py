@@ -57,15 +57,6 @@ technique = Technique(
             check="hotlap.source.checks.saving:fsync_in_training",
             phases=("saving", "other"),
         ),
-        Pattern(
-            id="logging_in_step",
-            says="each step writes a log",
-            remedy="log every so many steps, and let the writer flush by itself",
-            ignore="a step takes seconds",
-            check="hotlap.source.checks.saving:logging_in_step",
-            hint=True,
-            phases=("other", "saving"),
-        ),
     ),
     examples=(
         Example(

@@ -129,7 +129,7 @@ def every_step(source: Source, node: ast.AST) -> bool:
     below = node
     for around in source.tree.above(node):
         decides = isinstance(around, ast.If) and below is not around.test
-        if decides and not _usual(around.test) and not _of_each(source, around):  # type: ignore[attr-defined]
+        if decides and not _usual(around.test) and not of_each(source, around):  # type: ignore[attr-defined]
             return False
         if isinstance(around, ast.ExceptHandler):
             return False
@@ -139,7 +139,7 @@ def every_step(source: Source, node: ast.AST) -> bool:
     return True
 
 
-def _of_each(source: Source, branch: ast.AST) -> bool:
+def of_each(source: Source, branch: ast.AST) -> bool:
     """Whether an `if` stands in a loop over parameters: it holds for some of them at each step."""
     loop = next(source.tree.loops(branch), None)
     return isinstance(loop, ast.For) and method(loop.iter) in {"named_parameters", "parameters"}

@@ -17,6 +17,7 @@ _LIMIT = re.compile(r"clip|norm|coef|max|limit|scale_factor")
 _MIXES = frozenset({"mul_", "lerp_", "mul", "lerp"})
 _FILLS = frozenset({"zero_", "fill_"})
 _STEPS = frozenset({"sub_", "add_"})
+_LIGHTNING = ("lightning.pytorch.", "pytorch_lightning.")
 _TRANSFORMS = ("torch.func.", "functorch.")
 _GRADIENT = re.compile(r"(?:^|_)(?:grad|grads|gradient|gradients)(?:$|_)")
 Loop = ast.For
@@ -29,8 +30,16 @@ def ema_loop(source: Source, _: Technique) -> Iterator[ast.AST]:
 
 
 def clipping_loop(source: Source, _: Technique) -> Iterator[ast.AST]:
-    """A loop that scales, clamps or measures `p.grad`."""
+    """A loop that scales, clamps or measures `p.grad`, or Lightning's `grad_norm(model, 2)`."""
     yield from _loops(source, _clips)
+    for one in _comprehensions(source):
+        over = any(_over_parameters(source, part.iter) for part in one.generators)
+        if over and any(map(_measures, ast.walk(one))):
+            yield one
+    for call in source.tree.calls:
+        name = source.names.of(call.func)
+        if name.startswith(_LIGHTNING) and name.endswith("utilities.grad_norm"):
+            yield from () if _under_condition(source, call) else (call,)
 
 
 def zeroing_loop(source: Source, _: Technique) -> Iterator[ast.AST]:
@@ -54,9 +63,18 @@ def _update_loops(source: Source) -> Iterator[ast.AST]:
         mine = (node for node in _body(loop) if next(source.tree.loops(node), None) is loop)
         if any(map(_descends, mine)) and not _in_optimizer(source, loop):
             yield loop
+    yield from filter(_descends_in, _comprehensions(source))
+
+
+def _comprehensions(source: Source) -> Iterator[Comprehension]:
     kinds: tuple[type[Comprehension], ...] = (ast.DictComp, ast.ListComp, ast.GeneratorExp)
     for kind in kinds:
-        yield from filter(_descends_in, source.tree.every(kind))
+        yield from source.tree.every(kind)
+
+
+def _under_condition(source: Source, call: ast.Call) -> bool:
+    """Whether a call of a function runs at some of its calls alone."""
+    return any(isinstance(holder, ast.If) for holder, _ in source.tree.blocks(call))
 
 
 def _differentiated(source: Source) -> set[ast.AST]:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 
 from hotlap.core.technique import Technique
-from hotlap.source.checks.context import argument, every_step, in_steps, meaning
+from hotlap.source.checks.context import argument, every_step, in_steps, meaning, of_each
 from hotlap.source.module import Source
 from hotlap.source.tree import FunctionNode, receiver, text
 
@@ -19,6 +19,10 @@ _LOGGERS = ("wandb.log", "mlflow.log_metric", "mlflow.log_metrics", "neptune.log
 _TRACKERS = frozenset({"wandb.init", "neptune.init_run", "comet_ml.Experiment", "swanlab.init"})
 _WRITER = re.compile(r"(?:^|[._])(?:tb|tensorboard|summary)?_?writer$|(?:^|[._])tb$")
 _LOGGER = re.compile(r"(?:^|[._])(?:logger|log|logging)$")
+_MODULES = frozenset({"self", "pl_module", "module"})
+_HOOKS = frozenset({"training_step", "on_before_backward", "on_after_backward",
+                    "on_before_optimizer_step", "optimizer_step", "on_before_zero_grad",
+                    "on_train_batch_start", "on_train_batch_end"})  # fmt: skip
 _SCALARS = ("add_scalar", "add_scalars", "add_histogram", "add_image", "add_images")
 
 
@@ -48,9 +52,31 @@ def logging_in_step(source: Source, _: Technique) -> Iterator[ast.AST]:
         written = isinstance(mode, ast.Constant) and set(str(mode.value)) & set("wax")
         calls += [call] if written else []
     calls += [c for c in source.tree.methods.get("log", []) if _tracks(source, c)]
+    yield from (call for call in _logged_by_trainers(source) if _in_hook(source, call))
     for name in ("info", "warning", "flush", *_SCALARS):
         calls += [c for c in source.tree.methods.get(name, []) if _logs(c, name)]
     yield from (call for call in calls if every_step(source, call))
+
+
+def _logged_by_trainers(source: Source) -> Iterator[ast.Call]:
+    """`self.log_dict(norms)`, and `self.log(...)` for each parameter, of a LightningModule.
+
+    A few numbers that are written out cost next to nothing.
+    """
+    for call in source.tree.methods.get("log_dict", []):
+        if call.args and not isinstance(call.args[0], ast.Dict):
+            yield call
+    for call in source.tree.methods.get("log", []):
+        if text(receiver(call) or call) in _MODULES and any(source.tree.loops(call)):
+            yield call
+
+
+def _in_hook(source: Source, call: ast.Call) -> bool:
+    """Whether a trainer runs a call at each step."""
+    function = source.tree.function(call)
+    branches = (holder for holder, _ in source.tree.blocks(call) if isinstance(holder, ast.If))
+    hook = function is not None and function.name in _HOOKS
+    return hook and all(of_each(source, branch) for branch in branches)
 
 
 def _tracks(source: Source, call: ast.Call) -> bool:
