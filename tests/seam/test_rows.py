@@ -2,6 +2,8 @@
 
 import copy
 import pickle
+from collections import Counter
+from functools import partial
 
 import pytest
 import torch
@@ -10,7 +12,8 @@ from probing_help import line_of, probed
 from torch import nn
 
 from hotlap.seam.probe.invariants import _Signatures
-from hotlap.seam.probe.line_work import IN_PLACE
+from hotlap.seam.probe.line_work import IN_PLACE, replaced
+from hotlap.seam.probe.result import _most
 from hotlap.seam.rows import LEAST_BYTES_DIFFERENTIATED
 
 ROWS, COLUMNS = 300, 96
@@ -190,6 +193,21 @@ def test_the_profile_sees_what_picking_rows_takes(picks, seen):
     if seen:
         behind = {one["place"]: dict(one["operators"]) for one in made["backward_by_line"]}[at]
         assert made["lookups"]["seconds"] > behind["index_put_"] > 0
+
+
+def test_operators_that_always_met_a_stall_take_no_longer_than_their_line_was_sampled():
+    line = by_index.__code__, 7
+    parts = {line: [0.008, 0.002]}
+    assert replaced(parts, partial(_most, Counter(), 0.1)).seconds == pytest.approx(0.010)
+    stacks = Counter({("backward", (line_at(9),)): 600, ("forward", (line_at(9),)): 400})
+    assert replaced(parts, partial(_most, stacks, 0.1)).seconds == pytest.approx(0.0023)
+    stacks["forward", (line_at(7), line_at(9))] = 100
+    assert replaced(parts, partial(_most, stacks, 0.1)).seconds == pytest.approx(0.010)
+    assert replaced({}, partial(_most, stacks, 0.1)).seconds == 0.0
+
+
+def line_at(line):
+    return by_index.__code__, line, 0
 
 
 @pytest.mark.usefixtures("nothing_compiled")

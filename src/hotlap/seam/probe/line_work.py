@@ -10,7 +10,7 @@ import heapq
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from types import FrameType
 from typing import Protocol
@@ -34,6 +34,10 @@ NAMED = 3
 """Operators that are named of a line."""
 LISTED = 8
 """Lines that are listed of the backward pass."""
+
+
+Parts = dict[Place, list[float]]
+"""By line, seconds outside of the backward pass and in it."""
 
 
 class Ran(Protocol):
@@ -188,15 +192,26 @@ def backward_by_line(behind: list[Behind]) -> list[SampledLine]:
     ]
 
 
-def replaceable(technique: str, runs: Iterable[Ran], behind: Iterable[Behind]) -> Replaceable:
-    """What the operators take that a technique would replace, with the backward pass behind them.
+def replaceable(technique: str, runs: Iterable[Ran], behind: Iterable[Behind]) -> Parts:
+    """What the operators of each line take that a technique would replace, and the backward pass.
 
     Not what clears a gradient: `index_select` clears that of the whole matrix as well.
     """
-    seconds: dict[Place, float] = defaultdict(float)
-    for run in (*runs, *behind):
-        if run.lines and run.replaceable == technique and run.func is not CLEARED:
-            seconds[innermost(run.lines)] += run.seconds
+    found: Parts = {}
+    for at, ran in enumerate((runs, behind)):
+        for run in ran:
+            if run.lines and run.replaceable == technique and run.func is not CLEARED:
+                found.setdefault(innermost(run.lines), [0.0, 0.0])[at] += run.seconds
+    return found
+
+
+def replaced(parts: Parts, most: Callable[[Place], float]) -> Replaceable:
+    """What a technique would replace, and the costliest line.
+
+    `most`: seconds that a line takes at most outside of the backward pass, by its samples. In the
+    steps that are followed a thread may have lost its core within the same operator each time.
+    """
+    seconds = {place: min(ahead, most(place)) + behind for place, (ahead, behind) in parts.items()}
     if not seconds:
         return Replaceable()
     code, line = max(seconds, key=lambda place: seconds[place])
