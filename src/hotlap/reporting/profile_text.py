@@ -222,7 +222,7 @@ def _usual(profile: Profile) -> str:
 
 
 def lines_by_phase(profile: Profile) -> dict[str, tuple[Line, ...]]:
-    """By title, the costliest lines of the forward pass, behind it, of evaluation and the rest.
+    """By title, the costliest lines of the phases that take much of a step.
 
     The backward pass has lines of its own where Python runs in it, as below torch.func.
     """
@@ -232,6 +232,7 @@ def lines_by_phase(profile: Profile) -> dict[str, tuple[Line, ...]]:
     for name, lines, fewest in (
         ("forward", profile.lines.get("forward", ()), 2),
         ("backward", behind or inside, 2),
+        ("optimizer", profile.lines.get("optimizer", ()), 2),
         ("evaluation", profile.lines.get("evaluation", ()), 2),
         ("other", profile.lines.get("other", ()), 1),
     ):
