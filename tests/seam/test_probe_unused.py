@@ -360,6 +360,17 @@ def test_a_batch_norm_that_trains_needs_all_samples():
     assert seen_by_vision(some_samples, nn.BatchNorm2d(8)) == {}
 
 
+def among_sparse_tensors(_net, _x, scores):
+    graph = torch.eye(LENGTH).to_sparse()
+    mixed = torch.sparse.mm(graph, torch.ones(LENGTH, 1))
+    return scores[:, -1] * mixed.mean()
+
+
+def test_a_sparse_tensor_does_not_hide_unused_rows():
+    places = [f"{short(one['path'])}:{one['line']}" for one in found(among_sparse_tensors)]
+    assert line_of(Net.forward, "scores = ") in places
+
+
 def test_what_only_some_steps_throw_away_is_not_named():
     def now_and_then(net, _x, scores):
         net.kept.append(0)

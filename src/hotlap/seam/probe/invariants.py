@@ -12,7 +12,7 @@ import sys
 import time
 import weakref
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from types import FrameType
@@ -368,8 +368,9 @@ class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
         for tensor in written:
             self._write(tensor, run)
             self._twins.wrote(tensor)
-        given, results = _tensors((args, kwargs)), _tensors(result)
+        given = _tensors((args, kwargs))
         run.differentiated = torch.is_grad_enabled() and any(one.requires_grad for one in given)
+        given, results = _strided(given), _strided(_tensors(result))
         self._twins.made(results, run.twin)
         there, given_back = _by_address(given), _by_address(results)
         self._uses.note(run, args, there, given_back)
@@ -419,7 +420,8 @@ class _Checksum:
     def of(self, tensor: torch.Tensor) -> Checksums:
         """The checksums, as tensors of no dimension: on a GPU nothing waits for them."""
         with torch.no_grad(), torch.autocast(tensor.device.type, enabled=False):
-            plain = torch.view_as_real(tensor) if tensor.is_complex() else tensor.detach()
+            plain = tensor.detach().resolve_conj()
+            plain = torch.view_as_real(plain) if plain.is_complex() else plain
             flat = (plain.to(torch.uint8) if plain.dtype == torch.bool else plain).reshape(-1)
             return torch.hash_tensor(flat), self._folded(flat)
 
@@ -469,6 +471,11 @@ def _replaced_by(func: OpOverload[..., object], args: tuple[object, ...]) -> str
         case _ if func is CONVOLUTION and long_kernels(args):
             return "fft_convolution"
     return ""
+
+
+def _strided(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """Those with memory of their own: a sparse tensor has parts that have."""
+    return [one for one in tensors if one.layout is torch.strided]
 
 
 def _tensors(values: object) -> list[torch.Tensor]:
