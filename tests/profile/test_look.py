@@ -33,6 +33,12 @@ def test_why_a_profile_is_partial(code, said):
     assert bool(partial) == bool(said)
 
 
+@pytest.mark.parametrize("code", [0, 1, -signal.SIGTERM, 128 + signal.SIGTERM])
+def test_a_program_that_was_ended_from_outside_was_interrupted_however_it_ends(code):
+    partial = Look(payload_that(), code, signal.SIGTERM).partial
+    assert partial == "the program was interrupted by SIGTERM"
+
+
 def test_a_program_that_stands_still_has_a_partial_profile():
     still = payload_that(ended="still", stood_at="train.py:7", world=2)
     partial = Look(still, None, patience=30.0).partial
@@ -49,9 +55,10 @@ def rank_message(rank, steps):
     return message("rank", rank=rank, steps=steps, step=1.0, phases={"data": 1.0})
 
 
-def test_a_launcher_of_ranks_that_ends_with_1_on_ctrl_c_was_interrupted(monkeypatch, tmp_path):
-    def run(_, __, ___, on_interrupt):
-        on_interrupt()
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_launcher_of_ranks_that_ends_with_1_was_interrupted(number, monkeypatch, tmp_path):
+    def run(_, __, ___, on_ending):
+        on_ending(number)
         return 1
 
     monkeypatch.setattr("hotlap.profile.look.run_foreground", run)

@@ -294,8 +294,8 @@ def _bare(
         command=run.command,
         files=touched(payload, run.began),
         layers=payload.layers,
-        ended_after=None if run.partial == WAS_INTERRUPTED else payload.ended_after,
-        too_short=payload.too_short and run.partial != WAS_INTERRUPTED,
+        ended_after=None if run.partial.startswith(WAS_INTERRUPTED) else payload.ended_after,
+        too_short=payload.too_short and not run.partial.startswith(WAS_INTERRUPTED),
     )
 
 

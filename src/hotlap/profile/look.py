@@ -17,6 +17,7 @@ from hotlap.trial.reach import OtherStepsError, Reach
 from hotlap.trial.trial import TimeOverError
 
 INTERRUPTED = (-signal.SIGINT, 128 + signal.SIGINT)
+"""Exit codes of a program that Ctrl-C has ended."""
 
 
 @dataclass(frozen=True)
@@ -52,11 +53,13 @@ class Bounds:
 class Look:
     """What came of it: the probe's payload, and the program's exit code if it ran to its end.
 
+    `ended_by`: the signal from outside by which the program was to end, None where there was none.
     `asleep`: its threads slept while they waited for one another, though the user's would spin.
     """
 
     payload: ProfilePayload
     exit_code: int | None
+    ended_by: int | None = None
     asleep: bool = False
     patience: float = 0.0
 
@@ -73,10 +76,12 @@ class Look:
                 f"{self.patience:.0f} s it ended no step and used next to no CPU time"
             )
         code = self.exit_code
+        if code in INTERRUPTED or self.ended_by == signal.SIGINT:
+            return WAS_INTERRUPTED
+        if self.ended_by:
+            return f"{WAS_INTERRUPTED} by {signal_name(self.ended_by)}"
         if not code:
             return ""
-        if code in INTERRUPTED:
-            return WAS_INTERRUPTED
         if code < 0:
             return f"the program was ended by {signal_name(-code)}"
         return f"the program failed with exit code {code}"
@@ -167,16 +172,17 @@ def _look(setting: Setting, bounds: Bounds, options: dict[str, object], calls: M
         return message.type == "profile" and _is_last(reports.profiles[-1], bounds)
 
     setting = replace(setting, mode=Mode.PROFILE, options=options)
-    interrupts: list[int] = []
-    code = run_foreground(setting, see, reach.leaves, lambda: interrupts.append(-signal.SIGINT))
-    code = interrupts[0] if code and interrupts else code
-    if not reports.profiles and code in INTERRUPTED:
+    signals: list[int] = []
+    code = run_foreground(setting, see, reach.leaves, signals.append)
+    if not reports.profiles and (code in INTERRUPTED or signals):
         raise KeyboardInterrupt
     if not reports.profiles:
         raise reach.failure(code)
     payload = reports.joined()
     ours = payload.ended in {"steps", "still"}
-    return Look(payload, None if ours else code, patience=bounds.patience)
+    if ours:
+        return Look(payload, None, patience=bounds.patience)
+    return Look(payload, code, next(iter(signals), None), patience=bounds.patience)
 
 
 def _is_last(payload: ProfilePayload, bounds: Bounds) -> bool:

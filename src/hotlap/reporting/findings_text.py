@@ -126,7 +126,7 @@ def next_step(profile: Profile) -> tuple[str, str]:
     The command races what was found and can be switched on. After a program that failed or hung
     there is none: it would fail in a race as well.
     """
-    if profile.partial and profile.partial != WAS_INTERRUPTED:
+    if profile.partial and not profile.partial.startswith(WAS_INTERRUPTED):
         return f"Next: {BROKEN}", ""
     named = dict.fromkeys(
         remedy.id

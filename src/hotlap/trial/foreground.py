@@ -24,7 +24,7 @@ def run_foreground(
     setting: Setting,
     on_message: OnMessage,
     on_left: Callable[[str], None] = lambda _: None,
-    on_interrupt: Callable[[], None] = lambda: None,
+    on_ending: Callable[[int], None] = lambda _: None,
 ) -> int:
     """Run the command; return its exit code (negative: the signal that ended it).
 
@@ -34,7 +34,8 @@ def run_foreground(
     `on_message` sees each message of the command's processes, and None a few times a second; once
     it returns True, or raises, the command is ended. 0 is returned then. `on_left` is
     called with a process that the command left running when it came to its end: a trial's is ended.
-    `on_interrupt` is called where the command gets a SIGINT: a launcher of ranks ends with 1 then.
+    `on_ending` is called with a signal (one of `ENDING`) that the command gets from outside: it may
+    end with 0 or 1 then, as trainers and launchers of ranks do.
     """
     with ExitStack() as ends:
         with signals_held({signal.SIGINT}):
@@ -45,7 +46,7 @@ def run_foreground(
             ends.callback(channel.close)
             launched = Launched(setting, channel.address, folder)
             ends.callback(launched.end)
-        with nullcontext() if setting.separate else signals_passed_on(launched, on_interrupt):
+        with nullcontext() if setting.separate else signals_passed_on(launched, on_ending):
             code = _until_over(launched, channel, on_message)
         if launched.goes_on:
             removed.pop_all()  # the folder is in use
@@ -72,6 +73,8 @@ def _until_over(launched: Launched, channel: Channel, on_message: OnMessage) -> 
                 launched.check_reached()
 
 
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""By these a user, a scheduler or a terminal that is closed ends a program."""
 PASSED_ON = ("SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
 OF_TERMINALS = ("SIGINT", "SIGQUIT", "SIGCONT", "SIGWINCH")
 """A terminal, and the shell at it, send these to the program as well as to hotlap."""
@@ -80,7 +83,7 @@ CHILD_WAIT_S = 2.0
 
 @contextmanager
 def signals_passed_on(
-    launched: Supervised, on_interrupt: Callable[[], None] = lambda: None
+    launched: Supervised, on_ending: Callable[[int], None] = lambda _: None
 ) -> Iterator[None]:
     """Hand the program every signal that it would have received from outside without hotlap.
 
@@ -104,7 +107,7 @@ def signals_passed_on(
     for name in (*PASSED_ON, *OF_TERMINALS):
         number = getattr(signal, name)
         alone = reached_anyway and name in OF_TERMINALS
-        handler = _announced(let_by if alone else pass_on, on_interrupt)
+        handler = _announced(let_by if alone else pass_on, on_ending)
         before[number] = signal.signal(number, handler)
     try:
         yield
@@ -114,11 +117,11 @@ def signals_passed_on(
 
 
 def _announced(
-    handler: Callable[[int, object], None], on_interrupt: Callable[[], None]
+    handler: Callable[[int, object], None], on_ending: Callable[[int], None]
 ) -> Callable[[int, object], object]:
     def call(number: int, frame: object) -> None:
-        if number == signal.SIGINT:
-            on_interrupt()
+        if number in ENDING:
+            on_ending(number)
         handler(number, frame)
 
     return call
