@@ -129,6 +129,8 @@ def test_without_a_problem_the_line_that_takes_most_is_pointed_at():
     text = printed(profile(findings=(), lines=lines))
     share = 0.9 * next(one.share for one in profile().phases if one.name == "forward")
     assert f"most time goes to model.py:3 ({share:.0%} of a step); hotlap knows no cause" in text
+    stray = {"forward": (Line("model.py:3", "forward", "wet = conv1d(x, room)", 0.9, samples=1),)}
+    assert "most time" not in printed(profile(findings=(), lines=stray))
     few = {"forward": (Line("model.py:3", "forward", "wet = conv1d(x, room)", 0.1),)}
     assert "most time" not in printed(profile(findings=(), lines=few, backward_by_line=()))
 

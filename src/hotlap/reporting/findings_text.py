@@ -8,6 +8,7 @@ from rich.text import Text
 
 from hotlap.core.amounts import several
 from hotlap.core.registry import techniques
+from hotlap.profile.findings import FEW
 from hotlap.profile.model import NOT_MEASURED, WAS_INTERRUPTED, Finding, Line, Profile, Remedy
 from hotlap.reporting.view import PROBLEMS
 from hotlap.reporting.words import hanging, pasted, ratio, shortened
@@ -41,12 +42,16 @@ MUCH_OF_A_STEP = 0.3
 
 
 def _costliest(profile: Profile) -> list[tuple[Line, float]]:
-    """The line that takes most of a step, with the backward pass behind it, if it is much."""
+    """The line that takes most of a step, with the backward pass behind it, if it is much.
+
+    Phases whose lines are known from a few samples do not count.
+    """
     of_step = {phase.name: phase.share for phase in profile.phases}
     lines: dict[str, Line] = {}
     shares: dict[str, float] = defaultdict(float)
     for name, found in {**profile.lines, "backward": profile.backward_by_line}.items():
-        for line in found:
+        known = not 0 < sum(line.samples for line in found) < FEW
+        for line in found if known else ():
             lines.setdefault(line.place, line)
             shares[line.place] += line.share * of_step.get(name, 0.0)
     place = max(shares, key=lambda one: shares[one], default="")

@@ -138,7 +138,8 @@ class Reach:
             if message.type == "broken":
                 raise TrialFailedError(f"a technique could not start: {message.fields['error']}")
         if not self._seen & STEPS and time.monotonic() > self._deadline:
-            raise self.not_reached(f"within {self.patience:.0f} s")
+            longer = "; --patience gives it more time"
+            raise self._not_reached(f"within {self.patience:.0f} s", longer)
 
     def failure(self, code: int) -> HotlapError:
         """Why a program that has ended gave nothing to time, or no more."""
@@ -153,7 +154,7 @@ class Reach:
             return TrialFailedError(words, hint or self._where())
         if "calls" in self._seen and "backward" not in self._seen:
             return OtherStepsError(inference=True)
-        return self.not_reached("before the program ended")
+        return self._not_reached("before the program ended")
 
     def stands_still(self, step: int) -> HotlapError:
         """The program waits for something that does not come, behind that step."""
@@ -166,8 +167,8 @@ class Reach:
     def _where(self) -> str:
         return f"its output is in {self._output}" if self._output is not None else ""
 
-    def not_reached(self, when: str) -> NotReachedError:
-        """What was seen instead of a step."""
+    def _not_reached(self, when: str, longer: str = "") -> NotReachedError:
+        """What was seen instead of a step; `longer`: what to do where it could still have come."""
         if "hello" not in self._seen:
             what = "no Python process with torch was seen"
             hint = (
@@ -176,12 +177,12 @@ class Reach:
             )
         elif "backward" not in self._seen:
             what = "torch was imported, but no backward pass was seen"
-            hint = "is this the training command? --patience gives it more time"
+            hint = f"is this the training command?{longer}"
         else:
             what = "a backward pass was seen, but no step of a torch optimizer"
             hint = (
                 "steps of torch.optim.Optimizer are counted, or backward passes where there is no "
-                "optimizer; --patience gives it more time"
+                f"optimizer{longer}"
             )
         if "cell" in self._seen:
             what += "; what earlier cells train does not count"
