@@ -76,6 +76,6 @@ HABITS = {
         DATA,
         MODEL,
         "losses = []\n" + LOOP + "\n        losses.append(loss.item())\n    display(losses[-1])",
-        "losses[-3:]",
+        "shown = display(losses, display_id=True)\nshown.update(losses[-3:])\nlosses[-3:]",
     ),
 }

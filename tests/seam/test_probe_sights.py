@@ -323,6 +323,40 @@ def block(kind, taken, given, **options):
     return kind(taken, given, **options)
 
 
+class Residual(nn.Module):
+    """What goes into the norm goes past it as well, `times` what it is."""
+
+    def __init__(self, times):
+        super().__init__()
+        self.inner, self.norm, self.times = nn.Linear(40, 32), nn.BatchNorm1d(32), times
+        self.head = nn.Linear(32, 3)
+
+    def forward(self, x):
+        made = self.inner(x)
+        return self.head(torch.relu(self.norm(made)) + self.times * made)
+
+
+@pytest.mark.parametrize(
+    ("times", "named", "kind"),
+    [
+        (1.0, [], torch.float32), (1e-3, [], torch.float32), (0.0, ["inner"], torch.float32),
+        (1.0, [], torch.bfloat16), (0.0, ["inner"], torch.bfloat16),
+    ],
+)  # fmt: skip
+def test_a_bias_that_something_else_reads_as_well_is_not_in_vain(times, named, kind):
+    model = Residual(times)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    x, y = torch.randn(256, 40), torch.randint(0, 3, (256,))
+    with probed(steps=2) as session:
+        for _ in range(STEPS):
+            optimizer.zero_grad()
+            with torch.autocast("cpu", kind, enabled=kind != torch.float32):
+                loss = functional.cross_entropy(model(x), y)
+            loss.backward()
+            optimizer.step()
+    assert [one["layer"] for one in session.profile["modules"]["bias_before_norm"]] == named
+
+
 def test_bias_before_norm_is_seen_where_it_was_made():
     with probed(steps=2) as session:
         model = nn.Sequential(

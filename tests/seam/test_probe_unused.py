@@ -69,8 +69,27 @@ def last_divided(_net, _x, scores):
     return scores[:, -1].view(BATCH, 8, -1)
 
 
+def last_normalised(_net, _x, scores):
+    return functional.normalize(scores, dim=-1)[:, -1]
+
+
+def embedded(_net, x, scores):
+    table = functional.normalize(scores.flatten(0, 1), dim=-1)
+    return functional.embedding(x[:, 0] % BATCH, table)
+
+
 @pytest.mark.parametrize(
-    "picking", [last, last_of_each, gathered, last_of_what_is_made_of_all, last_twice, last_divided]
+    "picking",
+    [
+        last_normalised,
+        embedded,
+        last,
+        last_of_each,
+        gathered,
+        last_of_what_is_made_of_all,
+        last_twice,
+        last_divided,
+    ],
 )
 def test_the_line_is_named_that_computes_rows_which_nothing_uses(picking):
     rows = {f"{short(one['path'])}:{one['line']}": one for one in found(picking)}
@@ -78,7 +97,12 @@ def test_the_line_is_named_that_computes_rows_which_nothing_uses(picking):
     assert one["used"] == pytest.approx(1 / LENGTH)
     assert one["differentiated"]
     assert 0.05 < one["share"] < 1.0
-    texts = {gathered: "scores.gather", last_of_what_is_made_of_all: "made["}
+    texts = {
+        embedded: "embedding(",
+        last_normalised: "return ",
+        gathered: "scores.gather",
+        last_of_what_is_made_of_all: "made[",
+    }
     picked = line_of(picking, texts.get(picking, "return scores["))
     assert f"{short(one['picked_path'])}:{one['picked_line']}" == picked
 

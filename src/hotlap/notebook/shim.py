@@ -13,7 +13,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import AsyncIterable, Awaitable, Iterator
-from contextlib import AbstractAsyncContextManager, contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
@@ -142,8 +142,32 @@ class Shell:
             sys.argv = before
 
 
-def display(*_: object, **__: object) -> None:
+class DisplayHandle:
+    """What `display(..., display_id=True)` returns: what it updates is displayed nowhere either."""
+
+    def __init__(self, display_id: object) -> None:
+        self.display_id = display_id if isinstance(display_id, str) else f"{id(self):x}"
+
+    def display(self, *_: object, **__: object) -> None:
+        """Display nothing."""
+
+    update = display
+
+
+def display(*_: object, display_id: object = None, **__: object) -> DisplayHandle | None:
     """Display nothing: there is nobody to look."""
+    return DisplayHandle(display_id) if display_id else None
+
+
+def _display_nothing(script: str) -> None:
+    """Have IPython's own functions do so as well, where the notebook imports them."""
+    if b"IPython" in Path(script).read_bytes():
+        with suppress(ImportError, AttributeError):
+            from IPython import display as package
+            from IPython.core import display_functions
+
+            # The others of its functions find it there.
+            package.display = display_functions.display = display
 
 
 def begin(
@@ -164,6 +188,7 @@ def begin(
     os.environ.setdefault("MPLBACKEND", "Agg")  # no window opens
     shell = Shell(names, awaits=awaits)
     names |= {"get_ipython": lambda: shell, "display": display}
+    _display_nothing(str(names["__file__"]))
     os.chdir(folder)
     sys.path[0] = folder
     before, script = sys.excepthook, str(names["__file__"])

@@ -67,7 +67,10 @@ COLLECTS_LOGS = (
     "every rank waits here for the slowest one; leave sync_dist out, or pass on_step=False and "
     "on_epoch=True, with which the ranks meet once an epoch"
 )
-BLOCKS = "the training waits for it; call it every n steps, or in another thread"
+BLOCKS = (
+    "the training waits for it; call it every n steps, or, where it waits for a disk or a network, "
+    "in another thread"
+)
 OUTSIDE = (
     "the time goes to Python, NumPy or files, not to operators of torch: compute it before the "
     "loop where it is always the same, else for the whole batch at once, with tensor operations"

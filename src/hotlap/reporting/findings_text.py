@@ -90,11 +90,18 @@ def show_costliest(out: Console, profile: Profile) -> None:
     of_few = f" in {several(profile.steps, 'step')}, too few to tell"
     of_all = " costs 2 % of a step"
     out.print(f"[bold]No known problem[/]{of_few if profile.has_few_steps else of_all}")
-    for line, share in _costliest(profile):
-        most = f"most time goes to {line.place} ({share:.0%} of a step); {NOT_KNOWN}:"
-        out.print(hanging(most, out.width))
-        out.print(shortened(f"  {line.text}", out.width))
+    for words, text in costliest(profile):
+        out.print(hanging(f"{words}:", out.width))
+        out.print(shortened(f"  {text}", out.width))
     out.print()
+
+
+def costliest(profile: Profile) -> list[tuple[str, str]]:
+    """Words for the line that takes most of a step, if it is much, and its text."""
+    return [
+        (f"most time goes to {line.place} ({share:.0%} of a step); {NOT_KNOWN}", line.text)
+        for line, share in _costliest(profile)
+    ]
 
 
 def _show_problem(out: Console, number: int, finding: Finding) -> None:

@@ -5,7 +5,7 @@ same report. What only a page shows (the patch as a diff) is handed over beside 
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from jinja2 import Environment, PackageLoader, select_autoescape
 
@@ -18,6 +18,7 @@ from hotlap.reporting.findings_text import (
     UNKNOWN,
     bound_legend,
     cost,
+    costliest,
     next_step,
     problem_words,
     remedy_words,
@@ -110,6 +111,7 @@ def _profile(document: Document) -> View:
         notes=[
             *filter(None, (rates(found), found.partial, few_steps(found))),
             *found.notes,
+            *(" ".join(one) for one in _without_problem(found)),
             *([following] if following and not command else []),
         ],
         step=document["step"],
@@ -124,6 +126,11 @@ def _profile(document: Document) -> View:
         steps=[command] if command else (),
         tables=[*_lines(found), *_ranks(found)],
     )
+
+
+def _without_problem(profile: Profile) -> Iterable[tuple[str, str]]:
+    """Where no problem is known, the line that takes most of a step."""
+    return [] if profile.problems else [(f"{one}:", text) for one, text in costliest(profile)]
 
 
 def _lines(profile: Profile) -> list[dict[str, object]]:

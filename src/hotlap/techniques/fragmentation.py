@@ -51,14 +51,6 @@ technique = Technique(
             ignore="another process on the same device needs the memory",
             check="hotlap.source.checks.devices:cache_emptied_in_step",
         ),
-        Pattern(
-            id="collected_in_step",
-            says="each step walks over every Python object alive",
-            remedy="drop it: tensors are freed when their last reference goes",
-            ignore="cycles of objects hold tensors, and memory runs out without it",
-            check="hotlap.source.checks.devices:collected_in_step",
-            phases=("other",),
-        ),
     ),
     examples=(
         Example(

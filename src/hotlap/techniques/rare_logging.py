@@ -1,10 +1,10 @@
-"""Logs that are written every so many steps."""
+"""What need not be done at each step: logs, and the collection of garbage."""
 
 from hotlap.core.pattern import Pattern
 from hotlap.core.technique import Claim, Example, Group, How, Numerics, Technique
 
 technique = Technique(
-    title="Log every so many steps",
+    title="Log and collect garbage every so many steps",
     group=Group.DEBUGGING,
     numerics=Numerics.EXACT,
     how=(How.ADVICE,),
@@ -12,12 +12,21 @@ technique = Technique(
     why=(
         "A log of each step formats numbers, keeps them and often flushes a file, while the "
         "training waits. A trainer that logs keeps a metric for each name and reduces it, which "
-        "for the norm of each parameter takes longer than the step of a small model."
+        "for the norm of each parameter takes longer than the step of a small model. gc.collect() "
+        "looks at every Python object; the collector runs by itself where many are made."
     ),
     changes="The log has fewer rows; the training is the same.",
     avoid="Leave it where a step takes seconds, or where each step's numbers are needed.",
     claims=(Claim("goes beyond the articles", "Lightning documentation, log_every_n_steps"),),
     patterns=(
+        Pattern(
+            id="collected_in_step",
+            says="each step walks over every Python object alive",
+            remedy="drop it: tensors are freed when their last reference goes",
+            ignore="cycles of objects hold tensors, and memory runs out without it",
+            check="hotlap.source.checks.devices:collected_in_step",
+            phases=("other",),
+        ),
         Pattern(
             id="logging_in_step",
             says="each step writes a log",

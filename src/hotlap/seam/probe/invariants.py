@@ -125,8 +125,8 @@ class Invariants(Diagnosis):
     those that compute the same for several copies, `discarded` those whose results nothing uses,
     `sparse` those that multiply by a factor of nearly all zeros, `pairs` those that sum up an
     element for each pair, `by_line` what ran from each line, `own` the operators of the lines
-    themselves, `backward` the lines by their part of the backward pass, `index_select` and
-    `fft_convolution` what these techniques would replace.
+    themselves, `backward` the lines by their part of the backward pass, `ran` the names of all
+    operators, `index_select` and `fft_convolution` what these techniques would replace.
     """
 
     name = "invariants"
@@ -200,6 +200,7 @@ class Invariants(Diagnosis):
             "sparse": sparse_products(runs, before),
             "by_line": operators_by_line(runs, behind), "own": own_operators(runs),
             "backward": backward_by_line(behind),
+            "ran": {str(run.func._overloadpacket) for run in runs},
             "index_select": replaceable("index_select", runs, behind),
             "fft_convolution": replaceable("fft_convolution", runs, behind),
         }  # fmt: skip

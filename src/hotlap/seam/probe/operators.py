@@ -1,7 +1,7 @@
 """Which of torch's functions that a technique replaces are called in a step, and what for."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from contextlib import ExitStack
 from functools import partial
 from typing import Any
@@ -130,11 +130,17 @@ def replaced_functions() -> dict[str, tuple[str, ...]]:
     }
 
 
-def facts(seen: dict[str, Any] | None) -> dict[str, object]:
+def _operator(function: str) -> str:
+    """The operator of a function's name, `aten.gelu` of `torch.nn.functional.gelu`."""
+    return f"aten.{function.rpartition('.')[2]}"
+
+
+def facts(seen: dict[str, Any] | None, ran: Container[str] = ()) -> dict[str, object]:
     """A fact for each group of functions, and `attends`: whether there is attention.
 
-    `unchanged` says why techniques would change nothing. Where no step could be
-    watched, all functions may be called.
+    A layer that kept a function before the step calls it unseen: of `ran`, the operators of a step,
+    one has its name then. `unchanged` says why techniques would change nothing. Where no step could
+    be watched, all functions may be called.
     """
     unchanged = {
         technique.id: why
@@ -142,6 +148,11 @@ def facts(seen: dict[str, Any] | None) -> dict[str, object]:
         for move in technique.moves
         if isinstance(move, Swap) and (why := lacking(move))
     }
-    called = {fact: seen is None or fact in seen["called"] for fact in replaced_functions()}
+    called = {
+        fact: seen is None
+        or fact in seen["called"]
+        or any(_operator(name) in ran for name in names)
+        for fact, names in replaced_functions().items()
+    }
     called["attends"] = seen is None or bool(seen["attends"])
     return {**called, "unchanged": {**(seen["unchanged"] if seen else {}), **unchanged}}

@@ -62,7 +62,7 @@ def payload(rec: Recorder, ended: str) -> ProfilePayload:
     draws = rec.loaders.draws(rec.training_loader) or (dataset is not None and dataset.draws)
     learned, notes = rec.diagnostics.result()
     followed = learned["invariants"] or {}
-    facts = _facts(rec, ended) | operators.facts(learned["operators"])
+    facts = _facts(rec, ended) | operators.facts(learned["operators"], followed.get("ran", ()))
     timed = {} if facts["cuda"] else followed  # there a call returns before the work is done
     lines = hottest(stacks, shares, timed.get("own", {}))
     most = partial(_most, stacks, tally.step().mean)

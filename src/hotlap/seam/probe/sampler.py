@@ -237,6 +237,7 @@ ALWAYS = 3
 CALLS = 3
 COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
 LOSS = "loss"
+BACKWARD = ".backward("
 """Samples between a training forward and what follows it: part of the phase `forward`."""
 
 OwnOperators = Mapping[tuple[str, int], list[tuple[str, float]]]
@@ -265,11 +266,13 @@ def hottest(
     phases: dict[str, Counter[Line | None]] = {}
     calls: dict[str, dict[Line, Counter[str]]] = {}
     for (phase, stack), count in stacks.items():
-        name = phase_of(phase)
         line = innermost([(code, line) for code, line, _ in stack]) if stack else None
+        running = running_call(*stack[0]) if stack else None
+        name = phase_of(phase)
+        if phase == LOSS and running is not None and BACKWARD in running.text:
+            name = "backward"  # on the way into it
         phases.setdefault(name, Counter())[line] += count
         if line is not None:
-            running = running_call(*stack[0])
             counts = calls.setdefault(name, {}).setdefault(line, Counter())
             counts[running.text if running else ""] += count
     mostly = _mostly(phases)

@@ -1,8 +1,10 @@
 """What the live model shows in one step: useless biases, odd sizes, raw inputs, unread rows."""
 
+import math
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from functools import partial
 
 import torch
 from torch import nn
@@ -22,6 +24,8 @@ SIZES = ("in_features", "out_features", "in_channels", "out_channels", "num_embe
 LARGE = 64
 MULTIPLE = 8
 MOST = 16
+LEAST_OF_BIAS = 1e-5
+"""A bias's gradient, over the sum of what it is added up from, below which it is rounding."""
 ELEMENTS = 1 << 20
 PICTURE = 64
 """Pixels of the smallest pictures (those of scikit-learn's digits)."""
@@ -78,7 +82,14 @@ class Sights(Diagnosis):
                 self._first = None if isinstance(layer, NORMS) else statistics(tensor)
         known = self._made_by.get(id(tensor))
         if known and known[0]() is tensor and isinstance(layer, BATCH_NORMS):
-            self._biases[known[1]] = layer
+            hook = guarded(partial(self._differentiated, known[1], layer))
+            tensor.register_hook(hook)  # type: ignore[no-untyped-call]
+
+    def _differentiated(self, layer: nn.Module, norm: nn.Module, gradient: torch.Tensor) -> None:
+        """The gradient of what goes into a norm: from anything else that reads it as well."""
+        with torch.no_grad(), _disable_current_modes():
+            if taken_away(gradient):
+                self._biases[layer] = norm
 
     def _after(self, layer: nn.Module, _: object, made: object) -> None:
         if isinstance(layer, WEIGHTED) and layer.bias is not None and first_tensor((made,)) is made:
@@ -106,6 +117,18 @@ class Sights(Diagnosis):
     ) -> LayerSeen:
         name, place = self._names.get(layer, ""), self.rec.made.get(layer, "")
         return LayerSeen(name, type(layer).__name__, place, norm, sizes or {})
+
+
+def taken_away(gradient: torch.Tensor) -> bool:
+    """Whether a bias in front of what has this gradient (N, C, ...) has none itself.
+
+    Its gradient is the sum over all but the channels. Batch normalisation makes that zero, but for
+    rounding, unless something else reads its input as well.
+    """
+    each = gradient.transpose(0, 1).flatten(1).double()
+    rounding = torch.finfo(gradient.dtype).eps * 2.0 / math.sqrt(each.shape[1])
+    least = max(LEAST_OF_BIAS, rounding) * each.abs().sum()
+    return bool(each.sum(1).abs().sum() <= least)
 
 
 def _zero_rows(gradient: torch.Tensor | None) -> int:

@@ -75,6 +75,11 @@ class Stratum:
         return 1.0 + self.clocked / self.steps if self.steps else 1.0
 
     @property
+    def shorter(self) -> float:
+        """The mean of all its steps over that of those in detail, which take longer for it."""
+        return self.of_time / self.of_steps
+
+    @property
     def weight(self) -> float:
         """Steps that one of the rows stands for."""
         return (self.steps + self.clocked) / len(self.rows) if self.rows else 0.0
@@ -195,7 +200,9 @@ class Tally:
         return PhaseTimes(mean, steps=self.steps, **self._quantiles(sum))
 
     def _quantiles(self, figure: Callable[[Row], float]) -> dict[str, float]:
-        weighted = [(figure(row), kind.weight) for kind in self._kinds for row in kind.rows]
+        weighted = [
+            (figure(row) * kind.shorter, kind.weight) for kind in self._kinds for row in kind.rows
+        ]
         at = {"p10": 0.1, "p50": 0.5, "p90": 0.9, "p95": 0.95}
         return {name: _quantile(weighted, q) * NANO for name, q in at.items()}
 

@@ -31,7 +31,8 @@ ROW_WISE = {
     "aten.rsqrt": (0,), "aten.exp": (0,), "aten.log": (0,), "aten.neg": (0,), "aten.abs": (0,),
     "aten.add": (0, 1), "aten.sub": (0, 1), "aten.mul": (0, 1), "aten.div": (0, 1),
     "aten.mean": (0,), "aten.sum": (0,), "aten.logsumexp": (0,), "aten.amax": (0,),
-    "aten.gather": (0,), "aten.nll_loss_forward": (0,), "aten.mse_loss": (0, 1),
+    "aten.linalg_vector_norm": (0,), "aten.gather": (0,), "aten.nll_loss_forward": (0,),
+    "aten.mse_loss": (0, 1),
 }  # fmt: skip
 """Operators that may be row-wise, with the arguments whose rows they take."""
 BY_SAMPLE = {
@@ -47,13 +48,14 @@ BY_ELEMENT = {
     f"aten.{name}" for name in (
         "gelu", "relu", "silu", "tanh", "sigmoid", "leaky_relu", "elu", "clone", "_to_copy", "pow",
         "rsqrt", "exp", "log", "neg", "abs", "add", "sub", "mul", "div", "hardtanh", "hardswish",
-        "softplus", "mish",
+        "softplus", "mish", "clamp", "clamp_min", "clamp_max", "sqrt", "square", "reciprocal",
+        "sin", "cos",
     )
 }  # fmt: skip
 """Those of which each element follows from the same element: a diagonal from a diagonal."""
 ROW_WISE |= dict.fromkeys(BY_SAMPLE | (BY_ELEMENT - ROW_WISE.keys()), (0,))
 IN_PLACE = {f"{name}_" for name in ROW_WISE}
-PICKS = frozenset({"aten.index", "aten.index_select", "aten.gather"})
+PICKS = frozenset({"aten.index", "aten.index_select", "aten.gather", "aten.embedding"})
 """Operators that take rows out of their first argument."""
 PRODUCTS = frozenset({"aten.mm", "aten.addmm"})
 OF_DIAGONAL = frozenset({"aten.diagonal_copy", "aten.trace"})
@@ -267,6 +269,8 @@ def _taken_by_row(name: str, args: Sequence[object]) -> list[object]:
             apart = isinstance(dims, list) and len(dims) == 1
         case "aten.native_batch_norm":
             apart = args[5] is False  # by running statistics
+        case "aten.linalg_vector_norm":
+            apart = len(args) > 2 and _are_last(args[2], taken)
         case "aten.mean" | "aten.sum" | "aten.logsumexp" | "aten.amax":
             apart = _are_last(dims, taken)
         case "aten.gather":
@@ -296,7 +300,7 @@ def _read(source: Result, tensor: torch.Tensor, operator: _Operator) -> None:
         source.pick(*_masked(kept), operator.lines)
     elif operator.name in OF_DIAGONAL and square:
         source.pick(DIAGONAL, 1.0 / source.width, operator.lines)
-    elif made and whole and _fit(source, made) and _among(tensor, operator.by_row):
+    elif made and (whole or _spread(source, tensor)) and _takes(source, tensor, operator):
         source.through.append(made)
     elif operator.fresh is not None and operator.name in PICKS and tensor is operator.args[0]:
         source.pick(*_picked_rows(source, operator.fresh, operator.args), operator.lines)
@@ -304,14 +308,18 @@ def _read(source: Result, tensor: torch.Tensor, operator: _Operator) -> None:
         source.read(tensor)
 
 
-def _fit(source: Result, made: Result) -> bool:
-    """Whether the rows of one are groups of those of the other."""
-    few, many = sorted((source.rows, made.rows))
-    return many % few == 0
+def _spread(source: Result, tensor: torch.Tensor) -> bool:
+    """Whether it is one figure of each row, expanded over the row."""
+    if source.width > 1 or not tensor.dim() or tensor.stride(-1):
+        return False
+    once = tensor.select(-1, 0)
+    return once.numel() == source.size and once.is_contiguous()
 
 
-def _among(tensor: torch.Tensor, values: Iterable[object]) -> bool:
-    return any(tensor is value for value in values)
+def _takes(source: Result, tensor: torch.Tensor, operator: _Operator) -> bool:
+    """Whether rows of the result follow from groups of rows of a tensor, or the other way."""
+    few, many = sorted((source.rows, operator.made.rows if operator.made else 1))
+    return many % few == 0 and any(tensor is value for value in operator.by_row)
 
 
 def _kept(source: Result, tensor: torch.Tensor, operator: _Operator) -> torch.Tensor | None:

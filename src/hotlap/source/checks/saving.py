@@ -52,7 +52,9 @@ def logging_in_step(source: Source, _: Technique) -> Iterator[ast.AST]:
         written = isinstance(mode, ast.Constant) and set(str(mode.value)) & set("wax")
         calls += [call] if written else []
     calls += [c for c in source.tree.methods.get("log", []) if _tracks(source, c)]
-    yield from (call for call in _logged_by_trainers(source) if _in_hook(source, call))
+    for call in _logged_by_trainers(source):
+        if _in_hook(source, call) or every_step(source, call):
+            yield call
     for name in ("info", "warning", "flush", *_SCALARS):
         calls += [c for c in source.tree.methods.get(name, []) if _logs(c, name)]
     yield from (call for call in calls if every_step(source, call))
@@ -67,7 +69,9 @@ def _logged_by_trainers(source: Source) -> Iterator[ast.Call]:
         if call.args and not isinstance(call.args[0], ast.Dict):
             yield call
     for call in source.tree.methods.get("log", []):
-        if text(receiver(call) or call) in _MODULES and any(source.tree.loops(call)):
+        named = len(call.args) > 1 and isinstance(call.args[0], ast.JoinedStr | ast.BinOp)
+        of_module = text(receiver(call) or call) in _MODULES
+        if (named or of_module) and any(source.tree.loops(call)):
             yield call
 
 
