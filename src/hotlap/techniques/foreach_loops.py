@@ -41,6 +41,20 @@ technique = Technique(
             phases=("other", "optimizer"),
         ),
         Pattern(
+            id="penalty_loop",
+            says="the weights are penalised tensor by tensor, in the graph of the loss",
+            remedy=(
+                "weight_decay of torch.optim.SGD or Adam gives the gradients of 0.5 * weight_decay "
+                "* (p ** 2).sum() with no graph (AdamW decays another way); else one call for all, "
+                "torch._foreach_norm(parameters)"
+            ),
+            ignore="the penalty is of another kind, or of a few tensors",
+            check="hotlap.source.checks.parameters:penalty_loop",
+            hint=True,
+            phases=("other", "forward"),
+            differentiated=True,
+        ),
+        Pattern(
             id="zeroing_loop",
             says="gradients are filled with zeros tensor by tensor",
             remedy="optimizer.zero_grad()",

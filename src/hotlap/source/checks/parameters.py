@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from hotlap.core.technique import Technique
 from hotlap.source.checks.context import is_constant, reached
+from hotlap.source.found import Spread
 from hotlap.source.module import Source
 from hotlap.source.tree import keyword, method, names_in, receiver, text
 
@@ -40,6 +41,47 @@ def clipping_loop(source: Source, _: Technique) -> Iterator[ast.AST]:
         name = source.names.of(call.func)
         if name.startswith(_LIGHTNING) and name.endswith("utilities.grad_norm"):
             yield from () if _under_condition(source, call) else (call,)
+
+
+def penalty_loop(source: Source, _: Technique) -> Iterator[Spread]:
+    """A loop, or a sum, that adds up the squares or absolute values of parameters at each step."""
+    for loop in (*source.tree.every(ast.For), *_comprehensions(source)):
+        parts = loop.generators if isinstance(loop, Comprehension) else [loop]
+        names = {name for part in parts for name in names_in(part.target)}
+        over = any(_over_parameters(source, part.iter) for part in parts)
+        measured = (one for one in _inside(loop) if _is_norm(one, names))
+        if over and any(measured) and source.loops.in_step(loop):
+            yield Spread(loop, loop)
+
+
+def _inside(loop: Loop | Comprehension) -> Iterator[ast.AST]:
+    if not isinstance(loop, ast.For):
+        yield from ast.walk(loop)
+        return
+    for statement in loop.body:
+        if isinstance(statement, ast.AugAssign | ast.Assign | ast.If):
+            yield from ast.walk(statement)
+
+
+def _is_norm(node: ast.AST, names: set[str]) -> bool:
+    """`p.pow(2).sum()`, `(p ** 2).sum()`, `p.norm(2)`, `torch.norm(p)`, `p.abs().sum()`."""
+    if not isinstance(node, ast.Call) or _grads(node):
+        return False
+    of = receiver(node)
+    if isinstance(of, ast.Name) and of.id == "torch":
+        of = node.args[0] if node.args else None
+    called = method(node)
+    return of is not None and called in {"sum", "norm"} and _is_size(of, names, called)
+
+
+def _is_size(node: ast.expr, names: set[str], called: str) -> bool:
+    """Whether something is a parameter by whose sum, or norm, it is penalised."""
+    match node:
+        case ast.Name(id=name):
+            return name in names and called == "norm"
+        case ast.BinOp(left=left, op=ast.Pow() | ast.Mult()):
+            return _root(left) in names
+    return method(node) in {"pow", "square", "abs"} and bool(names & names_in(node))
 
 
 def zeroing_loop(source: Source, _: Technique) -> Iterator[ast.AST]:
