@@ -201,6 +201,16 @@ def test_a_product_with_a_factor_of_zeros_is_a_problem(script):
     assert one.what.startswith("a factor of the matrix product here is zero except for 1 element")
 
 
+def test_a_transform_of_a_slow_length_is_a_problem(script):
+    row = {"path": str(script), "line": 8, "times": 32002, "part": 0.9, "share": 0.2}
+    found = made(script, {"8": {"forward": (0.8, 60, [])}}, transforms=[row]).findings
+    (one,) = [f for f in found if f.remedies[0].id == "fft_length"]
+    assert one.problem
+    assert one.what.startswith(
+        "a Fourier transform of length 32,002 is slow: the length has the prime factor 16,001"
+    )
+
+
 def test_a_spot_that_costs_is_a_finding_with_its_figure(script):
     found = made(script, {"11": {"other": (0.95, 60, [])}})
     (finding,) = [f for f in found.findings if f.remedies[0].id == "host_sync"]

@@ -543,6 +543,7 @@ class ProfilePayload:
     copied: list[Avoidable] = field(default_factory=list)
     discarded: list[Avoidable] = field(default_factory=list)
     sparse: list[Avoidable] = field(default_factory=list)
+    transforms: list[Avoidable] = field(default_factory=list)
     pairs: list[Avoidable] = field(default_factory=list)
     lookups: Replaceable = field(default_factory=Replaceable)
     long_kernels: Replaceable = field(default_factory=Replaceable)

@@ -37,6 +37,7 @@ class SessionScript:
             copied=[self._avoidable(one) for one in payload.copied],
             discarded=[self._avoidable(one) for one in payload.discarded],
             sparse=[self._avoidable(one) for one in payload.sparse],
+            transforms=[self._avoidable(one) for one in payload.transforms],
             pairs=[self._avoidable(one) for one in payload.pairs],
             unused=[self._unused(one) for one in payload.unused],
         )

@@ -28,7 +28,16 @@ from hotlap.profile.model import (
 from hotlap.profile.outside import outside_of_torch
 from hotlap.profile.packing import with_packing
 from hotlap.profile.ranks import late_for_a_core, ranks_of, straggling
-from hotlap.profile.sights import COPIED, DISCARDED, REPEATED, SPARSE, UNUSED, rollout, sights
+from hotlap.profile.sights import (
+    COPIED,
+    DISCARDED,
+    REPEATED,
+    SPARSE,
+    TRANSFORMS,
+    UNUSED,
+    rollout,
+    sights,
+)
 from hotlap.profile.small_operators import small_operators
 from hotlap.profile.sources import line_of, shown, touched
 from hotlap.profile.storage import with_storage
@@ -56,7 +65,7 @@ _OF_DATA = re.compile(
 
 MEASURED = ("retained_graph",)
 """Techniques of which the probe measures at the place what it costs."""
-PRICED = ("loop_invariants", REPEATED, UNUSED, COPIED, DISCARDED, SPARSE)
+PRICED = ("loop_invariants", REPEATED, UNUSED, COPIED, DISCARDED, SPARSE, TRANSFORMS)
 """Sights that are only worth a word where what the probe saw costs time."""
 NOT_MEASURED = {
     "retained": "graphs that outlive their step",

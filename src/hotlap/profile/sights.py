@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hotlap.core.amounts import size
+from hotlap.core.primes import largest_prime
 from hotlap.core.protocol import (
     Avoidable,
     Holder,
@@ -69,6 +70,11 @@ KEEP_SPARSE = (
     "keep it sparse: torch.sparse_coo_tensor(indices, values, size), made once, and "
     "torch.sparse.mm(matrix, x); where each row holds a single one, index x by it instead"
 )
+TRANSFORMS = "fft_length"
+PAD = (
+    "where the length is yours to choose, as in a convolution, pad to scipy.fft.next_fast_len(n), "
+    "and cut the result"
+)
 PAIRWISE = "pairwise_matmul"
 MEANINGS = {
     "environment_step": VECTORISE,
@@ -77,6 +83,7 @@ MEANINGS = {
     COPIED: COMPUTE_BEFORE,
     DISCARDED: LEAVE_OUT,
     SPARSE: KEEP_SPARSE,
+    TRANSFORMS: PAD,
 }
 """What to do about a sight that belongs to no technique, by its name."""
 
@@ -114,6 +121,7 @@ def sights(payload: ProfilePayload, folder: Path) -> list[Spot]:
         *_copied(payload, folder),
         *_discarded(payload, folder),
         *_sparse(payload, folder),
+        *_transforms(payload, folder),
         *_pairs(payload, folder),
         *_environments(payload),
     ]
@@ -191,6 +199,16 @@ def _sparse(payload: ProfilePayload, folder: Path) -> Iterator[Spot]:
     for one in payload.sparse:
         words = Words(f"{ALL_ZEROS} {one.times}", KEEP_SPARSE)
         yield from _vain(payload, folder, one, SPARSE, words, one.part)
+
+
+def _transforms(payload: ProfilePayload, folder: Path) -> Iterator[Spot]:
+    """Lines with Fourier transforms of a length that has a large prime factor."""
+    for one in payload.transforms:
+        says = (
+            f"a Fourier transform of length {one.times:,} is slow: the length has the prime factor "
+            f"{largest_prime(one.times):,}"
+        )
+        yield from _vain(payload, folder, one, TRANSFORMS, Words(says, PAD), one.part)
 
 
 def _pairs(payload: ProfilePayload, folder: Path) -> Iterator[Spot]:

@@ -47,11 +47,13 @@ from hotlap.seam.probe.repeats import (
     Place,
     Twins,
     address,
+    marked_lines,
     repeated_lines,
     standing_for,
 )
+from hotlap.seam.probe.transforms import slow_length
 from hotlap.seam.probe.unused import Result, Uses, unused_rows
-from hotlap.seam.probe.zeros import nonzero, sparse_products
+from hotlap.seam.probe.zeros import zeros_for_each
 from hotlap.seam.rows import picks_rows
 from hotlap.seam.where import Lines, modules, users_lines
 
@@ -90,8 +92,8 @@ class _Run:
     number, so that there is nothing to save. `before`: of each memory that it makes a view of, or
     writes to, the operator that did so last. `twin` and `differentiated` are for what a step does
     twice: see `repeats`; `result` for what it does in vain: see `unused`; `copies` for what it does
-    for copies: see `copies`; `nonzero`: see `zeros`; `pairs`: see `products`; `replaceable`: see
-    `line_work`; `kept`, `made` and `reads`: see `discarded`.
+    for copies: see `copies`; `sparse`: see `zeros`; `slow_length`: see `transforms`; `pairs`: see
+    `products`; `replaceable`: see `line_work`; `kept`, `made` and `reads`: see `discarded`.
     """
 
     lines: Lines
@@ -109,7 +111,8 @@ class _Run:
     differentiated: bool = False
     result: Result | None = None
     copies: float = 0.0
-    nonzero: float = 1.0
+    sparse: int = 0
+    slow_length: int = 0
     pairs: Chain | None = None
     kept: bool = False
     made: list[StorageWeakRef] = field(default_factory=list)
@@ -123,7 +126,8 @@ class Invariants(Diagnosis):
     `value` is a dictionary: `invariants` are the lines with invariant work, `repeats` those whose
     work comes several times in a step, `unused` those of whose results little is used, `copied`
     those that compute the same for several copies, `discarded` those whose results nothing uses,
-    `sparse` those that multiply by a factor of nearly all zeros, `pairs` those that sum up an
+    `sparse` those that multiply by a factor of nearly all zeros,
+    `transforms` those with Fourier transforms of a slow length, `pairs` those that sum up an
     element for each pair, `by_line` what ran from each line, `own` the operators of the lines
     themselves, `backward` the lines by their part of the backward pass, `ran` the names of all
     operators, `index_select` and `fft_convolution` what these techniques would replace.
@@ -197,7 +201,8 @@ class Invariants(Diagnosis):
             "invariants": self._found, "repeats": repeated_lines(runs),
             "unused": unused_rows(runs, before), "copied": copied_work(runs, before),
             "pairs": list(summed_pairs(runs)), "discarded": confirmed(self._discarded),
-            "sparse": sparse_products(runs, before),
+            "sparse": marked_lines(runs, before, "sparse"),
+            "transforms": marked_lines(runs, before, "slow_length"),
             "by_line": operators_by_line(runs, behind), "own": own_operators(runs),
             "backward": backward_by_line(behind),
             "ran": {str(run.func._overloadpacket) for run in runs},
@@ -378,7 +383,7 @@ class _Signatures(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._reads.note(run, there, given_back, written)
         if not run.idle:
             run.copies = self._copies.of(func, given, results)
-            run.nonzero = nonzero(func, args)
+            run.sparse, run.slow_length = zeros_for_each(func, args), slow_length(func, args)
             self._products.note(run, func, given, results)
         for tensor in results:
             if not any(tensor is one for one in written):

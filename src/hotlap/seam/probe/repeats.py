@@ -8,7 +8,7 @@ what those make goes by its identity as well.
 
 import weakref
 from collections import Counter, defaultdict
-from collections.abc import Callable, Container, Hashable, Iterable, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from types import CodeType
 from typing import Protocol
@@ -128,6 +128,39 @@ def standing_for(lines: Lines, mixed: Container[Place]) -> Place:
 def _saves(run: Ran) -> bool:
     """Whether time is saved where an operator does not run again."""
     return bool(run.lines) and not (run.idle or run.writes)
+
+
+class Marked(Protocol):
+    """An operator that ran."""
+
+    lines: Lines
+    seconds: float
+    differentiated: bool
+
+
+def marked_lines(runs: Sequence[Marked], before: Sequence[Marked], mark: str) -> list[Avoidable]:
+    """The lines of the user's with operators whose `mark` is a number above 0, in both steps."""
+    there = {(one.path, one.line) for one in _marked(before, mark)}
+    return [one for one in _marked(runs, mark) if (one.path, one.line) in there]
+
+
+def _marked(runs: Sequence[Marked], mark: str) -> Iterator[Avoidable]:
+    whole: dict[Place, float] = defaultdict(float)
+    found: dict[Place, list[Marked]] = defaultdict(list)
+    for run in runs:
+        for place in run.lines[:1]:
+            whole[place] += run.seconds
+            if getattr(run, mark):
+                found[place].append(run)
+    total = sum(run.seconds for run in runs)
+    for place, marked in found.items():
+        spent = sum(run.seconds for run in marked)
+        if spent >= LITTLE * total:
+            costliest = max(marked, key=lambda run: run.seconds)
+            yield Avoidable(
+                place[0].co_filename, place[1], getattr(costliest, mark), spent / whole[place],
+                spent / total, costliest.differentiated,
+            )  # fmt: skip
 
 
 def repeated_lines(runs: Sequence[Ran]) -> list[Avoidable]:

@@ -111,6 +111,7 @@ def payload(rec: Recorder, ended: str) -> ProfilePayload:
         copied=timed.get("copied", []),
         discarded=timed.get("discarded", []),
         sparse=timed.get("sparse", []),
+        transforms=timed.get("transforms", []),
         pairs=timed.get("pairs", []),
         lookups=lookups,
         long_kernels=convolved,

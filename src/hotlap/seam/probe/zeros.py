@@ -5,16 +5,10 @@ to, such as activations and weights, nothing is said: their zeros may be others 
 and what a sparse product saves there is not known.
 """
 
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from typing import Protocol
+from collections.abc import Sequence
 
 import torch
 from torch._ops import OpOverload
-
-from hotlap.core.protocol import Avoidable
-from hotlap.seam.probe.repeats import LITTLE, Place
-from hotlap.seam.where import Lines
 
 FACTORS = {"aten.mm": (0, 1), "aten.addmm": (1, 2), "aten.bmm": (0, 1)}
 """Matrix products, with the factors among their arguments."""
@@ -28,23 +22,15 @@ MOST_SAMPLED = 0.1
 """Part of these that is not zero, above which the factor's zeros are not counted."""
 
 
-class Ran(Protocol):
-    """An operator that ran; `nonzero`: the part of a factor that is not zero."""
+def zeros_for_each(func: OpOverload[..., object], args: Sequence[object]) -> int:
+    """How many elements of a matrix product's sparser factor there are for each that is not zero.
 
-    lines: Lines
-    seconds: float
-    differentiated: bool
-    nonzero: float
-
-
-def nonzero(func: OpOverload[..., object], args: Sequence[object]) -> float:
-    """The part of a matrix product's sparser factor that is not zero; 1 where that is not known.
-
-    Only on the CPU: on a device no time of an operator is known.
+    0 where a dense factor suits. Only on the CPU: on a device no time of an operator is known.
     """
     name = str(func._overloadpacket)
     factors = [args[at] for at in FACTORS.get(name, ()) if at < len(args)]
-    return min((part_kept(one) for one in factors if isinstance(one, torch.Tensor)), default=1.0)
+    kept = min((part_kept(one) for one in factors if isinstance(one, torch.Tensor)), default=1.0)
+    return round(1.0 / max(kept, 1e-9)) if kept <= MOST_KEPT else 0
 
 
 def part_kept(factor: torch.Tensor) -> float:
@@ -60,28 +46,3 @@ def part_kept(factor: torch.Tensor) -> float:
     if int(sample.count_nonzero()) > MOST_SAMPLED * sample.numel():
         return 1.0
     return int(matrix.count_nonzero()) / matrix.numel()
-
-
-def sparse_products(runs: Sequence[Ran], before: Sequence[Ran]) -> list[Avoidable]:
-    """The lines of the user's that multiply by a factor of nearly all zeros, in both steps."""
-    there = {(one.path, one.line) for one in _sparse(before)}
-    return [one for one in _sparse(runs) if (one.path, one.line) in there]
-
-
-def _sparse(runs: Sequence[Ran]) -> Iterator[Avoidable]:
-    whole: dict[Place, float] = defaultdict(float)
-    found: dict[Place, list[Ran]] = defaultdict(list)
-    for run in runs:
-        for place in run.lines[:1]:
-            whole[place] += run.seconds
-            if run.nonzero <= MOST_KEPT:
-                found[place].append(run)
-    total = sum(run.seconds for run in runs)
-    for place, products in found.items():
-        spent = sum(run.seconds for run in products)
-        if spent >= LITTLE * total:
-            costliest = max(products, key=lambda run: run.seconds)
-            yield Avoidable(
-                place[0].co_filename, place[1], round(1.0 / max(costliest.nonzero, 1e-9)),
-                spent / whole[place], spent / total, costliest.differentiated,
-            )  # fmt: skip

@@ -1,10 +1,11 @@
-"""Matrix products of which a factor is nearly all zeros, as two diagnostic steps see them."""
+"""Operators that are slow for what they are given, as two diagnostic steps see them."""
 
 import pytest
 import torch
 from probing_help import line_of, probed
 from torch import nn
 
+from hotlap.core.primes import largest_prime
 from hotlap.seam.probe import zeros
 from hotlap.seam.where import short
 
@@ -92,3 +93,39 @@ def test_the_part_that_is_not_zero_is_counted_where_a_sample_has_few():
     assert zeros.part_kept(torch.ones(700, 900)) == 1.0
     assert zeros.part_kept(factor.to_sparse()) == 1.0
     assert zeros.part_kept(torch.empty(0, 900)) == 1.0
+
+
+class Reverb(nn.Module):
+    """A convolution with as long an echo, by Fourier transforms of this length."""
+
+    def __init__(self, length):
+        super().__init__()
+        self.echo, self.length = nn.Parameter(torch.randn(length)), length
+
+    def forward(self, x):
+        product = torch.fft.rfft(x, n=self.length) * torch.fft.rfft(self.echo)
+        return torch.fft.irfft(product, n=self.length)
+
+
+@pytest.mark.parametrize(
+    ("length", "batch", "named"),
+    [(4099, 8, 4099), (2 * 2053, 8, 4106), (4096, 8, 0), (17 * 256, 8, 0), (1009, 2, 0)],
+)
+def test_transforms_of_a_length_with_a_large_prime_factor_are_named(length, batch, named):
+    model = Reverb(length)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-6)
+    with probed(steps=2) as session:
+        for _ in range(9):
+            optimizer.zero_grad()
+            model(torch.randn(batch, length // 2)).square().mean().backward()
+            optimizer.step()
+    found = {f"{short(one['path'])}:{one['line']}": one for one in session.profile["transforms"]}
+    places = {line_of(Reverb.forward, text) for text in ("product = ", "return ")}
+    assert set(found) == (places if named else set())
+    assert all(one["times"] == named for one in found.values())
+
+
+def test_largest_prime():
+    assert [largest_prime(one) for one in (1, 2, 12, 97, 16001, 2 * 97 * 97, 2**20)] == [
+        1, 2, 3, 97, 16001, 97, 2,
+    ]  # fmt: skip
