@@ -211,6 +211,14 @@ def test_the_page_of_a_profile_says_what_the_terminal_says() -> None:
     assert AT_MOST not in unescape(html.page(unbound))
 
 
+def test_the_page_of_a_profile_without_a_problem_names_the_line_that_takes_most() -> None:
+    line = {"place": "t.py:7", "function": "f", "text": "svd(x)", "share": 1.0, "samples": 99}
+    lines = profile() | {"findings": [], "lines": {"forward": [line]}}
+    said = "most time goes to t.py:7 (40% of a step)"
+    assert said in unescape(html.page(lines))
+    assert said not in unescape(html.page(profile() | {"lines": {"forward": [line]}}))
+
+
 def test_the_page_of_a_profile_compares_the_ranks() -> None:
     page = html.page(profile())
     cells = "".join(

@@ -604,7 +604,7 @@ def test_where_nothing_was_raced_the_findings_stand_in_full() -> None:
 
 
 def test_without_a_known_problem_a_tune_names_the_line_that_takes_most() -> None:
-    line = SimpleNamespace(place="optim.py:12", text="u, _, v = svd(update)", share=0.9)
+    line = SimpleNamespace(place="optim.py:12", text="u, _, v = svd(update)", share=0.9, samples=99)
     profile: Any = SimpleNamespace(
         problems=(), has_few_steps=False, steps=100, backward_by_line=(),
         lines={"optimizer": [line]}, phases=(SimpleNamespace(name="optimizer", share=0.8),),
