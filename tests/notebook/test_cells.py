@@ -12,6 +12,7 @@ import pytest
 from notebooks import HABITS, write
 
 from hotlap.core.errors import UsageError
+from hotlap.notebook import shim
 from hotlap.notebook.cells import as_python, awaited, bound_names, needed_names
 from hotlap.notebook.script import Notebook, cell_of, in_cells, write_script
 from hotlap.trial.command import normalise, shown
@@ -214,3 +215,49 @@ def test_a_notebook_behind_variables_runs_as_its_script(
     command = normalise(words)
     assert command == (*before, ".hotlap/notebooks/a.py", *words[words.index("a.ipynb") + 1 :])
     assert shown(command) == shown_as
+
+
+class Shown:
+    """What a notebook may display: a picture, a table, and what cannot be made."""
+
+    def __init__(self) -> None:
+        self.made: list[str] = []
+
+    def savefig(self, _file: object, **options: object) -> None:
+        self.made.append(str(options["format"]))
+
+    def _repr_html_(self) -> None:
+        self.made.append("html")
+        raise ValueError  # the rest is not made then
+
+    def _repr_png_(self) -> None:
+        self.made.append("png again")
+
+
+def test_what_is_displayed_is_made_as_often_as_in_a_notebook() -> None:
+    shown = Shown()
+    assert shim.display(shown, 7) is None
+    handle = shim.display(shown, display_id=True)
+    assert isinstance(handle, shim.DisplayHandle)
+    handle.update(shown)
+    handle.display(shown)
+    assert shown.made == ["png", "html"] * 4
+    named = shim.display(7, display_id="x")
+    assert named is not None
+    assert named.display_id == "x"
+
+
+def test_open_figures_are_drawn_and_closed_where_they_are_shown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    drawn: list[int] = []
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda *_, **__: drawn.append(1))
+    pyplot.figure()
+    pyplot.figure()
+    shim._show()
+    assert len(drawn) == 2
+    assert pyplot.get_fignums() == []

@@ -157,6 +157,7 @@ def test_the_end_of_a_loop_that_has_no_line_counts_for_the_line_before_it():
 def test_code_that_the_compiler_generates_is_not_the_users(monkeypatch, tmp_path):
     monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)
     assert is_users_file("/home/me/train.py")
+    assert not is_users_file("/home/me/.hotlap/notebooks/hotlap_notebook_shim.py")
     assert not is_users_file("/tmp/torchinductor_me/qz/cqztsiflm.py")
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "cache"))
     assert not is_users_file(str(tmp_path / "cache" / "qz" / "cqztsiflm.py"))

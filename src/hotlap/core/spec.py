@@ -10,6 +10,9 @@ VARIABLE = "HOTLAP_SPEC"
 REACHED = "reached"
 """The folder beside the spec in which each process that was reached leaves a file."""
 
+NOTEBOOK_SHIM = "hotlap_notebook_shim"
+"""The module of ours beside the script of a notebook."""
+
 
 class Mode(StrEnum):
     """What the process of a trial does besides running the user's program."""

@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from hotlap.core.errors import UsageError
+from hotlap.core.spec import NOTEBOOK_SHIM as SHIM
 from hotlap.notebook.cells import as_python, awaited
 
 SUFFIX = ".ipynb"
 FOLDER = Path(".hotlap") / "notebooks"
-SHIM = "hotlap_notebook_shim"
 SESSION = "hotlap_session_folder"
 """The key of a notebook's metadata with the folder in which a live session began."""
 MEASURED = "hotlap_measured_cell"

@@ -6,6 +6,7 @@ the program's Python need not be hotlap's.
 
 import asyncio
 import importlib
+import io
 import os
 import re
 import runpy
@@ -143,31 +144,58 @@ class Shell:
 
 
 class DisplayHandle:
-    """What `display(..., display_id=True)` returns: what it updates is displayed nowhere either."""
+    """What `display(..., display_id=True)` returns: what it updates is made, and shown nowhere."""
 
     def __init__(self, display_id: object) -> None:
         self.display_id = display_id if isinstance(display_id, str) else f"{id(self):x}"
 
-    def display(self, *_: object, **__: object) -> None:
-        """Display nothing."""
+    def display(self, *things: object, **_: object) -> None:
+        """Make what would be displayed."""
+        display(*things)
 
     update = display
 
 
-def display(*_: object, display_id: object = None, **__: object) -> DisplayHandle | None:
-    """Display nothing: there is nobody to look."""
+def display(*things: object, display_id: object = None, **_: object) -> DisplayHandle | None:
+    """Make the pictures and texts that would be displayed: that takes as long as in a notebook."""
+    for thing in things:
+        _made(thing)
     return DisplayHandle(display_id) if display_id else None
 
 
-def _display_nothing(script: str) -> None:
-    """Have IPython's own functions do so as well, where the notebook imports them."""
-    if b"IPython" in Path(script).read_bytes():
-        with suppress(ImportError, AttributeError):
+def _made(thing: object) -> None:
+    with suppress(Exception):  # as IPython, which goes on as well
+        if callable(draw := getattr(thing, "savefig", None)):
+            draw(io.BytesIO(), format="png", bbox_inches="tight")
+        for form in ("_repr_html_", "_repr_png_", "_repr_svg_"):
+            if callable(make := getattr(thing, form, None)):
+                make()
+
+
+def _show(*_: object, **__: object) -> None:
+    """Draw matplotlib's open figures and close them, as a notebook's `plt.show()` does."""
+    from matplotlib import pyplot
+
+    for number in pyplot.get_fignums():
+        _made(pyplot.figure(number))
+    pyplot.close("all")
+
+
+def _show_nothing(script: str) -> None:
+    """Replace what shows things in the libraries that the notebook imports."""
+    source = Path(script).read_bytes()
+    with suppress(ImportError, AttributeError):
+        if b"IPython" in source:
             from IPython import display as package
             from IPython.core import display_functions
 
             # The others of its functions find it there.
             package.display = display_functions.display = display
+    with suppress(ImportError):
+        if b"matplotlib" in source:
+            from matplotlib import pyplot
+
+            pyplot.show = _show
 
 
 def begin(
@@ -188,7 +216,7 @@ def begin(
     os.environ.setdefault("MPLBACKEND", "Agg")  # no window opens
     shell = Shell(names, awaits=awaits)
     names |= {"get_ipython": lambda: shell, "display": display}
-    _display_nothing(str(names["__file__"]))
+    _show_nothing(str(names["__file__"]))
     os.chdir(folder)
     sys.path[0] = folder
     before, script = sys.excepthook, str(names["__file__"])

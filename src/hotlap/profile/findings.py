@@ -47,7 +47,7 @@ shared memory, so that workers cannot shorten a wait of less."""
 BLOCKING = re.compile(
     r"(?:^|[._])(?:fsync|fdatasync|sync|flush|write\w*|print|dump|save\w*|sleep|read\w*|recv\w*|send\w*|"
     r"urlopen|get|post|put|log\w*|info|add_scalars?|add_histogram|savefig|imsave|imwrite|wait|join|"
-    r"collect|empty_cache|run|check_call|system|to_csv|execute|commit)$"
+    r"collect|empty_cache|run|check_call|system|to_csv|execute|commit|show|display)$"
 )
 """Calls that wait for a disk, a network, a terminal, another process or the garbage collector."""
 COLLECTIVE = re.compile(

@@ -7,6 +7,7 @@ import sysconfig
 from functools import lru_cache
 from types import CodeType, FrameType
 
+from hotlap.core.spec import NOTEBOOK_SHIM
 from hotlap.seam.tracebacks import OURS
 
 _LIBRARIES = tuple(
@@ -39,7 +40,8 @@ def is_users(code: CodeType) -> bool:
 def is_users_file(name: str) -> bool:
     """Whether a file of that name is the user's own."""
     path = os.path.realpath(name)
-    return not (name.startswith("<") or path.startswith(_LIBRARIES) or _is_generated(path))
+    ours = path.startswith(_LIBRARIES) or path.endswith(f"{NOTEBOOK_SHIM}.py")
+    return not (name.startswith("<") or ours or _is_generated(path))
 
 
 def _is_generated(path: str) -> bool:
