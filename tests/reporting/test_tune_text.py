@@ -304,6 +304,26 @@ def test_a_load_dependent_row_says_what_to_run_when_it_is_calm() -> None:
     assert f"under load: {variables} hotlap run python train.py" in " ".join(text.split())
 
 
+def test_what_was_raced_with_sleeping_threads_is_used_with_them_and_says_so() -> None:
+    found = result()
+    found.notes, found.final = [SLEEPING_THREADS], replace(race(1.5), passive_wait=True)
+    said = "1.50x [1.42, 1.58] faster with the whole recipe, both sides with sleeping threads"
+    assert said in " ".join(shown(found).split())
+    asleep, run = "OMP_WAIT_POLICY=passive KMP_BLOCKTIME=0", "hotlap run python train.py"
+    row = Outcome(
+        "cpu_threads", Status.LOAD_DEPENDENT, "x", {"threads": 1},
+        replace(race(1.2), passive_wait=True),
+    )  # fmt: skip
+    found.outcomes.append(row)
+    steps = dict(tune_text.next_steps(found, Path("hotlap.toml")))
+    assert steps["use it:"] == f"{asleep} {run}"
+    assert steps["under load:"] == f"{asleep} OMP_NUM_THREADS=1 {run}"
+    found.outcomes[-1] = Outcome("sleeping_threads", Status.LOAD_DEPENDENT, "x", {}, race(4.6))
+    steps = dict(tune_text.next_steps(found, Path("hotlap.toml")))
+    assert steps["use it:"] == f"{asleep} {run}"
+    assert "under load:" not in steps
+
+
 def test_what_is_run_under_load_names_the_recipe_that_was_written() -> None:
     found = result()
     row = Outcome("cpu_threads", Status.LOAD_DEPENDENT, "x", {"threads": 1}, race(1.36))

@@ -191,7 +191,8 @@ def _final_words(result: TuneResult, final: RaceResult) -> str:
     if result.broke_parity:
         return f"{found}, but the whole recipe broke parity: it is not confirmed"
     if result.confirmed:
-        return f"{found} faster with the whole recipe"
+        asleep = ", both sides with sleeping threads" if final.passive_wait else ""
+        return f"{found} faster with the whole recipe{asleep}"
     words = "not faster" if final.verdict is Verdict.SAME else str(final.verdict)
     parts = ", though each part was faster" if len(result.kept) > 1 else ""
     return f"{found} {words}: the whole recipe is not confirmed{parts}"
@@ -213,12 +214,13 @@ def next_steps(result: TuneResult, written: Path | None) -> list[tuple[str, str]
         state = "confirmed" if result.confirmed else "not confirmed"
         state += ": it broke parity" if result.broke_parity else ""
         found.append(("written:", f"{written} ({state})"))
-        asleep = PASSIVE_WAIT if slept and not dependent else {}
+        asleep = PASSIVE_WAIT if slept else {}
         if not result.broke_parity:
             found.append(("use it:", "\n".join(plain_lines(used, asleep))))
             found += [("", ON_A_BUSY_MACHINE)] if asleep else []
     if dependent:
-        found.append(("under load:", "\n".join(plain_lines(used, _assigned(dependent[0])))))
+        loaded = "\n".join(plain_lines(used, _assigned(dependent[0])))
+        found += [] if ("use it:", loaded) in found else [("under load:", loaded)]
     if result.open and (result.timed or not result.failed):
         found += _settling(result, written)
     if slept and not dependent:
