@@ -25,14 +25,10 @@ from hotlap.seam.where import Lines
 
 ROW_WISE = {
     "aten.mm": (0,), "aten.addmm": (1,), "aten.native_layer_norm": (0,), "aten._softmax": (0,),
-    "aten._log_softmax": (0,), "aten.gelu": (0,), "aten.relu": (0,), "aten.silu": (0,),
-    "aten.tanh": (0,), "aten.sigmoid": (0,), "aten.leaky_relu": (0,), "aten.elu": (0,),
-    "aten.native_dropout": (0,), "aten.clone": (0,), "aten._to_copy": (0,), "aten.pow": (0,),
-    "aten.rsqrt": (0,), "aten.exp": (0,), "aten.log": (0,), "aten.neg": (0,), "aten.abs": (0,),
-    "aten.add": (0, 1), "aten.sub": (0, 1), "aten.mul": (0, 1), "aten.div": (0, 1),
-    "aten.mean": (0,), "aten.sum": (0,), "aten.logsumexp": (0,), "aten.amax": (0,),
-    "aten.linalg_vector_norm": (0,), "aten.gather": (0,), "aten.nll_loss_forward": (0,),
-    "aten.mse_loss": (0, 1),
+    "aten._log_softmax": (0,), "aten.native_dropout": (0,), "aten.add": (0, 1),
+    "aten.sub": (0, 1), "aten.mul": (0, 1), "aten.div": (0, 1), "aten.mean": (0,),
+    "aten.sum": (0,), "aten.logsumexp": (0,), "aten.amax": (0,), "aten.linalg_vector_norm": (0,),
+    "aten.gather": (0,), "aten.nll_loss_forward": (0,), "aten.mse_loss": (0, 1),
 }  # fmt: skip
 """Operators that may be row-wise, with the arguments whose rows they take."""
 BY_SAMPLE = {
@@ -80,9 +76,8 @@ class Result:
 
     `ordered`: they lie one behind the other. `samples`: its rows are those of a batch. `used_by`:
     the sets of rows that were read. `through`: what row-wise operators made of all rows. `picked`:
-    the lines that took rows out first.
-    `by_element`: its operator is one of `BY_ELEMENT`. `memory`: while it is referred to, no other
-    gets its address.
+    the lines that took rows out first. `by_element`: its operator is one of `BY_ELEMENT`. `memory`:
+    while it is referred to, no other gets its address.
     """
 
     size: int
