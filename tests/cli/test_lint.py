@@ -373,10 +373,11 @@ def test_selection_on_the_command_line(run):
 
 def test_a_hint_that_is_selected_by_its_id_is_shown(run):
     Path("a.py").write_text("import torch\nl = torch.utils.data.DataLoader(d)\n")
-    result = run("--select", "serial_loader")
-    assert "hint serial_loader" in result.output
-    assert "Type" not in result.output
-    assert code(result) == 0
+    for ids in ("serial_loader", "item_in_step, serial_loader,"):
+        result = run("--select", ids)
+        assert "hint serial_loader" in result.output
+        assert "Type" not in result.output
+        assert code(result) == 0
 
 
 def test_reviewdog_and_gitlab(run):

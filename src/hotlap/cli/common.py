@@ -401,3 +401,8 @@ def plain(value: object) -> object:
     if isinstance(value, list | tuple):
         return [plain(entry) for entry in value]
     return value
+
+
+def names(_: click.Context, __: click.Parameter, lists: tuple[str, ...]) -> tuple[str, ...]:
+    """The names of an option that may be given several times, each a list with commas."""
+    return tuple(filter(None, (part.strip() for part in ",".join(lists).split(","))))

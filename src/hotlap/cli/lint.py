@@ -16,6 +16,7 @@ from hotlap.cli.common import (
     Choice,
     console,
     json_option,
+    names,
     print_json,
     quiet_option,
     say,
@@ -43,8 +44,13 @@ DOCUMENT = FOLDER / "profile.json"
 @click.option(
     "--hints/--no-hints", default=None, help="Also patterns whose cost depends on the workload."
 )
-@click.option("--select", multiple=True, metavar="ID", help="Only these patterns, hints too.")
-@click.option("--ignore", multiple=True, metavar="ID", help="Not these patterns.")
+@click.option(
+    "--select", multiple=True, callback=names, metavar="ID[,ID]",
+    help="Only these patterns, hints too.",
+)  # fmt: skip
+@click.option(
+    "--ignore", multiple=True, callback=names, metavar="ID[,ID]", help="Not these patterns."
+)
 @click.option(
     "--profile",
     "profiled",
@@ -52,7 +58,10 @@ DOCUMENT = FOLDER / "profile.json"
     help=f"Join with the last `hotlap profile` ({DOCUMENT}): findings with their measured "
     "cost, hints only where they cost.",
 )
-@click.option("--extend-select", multiple=True, metavar="ID", help="These hints in any case.")
+@click.option(
+    "--extend-select", multiple=True, callback=names, metavar="ID[,ID]",
+    help="These hints in any case.",
+)  # fmt: skip
 @click.option(
     "--per-file-ignores", multiple=True, metavar="GLOB:ID[,ID]", help="Not these in these files."
 )

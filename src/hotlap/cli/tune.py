@@ -19,6 +19,7 @@ from hotlap.cli.common import (
     console,
     folder,
     headed,
+    names,
     only_one,
     print_json,
     question,
@@ -50,10 +51,6 @@ def _enough(_: click.Context, __: click.Parameter, seconds: float) -> float:
     return seconds
 
 
-def _names(_: click.Context, __: click.Parameter, lists: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(filter(None, (part.strip() for part in ",".join(lists).split(","))))
-
-
 def _into_a_folder(_: click.Context, __: click.Parameter, path: Path) -> Path:
     """Refuse before the tune what could not be written after it."""
     if not path.absolute().parent.is_dir():
@@ -81,8 +78,8 @@ def _allowed(_: click.Context, __: click.Parameter, text: str) -> frozenset[Nume
     help="How long the whole tune may take, such as 90s or 10m.",
 )
 @wait_option
-@click.option("--only", multiple=True, callback=_names, help="Race these techniques alone (a,b,c).")
-@click.option("--skip", multiple=True, callback=_names, help="Leave these techniques out.")
+@click.option("--only", multiple=True, callback=names, help="Race these techniques alone (a,b,c).")
+@click.option("--skip", multiple=True, callback=names, help="Leave these techniques out.")
 @click.option(
     "--allow",
     default=",".join(n for n in Numerics if n in UNASKED),
