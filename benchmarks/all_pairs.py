@@ -6,14 +6,12 @@ sleep while they wait, for numbers of elements on both sides of `seam.probe.prod
 are medians; a ratio above 1 is one in which the matrix product, or `torch.cdist`, is faster.
 """
 
-import os
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import torch
 
-from benchmarks import record
-from benchmarks.row_lookups import by_turns, on_threads, seconds_given
+from benchmarks.row_lookups import by_turns, on_threads, seconds_given, write_seen
 from hotlap.seam.probe import products
 
 SHAPES = (
@@ -68,15 +66,11 @@ def main(seconds: float) -> None:
     """Measure all shapes, and write the record."""
     torch.manual_seed(0)
     found = on_threads(SHAPES, lambda shape: measured(shape, seconds))
-    summary = {
-        "products, seen": record.spread([row.products for row in found if row.seen]),
-        "distances, seen": record.spread([row.distances for row in found if row.seen]),
-        "products, not seen": record.spread([row.products for row in found if not row.seen]),
-        "distances, not seen": record.spread([row.distances for row in found if not row.seen]),
-        "load average": os.getloadavg()[0],
+    ratios: dict[str, Callable[[Row], float]] = {
+        "products": lambda row: row.products,
+        "distances": lambda row: row.distances,
     }
-    rows = [asdict(row) for row in found]
-    record.write("all_pairs", "python -m benchmarks.all_pairs", rows, summary)
+    write_seen("all_pairs", found, ratios)
 
 
 if __name__ == "__main__":

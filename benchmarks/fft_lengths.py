@@ -6,14 +6,12 @@ of `seam.probe.transforms.LARGE_PRIME`. Times are medians; a ratio above 1 is on
 longer length, of the factors 2, 3 and 5 alone, is faster.
 """
 
-import os
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import torch
 
-from benchmarks import record
-from benchmarks.row_lookups import by_turns, on_threads, seconds_given
+from benchmarks.row_lookups import by_turns, on_threads, seconds_given, write_seen
 from hotlap.core.primes import largest_prime
 from hotlap.seam.probe.transforms import LARGE_PRIME
 
@@ -59,13 +57,7 @@ def main(seconds: float) -> None:
     """Measure all lengths, and write the record."""
     torch.manual_seed(0)
     found = on_threads(LENGTHS, lambda length: measured(length, seconds))
-    summary = {
-        "padded, seen": record.spread([row.ratio for row in found if row.seen]),
-        "padded, not seen": record.spread([row.ratio for row in found if not row.seen]),
-        "load average": os.getloadavg()[0],
-    }
-    rows = [asdict(row) for row in found]
-    record.write("fft_lengths", "python -m benchmarks.fft_lengths", rows, summary)
+    write_seen("fft_lengths", found, {"padded": lambda row: row.ratio})
 
 
 if __name__ == "__main__":

@@ -10,10 +10,11 @@ it adds to indexing by a number. Times are medians.
 import argparse
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import asdict
 from statistics import median
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import torch
 from torch import Tensor
@@ -29,6 +30,7 @@ SHAPES = (
 """Rows and columns around the number of rows that are picked: (rows, picked, columns)."""
 Row = dict[str, float | int]
 Shape, Made = TypeVar("Shape"), TypeVar("Made")
+SeenRow = TypeVar("SeenRow", bound="Seen")
 
 
 class _Silent:
@@ -92,6 +94,28 @@ def on_threads(shapes: Iterable[Shape], measure: Callable[[Shape], Made]) -> lis
             found.append(measure(shape))
             print(found[-1], flush=True)
     return found
+
+
+class Seen(Protocol):
+    """What was measured of one case."""
+
+    @property
+    def seen(self) -> bool:
+        """Whether a profile names it."""
+
+
+def write_seen(
+    name: str, rows: Sequence[SeenRow], ratios: Mapping[str, Callable[[SeenRow], float]]
+) -> None:
+    """Write the record of a benchmark of this name: each ratio's spread, by what is seen."""
+    summary: dict[str, object] = {
+        f"{title}, {words}": record.spread([ratio(row) for row in rows if row.seen is seen])
+        for words, seen in (("seen", True), ("not seen", False))
+        for title, ratio in ratios.items()
+    }
+    summary["load average"] = os.getloadavg()[0]
+    document = [asdict(row) for row in rows]  # type: ignore[call-overload]
+    record.write(name, f"python -m benchmarks.{name}", document, summary)
 
 
 def seconds_given(default: float) -> float:

@@ -7,16 +7,14 @@ worst case: graphs have theirs in blocks. Times are medians; a ratio above 1 is 
 faster of a COO and a CSR factor is faster than the dense one.
 """
 
-import os
 import warnings
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import product
 
 import torch
 
-from benchmarks import record
-from benchmarks.row_lookups import by_turns, on_threads, seconds_given
+from benchmarks.row_lookups import by_turns, on_threads, seconds_given, write_seen
 from hotlap.seam.probe import zeros
 
 SHAPES = tuple(product((256, 512, 2048), (16, 64, 256), (0.02, 0.01, 0.005, 0.002)))
@@ -66,13 +64,7 @@ def main(seconds: float) -> None:
     warnings.simplefilter("ignore")  # CSR is called beta
     torch.manual_seed(0)
     found = on_threads(SHAPES, lambda shape: measured(shape, seconds))
-    summary = {
-        "sparse, seen": record.spread([max(row.coo, row.csr) for row in found if row.seen]),
-        "sparse, not seen": record.spread([max(row.coo, row.csr) for row in found if not row.seen]),
-        "load average": os.getloadavg()[0],
-    }
-    rows = [asdict(row) for row in found]
-    record.write("sparse_factors", "python -m benchmarks.sparse_factors", rows, summary)
+    write_seen("sparse_factors", found, {"sparse": lambda row: max(row.coo, row.csr)})
 
 
 if __name__ == "__main__":

@@ -181,7 +181,7 @@ def _show(*_: object, **__: object) -> None:
     pyplot.close("all")
 
 
-def _show_nothing(script: str) -> None:
+def _replace_shows(script: str) -> None:
     """Replace what shows things in the libraries that the notebook imports."""
     source = Path(script).read_bytes()
     with suppress(ImportError, AttributeError):
@@ -216,7 +216,7 @@ def begin(
     os.environ.setdefault("MPLBACKEND", "Agg")  # no window opens
     shell = Shell(names, awaits=awaits)
     names |= {"get_ipython": lambda: shell, "display": display}
-    _show_nothing(str(names["__file__"]))
+    _replace_shows(str(names["__file__"]))
     os.chdir(folder)
     sys.path[0] = folder
     before, script = sys.excepthook, str(names["__file__"])

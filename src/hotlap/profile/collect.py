@@ -17,13 +17,13 @@ from hotlap.profile.join import FORWARD, Costed, Past, joined, split
 from hotlap.profile.merge import merged
 from hotlap.profile.micro_batches import micro_batches
 from hotlap.profile.model import (
-    WAS_INTERRUPTED,
     Finding,
     Headroom,
     Line,
     Phase,
     Profile,
     usual_times,
+    was_interrupted,
 )
 from hotlap.profile.outside import outside_of_torch
 from hotlap.profile.packing import with_packing
@@ -303,8 +303,8 @@ def _bare(
         command=run.command,
         files=touched(payload, run.began),
         layers=payload.layers,
-        ended_after=None if run.partial.startswith(WAS_INTERRUPTED) else payload.ended_after,
-        too_short=payload.too_short and not run.partial.startswith(WAS_INTERRUPTED),
+        ended_after=None if was_interrupted(run.partial) else payload.ended_after,
+        too_short=payload.too_short and not was_interrupted(run.partial),
     )
 
 

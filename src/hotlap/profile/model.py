@@ -215,6 +215,11 @@ FEW_STEPS = 20
 """Steps below which the figures are said to be rough."""
 
 
+def was_interrupted(partial: str) -> bool:
+    """Whether that is why a profile is partial; by which signal may stand behind it."""
+    return partial.startswith(WAS_INTERRUPTED)
+
+
 @dataclass(frozen=True)
 class Profile:
     """Everything a profile tells. Times in seconds a step, memory in bytes.

@@ -9,7 +9,7 @@ from rich.text import Text
 from hotlap.core.amounts import several
 from hotlap.core.registry import techniques
 from hotlap.profile.findings import FEW
-from hotlap.profile.model import NOT_MEASURED, WAS_INTERRUPTED, Finding, Line, Profile, Remedy
+from hotlap.profile.model import NOT_MEASURED, Finding, Line, Profile, Remedy, was_interrupted
 from hotlap.reporting.view import PROBLEMS
 from hotlap.reporting.words import hanging, pasted, ratio, shortened
 from hotlap.trial.command import THIS_CELL, hotlap_line
@@ -39,23 +39,6 @@ AT_MOST = "at most: the speed-up if all of that time vanished"
 
 MUCH_OF_A_STEP = 0.3
 """Share of a step from which a line is pointed at though nothing is known against it."""
-
-
-def _costliest(profile: Profile) -> list[tuple[Line, float]]:
-    """The line that takes most of a step, with the backward pass behind it, if it is much.
-
-    Phases whose lines are known from a few samples do not count.
-    """
-    of_step = {phase.name: phase.share for phase in profile.phases}
-    lines: dict[str, Line] = {}
-    shares: dict[str, float] = defaultdict(float)
-    for name, found in {**profile.lines, "backward": profile.backward_by_line}.items():
-        known = not 0 < sum(line.samples for line in found) < FEW
-        for line in found if known else ():
-            lines.setdefault(line.place, line)
-            shares[line.place] += line.share * of_step.get(name, 0.0)
-    place = max(shares, key=lambda one: shares[one], default="")
-    return [(lines[place], shares[place])] if shares[place] >= MUCH_OF_A_STEP else []
 
 
 def bound_legend(profile: Profile) -> str:
@@ -97,11 +80,23 @@ def show_costliest(out: Console, profile: Profile) -> None:
 
 
 def costliest(profile: Profile) -> list[tuple[str, str]]:
-    """Words for the line that takes most of a step, if it is much, and its text."""
-    return [
-        (f"most time goes to {line.place} ({share:.0%} of a step); {NOT_KNOWN}", line.text)
-        for line, share in _costliest(profile)
-    ]
+    """Words for the line that takes most of a step, if it is much, and its text.
+
+    With the backward pass behind it; without phases whose lines are known from a few samples.
+    """
+    of_step = {phase.name: phase.share for phase in profile.phases}
+    lines: dict[str, Line] = {}
+    shares: dict[str, float] = defaultdict(float)
+    for name, found in {**profile.lines, "backward": profile.backward_by_line}.items():
+        known = not 0 < sum(line.samples for line in found) < FEW
+        for line in found if known else ():
+            lines.setdefault(line.place, line)
+            shares[line.place] += line.share * of_step.get(name, 0.0)
+    place = max(shares, key=lambda one: shares[one], default="")
+    if shares[place] < MUCH_OF_A_STEP:
+        return []
+    words = f"most time goes to {place} ({shares[place]:.0%} of a step); {NOT_KNOWN}"
+    return [(words, lines[place].text)]
 
 
 def _show_problem(out: Console, number: int, finding: Finding) -> None:
@@ -138,7 +133,7 @@ def next_step(profile: Profile) -> tuple[str, str]:
     The command races what was found and can be switched on. After a program that failed or hung
     there is none: it would fail in a race as well.
     """
-    if profile.partial and not profile.partial.startswith(WAS_INTERRUPTED):
+    if profile.partial and not was_interrupted(profile.partial):
         return f"Next: {BROKEN}", ""
     named = dict.fromkeys(
         remedy.id

@@ -73,7 +73,7 @@ def _until_over(launched: Launched, channel: Channel, on_message: OnMessage) -> 
                 launched.check_reached()
 
 
-ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+ENDING = ("SIGINT", "SIGTERM", "SIGHUP")
 """By these a user, a scheduler or a terminal that is closed ends a program."""
 PASSED_ON = ("SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
 OF_TERMINALS = ("SIGINT", "SIGQUIT", "SIGCONT", "SIGWINCH")
@@ -120,7 +120,7 @@ def _announced(
     handler: Callable[[int, object], None], on_ending: Callable[[int], None]
 ) -> Callable[[int, object], object]:
     def call(number: int, frame: object) -> None:
-        if number in ENDING:
+        if signal.Signals(number).name in ENDING:
             on_ending(number)
         handler(number, frame)
 

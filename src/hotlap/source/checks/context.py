@@ -139,6 +139,11 @@ def every_step(source: Source, node: ast.AST) -> bool:
     return True
 
 
+def branches(source: Source, node: ast.AST) -> Iterator[ast.If]:
+    """The `if`s that a node of a function lies in."""
+    return (holder for holder, _ in source.tree.blocks(node) if isinstance(holder, ast.If))
+
+
 def of_each(source: Source, branch: ast.AST) -> bool:
     """Whether an `if` stands in a loop over parameters: it holds for some of them at each step."""
     loop = next(source.tree.loops(branch), None)

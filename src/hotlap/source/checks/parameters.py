@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from hotlap.core.technique import Technique
-from hotlap.source.checks.context import is_constant, reached
+from hotlap.source.checks.context import branches, is_constant, reached
 from hotlap.source.found import Spread
 from hotlap.source.module import Source
 from hotlap.source.tree import keyword, method, names_in, receiver, text
@@ -40,7 +40,7 @@ def clipping_loop(source: Source, _: Technique) -> Iterator[ast.AST]:
     for call in source.tree.calls:
         name = source.names.of(call.func)
         if name.startswith(_LIGHTNING) and name.endswith("utilities.grad_norm"):
-            yield from () if _under_condition(source, call) else (call,)
+            yield from () if any(branches(source, call)) else (call,)
 
 
 def penalty_loop(source: Source, _: Technique) -> Iterator[Spread]:
@@ -112,11 +112,6 @@ def _comprehensions(source: Source) -> Iterator[Comprehension]:
     kinds: tuple[type[Comprehension], ...] = (ast.DictComp, ast.ListComp, ast.GeneratorExp)
     for kind in kinds:
         yield from source.tree.every(kind)
-
-
-def _under_condition(source: Source, call: ast.Call) -> bool:
-    """Whether a call of a function runs at some of its calls alone."""
-    return any(isinstance(holder, ast.If) for holder, _ in source.tree.blocks(call))
 
 
 def _differentiated(source: Source) -> set[ast.AST]:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 
 from hotlap.core.technique import Technique
-from hotlap.source.checks.context import argument, every_step, in_steps, meaning, of_each
+from hotlap.source.checks.context import argument, branches, every_step, in_steps, meaning, of_each
 from hotlap.source.module import Source
 from hotlap.source.tree import FunctionNode, receiver, text
 
@@ -78,9 +78,8 @@ def _logged_by_trainers(source: Source) -> Iterator[ast.Call]:
 def _in_hook(source: Source, call: ast.Call) -> bool:
     """Whether a trainer runs a call at each step."""
     function = source.tree.function(call)
-    branches = (holder for holder, _ in source.tree.blocks(call) if isinstance(holder, ast.If))
     hook = function is not None and function.name in _HOOKS
-    return hook and all(of_each(source, branch) for branch in branches)
+    return hook and all(of_each(source, branch) for branch in branches(source, call))
 
 
 def _tracks(source: Source, call: ast.Call) -> bool:
