@@ -22,9 +22,10 @@ os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
 # A shell starts what runs in its background with SIGINT ignored, and children inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# A shared machine may stall any test that starts a process, or says that it goes by the clock: a
-# failure of one is a failure that comes again. Every other test has one try: its inputs are random.
-BY_THE_CLOCK = frozenset({"os.fork", "os.posix_spawn", "subprocess.Popen"})
+# A shared machine may stall any test that starts a process, probes a step, or says that it goes by
+# the clock: a failure of one is a failure that comes again. Every other test has one try: its
+# inputs are random.
+BY_THE_CLOCK = frozenset({"os.fork", "os.posix_spawn", "subprocess.Popen", "hotlap.tests.probed"})
 _seen: set[str] = set()
 _refused: set[str] = set()
 

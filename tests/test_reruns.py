@@ -7,6 +7,7 @@ from pathlib import Path
 
 TESTS = """
 import subprocess
+import sys
 import pytest
 
 tries = {}
@@ -22,6 +23,10 @@ def test_that_starts():
     subprocess.run(["true"])
     passes_later("starts")
 
+def test_that_probes():
+    sys.audit("hotlap.tests.probed")
+    passes_later("probes")
+
 @pytest.mark.clock
 def test_that_measures():
     passes_later("measures")
@@ -34,6 +39,6 @@ def test_only_what_goes_by_the_clock_is_run_again(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(TESTS)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
     printed = subprocess.run(command, capture_output=True, text=True, check=False).stdout
-    assert "1 failed, 2 passed, 2 rerun" in printed
-    assert "2 tests were run again" in printed
+    assert "1 failed, 3 passed, 3 rerun" in printed
+    assert "3 tests were run again" in printed
     assert "test_that_starts: 1 more" in printed

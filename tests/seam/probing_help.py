@@ -1,6 +1,7 @@
 """A session that is no process of its own, so that a loop in a test can be probed."""
 
 import json
+import sys
 from contextlib import contextmanager
 
 from hotlap.core.spec import Mode, Spec
@@ -45,7 +46,11 @@ class FakeSession:
 
 @contextmanager
 def probed(warmup=1, **options):
-    """Probe what runs inside; the session's `profile` is there once its `steps` have been made."""
+    """Probe what runs inside; the session's `profile` is there once its `steps` have been made.
+
+    A probe prices work by its seconds, so that a test with one goes by the clock.
+    """
+    sys.audit("hotlap.tests.probed")
     session = FakeSession(warmup=warmup, **options)
     with probing(session), session.roots.watching():
         yield session

@@ -18,7 +18,7 @@ from hotlap.seam.probe.operators import LARGE_LOGITS_BYTES, replaced_functions
 from hotlap.seam.probe.recorder import Recorder
 from hotlap.seam.probe.rest import BURST, LONG
 
-pytestmark = [pytest.mark.clock, pytest.mark.usefixtures("nothing_compiled")]
+pytestmark = pytest.mark.usefixtures("nothing_compiled")
 
 DIAGNOSTIC = 8  # at most: a step that holds an evaluation is tried again
 X, Y = torch.randn(8, 4), torch.randint(0, 3, (8,))

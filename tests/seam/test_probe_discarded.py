@@ -8,7 +8,7 @@ from torch.nn import functional
 
 from hotlap.seam.where import short
 
-pytestmark = [pytest.mark.usefixtures("nothing_compiled"), pytest.mark.clock]
+pytestmark = pytest.mark.usefixtures("nothing_compiled")
 WIDTH = 192
 
 

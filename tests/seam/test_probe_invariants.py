@@ -19,7 +19,7 @@ from hotlap.seam.probe.invariants import _Signatures
 from hotlap.seam.where import short
 
 # A line counts by its share of a step's time, which a stall of the machine changes.
-pytestmark = [pytest.mark.usefixtures("nothing_compiled"), pytest.mark.clock]
+pytestmark = pytest.mark.usefixtures("nothing_compiled")
 NODES = 300
 ADJACENCY = (torch.rand(NODES, NODES) < 0.1).float()
 FEATURES = torch.randn(NODES, 8)

@@ -9,7 +9,7 @@ from hotlap.core.primes import largest_prime
 from hotlap.seam.probe import zeros
 from hotlap.seam.where import short
 
-pytestmark = [pytest.mark.usefixtures("nothing_compiled"), pytest.mark.clock]
+pytestmark = pytest.mark.usefixtures("nothing_compiled")
 NODES, WIDTH = 640, 32
 
 

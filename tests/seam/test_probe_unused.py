@@ -9,7 +9,7 @@ from torch.nn import functional
 
 from hotlap.seam.where import short
 
-pytestmark = [pytest.mark.usefixtures("nothing_compiled"), pytest.mark.clock]
+pytestmark = pytest.mark.usefixtures("nothing_compiled")
 BATCH, LENGTH, WIDTH, WORDS = 16, 20, 32, 4000
 
 
