@@ -6,7 +6,16 @@ from rich.console import Console
 
 from hotlap.core.protocol import PhaseTimes, ProfilePayload
 from hotlap.profile.look import Look
-from hotlap.profile.model import Finding, Headroom, Line, Phase, Profile, Rank, Remedy
+from hotlap.profile.model import (
+    WAS_INTERRUPTED,
+    Finding,
+    Headroom,
+    Line,
+    Phase,
+    Profile,
+    Rank,
+    Remedy,
+)
 from hotlap.reporting import layers_text, profile_text
 from hotlap.reporting.profile_text import limit, under_load
 from hotlap.trial.command import THIS_CELL
@@ -290,6 +299,12 @@ def test_few_steps_of_a_cell_are_not_given_more_time_by_an_option(command, advic
 def test_a_program_that_ended_by_itself_is_not_advised_to_be_given_more_time():
     text = " ".join(printed(profile(steps=5, command="python train.py", ended_after=5)).split())
     assert "shares are rough; the program ended after 5: let it train longer" in text
+    assert "--budget" not in text
+
+
+def test_a_program_that_was_interrupted_is_not_given_more_time_by_an_option():
+    text = " ".join(printed(profile(steps=5, partial=WAS_INTERRUPTED)).split())
+    assert "shares are rough; let it run longer before you end it" in text
     assert "--budget" not in text
 
 

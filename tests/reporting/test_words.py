@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from hotlap.reporting.words import interval
+from hotlap.reporting.words import interval, ratio
 from hotlap.trial.stats import Estimate
 
 
@@ -18,3 +18,11 @@ from hotlap.trial.stats import Estimate
 )
 def test_an_interval_that_says_nothing_is_not_shown(low: float, high: float, shown: str) -> None:
     assert interval(Estimate(1.07, low, high, 3, 0.95)) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(1.274, "1.27x"), (0.5, "0.50x"), (0.00421, "0.0042x"), (0.0, "0.00x"), (math.inf, "-")],
+)
+def test_a_small_ratio_keeps_two_figures(value: float, shown: str) -> None:
+    assert ratio(value) == shown

@@ -9,7 +9,17 @@ from rich.text import Text
 
 from hotlap.core.amounts import duration, several, size
 from hotlap.profile.findings import FEW
-from hotlap.profile.model import NO_BOUND, STEADY, TITLES, Finding, Headroom, Line, Phase, Profile
+from hotlap.profile.model import (
+    NO_BOUND,
+    STEADY,
+    TITLES,
+    Finding,
+    Headroom,
+    Line,
+    Phase,
+    Profile,
+    was_interrupted,
+)
 from hotlap.reporting import findings_text, layers_text, ranks_text
 from hotlap.reporting.tables import Column, Row, table
 from hotlap.reporting.words import count, hanging, shortened
@@ -175,7 +185,9 @@ def few_steps(profile: Profile) -> str:
         return ""
     in_a_cell = profile.command in ("", THIS_CELL)
     more = "profile more steps" if in_a_cell else "--budget gives it more time"
-    if profile.ended_after is not None:
+    if was_interrupted(profile.partial):
+        more = "let it run longer before you end it"
+    elif profile.ended_after is not None:
         more = f"the program ended after {profile.ended_after}: let it train longer"
     if profile.steps == 1:  # no interval follows from it
         return f"only 1 step timed: shares are rough; {more}"

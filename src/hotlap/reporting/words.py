@@ -11,6 +11,9 @@ from rich.text import Text
 from hotlap.core.amounts import several
 from hotlap.trial.stats import Estimate, Verdict
 
+LEAST_OF_TWO_PLACES = 0.095
+"""Ratio below which two decimal places are less than two significant figures."""
+
 
 def named(technique: str, values: Mapping[str, object]) -> str:
     """A technique with its values: `loader_workers(2)`."""
@@ -24,8 +27,10 @@ def background(load: float) -> str:
 
 
 def ratio(value: float) -> str:
-    """A speed ratio, as `1.27x`."""
-    return "-" if not math.isfinite(value) else f"{value:.2f}x"
+    """A speed ratio, as `1.27x`, or `0.0042x` where two decimal places would show one figure."""
+    if not math.isfinite(value):
+        return "-"
+    return f"{value:.2g}x" if 0 < value < LEAST_OF_TWO_PLACES else f"{value:.2f}x"
 
 
 def by_sample(samples: Sequence[float] | None, names: tuple[str, str] = ("A", "B")) -> str:

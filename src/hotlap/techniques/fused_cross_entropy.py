@@ -54,6 +54,18 @@ technique = Technique(
             fault=True,
             phases=("forward", "backward"),
         ),
+        Pattern(
+            id="dense_targets",
+            says="class indices are written out as a matrix of targets before the loss",
+            remedy=(
+                "F.cross_entropy(logits, targets, label_smoothing=s) takes the indices; where each "
+                "of the other K - 1 classes gets s / (K - 1), multiply s by K / (K - 1); a KL "
+                "divergence is the same less the entropy of its targets, which is constant"
+            ),
+            ignore="there are few classes, or some class is to get no share",
+            check="hotlap.source.checks.targets:dense_targets",
+            phases=("forward", "backward"),
+        ),
     ),
     examples=(
         Example(

@@ -7,4 +7,4 @@ def losses(logits, ids, table, smooth):
     soft = target * (1 - smooth) + smooth / 10
     mixed = soft @ table
     rows = F.embedding(ids, table)
-    return -(target * logits.log_softmax(-1)).sum(), mixed, rows, torch.matmul(logits, table)
+    return -(target * logits.relu()).sum(), mixed, rows, torch.matmul(logits, table)
